@@ -1,0 +1,66 @@
+# Everything here works on a fresh machine with Python >= 3.11, make and PyPI: each target makes what it needs.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+LOCK := requirements/dev.lock
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test quick check format lint types floors bench lock clean
+
+help: ## What can be made
+	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /  make \1\t/' | expand -t 18
+
+# Users get the product and its five dependencies; developers get the locked tools as well.
+$(BIN)/shoal: pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
+	  echo "Shoal needs Python 3.11 or newer; $(PYTHON) is older. Try: make PYTHON=python3.12 $(MAKECMDGOALS)" >&2; exit 2; }
+	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	@echo "Installing Shoal into $(VENV) (once, about half a minute)"
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements/run.lock
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --editable .
+	@touch $@
+
+$(VENV)/.dev: $(BIN)/shoal $(LOCK)
+	@echo "Installing the developers' tools into $(VENV) (once)"
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r $(LOCK)
+	@touch $@
+
+demo: $(BIN)/shoal ## A GPU fleet packed live in your terminal, and a picture of it
+	@mkdir -p out
+	@$(BIN)/shoal demo --out out/demo.svg
+
+test: $(VENV)/.dev ## All tests
+	@$(BIN)/pytest -q -n auto
+
+quick: $(VENV)/.dev ## The tests that take no time
+	@$(BIN)/pytest -q -n auto -m 'not slow'
+
+check: format lint types floors test ## All that CI checks: format, lint, strict types, floors, tests
+
+format: $(VENV)/.dev ## Is everything formatted (make format-fix mends it)
+	@$(BIN)/ruff format --check src tests bench
+
+.PHONY: format-fix
+format-fix: $(VENV)/.dev
+	@$(BIN)/ruff format src tests bench
+	@$(BIN)/ruff check --fix src tests bench
+
+lint: $(VENV)/.dev ## Lint
+	@$(BIN)/ruff check src tests bench
+
+types: $(VENV)/.dev ## Strict types
+	@$(BIN)/mypy
+
+floors: $(VENV)/.dev ## Imports go down only
+	@$(BIN)/lint-imports --no-logo 2>/dev/null || $(BIN)/lint-imports
+
+bench: $(VENV)/.dev ## The figures of docs/performance.md, each beside its bar
+	@$(BIN)/python bench/run.py
+
+lock: $(VENV)/.dev ## Renew the locked dependencies
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check 'pip-tools>=7.5'
+	@$(BIN)/pip-compile --quiet --strip-extras --generate-hashes --output-file requirements/run.lock pyproject.toml
+	@$(BIN)/pip-compile --quiet --strip-extras --generate-hashes --allow-unsafe --output-file $(LOCK) requirements/dev.in
+
+clean: ## Remove what was made
+	@rm -rf $(VENV) out .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

@@ -1,0 +1,105 @@
+"""Pods: what they ask for, and where they are."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from msgspec import Meta, field
+
+from shoal.api.affinity import Affinity, TopologySpreadConstraint
+from shoal.api.container import ANY_ADDRESS, Container, Resources
+from shoal.api.meta import ObjectMeta
+from shoal.api.node_affinity import NodeRule, node_rule
+from shoal.api.taints import Toleration
+from shoal.api.wire import ApiStruct, Quantities, Timestamp
+
+DEFAULT_SCHEDULER = "default-scheduler"
+
+# Lowest and highest value of a 32-bit priority; the top two thousand million are for the system.
+Priority = Annotated[int, Meta(ge=-(2**31), le=2**31 - 1)]
+
+_FINISHED = frozenset({"Succeeded", "Failed"})
+
+
+class SchedulingGate(ApiStruct, frozen=True):
+    name: str
+
+
+class PodClaim(ApiStruct, frozen=True):
+    """A device claim under the name containers call it by: an existing claim, or a template to make one."""
+
+    name: str
+    resource_claim_name: str = ""
+    resource_claim_template_name: str = ""
+
+
+class PodSpec(ApiStruct, frozen=True):
+    containers: tuple[Container, ...] = ()
+    init_containers: tuple[Container, ...] = ()
+    node_name: str = ""
+    node_selector: dict[str, str] = field(default_factory=dict)
+    affinity: Affinity | None = None
+    tolerations: tuple[Toleration, ...] = ()
+    topology_spread_constraints: tuple[TopologySpreadConstraint, ...] = ()
+    priority: Priority | None = None
+    priority_class_name: str = ""
+    preemption_policy: Literal["PreemptLowerPriority", "Never"] = "PreemptLowerPriority"
+    scheduler_name: str = DEFAULT_SCHEDULER
+    scheduling_gates: tuple[SchedulingGate, ...] = ()
+    overhead: Quantities = field(default_factory=dict)
+    host_network: bool = False
+    runtime_class_name: str = ""
+    resource_claims: tuple[PodClaim, ...] = ()
+    resources: Resources | None = None
+    restart_policy: str = "Always"
+    service_account_name: str = ""
+    termination_grace_period_seconds: Annotated[int, Meta(ge=0)] = 30
+    active_deadline_seconds: int | None = None
+
+    def node_rule(self) -> NodeRule:
+        return node_rule(self.node_selector, self.affinity.node_affinity if self.affinity else None)
+
+    def host_ports(self) -> tuple[tuple[str, str, int], ...]:
+        """(address, protocol, port) taken on the host; on the host's network that is every port."""
+        taken = set()
+        for container in (*self.containers, *(c for c in self.init_containers if c.is_sidecar())):
+            for port in container.ports:
+                number = port.host_port or (port.container_port if self.host_network else 0)
+                if number:
+                    taken.add((port.host_ip or ANY_ADDRESS, port.protocol, number))
+        return tuple(sorted(taken))
+
+
+class PodCondition(ApiStruct, frozen=True):
+    type: str
+    status: str = "Unknown"
+    reason: str = ""
+    message: str = ""
+    last_transition_time: Timestamp | None = None
+
+
+class PodStatus(ApiStruct, frozen=True):
+    phase: str = ""
+    conditions: tuple[PodCondition, ...] = ()
+    nominated_node_name: str = ""
+    start_time: Timestamp | None = None
+    pod_ip: str = field(default="", name="podIP")
+    reason: str = ""
+
+
+class Pod(ApiStruct, frozen=True):
+    metadata: ObjectMeta = field(default_factory=ObjectMeta)
+    spec: PodSpec = field(default_factory=PodSpec)
+    status: PodStatus = field(default_factory=PodStatus)
+
+    def is_finished(self) -> bool:
+        """It ended and holds nothing any more, though its object is still there."""
+        return self.status.phase in _FINISHED
+
+    def is_terminating(self) -> bool:
+        return self.metadata.deletion_timestamp is not None
+
+
+class PodTemplate(ApiStruct, frozen=True):
+    metadata: ObjectMeta = field(default_factory=ObjectMeta)
+    spec: PodSpec = field(default_factory=PodSpec)

@@ -1,0 +1,61 @@
+"""Makers of pods, read for the pod they would make: DaemonSets weigh on every node, Jobs bring the work."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from msgspec import Meta, field
+
+from shoal.api.meta import ObjectMeta
+from shoal.api.pod import PodTemplate
+from shoal.api.selectors import LabelSelector
+from shoal.api.taints import Toleration
+from shoal.api.wire import ApiStruct
+
+# What the DaemonSet controller adds: its pods stay when a node has trouble and come to cordoned nodes.
+DAEMON_TOLERATIONS: tuple[Toleration, ...] = (
+    Toleration("node.kubernetes.io/not-ready", "Exists", effect="NoExecute"),
+    Toleration("node.kubernetes.io/unreachable", "Exists", effect="NoExecute"),
+    Toleration("node.kubernetes.io/disk-pressure", "Exists", effect="NoSchedule"),
+    Toleration("node.kubernetes.io/memory-pressure", "Exists", effect="NoSchedule"),
+    Toleration("node.kubernetes.io/pid-pressure", "Exists", effect="NoSchedule"),
+    Toleration("node.kubernetes.io/unschedulable", "Exists", effect="NoSchedule"),
+)
+HOST_NETWORK_TOLERATION = Toleration("node.kubernetes.io/network-unavailable", "Exists", effect="NoSchedule")
+
+
+class DaemonSetSpec(ApiStruct, frozen=True):
+    template: PodTemplate = field(default_factory=PodTemplate)
+    selector: LabelSelector | None = None
+
+
+class DaemonSet(ApiStruct, frozen=True):
+    metadata: ObjectMeta = field(default_factory=ObjectMeta)
+    spec: DaemonSetSpec = field(default_factory=DaemonSetSpec)
+
+    def tolerations(self) -> tuple[Toleration, ...]:
+        """The pod's own and those every daemon gets."""
+        spec = self.spec.template.spec
+        extra = (HOST_NETWORK_TOLERATION,) if spec.host_network else ()
+        return (*spec.tolerations, *DAEMON_TOLERATIONS, *extra)
+
+
+class JobSpec(ApiStruct, frozen=True):
+    template: PodTemplate = field(default_factory=PodTemplate)
+    parallelism: Annotated[int, Meta(ge=0)] = 1
+    completions: Annotated[int, Meta(ge=0)] | None = None
+    completion_mode: str = "NonIndexed"
+    suspend: bool = False
+    active_deadline_seconds: int | None = None
+
+
+class Job(ApiStruct, frozen=True):
+    metadata: ObjectMeta = field(default_factory=ObjectMeta)
+    spec: JobSpec = field(default_factory=JobSpec)
+
+    def pods_at_once(self) -> int:
+        """How many pods run side by side while nothing has finished yet; none while suspended."""
+        if self.spec.suspend:
+            return 0
+        wanted = self.spec.completions
+        return self.spec.parallelism if wanted is None else min(self.spec.parallelism, wanted)

@@ -1,0 +1,57 @@
+"""The one place where a failure becomes a line on stderr and an exit code.
+
+Promises: wrong input or usage is one line and code 2; any other failure is one line and code 1, with the traceback
+when asked for; Ctrl-C is 130; a reader that closed the pipe is no news, only code 1.
+
+Rejected: letting typer print its own boxes for errors. Scripts and people look for one line.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import traceback
+from collections.abc import Callable
+
+import typer
+
+from shoal.units.errors import UserError, one_line
+
+DONE, FAILED, WRONG_INPUT, INTERRUPTED = 0, 1, 2, 130
+# typer keeps the root of its usage errors private; any of the public ones leads there.
+_UsageError: type[Exception] = typer.BadParameter.__mro__[1]
+
+
+def exit_code(command: Callable[[], object], debug: bool = False) -> int:
+    """Run the command; an integer it returns is its own code."""
+    try:
+        returned = command()
+        sys.stdout.flush()
+    except BrokenPipeError:
+        # The interpreter flushes once more when it ends; that flush must find an open file.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return FAILED
+    except (KeyboardInterrupt, typer.Abort):
+        return _complain("interrupted", INTERRUPTED, debug=False)
+    except UserError as error:
+        return _complain(str(error), WRONG_INPUT, debug)
+    except _UsageError as error:
+        return _complain(_usage(error), WRONG_INPUT, debug)
+    except Exception as error:  # noqa: BLE001 - the door is where every failure becomes a line
+        hint = "" if debug else " (add --debug to see where)"
+        return _complain(f"{type(error).__name__}: {error}{hint}", FAILED, debug)
+    return returned if isinstance(returned, int) else DONE
+
+
+def _usage(error: Exception) -> str:
+    context = getattr(error, "ctx", None)
+    command = context.command_path if context is not None else "shoal"
+    message = getattr(error, "format_message", error.__str__)()
+    return f"{message.rstrip('.')}; see {command} --help"
+
+
+def _complain(line: str, code: int, debug: bool) -> int:
+    if debug:
+        traceback.print_exc()
+    sys.stderr.write(f"shoal: {one_line(line)}\n")
+    return code

@@ -1,0 +1,67 @@
+"""The `shoal` command: the readable list of its commands, and the entry point.
+
+Promises: commands import what they need when they run, so `shoal --help` stays quick however much is behind it.
+
+Rejected: one module per command found by scanning a folder. Whoever looks for a command finds it here.
+"""
+
+from __future__ import annotations
+
+import io
+import sys
+from collections.abc import Sequence
+from typing import Annotated
+
+import typer
+
+from shoal.cli import bench, demo, pack
+from shoal.cli.exits import exit_code
+
+app = typer.Typer(
+    name="shoal",
+    help="GPU scheduling for Kubernetes, whole: from the chip on the node to the cost report.",
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode="rich",
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+app.command("pack")(pack.pack)
+app.command("demo")(demo.demo)
+app.add_typer(bench.app, name="bench")
+
+
+def _show_version(wanted: bool) -> None:
+    if wanted:
+        from importlib.metadata import PackageNotFoundError, version
+
+        try:
+            number = version("shoal")
+        except PackageNotFoundError:
+            number = "(not installed: running from source)"
+        typer.echo(f"shoal {number}")
+        raise typer.Exit
+
+
+@app.callback(invoke_without_command=True)
+def shoal(
+    context: typer.Context,
+    _version: Annotated[
+        bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Print the version and leave.")
+    ] = False,
+    _debug: Annotated[bool, typer.Option("--debug", help="Show the traceback when something fails.")] = False,
+) -> None:
+    if context.invoked_subcommand is None:
+        typer.echo(context.get_help())
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run one command line and return its exit code."""
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        # A path or a terminal with an odd encoding must not turn a result into a failure.
+        sys.stdout.reconfigure(errors="backslashreplace")
+    given = list(sys.argv[1:] if arguments is None else arguments)
+    debug = "--debug" in given
+    # Taken wherever it stands: whoever adds it does so at the end of the line that just failed.
+    given = [argument for argument in given if argument != "--debug"]
+    command = typer.main.get_command(app)
+    return exit_code(lambda: command.main(args=given, prog_name="shoal", standalone_mode=False), debug)

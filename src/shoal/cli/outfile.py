@@ -1,0 +1,61 @@
+"""A file a command will leave behind: refused before the work if it cannot be written, whole or absent after it.
+
+Promises: the name never holds half a picture, because the bytes go to a neighbour that is renamed at the end; an
+existing file keeps its contents until then.
+
+Rejected: opening the target at the start. A run that fails would leave an empty file where a good one was.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import tempfile
+from pathlib import Path
+
+from shoal.units.errors import UserError, Where
+
+
+class OutFile:
+    """One future file; making this object proves that its folder takes new files."""
+
+    def __init__(self, path: Path, suffix: str) -> None:
+        self.path = path
+        self._where = Where(file=str(path))
+        if path.suffix.lower() != suffix:
+            raise UserError(f"must end in {suffix}", where=self._where, fix="the picture is written as SVG")
+        # A link keeps pointing where it pointed: its target is what gets replaced.
+        self._target = Path(os.path.realpath(path))
+        if self._target.exists() and not (self._target.is_file() and os.access(self._target, os.W_OK)):
+            raise UserError("is there already and cannot be replaced", where=self._where)
+        self._new_neighbour().unlink()
+
+    def write(self, text: str) -> None:
+        neighbour = self._new_neighbour()
+        try:
+            neighbour.write_text(text, encoding="utf-8")
+            neighbour.chmod(0o666 & ~_umask())
+            neighbour.replace(self._target)
+        except OSError as error:
+            raise self._refusal(error) from error
+        finally:
+            with contextlib.suppress(OSError):
+                neighbour.unlink()
+
+    def _new_neighbour(self) -> Path:
+        try:
+            handle, name = tempfile.mkstemp(dir=self._target.parent, prefix=f".{self._target.name[:80]}.")
+        except OSError as error:
+            raise self._refusal(error) from error
+        os.close(handle)
+        return Path(name)
+
+    def _refusal(self, error: OSError) -> UserError:
+        return UserError(f"cannot be written: {error.strerror or error}", where=self._where)
+
+
+def _umask() -> int:
+    """Temporary files are private; the picture gets the rights any new file of this user gets."""
+    mask = os.umask(0o077)
+    os.umask(mask)
+    return mask

@@ -1,0 +1,91 @@
+"""`shoal pack`: how much of a fleet each policy fills, by the protocol of the FGD evaluation.
+
+Promises: with `--json` stdout holds the array and nothing else; `--plot` leaves a whole picture or none, and an
+impossible path is refused before any work.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+if TYPE_CHECKING:
+    from shoal.cli.contest import Result
+    from shoal.cli.scenario import Scenario
+
+_MAX_SEED = 2**63 - 1
+
+
+def pack(
+    nodes: Annotated[
+        Path | None, typer.Option(metavar="N.csv", help="The fleet; without files a synthetic one is made.")
+    ] = None,
+    pods: Annotated[Path | None, typer.Option(metavar="P.csv", help="The pods that want to run on it.")] = None,
+    policy: Annotated[
+        str, typer.Option(metavar="NAME[,NAME...]", help="Policies to compare, or `all` of them.")
+    ] = "Shoal",
+    load: Annotated[float, typer.Option(help="GPU request to reach, as a multiple of the fleet's GPUs.")] = 1.3,
+    seed: Annotated[int, typer.Option(min=0, max=_MAX_SEED, help="Draws the arrival order and the ties.")] = 42,
+    order: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="A recorded order (gzip of 16-bit integers); --load is not used then."),
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="One JSON array on stdout and nothing else.")] = False,
+    plot: Annotated[Path | None, typer.Option(metavar="OUT.svg", help="Leave a picture of all policies.")] = None,
+) -> None:
+    """Pack a pod list onto a fleet under one or more policies and compare what they reach."""
+    from shoal.cli.outfile import OutFile
+    from shoal.cli.policy_names import parse_policies
+    from shoal.sim.packing import POLICY_NAMES
+
+    policies = parse_policies(policy, POLICY_NAMES)
+    out = OutFile(plot, ".svg") if plot is not None else None
+
+    from shoal.cli.contest import contest, picture
+    from shoal.cli.scenario import load_scenario
+
+    scenario = load_scenario(nodes, pods, order, load, seed)
+    results = contest(scenario, policies)
+    if out is not None:
+        out.write(picture(scenario, results))
+    if as_json:
+        sys.stdout.write(json.dumps([_as_json(result, scenario) for result in results], indent=1) + "\n")
+    else:
+        _show(scenario, results, plot)
+
+
+def _as_json(result: Result, scenario: Scenario) -> dict[str, Any]:
+    return {
+        "policy": result.policy,
+        "seed": scenario.seed,
+        "pods": len(scenario.arrivals.pod_rows),
+        "seconds": round(result.seconds, 4),
+        "alloc": _at_marks(result.curves.alloc),
+        "frag_amount": _at_marks(result.curves.frag_amount),
+        "frag_ratio": _at_marks(result.curves.frag_ratio),
+    }
+
+
+def _at_marks(curve: dict[int, float]) -> dict[str, float | None]:
+    """Every mark is there; a load that never arrived is null, not a guess."""
+    from shoal.sim.axis import MARKS
+
+    return {str(mark): curve.get(mark) for mark in MARKS}
+
+
+def _show(scenario: Scenario, results: Sequence[Result], plot: Path | None) -> None:
+    from rich.console import Console
+
+    from shoal.sim.axis import MARKS
+    from shoal.views.packing_table import packing_table
+
+    console = Console(highlight=False)
+    console.print(scenario.words, style="dim", soft_wrap=True)
+    console.print(packing_table([result.row for result in results], MARKS))
+    if plot is not None:
+        console.print(f"picture: {plot.resolve()}", markup=False, soft_wrap=True)

@@ -1,0 +1,28 @@
+"""A progress bar per policy on stderr, and silence where nobody watches: pipes and logs stay clean."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+
+Watch = Callable[[str, int], None]
+
+
+@contextmanager
+def progress(policies: Sequence[str], total: int) -> Iterator[Watch]:
+    """A function to be told "this policy, so many arrivals done"."""
+    if not sys.stderr.isatty():
+        yield _nobody_watches
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
+
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TextColumn("pods"))
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+        tasks = {policy: bar.add_task(policy, total=total) for policy in policies}
+        yield lambda policy, done: bar.update(tasks[policy], completed=done)
+
+
+def _nobody_watches(_policy: str, _done: int) -> None:
+    pass

@@ -1,0 +1,59 @@
+"""What a pod asks for, without who it is: pods that ask the same share every computation.
+
+An `Ask` is a value. Two pods of one Deployment, or ten thousand clones of a training worker, have equal asks, and
+the engine keeps keys per ask, not per pod. Everything that can change a placement must therefore be in here, and
+nothing else (no name, no uid), or sharing would either lie or stop.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from shoal.api.node_affinity import NodeRule, PreferredSchedulingTerm
+from shoal.api.taints import Toleration
+from shoal.engine.devices.demand import Demand, demand_milli, demand_per_device
+
+
+class HostPort(msgspec.Struct, frozen=True, order=True):
+    """A port of the node itself; `ip` empty means every address."""
+
+    port: int
+    protocol: str = "TCP"
+    ip: str = ""
+
+    def conflicts(self, other: HostPort) -> bool:
+        if (self.port, self.protocol) != (other.port, other.protocol):
+            return False
+        return self.ip == other.ip or not self.ip or not other.ip
+
+
+class Ask(msgspec.Struct, frozen=True, cache_hash=True):
+    """Resources, devices and conditions under which a pod runs."""
+
+    requests: tuple[tuple[str, int], ...] = ()
+    """Sorted (resource, amount), GPUs excluded; cpu in thousandths of a core, the rest in base units."""
+    devices: Demand | None = None
+    gpu_models: frozenset[str] = frozenset()
+    """GPU models that will do; empty means any."""
+    nodes: NodeRule = NodeRule()
+    """nodeSelector and required node affinity."""
+    preferred: tuple[PreferredSchedulingTerm, ...] = ()
+    tolerations: tuple[Toleration, ...] = ()
+    host_ports: tuple[HostPort, ...] = ()
+    node_name: str = ""
+
+    def request(self, resource: str) -> int:
+        for name, amount in self.requests:
+            if name == resource:
+                return amount
+        return 0
+
+    @property
+    def gpu_milli(self) -> int:
+        """GPU compute asked for in all, in thousandths."""
+        return demand_milli(self.devices)
+
+
+def gpu_pair(ask: Ask) -> tuple[int, int]:
+    """(devices, thousandths on each) of an ask."""
+    return demand_per_device(ask.devices)

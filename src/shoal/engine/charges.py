@@ -1,0 +1,69 @@
+"""An ask compiled to vectors over the record: the least amounts it needs and the amounts it takes.
+
+Interned per ask, so that a hundred thousand pods hold a reference each and taking a pod is one vector subtraction.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from shoal.engine import facts
+from shoal.engine.asks import Ask
+from shoal.engine.devices.kinds import kind_of
+
+
+class Charge:
+    """One ask's vectors; replaced in place when the record grows wider. Compared by identity: one per ask."""
+
+    __slots__ = ("ask", "gpu_milli", "need", "taken")
+
+    def __init__(self, ask: Ask, need: NDArray[np.int64], taken: NDArray[np.int64]) -> None:
+        self.ask = ask
+        self.need = need
+        self.taken = taken
+        self.gpu_milli = ask.gpu_milli
+
+
+class Charges:
+    """All asks ever compiled for one cluster."""
+
+    __slots__ = ("_resources", "known")
+
+    def __init__(self, resources: facts.ResourceColumns) -> None:
+        self._resources = resources
+        self.known: dict[Ask, Charge] = {}
+
+    def compile(self, ask: Ask) -> Charge:
+        """The charge of an ask seen for the first time."""
+        charge = self.known[ask] = self._vectors(ask)
+        return charge
+
+    def widen(self) -> None:
+        """Recompile every charge for the record's new width."""
+        for ask, charge in self.known.items():
+            fresh = self._vectors(ask)
+            charge.need = fresh.need
+            charge.taken = fresh.taken
+
+    def _vectors(self, ask: Ask) -> Charge:
+        amounts = {self._resources.column(name): amount for name, amount in ask.requests if amount > 0}
+        amounts[facts.PODS] = 1
+        width = self._resources.width
+        need = np.full(width, facts.NEVER_LACKING, np.int64)
+        taken = np.zeros(width, np.int64)
+        for column, amount in amounts.items():
+            need[column] = amount
+            taken[column] = amount
+        taken[facts.CPU_SCORED] = amounts.get(facts.CPU, facts.STAND_IN_CPU_MILLI)
+        taken[facts.MEMORY_SCORED] = amounts.get(facts.MEMORY, facts.STAND_IN_MEMORY_BYTES)
+        if ask.devices is not None:
+            kind = kind_of(ask.devices)
+            for column, amount in kind.least(ask.devices).items():
+                need[column] = amount
+            for column, amount in kind.charged(ask.devices).items():
+                taken[column] = amount
+        # Most asks end in the first word of the record, however many resources other nodes and pods know.
+        asked = (need != facts.NEVER_LACKING).nonzero()[0]
+        words = int(asked[-1]) // facts.WORD + 1
+        return Charge(ask, need[: words * facts.WORD], taken)

@@ -1,0 +1,32 @@
+"""Device choices that do not depend on a score: tightest fit, and at random."""
+
+from __future__ import annotations
+
+from shoal.engine.asks import Ask
+from shoal.engine.cluster import Cluster
+from shoal.engine.devices.demand import GpuShare, Grant, compute_grant
+from shoal.engine.devices.kinds import kind_of
+
+
+class TightestDevice:
+    """The device that is left with least; whole GPUs are the empty ones of lowest number."""
+
+    def grant(self, cluster: Cluster, ask: Ask, row: int, draw: int) -> Grant | None:  # noqa: ARG002
+        if ask.devices is None:
+            return None
+        return kind_of(ask.devices).tightest(cluster.devices.free(row), ask.devices)
+
+
+class RandomDevice:
+    """Any device that fits, each with the same chance."""
+
+    def grant(self, cluster: Cluster, ask: Ask, row: int, draw: int) -> Grant | None:
+        if not isinstance(ask.devices, GpuShare):
+            return TIGHTEST.grant(cluster, ask, row, draw)
+        milli = ask.devices.milli
+        fitting = [device for device, left in enumerate(cluster.devices.free(row)) if left >= milli]
+        return compute_grant((fitting[draw % len(fitting)],), milli) if fitting else None
+
+
+TIGHTEST = TightestDevice()
+RANDOM = RandomDevice()

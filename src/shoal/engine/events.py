@@ -1,0 +1,88 @@
+"""What may happen to the facts, as small typed values: the only way anything enters the engine.
+
+A world (a Kubernetes API server, a simulation, a file) says what it saw; the engine never asks. Each event is
+complete in itself, so a recorded list of them replays to the same facts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import msgspec
+
+from shoal.api.taints import Taint
+from shoal.engine.asks import Ask
+from shoal.engine.devices.demand import Grant
+
+
+class NodeFacts(msgspec.Struct, frozen=True):
+    """What placement needs to know of a node. `allocatable` is in base units, cpu in thousandths of a core."""
+
+    name: str
+    allocatable: Mapping[str, int]
+    labels: Mapping[str, str] = {}
+    taints: tuple[Taint, ...] = ()
+    unschedulable: bool = False
+    gpus: int = 0
+    gpu_model: str = ""
+    rank: int | None = None
+    """Place in the fixed order that breaks ties, lowest first; by default the order of arrival."""
+
+
+class NodeSeen(msgspec.Struct, frozen=True):
+    """A node appeared, or something about it changed."""
+
+    node: NodeFacts
+
+
+class NodeGone(msgspec.Struct, frozen=True):
+    """A node left; pods on it are forgotten with it."""
+
+    name: str
+
+
+class PodArrived(msgspec.Struct, frozen=True, gc=False):
+    """A pod waits for a node."""
+
+    key: str
+    ask: Ask
+    priority: int = 0
+
+
+class PodBound(msgspec.Struct, frozen=True, gc=False):
+    """A pod sits on a node: by our plan, or put there by somebody else. Without a grant the engine picks devices."""
+
+    key: str
+    ask: Ask
+    node: str
+    grant: Grant | None = None
+    priority: int = 0
+    daemon_set: str = ""
+
+
+class PodRejected(msgspec.Struct, frozen=True, gc=False):
+    """The world refused our placement; the pod waits again."""
+
+    key: str
+
+
+class PodGone(msgspec.Struct, frozen=True, gc=False):
+    """A pod ended or was deleted, waiting or bound."""
+
+    key: str
+
+
+class DaemonSetSeen(msgspec.Struct, frozen=True):
+    """A DaemonSet exists: every node that it may run on owes it room until its pod is there."""
+
+    name: str
+    ask: Ask
+
+
+class DaemonSetGone(msgspec.Struct, frozen=True):
+    """A DaemonSet was deleted: nothing is owed to it any more."""
+
+    name: str
+
+
+Event = NodeSeen | NodeGone | PodArrived | PodBound | PodRejected | PodGone | DaemonSetSeen | DaemonSetGone

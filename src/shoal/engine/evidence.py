@@ -1,0 +1,155 @@
+"""What turned the nodes away: gathered for all nodes at once, and only when somebody asks.
+
+Nodes are counted the way kube-scheduler counts them. A rule about names, labels, taints or models ends the matter for
+a node, so it counts under the first such rule it fails; a node that passes them counts under *every* resource it
+lacks. The nearest node is the one that lacks least in proportion to what is asked, and a node that could hold the pod
+if it were empty is nearer than any that never could: about the former there is something to wait for.
+
+Rejected: counting while placing. A backlog is refused again and again, and nearly nobody reads the reasons.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import numpy as np
+from numpy.typing import NDArray
+
+from shoal.engine import facts
+from shoal.engine.asks import Ask
+from shoal.engine.cluster import Cluster
+from shoal.engine.filters import NODE_FILTERS, STATIC_FILTERS
+from shoal.engine.filters.rule import NodeFilter, Rows, StaticFilter, Verdicts
+from shoal.engine.reasons import EMPTY_GPUS, GPU_PIECE, Cause, Code, Evidence, Shortfall
+from shoal.engine.window import window_of
+
+Tally = Counter[tuple[Code, str]]
+
+_DEVICE_UNITS = {facts.GPU_WHOLE: EMPTY_GPUS, facts.GPU_BEST: GPU_PIECE}
+
+
+class Evidences:
+    """Evidence as of now, gathered once per ask and version of the facts."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        self._cluster = cluster
+        self._version = -1
+        self._by_ask: dict[Ask, Evidence] = {}
+
+    def of(self, ask: Ask) -> Evidence:
+        if self._version != self._cluster.version:
+            self._by_ask.clear()
+            self._version = self._cluster.version
+        found = self._by_ask.get(ask)
+        if found is None:
+            found = self._by_ask[ask] = evidence(self._cluster, ask)
+        return found
+
+
+def evidence(cluster: Cluster, ask: Ask) -> Evidence:
+    """Why the ask fits on no node, or on which few it does."""
+    need = cluster.charge(ask).need
+    live = cluster.alive[: cluster.rows].nonzero()[0]
+    tally: Tally = Counter()
+    rows = live
+    for rule in STATIC_FILTERS:
+        verdicts = rule.passes(cluster, ask, rows)
+        if verdicts is not None:
+            _count_static(cluster, ask, rule, rows[~verdicts], tally)
+            rows = rows[verdicts]
+    lacks = _Lacks(cluster, ask, need, rows)
+    lacks.count(tally)
+    nearest, shortfalls = lacks.nearest()
+    causes = sorted((Cause(code, detail, nodes) for (code, detail), nodes in tally.items()), key=_commonest_first)
+    return Evidence(len(live), tuple(causes), lacks.fitting, nearest, shortfalls)
+
+
+def _commonest_first(cause: Cause) -> tuple[int, Code, str]:
+    return -cause.nodes, cause.code, cause.detail
+
+
+def _count_static(cluster: Cluster, ask: Ask, rule: StaticFilter, failing: Rows, tally: Tally) -> None:
+    """What a rule names can differ between nodes only through their taints: ask it once per set of taints."""
+    _, first, counts = np.unique(cluster.taint_set.take(failing), return_index=True, return_counts=True)
+    for row, count in zip(failing[first].tolist(), counts.tolist(), strict=True):
+        tally[rule.code, rule.detail(cluster, ask, row)] += count
+
+
+class _Lacks:
+    """What each of the rows lacks, one column per thing asked for."""
+
+    def __init__(self, cluster: Cluster, ask: Ask, need: NDArray[np.int64], rows: Rows) -> None:
+        self._cluster = cluster
+        self._ask = ask
+        self._rows = rows
+        self._columns = (need > facts.NEVER_LACKING).nonzero()[0]
+        self._need = need[self._columns]
+        self._free = cluster.free[np.ix_(rows, self._columns)]
+        self._total = cluster.total[np.ix_(rows, self._columns)]
+        self._short: Verdicts = self._free < self._need
+        self._refused: list[tuple[NodeFilter, Verdicts]] = []
+        window = window_of(cluster, rows)
+        for rule in NODE_FILTERS:
+            verdicts = rule.compiled(cluster, ask)
+            if verdicts is not None:
+                self._refused.append((rule, ~verdicts(window)))
+        self._lacking = self._short.sum(axis=1)
+        for _, refused in self._refused:
+            self._lacking += refused
+
+    @property
+    def fitting(self) -> int:
+        return int(np.count_nonzero(self._lacking == 0))
+
+    def count(self, tally: Tally) -> None:
+        for place, nodes in enumerate(self._short.sum(axis=0).tolist()):
+            if nodes:
+                tally[self._cause(place)] += nodes
+        for rule, refused in self._refused:
+            failing = self._rows[refused]
+            if len(failing):
+                tally[rule.code, rule.detail(self._cluster, self._ask, int(failing[0]))] += len(failing)
+
+    def nearest(self) -> tuple[str, tuple[Shortfall, ...]]:
+        if len(self._rows) == 0:
+            return "", ()
+        hopeless = (self._total < self._need).any(axis=1)
+        gap = np.zeros(len(self._rows))
+        for place, asked in enumerate(self._need.tolist()):
+            gap += np.where(self._short[:, place], (asked - self._free[:, place]) / asked, 0.0)
+        for _, refused in self._refused:
+            gap += refused
+        line = int(np.lexsort((self._cluster.rank.take(self._rows), self._lacking, gap, hopeless))[0])
+        return self._cluster.names[int(self._rows[line])], self._shortfalls(line)
+
+    def _shortfalls(self, line: int) -> tuple[Shortfall, ...]:
+        lacking = [
+            Shortfall(
+                self._unit(place),
+                int(self._need[place]),
+                int(self._free[line, place]),
+                int(self._total[line, place]),
+                self._cause(place)[0],
+            )
+            for place in self._short[line].nonzero()[0].tolist()
+        ]
+        row = int(self._rows[line])
+        for rule, refused in self._refused:
+            if refused[line]:
+                lacking.append(Shortfall(rule.detail(self._cluster, self._ask, row), 1, 0, 1, rule.code))
+        return tuple(lacking)
+
+    def _cause(self, place: int) -> tuple[Code, str]:
+        column = int(self._columns[place])
+        if column == facts.PODS:
+            return Code.TOO_MANY_PODS, ""
+        asked = int(self._need[place])
+        if column == facts.GPU_WHOLE:
+            return Code.NO_DEVICE, "an empty GPU" if asked == 1 else f"{asked} {EMPTY_GPUS}"
+        if column == facts.GPU_BEST:
+            return Code.NO_DEVICE, f"a GPU with {asked} thousandths free"
+        return Code.INSUFFICIENT, self._unit(place)
+
+    def _unit(self, place: int) -> str:
+        column = int(self._columns[place])
+        return _DEVICE_UNITS.get(column) or self._cluster.resources.names[column]

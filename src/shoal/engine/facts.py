@@ -1,0 +1,74 @@
+"""The fused record of a node: one row of integers in which every quantity that a pod may lack stands side by side.
+
+"Does the pod fit" is then one comparison of rows against one vector of least amounts, whatever the pod asks for:
+cores, memory, pod slots, whole devices, a slice of one device, an extended resource. Device columns are summaries of
+the device planes (how many are empty, the largest piece free, the total), exact for the asks that read them.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+CPU = 0
+MEMORY = 1
+PODS = 2
+GPU_WHOLE = 3
+"""Devices with nothing on them."""
+GPU_BEST = 4
+"""Largest compute piece free on one device, in thousandths."""
+GPU_MILLI = 5
+"""Compute free on all devices together, in thousandths."""
+CPU_SCORED = 6
+MEMORY_SCORED = 7
+"""As CPU and MEMORY, but a pod that requests nothing counts with kube-scheduler's stand-in: used by scores only."""
+
+FIRST_EXTENDED = 8
+"""Columns from here on are resources seen by name, eight more at a time."""
+WORD = 8
+
+NEVER_LACKING = -(1 << 62)
+"""The least amount of a resource that a pod did not ask for: an overcommitted node still takes such a pod."""
+
+STAND_IN_CPU_MILLI = 100
+STAND_IN_MEMORY_BYTES = 200 * 1024 * 1024
+
+_NAMED = {"cpu": CPU, "memory": MEMORY, "pods": PODS}
+
+_FITS_EIGHT = np.uint64(0x0101010101010101)
+
+
+class ResourceColumns:
+    """Which column of the record holds which resource."""
+
+    __slots__ = ("_column_of", "names")
+
+    def __init__(self) -> None:
+        self._column_of = dict(_NAMED)
+        self.names: dict[int, str] = {column: name for name, column in _NAMED.items()}
+
+    @property
+    def width(self) -> int:
+        """Columns of the record, padded to whole words so that a row of verdicts can be read as one number."""
+        used = FIRST_EXTENDED + len(self._column_of) - len(_NAMED)
+        return -(-used // WORD) * WORD
+
+    def column(self, resource: str) -> int:
+        """The resource's column, made on first sight."""
+        column = self._column_of.get(resource)
+        if column is None:
+            column = FIRST_EXTENDED + len(self._column_of) - len(_NAMED)
+            self._column_of[resource] = column
+            self.names[column] = resource
+        return column
+
+
+def fits(free: NDArray[np.int64], need: NDArray[np.int64]) -> NDArray[np.bool_]:
+    """Which rows of `free` hold at least `need`, a vector of whole words that may end before the record does."""
+    width = len(need)
+    # Eight verdicts compared as one number: a third of the time of `all(axis=1)` on a hundred rows.
+    words = np.greater_equal(free[:, :width], need).view(np.uint64)
+    verdict = words[:, 0]
+    for word in range(1, width // WORD):
+        verdict = verdict & words[:, word]
+    return np.equal(verdict, _FITS_EIGHT)

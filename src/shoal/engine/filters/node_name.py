@@ -1,0 +1,22 @@
+"""A pod may name its node outright (DaemonSet pods of old, debugging)."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from shoal.engine.asks import Ask
+from shoal.engine.cluster import Cluster
+from shoal.engine.filters.rule import Rows, Verdicts
+from shoal.engine.reasons import Code
+
+
+class NodeName:
+    code = Code.NODE_NAME
+
+    def passes(self, cluster: Cluster, ask: Ask, rows: Rows) -> Verdicts | None:
+        if not ask.node_name:
+            return None
+        return np.equal(rows, cluster.row_of.get(ask.node_name, -1))
+
+    def detail(self, cluster: Cluster, ask: Ask, row: int) -> str:  # noqa: ARG002 - the rule's shape
+        return ask.node_name

@@ -1,0 +1,32 @@
+"""Taints of effect NoSchedule and NoExecute keep out pods that do not tolerate them.
+
+Nodes share few distinct sets of taints; each set is judged once per ask and looked up for all nodes.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from shoal.api.taints import untolerated
+from shoal.engine.asks import Ask
+from shoal.engine.cluster import Cluster
+from shoal.engine.filters.rule import Rows, Verdicts
+from shoal.engine.reasons import Code
+
+
+class Taints:
+    code = Code.TAINTED
+
+    def passes(self, cluster: Cluster, ask: Ask, rows: Rows) -> Verdicts | None:
+        tolerated = np.fromiter(
+            (untolerated(taints, ask.tolerations) is None for taints in cluster.taint_sets),
+            np.bool_,
+            len(cluster.taint_sets),
+        )
+        if tolerated.all():
+            return None
+        return tolerated.take(cluster.taint_set.take(rows))
+
+    def detail(self, cluster: Cluster, ask: Ask, row: int) -> str:
+        taint = untolerated(cluster.taint_sets[int(cluster.taint_set[row])], ask.tolerations)
+        return "" if taint is None else f"{taint.key}: {taint.value}"

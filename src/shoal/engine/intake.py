@@ -1,0 +1,128 @@
+"""How events become facts. Watches may repeat themselves, arrive late or in the wrong order between kinds: each event
+is applied so that the facts end up right all the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from shoal.engine.cluster import Cluster, Holding
+from shoal.engine.devices.kinds import kind_of
+from shoal.engine.events import (
+    DaemonSetGone,
+    DaemonSetSeen,
+    Event,
+    NodeGone,
+    NodeSeen,
+    PodArrived,
+    PodBound,
+    PodGone,
+    PodRejected,
+)
+from shoal.engine.overhead import DaemonSets
+
+
+class Intake:
+    """Applies events to one cluster."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        self.cluster = cluster
+        self._daemon_sets = DaemonSets(cluster)
+        self._strays: dict[str, dict[str, PodBound]] = {}
+        """Pods seen on nodes not seen yet, by node."""
+        self._stray_node: dict[str, str] = {}
+        # A look-up by type: a million events a minute pass here, and a chain of cases is walked for each.
+        self._handlers: dict[type[Event], Callable[[Any], None]] = {
+            PodArrived: self._arrived,
+            PodBound: self._bound,
+            PodRejected: self._rejected,
+            PodGone: self._pod_gone,
+            NodeSeen: self._node_seen,
+            NodeGone: self._node_gone,
+            DaemonSetSeen: lambda event: self._daemon_sets.put(event.name, event.ask),
+            DaemonSetGone: lambda event: self._daemon_sets.drop(event.name),
+        }
+
+    def apply(self, event: Event) -> None:
+        """Take note of what happened."""
+        self._handlers[type(event)](event)
+
+    def _pod_gone(self, event: PodGone) -> None:
+        self._gone(event.key)
+
+    def _arrived(self, event: PodArrived) -> None:
+        pending = self.cluster.pending
+        if event.key in self.cluster.pods:
+            return
+        if event.key in pending:
+            waiting = pending[event.key]
+            if waiting.charge.ask == event.ask and waiting.priority == event.priority:
+                return
+            pending.remove(event.key)
+        pending.add(event.key, self.cluster.charge(event.ask), event.priority)
+
+    def _gone(self, key: str) -> None:
+        cluster = self.cluster
+        cluster.pending.remove(key)
+        if key in cluster.pods:
+            self._release(key)
+        node = self._stray_node.pop(key, None)
+        if node is not None:
+            del self._strays[node][key]
+
+    def _rejected(self, event: PodRejected) -> None:
+        key = event.key
+        cluster = self.cluster
+        holding = cluster.pods.get(key)
+        if holding is None or holding.bound:
+            return
+        self._release(key)
+        cluster.pending.add(key, holding.charge, holding.priority, holding.turn)
+
+    def _bound(self, event: PodBound) -> None:
+        cluster = self.cluster
+        row = cluster.row_of.get(event.node)
+        if row is None:
+            self._gone(event.key)
+            self._strays.setdefault(event.node, {})[event.key] = event
+            self._stray_node[event.key] = event.node
+            return
+        holding = cluster.pods.get(event.key)
+        if holding is not None:
+            same_place = holding.row == row and event.grant in (None, holding.grant)
+            if same_place and holding.ask == event.ask:
+                holding.bound = True
+                return
+            self._release(event.key)
+        cluster.pending.remove(event.key)
+        grant = event.grant
+        devices = event.ask.devices
+        if grant is None and devices is not None:
+            free = cluster.devices.free(row)[: int(cluster.devices.count[row])]
+            kind = kind_of(devices)
+            grant = kind.tightest(free, devices) or kind.forced(free, devices)
+        charge = cluster.charge(event.ask)
+        cluster.hold(event.key, Holding(row, charge, grant, event.priority, None, True, event.daemon_set))
+        if event.daemon_set:
+            self._daemon_sets.settle(event.daemon_set, row)
+
+    def _release(self, key: str) -> None:
+        holding = self.cluster.release(key)
+        if holding.daemon_set:
+            self._daemon_sets.settle(holding.daemon_set, holding.row)
+
+    def _node_seen(self, event: NodeSeen) -> None:
+        cluster = self.cluster
+        row = cluster.put_node(event.node)
+        for stray in self._strays.pop(event.node.name, {}).values():
+            del self._stray_node[stray.key]
+            self._bound(stray)
+        self._daemon_sets.settle_row(row)
+
+    def _node_gone(self, event: NodeGone) -> None:
+        row = self.cluster.row_of.get(event.name)
+        if row is None:
+            return
+        self._daemon_sets.forget_row(row)
+        self.cluster.drop_node(event.name)

@@ -1,0 +1,100 @@
+"""Pods that wait, grouped by what they ask: a round looks at one head per ask, not at every pod.
+
+When an ask fits nowhere, every pod behind it with the same ask fits nowhere either, so a backlog of ten thousand
+equal pods costs a round as much as one. Order is priority, then arrival; a pod sent back keeps its old place.
+"""
+
+from __future__ import annotations
+
+from heapq import heapify, heappop, heappush
+
+import msgspec
+
+from shoal.engine.charges import Charge
+
+
+class Waiting(msgspec.Struct, frozen=True, gc=False):
+    """A pod in line."""
+
+    charge: Charge
+    """The ask, compiled: one object per ask, so lines are found by identity."""
+    priority: int
+    turn: int
+
+    @property
+    def order(self) -> tuple[int, int]:
+        return -self.priority, self.turn
+
+
+class Pending:
+    """All waiting pods of a cluster."""
+
+    __slots__ = ("_fresh", "_lines", "_pods", "_turns")
+
+    def __init__(self) -> None:
+        self._pods: dict[str, Waiting] = {}
+        self._lines: dict[Charge, list[tuple[int, int, str]]] = {}
+        self._fresh: list[str] = []
+        self._turns = 0
+
+    def __len__(self) -> int:
+        return len(self._pods)
+
+    def __contains__(self, key: str) -> bool:
+        return key in self._pods
+
+    def __getitem__(self, key: str) -> Waiting:
+        return self._pods[key]
+
+    def keys(self) -> list[str]:
+        """Waiting pods in the order in which they are tried."""
+        return sorted(self._pods, key=lambda key: self._pods[key].order)
+
+    def add(self, key: str, charge: Charge, priority: int, turn: int | None = None) -> None:
+        """Put a pod in line; with the turn it had before, at its old place."""
+        if turn is None:
+            turn = self._turns
+            self._turns += 1
+        self._pods[key] = Waiting(charge, priority, turn)
+        line = self._lines.get(charge)
+        if line is None:
+            line = self._lines[charge] = []
+        heappush(line, (-priority, turn, key))
+        self._fresh.append(key)
+
+    def remove(self, key: str) -> Waiting | None:
+        # The heap entry stays and is skipped when its turn comes: removal from the middle of a heap is a scan.
+        return self._pods.pop(key, None)
+
+    def restore(self, key: str, waiting: Waiting) -> None:
+        """Undo `remove`. The line may have dropped the entry meanwhile; a second one is skipped as easily as none."""
+        self._pods[key] = waiting
+        heappush(self._lines.setdefault(waiting.charge, []), (-waiting.priority, waiting.turn, key))
+
+    def heads(self) -> list[tuple[int, int, str, Charge]]:
+        """The first pod of every line, as a heap."""
+        heads = []
+        for charge in list(self._lines):
+            head = self.head(charge)
+            if head is not None:
+                heads.append((*head, charge))
+        heapify(heads)
+        return heads
+
+    def head(self, charge: Charge) -> tuple[int, int, str] | None:
+        """The first pod still waiting in the ask's line."""
+        line = self._lines[charge]
+        while line:
+            priority, turn, key = line[0]
+            pod = self._pods.get(key)
+            if pod is not None and pod.turn == turn and pod.charge is charge and -pod.priority == priority:
+                return line[0]
+            heappop(line)
+        del self._lines[charge]
+        return None
+
+    def take_fresh(self) -> list[str]:
+        """Pods that joined since the last call and still wait: the ones that are owed an answer."""
+        fresh = [key for key in self._fresh if key in self._pods]
+        self._fresh = []
+        return fresh

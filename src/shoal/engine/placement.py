@@ -1,0 +1,62 @@
+"""Where does a pod with this ask go now, and on which devices: the shapes of one profile over one cluster."""
+
+from __future__ import annotations
+
+from shoal.engine.charges import Charge
+from shoal.engine.cluster import Cluster
+from shoal.engine.devices.demand import Grant
+from shoal.engine.profile import Profile
+from shoal.engine.shapes import Shape
+
+_MOST_KEYS = 16_000_000
+"""Keys kept over all shapes (16 bytes each): asks beyond that give way, the longest unused first."""
+
+
+class Placement:
+    """Answers for any ask; keeps a shape for each so that asking again is cheap."""
+
+    def __init__(self, cluster: Cluster, profile: Profile, *, most_keys: int = _MOST_KEYS) -> None:
+        self.cluster = cluster
+        self.profile = profile
+        self._most_keys = most_keys
+        self._shapes: dict[Charge, Shape] = {}
+        self._clock = 0
+        self._epoch = 0
+
+    def shape(self, charge: Charge) -> Shape:
+        """The shape of an ask, made on first sight."""
+        shape = self._shapes.get(charge)
+        if shape is None:
+            self._make_room()
+            shape = self._shapes[charge] = Shape(self.cluster, self.profile, charge)
+        self._clock += 1
+        shape.last_used = self._clock
+        return shape
+
+    def renew(self) -> None:
+        """Let the profile follow the fleet; called once per round, so that one round is judged by one measure."""
+        epoch = self.profile.epoch()
+        if epoch != self._epoch:
+            self._epoch = epoch
+            for shape in self._shapes.values():
+                shape.invalidate()
+
+    def spot(self, charge: Charge, draw: int) -> tuple[int, Grant | None] | None:
+        """The best row and the devices there, or None when the ask fits nowhere."""
+        shape = self.shape(charge)
+        if self.profile.at_random:
+            rows = shape.feasible()
+            if len(rows) == 0:
+                return None
+            row = int(rows[draw % len(rows)])
+        else:
+            row = shape.best()
+            if row < 0:
+                return None
+        return row, self.profile.devices.grant(self.cluster, charge.ask, row, draw >> 20)
+
+    def _make_room(self) -> None:
+        most = max(self._most_keys // max(self.cluster.capacity, 1), 1)
+        if len(self._shapes) >= most:
+            oldest = min(self._shapes.values(), key=lambda shape: shape.last_used)
+            del self._shapes[oldest.charge]

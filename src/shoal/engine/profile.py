@@ -1,0 +1,93 @@
+"""A profile: weighted scores and a device choice under one name. Policies are profiles with a builder in one list.
+
+A builder gets the cluster and the mix of pods, because some rules judge what a placement leaves for the pods that
+usually come. Adding a policy is one function and one line in `POLICIES`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from shoal.engine.cluster import Cluster
+from shoal.engine.devices.choice import RANDOM, TIGHTEST
+from shoal.engine.mix import Mix
+from shoal.engine.scores.gradient import FragmentationGradient
+from shoal.engine.scores.paper import BestFit, DotProd, GpuClustering, GpuPacking
+from shoal.engine.scores.power import PricedPower
+from shoal.engine.scores.preferences import PreferredAffinity, SoftTaints
+from shoal.engine.scores.rule import DeviceChoice, NodeScore, StaticScore
+from shoal.engine.scores.worth import LeastLoss
+
+
+@dataclass(frozen=True, slots=True)
+class Profile:
+    """What is preferred among the nodes that fit, and how devices are chosen on the winner."""
+
+    name: str
+    static_scores: tuple[tuple[StaticScore, int], ...] = ()
+    node_scores: tuple[tuple[NodeScore, int], ...] = ()
+    devices: DeviceChoice = TIGHTEST
+    at_random: bool = False
+    """Any node that fits, with equal chances, instead of the best."""
+    epoch: Callable[[], int] = lambda: 0
+    """Brings tables behind the scores up to date; a new number means that all keys are stale."""
+
+
+SOFT_PREFERENCES: tuple[tuple[StaticScore, int], ...] = ((PreferredAffinity(), 1000), (SoftTaints(), 1000))
+"""What a pod's author asked for outweighs what the fleet would like; a pod without preferences is not touched."""
+
+
+def _random(cluster: Cluster, mix: Mix) -> Profile:  # noqa: ARG001 - the builder's shape
+    return Profile("Random", devices=RANDOM, at_random=True)
+
+
+def _dot_prod(cluster: Cluster, mix: Mix) -> Profile:  # noqa: ARG001
+    return Profile("DotProd", node_scores=((DotProd(), 1),))
+
+
+def _gpu_clustering(cluster: Cluster, mix: Mix) -> Profile:  # noqa: ARG001
+    return Profile("GpuClustering", node_scores=((GpuClustering(cluster), 1),))
+
+
+def _gpu_packing(cluster: Cluster, mix: Mix) -> Profile:  # noqa: ARG001
+    return Profile("GpuPacking", node_scores=((GpuPacking(), 1),))
+
+
+def _best_fit(cluster: Cluster, mix: Mix) -> Profile:  # noqa: ARG001
+    return Profile("BestFit", node_scores=((BestFit(), 1),))
+
+
+def _gradient(cluster: Cluster, mix: Mix) -> Profile:
+    rule = FragmentationGradient(cluster, mix)
+    return Profile("FGD", node_scores=((rule, 1),), devices=rule)
+
+
+def _least_loss(cluster: Cluster, mix: Mix) -> Profile:
+    rule = LeastLoss(cluster, mix)
+    return Profile("Shoal", SOFT_PREFERENCES, ((rule, 1),), devices=rule, epoch=rule.renewed)
+
+
+def _least_loss_and_power(cluster: Cluster, mix: Mix) -> Profile:
+    loss = LeastLoss(cluster, mix)
+    power = PricedPower(cluster, loss)
+    scores = ((loss, 1), (power.rise, 1))
+    return Profile("Shoal+Power", SOFT_PREFERENCES, scores, devices=loss, epoch=power.renewed)
+
+
+DEFAULT_POLICY = "Shoal"
+
+POLICIES: dict[str, Callable[[Cluster, Mix], Profile]] = {
+    DEFAULT_POLICY: _least_loss,
+    "Shoal+Power": _least_loss_and_power,
+    "Random": _random,
+    "DotProd": _dot_prod,
+    "GpuClustering": _gpu_clustering,
+    "GpuPacking": _gpu_packing,
+    "BestFit": _best_fit,
+    "FGD": _gradient,
+}
+
+
+def profile_named(name: str, cluster: Cluster, mix: Mix) -> Profile:
+    return POLICIES[name](cluster, mix)

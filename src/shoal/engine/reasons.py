@@ -1,0 +1,66 @@
+"""Why a pod waits or where it went: the code at once, evidence on demand, words elsewhere.
+
+A round that refuses a thousand pods writes a thousand codes and nothing more. When somebody asks, the evidence is
+gathered once per ask and version of the facts: how many nodes each rule turned away, and the node that came nearest.
+Words for people are made from it in `views`, so that command line, dashboard and events say the same.
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+import msgspec
+
+
+class Code(StrEnum):
+    """Causes, stable names that tests, metrics and people's alerts may rely on."""
+
+    PLACED = "Placed"
+    NO_NODES = "NoNodes"
+    NOWHERE = "NoNodeFits"
+
+    NODE_NAME = "NodeNameMismatch"
+    UNSCHEDULABLE = "NodeUnschedulable"
+    AFFINITY = "NodeAffinityMismatch"
+    TAINTED = "UntoleratedTaint"
+    GPU_MODEL = "GpuModelMismatch"
+    PORTS = "HostPortTaken"
+    INSUFFICIENT = "Insufficient"
+    TOO_MANY_PODS = "TooManyPods"
+    NO_DEVICE = "NoDeviceFits"
+
+
+class Cause(msgspec.Struct, frozen=True, order=True):
+    """One rule's part in a refusal; `detail` names the resource, taint or model it is about."""
+
+    code: Code
+    detail: str
+    nodes: int
+
+
+EMPTY_GPUS = "empty GPUs"
+GPU_PIECE = "thousandths of one GPU"
+"""Shortfalls of devices are counted in these."""
+
+
+class Shortfall(msgspec.Struct, frozen=True):
+    """What the nearest node lacks of one resource. Amounts are in the engine's units: cpu in thousandths of a core."""
+
+    resource: str
+    asked: int
+    free: int
+    total: int
+    """What the node would have if it were empty; where that is less than asked, waiting does not help."""
+    code: Code = Code.INSUFFICIENT
+
+
+class Evidence(msgspec.Struct, frozen=True):
+    """The whole story of a refusal. A node may count under several causes, as in kube-scheduler's own messages."""
+
+    nodes: int
+    causes: tuple[Cause, ...]
+    fitting: int = 0
+    """Nodes with room; not zero when the facts have changed since the refusal."""
+    nearest: str = ""
+    shortfalls: tuple[Shortfall, ...] = ()
+    """What the nearest node lacks; there is none when no node passes the rules about labels, taints and models."""

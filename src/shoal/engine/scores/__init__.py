@@ -1,0 +1,1 @@
+"""Preferences among nodes that fit, one file per idea. Profiles (see `profile`) choose and weigh them."""

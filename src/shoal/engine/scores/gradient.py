@@ -1,0 +1,97 @@
+"""FGD: place where fragmentation grows least, device included.
+
+Points are the published int(100 x sigmoid((F before - F after) / 1000)); a sharing pod tries every device that holds
+it, the node gets the best points and the device is the first that reached them. That coarse scale, together with the
+fixed order of nodes, is half of why the policy packs well: small differences tie and ties fill one node first.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from shoal.engine.asks import Ask
+from shoal.engine.cluster import Cluster
+from shoal.engine.devices.choice import TIGHTEST
+from shoal.engine.devices.demand import FULL_MILLI, GpuShare, Grant, WholeGpus, compute_grant
+from shoal.engine.facts import CPU
+from shoal.engine.fragmentation import Fragmentation, FragmentationColumn
+from shoal.engine.mix import Mix
+from shoal.engine.scores.rule import NodeRule, Points, Rows
+from shoal.engine.window import Window, window_of
+
+POPULAR_SHARE = 0.95
+
+
+class FragmentationGradient:
+    """The FGD score over one cluster and one mix of typical pods."""
+
+    def __init__(self, cluster: Cluster, mix: Mix, share: float = POPULAR_SHARE) -> None:
+        self.fragmentation = Fragmentation(cluster, mix.popular(share) if mix.counts else ())
+        self.column = FragmentationColumn(cluster, self.fragmentation)
+
+    def compiled(self, cluster: Cluster, ask: Ask) -> NodeRule | None:  # noqa: ARG002 - the rule's shape
+        match ask.devices:
+            case GpuShare(milli):
+                return lambda window: np.maximum.reduce(self._per_device(ask, milli, window), axis=1)
+            case WholeGpus(count):
+                return lambda window: self._whole(ask, count, window)
+            case None:
+                return lambda window: self._whole(ask, 0, window)
+
+    def grant(self, cluster: Cluster, ask: Ask, row: int, draw: int) -> Grant | None:
+        if not isinstance(ask.devices, GpuShare):
+            return TIGHTEST.grant(cluster, ask, row, draw)
+        window = window_of(cluster, np.array([row]))
+        points = self._per_device(ask, ask.devices.milli, window)[0]
+        return compute_grant((int(points.argmax()),), ask.devices.milli)
+
+    def _before(self, rows: NDArray[np.int64]) -> NDArray[np.float64]:
+        self.column.refresh()
+        return self.column.values.take(rows)
+
+    def _whole(self, ask: Ask, count: int, window: Window) -> Points:
+        """Points when the pod takes `count` empty devices, or none."""
+        fragmentation = self.fragmentation
+        compute = window.compute
+        models = fragmentation.models(window.rows)
+        around, ranks = fragmentation.surroundings(models, window.free[:, CPU] - ask.request("cpu"))
+        taken = fragmentation.whole_print(count)
+        prints = around + fragmentation.pieces(compute) - taken
+
+        def states(lost: Rows) -> tuple[Rows, Rows, NDArray[np.int32]]:
+            left = compute[lost]
+            empty = left == FULL_MILLI
+            return models[lost], ranks[lost], np.where(empty & (np.cumsum(empty, axis=1) <= count), 0, left)
+
+        after = fragmentation.of_states(prints, states)
+        return _points(self._before(window.rows) - after)
+
+    def _per_device(self, ask: Ask, milli: int, window: Window) -> Points:
+        """Points for each device; -1 where the pod does not fit."""
+        fragmentation = self.fragmentation
+        compute = window.compute
+        line, device = (compute >= milli).nonzero()
+        result = np.full(compute.shape, -1, np.int64)
+        if len(line) == 0:
+            return result
+        models = fragmentation.models(window.rows)
+        around, ranks = fragmentation.surroundings(models, window.free[:, CPU] - ask.request("cpu"))
+        whole = around + fragmentation.pieces(compute)
+        before = compute[line, device]
+        pieces = fragmentation.piece_print
+        prints = whole.take(line) - pieces.take(before) + pieces.take(before - milli)
+
+        def states(lost: Rows) -> tuple[Rows, Rows, NDArray[np.int32]]:
+            lines = line[lost]
+            left = compute.take(lines, axis=0)
+            left[np.arange(len(lost)), device[lost]] -= milli
+            return models[lines], ranks[lines], left
+
+        after = fragmentation.of_states(prints, states)
+        result[line, device] = _points(self._before(window.rows).take(line) - after)
+        return result
+
+
+def _points(gain: NDArray[np.float64]) -> Points:
+    return (100 * (1 / (1 + np.exp(-gain / 1000)))).astype(np.int64)

@@ -1,0 +1,181 @@
+"""Shoal's own policy: place where the least worth is destroyed, device included.
+
+The loss of a placement is the worth of the node before, minus its worth after, minus the compute the pod uses, plus
+the price of its model: nothing when the pod takes exactly what the room was worth, much when it spoils a whole device
+for a sliver, takes the last CPU beside an empty GPU, breaks up eight GPUs that eight-GPU jobs want, or sits on a model
+that others cannot do without. Losses are rounded to steps; within a step the fixed order of nodes fills one node first.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from shoal.engine import facts
+from shoal.engine.asks import Ask
+from shoal.engine.cluster import Cluster
+from shoal.engine.devices.choice import TIGHTEST
+from shoal.engine.devices.demand import FULL_MILLI, GpuShare, Grant, WholeGpus, compute_grant
+from shoal.engine.mix import Mix
+from shoal.engine.scores.rule import NodeRule, Points
+from shoal.engine.window import Window
+from shoal.engine.worth.column import PIECES, WorthColumns
+from shoal.engine.worth.patience import GRAIN, STEPS
+from shoal.engine.worth.tables import UNIT_BITS, UNITS, Tables, Temper
+
+Ints = NDArray[np.int64]
+
+_NOT_HERE = -(1 << 40)
+
+
+class LeastLoss:
+    """The score and the device choice over one cluster and one mix."""
+
+    def __init__(self, cluster: Cluster, mix: Mix, temper: Temper | None = None) -> None:
+        self.tables = Tables(cluster, mix, temper or Temper())
+        self.columns = WorthColumns(cluster, self.tables)
+        self._rules: dict[tuple[int, int], _ShareRule] = {}
+
+    def renewed(self) -> int:
+        """Follow the fleet; the number changes when keys made before are stale."""
+        return self.tables.renewed()
+
+    def compiled(self, cluster: Cluster, ask: Ask) -> NodeRule | None:  # noqa: ARG002 - the rule's shape
+        match ask.devices:
+            case GpuShare(milli):
+                return self._share_rule(ask.request("cpu"), milli)
+            case WholeGpus(count):
+                return _WholeRule(self.tables, self.columns, ask.request("cpu"), count)
+            case None:
+                return _WholeRule(self.tables, self.columns, ask.request("cpu"), 0)
+
+    def grant(self, cluster: Cluster, ask: Ask, row: int, draw: int) -> Grant | None:
+        """The device on which the share costs least, the first of equals."""
+        if not isinstance(ask.devices, GpuShare):
+            return TIGHTEST.grant(cluster, ask, row, draw)
+        milli = ask.devices.milli
+        device = self._share_rule(ask.request("cpu"), milli).device(cluster, row)
+        return compute_grant((device,), milli) if device >= 0 else None
+
+    def _share_rule(self, cpu_milli: int, milli: int) -> _ShareRule:
+        rule = self._rules.get((cpu_milli, milli))
+        if rule is None:
+            rule = self._rules[cpu_milli, milli] = _ShareRule(self.tables, self.columns, cpu_milli, milli)
+        return rule
+
+
+class _Rule:
+    """What both kinds of ask share: tables of their own per epoch, and the balance of what is left."""
+
+    def __init__(self, tables: Tables, columns: WorthColumns, cpu_milli: int, gpu_milli: int) -> None:
+        self._tables = tables
+        self._columns = columns
+        self._cpu = tables.cpu_in_gpu(cpu_milli)
+        self._gpu = gpu_milli
+        self._epoch = 0
+
+    def _refresh(self) -> None:
+        self._columns.refresh()
+        if self._epoch != self._tables.epoch:
+            self._learn()
+            self._epoch = self._tables.epoch
+
+    def _learn(self) -> None:
+        raise NotImplementedError
+
+    def _credit(self) -> Ints:
+        """By model: what the pod is credited, and half a step to round by."""
+        return (self._tables.used(self._gpu) + UNITS // 2)[:, None]
+
+    def _balanced(self, window: Window, worth: Points) -> Points:
+        """Steps of worth kept, once the balance of free CPU and GPU is counted in. Consumes `worth`."""
+        columns = self._columns
+        rows = window.rows
+        gpu = np.maximum(window.free[:, facts.GPU_MILLI] - self._gpu, 0)
+        cpu = columns.cpu.take(rows)
+        cpu -= self._cpu
+        both = gpu + cpu
+        both |= 1  # never zero
+        gpu *= cpu
+        gpu *= self._tables.balance_units
+        gpu //= both
+        worth += gpu
+        worth -= columns.balance.take(rows)
+        worth >>= UNIT_BITS
+        return worth
+
+
+class _WholeRule(_Rule):
+    """Points for taking some empty devices, or none."""
+
+    def __init__(self, tables: Tables, columns: WorthColumns, cpu_milli: int, count: int) -> None:
+        super().__init__(tables, columns, cpu_milli, count * FULL_MILLI)
+        self._count = count
+        self._taken: Ints = np.zeros(0, np.int64)
+
+    def __call__(self, window: Window) -> Points:
+        self._refresh()
+        block = self._columns.block_start.take(window.rows)
+        block += window.free[:, facts.GPU_WHOLE]
+        return self._balanced(window, self._taken.take(block))
+
+    def _learn(self) -> None:
+        """Per model and number of empty devices: what taking some of them changes."""
+        tables = self._tables
+        block = tables.block
+        count = self._count
+        change = np.full_like(block, _NOT_HERE)
+        change[:, count:] = block[:, : block.shape[1] - count] - block[:, count:]
+        change -= count * tables.piece[:, STEPS:]
+        self._taken = (change + self._credit()).reshape(-1)
+
+
+class _ShareRule(_Rule):
+    """Points for taking a share of one device: the best that the node offers."""
+
+    def __init__(self, tables: Tables, columns: WorthColumns, cpu_milli: int, milli: int) -> None:
+        super().__init__(tables, columns, cpu_milli, milli)
+        self._started: Ints = np.zeros(0, np.int64)
+        self._opened: Ints = np.zeros(0, np.int64)
+
+    def __call__(self, window: Window) -> Points:
+        self._refresh()
+        columns = self._columns
+        rows = window.rows
+        at = window.hundredths + columns.piece_start.take(rows)[:, None]
+        started = np.maximum.reduce(self._started.take(at), axis=1)
+        block = columns.block_start.take(rows)
+        block += window.free[:, facts.GPU_WHOLE]
+        # A device in use that fits, or opening an empty one.
+        return self._balanced(window, np.maximum(started, self._opened.take(block)))
+
+    def device(self, cluster: Cluster, row: int) -> int:
+        """The device to take on a row, or -1."""
+        self._refresh()
+        start = self._columns.piece_start.item(row)
+        started = self._started
+        at = self._columns.block_start.item(row) + cluster.free.item(row, facts.GPU_WHOLE)
+        opening = self._opened.item(at)
+        best = -1
+        most = _NOT_HERE
+        for device, left in enumerate(cluster.devices.free(row)):
+            if left < self._gpu:
+                continue
+            change = opening if left == FULL_MILLI else started.item(start + left // GRAIN)
+            if change > most:
+                best, most = device, change
+        return best
+
+    def _learn(self) -> None:
+        """Per model: what the share changes on a device in use, and what opening an empty device changes."""
+        tables = self._tables
+        piece = tables.piece
+        block = tables.block
+        size = -(-self._gpu // GRAIN)
+        change = np.full_like(piece, _NOT_HERE)
+        change[:, size:] = piece[:, : PIECES - size] - piece[:, size:] + self._credit()
+        opened = np.full_like(block, _NOT_HERE)
+        opened[:, 1:] = change[:, STEPS:] + block[:, :-1] - block[:, 1:]
+        change[:, STEPS] = _NOT_HERE
+        self._started = change.reshape(-1)
+        self._opened = opened.reshape(-1)

@@ -1,0 +1,1 @@
+"""Read models for people: charts, tables and terminal pictures made from plain values."""
