@@ -8,6 +8,7 @@ said in a warning.
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Annotated, Any, TypeVar
 
@@ -96,6 +97,8 @@ class SchedulerProfile:
     node_affinity: NodeAffinityArgs
     topology_spread: TopologySpreadArgs
     pod_affinity: InterPodAffinityArgs
+    own_scores: tuple[tuple[str, int], ...] = ()
+    """Plugins of the caller's own, with their weights."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,16 +111,16 @@ class SchedulerConfig:
         return next((p for p in self.profiles if p.scheduler_name == scheduler_name), None)
 
 
-def read_scheduler_config(data: bytes | str, file: str = "") -> SchedulerConfig:
-    """The one scheduler configuration in a file, bare or inside a ConfigMap."""
+def read_scheduler_config(data: bytes | str, file: str = "", own: Collection[str] = ()) -> SchedulerConfig:
+    """The one scheduler configuration in a file, bare or inside a ConfigMap. `own` names score plugins of our own."""
     for document in _unwrapped(read(data, file)):
         value = document.value
         if isinstance(value, Unknown) and value.kind == KIND:
-            return scheduler_config(value, document.where)
+            return scheduler_config(value, document.where, own)
     raise UserError(f"contains no {KIND}", where=Where(file=file))
 
 
-def scheduler_config(value: Unknown, where: Where) -> SchedulerConfig:
+def scheduler_config(value: Unknown, where: Where, own: Collection[str] = ()) -> SchedulerConfig:
     warnings = []
     if value.api_version == _RETIRED:
         warnings.append(f"{where}: apiVersion {_RETIRED} was removed in Kubernetes 1.29, read as {_CURRENT}")
@@ -136,17 +139,17 @@ def scheduler_config(value: Unknown, where: Where) -> SchedulerConfig:
     profiles: dict[str, SchedulerProfile] = {}
     for index, profile in enumerate(wire.profiles):
         here = where.below(f"profiles[{index}]")
-        resolved = _resolved(profile, alone=len(wire.profiles) == 1, where=here)
+        resolved = _resolved(profile, alone=len(wire.profiles) == 1, own=own, where=here)
         if resolved.scheduler_name in profiles:
             raise UserError(f"duplicate value {excerpt(resolved.scheduler_name)}", where=here.below("schedulerName"))
         profiles[resolved.scheduler_name] = resolved
-        warnings.extend(_warnings(profile, here))
+        warnings.extend(_warnings(profile, resolved, here))
     if not profiles:
         raise UserError("at least one profile is required", where=where.below("profiles"))
     return SchedulerConfig(tuple(profiles.values()), wire.percentage_of_nodes_to_score, tuple(warnings))
 
 
-def _resolved(profile: _Profile, *, alone: bool, where: Where) -> SchedulerProfile:
+def _resolved(profile: _Profile, *, alone: bool, own: Collection[str], where: Where) -> SchedulerProfile:
     if not profile.scheduler_name and not alone:
         raise UserError("is required", where=where.below("schedulerName"))
     profile.plugins.check(where.below("plugins"))
@@ -166,6 +169,7 @@ def _resolved(profile: _Profile, *, alone: bool, where: Where) -> SchedulerProfi
         node_affinity=_of(NodeAffinityArgs, given),
         topology_spread=_of(TopologySpreadArgs, given),
         pod_affinity=_of(InterPodAffinityArgs, given),
+        own_scores=profile.plugins.own_scores(own),
     )
 
 
@@ -185,8 +189,12 @@ def _of(wanted: type[A], given: dict[str, Args]) -> A:
     return next((args for args in given.values() if isinstance(args, wanted)), wanted())
 
 
-def _warnings(profile: _Profile, where: Where) -> list[str]:
-    unknown = [f"{where}: plugins: {name} is not known here and does nothing" for name in profile.plugins.unknown()]
+def _warnings(profile: _Profile, resolved: SchedulerProfile, where: Where) -> list[str]:
+    unknown = [
+        f"{where}: plugins: {name} is not known here and does nothing"
+        for name in profile.plugins.unknown()
+        if name not in dict(resolved.own_scores)
+    ]
     if profile.percentage_of_nodes_to_score not in {None, 0, 100}:
         unknown.append(f"{where}: percentageOfNodesToScore: every node is scored, whatever the percentage")
     return unknown + [

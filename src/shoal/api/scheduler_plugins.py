@@ -11,7 +11,7 @@ kube-scheduler (queueing, volumes, binding) happens elsewhere in Shoal or not at
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from typing import Annotated, Literal
 
 from msgspec import Meta, field
@@ -86,6 +86,12 @@ class Plugins(ApiStruct, frozen=True, forbid_unknown_fields=True):
     def scores(self) -> tuple[tuple[str, int], ...]:
         """Every enabled score with its weight; without one it counts once."""
         return tuple((plugin.name, plugin.weight or 1) for plugin in self._at("score", self.score))
+
+    def own_scores(self, own: Collection[str]) -> tuple[tuple[str, int], ...]:
+        """As `scores`, for plugins that kube-scheduler does not have and the caller does."""
+        by_default = [p for p in self.multi_point.enabled if not self.score.drops(p.name)]
+        weights = {p.name: p.weight or 1 for p in (*by_default, *self.score.enabled) if p.name in own}
+        return tuple(weights.items())
 
     def can_preempt(self) -> bool:
         by_name = any(plugin.name == "DefaultPreemption" for plugin in self.post_filter.enabled)

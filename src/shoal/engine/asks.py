@@ -13,6 +13,8 @@ from shoal.api.node_affinity import NodeRule, PreferredSchedulingTerm
 from shoal.api.taints import Toleration
 from shoal.engine.devices.demand import Demand, demand_milli, demand_per_device
 
+_EVERY_ADDRESS = ("", "0.0.0.0")  # noqa: S104 - compared, not listened on
+
 
 class HostPort(msgspec.Struct, frozen=True, order=True):
     """A port of the node itself; `ip` empty means every address."""
@@ -24,7 +26,7 @@ class HostPort(msgspec.Struct, frozen=True, order=True):
     def conflicts(self, other: HostPort) -> bool:
         if (self.port, self.protocol) != (other.port, other.protocol):
             return False
-        return self.ip == other.ip or not self.ip or not other.ip
+        return self.ip == other.ip or self.ip in _EVERY_ADDRESS or other.ip in _EVERY_ADDRESS
 
 
 class Ask(msgspec.Struct, frozen=True, cache_hash=True):

@@ -55,8 +55,10 @@ class Charges:
         for column, amount in amounts.items():
             need[column] = amount
             taken[column] = amount
-        taken[facts.CPU_SCORED] = amounts.get(facts.CPU, facts.STAND_IN_CPU_MILLI)
-        taken[facts.MEMORY_SCORED] = amounts.get(facts.MEMORY, facts.STAND_IN_MEMORY_BYTES)
+        # A request of zero was written down and counts as zero; only silence gets the stand-in.
+        written = dict(ask.requests)
+        taken[facts.CPU_SCORED] = written.get("cpu", facts.STAND_IN_CPU_MILLI)
+        taken[facts.MEMORY_SCORED] = written.get("memory", facts.STAND_IN_MEMORY_BYTES)
         if ask.devices is not None:
             kind = kind_of(ask.devices)
             for column, amount in kind.least(ask.devices).items():

@@ -22,7 +22,7 @@ from shoal.engine import facts
 from shoal.engine.asks import Ask
 from shoal.engine.changes import ChangeLog
 from shoal.engine.charges import Charge, Charges
-from shoal.engine.devices.demand import Grant
+from shoal.engine.devices.demand import FULL_MILLI, Grant
 from shoal.engine.devices.planes import DevicePlanes
 from shoal.engine.events import NodeFacts
 from shoal.engine.growth import capacity_for, grown, widened
@@ -105,6 +105,13 @@ class Cluster:
     def pods_on(self, row: int) -> list[str]:
         return list(self._on_row.get(row, ()))
 
+    def column(self, resource: str) -> int:
+        """The record's column of a resource, made on first sight."""
+        column = self.resources.column(resource)
+        if self.resources.width > self.width:
+            self._widen()
+        return column
+
     def charge(self, ask: Ask) -> Charge:
         """What the ask needs and takes, as vectors of the record's width."""
         charge = self.charges.known.get(ask)
@@ -135,12 +142,10 @@ class Cluster:
         self.changes.append(row)
         return row
 
-    def drop_node(self, name: str) -> list[str]:
-        """Forget the node and the pods on it, whose keys are returned."""
+    def drop_node(self, name: str) -> list[tuple[str, Holding]]:
+        """Forget the node and the pods on it, which are returned."""
         row = self.row_of.pop(name)
-        keys = self.pods_on(row)
-        for key in keys:
-            self.release(key)
+        left = [(key, self.release(key)) for key in self.pods_on(row)]
         self.gpu_free_milli -= int(self.total[row, facts.GPU_MILLI])
         self.alive[row] = False
         self.names[row] = ""
@@ -153,7 +158,7 @@ class Cluster:
         self.static_changes.append(row)
         self.changes.append(row)
         self._retired.append(row)
-        return keys
+        return left
 
     # -- pods: only events and the ledger call these ---------------------------------------------------------
 
@@ -167,11 +172,13 @@ class Cluster:
             self._on_row[row] = {key: None}
         else:
             on_row[key] = None
-        self.free[row] -= charge.taken
-        self.gpu_free_milli -= charge.gpu_milli
+        free = self.free[row]
+        free -= charge.taken
         if holding.grant is not None:
-            self.devices.take(row, holding.grant)
-            self._summarise(row)
+            self.gpu_free_milli -= charge.gpu_milli
+            left = self.devices.take(row, holding.grant)
+            free[facts.GPU_WHOLE] = left.count(FULL_MILLI)
+            free[facts.GPU_BEST] = max(left)
         if charge.ask.host_ports:
             self.ports.take(row, charge.ask.host_ports)
         self.changes.append(row)
@@ -185,11 +192,13 @@ class Cluster:
         del on_row[key]
         if not on_row:
             del self._on_row[row]
-        self.free[row] += charge.taken
-        self.gpu_free_milli += charge.gpu_milli
+        free = self.free[row]
+        free += charge.taken
         if holding.grant is not None:
-            self.devices.give(row, holding.grant)
-            self._summarise(row)
+            self.gpu_free_milli += charge.gpu_milli
+            left = self.devices.give(row, holding.grant)
+            free[facts.GPU_WHOLE] = left.count(FULL_MILLI)
+            free[facts.GPU_BEST] = max(left)
         if charge.ask.host_ports:
             self.ports.give(row, charge.ask.host_ports)
         self.changes.append(row)
@@ -223,12 +232,14 @@ class Cluster:
         total = self._record(node.allocatable)
         self.devices.put(row, node.gpus)
         total[facts.GPU_WHOLE] = node.gpus
-        total[facts.GPU_MILLI] = node.gpus * 1000
-        total[facts.GPU_BEST] = 1000 if node.gpus else 0
+        total[facts.GPU_MILLI] = node.gpus * FULL_MILLI
+        total[facts.GPU_BEST] = FULL_MILLI if node.gpus else 0
         self.gpu_free_milli += int(total[facts.GPU_MILLI] - self.total[row, facts.GPU_MILLI])
         self.free[row] += total - self.total[row]
         self.total[row] = total
-        self._summarise(row)
+        left = self.devices.free(row)
+        self.free[row, facts.GPU_WHOLE] = left.count(FULL_MILLI)
+        self.free[row, facts.GPU_BEST] = max(left)
 
     def _record(self, amounts: Mapping[str, int]) -> NDArray[np.int64]:
         columns = {self.resources.column(name): amount for name, amount in amounts.items()}
@@ -240,12 +251,6 @@ class Cluster:
         record[facts.CPU_SCORED] = record[facts.CPU]
         record[facts.MEMORY_SCORED] = record[facts.MEMORY]
         return record
-
-    def _summarise(self, row: int) -> None:
-        left = self.devices.free(row)
-        free = self.free
-        free[row, facts.GPU_WHOLE] = left.count(1000)
-        free[row, facts.GPU_BEST] = max(left)
 
     def _taints(self, taints: tuple[Taint, ...]) -> int:
         code = self._taint_set_of.get(taints)

@@ -47,6 +47,8 @@ class PodArrived(msgspec.Struct, frozen=True, gc=False):
     key: str
     ask: Ask
     priority: int = 0
+    daemon_set: str = ""
+    """The DaemonSet whose pod this is: the room set aside for it on its node is for this pod."""
 
 
 class PodBound(msgspec.Struct, frozen=True, gc=False):

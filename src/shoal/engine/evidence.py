@@ -21,7 +21,7 @@ from shoal.engine.cluster import Cluster
 from shoal.engine.filters import NODE_FILTERS, STATIC_FILTERS
 from shoal.engine.filters.rule import NodeFilter, Rows, StaticFilter, Verdicts
 from shoal.engine.reasons import EMPTY_GPUS, GPU_PIECE, Cause, Code, Evidence, Shortfall
-from shoal.engine.window import window_of
+from shoal.engine.window import Window
 
 Tally = Counter[tuple[Code, str]]
 
@@ -88,7 +88,7 @@ class _Lacks:
         self._total = cluster.total[np.ix_(rows, self._columns)]
         self._short: Verdicts = self._free < self._need
         self._refused: list[tuple[NodeFilter, Verdicts]] = []
-        window = window_of(cluster, rows)
+        window = Window(cluster, rows)
         for rule in NODE_FILTERS:
             verdicts = rule.compiled(cluster, ask)
             if verdicts is not None:

@@ -68,7 +68,7 @@ def fits(free: NDArray[np.int64], need: NDArray[np.int64]) -> NDArray[np.bool_]:
     width = len(need)
     # Eight verdicts compared as one number: a third of the time of `all(axis=1)` on a hundred rows.
     words = np.greater_equal(free[:, :width], need).view(np.uint64)
-    verdict = words[:, 0]
-    for word in range(1, width // WORD):
-        verdict = verdict & words[:, word]
-    return np.equal(verdict, _FITS_EIGHT)
+    if width == WORD:
+        return np.equal(words[:, 0], _FITS_EIGHT)
+    folded: NDArray[np.uint64] = np.bitwise_and.reduce(words, axis=1)
+    return np.equal(folded, _FITS_EIGHT)

@@ -107,11 +107,13 @@ class Fragmentation:
     def of_rows(self, rows: Rows) -> Floats:
         """F of nodes as they are."""
         models = self.models(rows)
-        compute = self._cluster.devices.compute.take(rows, axis=0)
+        compute = np.maximum(self._cluster.devices.compute.take(rows, axis=0), 0)
         prints, ranks = self.surroundings(models, self._cluster.free[rows, CPU])
         return self.of_states(prints + self.pieces(compute), lambda lost: (models[lost], ranks[lost], compute[lost]))
 
     def _exact(self, models: Rows, cpu_ranks: Rows, compute: NDArray[np.int32]) -> Floats:
+        if not self._classes:
+            return np.zeros(len(models))
         enough = np.add.reduce(self._big_enough.take(compute, axis=0), axis=1)
         small = np.add.reduce(self._too_small.take(compute, axis=0), axis=1)
         everything = np.add.reduce(compute, axis=1, dtype=np.int64)[:, None]

@@ -53,7 +53,7 @@ class Intake:
 
     def _arrived(self, event: PodArrived) -> None:
         pending = self.cluster.pending
-        if event.key in self.cluster.pods:
+        if event.key in self.cluster.pods or event.key in self._stray_node:
             return
         if event.key in pending:
             waiting = pending[event.key]
@@ -61,12 +61,18 @@ class Intake:
                 return
             pending.remove(event.key)
         pending.add(event.key, self.cluster.charge(event.ask), event.priority)
+        if event.daemon_set:
+            self._daemon_sets.await_pod(event.key, event.daemon_set, event.ask)
 
     def _gone(self, key: str) -> None:
         cluster = self.cluster
         cluster.pending.remove(key)
         if key in cluster.pods:
             self._release(key)
+        self._forget_stray(key)
+        self._daemon_sets.forget_pod(key)
+
+    def _forget_stray(self, key: str) -> None:
         node = self._stray_node.pop(key, None)
         if node is not None:
             del self._strays[node][key]
@@ -88,11 +94,13 @@ class Intake:
             self._strays.setdefault(event.node, {})[event.key] = event
             self._stray_node[event.key] = event.node
             return
+        self._forget_stray(event.key)
         holding = cluster.pods.get(event.key)
         if holding is not None:
             same_place = holding.row == row and event.grant in (None, holding.grant)
             if same_place and holding.ask == event.ask:
                 holding.bound = True
+                self._settle_daemon(event, holding)
                 return
             self._release(event.key)
         cluster.pending.remove(event.key)
@@ -103,9 +111,15 @@ class Intake:
             kind = kind_of(devices)
             grant = kind.tightest(free, devices) or kind.forced(free, devices)
         charge = cluster.charge(event.ask)
-        cluster.hold(event.key, Holding(row, charge, grant, event.priority, None, True, event.daemon_set))
+        holding = Holding(row, charge, grant, event.priority, None, True)
+        cluster.hold(event.key, holding)
+        self._settle_daemon(event, holding)
+
+    def _settle_daemon(self, event: PodBound, holding: Holding) -> None:
         if event.daemon_set:
-            self._daemon_sets.settle(event.daemon_set, row)
+            holding.daemon_set = event.daemon_set
+            self._daemon_sets.forget_pod(event.key)
+            self._daemon_sets.settle(event.daemon_set, holding.row)
 
     def _release(self, key: str) -> None:
         holding = self.cluster.release(key)
@@ -115,9 +129,9 @@ class Intake:
     def _node_seen(self, event: NodeSeen) -> None:
         cluster = self.cluster
         row = cluster.put_node(event.node)
-        for stray in self._strays.pop(event.node.name, {}).values():
-            del self._stray_node[stray.key]
+        for stray in list(self._strays.get(event.node.name, {}).values()):
             self._bound(stray)
+        self._strays.pop(event.node.name, None)
         self._daemon_sets.settle_row(row)
 
     def _node_gone(self, event: NodeGone) -> None:
@@ -125,4 +139,7 @@ class Intake:
         if row is None:
             return
         self._daemon_sets.forget_row(row)
-        self.cluster.drop_node(event.name)
+        for key, holding in self.cluster.drop_node(event.name):
+            if not holding.bound:
+                # Only our plan put it there: nobody deleted the pod, so it waits again.
+                self.cluster.pending.add(key, holding.charge, holding.priority, holding.turn)

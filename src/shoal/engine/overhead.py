@@ -34,6 +34,8 @@ class DaemonSets:
         self._cluster = cluster
         self._asks: dict[str, Ask] = {}
         self._owed: dict[str, set[int]] = {}
+        self._awaited: dict[str, tuple[str, int]] = {}
+        """Pods that wait for the room set aside for them: their DaemonSet and row."""
 
     def put(self, name: str, ask: Ask) -> None:
         """A DaemonSet appeared or changed."""
@@ -53,6 +55,19 @@ class DaemonSets:
         for row in self._owed.pop(name):
             self._cluster.owe(row, taken, -1)
 
+    def await_pod(self, key: str, name: str, ask: Ask) -> None:
+        """A DaemonSet's own pod is in line: the room on the one node it is meant for is no longer withheld from it."""
+        rows = [row for row in self._owed.get(name, ()) if self._may_run(ask, row)]
+        if len(rows) == 1:
+            self._awaited[key] = name, rows[0]
+            self.settle(name, rows[0])
+
+    def forget_pod(self, key: str) -> None:
+        """The pod has gone, or has arrived on a node."""
+        awaited = self._awaited.pop(key, None)
+        if awaited is not None:
+            self.settle(*awaited)
+
     def settle_row(self, row: int) -> None:
         """The node appeared or changed: compare what it owes with what it should."""
         for name in self._asks:
@@ -60,6 +75,7 @@ class DaemonSets:
 
     def forget_row(self, row: int) -> None:
         """The node is about to leave."""
+        self._awaited = {key: place for key, place in self._awaited.items() if place[1] != row}
         for name, owed in self._owed.items():
             if row in owed:
                 owed.discard(row)
@@ -71,7 +87,7 @@ class DaemonSets:
         if ask is None:
             return
         owed = self._owed[name]
-        due = self._may_run(ask, row) and not self._runs(name, row)
+        due = self._may_run(ask, row) and not self._runs(name, row) and (name, row) not in self._awaited.values()
         if due == (row in owed):
             return
         self._cluster.owe(row, self._cluster.charge(ask), 1 if due else -1)

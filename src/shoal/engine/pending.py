@@ -34,7 +34,7 @@ class Pending:
     def __init__(self) -> None:
         self._pods: dict[str, Waiting] = {}
         self._lines: dict[Charge, list[tuple[int, int, str]]] = {}
-        self._fresh: list[str] = []
+        self._fresh: dict[str, None] = {}
         self._turns = 0
 
     def __len__(self) -> int:
@@ -60,7 +60,7 @@ class Pending:
         if line is None:
             line = self._lines[charge] = []
         heappush(line, (-priority, turn, key))
-        self._fresh.append(key)
+        self._fresh[key] = None
 
     def remove(self, key: str) -> Waiting | None:
         # The heap entry stays and is skipped when its turn comes: removal from the middle of a heap is a scan.
@@ -96,5 +96,5 @@ class Pending:
     def take_fresh(self) -> list[str]:
         """Pods that joined since the last call and still wait: the ones that are owed an answer."""
         fresh = [key for key in self._fresh if key in self._pods]
-        self._fresh = []
+        self._fresh = {}
         return fresh

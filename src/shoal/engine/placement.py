@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from shoal.engine.charges import Charge
 from shoal.engine.cluster import Cluster
 from shoal.engine.devices.demand import Grant
@@ -48,7 +50,9 @@ class Placement:
             rows = shape.feasible()
             if len(rows) == 0:
                 return None
-            row = int(rows[draw % len(rows)])
+            # Counted in the order of ranks, which unlike rows does not depend on who was seen first.
+            nth = draw % len(rows)
+            row = int(rows[np.argpartition(self.cluster.rank.take(rows), nth)[nth]])
         else:
             row = shape.best()
             if row < 0:
@@ -57,6 +61,6 @@ class Placement:
 
     def _make_room(self) -> None:
         most = max(self._most_keys // max(self.cluster.capacity, 1), 1)
-        if len(self._shapes) >= most:
+        while len(self._shapes) >= most:
             oldest = min(self._shapes.values(), key=lambda shape: shape.last_used)
             del self._shapes[oldest.charge]

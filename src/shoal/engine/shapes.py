@@ -36,6 +36,7 @@ class Shape:
     __slots__ = (
         "_base",
         "_blocks",
+        "_by_block",
         "_cluster",
         "_cursor",
         "_filters",
@@ -65,6 +66,7 @@ class Shape:
         ]
         self._base: NDArray[np.int64]
         self._keys: NDArray[np.int64]
+        self._by_block: NDArray[np.int64]
         self._blocks: NDArray[np.int64]
         self._cursor = -1
         self._static_cursor = -1
@@ -121,18 +123,20 @@ class Shape:
         self._cursor = end
         if rows is None or 2 * len(rows) > cluster.rows:
             self._recompute(cluster.all_rows())
-            self._blocks = np.maximum.reduce(self._keys.reshape(-1, BLOCK), axis=1)
+            self._blocks = np.maximum.reduce(self._by_block, axis=1)
             return
         if len(rows) > _REPEATS_WORTH_SORTING:
             rows = np.unique(rows)
-        self._recompute(rows)
-        touched = rows >> BLOCK_BITS
-        self._blocks[touched] = np.maximum.reduce(self._keys.reshape(-1, BLOCK).take(touched, axis=0), axis=1)
+        rows = self._recompute(rows)
+        if len(rows):
+            blocks = rows >> BLOCK_BITS
+            self._blocks[blocks] = np.maximum.reduce(self._by_block.take(blocks, 0), axis=1)
 
     def _forget(self) -> None:
         capacity = self._cluster.capacity
         self._base = np.full(capacity, _INFEASIBLE, np.int64)
         self._keys = np.full(capacity, _INFEASIBLE, np.int64)
+        self._by_block = self._keys.reshape(-1, BLOCK)
         self._blocks = np.full(capacity >> BLOCK_BITS, _INFEASIBLE, np.int64)
         self._cursor = -1
         self._static_cursor = -1
@@ -156,28 +160,22 @@ class Shape:
                 passes &= verdicts
         self._base[rows] = np.where(passes, base, _INFEASIBLE)
 
-    def _recompute(self, rows: NDArray[np.int64]) -> None:
-        cluster = self._cluster
-        free = cluster.free.take(rows, axis=0)
-        fit = fits(free, self.charge.need)
-        hits = np.count_nonzero(fit)
-        if 2 * hits < len(rows):
-            # Mostly misses, as in a full fleet: score the few that fit.
-            self._keys[rows] = _INFEASIBLE
-            if hits == 0:
-                return
-            chosen = fit.nonzero()[0]
-            rows = rows.take(chosen)
-            self._keys[rows] = self._scored(rows, free.take(chosen, axis=0))
-        else:
-            keys = self._scored(rows, free)
-            # `where` is slower than writing into the few misses.
-            keys[~fit] = _INFEASIBLE
-            self._keys[rows] = keys
+    def _recompute(self, rows: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Set the keys of rows; returns those whose key may have changed."""
+        fit = fits(self._cluster.free.take(rows, 0), self.charge.need)
+        # In a full fleet most changed nodes had no room before and have none now.
+        concerned = (fit | (self._keys.take(rows) > _FEASIBLE_ABOVE)).nonzero()[0]
+        if len(concerned) < len(rows):
+            rows = rows.take(concerned)
+            if len(rows) == 0:
+                return rows
+            fit = fit.take(concerned)
+        self._keys[rows] = np.where(fit, self._scored(rows), _INFEASIBLE)
+        return rows
 
-    def _scored(self, rows: NDArray[np.int64], free: NDArray[np.int64]) -> NDArray[np.int64]:
+    def _scored(self, rows: NDArray[np.int64]) -> NDArray[np.int64]:
         """Keys of rows that have enough room. A row ruled out by its labels stays far below any that is not."""
-        window = Window(self._cluster, rows, free)
+        window = Window(self._cluster, rows)
         keys = self._base.take(rows)
         for rule, weight in self._scores:
             points = rule(window)

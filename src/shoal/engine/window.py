@@ -13,18 +13,21 @@ from shoal.engine.cluster import Cluster
 
 
 class Window:
-    """A view of some rows. What it hands out is a copy that the rule may overwrite, `rows` and `free` excepted."""
+    """A view of some rows. What it hands out is a copy that the rule may overwrite, `rows` excepted."""
 
-    __slots__ = ("_cluster", "free", "rows")
+    __slots__ = ("_cluster", "rows")
 
-    def __init__(self, cluster: Cluster, rows: NDArray[np.int64], free: NDArray[np.int64]) -> None:
+    def __init__(self, cluster: Cluster, rows: NDArray[np.int64]) -> None:
         self._cluster = cluster
         self.rows = rows
-        self.free = free
-        """The fused records of the rows (see `facts`)."""
 
     def __len__(self) -> int:
         return len(self.rows)
+
+    @property
+    def free(self) -> NDArray[np.int64]:
+        """The fused records of the rows (see `facts`)."""
+        return self._cluster.free.take(self.rows, axis=0)
 
     @property
     def total(self) -> NDArray[np.int64]:
@@ -37,17 +40,5 @@ class Window:
         return self._cluster.devices.compute.take(self.rows, axis=0)
 
     @property
-    def hundredths(self) -> NDArray[np.int32]:
-        """As `compute`, in whole hundredths and never below zero: indices into tables over piece sizes."""
-        left = self._cluster.devices.compute.take(self.rows, axis=0)
-        np.maximum(left, 0, out=left)
-        left //= 10
-        return left
-
-    @property
     def device_count(self) -> NDArray[np.int32]:
         return self._cluster.devices.count.take(self.rows)
-
-
-def window_of(cluster: Cluster, rows: NDArray[np.int64]) -> Window:
-    return Window(cluster, rows, cluster.free.take(rows, axis=0))

@@ -36,9 +36,7 @@ def kube_line(evidence: Evidence) -> str:
     """How many nodes there are, and how many each cause turned away."""
     if evidence.nodes == 0:
         return "no nodes available to schedule pods."
-    causes = ", ".join(
-        f"{cause.nodes} {CAUSES[cause.code].format(detail=cause.detail)}" for cause in evidence.causes
-    )
+    causes = ", ".join(f"{cause.nodes} {CAUSES[cause.code].format(detail=cause.detail)}" for cause in evidence.causes)
     counted = f"{evidence.fitting}/{evidence.nodes} nodes are available"
     return f"{counted}: {causes}." if causes else f"{counted}."
 
@@ -57,13 +55,17 @@ def nearest_sentence(evidence: Evidence) -> str:
         return f"No node that may take this pod is large enough, even empty: {evidence.nearest} has {parts}."
     scarce = [lack for lack in evidence.shortfalls if lack.code not in _WITHOUT_AMOUNT]
     clauses = ["has " + _listed([_amounts(lack.free, lack) + _left(lack) for lack in scarce])] if scarce else []
-    clauses += [_WITHOUT_AMOUNT[lack.code].format(lack.resource) for lack in evidence.shortfalls if lack not in scarce]
+    clauses += [
+        _WITHOUT_AMOUNT[lack.code].format(lack.resource.replace(", ", " or "))
+        for lack in evidence.shortfalls
+        if lack not in scarce
+    ]
     return f"The nearest node is {evidence.nearest}: it {_listed(clauses)}."
 
 
 _WITHOUT_AMOUNT: Mapping[Code, str] = {
     Code.TOO_MANY_PODS: "takes no more pods",
-    Code.PORTS: "has port {} taken",
+    Code.PORTS: "has host port {} taken",
 }
 
 
@@ -77,6 +79,8 @@ def _amounts(present: int, lack: Shortfall) -> str:
     asked = lack.asked
     if lack.code is Code.TOO_MANY_PODS:
         return f"room for {present} pods"
+    if lack.code is Code.NO_DEVICE and lack.total == 0:
+        return "no GPU"
     if lack.resource == "cpu":
         return f"{_number(present / 1000, 3)} of {_number(asked / 1000, 3)} {_plural(asked, 1000, 'core')}"
     if lack.resource in _BYTE_RESOURCES or lack.resource.startswith("hugepages-"):

@@ -51,15 +51,19 @@ class DevicePlanes:
             plane[row] = 0
         self.count[row] = 0
 
-    def take(self, row: int, grant: Grant) -> None:
-        """Subtract the grant."""
+    def take(self, row: int, grant: Grant) -> list[int]:
+        """Subtract the grant; returns the compute left on each device."""
         for device, plane, amount in grant.parts:
             self.planes[plane][row, device] -= amount
+        left: list[int] = self.compute[row].tolist()
+        return left
 
-    def give(self, row: int, grant: Grant) -> None:
+    def give(self, row: int, grant: Grant) -> list[int]:
         """Exactly undo `take`."""
         for device, plane, amount in grant.parts:
             self.planes[plane][row, device] += amount
+        left: list[int] = self.compute[row].tolist()
+        return left
 
     def free(self, row: int) -> list[int]:
         """Compute left on each device slot of a row."""

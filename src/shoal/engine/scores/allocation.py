@@ -26,7 +26,9 @@ GPU = "nvidia.com/gpu"
 
 DEFAULT_RESOURCES = (("cpu", 1), ("memory", 1))
 
-_SCORED_COLUMN = {"cpu": facts.CPU_SCORED, "memory": facts.MEMORY_SCORED, GPU: facts.GPU_MILLI}
+_STOOD_IN = {"cpu": facts.CPU_SCORED, "memory": facts.MEMORY_SCORED, GPU: facts.GPU_MILLI}
+_PLAIN = {"cpu": facts.CPU, "memory": facts.MEMORY, GPU: facts.GPU_MILLI}
+_ALWAYS_SCORED = frozenset({"cpu", "memory", "ephemeral-storage"})
 
 
 class ShapePoint(msgspec.Struct, frozen=True):
@@ -44,17 +46,20 @@ class Allocation(msgspec.Struct, frozen=True):
     shape: tuple[ShapePoint, ...] = ()
 
     def compiled(self, cluster: Cluster, ask: Ask) -> NodeRule | None:
-        columns, asked, weights = _columns(cluster, ask, self.resources)
+        scored = _scored(cluster, ask, self.resources, _STOOD_IN)
         per_resource = self._per_resource()
+        ratio = self.strategy == "RequestedToCapacityRatio"
 
         def points(window: Window) -> Points:
-            total = window.total[:, columns]
-            used = total - window.free[:, columns] + asked
-            present = total > 0
-            each = np.where(present, per_resource(used, np.maximum(total, 1)), 0)
-            weight = np.where(present, weights, 0)
+            total = window.total[:, scored.columns]
+            used = total - window.free[:, scored.columns] + scored.asked
+            each = np.where(total > 0, per_resource(used, np.maximum(total, 1)), 0)
+            # The ratio strategy leaves resources without points out of the mean and rounds it; the others do not.
+            counted = each > 0 if ratio else total > 0
+            weight = np.where(counted, scored.weights, 0)
             weight_sum = np.maximum(weight.sum(axis=1), 1)
-            result: Points = (each * weight).sum(axis=1) // weight_sum
+            half = weight_sum // 2 if ratio else 0
+            result: Points = ((each * weight).sum(axis=1) + half) // weight_sum
             return result
 
         return points
@@ -76,11 +81,11 @@ class BalancedAllocation(msgspec.Struct, frozen=True):
     resources: tuple[tuple[str, int], ...] = DEFAULT_RESOURCES
 
     def compiled(self, cluster: Cluster, ask: Ask) -> NodeRule | None:
-        columns, asked, _ = _columns(cluster, ask, self.resources)
+        scored = _scored(cluster, ask, self.resources, _PLAIN)
 
         def points(window: Window) -> Points:
-            total = window.total[:, columns]
-            used = total - window.free[:, columns] + asked
+            total = window.total[:, scored.columns]
+            used = total - window.free[:, scored.columns] + scored.asked
             present = total > 0
             fraction = np.minimum(np.where(present, used / np.maximum(total, 1), 0.0), 1.0)
             count = np.maximum(present.sum(axis=1), 1)
@@ -93,16 +98,29 @@ class BalancedAllocation(msgspec.Struct, frozen=True):
         return points
 
 
-def _columns(
-    cluster: Cluster, ask: Ask, resources: tuple[tuple[str, int], ...]
-) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
-    names = [name for name, _ in resources]
-    columns = [_SCORED_COLUMN.get(name) or cluster.resources.column(name) for name in names]
-    charge = cluster.charge(ask)
-    return (
+class _Scored(msgspec.Struct, frozen=True):
+    """The resources that count for one ask: their columns, what the ask takes of them, their weights."""
+
+    columns: NDArray[np.int64]
+    asked: NDArray[np.int64]
+    weights: NDArray[np.int64]
+
+
+def _scored(cluster: Cluster, ask: Ask, resources: tuple[tuple[str, int], ...], columns_of: dict[str, int]) -> _Scored:
+    """A device or extended resource that the pod does not ask for is left out, as kube-scheduler does."""
+    columns: list[int] = []
+    weights: list[int] = []
+    for name, weight in resources:
+        column = columns_of.get(name)
+        if column is None:
+            column = cluster.column(name)
+        if name in _ALWAYS_SCORED or cluster.charge(ask).taken[column] > 0:
+            columns.append(column)
+            weights.append(weight)
+    return _Scored(
         np.array(columns, np.int64),
-        charge.taken[columns],
-        np.array([weight for _, weight in resources], np.int64),
+        cluster.charge(ask).taken[columns],
+        np.array(weights, np.int64),
     )
 
 

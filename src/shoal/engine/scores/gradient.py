@@ -18,7 +18,7 @@ from shoal.engine.facts import CPU
 from shoal.engine.fragmentation import Fragmentation, FragmentationColumn
 from shoal.engine.mix import Mix
 from shoal.engine.scores.rule import NodeRule, Points, Rows
-from shoal.engine.window import Window, window_of
+from shoal.engine.window import Window
 
 POPULAR_SHARE = 0.95
 
@@ -42,7 +42,7 @@ class FragmentationGradient:
     def grant(self, cluster: Cluster, ask: Ask, row: int, draw: int) -> Grant | None:
         if not isinstance(ask.devices, GpuShare):
             return TIGHTEST.grant(cluster, ask, row, draw)
-        window = window_of(cluster, np.array([row]))
+        window = Window(cluster, np.array([row]))
         points = self._per_device(ask, ask.devices.milli, window)[0]
         return compute_grant((int(points.argmax()),), ask.devices.milli)
 
@@ -53,7 +53,7 @@ class FragmentationGradient:
     def _whole(self, ask: Ask, count: int, window: Window) -> Points:
         """Points when the pod takes `count` empty devices, or none."""
         fragmentation = self.fragmentation
-        compute = window.compute
+        compute = np.maximum(window.compute, 0)
         models = fragmentation.models(window.rows)
         around, ranks = fragmentation.surroundings(models, window.free[:, CPU] - ask.request("cpu"))
         taken = fragmentation.whole_print(count)
@@ -70,7 +70,7 @@ class FragmentationGradient:
     def _per_device(self, ask: Ask, milli: int, window: Window) -> Points:
         """Points for each device; -1 where the pod does not fit."""
         fragmentation = self.fragmentation
-        compute = window.compute
+        compute = np.maximum(window.compute, 0)
         line, device = (compute >= milli).nonzero()
         result = np.full(compute.shape, -1, np.int64)
         if len(line) == 0:

@@ -28,7 +28,8 @@ class DotProd:
         gpu = ask.gpu_milli / _MOST_GPU
 
         def points(window: Window) -> Points:
-            product = (window.free[:, CPU] / _MOST_CPU) * cpu + (window.free[:, GPU_MILLI] / _MOST_GPU) * gpu
+            free = window.free
+            product = (free[:, CPU] / _MOST_CPU) * cpu + (free[:, GPU_MILLI] / _MOST_GPU) * gpu
             return (100 * (1 - product / 2)).astype(np.int64)
 
         return points
@@ -42,8 +43,9 @@ class BestFit:
         gpu = ask.gpu_milli
 
         def points(window: Window) -> Points:
-            left_cpu = 0.5 * (window.free[:, CPU] - cpu) / _MOST_CPU
-            left_gpu = 0.5 * (window.free[:, GPU_MILLI] - gpu) / _MOST_GPU
+            free = window.free
+            left_cpu = 0.5 * (free[:, CPU] - cpu) / _MOST_CPU
+            left_gpu = 0.5 * (free[:, GPU_MILLI] - gpu) / _MOST_GPU
             return (100 * (1 - (left_cpu + left_gpu))).astype(np.int64)
 
         return points

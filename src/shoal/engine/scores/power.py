@@ -41,15 +41,14 @@ class PowerRise:
         self._power = NodePower(cluster, table)
         self.units_per_watt = UNITS
 
-    def compiled(self, cluster: Cluster, ask: Ask) -> NodeRule | None:  # noqa: ARG002 - the rule's shape
+    def compiled(self, cluster: Cluster, ask: Ask) -> NodeRule | None:
         cpu_milli = ask.request("cpu")
         if cpu_milli == 0 and ask.devices is None:
             return None
 
         def points(window: Window) -> Points:
-            used = window.total[:, facts.CPU] - window.free[:, facts.CPU]
-            watts = active_sockets(used + cpu_milli)
-            watts -= active_sockets(used)
+            used = cluster.total[window.rows, facts.CPU] - cluster.free[window.rows, facts.CPU]
+            watts: Points = active_sockets(used + cpu_milli) - active_sockets(used)
             watts *= SOCKET_ACTIVE_WATTS - SOCKET_IDLE_WATTS
             match ask.devices:
                 case WholeGpus(count):
@@ -58,8 +57,8 @@ class PowerRise:
                     watts += self._power.rise(window.rows) * _opens(window, milli)
             watts *= -self.units_per_watt
             watts += UNITS // 2
-            watts >>= UNIT_BITS
-            return watts
+            result: Points = watts >> UNIT_BITS
+            return result
 
         return points
 
@@ -68,7 +67,8 @@ def _opens(window: Window, milli: int) -> Rows:
     """1 where the share fits on no GPU in use, so that an idle one wakes."""
     compute = window.compute
     beside = (compute >= milli) & (compute < FULL_MILLI)
-    return np.equal(np.count_nonzero(beside, axis=1), 0).astype(np.int64)
+    opens: Rows = np.equal(np.count_nonzero(beside, axis=1), 0).astype(np.int64)
+    return opens
 
 
 @dataclass(frozen=True, slots=True)

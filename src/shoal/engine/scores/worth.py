@@ -11,7 +11,6 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from shoal.engine import facts
 from shoal.engine.asks import Ask
 from shoal.engine.cluster import Cluster
 from shoal.engine.devices.choice import TIGHTEST
@@ -21,7 +20,7 @@ from shoal.engine.scores.rule import NodeRule, Points
 from shoal.engine.window import Window
 from shoal.engine.worth.column import PIECES, WorthColumns
 from shoal.engine.worth.patience import GRAIN, STEPS
-from shoal.engine.worth.tables import UNIT_BITS, UNITS, Tables, Temper
+from shoal.engine.worth.tables import BALANCE_GRAIN, UNIT_BITS, UNITS, Tables, Temper
 
 Ints = NDArray[np.int64]
 
@@ -70,9 +69,10 @@ class _Rule:
     def __init__(self, tables: Tables, columns: WorthColumns, cpu_milli: int, gpu_milli: int) -> None:
         self._tables = tables
         self._columns = columns
-        self._cpu = tables.cpu_in_gpu(cpu_milli)
+        self._cpu = cpu_milli
         self._gpu = gpu_milli
         self._epoch = 0
+        self._balance_step = 0
 
     def _refresh(self) -> None:
         self._columns.refresh()
@@ -81,26 +81,22 @@ class _Rule:
             self._epoch = self._tables.epoch
 
     def _learn(self) -> None:
-        raise NotImplementedError
+        tables = self._tables
+        cpu = tables.cpu_in_gpu(self._cpu) // BALANCE_GRAIN
+        self._balance_step = cpu * tables.balance_width + self._gpu // BALANCE_GRAIN
 
     def _credit(self) -> Ints:
         """By model: what the pod is credited, and half a step to round by."""
         return (self._tables.used(self._gpu) + UNITS // 2)[:, None]
 
-    def _balanced(self, window: Window, worth: Points) -> Points:
+    def _balanced(self, rows: Ints, worth: Points) -> Points:
         """Steps of worth kept, once the balance of free CPU and GPU is counted in. Consumes `worth`."""
-        columns = self._columns
-        rows = window.rows
-        gpu = np.maximum(window.free[:, facts.GPU_MILLI] - self._gpu, 0)
-        cpu = columns.cpu.take(rows)
-        cpu -= self._cpu
-        both = gpu + cpu
-        both |= 1  # never zero
-        gpu *= cpu
-        gpu *= self._tables.balance_units
-        gpu //= both
-        worth += gpu
-        worth -= columns.balance.take(rows)
+        at = self._columns.balance_at.take(rows)
+        balance = self._tables.balance
+        worth -= balance.take(at)
+        at -= self._balance_step
+        # Clipped: free CPU may have been cut off at the end of the table, or the facts contradict each other.
+        worth += balance.take(at, mode="clip")
         worth >>= UNIT_BITS
         return worth
 
@@ -115,17 +111,18 @@ class _WholeRule(_Rule):
 
     def __call__(self, window: Window) -> Points:
         self._refresh()
-        block = self._columns.block_start.take(window.rows)
-        block += window.free[:, facts.GPU_WHOLE]
-        return self._balanced(window, self._taken.take(block))
+        rows = window.rows
+        return self._balanced(rows, self._taken.take(self._columns.block_at.take(rows)))
 
     def _learn(self) -> None:
         """Per model and number of empty devices: what taking some of them changes."""
+        super()._learn()
         tables = self._tables
         block = tables.block
         count = self._count
         change = np.full_like(block, _NOT_HERE)
-        change[:, count:] = block[:, : block.shape[1] - count] - block[:, count:]
+        if count < block.shape[1]:
+            change[:, count:] = block[:, : block.shape[1] - count] - block[:, count:]
         change -= count * tables.piece[:, STEPS:]
         self._taken = (change + self._credit()).reshape(-1)
 
@@ -142,20 +139,22 @@ class _ShareRule(_Rule):
         self._refresh()
         columns = self._columns
         rows = window.rows
-        at = window.hundredths + columns.piece_start.take(rows)[:, None]
-        started = np.maximum.reduce(self._started.take(at), axis=1)
-        block = columns.block_start.take(rows)
-        block += window.free[:, facts.GPU_WHOLE]
+        left = window.compute
+        at = np.maximum(left, 0) // GRAIN + columns.piece_start.take(rows)[:, None]
+        changes = self._started.take(at)
+        if self._gpu % GRAIN:
+            # The table cannot tell 333 from 330: it may take a device for large enough that is not.
+            changes[left < self._gpu] = _NOT_HERE
+        started = np.maximum.reduce(changes, axis=1)
         # A device in use that fits, or opening an empty one.
-        return self._balanced(window, np.maximum(started, self._opened.take(block)))
+        return self._balanced(rows, np.maximum(started, self._opened.take(columns.block_at.take(rows))))
 
     def device(self, cluster: Cluster, row: int) -> int:
         """The device to take on a row, or -1."""
         self._refresh()
         start = self._columns.piece_start.item(row)
         started = self._started
-        at = self._columns.block_start.item(row) + cluster.free.item(row, facts.GPU_WHOLE)
-        opening = self._opened.item(at)
+        opening = self._opened.item(self._columns.block_at.item(row))
         best = -1
         most = _NOT_HERE
         for device, left in enumerate(cluster.devices.free(row)):
@@ -168,12 +167,15 @@ class _ShareRule(_Rule):
 
     def _learn(self) -> None:
         """Per model: what the share changes on a device in use, and what opening an empty device changes."""
+        super()._learn()
         tables = self._tables
         piece = tables.piece
         block = tables.block
-        size = -(-self._gpu // GRAIN)
         change = np.full_like(piece, _NOT_HERE)
-        change[:, size:] = piece[:, : PIECES - size] - piece[:, size:] + self._credit()
+        for left in range(self._gpu // GRAIN, PIECES):
+            after = max(left * GRAIN - self._gpu, 0) // GRAIN
+            change[:, left] = piece[:, after] - piece[:, left]
+        change += self._credit()
         opened = np.full_like(block, _NOT_HERE)
         opened[:, 1:] = change[:, STEPS:] + block[:, :-1] - block[:, 1:]
         change[:, STEPS] = _NOT_HERE

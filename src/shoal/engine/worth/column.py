@@ -1,7 +1,9 @@
 """What every computation of worth reads of a node, kept up to date from the change log.
 
-All shapes start from these columns, so they are computed once per change and not once per change and shape. A handful
-of rows is quicker one by one than through numpy; both ways are whole-number arithmetic and agree to the unit.
+Two numbers per node say all that the tables need: where it stands in the block tables (its model, its empty devices)
+and where in the balance table (its free CPU and GPU). A pod moves the second by a constant, so what the balance loses
+is a difference of two look-ups. Computed once per change, not once per change and shape; a handful of rows is quicker
+one by one than through numpy, and both ways are whole-number arithmetic and agree to the unit.
 """
 
 from __future__ import annotations
@@ -12,7 +14,7 @@ from numpy.typing import NDArray
 from shoal.engine import facts
 from shoal.engine.cluster import GPU_MODEL_LABEL, Cluster
 from shoal.engine.worth.patience import STEPS
-from shoal.engine.worth.tables import Tables
+from shoal.engine.worth.tables import BALANCE_GRAIN, Tables
 
 Ints = NDArray[np.int64]
 
@@ -29,14 +31,13 @@ class WorthColumns:
         self._epoch = 0
         self._cursor = -1
         self._static_cursor = -1
-        self.cpu: Ints = np.zeros(0, np.int64)
-        """Free CPU counted in thousandths of the GPUs it could serve."""
-        self.balance: Ints = np.zeros(0, np.int64)
-        """Units that free GPU and free CPU are worth beside each other."""
+        self._block_start: Ints = np.zeros(0, np.int64)
         self.piece_start: Ints = np.zeros(0, np.int64)
         """Where the row's model begins in a flat piece table."""
-        self.block_start: Ints = np.zeros(0, np.int64)
-        """Where the row's model begins in a flat block table."""
+        self.block_at: Ints = np.zeros(0, np.int64)
+        """Where the row stands in a flat block table."""
+        self.balance_at: Ints = np.zeros(0, np.int64)
+        """Where the row stands in the flat balance table."""
 
     def refresh(self) -> None:
         """Follow the tables and the change log."""
@@ -44,17 +45,18 @@ class WorthColumns:
         if self._static_cursor != cluster.static_changes.end or self._epoch != self._tables.epoch:
             codes = cluster.labels.column(GPU_MODEL_LABEL).codes.astype(np.int64)
             self.piece_start = codes * PIECES
-            self.block_start = codes * self._tables.block.shape[1]
+            self._block_start = codes * self._tables.block.shape[1]
             self._static_cursor = cluster.static_changes.end
             self._epoch = self._tables.epoch
+            self._cursor = -1
         end = cluster.changes.end
-        if self._cursor == end and len(self.cpu) == cluster.capacity:
+        if self._cursor == end:
             return
         rows = cluster.changes.since(self._cursor)
         self._cursor = end
-        if rows is None or len(self.cpu) != cluster.capacity:
-            self.cpu = np.zeros(cluster.capacity, np.int64)
-            self.balance = np.zeros(cluster.capacity, np.int64)
+        if rows is None:
+            self.block_at = np.zeros(cluster.capacity, np.int64)
+            self.balance_at = np.zeros(cluster.capacity, np.int64)
             rows = cluster.all_rows()
         if len(rows) > _FEW:
             self._compute(rows)
@@ -63,15 +65,17 @@ class WorthColumns:
                 self._compute_one(row)
 
     def _compute(self, rows: Ints) -> None:
+        tables = self._tables
         free = self._cluster.free.take(rows, axis=0)
-        gpu = np.maximum(free[:, facts.GPU_MILLI], 0)
-        cpu = self._tables.cpu_in_gpus(np.maximum(free[:, facts.CPU], 0))
-        self.cpu[rows] = cpu
-        self.balance[rows] = gpu * cpu * self._tables.balance_units // ((gpu + cpu) | 1)
+        self.block_at[rows] = self._block_start.take(rows) + free[:, facts.GPU_WHOLE]
+        gpu = np.clip(free[:, facts.GPU_MILLI] // BALANCE_GRAIN, 0, tables.balance_width - 1)
+        cpu = np.clip(tables.cpu_in_gpus(free[:, facts.CPU]) // BALANCE_GRAIN, 0, tables.balance_lines - 1)
+        self.balance_at[rows] = cpu * tables.balance_width + gpu
 
     def _compute_one(self, row: int) -> None:
+        tables = self._tables
         free = self._cluster.free
-        gpu = max(free.item(row, facts.GPU_MILLI), 0)
-        cpu = self._tables.cpu_in_gpu(max(free.item(row, facts.CPU), 0))
-        self.cpu[row] = cpu
-        self.balance[row] = gpu * cpu * self._tables.balance_units // ((gpu + cpu) | 1)
+        self.block_at[row] = self._block_start.item(row) + free.item(row, facts.GPU_WHOLE)
+        gpu = min(max(free.item(row, facts.GPU_MILLI) // BALANCE_GRAIN, 0), tables.balance_width - 1)
+        cpu = tables.cpu_in_gpu(free.item(row, facts.CPU)) // BALANCE_GRAIN
+        self.balance_at[row] = min(max(cpu, 0), tables.balance_lines - 1) * tables.balance_width + gpu

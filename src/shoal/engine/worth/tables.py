@@ -35,6 +35,9 @@ UNITS = 1 << UNIT_BITS
 """Table units in one step of noise."""
 RATIO_BITS = 16
 
+BALANCE_GRAIN = 50
+"""Thousandths of a GPU to a step of the balance table: about the noise."""
+
 _LEAST = 1e-9
 _MOST_PRESSURE = 9.0
 
@@ -69,7 +72,10 @@ class Tables:
         cpu = sum(c.cpu_milli * count for c, count in self._gpu_classes)
         self._gpu_per_cpu = round(self._requested / cpu * (1 << RATIO_BITS)) if cpu else 0
         self.units_per_milli = UNITS / temper.noise_milli
-        self.balance_units = round(temper.weight_of_balance * self.units_per_milli)
+        self.balance: Ints = np.zeros(0, np.int64)
+        """Units by free CPU and free GPU, both in grains of GPU; flat, `balance_width` to a line of equal CPU."""
+        self.balance_width = 0
+        self.balance_lines = 0
         self.models: list[str] = []
         self.piece: Ints = np.zeros((0, STEPS + 1), np.int64)
         """Units by model and free hundredths of a device."""
@@ -116,6 +122,7 @@ class Tables:
             self.models = list(self._models_now())
             self._build_pieces()
             self._build_blocks()
+            self._build_balance()
         self._renew_prices()
         self._renew_blocks()
         self._built_at_free = self._cluster.gpu_free_milli
@@ -136,6 +143,16 @@ class Tables:
         visitors = min(round(self._temper.sharers_awaited * devices / sharers), most) if sharers else most
         self.piece = self._units(piece_worth(chances, visitors))
 
+    def _build_balance(self) -> None:
+        """G x C / (G + C) on a grid. Nodes with CPU for more than twice the widest node's GPUs count as having that."""
+        grains = self._cluster.devices.width * FULL_MILLI // BALANCE_GRAIN
+        self.balance_width = grains + 1
+        self.balance_lines = 2 * grains + 1
+        gpu = np.arange(self.balance_width) * float(BALANCE_GRAIN)
+        cpu = np.arange(self.balance_lines)[:, None] * float(BALANCE_GRAIN)
+        both = self._temper.weight_of_balance * gpu * cpu / np.maximum(gpu + cpu, 1.0)
+        self.balance = self._units(both).reshape(-1)
+
     def _build_blocks(self) -> None:
         self._blocks_by_size = {}
         empty = np.arange(self._width_now())
@@ -149,7 +166,7 @@ class Tables:
 
     def _remaining(self) -> float:
         """The share of one mix's worth of pods for which there is still room: the demand to expect."""
-        return self._cluster.gpu_free_milli / self._requested if self._requested else 0.0
+        return max(self._cluster.gpu_free_milli, 0) / self._requested if self._requested else 0.0
 
     def _renew_prices(self) -> None:
         cluster = self._cluster

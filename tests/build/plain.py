@@ -1,0 +1,199 @@
+"""The engine's facts again, in dictionaries and loops: what a fleet holds after some events, and what fits where.
+
+The oracle of the properties. It is fed the same events and the engine's placements, recomputes every amount from
+scratch whenever it is asked, and shares with the engine only the values themselves and the one-node rules of `api`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from shoal.api.taints import UNSCHEDULABLE, Toleration, untolerated
+from shoal.engine.asks import Ask, HostPort
+from shoal.engine.devices.demand import Demand, GpuShare, WholeGpus
+from shoal.engine.events import (
+    DaemonSetGone,
+    DaemonSetSeen,
+    Event,
+    NodeFacts,
+    NodeGone,
+    NodeSeen,
+    PodArrived,
+    PodBound,
+    PodGone,
+    PodRejected,
+)
+from shoal.engine.overhead import DAEMON_TOLERATIONS
+from shoal.engine.plan import Place
+
+FULL = 1000
+MODEL_LABEL = "nvidia.com/gpu.product"
+
+Parts = dict[int, int]
+
+
+@dataclass
+class Held:
+    node: str
+    ask: Ask
+    parts: Parts
+    """Device -> thousandths taken."""
+    bound: bool
+    daemon_set: str = ""
+    turn: int = -1
+    priority: int = 0
+
+
+@dataclass
+class PlainFleet:
+    nodes: dict[str, NodeFacts] = field(default_factory=dict)
+    pods: dict[str, Held] = field(default_factory=dict)
+    waiting: dict[str, tuple[Ask, int, int]] = field(default_factory=dict)
+    strays: dict[str, PodBound] = field(default_factory=dict)
+    daemon_sets: dict[str, Ask] = field(default_factory=dict)
+    turns: int = 0
+
+    # -- events --------------------------------------------------------------------------------------------------
+
+    def apply(self, event: Event) -> None:
+        match event:
+            case NodeSeen(node):
+                self.nodes[node.name] = node
+                for key, stray in list(self.strays.items()):
+                    if stray.node == node.name:
+                        del self.strays[key]
+                        self._bind(stray)
+            case NodeGone(name):
+                self.nodes.pop(name, None)
+                self.pods = {key: held for key, held in self.pods.items() if held.node != name}
+            case PodArrived(key, ask, priority):
+                self._arrive(key, ask, priority)
+            case PodGone(key):
+                self.waiting.pop(key, None)
+                self.pods.pop(key, None)
+                self.strays.pop(key, None)
+            case PodRejected(key):
+                held = self.pods.get(key)
+                if held is not None and not held.bound:
+                    del self.pods[key]
+                    self.waiting[key] = (held.ask, held.priority, held.turn)
+            case PodBound():
+                self._bind(event)
+            case DaemonSetSeen(name, ask):
+                self.daemon_sets[name] = ask
+            case DaemonSetGone(name):
+                self.daemon_sets.pop(name, None)
+
+    def place(self, place: Place) -> None:
+        ask, priority, turn = self.waiting.pop(place.pod)
+        parts = {} if place.grant is None else {device: amount for device, _, amount in place.grant.parts}
+        self.pods[place.pod] = Held(place.node, ask, parts, bound=False, turn=turn, priority=priority)
+
+    def _arrive(self, key: str, ask: Ask, priority: int) -> None:
+        if key in self.pods or key in self.strays:
+            return
+        if key in self.waiting and self.waiting[key][:2] == (ask, priority):
+            return
+        self.waiting[key] = (ask, priority, self.turns)
+        self.turns += 1
+
+    def _bind(self, event: PodBound) -> None:
+        self.waiting.pop(event.key, None)
+        self.strays.pop(event.key, None)
+        held = self.pods.pop(event.key, None)
+        if event.node not in self.nodes:
+            self.strays[event.key] = event
+            return
+        given = None if event.grant is None else {device: amount for device, _, amount in event.grant.parts}
+        if held is not None and held.node == event.node and held.ask == event.ask and given in (None, held.parts):
+            self.pods[event.key] = Held(
+                held.node, held.ask, held.parts, True, held.daemon_set, held.turn, held.priority
+            )
+            return
+        parts = self.tightest(event.node, event.ask.devices, forced=True) if given is None else given
+        self.pods[event.key] = Held(event.node, event.ask, parts or {}, True, event.daemon_set)
+
+    # -- amounts -------------------------------------------------------------------------------------------------
+
+    def on(self, name: str) -> list[Held]:
+        return [held for held in self.pods.values() if held.node == name]
+
+    def free(self, name: str, resource: str) -> int:
+        left = self.nodes[name].allocatable.get(resource, 0)
+        owed = [ask for daemon_set, ask in self.daemon_sets.items() if self.owes(name, daemon_set, ask)]
+        for ask in [*(held.ask for held in self.on(name)), *owed]:
+            left -= 1 if resource == "pods" else ask.request(resource)
+        return left
+
+    def pieces(self, name: str) -> list[int]:
+        left = [FULL] * self.nodes[name].gpus
+        for held in self.on(name):
+            for device, amount in held.parts.items():
+                if device < len(left):
+                    left[device] -= amount
+        return left
+
+    def owes(self, name: str, daemon_set: str, ask: Ask) -> bool:
+        tolerations = (*ask.tolerations, *DAEMON_TOLERATIONS)
+        if not self.may_use(name, ask, tolerations):
+            return False
+        return not any(held.daemon_set == daemon_set for held in self.on(name))
+
+    def tightest(self, name: str, demand: Demand | None, *, forced: bool = False) -> Parts | None:
+        """The choice of the policies without one of their own; forced, the emptiest devices when none fits."""
+        left = self.pieces(name)
+        match demand:
+            case None:
+                return {}
+            case WholeGpus(count):
+                empty = [device for device, piece in enumerate(left) if piece == FULL][:count]
+                chosen, amount = (empty if len(empty) == count else []), FULL
+            case GpuShare(milli):
+                fitting = sorted((piece, device) for device, piece in enumerate(left) if piece >= milli)
+                count, chosen, amount = 1, [device for _, device in fitting[:1]], milli
+        if not chosen and forced:
+            chosen = sorted(range(len(left)), key=lambda device: (-left[device], device))[:count]
+        return dict.fromkeys(chosen, amount) if chosen or forced else None
+
+    # -- rules ---------------------------------------------------------------------------------------------------
+
+    def may_use(self, name: str, ask: Ask, tolerations: tuple[Toleration, ...]) -> bool:
+        """The rules about the node itself."""
+        node = self.nodes[name]
+        labels = dict(node.labels)
+        if node.gpu_model:
+            labels[MODEL_LABEL] = node.gpu_model
+        if ask.node_name and ask.node_name != name:
+            return False
+        if node.unschedulable and not any(toleration.tolerates(UNSCHEDULABLE) for toleration in tolerations):
+            return False
+        if not ask.nodes.matches(name, labels) or untolerated(node.taints, tolerations) is not None:
+            return False
+        return not ask.gpu_models or labels.get(MODEL_LABEL) in ask.gpu_models
+
+    def has_room(self, name: str, ask: Ask) -> bool:
+        """Amounts, devices and ports, whatever the rules say."""
+        if self.free(name, "pods") < 1:
+            return False
+        if any(amount > 0 and self.free(name, resource) < amount for resource, amount in ask.requests):
+            return False
+        if ask.devices is not None and self.tightest(name, ask.devices) is None:
+            return False
+        taken = [port for held in self.on(name) for port in held.ask.host_ports]
+        return not any(clash(port, other) for port in ask.host_ports for other in taken)
+
+    def fits(self, name: str, ask: Ask) -> bool:
+        return self.may_use(name, ask, ask.tolerations) and self.has_room(name, ask)
+
+    def fitting(self, ask: Ask) -> set[str]:
+        return {name for name in self.nodes if self.fits(name, ask)}
+
+    def in_line(self) -> list[str]:
+        return sorted(self.waiting, key=lambda key: (-self.waiting[key][1], self.waiting[key][2]))
+
+
+def clash(one: HostPort, other: HostPort) -> bool:
+    if (one.port, one.protocol) != (other.port, other.protocol):
+        return False
+    every = ("", "0.0.0.0")  # noqa: S104 - an address to compare, not to bind
+    return one.ip in every or other.ip in every or one.ip == other.ip

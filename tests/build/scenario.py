@@ -1,0 +1,170 @@
+"""A small world around the engine: events in, rounds, and questions a test asks about the outcome.
+
+Everything goes the way it goes in production, through `Intake` and `cycle`; nothing here decides.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from build.nodes import NodeBuilder
+from build.pods import AskBuilder
+from shoal.engine.asks import Ask
+from shoal.engine.cluster import Cluster
+from shoal.engine.cycle import cycle
+from shoal.engine.devices.demand import Grant, compute_grant
+from shoal.engine.events import (
+    DaemonSetGone,
+    DaemonSetSeen,
+    Event,
+    NodeGone,
+    NodeSeen,
+    PodArrived,
+    PodBound,
+    PodGone,
+    PodRejected,
+)
+from shoal.engine.intake import Intake
+from shoal.engine.mix import Mix
+from shoal.engine.placement import Placement
+from shoal.engine.plan import Plan
+from shoal.engine.profile import Profile, profile_named
+from shoal.engine.scores.rule import NodeScore, StaticScore
+from shoal.engine.shapes import Shape
+from shoal.engine.window import Window
+
+AnyAsk = Ask | AskBuilder
+ProfileOf = Callable[[Cluster], Profile]
+
+
+def made(wanted: AnyAsk) -> Ask:
+    return wanted.made() if isinstance(wanted, AskBuilder) else wanted
+
+
+class Scenario:
+    """A cluster, its intake, and one policy over it."""
+
+    def __init__(
+        self,
+        *nodes: NodeBuilder,
+        policy: str | ProfileOf = "Shoal",
+        mix: Mix | None = None,
+        most_keys: int = 1_000_000,
+        seed: int = 0,
+    ) -> None:
+        self.cluster = Cluster()
+        self.intake = Intake(self.cluster)
+        profile = profile_named(policy, self.cluster, mix or Mix()) if isinstance(policy, str) else policy(self.cluster)
+        self.placement = Placement(self.cluster, profile, most_keys=most_keys)
+        self.seed = seed
+        self.rounds = 0
+        self.see(*nodes)
+
+    # -- what happens ------------------------------------------------------------------------------------------
+
+    def apply(self, event: Event) -> Scenario:
+        self.intake.apply(event)
+        return self
+
+    def see(self, *nodes: NodeBuilder) -> Scenario:
+        for builder in nodes:
+            self.apply(NodeSeen(builder.facts()))
+        return self
+
+    def lose(self, name: str) -> Scenario:
+        return self.apply(NodeGone(name))
+
+    def arrive(self, key: str, wanted: AnyAsk, priority: int = 0) -> Scenario:
+        return self.apply(PodArrived(key, made(wanted), priority))
+
+    def bind(
+        self, key: str, wanted: AnyAsk, node: str, devices: tuple[int, ...] | None = None, daemon_set: str = ""
+    ) -> Scenario:
+        ask = made(wanted)
+        grant = None if devices is None else compute_grant(devices, ask.gpu_milli // max(len(devices), 1))
+        return self.apply(PodBound(key, ask, node, grant, daemon_set=daemon_set))
+
+    def go(self, key: str) -> Scenario:
+        return self.apply(PodGone(key))
+
+    def reject(self, key: str) -> Scenario:
+        return self.apply(PodRejected(key))
+
+    def daemon_set(self, name: str, wanted: AnyAsk) -> Scenario:
+        return self.apply(DaemonSetSeen(name, made(wanted)))
+
+    def drop_daemon_set(self, name: str) -> Scenario:
+        return self.apply(DaemonSetGone(name))
+
+    def round(self) -> Plan:
+        self.rounds += 1
+        return cycle(self.cluster, self.placement, now_s=float(self.rounds), seed=self.seed)
+
+    def confirm(self, plan: Plan) -> Scenario:
+        """The world carries the plan out."""
+        for place in plan.placed:
+            self.apply(PodBound(place.pod, self.cluster.pods[place.pod].ask, place.node, place.grant))
+        return self
+
+    # -- what came of it ---------------------------------------------------------------------------------------
+
+    def placed(self) -> dict[str, str]:
+        """Pod -> node, of all pods that are on one."""
+        return {key: self.cluster.names[holding.row] for key, holding in self.cluster.pods.items()}
+
+    def devices_of(self, key: str) -> tuple[int, ...]:
+        grant: Grant | None = self.cluster.pods[key].grant
+        return () if grant is None else grant.devices
+
+    def waiting(self) -> list[str]:
+        return self.cluster.pending.keys()
+
+    def free(self, node: str, resource: str = "cpu") -> int:
+        cluster = self.cluster
+        column = next((column for column, name in cluster.resources.names.items() if name == resource), None)
+        return 0 if column is None else int(cluster.free[cluster.row_of[node], column])
+
+    def pieces(self, node: str) -> list[int]:
+        """Thousandths free on each device of a node."""
+        row = self.cluster.row_of[node]
+        return self.cluster.devices.free(row)[: int(self.cluster.devices.count[row])]
+
+    # -- what the engine thinks --------------------------------------------------------------------------------
+
+    def shape(self, wanted: AnyAsk) -> Shape:
+        self.placement.renew()
+        return self.placement.shape(self.cluster.charge(made(wanted)))
+
+    def fresh_shape(self, wanted: AnyAsk) -> Shape:
+        """A shape that never saw an older state."""
+        self.placement.renew()
+        return Shape(self.cluster, self.placement.profile, self.cluster.charge(made(wanted)))
+
+    def fitting(self, wanted: AnyAsk) -> set[str]:
+        return {self.cluster.names[row] for row in self.shape(wanted).feasible().tolist()}
+
+    def choice(self, wanted: AnyAsk, draw: int = 0) -> tuple[str, tuple[int, ...]] | None:
+        """Node and devices the engine would take now; the facts stay as they are."""
+        self.placement.renew()
+        spot = self.placement.spot(self.cluster.charge(made(wanted)), draw)
+        if spot is None:
+            return None
+        row, grant = spot
+        return self.cluster.names[row], () if grant is None else grant.devices
+
+    def points(self, score: NodeScore, wanted: AnyAsk) -> dict[str, int]:
+        """Node -> points of one score, over all live nodes."""
+        self.placement.renew()
+        cluster = self.cluster
+        rows = cluster.alive.nonzero()[0]
+        rule = score.compiled(cluster, made(wanted))
+        assert rule is not None
+        values = rule(Window(cluster, rows)).tolist()
+        return {cluster.names[row]: value for row, value in zip(rows.tolist(), values, strict=True)}
+
+    def static_points(self, score: StaticScore, wanted: AnyAsk) -> dict[str, int]:
+        cluster = self.cluster
+        rows = cluster.alive.nonzero()[0]
+        points = score.points(cluster, made(wanted), rows)
+        assert points is not None
+        return {cluster.names[row]: value for row, value in zip(rows.tolist(), points.tolist(), strict=True)}

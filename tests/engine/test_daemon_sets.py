@@ -1,0 +1,107 @@
+"""Room is set aside for DaemonSets' pods that are not there yet, exactly where one will come."""
+
+from __future__ import annotations
+
+from build.nodes import node
+from build.pods import ask
+from build.scenario import Scenario
+
+AGENT = ask().cpu(1).memory_gib(1)
+
+
+def test_every_node_owes_room_before_the_pod_is_there() -> None:
+    world = Scenario(node("n").cpu(4), node("m").cpu(2)).daemon_set("agent", AGENT)
+    assert (world.free("n"), world.free("m")) == (3000, 1000)
+    assert world.free("n", "pods") == 109
+    assert world.fitting(ask().cpu(2)) == {"n"}
+
+
+def test_a_node_that_comes_later_owes_too() -> None:
+    world = Scenario().daemon_set("agent", AGENT).see(node("n").cpu(4))
+    assert world.free("n") == 3000
+
+
+def test_the_debt_is_settled_when_the_pod_arrives_and_owed_again_when_it_goes() -> None:
+    world = Scenario(node("n").cpu(4)).daemon_set("agent", AGENT)
+    world.bind("agent-x", AGENT, "n", daemon_set="agent")
+    assert world.free("n") == 3000
+    world.go("agent-x")
+    assert world.free("n") == 3000
+    world.bind("agent-y", AGENT, "n", daemon_set="agent").bind("agent-z", AGENT, "n", daemon_set="agent")
+    assert world.free("n") == 2000
+    world.go("agent-y")
+    assert world.free("n") == 3000
+
+
+def test_a_pod_that_was_there_before_its_daemon_set_is_seen_settles_the_debt() -> None:
+    world = Scenario(node("n").cpu(4)).bind("agent-x", AGENT, "n", daemon_set="agent").daemon_set("agent", AGENT)
+    assert world.free("n") == 3000
+
+
+def test_a_pod_seen_before_its_node_settles_the_debt() -> None:
+    world = Scenario().daemon_set("agent", AGENT).bind("agent-x", AGENT, "n", daemon_set="agent").see(node("n").cpu(4))
+    assert world.free("n") == 3000
+
+
+def test_only_nodes_that_the_daemon_set_selects_owe() -> None:
+    world = Scenario(node("gpu").cpu(4).label("gpu", "yes"), node("cpu").cpu(4))
+    world.daemon_set("exporter", AGENT.select("gpu", "In", "yes"))
+    assert (world.free("gpu"), world.free("cpu")) == (3000, 4000)
+
+
+def test_a_node_that_changes_its_labels_changes_what_it_owes() -> None:
+    world = Scenario(node("n").cpu(4)).daemon_set("exporter", AGENT.select("gpu", "Exists"))
+    assert world.free("n") == 4000
+    world.see(node("n").cpu(4).label("gpu", "yes"))
+    assert world.free("n") == 3000
+    world.see(node("n").cpu(4))
+    assert world.free("n") == 4000
+
+
+def test_a_tainted_node_owes_only_to_those_who_tolerate_it() -> None:
+    world = Scenario(node("n").cpu(4).taint("gpu"))
+    world.daemon_set("shy", AGENT).daemon_set("bold", AGENT.tolerate("gpu"))
+    assert world.free("n") == 3000
+
+
+def test_cordoned_and_ailing_nodes_owe_all_the_same() -> None:
+    world = Scenario(
+        node("cordoned").cpu(4).cordoned(),
+        node("ailing").cpu(4).taint("node.kubernetes.io/not-ready", "NoExecute"),
+    ).daemon_set("agent", AGENT)
+    assert (world.free("cordoned"), world.free("ailing")) == (3000, 3000)
+
+
+def test_a_deleted_daemon_set_is_owed_nothing() -> None:
+    world = Scenario(node("n").cpu(4)).daemon_set("agent", AGENT).drop_daemon_set("agent").drop_daemon_set("agent")
+    assert world.free("n") == 4000
+    world.bind("late", AGENT, "n", daemon_set="agent").go("late")
+    assert world.free("n") == 4000
+
+
+def test_a_daemon_set_that_grows_is_owed_the_new_amount() -> None:
+    world = Scenario(node("n").cpu(4)).daemon_set("agent", AGENT).daemon_set("agent", AGENT.cpu(2))
+    assert world.free("n") == 2000
+    world.daemon_set("agent", AGENT.cpu(2))
+    assert world.free("n") == 2000
+
+
+def test_a_node_that_leaves_takes_its_debt_with_it() -> None:
+    world = Scenario(node("n").cpu(4)).daemon_set("agent", AGENT).lose("n").see(node("other").cpu(4))
+    assert world.free("other") == 3000
+    world.drop_daemon_set("agent")
+    assert world.free("other") == 4000
+
+
+def test_a_daemon_pod_that_moves_leaves_a_debt_behind_and_settles_the_new_one() -> None:
+    world = Scenario(node("n").cpu(4), node("m").cpu(4)).daemon_set("agent", AGENT)
+    world.bind("agent-x", AGENT, "n", daemon_set="agent").bind("agent-x", AGENT, "m", daemon_set="agent")
+    assert (world.free("n"), world.free("m")) == (3000, 3000)
+    assert world.placed() == {"agent-x": "m"}
+
+
+def test_debts_survive_a_widening_of_the_record() -> None:
+    world = Scenario(node("n").cpu(4)).daemon_set("agent", AGENT)
+    world.see(*(node(f"m{index}").resource(f"example.com/r{index}", 1) for index in range(12)))
+    world.drop_daemon_set("agent")
+    assert world.free("n") == 4000
