@@ -55,7 +55,7 @@ floors: $(VENV)/.dev ## Imports go down only
 	@$(BIN)/lint-imports --no-logo 2>/dev/null || $(BIN)/lint-imports
 
 bench: $(VENV)/.dev ## The figures of docs/performance.md, each beside its bar
-	@$(BIN)/python bench/run.py
+	@$(BIN)/python -m bench.run
 
 lock: $(VENV)/.dev ## Renew the locked dependencies
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check 'pip-tools>=7.5'

@@ -13,7 +13,7 @@ import argparse
 import importlib
 import json
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import msgspec
@@ -141,10 +141,10 @@ def _seconds(action: Callable[[bytes], object], data: bytes) -> float:
     return best
 
 
-def main() -> None:
+def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description="decoding speed")
     parser.add_argument("--pods", type=int, default=5000)
-    pods = parser.parse_args().pods
+    pods = parser.parse_args(arguments).pods
     data = fleet(pods)
     ways: list[tuple[str, Callable[[bytes], object]]] = [
         ("shoal: typed, checked, each with its place", read),

@@ -158,7 +158,7 @@ BAD_FIELDS = {
         "{containers: [{resources: {limits: {nvidia.com/gpu: 500m}}}]}",
         (
             'spec.containers[0].resources.limits[nvidia.com/gpu]: Invalid value: "500m": must be an integer; '
-            "devices are whole; ask for a part with a fraction or memory annotation instead"
+            "devices and other extended resources are counted in whole numbers"
         ),
     ),
     "a truth value for a quantity": (

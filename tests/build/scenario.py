@@ -74,8 +74,8 @@ class Scenario:
     def lose(self, name: str) -> Scenario:
         return self.apply(NodeGone(name))
 
-    def arrive(self, key: str, wanted: AnyAsk, priority: int = 0) -> Scenario:
-        return self.apply(PodArrived(key, made(wanted), priority))
+    def arrive(self, key: str, wanted: AnyAsk, priority: int = 0, daemon_set: str = "") -> Scenario:
+        return self.apply(PodArrived(key, made(wanted), priority, daemon_set))
 
     def bind(
         self, key: str, wanted: AnyAsk, node: str, devices: tuple[int, ...] | None = None, daemon_set: str = ""
@@ -121,8 +121,8 @@ class Scenario:
 
     def free(self, node: str, resource: str = "cpu") -> int:
         cluster = self.cluster
-        column = next((column for column, name in cluster.resources.names.items() if name == resource), None)
-        return 0 if column is None else int(cluster.free[cluster.row_of[node], column])
+        column = cluster.column(resource)
+        return int(cluster.free[cluster.row_of[node], column])
 
     def pieces(self, node: str) -> list[int]:
         """Thousandths free on each device of a node."""

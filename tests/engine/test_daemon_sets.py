@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import itertools
+from collections.abc import Callable
+
 from build.nodes import node
-from build.pods import ask
+from build.pods import ask, named, term
 from build.scenario import Scenario
 
 AGENT = ask().cpu(1).memory_gib(1)
@@ -105,3 +108,72 @@ def test_debts_survive_a_widening_of_the_record() -> None:
     world.see(*(node(f"m{index}").resource(f"example.com/r{index}", 1) for index in range(12)))
     world.drop_daemon_set("agent")
     assert world.free("n") == 4000
+
+
+class TestTheDaemonSetsOwnPod:
+    """The room set aside is for this very pod: nothing else takes it, and it is not withheld from the pod itself."""
+
+    FULL = node("n").cpu(1)
+    OWN = AGENT.either(term(names=named("In", "n")))
+
+    def test_it_takes_the_room_set_aside_for_it_on_a_full_node(self) -> None:
+        world = Scenario(self.FULL).daemon_set("agent", AGENT).arrive("other", AGENT)
+        assert world.round().placed == []
+        world.arrive("agent-x", self.OWN, priority=1, daemon_set="agent").round()
+        assert world.placed() == {"agent-x": "n"}
+
+    def test_nobody_ahead_in_the_line_takes_it(self) -> None:
+        world = Scenario(self.FULL).daemon_set("agent", AGENT)
+        world.arrive("other", AGENT).arrive("agent-x", self.OWN, daemon_set="agent").round()
+        assert world.placed() == {"agent-x": "n"}
+
+    def test_once_it_runs_nothing_is_owed_and_once_it_is_gone_the_room_is_again(self) -> None:
+        world = Scenario(node("n").cpu(4)).daemon_set("agent", AGENT).arrive("agent-x", self.OWN, daemon_set="agent")
+        plan = world.round()
+        assert world.free("n") == 3000
+        world.bind("agent-x", self.OWN, plan.placed[0].node, daemon_set="agent")
+        assert world.free("n") == 3000
+        world.go("agent-x")
+        assert world.free("n") == 3000
+
+    def test_a_waiting_one_that_goes_leaves_the_room_set_aside(self) -> None:
+        world = Scenario(node("n").cpu(4)).daemon_set("agent", AGENT).arrive("agent-x", self.OWN, daemon_set="agent")
+        world.go("agent-x")
+        assert world.free("n") == 3000
+
+    def test_room_on_other_nodes_stays_set_aside_while_it_waits(self) -> None:
+        world = Scenario(node("n").cpu(4), node("m").cpu(4)).daemon_set("agent", AGENT)
+        world.arrive("agent-x", self.OWN, daemon_set="agent")
+        assert world.free("m") == 3000
+        world.round()
+        assert (world.free("n"), world.free("m")) == (3000, 3000)
+
+    def test_it_gets_its_room_whatever_the_order_of_the_news(self) -> None:
+        news: list[Callable[[Scenario], Scenario]] = [
+            lambda w: w.see(self.FULL),
+            lambda w: w.daemon_set("agent", AGENT),
+            lambda w: w.arrive("agent-x", self.OWN, daemon_set="agent"),
+        ]
+        for order in itertools.permutations(news):
+            world = Scenario()
+            for happening in order:
+                happening(world)
+            assert [place.pod for place in world.round().placed] == ["agent-x"]
+            assert world.free("n") == 0
+
+    def test_it_gets_its_room_when_the_node_comes_back(self) -> None:
+        world = Scenario(self.FULL).daemon_set("agent", AGENT).arrive("agent-x", self.OWN, daemon_set="agent")
+        world.lose("n").see(self.FULL)
+        assert [place.pod for place in world.round().placed] == ["agent-x"]
+
+    def test_a_rejected_one_is_tried_again_with_its_room(self) -> None:
+        world = Scenario(self.FULL).daemon_set("agent", AGENT).arrive("agent-x", self.OWN, daemon_set="agent")
+        world.round()
+        world.reject("agent-x")
+        assert [place.pod for place in world.round().placed] == ["agent-x"]
+
+    def test_a_rejected_one_is_still_tried_first(self) -> None:
+        world = Scenario(self.FULL).daemon_set("agent", AGENT)
+        world.arrive("other", AGENT).arrive("agent-x", self.OWN, daemon_set="agent").round()
+        world.reject("agent-x").round()
+        assert world.placed() == {"agent-x": "n"}

@@ -141,7 +141,7 @@ def test_a_pod_whose_planned_node_went_waits_again_when_the_world_says_no() -> N
 
 def test_every_order_of_the_same_news_ends_in_the_same_facts() -> None:
     """Three nodes and three pods on them: any interleaving a set of watches could deliver."""
-    news = [
+    news: list[Story] = [
         lambda w: w.see(N),
         lambda w: w.see(M),
         lambda w: w.bind("a", ask().cpu(1).gpus(1), "n", devices=(0,)),

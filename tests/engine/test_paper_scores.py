@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Iterable
 
 import pytest
 
@@ -48,6 +49,13 @@ class Crowd:
             there = node(f"n{index}").cpu(random_.choice([8, 32, 96, 128])).gpus(random_.choice([0, 1, 2, 4, 8]))
             self._fill(there.model(random_.choice(MODELS)), random_)
 
+    def devices_on(self, names: Iterable[str], pod: PodClass) -> dict[str, tuple[int, ...]]:
+        """The devices that the policy would take on each of the nodes."""
+        cluster, wanted = self.world.cluster, ask_for(pod).made()
+        choose = self.world.placement.profile.devices
+        grants = {name: choose.grant(cluster, wanted, cluster.row_of[name], 0) for name in names}
+        return {name: () if grant is None else grant.devices for name, grant in grants.items()}
+
     def _fill(self, there: NodeBuilder, random_: random.Random) -> None:
         self.world.see(there)
         state = State(there.allocatable["cpu"], (1000,) * there.gpu_count, there.gpu_model)
@@ -77,8 +85,9 @@ def test_the_node_is_the_best_by_the_published_score_and_the_device_the_best_fit
         points = {name: int(shape.keys()[crowd.world.cluster.row_of[name]]) >> RANK_BITS for name in scores}
         assert points == scores
         best = max(scores, key=lambda name: (scores[name], -crowd.world.cluster.rank[crowd.world.cluster.row_of[name]]))
-        devices = best_fit_device(crowd.states[best], pod) if pod.gpus else ()
-        assert crowd.world.choice(ask_for(pod)) == (best, devices)
+        devices = {name: best_fit_device(crowd.states[name], pod) if pod.gpus else () for name in scores}
+        assert crowd.world.choice(ask_for(pod)) == (best, devices[best])
+        assert crowd.devices_on(scores, pod) == devices
 
 
 @pytest.mark.parametrize("pod", CLASSES, ids=str)
@@ -94,8 +103,9 @@ def test_the_fragmentation_gradient_and_its_device_are_the_published_ones(pod: P
         }
         if scores:
             best = max(scores, key=lambda name: (scores[name][0], -row_of[name]))
-            devices = scores[best][1] if pod.gpus else ()
-            assert crowd.world.choice(ask_for(pod)) == (best, devices)
+            devices = {name: chosen for name, (_, chosen) in scores.items()}
+            assert crowd.world.choice(ask_for(pod)) == (best, devices[best])
+            assert crowd.devices_on(scores, pod) == devices
 
 
 HAND_COMPUTED = {

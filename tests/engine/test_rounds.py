@@ -49,9 +49,18 @@ def test_without_a_mix_no_policy_stumbles(policy: str) -> None:
 @pytest.mark.parametrize("policy", POLICIES)
 def test_when_every_node_is_gone_again_no_policy_stumbles(policy: str) -> None:
     world = Scenario(node("n").gpus(8), policy=policy, mix=MIX).arrive("a", ask().gpus(2))
-    world.round()
-    world.lose("n").arrive("b", ask().gpus(2))
+    world.confirm(world.round()).lose("n").arrive("b", ask().gpus(2))
     assert world.round().intentions == (Refuse("b", Code.NO_NODES),)
+
+
+def test_a_placement_whose_node_goes_before_the_world_confirmed_it_is_decided_again() -> None:
+    world = Scenario(node("n").cpu(1)).arrive("a", ask().cpu(1)).arrive("b", ask().cpu(1))
+    world.round()
+    world.lose("n")
+    assert world.waiting() == ["a", "b"], "in its old turn"
+    assert world.round().intentions == (Refuse("a", Code.NO_NODES),), "b has had its answer"
+    world.see(node("m").cpu(1))
+    assert [(place.pod, place.node) for place in world.round().placed] == [("a", "m")]
 
 
 def test_what_a_round_gave_away_the_next_one_does_not_give_again() -> None:

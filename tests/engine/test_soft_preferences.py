@@ -40,11 +40,11 @@ def soft(count: int) -> NodeBuilder:
 
 
 TAINTS: dict[str, tuple[NodeBuilder, AskBuilder, int]] = {
-    "one soft taint": (soft(1), ask(), 75),
-    "three soft taints": (soft(3), ask(), 25),
-    "four are as bad as any number": (soft(9), ask(), 0),
-    "a tolerated one does not count": (soft(2), ask().tolerate("soft0"), 75),
-    "a hard taint is not for scores": (soft(1).taint("hard"), ask(), 75),
+    "one soft taint": (soft(1), ask(), -25),
+    "three soft taints": (soft(3), ask(), -75),
+    "four are as bad as any number": (soft(9), ask(), -100),
+    "a tolerated one does not count": (soft(2), ask().tolerate("soft0"), -25),
+    "a hard taint is not for scores": (soft(1).taint("hard"), ask(), -25),
 }
 
 
@@ -86,3 +86,12 @@ def test_wishes_are_weighed_again_when_labels_change() -> None:
     assert world.choice(wanted) == ("m", ())
     world.see(node("m"), node("n").label("disk", "ssd"))
     assert world.choice(wanted) == ("n", ())
+
+
+def test_a_soft_taint_first_seen_after_a_shape_exists_sends_pods_elsewhere_too() -> None:
+    world = Scenario(node("n"), node("m"))
+    assert world.choice(ask().cpu(1)) == ("n", ())
+    world.see(node("m").taint("slow", "PreferNoSchedule"))
+    assert world.choice(ask().cpu(1)) == ("n", ())
+    world.see(node("n").taint("slow", "PreferNoSchedule").taint("slower", "PreferNoSchedule"))
+    assert world.choice(ask().cpu(1)) == ("m", ())

@@ -25,7 +25,7 @@ DETERMINISTIC = [name for name in POLICIES if name != "Random"]
 
 own_doings = st.lists(friendly, min_size=5, max_size=30)
 happenings = st.lists(anything, min_size=5, max_size=40)
-few = settings(max_examples=25, suppress_health_check=[HealthCheck.too_slow])
+few = settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 
 
 def begin(nodes: list[NodeBuilder], policy: str, seed: int = 0) -> tuple[Scenario, PlainFleet]:

@@ -28,7 +28,7 @@ ABSURD = Quantity.of(2**53)
 ABSURD_MILLI = Quantity.of_milli(2**53)
 
 _CONTAINER_RESOURCES = frozenset({CPU, MEMORY, EPHEMERAL_STORAGE})
-_HALVES_OF_A_DEVICE = "devices are whole; ask for a part with a fraction or memory annotation instead"
+_HALVES_OF_A_DEVICE = "devices and other extended resources are counted in whole numbers"
 
 
 def check_pod_resources(spec: PodSpec, where: Where) -> None:

@@ -35,7 +35,7 @@ class Charges:
         self.known: dict[Ask, Charge] = {}
 
     def compile(self, ask: Ask) -> Charge:
-        """The charge of an ask seen for the first time."""
+        """The charge of an ask seen for the first time; what it requests must have columns by now."""
         charge = self.known[ask] = self._vectors(ask)
         return charge
 
@@ -47,8 +47,11 @@ class Charges:
             charge.taken = fresh.taken
 
     def _vectors(self, ask: Ask) -> Charge:
-        amounts = {self._resources.column(name): amount for name, amount in ask.requests if amount > 0}
-        amounts[facts.PODS] = 1
+        amounts = {facts.PODS: 1}
+        for name, amount in ask.requests:
+            column = self._resources.find(name)
+            if column is not None and amount > 0:
+                amounts[column] = amount
         width = self._resources.width
         need = np.full(width, facts.NEVER_LACKING, np.int64)
         taken = np.zeros(width, np.int64)

@@ -47,6 +47,8 @@ class Holding(msgspec.Struct, gc=False):
     """Its place in line before, should the world reject the placement."""
     bound: bool
     """False while the placement is only our plan."""
+    goes_first: bool = False
+    """It stood before every priority in line."""
     daemon_set: str = ""
 
     @property
@@ -86,6 +88,8 @@ class Cluster:
         """GPU compute free on all nodes together."""
         self._taint_set_of: dict[tuple[Taint, ...], int] = {(): 0}
         self._retired: list[int] = []
+        self._unasked: dict[str, dict[int, int]] = {}
+        """Amounts by row of resources that no pod asked for so far, which therefore have no column."""
         self._next_rank = 0
         self._on_row: dict[int, dict[str, None]] = {}
 
@@ -107,18 +111,24 @@ class Cluster:
 
     def column(self, resource: str) -> int:
         """The record's column of a resource, made on first sight."""
-        column = self.resources.column(resource)
-        if self.resources.width > self.width:
-            self._widen()
+        column = self.resources.find(resource)
+        if column is None:
+            column = self.resources.add(resource)
+            if self.resources.width > self.width:
+                self._widen()
+            for row, amount in self._unasked.pop(resource, {}).items():
+                self.total[row, column] = amount
+                self.free[row, column] = amount
         return column
 
     def charge(self, ask: Ask) -> Charge:
         """What the ask needs and takes, as vectors of the record's width."""
         charge = self.charges.known.get(ask)
         if charge is None:
+            for resource, amount in ask.requests:
+                if amount > 0:
+                    self.column(resource)
             charge = self.charges.compile(ask)
-            if self.resources.width > self.width:
-                self._widen()
         return charge
 
     # -- nodes ---------------------------------------------------------------------------------------------
@@ -151,6 +161,8 @@ class Cluster:
         self.names[row] = ""
         self.free[row] = 0
         self.total[row] = 0
+        for by_row in self._unasked.values():
+            by_row.pop(row, None)
         self.devices.clear(row)
         self.labels.put(row, {})
         self.taint_set[row] = 0
@@ -229,7 +241,7 @@ class Cluster:
         self._next_rank = max(self._next_rank, rank + 1)
 
     def _put_amounts(self, row: int, node: NodeFacts) -> None:
-        total = self._record(node.allocatable)
+        total = self._record(row, node.allocatable)
         self.devices.put(row, node.gpus)
         total[facts.GPU_WHOLE] = node.gpus
         total[facts.GPU_MILLI] = node.gpus * FULL_MILLI
@@ -241,13 +253,16 @@ class Cluster:
         self.free[row, facts.GPU_WHOLE] = left.count(FULL_MILLI)
         self.free[row, facts.GPU_BEST] = max(left)
 
-    def _record(self, amounts: Mapping[str, int]) -> NDArray[np.int64]:
-        columns = {self.resources.column(name): amount for name, amount in amounts.items()}
-        if self.resources.width > self.width:
-            self._widen()
+    def _record(self, row: int, amounts: Mapping[str, int]) -> NDArray[np.int64]:
         record = np.zeros(self.width, np.int64)
-        for column, amount in columns.items():
-            record[column] = amount
+        for by_row in self._unasked.values():
+            by_row.pop(row, None)
+        for name, amount in amounts.items():
+            column = self.resources.find(name)
+            if column is None:
+                self._unasked.setdefault(name, {})[row] = amount
+            else:
+                record[column] = amount
         record[facts.CPU_SCORED] = record[facts.CPU]
         record[facts.MEMORY_SCORED] = record[facts.MEMORY]
         return record

@@ -24,7 +24,10 @@ MEMORY_SCORED = 7
 """As CPU and MEMORY, but a pod that requests nothing counts with kube-scheduler's stand-in: used by scores only."""
 
 FIRST_EXTENDED = 8
-"""Columns from here on are resources seen by name, eight more at a time."""
+"""Columns from here on are resources that some pod asked for by name, eight more at a time.
+
+Nodes report many that nobody requests (huge pages, scratch disk, volume slots): those are kept aside and cost nothing.
+"""
 WORD = 8
 
 NEVER_LACKING = -(1 << 62)
@@ -53,13 +56,15 @@ class ResourceColumns:
         used = FIRST_EXTENDED + len(self._column_of) - len(_NAMED)
         return -(-used // WORD) * WORD
 
-    def column(self, resource: str) -> int:
-        """The resource's column, made on first sight."""
-        column = self._column_of.get(resource)
-        if column is None:
-            column = FIRST_EXTENDED + len(self._column_of) - len(_NAMED)
-            self._column_of[resource] = column
-            self.names[column] = resource
+    def find(self, resource: str) -> int | None:
+        """The resource's column, if it has one."""
+        return self._column_of.get(resource)
+
+    def add(self, resource: str) -> int:
+        """A column for a resource that has none."""
+        column = FIRST_EXTENDED + len(self._column_of) - len(_NAMED)
+        self._column_of[resource] = column
+        self.names[column] = resource
         return column
 
 

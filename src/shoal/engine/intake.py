@@ -60,7 +60,9 @@ class Intake:
             if waiting.charge.ask == event.ask and waiting.priority == event.priority:
                 return
             pending.remove(event.key)
-        pending.add(event.key, self.cluster.charge(event.ask), event.priority)
+        charge = self.cluster.charge(event.ask)
+        # Tried before all others: between its arrival and its turn nobody may take the room that was kept for it.
+        pending.add(event.key, charge, event.priority, goes_first=bool(event.daemon_set))
         if event.daemon_set:
             self._daemon_sets.await_pod(event.key, event.daemon_set, event.ask)
 
@@ -84,7 +86,10 @@ class Intake:
         if holding is None or holding.bound:
             return
         self._release(key)
-        cluster.pending.add(key, holding.charge, holding.priority, holding.turn)
+        self._back_in_line(key, holding)
+
+    def _back_in_line(self, key: str, holding: Holding) -> None:
+        self.cluster.pending.add(key, holding.charge, holding.priority, holding.turn, goes_first=holding.goes_first)
 
     def _bound(self, event: PodBound) -> None:
         cluster = self.cluster
@@ -106,6 +111,9 @@ class Intake:
         cluster.pending.remove(event.key)
         grant = event.grant
         devices = event.ask.devices
+        if grant is not None and any(device >= cluster.devices.width for device in grant.devices):
+            # Somebody wrote down devices that this node cannot have; that the pod runs here is true all the same.
+            grant = None
         if grant is None and devices is not None:
             free = cluster.devices.free(row)[: int(cluster.devices.count[row])]
             kind = kind_of(devices)
@@ -142,4 +150,4 @@ class Intake:
         for key, holding in self.cluster.drop_node(event.name):
             if not holding.bound:
                 # Only our plan put it there: nobody deleted the pod, so it waits again.
-                self.cluster.pending.add(key, holding.charge, holding.priority, holding.turn)
+                self._back_in_line(key, holding)

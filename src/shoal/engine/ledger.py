@@ -32,7 +32,9 @@ class Ledger:
         waiting = cluster.pending.remove(key)
         if waiting is None:
             raise BugError(f"placing {key}, which does not wait")
-        cluster.hold(key, Holding(row, waiting.charge, grant, waiting.priority, waiting.turn, False))
+        cluster.hold(
+            key, Holding(row, waiting.charge, grant, waiting.priority, waiting.turn, False, waiting.goes_first)
+        )
         self._steps.append((key, waiting))
 
     def evict(self, key: str) -> None:

@@ -56,7 +56,7 @@ class Mix(msgspec.Struct, frozen=True):
         The class that crosses the line is in. Division in two steps is the published arithmetic, kept to the bit.
         """
         total = self.total
-        chosen = []
+        chosen: list[tuple[PodClass, int]] = []
         cumulated = 0
         for pod_class, count in self.counts:
             chosen.append((pod_class, count))

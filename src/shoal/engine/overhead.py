@@ -34,8 +34,8 @@ class DaemonSets:
         self._cluster = cluster
         self._asks: dict[str, Ask] = {}
         self._owed: dict[str, set[int]] = {}
-        self._awaited: dict[str, tuple[str, int]] = {}
-        """Pods that wait for the room set aside for them: their DaemonSet and row."""
+        self._awaited: dict[str, tuple[str, Ask]] = {}
+        """Pods that wait for the room set aside for them, and their DaemonSets."""
 
     def put(self, name: str, ask: Ask) -> None:
         """A DaemonSet appeared or changed."""
@@ -44,8 +44,7 @@ class DaemonSets:
         tolerations = (*ask.tolerations, *DAEMON_TOLERATIONS)
         self._asks[name] = _with_tolerations(ask, tolerations)
         self._owed[name] = set()
-        for row in self._cluster.row_of.values():
-            self.settle(name, row)
+        self._settle_all(name)
 
     def drop(self, name: str) -> None:
         ask = self._asks.pop(name, None)
@@ -56,17 +55,15 @@ class DaemonSets:
             self._cluster.owe(row, taken, -1)
 
     def await_pod(self, key: str, name: str, ask: Ask) -> None:
-        """A DaemonSet's own pod is in line: the room on the one node it is meant for is no longer withheld from it."""
-        rows = [row for row in self._owed.get(name, ()) if self._may_run(ask, row)]
-        if len(rows) == 1:
-            self._awaited[key] = name, rows[0]
-            self.settle(name, rows[0])
+        """A DaemonSet's own pod is in line: the room on the node it is meant for is no longer withheld from it."""
+        self._awaited[key] = name, ask
+        self._settle_all(name)
 
     def forget_pod(self, key: str) -> None:
         """The pod has gone, or has arrived on a node."""
         awaited = self._awaited.pop(key, None)
         if awaited is not None:
-            self.settle(*awaited)
+            self._settle_all(awaited[0])
 
     def settle_row(self, row: int) -> None:
         """The node appeared or changed: compare what it owes with what it should."""
@@ -75,7 +72,6 @@ class DaemonSets:
 
     def forget_row(self, row: int) -> None:
         """The node is about to leave."""
-        self._awaited = {key: place for key, place in self._awaited.items() if place[1] != row}
         for name, owed in self._owed.items():
             if row in owed:
                 owed.discard(row)
@@ -87,7 +83,7 @@ class DaemonSets:
         if ask is None:
             return
         owed = self._owed[name]
-        due = self._may_run(ask, row) and not self._runs(name, row) and (name, row) not in self._awaited.values()
+        due = self._may_run(ask, row) and not self._runs(name, row) and not self._is_awaited(name, row)
         if due == (row in owed):
             return
         self._cluster.owe(row, self._cluster.charge(ask), 1 if due else -1)
@@ -95,6 +91,13 @@ class DaemonSets:
             owed.add(row)
         else:
             owed.discard(row)
+
+    def _settle_all(self, name: str) -> None:
+        for row in self._cluster.row_of.values():
+            self.settle(name, row)
+
+    def _is_awaited(self, name: str, row: int) -> bool:
+        return any(whose == name and self._may_run(ask, row) for whose, ask in self._awaited.values())
 
     def _may_run(self, ask: Ask, row: int) -> bool:
         cluster = self._cluster

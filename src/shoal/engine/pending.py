@@ -12,6 +12,8 @@ import msgspec
 
 from shoal.engine.charges import Charge
 
+_FIRST = -(1 << 40)
+
 
 class Waiting(msgspec.Struct, frozen=True, gc=False):
     """A pod in line."""
@@ -20,10 +22,12 @@ class Waiting(msgspec.Struct, frozen=True, gc=False):
     """The ask, compiled: one object per ask, so lines are found by identity."""
     priority: int
     turn: int
+    goes_first: bool = False
+    """Before every priority."""
 
     @property
     def order(self) -> tuple[int, int]:
-        return -self.priority, self.turn
+        return (_FIRST if self.goes_first else -self.priority), self.turn
 
 
 class Pending:
@@ -50,16 +54,18 @@ class Pending:
         """Waiting pods in the order in which they are tried."""
         return sorted(self._pods, key=lambda key: self._pods[key].order)
 
-    def add(self, key: str, charge: Charge, priority: int, turn: int | None = None) -> None:
+    def add(
+        self, key: str, charge: Charge, priority: int, turn: int | None = None, *, goes_first: bool = False
+    ) -> None:
         """Put a pod in line; with the turn it had before, at its old place."""
         if turn is None:
             turn = self._turns
             self._turns += 1
-        self._pods[key] = Waiting(charge, priority, turn)
+        waiting = self._pods[key] = Waiting(charge, priority, turn, goes_first)
         line = self._lines.get(charge)
         if line is None:
             line = self._lines[charge] = []
-        heappush(line, (-priority, turn, key))
+        heappush(line, (*waiting.order, key))
         self._fresh[key] = None
 
     def remove(self, key: str) -> Waiting | None:
@@ -69,7 +75,7 @@ class Pending:
     def restore(self, key: str, waiting: Waiting) -> None:
         """Undo `remove`. The line may have dropped the entry meanwhile; a second one is skipped as easily as none."""
         self._pods[key] = waiting
-        heappush(self._lines.setdefault(waiting.charge, []), (-waiting.priority, waiting.turn, key))
+        heappush(self._lines.setdefault(waiting.charge, []), (*waiting.order, key))
 
     def heads(self) -> list[tuple[int, int, str, Charge]]:
         """The first pod of every line, as a heap."""
@@ -85,10 +91,11 @@ class Pending:
         """The first pod still waiting in the ask's line."""
         line = self._lines[charge]
         while line:
-            priority, turn, key = line[0]
-            pod = self._pods.get(key)
-            if pod is not None and pod.turn == turn and pod.charge is charge and -pod.priority == priority:
-                return line[0]
+            first = line[0]
+            pod = self._pods.get(first[2])
+            # A pod that left, or came back with another ask or priority, has another turn or none.
+            if pod is not None and pod.turn == first[1] and pod.charge is charge:
+                return first
             heappop(line)
         del self._lines[charge]
         return None

@@ -79,7 +79,7 @@ class Shape:
         if len(blocks) == 0:
             return -1
         block = int(blocks.argmax())
-        if blocks[block] < _FEASIBLE_ABOVE:
+        if blocks.item(block) < _FEASIBLE_ABOVE:
             return -1
         start = block << BLOCK_BITS
         return start + int(self._keys[start : start + BLOCK].argmax())

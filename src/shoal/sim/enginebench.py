@@ -34,7 +34,7 @@ from shoal.engine.profile import DEFAULT_POLICY, profile_named
 
 SHAPES = 50
 LOAD = 0.8
-PER_ROUND = 20
+PER_ROUND = 50
 _GIB = 1024**3
 _MODELS = ("NVIDIA-H100-80GB-HBM3", "NVIDIA-A100-SXM4-80GB", "NVIDIA-L40S")
 _ZONES = ("a", "b", "c", "d")
@@ -125,7 +125,7 @@ class Bench:
 
     def placements(self, count: int) -> float:
         """Seconds per placement at steady load: departures, arrivals, cycle, plan and outcomes all counted."""
-        for _ in range(50):
+        for _ in range(20):
             self.round(PER_ROUND, PER_ROUND)
         before = self.arrivals - self.refused
         start = perf_counter()
@@ -146,17 +146,15 @@ class Bench:
     def round(self, arrivals: int, departures: int) -> None:
         """Some pods end, some come, the engine decides, the world does as told."""
         apply = self.intake.apply
-        choose = self.random.randrange
         running = self.running
-        for _ in range(departures):
-            index = choose(len(running))
+        for index in self.random.choices(range(len(running) - departures + 1), k=departures):
             running[index], running[-1] = running[-1], running[index]
             apply(PodGone(running.pop()))
         asks: dict[str, Ask] = {}
-        for _ in range(arrivals):
+        for ask in self.random.choices(self.asks, k=arrivals):
             key = f"team/pod-{self.arrivals}"
             self.arrivals += 1
-            ask = asks[key] = self.asks[choose(SHAPES)]
+            asks[key] = ask
             apply(PodArrived(key, ask))
         plan = cycle(self.cluster, self.placement, now_s=float(self.arrivals), seed=self.seed)
         for intention in plan.intentions:

@@ -22,8 +22,8 @@ from shoal.engine.intake import Intake
 from shoal.engine.mix import Mix, PodClass
 from shoal.engine.placement import Placement
 from shoal.engine.plan import Place
-from shoal.engine.profile import POLICIES, profile_named
-from shoal.engine.scores.gradient import POPULAR_SHARE
+from shoal.engine.profile import POLICIES, Profile, profile_named
+from shoal.engine.scores.gradient import POPULAR_SHARE, FragmentationGradient
 from shoal.sim.traces.openb import TraceNode, TracePod
 
 _PODS_PER_NODE = 1001
@@ -53,10 +53,9 @@ class PackRun:
         self._asks = [ask_of(pod) for pod in pods]
         self._requested = [pod.num_gpu * pod.gpu_milli for pod in pods]
         mix = Mix.of(class_of(pod) for pod in pods)
-        self._placement = Placement(self._cluster, profile_named(policy, self._cluster, mix))
-        self._fragments = FragmentationColumn(
-            self._cluster, Fragmentation(self._cluster, mix.popular(POPULAR_SHARE) if mix.counts else ())
-        )
+        profile = profile_named(policy, self._cluster, mix)
+        self._placement = Placement(self._cluster, profile)
+        self._fragments = _fragments(profile, self._cluster, mix)
         self._arrived = 0
         self._allocated = 0
         self.arrived_milli: list[int] = []
@@ -98,6 +97,13 @@ class PackRun:
         self.allocated_milli.append(self._allocated)
         self.frag_milli.append(self._fragments.total)
         return placed
+
+
+def _fragments(profile: Profile, cluster: Cluster, mix: Mix) -> FragmentationColumn:
+    """The measure of the paper; FGD decides by it too and need not keep it twice."""
+    if isinstance(profile.devices, FragmentationGradient):
+        return profile.devices.column
+    return FragmentationColumn(cluster, Fragmentation(cluster, mix.popular(POPULAR_SHARE)))
 
 
 def node_facts(node: TraceNode, rank: int) -> NodeFacts:

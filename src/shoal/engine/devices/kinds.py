@@ -47,12 +47,14 @@ class _Whole:
         return {GPU_MILLI: demand.count * FULL_MILLI}
 
     def grants(self, free: list[int], demand: WholeGpus) -> Iterator[Grant]:
-        empty = [device for device, left in enumerate(free) if left == FULL_MILLI]
-        if len(empty) >= demand.count:
-            yield compute_grant(tuple(empty[: demand.count]), FULL_MILLI)
+        grant = self.tightest(free, demand)
+        if grant is not None:
+            yield grant
 
     def tightest(self, free: list[int], demand: WholeGpus) -> Grant | None:
-        return next(self.grants(free, demand), None)
+        empty = [device for device, left in enumerate(free) if left == FULL_MILLI]
+        count = demand.count
+        return compute_grant(tuple(empty[:count]), FULL_MILLI) if len(empty) >= count else None
 
     def forced(self, free: list[int], demand: WholeGpus) -> Grant:
         return compute_grant(_emptiest(free, demand.count), FULL_MILLI)

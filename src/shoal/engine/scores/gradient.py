@@ -27,7 +27,7 @@ class FragmentationGradient:
     """The FGD score over one cluster and one mix of typical pods."""
 
     def __init__(self, cluster: Cluster, mix: Mix, share: float = POPULAR_SHARE) -> None:
-        self.fragmentation = Fragmentation(cluster, mix.popular(share) if mix.counts else ())
+        self.fragmentation = Fragmentation(cluster, mix.popular(share))
         self.column = FragmentationColumn(cluster, self.fragmentation)
 
     def compiled(self, cluster: Cluster, ask: Ask) -> NodeRule | None:  # noqa: ARG002 - the rule's shape

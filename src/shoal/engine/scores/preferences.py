@@ -30,11 +30,14 @@ class PreferredAffinity:
 
 
 class SoftTaints:
-    """25 points less for each PreferNoSchedule taint that the pod does not tolerate; four are as bad as any number."""
+    """25 points less for each PreferNoSchedule taint that the pod does not tolerate; four are as bad as any number.
+
+    A clean node has 0 points, not 100, so that keys made before anybody used a soft taint stay right.
+    """
 
     def points(self, cluster: Cluster, ask: Ask, rows: Rows) -> Points | None:
         counts = [count_untolerated(taints, ask.tolerations) for taints in cluster.taint_sets]
         if not any(counts):
             return None
-        per_set = np.array([max(BEST - _PER_SOFT_TAINT * count, 0) for count in counts], np.int64)
+        per_set = np.array([max(-_PER_SOFT_TAINT * count, -BEST) for count in counts], np.int64)
         return per_set.take(cluster.taint_set.take(rows))

@@ -156,13 +156,14 @@ class _ShareRule(_Rule):
         started = self._started
         opening = self._opened.item(self._columns.block_at.item(row))
         best = -1
-        most = _NOT_HERE
+        key = (_NOT_HERE >> UNIT_BITS, 0)
         for device, left in enumerate(cluster.devices.free(row)):
             if left < self._gpu:
                 continue
             change = opening if left == FULL_MILLI else started.item(start + left // GRAIN)
-            if change > most:
-                best, most = device, change
+            # In steps of noise, as nodes are compared; of equals the one with less left: empty devices stay empty.
+            if (steps := (change >> UNIT_BITS, -left)) > key:
+                best, key = device, steps
         return best
 
     def _learn(self) -> None:

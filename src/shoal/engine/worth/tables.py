@@ -35,8 +35,8 @@ UNITS = 1 << UNIT_BITS
 """Table units in one step of noise."""
 RATIO_BITS = 16
 
-BALANCE_GRAIN = 50
-"""Thousandths of a GPU to a step of the balance table: about the noise."""
+BALANCE_GRAIN = 25
+"""Thousandths of a GPU to a step of the balance table: half the noise."""
 
 _LEAST = 1e-9
 _MOST_PRESSURE = 9.0
@@ -51,8 +51,10 @@ class Temper:
     most_visitors: int = 100
     price_of_scarcity: float = 0.2
     most_price: float = 1.0
-    weight_of_blocks: float = 6.0
-    pressure_of_blocks: float = 1.5
+    weight_of_blocks: float = 2.0
+    pressure_of_blocks: float = 2.0
+    safety_of_blocks: float = 2.0
+    """Expected pods of several GPUs are few and come at random: count this many standard deviations more."""
     most_weight_of_blocks: float = 20.0
     weight_of_balance: float = 0.5
     renew_when_free_falls_to: float = 0.85
@@ -196,7 +198,8 @@ class Tables:
             expected = self._remaining() * sum(count for _, count in classes)
             least_cpu = max(min(c.cpu_milli for c, _ in classes), 1)
             room = int(np.maximum(np.minimum(empty // size, cpu // least_cpu), 0).sum())
-            pressure = (expected / room if room else _MOST_PRESSURE) ** self._temper.pressure_of_blocks
+            feared = expected + self._temper.safety_of_blocks * expected**0.5
+            pressure = (feared / room if room else _MOST_PRESSURE) ** self._temper.pressure_of_blocks
             total += table * min(self._temper.weight_of_blocks * pressure, self._temper.most_weight_of_blocks)
         self.block = self._units(total)
 

@@ -1,0 +1,32 @@
+"""All figures, each beside its bar: what `make bench` prints and docs/performance.md records."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+
+import msgspec
+from rich.console import Console
+
+from bench import decode, packing
+from shoal.cli.bench import figure_table
+from shoal.sim.enginebench import run
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--quick", action="store_true", help="fewer seeds of the packing runs, nothing else less")
+    chosen = parser.parse_args(arguments)
+    print("engine")
+    figures = msgspec.to_builtins(run(lambda step: print(f"  {step}", file=sys.stderr)))
+    Console().print(figure_table(figures))
+    print("\npacking, public trace")
+    packing.main(["--seeds", "2" if chosen.quick else "10"])
+    print("\ndecoding")
+    decode.main([])
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,1 @@
+"""The pages are held against the code that they describe."""
