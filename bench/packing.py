@@ -74,7 +74,7 @@ def parity(trace: OpenTrace, seeds: Sequence[int]) -> None:
             for seed, curves in zip(seeds, runs.curves, strict=True):
                 if curves.alloc[130] != published[seed - SEEDS[0]]:
                     wrong += 1
-                    print(f"  {name} {policy} seed {seed}: {curves.alloc[130]}, published {published[seed - SEEDS[0]]}")
+                    print(f"  {name} {policy} seed {seed}: {curves.alloc[130]}, not {published[seed - SEEDS[0]]}")
     total = len(LISTS) * len(DETERMINISTIC) * len(seeds)
     print(f"parity: {total - wrong} of {total} published per-seed allocations at 130 are equal (bar: all)")
 

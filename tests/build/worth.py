@@ -106,7 +106,8 @@ class Valuation:
             least_cpu = max(min(pod.cpu_milli for pod, _ in classes), 1)
             room = sum(min(state.empty // size, state.cpu // least_cpu) for state in self._fleet)
             expected = self._remaining * sum(count for _, count in classes)
-            pressure = (expected / room if room else MOST_PRESSURE) ** self._temper.pressure_of_blocks
+            feared = expected + self._temper.safety_of_blocks * expected**0.5
+            pressure = (feared / room if room else MOST_PRESSURE) ** self._temper.pressure_of_blocks
             weight = min(self._temper.weight_of_blocks * pressure, self._temper.most_weight_of_blocks)
             usable = sum(count for pod, count in classes if not pod.models or node.model in pod.model_set)
             if node.empty >= size:

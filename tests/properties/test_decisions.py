@@ -18,6 +18,7 @@ from shoal.engine.cluster import RANK_BITS
 from shoal.engine.events import Event, NodeSeen, PodArrived, PodRejected
 from shoal.engine.mix import PodClass, class_of
 from shoal.engine.profile import POLICIES
+from shoal.engine.rescan import Rescan
 from shoal.engine.shapes import Shape
 from shoal.engine.window import Window
 
@@ -113,10 +114,11 @@ def test_incremental_keys_equal_a_full_recomputation(
             world.apply(happening)
         if step < len(looks):
             world.shape(ASKS[looks[step]]).refresh()
+    rescan = Rescan(world.cluster, world.placement.profile)
     for wanted in ASKS:
         shape, fresh = world.shape(wanted), world.fresh_shape(wanted)
         assert feasible_keys(shape) == feasible_keys(fresh), wanted
-        assert shape.best() == fresh.best() == fresh.rescan()
+        assert shape.best() == fresh.best() == rescan.best(shape.charge), wanted
 
 
 @pytest.mark.parametrize("policy", POLICIES)

@@ -38,7 +38,7 @@ STAND_IN_MEMORY_BYTES = 200 * 1024 * 1024
 
 _NAMED = {"cpu": CPU, "memory": MEMORY, "pods": PODS}
 
-_FITS_EIGHT = np.uint64(0x0101010101010101)
+_FITS_EIGHT = np.array(0x0101010101010101, np.uint64)
 
 
 class ResourceColumns:

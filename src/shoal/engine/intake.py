@@ -71,7 +71,8 @@ class Intake:
         cluster.pending.remove(key)
         if key in cluster.pods:
             self._release(key)
-        self._forget_stray(key)
+        if self._stray_node:
+            self._forget_stray(key)
         self._daemon_sets.forget_pod(key)
 
     def _forget_stray(self, key: str) -> None:
@@ -99,13 +100,15 @@ class Intake:
             self._strays.setdefault(event.node, {})[event.key] = event
             self._stray_node[event.key] = event.node
             return
-        self._forget_stray(event.key)
+        if self._stray_node:
+            self._forget_stray(event.key)
         holding = cluster.pods.get(event.key)
         if holding is not None:
             same_place = holding.row == row and event.grant in (None, holding.grant)
-            if same_place and holding.ask == event.ask:
+            if same_place and holding.charge.ask == event.ask:
                 holding.bound = True
-                self._settle_daemon(event, holding)
+                if event.daemon_set:
+                    self._settle_daemon(event, holding)
                 return
             self._release(event.key)
         cluster.pending.remove(event.key)
@@ -121,13 +124,13 @@ class Intake:
         charge = cluster.charge(event.ask)
         holding = Holding(row, charge, grant, event.priority, None, True)
         cluster.hold(event.key, holding)
-        self._settle_daemon(event, holding)
+        if event.daemon_set:
+            self._settle_daemon(event, holding)
 
     def _settle_daemon(self, event: PodBound, holding: Holding) -> None:
-        if event.daemon_set:
-            holding.daemon_set = event.daemon_set
-            self._daemon_sets.forget_pod(event.key)
-            self._daemon_sets.settle(event.daemon_set, holding.row)
+        holding.daemon_set = event.daemon_set
+        self._daemon_sets.forget_pod(event.key)
+        self._daemon_sets.settle(event.daemon_set, holding.row)
 
     def _release(self, key: str) -> None:
         holding = self.cluster.release(key)

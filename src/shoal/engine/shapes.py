@@ -27,6 +27,13 @@ from shoal.engine.window import Window
 _INFEASIBLE = -(1 << 62)
 _FEASIBLE_ABOVE = -(1 << 61)
 
+# The same and the shifts as arrays: numpy converts a Python number anew at every call, which on a hundred rows costs
+# as much as the operation itself.
+_INFEASIBLE_KEY = np.array(_INFEASIBLE)
+_FEASIBLE_KEY_ABOVE = np.array(_FEASIBLE_ABOVE)
+_RANK_SHIFT = np.array(RANK_BITS)
+_BLOCK_SHIFT = np.array(BLOCK_BITS)
+
 _REPEATS_WORTH_SORTING = 512
 
 
@@ -103,11 +110,6 @@ class Shape:
         self.refresh()
         return self._base[: self._cluster.rows] > _FEASIBLE_ABOVE
 
-    def rescan(self) -> int:
-        """The best row found by looking at every node: what an answer costs that remembers nothing."""
-        self._cursor = -1
-        return self.best()
-
     def refresh(self) -> None:
         """Bring keys and blocks up to date with the cluster."""
         cluster = self._cluster
@@ -129,7 +131,7 @@ class Shape:
             rows = np.unique(rows)
         rows = self._recompute(rows)
         if len(rows):
-            blocks = rows >> BLOCK_BITS
+            blocks = rows >> _BLOCK_SHIFT
             self._blocks[blocks] = np.maximum.reduce(self._by_block.take(blocks, 0), axis=1)
 
     def _forget(self) -> None:
@@ -164,13 +166,13 @@ class Shape:
         """Set the keys of rows; returns those whose key may have changed."""
         fit = fits(self._cluster.free.take(rows, 0), self.charge.need)
         # In a full fleet most changed nodes had no room before and have none now.
-        concerned = (fit | (self._keys.take(rows) > _FEASIBLE_ABOVE)).nonzero()[0]
+        concerned = (fit | (self._keys.take(rows) > _FEASIBLE_KEY_ABOVE)).nonzero()[0]
         if len(concerned) < len(rows):
             rows = rows.take(concerned)
             if len(rows) == 0:
                 return rows
             fit = fit.take(concerned)
-        self._keys[rows] = np.where(fit, self._scored(rows), _INFEASIBLE)
+        self._keys[rows] = np.where(fit, self._scored(rows), _INFEASIBLE_KEY)
         return rows
 
     def _scored(self, rows: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -181,7 +183,7 @@ class Shape:
             points = rule(window)
             if weight != 1:
                 points = points * weight
-            keys += points << RANK_BITS
+            keys += points << _RANK_SHIFT
         for filter_ in self._filters:
             keys[~filter_(window)] = _INFEASIBLE
         return keys

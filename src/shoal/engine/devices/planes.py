@@ -54,14 +54,16 @@ class DevicePlanes:
     def take(self, row: int, grant: Grant) -> list[int]:
         """Subtract the grant; returns the compute left on each device."""
         for device, plane, amount in grant.parts:
-            self.planes[plane][row, device] -= amount
+            values = self.planes[plane]
+            values[row, device] = values.item(row, device) - amount
         left: list[int] = self.compute[row].tolist()
         return left
 
     def give(self, row: int, grant: Grant) -> list[int]:
         """Exactly undo `take`."""
         for device, plane, amount in grant.parts:
-            self.planes[plane][row, device] += amount
+            values = self.planes[plane]
+            values[row, device] = values.item(row, device) + amount
         left: list[int] = self.compute[row].tolist()
         return left
 

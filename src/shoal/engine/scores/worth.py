@@ -25,6 +25,7 @@ from shoal.engine.worth.tables import BALANCE_GRAIN, UNIT_BITS, UNITS, Tables, T
 Ints = NDArray[np.int64]
 
 _NOT_HERE = -(1 << 40)
+_UNIT_SHIFT = np.array(UNIT_BITS)
 
 
 class LeastLoss:
@@ -72,7 +73,7 @@ class _Rule:
         self._cpu = cpu_milli
         self._gpu = gpu_milli
         self._epoch = 0
-        self._balance_step = 0
+        self._balance_step = np.array(0)
 
     def _refresh(self) -> None:
         self._columns.refresh()
@@ -83,7 +84,7 @@ class _Rule:
     def _learn(self) -> None:
         tables = self._tables
         cpu = tables.cpu_in_gpu(self._cpu) // BALANCE_GRAIN
-        self._balance_step = cpu * tables.balance_width + self._gpu // BALANCE_GRAIN
+        self._balance_step = np.array(cpu * tables.balance_width + self._gpu // BALANCE_GRAIN)
 
     def _credit(self) -> Ints:
         """By model: what the pod is credited, and half a step to round by."""
@@ -97,7 +98,7 @@ class _Rule:
         at -= self._balance_step
         # Clipped: free CPU may have been cut off at the end of the table, or the facts contradict each other.
         worth += balance.take(at, mode="clip")
-        worth >>= UNIT_BITS
+        worth >>= _UNIT_SHIFT
         return worth
 
 
