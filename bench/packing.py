@@ -89,9 +89,8 @@ def statistical(trace: OpenTrace, seeds: Sequence[int]) -> None:
             published = trace.expected["alloc_pct"][name][policy]["130"][0]
             off = runs.mean_at(130) - published
             orders = "own orders" if own_order else "authors' orders"
-            print(
-                f"  {name:<11} {policy:<13} {orders:<16} {runs.mean_at(130):6.2f} published {published:6.2f} ({off:+.2f})"
-            )
+            label = f"{name:<11} {policy:<13} {orders:<16}"
+            print(f"  {label} {runs.mean_at(130):6.2f} published {published:6.2f} ({off:+.2f})")
             worst = max(worst, (abs(off), f"{name} {policy} {orders}"))
     print(f"statistical parity: largest distance of means at 130 is {worst[0]:.2f}, {worst[1]} (bar: 0.3)")
 

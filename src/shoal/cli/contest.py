@@ -5,13 +5,15 @@ The clock is here and not below: what is timed is the packing loop alone, withou
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from time import perf_counter
+from types import MappingProxyType
 
 from shoal.cli.progress import progress
 from shoal.cli.scenario import Scenario
+from shoal.engine.profile import Builder
 from shoal.sim.axis import Curves
 from shoal.sim.packing import PackRun
 from shoal.sim.replay import curves_of, reach_percent, replay
@@ -35,19 +37,22 @@ class Result:
         return PackedRow(self.policy, self.curves.alloc, lost, self.refused, self.seconds)
 
 
-def contest(scenario: Scenario, policies: Sequence[str]) -> list[Result]:
+def contest(
+    scenario: Scenario, policies: Sequence[str], builders: Mapping[str, Builder] = MappingProxyType({})
+) -> list[Result]:
+    """All named policies; names that are not ours are looked up among the builders."""
     rows = scenario.arrivals.pod_rows.tolist()
     results = []
     with progress(policies, len(rows)) as watch:
         for policy in policies:
-            run = new_run(scenario, policy)
+            run = new_run(scenario, builders.get(policy, policy))
             started = perf_counter()
             replay(run, rows, partial(watch, policy))
             results.append(finish(run, policy, perf_counter() - started))
     return results
 
 
-def new_run(scenario: Scenario, policy: str) -> PackRun:
+def new_run(scenario: Scenario, policy: str | Builder) -> PackRun:
     return PackRun(scenario.nodes, scenario.pods, scenario.arrivals.ranks, policy, scenario.seed)
 
 

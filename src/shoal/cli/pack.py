@@ -35,6 +35,10 @@ def pack(
         Path | None,
         typer.Option(metavar="FILE", help="A recorded order (gzip of 16-bit integers); --load is not used then."),
     ] = None,
+    scheduler_config: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="A KubeSchedulerConfiguration; its profiles are compared as well."),
+    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="One JSON array on stdout and nothing else.")] = False,
     plot: Annotated[Path | None, typer.Option(metavar="OUT.svg", help="Leave a picture of all policies.")] = None,
 ) -> None:
@@ -48,9 +52,11 @@ def pack(
 
     from shoal.cli.contest import contest, picture
     from shoal.cli.scenario import load_scenario
+    from shoal.cli.scheduler_config import load_profiles
 
+    builders = load_profiles(scheduler_config) if scheduler_config is not None else {}
     scenario = load_scenario(nodes, pods, order, load, seed)
-    results = contest(scenario, policies)
+    results = contest(scenario, [*policies, *builders], builders)
     if out is not None:
         out.write(picture(scenario, results))
     if as_json:

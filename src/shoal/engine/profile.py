@@ -77,7 +77,10 @@ def _least_loss_and_power(cluster: Cluster, mix: Mix) -> Profile:
 
 DEFAULT_POLICY = "Shoal"
 
-POLICIES: dict[str, Callable[[Cluster, Mix], Profile]] = {
+Builder = Callable[[Cluster, Mix], Profile]
+"""Makes a profile for one cluster and the mix of pods that it serves."""
+
+POLICIES: dict[str, Builder] = {
     DEFAULT_POLICY: _least_loss,
     "Shoal+Power": _least_loss_and_power,
     "Random": _random,
@@ -90,4 +93,5 @@ POLICIES: dict[str, Callable[[Cluster, Mix], Profile]] = {
 
 
 def profile_named(name: str, cluster: Cluster, mix: Mix) -> Profile:
+    """The profile of one of our policies."""
     return POLICIES[name](cluster, mix)

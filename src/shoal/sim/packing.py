@@ -22,7 +22,7 @@ from shoal.engine.intake import Intake
 from shoal.engine.mix import Mix, PodClass
 from shoal.engine.placement import Placement
 from shoal.engine.plan import Place
-from shoal.engine.profile import POLICIES, Profile, profile_named
+from shoal.engine.profile import POLICIES, Builder, Profile
 from shoal.engine.scores.gradient import POPULAR_SHARE, FragmentationGradient
 from shoal.sim.traces.openb import TraceNode, TracePod
 
@@ -40,7 +40,7 @@ class PackRun:
         nodes: Sequence[TraceNode],
         pods: Sequence[TracePod],
         ranks: Sequence[int] | NDArray[np.int64],
-        policy: str,
+        policy: str | Builder,
         seed: int,
     ) -> None:
         self._seed = seed
@@ -53,7 +53,8 @@ class PackRun:
         self._asks = [ask_of(pod) for pod in pods]
         self._requested = [pod.num_gpu * pod.gpu_milli for pod in pods]
         mix = Mix.of(class_of(pod) for pod in pods)
-        profile = profile_named(policy, self._cluster, mix)
+        build = POLICIES[policy] if isinstance(policy, str) else policy
+        profile = build(self._cluster, mix)
         self._placement = Placement(self._cluster, profile)
         self._fragments = _fragments(profile, self._cluster, mix)
         self._arrived = 0

@@ -1,0 +1,29 @@
+"""The profiles of a KubeSchedulerConfiguration file, as policies that can be run beside our own."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+from shoal.api.scheduler_config import read_scheduler_config
+from shoal.engine.kube_profile import OWN_PLUGINS, kube_profiles
+from shoal.engine.profile import Builder
+from shoal.units.errors import UserError, Where
+
+_MAX_BYTES = 4 * 1024 * 1024
+
+
+def load_profiles(path: Path) -> dict[str, Builder]:
+    """Builders by scheduler name; what has no effect is said on stderr."""
+    where = Where(file=str(path))
+    try:
+        with path.open("rb") as stream:
+            data = stream.read(_MAX_BYTES + 1)
+    except OSError as error:
+        raise UserError(f"cannot be read: {error.strerror or error}", where=where) from error
+    if len(data) > _MAX_BYTES:
+        raise UserError(f"is larger than {_MAX_BYTES // 1024 // 1024} MiB", where=where)
+    found = kube_profiles(read_scheduler_config(data, str(path), OWN_PLUGINS))
+    for warning in found.warnings:
+        sys.stderr.write(f"warning: {warning}\n")
+    return {profile.scheduler_name: profile.build for profile in found.profiles}
