@@ -13,6 +13,7 @@ tuples, ten times slower to ask for a hundred states at a time.
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Callable
 
 import numpy as np
@@ -26,7 +27,10 @@ from shoal.engine.mix import PodClass
 _CACHE_BITS = 18
 _SEED = 0x5A0A1
 
-_SLOT_MASK = np.uint64((1 << _CACHE_BITS) - 1)
+_SLOT_LOW = (1 << _CACHE_BITS) - 1
+_SLOT_MASK = np.uint64(_SLOT_LOW)
+_ALL_BITS = (1 << 64) - 1
+_FEW = 4
 
 Floats = NDArray[np.float64]
 Prints = NDArray[np.uint64]
@@ -53,6 +57,8 @@ class Fragmentation:
         random = np.random.default_rng(_SEED)
         self.piece_print: Prints = random.integers(0, 1 << 63, FULL_MILLI + 1, np.uint64)
         self.piece_print[0] = 0
+        self._piece_print_list: list[int] = self.piece_print.tolist()
+        self._cpu_step_list: list[int] = self._cpu_steps.tolist()
         self._cpu_print: Prints = random.integers(0, 1 << 63, len(self._cpu_steps) + 1, np.uint64)
         self._model_random = np.random.default_rng(_SEED + 1)
         self._model_print: Prints = np.zeros(0, np.uint64)
@@ -103,6 +109,21 @@ class Fragmentation:
         self._known_print[slots] = prints
         self._known_value[slots] = values
         return values
+
+    def of_one(self, row: int, cpu_milli: int, left: list[int]) -> float:
+        """F of one node if this CPU and these pieces were free: a few look-ups, where numpy takes twenty calls."""
+        if len(self._cluster.labels.column(GPU_MODEL_LABEL).values) > len(self._model_print):
+            self._learn_models(self._cluster.labels.column(GPU_MODEL_LABEL).values)
+        model = self._cluster.labels.column(GPU_MODEL_LABEL).codes.item(row)
+        rank = bisect_right(self._cpu_step_list, cpu_milli)
+        pieces = self._piece_print_list
+        print_ = self._cpu_print.item(rank) + self._model_print.item(model) + sum([pieces[piece] for piece in left])
+        print_ &= _ALL_BITS
+        slot = print_ & _SLOT_LOW
+        if self._known_print.item(slot) == print_:
+            return self._known_value.item(slot)
+        prints = np.array([print_], np.uint64)
+        return self._learn(prints, np.array([model]), np.array([rank]), np.array([left], np.int32)).item(0)
 
     def of_rows(self, rows: Rows) -> Floats:
         """F of nodes as they are."""
@@ -170,8 +191,14 @@ class FragmentationColumn:
             self.values[rows] = self._fragmentation.of_rows(rows)
             self.total = float(self.values.sum())
             return
-        if len(rows) > 1:
-            rows = np.unique(rows)
+        if len(rows) <= _FEW:
+            for row in rows.tolist():
+                left = [max(piece, 0) for piece in self._cluster.devices.free(row)]
+                value = self._fragmentation.of_one(row, self._cluster.free.item(row, CPU), left)
+                self.total += value - self.values.item(row)
+                self.values[row] = value
+            return
+        rows = np.unique(rows)
         fresh = self._fragmentation.of_rows(rows)
         self.total += float((fresh - self.values[rows]).sum())
         self.values[rows] = fresh

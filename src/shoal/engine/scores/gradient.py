@@ -7,6 +7,8 @@ fixed order of nodes, is half of why the policy packs well: small differences ti
 
 from __future__ import annotations
 
+from math import exp
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -42,9 +44,28 @@ class FragmentationGradient:
     def grant(self, cluster: Cluster, ask: Ask, row: int, draw: int) -> Grant | None:
         if not isinstance(ask.devices, GpuShare):
             return TIGHTEST.grant(cluster, ask, row, draw)
-        window = Window(cluster, np.array([row]))
-        points = self._per_device(ask, ask.devices.milli, window)[0]
-        return compute_grant((int(points.argmax()),), ask.devices.milli)
+        milli = ask.devices.milli
+        device = self._best_device(cluster, row, cluster.free.item(row, CPU) - ask.request("cpu"), milli)
+        return compute_grant((device,), milli) if device >= 0 else None
+
+    def _best_device(self, cluster: Cluster, row: int, cpu_milli: int, milli: int) -> int:
+        """The first device with the best points, or -1."""
+        self.column.refresh()
+        before = self.column.values.item(row)
+        pieces = [max(piece, 0) for piece in cluster.devices.free(row)]
+        best, most = -1, -1
+        tried: set[int] = set()
+        for device, piece in enumerate(pieces):
+            if piece < milli or piece in tried:
+                continue
+            tried.add(piece)
+            after = pieces.copy()
+            after[device] -= milli
+            gain = before - self.fragmentation.of_one(row, cpu_milli, after)
+            points = int(100 * (1 / (1 + exp(-gain / 1000))))
+            if points > most:
+                best, most = device, points
+        return best
 
     def _before(self, rows: NDArray[np.int64]) -> NDArray[np.float64]:
         self.column.refresh()
