@@ -1,5 +1,6 @@
 """YAML as Kubernetes means it."""
 
+import re
 from typing import Any
 
 import pytest
@@ -115,7 +116,14 @@ def test_large_documents_without_aliases_are_fine() -> None:
     assert len(one("[" + "x, " * (MAX_ALIASED + 1) + "]")) == MAX_ALIASED + 1
 
 
-words = st.text(st.characters(categories=("L", "N", "P", "S", "Z")), max_size=8)
+def _is_exponent_without_point(text: str) -> bool:
+    return re.fullmatch(r"[-+]?[0-9]+[eE][-+]?[0-9]+", text) is not None
+
+
+# PyYAML leaves 1e3 unquoted, which Kubernetes' YAML reads as a number: not our careful writer.
+words = st.text(st.characters(categories=("L", "N", "P", "S", "Z")), max_size=8).filter(
+    lambda text: not _is_exponent_without_point(text)
+)
 values = st.recursive(
     st.one_of(st.booleans(), st.integers(-(10**9), 10**9), words, st.floats(allow_nan=False, allow_infinity=False)),
     lambda inner: st.one_of(st.lists(inner, max_size=3), st.dictionaries(words, inner, max_size=3)),

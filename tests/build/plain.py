@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 
 from shoal.api.taints import UNSCHEDULABLE, Toleration, untolerated
 from shoal.engine.asks import Ask, HostPort
-from shoal.engine.devices.demand import Demand, GpuShare, WholeGpus
+from shoal.engine.devices.demand import Demand, GpuShare, Grant, WholeGpus
 from shoal.engine.events import (
     DaemonSetGone,
     DaemonSetSeen,
@@ -65,7 +65,8 @@ class PlainFleet:
                         self._bind(stray)
             case NodeGone(name):
                 self.nodes.pop(name, None)
-                self.pods = {key: held for key, held in self.pods.items() if held.node != name}
+                for key in [key for key, pod in self.pods.items() if pod.node == name]:
+                    self._leave(key, self.pods[key])
             case PodArrived(key, ask, priority):
                 self._arrive(key, ask, priority)
             case PodGone(key):
@@ -83,6 +84,15 @@ class PlainFleet:
                 self.daemon_sets[name] = ask
             case DaemonSetGone(name):
                 self.daemon_sets.pop(name, None)
+
+    def _leave(self, key: str, held: Held) -> None:
+        """The node went: a bound pod is there again when the node is, one that was only planned waits."""
+        del self.pods[key]
+        if not held.bound:
+            self.waiting[key] = (held.ask, held.priority, held.turn)
+            return
+        grant = Grant(tuple((device, 0, amount) for device, amount in held.parts.items())) if held.parts else None
+        self.strays[key] = PodBound(key, held.ask, held.node, grant, held.priority, held.daemon_set)
 
     def place(self, place: Place) -> None:
         ask, priority, turn = self.waiting.pop(place.pod)

@@ -53,7 +53,11 @@ def test_the_retired_version_is_read_with_a_warning(
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        pytest.param("kind: Namespace\napiVersion: v1\nmetadata: {name: x}\n", "contains no KubeSchedulerConfiguration", id="another kind"),
+        pytest.param(
+            "kind: Namespace\napiVersion: v1\nmetadata: {name: x}\n",
+            "contains no KubeSchedulerConfiguration",
+            id="another kind",
+        ),
         pytest.param(None, "cannot be read", id="no such file"),
     ],
 )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import textwrap
 from typing import Any
+from zlib import crc32
 
 import pytest
 
@@ -197,6 +198,7 @@ def test_a_node_has_amounts_in_base_units_and_its_gpus_apart() -> None:
         unschedulable=True,
         gpus=4,
         gpu_model="Tesla-T4",
+        rank=crc32(b"gpu-1"),
     )
 
 

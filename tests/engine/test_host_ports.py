@@ -52,6 +52,11 @@ def test_a_port_taken_twice_by_others_is_free_only_when_both_are_gone() -> None:
     assert world.fitting(ask().port(80)) == {"n"}
 
 
-def test_ports_leave_with_the_node() -> None:
+def test_ports_come_back_with_a_node_whose_pod_still_runs() -> None:
     world = Scenario(node("n")).bind("holder", ask().port(80), "n").lose("n").see(node("n"))
+    assert world.fitting(ask().port(80)) == set()
+
+
+def test_ports_leave_with_the_pod_even_while_its_node_is_away() -> None:
+    world = Scenario(node("n")).bind("holder", ask().port(80), "n").lose("n").go("holder").see(node("n"))
     assert world.fitting(ask().port(80)) == {"n"}

@@ -79,7 +79,10 @@ STORIES: dict[str, tuple[Story, Callable[[], Scenario]]] = {
     "a pod goes twice": (lambda w: w.see(N, M).bind("p", POD, "n").go("p").go("p"), empty),
     "a pod goes while its node is unseen": (lambda w: w.bind("p", POD, "n").go("p").see(N, M), empty),
     "a waiting pod goes": (lambda w: w.see(N, M).arrive("p", POD).go("p"), empty),
-    "a node goes with its pod": (lambda w: w.see(N, M).bind("p", POD, "n").lose("n").see(N), empty),
+    "a node flaps under its pod": (
+        lambda w: w.see(N, M).bind("p", POD, "n", devices=(1,)).lose("n").see(N),
+        bound_on_n,
+    ),
     "a pod goes after its node went": (lambda w: w.see(N, M).bind("p", POD, "n").lose("n").go("p").see(N), empty),
     "a node goes before it came": (lambda w: w.lose("n").see(M, N), empty),
     "a node goes twice": (lambda w: w.see(N, M).lose("n").lose("n").see(N), empty),

@@ -76,7 +76,9 @@ def read(data: bytes | str, file: str = "", max_bytes: int = MAX_BYTES) -> list[
     _check_utf8(raw, file)
     if raw.lstrip()[:1] == b"{":
         try:
-            return list(_from_json(raw, Where(file=file, document=1)))
+            found = list(_from_json(raw, Where(file=file, document=1)))
+            require_unique(found)
+            return found
         except _NotJsonError as error:
             if file.endswith(".json"):
                 raise error.told(raw, file) from error
@@ -87,9 +89,11 @@ def read(data: bytes | str, file: str = "", max_bytes: int = MAX_BYTES) -> list[
                 raise error.told(raw, file) from error
     else:
         documents = list(read_yaml(raw.decode(), file))
-    return [
+    found = [
         document for number, value in documents for document in _from_plain(value, Where(file=file, document=number))
     ]
+    require_unique(found)
+    return found
 
 
 def require_unique(documents: Iterable[Document]) -> None:

@@ -30,8 +30,10 @@ from shoal.engine.labels import Labels
 from shoal.engine.pending import Pending
 from shoal.engine.ports import Ports
 
-RANK_BITS = 24
+RANK_BITS = 32
 LAST_RANK = (1 << RANK_BITS) - 1
+
+_LEAST_CHARGES = 4096
 
 GPU_MODEL_LABEL = "nvidia.com/gpu.product"
 
@@ -87,6 +89,7 @@ class Cluster:
         self.gpu_free_milli = 0
         """GPU compute free on all nodes together."""
         self._taint_set_of: dict[tuple[Taint, ...], int] = {(): 0}
+        self._most_charges = _LEAST_CHARGES
         self._retired: list[int] = []
         self._unasked: dict[str, dict[int, int]] = {}
         """Amounts by row of resources that no pod asked for so far, which therefore have no column."""
@@ -128,27 +131,41 @@ class Cluster:
             for resource, amount in ask.requests:
                 if amount > 0:
                     self.column(resource)
+            self._forget_unused_charges()
             charge = self.charges.compile(ask)
         return charge
+
+    def _forget_unused_charges(self) -> None:
+        """Asks come and go for years: once in a while drop those that no pod on a node or in line has any more."""
+        if len(self.charges.known) < self._most_charges:
+            return
+        used = {holding.charge for holding in self.pods.values()} | self.pending.charges()
+        self.charges.known = {charge.ask: charge for charge in self.charges.known.values() if charge in used}
+        self._most_charges = max(2 * len(self.charges.known), _LEAST_CHARGES)
 
     # -- nodes ---------------------------------------------------------------------------------------------
 
     def put_node(self, node: NodeFacts) -> int:
         """Add the node or bring it up to date; returns its row."""
+        ranked = False
         row = self.row_of.get(node.name)
         if row is None:
             row = self._new_row(node)
-        elif node.rank is not None:
-            self._set_rank(row, node.rank)
+        elif ranked := node.rank is not None and node.rank != self.rank.item(row):
+            self._set_rank(row, node.rank or 0)
         self._put_amounts(row, node)
         labels = dict(node.labels)
         if node.gpu_model:
             labels[GPU_MODEL_LABEL] = node.gpu_model
-        self.labels.put(row, labels)
+        before = (self.alive.item(row), self.taint_set.item(row), self.unschedulable.item(row))
         self.taint_set[row] = self._taints(node.taints)
         self.unschedulable[row] = node.unschedulable
         self.alive[row] = True
-        self.static_changes.append(row)
+        after = (True, self.taint_set.item(row), node.unschedulable)
+        if before != after or ranked or self.labels.of(row) != labels:
+            # A node reports itself every few seconds; only news of this kind makes every shape look again.
+            self.labels.put(row, labels)
+            self.static_changes.append(row)
         self.changes.append(row)
         return row
 

@@ -12,6 +12,7 @@ nobody has a machine, because devices are kept one by one.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from zlib import crc32
 
 from shoal.api.container import ANY_ADDRESS
 from shoal.api.meta import ObjectMeta
@@ -49,7 +50,10 @@ def daemon_set_ask(daemon_set: DaemonSet) -> Ask:
 
 
 def node_facts_of(node: Node) -> NodeFacts:
-    """What placement needs to know of the node. GPUs are devices here, and no longer a counted resource."""
+    """What placement needs to know of the node. GPUs are devices here, and no longer a counted resource.
+
+    The rank comes from the name, so that ties break alike after a restart and in whatever order nodes are listed.
+    """
     allocatable = amounts(node.allocatable())
     allocatable.setdefault(PODS, POD_SLOTS)
     gpus = allocatable.pop(GPU, 0)
@@ -63,6 +67,7 @@ def node_facts_of(node: Node) -> NodeFacts:
         unschedulable=node.spec.unschedulable,
         gpus=gpus,
         gpu_model=labels.get(GPU_MODEL_LABEL, ""),
+        rank=crc32(node.metadata.name.encode()),
     )
 
 

@@ -79,6 +79,8 @@ class Intake:
         node = self._stray_node.pop(key, None)
         if node is not None:
             del self._strays[node][key]
+            if not self._strays[node]:
+                del self._strays[node]
 
     def _rejected(self, event: PodRejected) -> None:
         key = event.key
@@ -97,8 +99,7 @@ class Intake:
         row = cluster.row_of.get(event.node)
         if row is None:
             self._gone(event.key)
-            self._strays.setdefault(event.node, {})[event.key] = event
-            self._stray_node[event.key] = event.node
+            self._stray(event)
             return
         if self._stray_node:
             self._forget_stray(event.key)
@@ -139,11 +140,13 @@ class Intake:
 
     def _node_seen(self, event: NodeSeen) -> None:
         cluster = self.cluster
+        static = cluster.static_changes.end
         row = cluster.put_node(event.node)
         for stray in list(self._strays.get(event.node.name, {}).values()):
             self._bound(stray)
         self._strays.pop(event.node.name, None)
-        self._daemon_sets.settle_row(row)
+        if cluster.static_changes.end != static:
+            self._daemon_sets.settle_row(row)
 
     def _node_gone(self, event: NodeGone) -> None:
         row = self.cluster.row_of.get(event.name)
@@ -151,6 +154,13 @@ class Intake:
             return
         self._daemon_sets.forget_row(row)
         for key, holding in self.cluster.drop_node(event.name):
-            if not holding.bound:
+            if holding.bound:
+                # The pod outlives the news of its node: should the node come back, it still holds what it held.
+                self._stray(PodBound(key, holding.ask, event.name, holding.grant, holding.priority, holding.daemon_set))
+            else:
                 # Only our plan put it there: nobody deleted the pod, so it waits again.
                 self._back_in_line(key, holding)
+
+    def _stray(self, event: PodBound) -> None:
+        self._strays.setdefault(event.node, {})[event.key] = event
+        self._stray_node[event.key] = event.node

@@ -7,6 +7,12 @@ the system itself keeps is already taken off a node's allocatable amounts.
 
 from __future__ import annotations
 
+from collections import Counter
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
 from shoal.api.taints import Toleration
 from shoal.engine.asks import Ask
 from shoal.engine.cluster import Cluster
@@ -27,6 +33,14 @@ DAEMON_TOLERATIONS = tuple(
 """The DaemonSet controller adds these to its pods: they run on nodes that take nobody else."""
 
 
+class _Awaited(msgspec.Struct):
+    """A DaemonSet's own pod in line, and the rows it may run on: nearly always one."""
+
+    daemon_set: str
+    ask: Ask
+    rows: set[int]
+
+
 class DaemonSets:
     """Which node owes which DaemonSet."""
 
@@ -34,8 +48,9 @@ class DaemonSets:
         self._cluster = cluster
         self._asks: dict[str, Ask] = {}
         self._owed: dict[str, set[int]] = {}
-        self._awaited: dict[str, tuple[str, Ask]] = {}
-        """Pods that wait for the room set aside for them, and their DaemonSets."""
+        self._awaited: dict[str, _Awaited] = {}
+        self._awaited_at: Counter[tuple[str, int]] = Counter()
+        """How many of a DaemonSet's own pods may come to a row."""
 
     def put(self, name: str, ask: Ask) -> None:
         """A DaemonSet appeared or changed."""
@@ -44,7 +59,8 @@ class DaemonSets:
         tolerations = (*ask.tolerations, *DAEMON_TOLERATIONS)
         self._asks[name] = _with_tolerations(ask, tolerations)
         self._owed[name] = set()
-        self._settle_all(name)
+        for row in self._rows_for(self._asks[name]):
+            self.settle(name, row)
 
     def drop(self, name: str) -> None:
         ask = self._asks.pop(name, None)
@@ -56,22 +72,29 @@ class DaemonSets:
 
     def await_pod(self, key: str, name: str, ask: Ask) -> None:
         """A DaemonSet's own pod is in line: the room on the node it is meant for is no longer withheld from it."""
-        self._awaited[key] = name, ask
-        self._settle_all(name)
+        self.forget_pod(key)
+        awaited = self._awaited[key] = _Awaited(name, ask, set())
+        for row in self._rows_for(ask):
+            self._expect(awaited, row, expected=True)
 
     def forget_pod(self, key: str) -> None:
         """The pod has gone, or has arrived on a node."""
         awaited = self._awaited.pop(key, None)
         if awaited is not None:
-            self._settle_all(awaited[0])
+            for row in list(awaited.rows):
+                self._expect(awaited, row, expected=False)
 
     def settle_row(self, row: int) -> None:
         """The node appeared or changed: compare what it owes with what it should."""
+        for awaited in self._awaited.values():
+            self._expect(awaited, row, expected=self._may_run(awaited.ask, row))
         for name in self._asks:
             self.settle(name, row)
 
     def forget_row(self, row: int) -> None:
         """The node is about to leave."""
+        for awaited in self._awaited.values():
+            self._expect(awaited, row, expected=False)
         for name, owed in self._owed.items():
             if row in owed:
                 owed.discard(row)
@@ -83,7 +106,7 @@ class DaemonSets:
         if ask is None:
             return
         owed = self._owed[name]
-        due = self._may_run(ask, row) and not self._runs(name, row) and not self._is_awaited(name, row)
+        due = self._awaited_at[name, row] == 0 and not self._runs(name, row) and self._may_run(ask, row)
         if due == (row in owed):
             return
         self._cluster.owe(row, self._cluster.charge(ask), 1 if due else -1)
@@ -92,20 +115,36 @@ class DaemonSets:
         else:
             owed.discard(row)
 
-    def _settle_all(self, name: str) -> None:
-        for row in self._cluster.row_of.values():
-            self.settle(name, row)
+    def _expect(self, awaited: _Awaited, row: int, *, expected: bool) -> None:
+        if expected == (row in awaited.rows):
+            return
+        place = awaited.daemon_set, row
+        if expected:
+            awaited.rows.add(row)
+            self._awaited_at[place] += 1
+        else:
+            awaited.rows.discard(row)
+            self._awaited_at[place] -= 1
+            if not self._awaited_at[place]:
+                del self._awaited_at[place]
+        self.settle(*place)
 
-    def _is_awaited(self, name: str, row: int) -> bool:
-        return any(whose == name and self._may_run(ask, row) for whose, ask in self._awaited.values())
+    def _rows_for(self, ask: Ask) -> list[int]:
+        """All rows on which the ask may run, whatever room there is."""
+        return self._passing(ask, self._cluster.all_rows())
 
     def _may_run(self, ask: Ask, row: int) -> bool:
+        return bool(self._passing(ask, np.array([row])))
+
+    def _passing(self, ask: Ask, rows: NDArray[np.int64]) -> list[int]:
         cluster = self._cluster
-        rows = cluster.all_rows()[row : row + 1]
-        return all(
-            verdicts is None or bool(verdicts[0])
-            for verdicts in (rule.passes(cluster, ask, rows) for rule in STATIC_FILTERS)
-        )
+        passes = cluster.alive.take(rows)
+        for rule in STATIC_FILTERS:
+            verdicts = rule.passes(cluster, ask, rows)
+            if verdicts is not None:
+                passes &= verdicts
+        chosen: list[int] = rows[passes].tolist()
+        return chosen
 
     def _runs(self, name: str, row: int) -> bool:
         pods = self._cluster.pods

@@ -50,6 +50,10 @@ class Pending:
     def __getitem__(self, key: str) -> Waiting:
         return self._pods[key]
 
+    def charges(self) -> set[Charge]:
+        """The asks of all waiting pods."""
+        return {waiting.charge for waiting in self._pods.values()}
+
     def keys(self) -> list[str]:
         """Waiting pods in the order in which they are tried."""
         return sorted(self._pods, key=lambda key: self._pods[key].order)
