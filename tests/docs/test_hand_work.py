@@ -46,6 +46,7 @@ def test_the_keys_of_design_001() -> None:
     page = prose(KEYS)
     for score, rank in ((3, 7), (3, 8), (4, LAST_RANK)):
         assert f"{_key(score, rank):,}" in page
+    assert f"2^{RANK_BITS} + (2^{RANK_BITS} - 1 - rank)" in page
     assert _key(4, LAST_RANK) > _key(3, 7) > _key(3, 8)
     assert 100 * MOST_WEIGHT << RANK_BITS < 1 << 61
 

@@ -257,3 +257,35 @@ def test_pods_of_a_daemon_set_stay_on_nodes_in_trouble() -> None:
     assert ask.requests == (("cpu", 100),)
     assert ask.nodes.matches("n", {"gpu": "yes"})
     assert {t.key for t in ask.tolerations} >= {"node.kubernetes.io/unschedulable", "node.kubernetes.io/not-ready"}
+
+
+@pytest.mark.parametrize(
+    ("spec", "path"),
+    [
+        pytest.param(
+            """
+            affinity:
+              podAntiAffinity:
+                requiredDuringSchedulingIgnoredDuringExecution:
+                - {topologyKey: zone, labelSelector: {}}
+            """,
+            "spec.affinity.podAntiAffinity.requiredDuringSchedulingIgnoredDuringExecution",
+            id="required anti-affinity",
+        ),
+        pytest.param(
+            "topologySpreadConstraints: [{maxSkew: 1, topologyKey: zone, whenUnsatisfiable: DoNotSchedule}]",
+            "spec.topologySpreadConstraints[0]",
+            id="a hard spread",
+        ),
+        pytest.param("resourceClaims: [{name: gpu, resourceClaimName: c}]", "spec.resourceClaims", id="device claims"),
+    ],
+)
+def test_a_hard_condition_that_no_rule_reads_is_refused_and_not_dropped(spec: str, path: str) -> None:
+    with pytest.raises(UserError) as refusal:
+        asked(spec)
+    assert path in str(refusal.value)
+
+
+def test_a_soft_spread_is_a_preference_and_does_not_stop_the_pod() -> None:
+    soft = "topologySpreadConstraints: [{maxSkew: 1, topologyKey: zone, whenUnsatisfiable: ScheduleAnyway}]"
+    assert asked(soft) == asked("")

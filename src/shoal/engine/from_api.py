@@ -5,13 +5,13 @@ seconds, ports with one name for "every address". So pods that differ only in ho
 `spec.nodeName` is left out: it says where a pod is, not what it asks, and the event that reports a bound pod names
 the node. Conditions are left out too: the node controller turns them into taints, and those are read.
 
-Objects are taken as the api package hands them over, checked. The one refusal here is of device counts for which
-nobody has a machine, because devices are kept one by one.
+Objects are taken as the api package hands them over, checked. Refused here are device counts for which nobody has a
+machine, because devices are kept one by one, and pods with hard conditions that no rule of the engine reads yet.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from zlib import crc32
 
 from shoal.api.container import ANY_ADDRESS
@@ -34,13 +34,34 @@ GPU = "nvidia.com/gpu"
 MOST_GPUS = 1024
 """On one node: sixteen devices, each advertised as sixty-four replicas."""
 
+_WITHOUT = "leave the pod to another scheduler, or state it as a preference"
+
 POD_SLOTS = 110
 """The kubelet's own default, for nodes written by hand that do not say; the kubelet always does."""
 
 
 def ask_of_pod(pod: Pod, added: NodeAffinity | None = None) -> Ask:
     """What the pod asks for. `added` is affinity that its scheduler profile puts on every pod."""
-    return _ask(pod.spec, pod.spec.tolerations, added, _where("Pod", pod.metadata))
+    where = _where("Pod", pod.metadata)
+    for path in unheeded(pod.spec):
+        raise UserError("is a condition that Shoal does not check yet", where=where.with_path(path), fix=_WITHOUT)
+    return _ask(pod.spec, pod.spec.tolerations, added, where)
+
+
+def unheeded(spec: PodSpec) -> Iterator[str]:
+    """Fields with conditions that no rule here reads: placing the pod as if they were not there would break them."""
+    if spec.affinity is not None:
+        for field, terms in (
+            ("podAffinity", spec.affinity.pod_affinity),
+            ("podAntiAffinity", spec.affinity.pod_anti_affinity),
+        ):
+            if terms is not None and terms.required:
+                yield f"spec.affinity.{field}.requiredDuringSchedulingIgnoredDuringExecution"
+    for index, constraint in enumerate(spec.topology_spread_constraints):
+        if constraint.is_hard():
+            yield f"spec.topologySpreadConstraints[{index}]"
+    if spec.resource_claims:
+        yield "spec.resourceClaims"
 
 
 def daemon_set_ask(daemon_set: DaemonSet) -> Ask:
