@@ -52,5 +52,5 @@ def console_lines(page: Path) -> list[str]:
 def shoal_lines(page: Path) -> list[list[str]]:
     """Arguments of every `shoal` command shown, in console blocks and in prose."""
     shown = [line for line in console_lines(page) if line.startswith("shoal ")]
-    shown += re.findall(r"`(shoal [^`]+)`", prose(page))
+    shown += re.findall(r"`(shoal\s[^`]+)`", prose(page))
     return [shlex.split(line)[1:] for line in shown]

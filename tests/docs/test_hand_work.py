@@ -38,12 +38,17 @@ def _rows(page: Path, heading: str) -> list[list[str]]:
     return [table[0], *table[2:]]
 
 
+def _flowing(page: Path) -> str:
+    """The prose without line breaks."""
+    return " ".join(prose(page).split())
+
+
 def _key(score: int, rank: int) -> int:
     return (score << RANK_BITS) + LAST_RANK - rank
 
 
 def test_the_keys_of_design_001() -> None:
-    page = prose(KEYS)
+    page = _flowing(KEYS)
     for score, rank in ((3, 7), (3, 8), (4, LAST_RANK)):
         assert f"{_key(score, rank):,}" in page
     assert f"2^{RANK_BITS} + (2^{RANK_BITS} - 1 - rank)" in page
@@ -54,14 +59,14 @@ def test_the_keys_of_design_001() -> None:
 @pytest.mark.parametrize("nodes", [5_000, 50_000])
 def test_the_capacities_and_blocks_of_design_001(nodes: int) -> None:
     rows = capacity_for(nodes, 0)
-    assert f"{rows:,}" in prose(KEYS)
-    assert f"{rows // BLOCK:,} blocks" in " ".join(prose(KEYS).split())
+    assert f"{rows:,}" in _flowing(KEYS)
+    assert f"{rows // BLOCK:,} blocks" in _flowing(KEYS)
 
 
 def test_the_memory_of_design_001() -> None:
     most_keys = (Placement.__init__.__kwdefaults__ or {})["most_keys"]
     assert most_keys == 16_000_000
-    assert f"{most_keys // capacity_for(50_000, 0)} shapes at 65,536 rows" in prose(KEYS)
+    assert f"{most_keys // capacity_for(50_000, 0)} shapes at 65,536 rows" in _flowing(KEYS)
 
 
 def test_the_log_of_design_001_keeps_8192_changes() -> None:

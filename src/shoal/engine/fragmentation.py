@@ -30,6 +30,9 @@ _SEED = 0x5A0A1
 _SLOT_LOW = (1 << _CACHE_BITS) - 1
 _SLOT_MASK = np.uint64(_SLOT_LOW)
 _ALL_BITS = (1 << 64) - 1
+
+_CASES = np.array([1, 1, 2, 0, 3, 3, 4, 4])
+"""Which of the six sums a class adds to, by: lacks GPU (1) + lacks CPU (2) + asks for no GPU (4)."""
 _FEW = 4
 
 Floats = NDArray[np.float64]
@@ -50,6 +53,7 @@ class Fragmentation:
         self._cpu_rank = np.searchsorted(self._cpu_steps, cpu, side="right")
         self._gpus = np.array([c.gpus for c in self._classes], np.int64)
         self._cpu_only = self._gpus == 0
+        self._cpu_only_bit = 4 * self._cpu_only
         sizes = np.arange(FULL_MILLI + 1)
         milli = np.array([c.gpu_milli for c in self._classes], np.int64)
         self._big_enough = (sizes[:, None] >= milli[None, :]).astype(np.int64)
@@ -63,6 +67,7 @@ class Fragmentation:
         self._model_random = np.random.default_rng(_SEED + 1)
         self._model_print: Prints = np.zeros(0, np.uint64)
         self._model_fits: NDArray[np.bool_] = np.zeros((0, len(self._classes)), np.bool_)
+        self._some_foreign = False
         self._known_print: Prints = np.zeros(1 << _CACHE_BITS, np.uint64)
         self._known_value: Floats = np.full(1 << _CACHE_BITS, np.nan)
 
@@ -142,11 +147,11 @@ class Fragmentation:
         lacks_cpu = cpu_ranks[:, None] < self._cpu_rank
         lost = np.where(lacks_gpu | lacks_cpu | self._cpu_only, everything, small)
         # The six cases in the published order of addition; each (state, class) belongs to exactly one.
-        case = np.where(lacks_gpu, np.where(lacks_cpu, 0, 1), np.where(lacks_cpu, 2, 1))
-        case = np.where(self._cpu_only, np.where(lacks_cpu, 4, 3), case)
-        foreign = ~self._model_fits.take(models, axis=0)
-        case = np.where(foreign, 5, case)
-        lost = np.where(foreign, everything, lost)
+        case = _CASES.take(lacks_gpu + 2 * lacks_cpu + self._cpu_only_bit)
+        if self._some_foreign:
+            foreign = ~self._model_fits.take(models, axis=0)
+            case = np.where(foreign, 5, case)
+            lost = np.where(foreign, everything, lost)
         share = self._weights * lost
         states, classes = share.shape
         sums = np.zeros((classes, states * 6))
@@ -167,6 +172,7 @@ class Fragmentation:
         fresh = self._model_random.integers(0, 1 << 63, count - known, np.uint64)
         self._model_print = np.concatenate([self._model_print, fresh])
         self._model_fits = fits
+        self._some_foreign = not fits.all()
 
 
 class FragmentationColumn:
