@@ -50,6 +50,15 @@ def test_the_retired_version_is_read_with_a_warning(
     assert "v1beta3 was removed in Kubernetes 1.29, read as" in capsys.readouterr().err
 
 
+def test_a_profile_named_like_one_of_our_policies_is_refused(
+    trace: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    config = tmp_path / "scheduler.yaml"
+    config.write_text(CONFIG.format(version="v1").replace("bin-packer", "FGD"))
+    assert main([*trace, "--scheduler-config", str(config)]) == 2
+    assert "schedulerName FGD is the name of one of Shoal's policies" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize(
     ("text", "words"),
     [

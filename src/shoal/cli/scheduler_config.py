@@ -6,8 +6,8 @@ import sys
 from pathlib import Path
 
 from shoal.api.scheduler_config import read_scheduler_config
-from shoal.engine.kube_profile import OWN_PLUGINS, kube_profiles
-from shoal.engine.profile import Builder
+from shoal.engine.kube_profile import OWN_PLUGINS, KubeProfiles, kube_profiles
+from shoal.engine.profile import POLICIES, Builder
 from shoal.units.errors import UserError, Where
 
 _MAX_BYTES = 4 * 1024 * 1024
@@ -23,7 +23,18 @@ def load_profiles(path: Path) -> dict[str, Builder]:
         raise UserError(f"cannot be read: {error.strerror or error}", where=where) from error
     if len(data) > _MAX_BYTES:
         raise UserError(f"is larger than {_MAX_BYTES // 1024 // 1024} MiB", where=where)
-    found = kube_profiles(read_scheduler_config(data, str(path), OWN_PLUGINS))
+    found = _profiles(data, path)
+    for profile in found.profiles:
+        if profile.scheduler_name in POLICIES:
+            raise UserError(
+                f"schedulerName {profile.scheduler_name} is the name of one of Shoal's policies",
+                where=where,
+                fix="give the profile another name, or the table could not tell them apart",
+            )
     for warning in found.warnings:
-        sys.stderr.write(f"warning: {warning}\n")
+        sys.stderr.write(f"shoal: warning: {warning}\n")
     return {profile.scheduler_name: profile.build for profile in found.profiles}
+
+
+def _profiles(data: bytes, path: Path) -> KubeProfiles:
+    return kube_profiles(read_scheduler_config(data, str(path), OWN_PLUGINS))

@@ -52,7 +52,7 @@ class EngineFigures(msgspec.Struct, frozen=True):
 
 
 def run(progress: Callable[[str], None], seed: int = 7) -> EngineFigures:
-    """All figures; about a minute."""
+    """All figures; half a minute, or a whole one on a busy machine."""
     progress("5,000 nodes: filling")
     small = Bench(5_000, seed)
     small.fill()
