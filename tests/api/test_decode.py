@@ -383,7 +383,10 @@ def test_an_object_given_twice_is_refused_where_it_comes_again() -> None:
 def test_objects_of_one_name_may_differ_in_kind_or_namespace() -> None:
     other = POD.replace("name: train", "name: train\n  namespace: team-a")
     generated = POD.replace("name: train", "generateName: train-")
-    require_unique([*read(POD), *read(other), *read(NODE.replace("n1", "train")), *read(f"{generated}---{generated}")])
+    documents = [*read(POD), *read(other), *read(NODE.replace("n1", "train")), *read(f"{generated}---{generated}")]
+    require_unique(documents)
+    with pytest.raises(UserError, match="is given twice"):
+        require_unique([*documents, *read(other)])
 
 
 def test_system_classes_may_be_that_high() -> None:

@@ -105,11 +105,6 @@ class Shape:
         self.refresh()
         return self._keys.copy()
 
-    def static_verdicts(self) -> NDArray[np.bool_]:
-        """Which rows pass the rules about labels, taints and models."""
-        self.refresh()
-        return self._base[: self._cluster.rows] > _FEASIBLE_ABOVE
-
     def refresh(self) -> None:
         """Bring keys and blocks up to date with the cluster."""
         cluster = self._cluster
