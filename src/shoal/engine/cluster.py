@@ -25,10 +25,13 @@ from shoal.engine.charges import Charge, Charges
 from shoal.engine.devices.demand import FULL_MILLI, Grant
 from shoal.engine.devices.planes import DevicePlanes
 from shoal.engine.events import NodeFacts
+from shoal.engine.gangs.members import Gangs
+from shoal.engine.groups import BudgetFacts, TopologyFacts
 from shoal.engine.growth import capacity_for, grown, widened
 from shoal.engine.labels import Labels
 from shoal.engine.pending import Pending
 from shoal.engine.ports import Ports
+from shoal.engine.who import NOBODY, Who
 
 RANK_BITS = 32
 LAST_RANK = (1 << RANK_BITS) - 1
@@ -52,6 +55,11 @@ class Holding(msgspec.Struct, gc=False):
     goes_first: bool = False
     """It stood before every priority in line."""
     daemon_set: str = ""
+    who: Who = NOBODY
+    leaving: bool = False
+    """It is being terminated, or our plan says so: it still holds what it holds."""
+    promised: bool = False
+    """Nominated: part of what it holds is still held by pods that leave."""
 
     @property
     def ask(self) -> Ask:
@@ -81,7 +89,17 @@ class Cluster:
         self.taint_set: NDArray[np.int32] = np.zeros(0, np.int32)
         self.ports = Ports()
         self.pods: dict[str, Holding] = {}
-        self.pending = Pending()
+        self.gangs = Gangs()
+        self.pending = Pending(self.gangs)
+        self.leaving: dict[str, None] = {}
+        """Pods on nodes that are being terminated."""
+        self.promised: dict[str, None] = {}
+        """Pods that wait for room which others are leaving."""
+        self.topologies: dict[str, TopologyFacts] = {}
+        self.budgets: dict[tuple[str, str], BudgetFacts] = {}
+        """By (namespace, name)."""
+        self.namespaces: dict[str, dict[str, str]] = {}
+        """Labels by namespace."""
         self.changes = ChangeLog()
         """Rows whose free amounts, devices or standing changed."""
         self.static_changes = ChangeLog()
@@ -210,6 +228,8 @@ class Cluster:
             free[facts.GPU_BEST] = max(left)
         if charge.ask.host_ports:
             self.ports.take(row, charge.ask.host_ports)
+        if holding.who is not NOBODY or holding.leaving or holding.promised:
+            self._note(key, holding)
         self.changes.append(row)
 
     def release(self, key: str) -> Holding:
@@ -230,13 +250,38 @@ class Cluster:
             free[facts.GPU_BEST] = max(left)
         if charge.ask.host_ports:
             self.ports.give(row, charge.ask.host_ports)
+        if holding.who is not NOBODY or holding.leaving or holding.promised:
+            self._unnote(key, holding)
         self.changes.append(row)
         return holding
+
+    def leave(self, key: str, leaving: bool = True) -> None:
+        """A pod on a node is being terminated, or (undone) is not."""
+        self.pods[key].leaving = leaving
+        if leaving:
+            self.leaving[key] = None
+        else:
+            del self.leaving[key]
 
     def owe(self, row: int, charge: Charge, sign: int) -> None:
         """Set room aside (+1) or free it again (-1) for a pod that will certainly come, e.g. a DaemonSet's."""
         self.free[row] -= sign * charge.taken
         self.changes.append(row)
+
+    def _note(self, key: str, holding: Holding) -> None:
+        """What is kept of pods that are more than their ask."""
+        if holding.who.group:
+            self.gangs.runs(holding.who.group, key)
+        if holding.leaving:
+            self.leaving[key] = None
+        if holding.promised:
+            self.promised[key] = None
+
+    def _unnote(self, key: str, holding: Holding) -> None:
+        if holding.who.group:
+            self.gangs.runs_no_more(holding.who.group, key)
+        self.leaving.pop(key, None)
+        self.promised.pop(key, None)
 
     # -- inside ----------------------------------------------------------------------------------------------
 

@@ -1,4 +1,4 @@
-"""One round: whoever waits is tried in order, what fits is placed, what is new and does not fit is told so.
+"""One round: the steps of a discipline in order, then word to everybody who still waits and has not been told.
 
 The facts already count the placements when the plan is handed out ("assumed"), so the next round does not give the
 same device away again; the world confirms with `PodBound` or takes back with `PodRejected`. Same facts, same seed:
@@ -7,42 +7,52 @@ same plan.
 
 from __future__ import annotations
 
-from heapq import heappop, heapreplace
+from collections.abc import Sequence
 
 from shoal.engine.cluster import Cluster
-from shoal.engine.draw import draw
+from shoal.engine.fitter import Fitter
 from shoal.engine.ledger import Ledger
 from shoal.engine.placement import Placement
-from shoal.engine.plan import Intention, Place, Plan, Refuse
+from shoal.engine.plan import Plan, Refuse, RefuseGroup
 from shoal.engine.reasons import Code
+from shoal.engine.round import Round, Step
+from shoal.engine.steps.allocate import allocate
+
+STEPS: tuple[Step, ...] = (allocate,)
+"""What a round does by default."""
 
 
-def cycle(cluster: Cluster, placement: Placement, *, now_s: float, seed: int) -> Plan:
+def cycle(cluster: Cluster, placement: Placement, *, now_s: float, seed: int, steps: Sequence[Step] = STEPS) -> Plan:
     """Decide for all waiting pods."""
     version = cluster.version
     ledger = Ledger(cluster)
-    pending = cluster.pending
-    fresh = pending.take_fresh()
+    fresh = cluster.pending.take_fresh()
     placement.renew()
-    intentions: list[Intention] = []
-    at_random = placement.profile.at_random
-    heads = pending.heads()
-    while heads:
-        _, _, key, charge = heads[0]
-        spot = placement.spot(charge, draw(seed, key) if at_random else 0)
-        if spot is None:
-            # Nobody behind it asks for less, and nothing is freed within a round: the whole line waits.
-            heappop(heads)
-            continue
-        row, grant = spot
-        ledger.place(key, row, grant)
-        intentions.append(Place(key, cluster.names[row], grant))
-        head = pending.head(charge)
-        if head is None:
-            heappop(heads)
-        else:
-            heapreplace(heads, (*head, charge))
-    code = Code.NOWHERE if cluster.row_of else Code.NO_NODES
-    intentions.extend(Refuse(key, code) for key in fresh if key in pending)
+    round_ = Round(cluster, placement, ledger, Fitter(placement, ledger, seed), now_s)
+    _look_again_at_promises(round_)
+    for step in steps:
+        step(round_)
+    _tell(round_, fresh)
     ledger.commit()
-    return Plan(now_s, version, tuple(intentions))
+    return Plan(now_s, version, tuple(round_.intentions))
+
+
+def _look_again_at_promises(round_: Round) -> None:
+    """Whoever was promised room is tried again: the room may be free by now, or somewhere else."""
+    for pod in list(round_.cluster.promised):
+        round_.ledger.withdraw(pod)
+
+
+def _tell(round_: Round, fresh: list[str]) -> None:
+    cluster = round_.cluster
+    code = Code.NOWHERE if cluster.row_of else Code.NO_NODES
+    told: set[str] = set()
+    for pod in fresh:
+        if pod not in cluster.pending:
+            continue
+        group = cluster.pending[pod].who.group
+        if not group:
+            round_.intentions.append(Refuse(pod, code))
+        elif group not in told:
+            told.add(group)
+            round_.intentions.append(RefuseGroup(group, round_.why.get(group, Code.GANG)))

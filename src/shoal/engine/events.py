@@ -13,6 +13,8 @@ import msgspec
 from shoal.api.taints import Taint
 from shoal.engine.asks import Ask
 from shoal.engine.devices.demand import Grant
+from shoal.engine.groups import BudgetFacts, GroupFacts, TopologyFacts
+from shoal.engine.who import NOBODY, Who
 
 
 class NodeFacts(msgspec.Struct, frozen=True):
@@ -49,6 +51,9 @@ class PodArrived(msgspec.Struct, frozen=True, gc=False):
     priority: int = 0
     daemon_set: str = ""
     """The DaemonSet whose pod this is: the room set aside for it on its node is for this pod."""
+    who: Who = NOBODY
+    nominated: str = ""
+    """The node that was promised to it before."""
 
 
 class PodBound(msgspec.Struct, frozen=True, gc=False):
@@ -60,6 +65,9 @@ class PodBound(msgspec.Struct, frozen=True, gc=False):
     grant: Grant | None = None
     priority: int = 0
     daemon_set: str = ""
+    who: Who = NOBODY
+    leaving: bool = False
+    """It is being terminated: it still holds what it holds, and what it holds may be promised to others."""
 
 
 class PodRejected(msgspec.Struct, frozen=True, gc=False):
@@ -87,4 +95,64 @@ class DaemonSetGone(msgspec.Struct, frozen=True):
     name: str
 
 
-Event = NodeSeen | NodeGone | PodArrived | PodBound | PodRejected | PodGone | DaemonSetSeen | DaemonSetGone
+class GroupSeen(msgspec.Struct, frozen=True):
+    """A gang appeared or changed."""
+
+    group: GroupFacts
+
+
+class GroupGone(msgspec.Struct, frozen=True):
+    """A gang was deleted; its pods, if any are left, wait for one of that name."""
+
+    name: str
+
+
+class TopologySeen(msgspec.Struct, frozen=True):
+    """Levels of closeness were declared."""
+
+    topology: TopologyFacts
+
+
+class TopologyGone(msgspec.Struct, frozen=True):
+    """They were taken back."""
+
+    name: str
+
+
+class BudgetSeen(msgspec.Struct, frozen=True):
+    """A disruption budget appeared, or allows another number by now."""
+
+    budget: BudgetFacts
+
+
+class BudgetGone(msgspec.Struct, frozen=True):
+    """A disruption budget was deleted."""
+
+    name: str
+    namespace: str
+
+
+class NamespaceSeen(msgspec.Struct, frozen=True):
+    """A namespace and its labels, which affinity terms may select by."""
+
+    name: str
+    labels: Mapping[str, str] = {}
+
+
+Event = (
+    NodeSeen
+    | NodeGone
+    | PodArrived
+    | PodBound
+    | PodRejected
+    | PodGone
+    | DaemonSetSeen
+    | DaemonSetGone
+    | GroupSeen
+    | GroupGone
+    | TopologySeen
+    | TopologyGone
+    | BudgetSeen
+    | BudgetGone
+    | NamespaceSeen
+)

@@ -5,22 +5,32 @@ is applied so that the facts end up right all the same.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeVar
 
 from shoal.engine.cluster import Cluster, Holding
 from shoal.engine.devices.kinds import kind_of
 from shoal.engine.events import (
+    BudgetGone,
+    BudgetSeen,
     DaemonSetGone,
     DaemonSetSeen,
     Event,
+    GroupGone,
+    GroupSeen,
+    NamespaceSeen,
     NodeGone,
     NodeSeen,
     PodArrived,
     PodBound,
     PodGone,
     PodRejected,
+    TopologyGone,
+    TopologySeen,
 )
 from shoal.engine.overhead import DaemonSets
+
+K = TypeVar("K")
+V = TypeVar("V")
 
 
 class Intake:
@@ -42,6 +52,15 @@ class Intake:
             NodeGone: self._node_gone,
             DaemonSetSeen: lambda event: self._daemon_sets.put(event.name, event.ask),
             DaemonSetGone: lambda event: self._daemon_sets.drop(event.name),
+            GroupSeen: lambda event: cluster.gangs.put(event.group),
+            GroupGone: lambda event: cluster.gangs.drop(event.name),
+            TopologySeen: lambda event: cluster.topologies.update({event.topology.name: event.topology}),
+            TopologyGone: lambda event: _forget(cluster.topologies, event.name),
+            BudgetSeen: lambda event: cluster.budgets.update(
+                {(event.budget.namespace, event.budget.name): event.budget}
+            ),
+            BudgetGone: lambda event: _forget(cluster.budgets, (event.namespace, event.name)),
+            NamespaceSeen: lambda event: cluster.namespaces.update({event.name: dict(event.labels)}),
         }
 
     def apply(self, event: Event) -> None:
@@ -57,12 +76,19 @@ class Intake:
             return
         if event.key in pending:
             waiting = pending[event.key]
-            if waiting.charge.ask == event.ask and waiting.priority == event.priority:
+            if waiting.charge.ask == event.ask and waiting.priority == event.priority and waiting.who == event.who:
                 return
             pending.remove(event.key)
         charge = self.cluster.charge(event.ask)
         # Tried before all others: between its arrival and its turn nobody may take the room that was kept for it.
-        pending.add(event.key, charge, event.priority, goes_first=bool(event.daemon_set))
+        pending.add(
+            event.key,
+            charge,
+            event.priority,
+            goes_first=bool(event.daemon_set),
+            who=event.who,
+            nominated=event.nominated,
+        )
         if event.daemon_set:
             self._daemon_sets.await_pod(event.key, event.daemon_set, event.ask)
 
@@ -92,7 +118,14 @@ class Intake:
         self._back_in_line(key, holding)
 
     def _back_in_line(self, key: str, holding: Holding) -> None:
-        self.cluster.pending.add(key, holding.charge, holding.priority, holding.turn, goes_first=holding.goes_first)
+        self.cluster.pending.add(
+            key,
+            holding.charge,
+            holding.priority,
+            holding.turn,
+            goes_first=holding.goes_first,
+            who=holding.who,
+        )
 
     def _bound(self, event: PodBound) -> None:
         cluster = self.cluster
@@ -106,8 +139,10 @@ class Intake:
         holding = cluster.pods.get(event.key)
         if holding is not None:
             same_place = holding.row == row and event.grant in (None, holding.grant)
-            if same_place and holding.charge.ask == event.ask:
+            if same_place and holding.charge.ask == event.ask and not holding.promised:
                 holding.bound = True
+                if event.leaving != holding.leaving:
+                    cluster.leave(event.key, event.leaving)
                 if event.daemon_set:
                     self._settle_daemon(event, holding)
                 return
@@ -123,7 +158,7 @@ class Intake:
             kind = kind_of(devices)
             grant = kind.tightest(free, devices) or kind.forced(free, devices)
         charge = cluster.charge(event.ask)
-        holding = Holding(row, charge, grant, event.priority, None, True)
+        holding = Holding(row, charge, grant, event.priority, None, True, who=event.who, leaving=event.leaving)
         cluster.hold(event.key, holding)
         if event.daemon_set:
             self._settle_daemon(event, holding)
@@ -156,7 +191,7 @@ class Intake:
         for key, holding in self.cluster.drop_node(event.name):
             if holding.bound:
                 # The pod outlives the news of its node: should the node come back, it still holds what it held.
-                self._stray(PodBound(key, holding.ask, event.name, holding.grant, holding.priority, holding.daemon_set))
+                self._stray(_as_bound(key, holding, event.name))
             else:
                 # Only our plan put it there: nobody deleted the pod, so it waits again.
                 self._back_in_line(key, holding)
@@ -164,3 +199,20 @@ class Intake:
     def _stray(self, event: PodBound) -> None:
         self._strays.setdefault(event.node, {})[event.key] = event
         self._stray_node[event.key] = event.node
+
+
+def _forget(known: dict[K, V], key: K) -> None:
+    known.pop(key, None)
+
+
+def _as_bound(key: str, holding: Holding, node: str) -> PodBound:
+    return PodBound(
+        key,
+        holding.ask,
+        node,
+        holding.grant,
+        holding.priority,
+        holding.daemon_set,
+        holding.who,
+        holding.leaving,
+    )

@@ -20,20 +20,34 @@ class Ledger:
 
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
-        self._steps: list[tuple[str, Waiting | Holding]] = []
+        self._steps: list[tuple[str, Waiting | Holding | None]] = []
+        """Pod, and what it was before: in line, on a row, or on a row and not leaving (None)."""
 
     def mark(self) -> int:
         """A point to come back to."""
         return len(self._steps)
 
-    def place(self, key: str, row: int, grant: Grant | None) -> None:
-        """A waiting pod takes its place on a row."""
+    def place(self, key: str, row: int, grant: Grant | None, *, promised: bool = False) -> None:
+        """A waiting pod takes its place on a row, at once or as soon as others have left it."""
         cluster = self._cluster
         waiting = cluster.pending.remove(key)
         if waiting is None:
             raise BugError(f"placing {key}, which does not wait")
         cluster.hold(
-            key, Holding(row, waiting.charge, grant, waiting.priority, waiting.turn, False, waiting.goes_first)
+            key,
+            Holding(
+                row,
+                waiting.charge,
+                grant,
+                waiting.priority,
+                waiting.turn,
+                False,
+                waiting.goes_first,
+                "",
+                waiting.who,
+                False,
+                promised,
+            ),
         )
         self._steps.append((key, waiting))
 
@@ -41,17 +55,46 @@ class Ledger:
         """A pod leaves its row and is gone; a trial may ask what that would make possible."""
         self._steps.append((key, self._cluster.release(key)))
 
+    def reinstate(self, key: str, holding: Holding) -> None:
+        """Undo the eviction of one pod within the trial that evicted it."""
+        self._cluster.hold(key, holding)
+        self._steps = [step for step in self._steps if step[0] != key or step[1] is not holding]
+
+    def withdraw(self, key: str) -> None:
+        """A pod that only our plan put on a row waits again, at its old place and with the row promised to it."""
+        cluster = self._cluster
+        holding = cluster.release(key)
+        cluster.pending.restore(key, in_line(holding, cluster.names[holding.row] if holding.promised else ""))
+        self._steps.append((key, holding))
+
+    def leave(self, key: str) -> None:
+        """A pod is told to end; until it has, it holds what it holds."""
+        self._cluster.leave(key)
+        self._steps.append((key, None))
+
+    def placed_since(self, mark: int) -> list[str]:
+        """The pods placed since the mark, in order."""
+        return [key for key, before in self._steps[mark:] if isinstance(before, Waiting)]
+
     def rollback(self, mark: int = 0) -> None:
         """Undo everything since the mark."""
         cluster = self._cluster
         while len(self._steps) > mark:
             key, before = self._steps.pop()
-            if isinstance(before, Waiting):
+            if before is None:
+                cluster.leave(key, False)
+            elif isinstance(before, Waiting):
                 cluster.release(key)
                 cluster.pending.restore(key, before)
             else:
+                cluster.pending.remove(key)
                 cluster.hold(key, before)
 
     def commit(self) -> None:
         """Keep everything; there is nothing left to undo."""
         self._steps.clear()
+
+
+def in_line(holding: Holding, nominated: str = "") -> Waiting:
+    """What a pod on a row is when it waits again."""
+    return Waiting(holding.charge, holding.priority, holding.turn or 0, holding.goes_first, holding.who, nominated)

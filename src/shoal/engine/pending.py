@@ -1,7 +1,8 @@
 """Pods that wait, grouped by what they ask: a round looks at one head per ask, not at every pod.
 
 When an ask fits nowhere, every pod behind it with the same ask fits nowhere either, so a backlog of ten thousand
-equal pods costs a round as much as one. Order is priority, then arrival; a pod sent back keeps its old place.
+equal pods costs a round as much as one. Order is priority, then arrival; a pod sent back keeps its old place. Pods of
+a gang stand in no line: they are decided together.
 """
 
 from __future__ import annotations
@@ -11,8 +12,21 @@ from heapq import heapify, heappop, heappush
 import msgspec
 
 from shoal.engine.charges import Charge
+from shoal.engine.gangs.members import Gangs
+from shoal.engine.who import NOBODY, Who
 
 _FIRST = -(1 << 40)
+
+# Among equals in priority: whoever was promised a place, then everybody, then what gangs want beyond their minimum.
+PROMISED = 0
+USUAL = 1
+SURPLUS = 2
+MORE_SURPLUS = 3
+
+
+def standing(priority: int, phase: int) -> int:
+    """One number that sorts by priority, highest first, then by phase."""
+    return phase - (priority << 2)
 
 
 class Waiting(msgspec.Struct, frozen=True, gc=False):
@@ -24,18 +38,23 @@ class Waiting(msgspec.Struct, frozen=True, gc=False):
     turn: int
     goes_first: bool = False
     """Before every priority."""
+    who: Who = NOBODY
+    nominated: str = ""
+    """The node that was promised to it."""
 
     @property
     def order(self) -> tuple[int, int]:
-        return (_FIRST if self.goes_first else -self.priority), self.turn
+        phase = PROMISED if self.nominated else USUAL
+        return (_FIRST if self.goes_first else standing(self.priority, phase)), self.turn
 
 
 class Pending:
     """All waiting pods of a cluster."""
 
-    __slots__ = ("_fresh", "_lines", "_pods", "_turns")
+    __slots__ = ("_fresh", "_gangs", "_lines", "_pods", "_turns")
 
-    def __init__(self) -> None:
+    def __init__(self, gangs: Gangs) -> None:
+        self._gangs = gangs
         self._pods: dict[str, Waiting] = {}
         self._lines: dict[Charge, list[tuple[int, int, str]]] = {}
         self._fresh: dict[str, None] = {}
@@ -59,27 +78,40 @@ class Pending:
         return sorted(self._pods, key=lambda key: self._pods[key].order)
 
     def add(
-        self, key: str, charge: Charge, priority: int, turn: int | None = None, *, goes_first: bool = False
+        self,
+        key: str,
+        charge: Charge,
+        priority: int,
+        turn: int | None = None,
+        *,
+        goes_first: bool = False,
+        who: Who = NOBODY,
+        nominated: str = "",
     ) -> None:
         """Put a pod in line; with the turn it had before, at its old place."""
         if turn is None:
             turn = self._turns
             self._turns += 1
-        waiting = self._pods[key] = Waiting(charge, priority, turn, goes_first)
-        line = self._lines.get(charge)
-        if line is None:
-            line = self._lines[charge] = []
-        heappush(line, (*waiting.order, key))
+        self.restore(key, Waiting(charge, priority, turn, goes_first, who, nominated))
         self._fresh[key] = None
 
     def remove(self, key: str) -> Waiting | None:
         # The heap entry stays and is skipped when its turn comes: removal from the middle of a heap is a scan.
-        return self._pods.pop(key, None)
+        waiting = self._pods.pop(key, None)
+        if waiting is not None and waiting.who.group:
+            self._gangs.waits_no_more(waiting.who.group, key)
+        return waiting
 
     def restore(self, key: str, waiting: Waiting) -> None:
         """Undo `remove`. The line may have dropped the entry meanwhile; a second one is skipped as easily as none."""
         self._pods[key] = waiting
-        heappush(self._lines.setdefault(waiting.charge, []), (*waiting.order, key))
+        if waiting.who.group:
+            self._gangs.waits(waiting.who.group, key, waiting.turn)
+            return
+        line = self._lines.get(waiting.charge)
+        if line is None:
+            line = self._lines[waiting.charge] = []
+        heappush(line, (*waiting.order, key))
 
     def heads(self) -> list[tuple[int, int, str, Charge]]:
         """The first pod of every line, as a heap."""
@@ -98,7 +130,7 @@ class Pending:
             first = line[0]
             pod = self._pods.get(first[2])
             # A pod that left, or came back with another ask or priority, has another turn or none.
-            if pod is not None and pod.turn == first[1] and pod.charge is charge:
+            if pod is not None and pod.charge is charge and pod.order == first[:2]:
                 return first
             heappop(line)
         del self._lines[charge]

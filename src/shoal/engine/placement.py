@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import NDArray
 
 from shoal.engine.charges import Charge
 from shoal.engine.cluster import Cluster
 from shoal.engine.devices.demand import Grant
 from shoal.engine.profile import Profile
 from shoal.engine.shapes import Shape
+from shoal.engine.who import NOBODY, Who
 
 _MOST_KEYS = 16_000_000
 """Keys kept over all shapes (16 bytes each): asks beyond that give way, the longest unused first."""
@@ -43,18 +45,26 @@ class Placement:
             for shape in self._shapes.values():
                 shape.invalidate()
 
-    def spot(self, charge: Charge, draw: int) -> tuple[int, Grant | None] | None:
-        """The best row and the devices there, or None when the ask fits nowhere."""
+    def spot(
+        self,
+        charge: Charge,
+        draw: int,
+        who: Who = NOBODY,
+        within: NDArray[np.int64] | None = None,
+    ) -> tuple[int, Grant | None] | None:
+        """The best row (of some rows, if given) and the devices there, or None when the ask fits nowhere."""
         shape = self.shape(charge)
         if self.profile.at_random:
             rows = shape.feasible()
+            if within is not None:
+                rows = rows[np.isin(rows, within)]
             if len(rows) == 0:
                 return None
             # Counted in the order of ranks, which unlike rows does not depend on who was seen first.
             nth = draw % len(rows)
             row = int(rows[np.argpartition(self.cluster.rank.take(rows), nth)[nth]])
         else:
-            row = shape.best()
+            row = shape.best() if within is None else shape.best_of(within)
             if row < 0:
                 return None
         return row, self.profile.devices.grant(self.cluster, charge.ask, row, draw >> 20)

@@ -21,6 +21,35 @@ class Place(msgspec.Struct, frozen=True, gc=False, tag=True):
     code: Code = Code.PLACED
 
 
+class Nominate(msgspec.Struct, frozen=True, gc=False, tag=True):
+    """Promise the pod room that others are leaving: neither bound nor passed over."""
+
+    pod: str
+    node: str
+    grant: Grant | None
+    code: Code = Code.NOMINATED
+
+
+class Evict(msgspec.Struct, frozen=True, gc=False, tag=True):
+    """End the pod, for the sake of another pod or gang."""
+
+    pod: str
+    beneficiary: str
+    """The pod or gang it yields to."""
+    code: Code = Code.PREEMPTED
+
+
+class Move(msgspec.Struct, frozen=True, gc=False, tag=True):
+    """End the pod and let its successor start elsewhere, so that others fit."""
+
+    pod: str
+    source: str
+    target: str
+    grant: Grant | None
+    beneficiary: str
+    code: Code = Code.CONSOLIDATED
+
+
 class Refuse(msgspec.Struct, frozen=True, gc=False, tag=True):
     """The pod waits, and this is why."""
 
@@ -28,7 +57,14 @@ class Refuse(msgspec.Struct, frozen=True, gc=False, tag=True):
     code: Code
 
 
-Intention = Place | Refuse
+class RefuseGroup(msgspec.Struct, frozen=True, gc=False, tag=True):
+    """The gang waits, all of it, and this is why."""
+
+    group: str
+    code: Code
+
+
+Intention = Place | Nominate | Evict | Move | Refuse | RefuseGroup
 
 
 class Plan(msgspec.Struct, frozen=True):
@@ -43,5 +79,21 @@ class Plan(msgspec.Struct, frozen=True):
         return [intention for intention in self.intentions if isinstance(intention, Place)]
 
     @property
+    def nominated(self) -> list[Nominate]:
+        return [intention for intention in self.intentions if isinstance(intention, Nominate)]
+
+    @property
+    def evicted(self) -> list[Evict]:
+        return [intention for intention in self.intentions if isinstance(intention, Evict)]
+
+    @property
+    def moved(self) -> list[Move]:
+        return [intention for intention in self.intentions if isinstance(intention, Move)]
+
+    @property
     def refused(self) -> list[Refuse]:
         return [intention for intention in self.intentions if isinstance(intention, Refuse)]
+
+    @property
+    def refused_groups(self) -> list[RefuseGroup]:
+        return [intention for intention in self.intentions if isinstance(intention, RefuseGroup)]

@@ -16,6 +16,12 @@ class Code(StrEnum):
     """Causes, stable names that tests, metrics and people's alerts may rely on."""
 
     PLACED = "Placed"
+    NOMINATED = "Nominated"
+    PREEMPTED = "Preempted"
+    CONSOLIDATED = "Consolidated"
+    GANG = "GangDoesNotFit"
+    GANG_TOO_SMALL = "GangTooSmall"
+    GANG_UNKNOWN = "GangUnknown"
     NO_NODES = "NoNodes"
     NOWHERE = "NoNodeFits"
 

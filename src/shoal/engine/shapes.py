@@ -91,6 +91,15 @@ class Shape:
         start = block << BLOCK_BITS
         return start + int(self._keys[start : start + BLOCK].argmax())
 
+    def best_of(self, rows: NDArray[np.int64]) -> int:
+        """The row with the highest key among these, or -1."""
+        self.refresh()
+        if len(rows) == 0:
+            return -1
+        keys = self._keys.take(rows)
+        best = int(keys.argmax())
+        return int(rows[best]) if keys.item(best) > _FEASIBLE_ABOVE else -1
+
     def feasible(self) -> NDArray[np.int64]:
         """All rows that fit."""
         self.refresh()

@@ -29,7 +29,7 @@ from shoal.engine.events import NodeFacts, NodeSeen, PodArrived, PodBound, PodGo
 from shoal.engine.intake import Intake
 from shoal.engine.mix import Mix, class_of
 from shoal.engine.placement import Placement
-from shoal.engine.plan import Place
+from shoal.engine.plan import Place, Refuse
 from shoal.engine.profile import DEFAULT_POLICY, profile_named
 from shoal.engine.rescan import Rescan
 
@@ -162,7 +162,7 @@ class Bench:
                 pod = intention.pod
                 apply(PodBound(pod, asks[pod], intention.node, intention.grant))
                 running.append(pod)
-            else:
+            elif isinstance(intention, Refuse):
                 apply(PodGone(intention.pod))
                 self.refused += 1
 

@@ -1,0 +1,1 @@
+"""Rules about pods near other pods: counts per domain, paid for only by shapes that use them."""

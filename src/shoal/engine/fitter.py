@@ -1,0 +1,46 @@
+"""Where a pod or a gang would go now, tried on the ledger: what every step of a round asks, whatever it is about.
+
+A success stays on the ledger until the caller rolls it back; a failure leaves no trace.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from shoal.engine.cluster import Cluster
+from shoal.engine.draw import draw
+from shoal.engine.ledger import Ledger
+from shoal.engine.placement import Placement
+
+Rows = NDArray[np.int64]
+
+
+class Fitter:
+    """Tries placements on one ledger."""
+
+    __slots__ = ("_at_random", "cluster", "ledger", "placement", "seed")
+
+    def __init__(self, placement: Placement, ledger: Ledger, seed: int) -> None:
+        self.cluster: Cluster = placement.cluster
+        self.placement = placement
+        self.ledger = ledger
+        self.seed = seed
+        self._at_random = placement.profile.at_random
+
+    def pod(self, key: str, within: Rows | None = None) -> bool:
+        """Place a waiting pod on the best row, or on the best of some rows."""
+        waiting = self.cluster.pending[key]
+        chance = draw(self.seed, key) if self._at_random else 0
+        spot = None
+        if waiting.nominated and within is None:
+            # A promise is kept where it was given; only if that cannot be does the pod look elsewhere.
+            row = self.cluster.row_of.get(waiting.nominated)
+            if row is not None:
+                spot = self.placement.spot(waiting.charge, chance, waiting.who, np.array([row]))
+        if spot is None:
+            spot = self.placement.spot(waiting.charge, chance, waiting.who, within)
+        if spot is None:
+            return False
+        self.ledger.place(key, *spot)
+        return True

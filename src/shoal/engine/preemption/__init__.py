@@ -1,0 +1,1 @@
+"""Who yields, to whom, and the proof that it helps."""

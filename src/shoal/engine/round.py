@@ -1,0 +1,54 @@
+"""One round's shared state: the facts, the open trial, and what has been decided so far."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from shoal.engine.cluster import Cluster
+from shoal.engine.fitter import Fitter
+from shoal.engine.ledger import Ledger
+from shoal.engine.placement import Placement
+from shoal.engine.plan import Intention, Nominate, Place
+from shoal.engine.reasons import Code
+
+
+@dataclass(slots=True)
+class Round:
+    """What the steps of a round work on."""
+
+    cluster: Cluster
+    placement: Placement
+    ledger: Ledger
+    fitter: Fitter
+    now_s: float
+    intentions: list[Intention] = field(default_factory=list)
+    why: dict[str, Code] = field(default_factory=dict)
+    """Gang -> why it was not placed, as found last."""
+
+    def place(self, pods: list[str]) -> None:
+        """The pods that the ledger has placed are to be bound."""
+        holdings, names = self.cluster.pods, self.cluster.names
+        for pod in pods:
+            holding = holdings[pod]
+            self.intentions.append(Place(pod, names[holding.row], holding.grant))
+
+    def promise(self, attempt: Callable[[], bool], gone: list[str]) -> bool:
+        """Try as if some pods were gone; what that makes possible is promised, and nothing else changes."""
+        ledger, cluster = self.ledger, self.cluster
+        mark = ledger.mark()
+        for pod in gone:
+            ledger.evict(pod)
+        after = ledger.mark()
+        if not attempt():
+            ledger.rollback(mark)
+            return False
+        spots = [(pod, cluster.pods[pod].row, cluster.pods[pod].grant) for pod in ledger.placed_since(after)]
+        ledger.rollback(mark)
+        for pod, row, grant in spots:
+            ledger.place(pod, row, grant, promised=True)
+            self.intentions.append(Nominate(pod, cluster.names[row], grant))
+        return True
+
+
+Step = Callable[[Round], None]
