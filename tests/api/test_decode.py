@@ -395,3 +395,8 @@ def test_system_classes_may_be_that_high() -> None:
         "metadata: {name: system-node-critical}"
     )
     assert isinstance(document.value, PriorityClass)
+
+
+def test_a_list_whose_items_are_no_list_says_so() -> None:
+    with pytest.raises(UserError, match=r"^a\.json: document 1: items: expected a list, got a mapping$"):
+        read('{"apiVersion": "v1", "kind": "List", "items": {"a": 1}}', "a.json")

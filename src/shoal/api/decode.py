@@ -98,10 +98,11 @@ def read(data: bytes | str, file: str = "", max_bytes: int = MAX_BYTES) -> list[
 
 def require_unique(documents: Iterable[Document]) -> None:
     """Two objects of one kind and name would be one object in a cluster: which of the two is not for us to guess."""
-    seen: dict[tuple[str, str], Where] = {}
+    seen: dict[tuple[object, str], Where] = {}
     for document in documents:
         value = document.value
-        group = value.api_version.partition("/")[0] if isinstance(value, Unknown) else ""
+        # Several ecosystems have a kind of one name: each is a type of ours.
+        group: object = value.api_version.partition("/")[0] if isinstance(value, Unknown) else type(value)
         meta: ObjectMeta = value.metadata  # type: ignore[union-attr]
         first = seen.setdefault((group, document.where.obj), document.where)
         if first is not document.where and meta.name:
@@ -187,6 +188,8 @@ def _from_plain(value: Any, where: Where, default: tuple[str, str] = ("", "")) -
         if not text:
             raise UserError("is required", where=where.below(field_name))
     items = value.get("items", [] if name == "List" else None)
+    if name == "List" and not isinstance(items, list):
+        raise UserError(f"expected a list, got {type_words(items)}", where=where.below("items"))
     if isinstance(items, list) and name.endswith("List"):
         inner = (api_version, name.removesuffix("List"))
         for index, item in enumerate(items):

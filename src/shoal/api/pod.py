@@ -12,6 +12,7 @@ from shoal.api.meta import ObjectMeta
 from shoal.api.node_affinity import NodeRule, node_rule
 from shoal.api.taints import Toleration
 from shoal.api.wire import ApiStruct, Quantities, Timestamp
+from shoal.units.errors import UserError, Where, excerpt
 
 DEFAULT_SCHEDULER = "default-scheduler"
 
@@ -31,6 +32,32 @@ class PodClaim(ApiStruct, frozen=True):
     name: str
     resource_claim_name: str = ""
     resource_claim_template_name: str = ""
+
+
+def check_pod_claims(claims: tuple[PodClaim, ...], where: Where) -> None:
+    """The API server's rules; `where` is the list."""
+    names: set[str] = set()
+    for index, claim in enumerate(claims):
+        here = where.below(f"[{index}]")
+        if claim.name in names:
+            raise UserError(f"{excerpt(claim.name)} is named twice", where=here.below("name"))
+        names.add(claim.name)
+        if bool(claim.resource_claim_name) == bool(claim.resource_claim_template_name):
+            raise UserError("exactly one of resourceClaimName and resourceClaimTemplateName is required", where=here)
+
+
+class SchedulingGroup(ApiStruct, frozen=True):
+    """The PodGroup of the pod's namespace that it is a member of."""
+
+    pod_group_name: str
+
+
+class WorkloadReference(ApiStruct, frozen=True):
+    """The older way to say so: a group inside a Workload, and which of its replicas."""
+
+    name: str
+    pod_group: str
+    pod_group_replica_key: str = ""
 
 
 class PodSpec(ApiStruct, frozen=True):
@@ -55,6 +82,8 @@ class PodSpec(ApiStruct, frozen=True):
     service_account_name: str = ""
     termination_grace_period_seconds: Annotated[int, Meta(ge=0)] = 30
     active_deadline_seconds: int | None = None
+    scheduling_group: SchedulingGroup | None = None
+    workload_ref: WorkloadReference | None = None
 
     def node_rule(self) -> NodeRule:
         return node_rule(self.node_selector, self.affinity.node_affinity if self.affinity else None)
@@ -78,6 +107,13 @@ class PodCondition(ApiStruct, frozen=True):
     last_transition_time: Timestamp | None = None
 
 
+class PodClaimStatus(ApiStruct, frozen=True):
+    """The claim object that was made for one of the pod's claims from its template."""
+
+    name: str
+    resource_claim_name: str = ""
+
+
 class PodStatus(ApiStruct, frozen=True):
     phase: str = ""
     conditions: tuple[PodCondition, ...] = ()
@@ -85,6 +121,7 @@ class PodStatus(ApiStruct, frozen=True):
     start_time: Timestamp | None = None
     pod_ip: str = field(default="", name="podIP")
     reason: str = ""
+    resource_claim_statuses: tuple[PodClaimStatus, ...] = ()
 
 
 class Pod(ApiStruct, frozen=True):

@@ -16,10 +16,10 @@ from shoal.api.disruption import PodDisruptionBudget, PriorityClass
 from shoal.api.meta import Namespace, ObjectMeta
 from shoal.api.node import Node
 from shoal.api.node_affinity import check_node_selector
-from shoal.api.pod import Pod, PodSpec
+from shoal.api.pod import Pod, PodSpec, check_pod_claims
 from shoal.api.resource_rules import check_amounts, check_pod_resources
 from shoal.api.taints import check_taints
-from shoal.api.workloads import DaemonSet, Job
+from shoal.api.workloads import DaemonSet, Deployment, Job, ReplicaSet, StatefulSet
 from shoal.units.errors import UserError, Where, excerpt
 
 _HIGHEST_USER_PRIORITY = 1_000_000_000
@@ -52,6 +52,7 @@ def check_pod_spec(spec: PodSpec, where: Where) -> None:
         raise UserError("at least one container is required", where=where.below("containers"))
     _check_containers(spec, where)
     check_pod_resources(spec, where)
+    check_pod_claims(spec.resource_claims, where.below("resourceClaims"))
     if spec.node_selector:
         check_node_selector(spec.node_selector, where.below("nodeSelector"))
     if spec.affinity is not None:
@@ -60,6 +61,7 @@ def check_pod_spec(spec: PodSpec, where: Where) -> None:
         toleration.check(where.below(f"tolerations[{index}]"))
     if spec.topology_spread_constraints:
         check_spread(spec.topology_spread_constraints, where.below("topologySpreadConstraints"))
+    _check_group(spec, where)
 
 
 def check_daemon_set(daemon_set: DaemonSet, where: Where) -> None:
@@ -70,6 +72,21 @@ def check_daemon_set(daemon_set: DaemonSet, where: Where) -> None:
 def check_job(job: Job, where: Where) -> None:
     check_meta(job.metadata, where.below("metadata"))
     check_pod_spec(job.spec.template.spec, where.below("spec.template.spec"))
+
+
+def check_replicas(owner: Deployment | ReplicaSet | StatefulSet, where: Where) -> None:
+    check_meta(owner.metadata, where.below("metadata"))
+    spec, where = owner.spec, where.below("spec")
+    spec.selector.check(where.below("selector"))
+    if spec.selector.selector().is_everything():
+        raise UserError("an empty selector would take every pod for its own", where=where.below("selector"))
+    template, where = spec.template, where.below("template")
+    if not spec.selector.matches(template.metadata.labels):
+        raise UserError("selector does not match template labels", where=where.below("metadata.labels"))
+    check_pod_spec(template.spec, where.below("spec"))
+    if template.spec.restart_policy != "Always":
+        what = f"unsupported value {excerpt(template.spec.restart_policy)}"
+        raise UserError(what, where=where.below("spec.restartPolicy"), fix="supported values are Always")
 
 
 def check_namespace(namespace: Namespace, where: Where) -> None:
@@ -90,6 +107,16 @@ def check_priority_class(priority_class: PriorityClass, where: Where) -> None:
 def check_disruption_budget(budget: PodDisruptionBudget, where: Where) -> None:
     check_meta(budget.metadata, where.below("metadata"))
     budget.check(where)
+
+
+def _check_group(spec: PodSpec, where: Where) -> None:
+    group, reference = spec.scheduling_group, spec.workload_ref
+    if group is not None and not group.pod_group_name:
+        raise UserError("is required", where=where.below("schedulingGroup.podGroupName"))
+    if reference is not None:
+        for field, text in (("name", reference.name), ("podGroup", reference.pod_group)):
+            if not text:
+                raise UserError("is required", where=where.below("workloadRef").below(field))
 
 
 def _check_containers(spec: PodSpec, where: Where) -> None:

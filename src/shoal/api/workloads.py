@@ -1,4 +1,6 @@
-"""Makers of pods, read for the pod they would make: DaemonSets weigh on every node, Jobs bring the work."""
+"""Makers of pods, read for the pod they would make: DaemonSets weigh on every node, Jobs bring the work, and
+Deployments, ReplicaSets and StatefulSets are whom most other pods name as their owner.
+"""
 
 from __future__ import annotations
 
@@ -49,9 +51,23 @@ class JobSpec(ApiStruct, frozen=True):
     active_deadline_seconds: int | None = None
 
 
+class JobCondition(ApiStruct, frozen=True):
+    type: str
+    status: str = "Unknown"
+
+
+class JobStatus(ApiStruct, frozen=True):
+    conditions: tuple[JobCondition, ...] = ()
+
+
 class Job(ApiStruct, frozen=True):
     metadata: ObjectMeta = field(default_factory=ObjectMeta)
     spec: JobSpec = field(default_factory=JobSpec)
+    status: JobStatus = field(default_factory=JobStatus)
+
+    def is_finished(self) -> bool:
+        """It makes no pods any more."""
+        return any(each.type in {"Complete", "Failed"} and each.status == "True" for each in self.status.conditions)
 
     def pods_at_once(self) -> int:
         """How many pods run side by side while nothing has finished yet; none while suspended."""
@@ -59,3 +75,26 @@ class Job(ApiStruct, frozen=True):
             return 0
         wanted = self.spec.completions
         return self.spec.parallelism if wanted is None else min(self.spec.parallelism, wanted)
+
+
+class ReplicasSpec(ApiStruct, frozen=True):
+    """What Deployments, ReplicaSets and StatefulSets have in common, and all that is read of them."""
+
+    selector: LabelSelector
+    template: PodTemplate = field(default_factory=PodTemplate)
+    replicas: Annotated[int, Meta(ge=0, le=2**31 - 1)] = 1
+
+
+class Deployment(ApiStruct, frozen=True):
+    spec: ReplicasSpec
+    metadata: ObjectMeta = field(default_factory=ObjectMeta)
+
+
+class ReplicaSet(ApiStruct, frozen=True):
+    spec: ReplicasSpec
+    metadata: ObjectMeta = field(default_factory=ObjectMeta)
+
+
+class StatefulSet(ApiStruct, frozen=True):
+    spec: ReplicasSpec
+    metadata: ObjectMeta = field(default_factory=ObjectMeta)
