@@ -8,7 +8,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 
+from msgspec import structs
+
 from shoal.api.taints import Effect, Taint
+from shoal.engine.devices.layout import PLAIN, Layout, NumaPolicy, Sharing
 from shoal.engine.events import NodeFacts
 
 GIB = 1 << 30
@@ -24,6 +27,7 @@ class NodeBuilder:
     gpu_model: str = ""
     unschedulable: bool = False
     place: int | None = None
+    layout: Layout = PLAIN
 
     def cpu(self, cores: float) -> NodeBuilder:
         return self.resource("cpu", round(cores * 1000))
@@ -45,6 +49,33 @@ class NodeBuilder:
 
     def model(self, name: str) -> NodeBuilder:
         return replace(self, gpu_model=name)
+
+    def laid_out(self, layout: Layout) -> NodeBuilder:
+        """What its GPUs are beside their number."""
+        return replace(self, layout=layout)
+
+    def memory_mib(self, mib: int) -> NodeBuilder:
+        """Of each GPU."""
+        return replace(self, layout=structs.replace(self.layout, memory_mib=mib))
+
+    def replicated(self, times: int, *, one_per_request: bool = False, renamed: bool = False) -> NodeBuilder:
+        sharing: Sharing = "mps" if one_per_request else "time-slicing"
+        layout = structs.replace(
+            self.layout, replicas=times, sharing=sharing, one_per_request=one_per_request, renamed=renamed
+        )
+        return replace(self, layout=layout)
+
+    def islands(self, *of_device: int) -> NodeBuilder:
+        return replace(self, layout=structs.replace(self.layout, islands=of_device))
+
+    def numa(self, *of_device: int, policy: NumaPolicy = "none", cores_milli: tuple[int, ...] = ()) -> NodeBuilder:
+        layout = structs.replace(self.layout, numa=of_device, numa_policy=policy, numa_cores_milli=cores_milli)
+        return replace(self, layout=layout)
+
+    def cut_on_demand(self, mig: str, *devices: int) -> NodeBuilder:
+        """Some devices in MIG mode, all by default."""
+        chosen = devices or tuple(range(self.gpu_count))
+        return replace(self, layout=structs.replace(self.layout, mig=mig, mig_devices=chosen))
 
     def label(self, key: str, value: str = "") -> NodeBuilder:
         return replace(self, labels={**self.labels, key: value})
@@ -68,6 +99,7 @@ class NodeBuilder:
             gpus=self.gpu_count,
             gpu_model=self.gpu_model,
             rank=self.place,
+            layout=self.layout,
         )
 
 

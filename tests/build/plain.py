@@ -23,7 +23,6 @@ from shoal.engine.events import (
     PodGone,
     PodRejected,
 )
-from shoal.engine.overhead import DAEMON_TOLERATIONS
 from shoal.engine.plan import Place
 
 FULL = 1000
@@ -144,8 +143,7 @@ class PlainFleet:
         return left
 
     def owes(self, name: str, daemon_set: str, ask: Ask) -> bool:
-        tolerations = (*ask.tolerations, *DAEMON_TOLERATIONS)
-        if not self.may_use(name, ask, tolerations):
+        if not self.may_use(name, ask, ask.tolerations):
             return False
         return not any(held.daemon_set == daemon_set for held in self.on(name))
 

@@ -8,12 +8,15 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Literal
 
+from build.company import Rule, with_rules
 from build.nodes import GIB
 from shoal.api.node_affinity import NAME_FIELD, NodeRule, NodeSelectorTerm, PreferredSchedulingTerm
 from shoal.api.requirement import Operator, Requirement
 from shoal.api.taints import Toleration
+from shoal.data.mig import RESOURCE_PREFIX
 from shoal.engine.asks import Ask, HostPort
-from shoal.engine.devices.demand import Demand, GpuShare, WholeGpus
+from shoal.engine.devices.demand import Demand, GpuShare, MigTiles, WholeGpus
+from shoal.engine.domains.rules import NO_RULES, PodRules
 
 ANYWHERE = NodeRule()
 
@@ -28,6 +31,7 @@ class AskBuilder:
     tolerations: tuple[Toleration, ...] = ()
     ports: tuple[HostPort, ...] = ()
     node_name: str = ""
+    rules: PodRules = NO_RULES
 
     def resource(self, name: str, amount: int) -> AskBuilder:
         return replace(self, requests=tuple(sorted({**dict(self.requests), name: amount}.items())))
@@ -43,6 +47,13 @@ class AskBuilder:
 
     def share(self, milli: int) -> AskBuilder:
         return replace(self, devices=GpuShare(milli))
+
+    def demand(self, devices: Demand) -> AskBuilder:
+        """Any other ask for devices; MIG instances are requested by name as well."""
+        asked = replace(self, devices=devices)
+        for profile, count in devices.tiles if isinstance(devices, MigTiles) else ():
+            asked = asked.resource(RESOURCE_PREFIX + profile, count)
+        return asked
 
     def model(self, *names: str) -> AskBuilder:
         return replace(self, models=frozenset(names))
@@ -74,6 +85,10 @@ class AskBuilder:
     def on(self, node_name: str) -> AskBuilder:
         return replace(self, node_name=node_name)
 
+    def near(self, *rules: Rule) -> AskBuilder:
+        """Rules about other pods (see `build.company`)."""
+        return replace(self, rules=with_rules(self.rules, *rules))
+
     def made(self) -> Ask:
         return Ask(
             requests=self.requests,
@@ -84,6 +99,7 @@ class AskBuilder:
             tolerations=self.tolerations,
             host_ports=self.ports,
             node_name=self.node_name,
+            near=self.rules,
         )
 
 

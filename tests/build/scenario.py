@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import numpy as np
+
 from build.nodes import NodeBuilder
 from build.pods import AskBuilder
 from shoal.engine.asks import Ask
@@ -17,6 +19,8 @@ from shoal.engine.events import (
     DaemonSetGone,
     DaemonSetSeen,
     Event,
+    GroupSeen,
+    NamespaceSeen,
     NodeGone,
     NodeSeen,
     PodArrived,
@@ -24,13 +28,17 @@ from shoal.engine.events import (
     PodGone,
     PodRejected,
 )
+from shoal.engine.groups import GroupFacts
 from shoal.engine.intake import Intake
+from shoal.engine.labels import LEAST_VALUES
 from shoal.engine.mix import Mix
 from shoal.engine.placement import Placement
 from shoal.engine.plan import Plan
 from shoal.engine.profile import Profile, profile_named
 from shoal.engine.scores.rule import NodeScore, StaticScore
 from shoal.engine.shapes import Shape
+from shoal.engine.steps.allocate import allocate
+from shoal.engine.who import NOBODY, Who
 from shoal.engine.window import Window
 
 AnyAsk = Ask | AskBuilder
@@ -50,9 +58,10 @@ class Scenario:
         policy: str | ProfileOf = "Shoal",
         mix: Mix | None = None,
         most_keys: int = 1_000_000,
+        least_values: int = LEAST_VALUES,
         seed: int = 0,
     ) -> None:
-        self.cluster = Cluster()
+        self.cluster = Cluster(least_values=least_values)
         self.intake = Intake(self.cluster)
         profile = profile_named(policy, self.cluster, mix or Mix()) if isinstance(policy, str) else policy(self.cluster)
         self.placement = Placement(self.cluster, profile, most_keys=most_keys)
@@ -74,15 +83,39 @@ class Scenario:
     def lose(self, name: str) -> Scenario:
         return self.apply(NodeGone(name))
 
-    def arrive(self, key: str, wanted: AnyAsk, priority: int = 0, daemon_set: str = "") -> Scenario:
-        return self.apply(PodArrived(key, made(wanted), priority, daemon_set))
+    def arrive(
+        self, key: str, wanted: AnyAsk, priority: int = 0, daemon_set: str = "", who: Who = NOBODY, nominated: str = ""
+    ) -> Scenario:
+        return self.apply(PodArrived(key, made(wanted), priority, daemon_set, who, nominated))
 
     def bind(
-        self, key: str, wanted: AnyAsk, node: str, devices: tuple[int, ...] | None = None, daemon_set: str = ""
+        self,
+        key: str,
+        wanted: AnyAsk,
+        node: str,
+        devices: tuple[int, ...] | None = None,
+        daemon_set: str = "",
+        priority: int = 0,
+        who: Who = NOBODY,
+        *,
+        leaving: bool = False,
     ) -> Scenario:
         ask = made(wanted)
         grant = None if devices is None else compute_grant(devices, ask.gpu_milli // max(len(devices), 1))
-        return self.apply(PodBound(key, ask, node, grant, daemon_set=daemon_set))
+        return self.apply(PodBound(key, ask, node, grant, priority, daemon_set, who, leaving))
+
+    def group(self, facts: GroupFacts) -> Scenario:
+        return self.apply(GroupSeen(facts))
+
+    def space(self, name: str, **labels: str) -> Scenario:
+        return self.apply(NamespaceSeen(name, labels))
+
+    def held(
+        self, key: str, wanted: AnyAsk, node: str, devices: tuple[int, ...], starts: tuple[int, ...] = ()
+    ) -> Scenario:
+        """A pod that runs already and is said to hold these devices, or places on them."""
+        spots = tuple(zip(devices, starts or (0,) * len(devices), strict=True))
+        return self.apply(PodBound(key, made(wanted), node, spots=spots))
 
     def go(self, key: str) -> Scenario:
         return self.apply(PodGone(key))
@@ -97,13 +130,15 @@ class Scenario:
         return self.apply(DaemonSetGone(name))
 
     def round(self) -> Plan:
+        """Nobody moves and nobody yields: for that there is `build.yielding`."""
         self.rounds += 1
-        return cycle(self.cluster, self.placement, now_s=float(self.rounds), seed=self.seed)
+        return cycle(self.cluster, self.placement, now_s=float(self.rounds), seed=self.seed, steps=(allocate,))
 
     def confirm(self, plan: Plan) -> Scenario:
         """The world carries the plan out."""
         for place in plan.placed:
-            self.apply(PodBound(place.pod, self.cluster.pods[place.pod].ask, place.node, place.grant))
+            holding = self.cluster.pods[place.pod]
+            self.apply(PodBound(place.pod, holding.ask, place.node, place.grant, holding.priority, who=holding.who))
         return self
 
     # -- what came of it ---------------------------------------------------------------------------------------
@@ -142,6 +177,12 @@ class Scenario:
 
     def fitting(self, wanted: AnyAsk) -> set[str]:
         return {self.cluster.names[row] for row in self.shape(wanted).feasible().tolist()}
+
+    def possible(self, wanted: AnyAsk, who: Who = NOBODY) -> set[str]:
+        """Nodes that fit, rules about other pods included; found by asking for each node alone."""
+        charge, cluster = self.cluster.charge(made(wanted)), self.cluster
+        self.placement.renew()
+        return {name for name, row in cluster.row_of.items() if self.placement.spot(charge, 0, who, np.array([row]))}
 
     def choice(self, wanted: AnyAsk, draw: int = 0) -> tuple[str, tuple[int, ...]] | None:
         """Node and devices the engine would take now; the facts stay as they are."""

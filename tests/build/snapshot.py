@@ -29,9 +29,24 @@ def facts_of(cluster: Cluster) -> Facts:
         "labels": [cluster.labels.of(row) for row in range(rows)],
         "taint_set": cluster.taint_set[:rows].tobytes(),
         "ports": cluster.ports.in_use(),
+        "claimed": (cluster.dra.usage.in_use(), cluster.dra.shared.in_use()),
         "gpu_free_milli": cluster.gpu_free_milli,
         "pods": {
-            key: (h.row, h.ask, h.grant, h.priority, h.turn, h.bound, h.daemon_set) for key, h in cluster.pods.items()
+            key: (h.row, h.ask, h.grant, h.priority, h.turn, h.bound, h.daemon_set, h.who, h.leaving, h.promised)
+            for key, h in cluster.pods.items()
+        },
+        "leaving": sorted(cluster.leaving),
+        "promised": sorted(cluster.promised),
+        "gangs": {
+            g.name: (
+                g.facts,
+                g.fault,
+                g.turn,
+                sorted(g.waiting),
+                sorted(g.running),
+                [(part, list(nodes)) for part, nodes in g.was_on.items()],
+            )
+            for g in cluster.gangs
         },
         "pods_on": {row: sorted(cluster.pods_on(row)) for row in range(rows)},
         "waiting": [(key, cluster.pending[key]) for key in waiting],
@@ -57,6 +72,7 @@ def facts_by_name(cluster: Cluster) -> Facts:
         "ports": {
             port: {names[row]: ips for row, ips in by_row.items()} for port, by_row in cluster.ports.in_use().items()
         },
+        "claimed": (cluster.dra.usage.in_use(), cluster.dra.shared.in_use()),
         "gpu_free_milli": cluster.gpu_free_milli,
         "pods": {key: (names[h.row], h.ask, h.grant) for key, h in sorted(cluster.pods.items())},
         "waiting": sorted(cluster.pending.keys()),

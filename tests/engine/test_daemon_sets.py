@@ -67,11 +67,20 @@ def test_a_tainted_node_owes_only_to_those_who_tolerate_it() -> None:
     assert world.free("n") == 3000
 
 
-def test_cordoned_and_ailing_nodes_owe_all_the_same() -> None:
+def test_what_a_daemon_set_asks_of_devices_is_not_set_aside() -> None:
+    world = Scenario(node("n").cpu(4).gpus(2)).daemon_set("agent", AGENT.gpus(1))
+    assert world.free("n") == 3000
+    assert world.pieces("n") == [1000, 1000]
+
+
+def test_cordoned_and_ailing_nodes_owe_to_those_who_tolerate_that() -> None:
     world = Scenario(
         node("cordoned").cpu(4).cordoned(),
         node("ailing").cpu(4).taint("node.kubernetes.io/not-ready", "NoExecute"),
-    ).daemon_set("agent", AGENT)
+    )
+    world.daemon_set(
+        "agent", AGENT.tolerate("node.kubernetes.io/unschedulable").tolerate("node.kubernetes.io/not-ready")
+    )
     assert (world.free("cordoned"), world.free("ailing")) == (3000, 3000)
 
 

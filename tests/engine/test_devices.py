@@ -6,6 +6,7 @@ from collections import Counter
 
 import pytest
 
+from build.devices import bench
 from build.nodes import node
 from build.pods import AskBuilder, ask
 from build.scenario import Scenario
@@ -31,16 +32,8 @@ TIGHTEST_CASES: dict[str, tuple[list[int], Demand, tuple[int, ...] | None]] = {
 
 @pytest.mark.parametrize(("free", "demand", "devices"), TIGHTEST_CASES.values(), ids=TIGHTEST_CASES)
 def test_the_tightest_choice(free: list[int], demand: Demand, devices: tuple[int, ...] | None) -> None:
-    grant = kind_of(demand).tightest(free, demand)
+    grant = kind_of(demand).tightest(bench(free), demand)
     assert (None if grant is None else grant.devices) == devices
-
-
-def test_legal_grants_list_each_kind_of_device_once_lowest_first() -> None:
-    share = GpuShare(300)
-    grants = list(kind_of(share).grants([1000, 400, 200, 1000, 400, 300], share))
-    assert [grant.devices for grant in grants] == [(0,), (1,), (5,)]
-    whole = WholeGpus(2)
-    assert [g.devices for g in kind_of(whole).grants([500, 1000, 1000, 1000], whole)] == [(1, 2)]
 
 
 def test_equal_grants_are_one_object() -> None:

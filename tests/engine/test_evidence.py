@@ -328,10 +328,10 @@ def one_by_one(cluster: Cluster, nodes: list[NodeFacts], pods: list[PodBound], w
 
 
 def barrier(facts: NodeFacts, wanted: Ask) -> tuple[Code, str] | None:
-    if wanted.node_name not in {"", facts.name}:
-        return Code.NODE_NAME, wanted.node_name
     if facts.unschedulable and CORDON not in wanted.tolerations:
         return Code.UNSCHEDULABLE, ""
+    if wanted.node_name not in {"", facts.name}:
+        return Code.NODE_NAME, wanted.node_name
     labels = {**facts.labels, **({"nvidia.com/gpu.product": facts.gpu_model} if facts.gpu_model else {})}
     checks: dict[Code, tuple[Code, str] | None] = {}
     if not wanted.nodes.matches(facts.name, labels):

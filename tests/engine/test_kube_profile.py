@@ -11,6 +11,7 @@ from shoal.engine.asks import Ask
 from shoal.engine.cluster import Cluster
 from shoal.engine.devices.choice import RANDOM, TIGHTEST
 from shoal.engine.devices.demand import GpuShare, WholeGpus
+from shoal.engine.domains.soft import Soft
 from shoal.engine.events import NodeFacts, NodeSeen
 from shoal.engine.intake import Intake
 from shoal.engine.kube_profile import MOST_WEIGHT, OWN_PLUGINS, KubeProfile, KubeProfiles, kube_profiles
@@ -29,8 +30,6 @@ LEAST = Allocation("LeastAllocated", CPU_AND_MEMORY)
 BALANCED = BalancedAllocation(CPU_AND_MEMORY)
 
 NOT_YET = {
-    "PodTopologySpread": "topology spread constraints are not looked at yet",
-    "InterPodAffinity": "affinity between pods is not looked at yet",
     "ImageLocality": "which images a node holds is not known",
     "VolumeRestrictions": "volumes are not looked at yet",
     "NodeVolumeLimits": "volumes are not looked at yet",
@@ -103,6 +102,24 @@ def test_scores(plugins: str, args: str, want: dict[object, int]) -> None:
     assert scored(profile(plugins, args)) == want
 
 
+COMPANY: dict[str, tuple[str, str, Soft]] = {
+    "kube-scheduler's own weights": ("", "", Soft(affinity=2, spread=2)),
+    "not scored at all": (f"{{score: {{{NOTHING_ELSE}, enabled: [{{name: TaintToleration}}]}}}}", "", Soft()),
+    "arguments of the plugin": (
+        "{score: {enabled: [{name: PodTopologySpread, weight: 9}]}}",
+        "[{name: InterPodAffinity, args: {hardPodAffinityWeight: 7, ignorePreferredTermsOfExistingPods: true}}]",
+        Soft(affinity=2, spread=9, required_too=7, others_too=False),
+    ),
+}
+
+
+@pytest.mark.parametrize(("plugins", "args", "want"), COMPANY.values(), ids=COMPANY)
+def test_what_preferences_about_other_pods_weigh(plugins: str, args: str, want: Soft) -> None:
+    got = profile(plugins, args)
+    assert got.soft == want
+    assert got.build(Cluster(), MIX).soft == want
+
+
 def told(names: dict[str, str]) -> tuple[str, ...]:
     return tuple(f"gpu: {name}: {why}" for name, why in names.items())
 
@@ -110,7 +127,8 @@ def told(names: dict[str, str]) -> tuple[str, ...]:
 EVERYTHING_OFF = "multiPoint: {disabled: [{name: '*'}]}"
 OURS = (
     "[{name: NodeUnschedulable}, {name: NodeName}, {name: TaintToleration}, "
-    "{name: NodeAffinity}, {name: NodePorts}, {name: NodeResourcesFit}]"
+    "{name: NodeAffinity}, {name: NodePorts}, {name: NodeResourcesFit}, "
+    "{name: PodTopologySpread}, {name: InterPodAffinity}]"
 )
 
 WARNINGS: dict[str, tuple[str, tuple[str, ...]]] = {
@@ -170,6 +188,15 @@ def test_resources_to_ignore_are_warned_of() -> None:
     args = "[{name: NodeResourcesFit, args: {ignoredResources: [example.com/foo]}}]"
     warnings = read(f"profiles: [{{schedulerName: gpu, pluginConfig: {args}}}]").warnings
     assert "gpu: NodeResourcesFit: ignoredResources and ignoredResourceGroups are not ignored" in warnings
+
+
+def test_constraints_for_pods_that_services_select_are_warned_of() -> None:
+    args = (
+        "[{name: PodTopologySpread, args: {defaultingType: List, defaultConstraints: "
+        "[{maxSkew: 1, topologyKey: zone, whenUnsatisfiable: DoNotSchedule}]}}]"
+    )
+    warnings = read(f"profiles: [{{schedulerName: gpu, pluginConfig: {args}}}]").warnings
+    assert any("defaultConstraints have no effect" in warning for warning in warnings)
 
 
 def test_what_the_reading_warned_of_is_passed_on() -> None:

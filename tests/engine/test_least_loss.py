@@ -187,3 +187,8 @@ def test_devices_given_away_many_times_over_do_not_spoil_the_tables() -> None:
         world.arrive(f"q{index}", ask().cpu(1))
         assert world.round().placed
     assert world.fitting(ask().gpus(4)) == {"m"}
+
+
+def test_a_node_that_advertises_a_thousand_gpus_is_judged_like_any_other() -> None:
+    world = Scenario(node("huge").gpus(1000).cpu(4000), node("usual").gpus(8)).arrive("a", ask().gpus(2).cpu(8))
+    assert len(world.round().placed) == 1

@@ -17,6 +17,15 @@ def test_asks_that_nobody_has_any_more_are_forgotten() -> None:
     assert [place.pod for place in world.round().placed] == ["stays"]
 
 
+def test_pods_that_come_and_go_behind_one_that_waits_leave_nothing_in_line() -> None:
+    world = Scenario(node("n").cpu(1)).arrive("stays", ask().cpu(2), priority=1)
+    for _ in range(3000):
+        world.arrive("p", ask().cpu(2)).go("p")
+    assert sum(map(len, world.cluster.pending._lines.values())) < 300
+    assert world.arrive("last", ask().cpu(2)).waiting() == ["stays", "last"]
+    assert sorted(place.pod for place in world.see(node("m").cpu(4)).round().placed) == ["last", "stays"]
+
+
 def test_a_node_that_reports_itself_unchanged_makes_no_shape_look_at_labels_again() -> None:
     world = Scenario(node("n").cpu(8).label("zone", "a"))
     before = world.cluster.static_changes.end

@@ -9,8 +9,7 @@ from hypothesis import strategies as st
 
 from shoal.engine.asks import Ask
 from shoal.engine.cluster import Cluster
-from shoal.engine.devices.demand import Demand, GpuShare, WholeGpus
-from shoal.engine.devices.kinds import kind_of
+from shoal.engine.devices.demand import Demand, GpuShare, Grant, WholeGpus, compute_grant
 from shoal.engine.events import NodeFacts, NodeSeen, PodBound, PodGone
 from shoal.engine.intake import Intake
 from shoal.engine.mix import Mix, PodClass
@@ -99,8 +98,7 @@ def test_points_are_minus_the_least_rise_that_any_choice_of_device_gives(before:
     power = NodePower(cluster)
     drawn = power.total()
     rises = []
-    free = cluster.devices.free(0)[:3]
-    for grant in [None] if wanted.devices is None else kind_of(wanted.devices).grants(free, wanted.devices):
+    for grant in some_grants(cluster.devices.free(0)[:3], wanted.devices):
         intake.apply(PodBound("trial", wanted, "n", grant))
         rises.append(power.total() - drawn)
         intake.apply(PodGone("trial"))
@@ -109,6 +107,18 @@ def test_points_are_minus_the_least_rise_that_any_choice_of_device_gives(before:
         assert rises == [0]
     elif rises:
         assert rule(Window(cluster, rows)).tolist() == [-min(rises)]
+
+
+def some_grants(free: list[int], demand: Demand | None) -> list[Grant | None]:
+    """A grant of every kind of device that fits; which of equal devices are taken makes no difference."""
+    match demand:
+        case GpuShare(milli):
+            return [compute_grant((device,), milli) for device, left in enumerate(free) if left >= milli]
+        case WholeGpus(count):
+            empty = [device for device, left in enumerate(free) if left == 1000]
+            return [compute_grant(tuple(empty[:count]), 1000)] if len(empty) >= count else []
+        case _:
+            return [None]
 
 
 def test_points_of_a_node_do_not_depend_on_the_others() -> None:

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from build.nodes import NodeBuilder
 from build.paper import PLAIN_SCORES, State, fgd, kind_of_pod, typical_pods
+from build.passing import pass_through
 from build.plain import PlainFleet
 from build.scenario import Scenario
 from build.universe import ASKS, MIX, WANTED, Round, anything, fleets, friendly
@@ -101,13 +102,18 @@ def feasible_keys(shape: Shape) -> dict[int, int]:
 
 @pytest.mark.parametrize("policy", POLICIES)
 @few
-@given(happenings, st.lists(st.integers(0, len(ASKS) - 1), max_size=40))
+@given(happenings, st.lists(st.integers(0, len(ASKS) - 1), max_size=40), st.sets(st.integers(0, 39), max_size=4))
 def test_incremental_keys_equal_a_full_recomputation(
-    policy: str, events: list[Event | Round], looks: list[int]
+    policy: str, events: list[Event | Round], looks: list[int], passing: set[int]
 ) -> None:
-    """Each step one ask looks, the others sleep on; in the end all agree with shapes that never saw the past."""
-    world = Scenario(policy=policy, mix=MIX, most_keys=10_000)
+    """Each step one ask looks, the others sleep on; in the end all agree with shapes that never saw the past.
+
+    At some steps nodes pass through, and the values of labels are numbered anew.
+    """
+    world = Scenario(policy=policy, mix=MIX, most_keys=10_000, least_values=1)
     for step, happening in enumerate(events):
+        if step in passing:
+            pass_through(world, f"at-{step}")
         if isinstance(happening, Round):
             world.confirm(world.round())
         else:

@@ -12,7 +12,7 @@ from build.snapshot import facts_of
 from build.universe import ASKS, MIX, RESOURCES, Round, anything
 from shoal.engine import facts
 from shoal.engine.devices.demand import Grant
-from shoal.engine.devices.kinds import kind_of
+from shoal.engine.devices.kinds import grant_there
 from shoal.engine.events import Event, PodRejected
 from shoal.engine.ledger import Ledger
 
@@ -136,9 +136,7 @@ def some_grant(world: Scenario, key: str, row: int) -> Grant | None:
     devices = world.cluster.pending[key].charge.ask.devices
     if devices is None:
         return None
-    free = world.cluster.devices.free(row)[: int(world.cluster.devices.count[row])]
-    kind = kind_of(devices)
-    return kind.tightest(free, devices) or kind.forced(free, devices)
+    return grant_there(world.cluster.devices, row, devices)
 
 
 def assert_line_works(world: Scenario) -> None:

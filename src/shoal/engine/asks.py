@@ -11,7 +11,10 @@ import msgspec
 
 from shoal.api.node_affinity import NodeRule, PreferredSchedulingTerm
 from shoal.api.taints import Toleration
-from shoal.engine.devices.demand import Demand, demand_milli, demand_per_device
+from shoal.data.mig import RESOURCE_PREFIX
+from shoal.engine.devices.demand import Demand, MigTiles, demand_milli, demand_per_device
+from shoal.engine.domains.rules import NO_RULES, PodRules
+from shoal.engine.dra.requests import ClaimRef
 
 _EVERY_ADDRESS = ("", "0.0.0.0")  # noqa: S104 - compared, not listened on
 
@@ -43,6 +46,10 @@ class Ask(msgspec.Struct, frozen=True, cache_hash=True):
     tolerations: tuple[Toleration, ...] = ()
     host_ports: tuple[HostPort, ...] = ()
     node_name: str = ""
+    near: PodRules = NO_RULES
+    """Rules about other pods: affinity, anti-affinity, spread."""
+    claims: tuple[ClaimRef, ...] = ()
+    """Claims on devices of dynamic resource allocation."""
 
     def request(self, resource: str) -> int:
         for name, amount in self.requests:
@@ -54,6 +61,14 @@ class Ask(msgspec.Struct, frozen=True, cache_hash=True):
     def gpu_milli(self) -> int:
         """GPU compute asked for in all, in thousandths."""
         return demand_milli(self.devices)
+
+
+def counted(ask: Ask) -> dict[str, int]:
+    """What the ask takes by name: its requests, and its MIG instances also where only the demand names them."""
+    amounts = dict(ask.requests)
+    if isinstance(ask.devices, MigTiles):
+        amounts.update((RESOURCE_PREFIX + profile, count) for profile, count in ask.devices.tiles)
+    return amounts
 
 
 def gpu_pair(ask: Ask) -> tuple[int, int]:

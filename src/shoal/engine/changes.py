@@ -17,42 +17,45 @@ _LEAST = 8192
 class ChangeLog:
     """An append-only sequence of row numbers of which only the newest part is kept."""
 
-    __slots__ = ("_buffer", "_length", "_offset", "end")
+    __slots__ = ("_buffer", "_full", "_offset", "end")
 
     def __init__(self) -> None:
         self._buffer: NDArray[np.int64] = np.zeros(2 * _LEAST, np.int64)
-        self._length = 0
         self._offset = 0
+        """What the oldest change still kept counts as."""
+        self._full = len(self._buffer)
+        """The end at which there is no more room."""
         self.end = 0
         """The cursor of a reader that has seen everything; also the version of the facts behind the log."""
 
     def append(self, row: int) -> None:
-        if self._length == len(self._buffer):
+        end = self.end
+        if end == self._full:
             self._forget_half()
-        self._buffer[self._length] = row
-        self._length += 1
-        self.end += 1
+        self._buffer[end - self._offset] = row
+        self.end = end + 1
 
     def since(self, cursor: int) -> NDArray[np.int64] | None:
         """Rows changed since `cursor`, oldest first, repeats included; None when that is no longer known."""
-        start = cursor - self._offset
-        if start < 0:
+        offset = self._offset
+        if cursor < offset:
             return None
-        return self._buffer[start : self._length]
+        return self._buffer[cursor - offset : self.end - offset]
 
     def reserve(self, rows: int) -> None:
         """Keep at least as many changes as the cluster has rows."""
         wanted = 2 * max(rows, _LEAST)
         if wanted > len(self._buffer):
             buffer = np.zeros(wanted, np.int64)
-            buffer[: self._length] = self._buffer[: self._length]
+            buffer[: len(self._buffer)] = self._buffer
             self._buffer = buffer
+            self._full = self._offset + wanted
 
     def _forget_half(self) -> None:
         # Not in place: a reader may still hold a view of the rows it asked for.
-        keep = self._length // 2
-        buffer = np.zeros(len(self._buffer), np.int64)
-        buffer[:keep] = self._buffer[self._length - keep : self._length]
-        self._offset += self._length - keep
-        self._length = keep
+        half = len(self._buffer) // 2
+        buffer = np.zeros(2 * half, np.int64)
+        buffer[:half] = self._buffer[half:]
+        self._offset += half
+        self._full += half
         self._buffer = buffer

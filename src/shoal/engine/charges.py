@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shoal.engine import facts
-from shoal.engine.asks import Ask
+from shoal.engine.asks import Ask, counted
 from shoal.engine.devices.kinds import kind_of
 
 
@@ -22,7 +22,8 @@ class Charge:
         self.ask = ask
         self.need = need
         self.taken = taken
-        self.gpu_milli = ask.gpu_milli
+        self.gpu_milli = int(taken[facts.GPU_MILLI])
+        """Compute that it takes of the devices of any plain node."""
 
 
 class Charges:
@@ -48,7 +49,7 @@ class Charges:
 
     def _vectors(self, ask: Ask) -> Charge:
         amounts = {facts.PODS: 1}
-        for name, amount in ask.requests:
+        for name, amount in counted(ask).items():
             column = self._resources.find(name)
             if column is not None and amount > 0:
                 amounts[column] = amount

@@ -19,18 +19,23 @@ from numpy.typing import NDArray
 
 from shoal.api.taints import Taint
 from shoal.engine import facts
-from shoal.engine.asks import Ask
+from shoal.engine.asks import Ask, counted
 from shoal.engine.changes import ChangeLog
 from shoal.engine.charges import Charge, Charges
 from shoal.engine.devices.demand import FULL_MILLI, Grant
 from shoal.engine.devices.planes import DevicePlanes
+from shoal.engine.domains.census import Census
+from shoal.engine.domains.rules import NO_RULES
+from shoal.engine.dra.allocator import Allocator
 from shoal.engine.events import NodeFacts
+from shoal.engine.facts import GPU_BEST, GPU_WHOLE
 from shoal.engine.gangs.members import Gangs
 from shoal.engine.groups import BudgetFacts, TopologyFacts
 from shoal.engine.growth import capacity_for, grown, widened
-from shoal.engine.labels import Labels
+from shoal.engine.labels import LEAST_VALUES, Labels
 from shoal.engine.pending import Pending
 from shoal.engine.ports import Ports
+from shoal.engine.summaries import Summaries
 from shoal.engine.who import NOBODY, Who
 
 RANK_BITS = 32
@@ -69,7 +74,7 @@ class Holding(msgspec.Struct, gc=False):
 class Cluster:
     """Columns over nodes, the pods on them and the pods that wait."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, least_values: int = LEAST_VALUES) -> None:
         self.resources = facts.ResourceColumns()
         self.charges = Charges(self.resources)
         self.rows = 0
@@ -81,16 +86,23 @@ class Cluster:
         self.free: NDArray[np.int64] = np.zeros((0, self.resources.width), np.int64)
         self.total: NDArray[np.int64] = np.zeros((0, self.resources.width), np.int64)
         self.devices = DevicePlanes()
+        self._summaries = Summaries(self.devices)
         self.alive: NDArray[np.bool_] = np.zeros(0, np.bool_)
         self.unschedulable: NDArray[np.bool_] = np.zeros(0, np.bool_)
         self.rank: NDArray[np.int64] = np.zeros(0, np.int64)
-        self.labels = Labels()
+        self.labels = Labels(least_values)
         self.taint_sets: list[tuple[Taint, ...]] = [()]
         self.taint_set: NDArray[np.int32] = np.zeros(0, np.int32)
         self.ports = Ports()
+        self.dra = Allocator(self.names, self.labels)
+        """Devices of dynamic resource allocation, and the claims on them."""
         self.pods: dict[str, Holding] = {}
         self.gangs = Gangs()
-        self.pending = Pending(self.gangs)
+        self.namespaces: dict[str, dict[str, str]] = {}
+        """Labels by namespace."""
+        self.census = Census(self.namespaces)
+        """Who stands in which domain, as far as rules about pods ask for it."""
+        self.pending = Pending(self.gangs, self.census)
         self.leaving: dict[str, None] = {}
         """Pods on nodes that are being terminated."""
         self.promised: dict[str, None] = {}
@@ -98,12 +110,12 @@ class Cluster:
         self.topologies: dict[str, TopologyFacts] = {}
         self.budgets: dict[tuple[str, str], BudgetFacts] = {}
         """By (namespace, name)."""
-        self.namespaces: dict[str, dict[str, str]] = {}
-        """Labels by namespace."""
         self.changes = ChangeLog()
         """Rows whose free amounts, devices or standing changed."""
         self.static_changes = ChangeLog()
         """Rows whose labels, taints, rank or existence changed."""
+        self.news = 0
+        """Counts what was heard of gangs, topologies and budgets."""
         self.gpu_free_milli = 0
         """GPU compute free on all nodes together."""
         self._taint_set_of: dict[tuple[Taint, ...], int] = {(): 0}
@@ -117,7 +129,7 @@ class Cluster:
     @property
     def version(self) -> int:
         """Grows with every change of the facts that placements depend on."""
-        return self.changes.end + self.static_changes.end
+        return self.changes.end + self.static_changes.end + self.census.version + self.dra.version + self.news
 
     @property
     def width(self) -> int:
@@ -140,16 +152,19 @@ class Cluster:
             for row, amount in self._unasked.pop(resource, {}).items():
                 self.total[row, column] = amount
                 self.free[row, column] = amount
+            self._summaries.add_profile(resource, column, self.free, self.total)
         return column
 
     def charge(self, ask: Ask) -> Charge:
         """What the ask needs and takes, as vectors of the record's width."""
         charge = self.charges.known.get(ask)
         if charge is None:
-            for resource, amount in ask.requests:
+            for resource, amount in counted(ask).items():
                 if amount > 0:
                     self.column(resource)
             self._forget_unused_charges()
+            if ask.near is not NO_RULES:
+                self.census.read(ask.near)
             charge = self.charges.compile(ask)
         return charge
 
@@ -182,8 +197,8 @@ class Cluster:
         after = (True, self.taint_set.item(row), node.unschedulable)
         if before != after or ranked or self.labels.of(row) != labels:
             # A node reports itself every few seconds; only news of this kind makes every shape look again.
-            self.labels.put(row, labels)
-            self.static_changes.append(row)
+            self._put_labels(row, labels)
+            self.dra.node_changed(row)
         self.changes.append(row)
         return row
 
@@ -199,13 +214,18 @@ class Cluster:
         for by_row in self._unasked.values():
             by_row.pop(row, None)
         self.devices.clear(row)
-        self.labels.put(row, {})
+        self._put_labels(row, {})
         self.taint_set[row] = 0
         self.unschedulable[row] = False
-        self.static_changes.append(row)
         self.changes.append(row)
         self._retired.append(row)
         return left
+
+    def put_namespace(self, name: str, labels: Mapping[str, str]) -> None:
+        """The namespace carries these labels."""
+        if self.namespaces.get(name) != labels:
+            self.namespaces[name] = dict(labels)
+            self.census.namespaces_changed()
 
     # -- pods: only events and the ledger call these ---------------------------------------------------------
 
@@ -221,15 +241,24 @@ class Cluster:
             on_row[key] = None
         free = self.free[row]
         free -= charge.taken
-        if holding.grant is not None:
-            self.gpu_free_milli -= charge.gpu_milli
-            left = self.devices.take(row, holding.grant)
-            free[facts.GPU_WHOLE] = left.count(FULL_MILLI)
-            free[facts.GPU_BEST] = max(left)
+        grant = holding.grant
+        if grant is not None:
+            if row in self.devices.odd or not grant.is_plain():
+                self.gpu_free_milli += self._summaries.take(row, free, charge, grant)
+            else:
+                self.gpu_free_milli -= charge.gpu_milli
+                left = self.devices.take(row, grant)
+                free[GPU_WHOLE] = whole = left.count(FULL_MILLI)
+                free[GPU_BEST] = FULL_MILLI if whole else max(left)
+            if grant.claims:
+                self.dra.take(key, row, grant.claims)
         if charge.ask.host_ports:
             self.ports.take(row, charge.ask.host_ports)
-        if holding.who is not NOBODY or holding.leaving or holding.promised:
+        who = holding.who
+        if who is not NOBODY or holding.leaving or holding.promised:
             self._note(key, holding)
+        if self.census.active:
+            self.census.comes(row, charge.ask, who.traits, holding.leaving)
         self.changes.append(row)
 
     def release(self, key: str) -> Holding:
@@ -243,21 +272,34 @@ class Cluster:
             del self._on_row[row]
         free = self.free[row]
         free += charge.taken
-        if holding.grant is not None:
-            self.gpu_free_milli += charge.gpu_milli
-            left = self.devices.give(row, holding.grant)
-            free[facts.GPU_WHOLE] = left.count(FULL_MILLI)
-            free[facts.GPU_BEST] = max(left)
+        grant = holding.grant
+        if grant is not None:
+            if row in self.devices.odd or not grant.is_plain():
+                self.gpu_free_milli += self._summaries.give(row, free, charge, grant)
+            else:
+                self.gpu_free_milli += charge.gpu_milli
+                left = self.devices.give(row, grant)
+                free[GPU_WHOLE] = whole = left.count(FULL_MILLI)
+                free[GPU_BEST] = FULL_MILLI if whole else max(left)
+            if grant.claims:
+                self.dra.give(key, row, grant.claims)
         if charge.ask.host_ports:
             self.ports.give(row, charge.ask.host_ports)
-        if holding.who is not NOBODY or holding.leaving or holding.promised:
+        who = holding.who
+        if who is not NOBODY or holding.leaving or holding.promised:
             self._unnote(key, holding)
+        if self.census.active:
+            self.census.goes(row, charge.ask, who.traits, holding.leaving)
         self.changes.append(row)
         return holding
 
     def leave(self, key: str, leaving: bool = True) -> None:
         """A pod on a node is being terminated, or (undone) is not."""
-        self.pods[key].leaving = leaving
+        holding = self.pods[key]
+        if self.census.active and holding.leaving != leaving:
+            self.census.ends(holding.row, holding.who.traits, leaving)
+            self.changes.append(holding.row)
+        holding.leaving = leaving
         if leaving:
             self.leaving[key] = None
         else:
@@ -304,16 +346,16 @@ class Cluster:
 
     def _put_amounts(self, row: int, node: NodeFacts) -> None:
         total = self._record(row, node.allocatable)
-        self.devices.put(row, node.gpus)
-        total[facts.GPU_WHOLE] = node.gpus
-        total[facts.GPU_MILLI] = node.gpus * FULL_MILLI
-        total[facts.GPU_BEST] = FULL_MILLI if node.gpus else 0
-        self.gpu_free_milli += int(total[facts.GPU_MILLI] - self.total[row, facts.GPU_MILLI])
-        self.free[row] += total - self.total[row]
+        held = [self.pods[key].charge for key in self._on_row.get(row, ())]
+        lines = (self.free[row], self.total[row], total)
+        self.gpu_free_milli += self._summaries.put(row, node.gpus, node.layout, lines, held)
         self.total[row] = total
-        left = self.devices.free(row)
-        self.free[row, facts.GPU_WHOLE] = left.count(FULL_MILLI)
-        self.free[row, facts.GPU_BEST] = max(left)
+
+    def _put_labels(self, row: int, labels: Mapping[str, str]) -> None:
+        self.labels.put(row, labels)
+        self.labels.forget_unused(len(self.row_of))
+        # After, so that whoever looks only when this grew sees a new epoch of codes too.
+        self.static_changes.append(row)
 
     def _record(self, row: int, amounts: Mapping[str, int]) -> NDArray[np.int64]:
         record = np.zeros(self.width, np.int64)

@@ -17,9 +17,11 @@ from shoal.engine.plan import Plan, Refuse, RefuseGroup
 from shoal.engine.reasons import Code
 from shoal.engine.round import Round, Step
 from shoal.engine.steps.allocate import allocate
+from shoal.engine.steps.consolidate import consolidate
+from shoal.engine.steps.preempt import preempt
 
-STEPS: tuple[Step, ...] = (allocate,)
-"""What a round does by default."""
+STEPS: tuple[Step, ...] = (allocate, consolidate(), preempt())
+"""What a round does by default: nobody is told to yield where moving others does."""
 
 
 def cycle(cluster: Cluster, placement: Placement, *, now_s: float, seed: int, steps: Sequence[Step] = STEPS) -> Plan:

@@ -13,6 +13,9 @@ import msgspec
 from shoal.api.taints import Taint
 from shoal.engine.asks import Ask
 from shoal.engine.devices.demand import Grant
+from shoal.engine.devices.layout import PLAIN, Layout
+from shoal.engine.dra.devices import SliceFacts
+from shoal.engine.dra.requests import ClaimFacts
 from shoal.engine.groups import BudgetFacts, GroupFacts, TopologyFacts
 from shoal.engine.who import NOBODY, Who
 
@@ -29,6 +32,8 @@ class NodeFacts(msgspec.Struct, frozen=True):
     gpu_model: str = ""
     rank: int | None = None
     """Place in the fixed order that breaks ties, lowest first; by default the order of arrival."""
+    layout: Layout = PLAIN
+    """What its GPUs are beside their number."""
 
 
 class NodeSeen(msgspec.Struct, frozen=True):
@@ -68,10 +73,18 @@ class PodBound(msgspec.Struct, frozen=True, gc=False):
     who: Who = NOBODY
     leaving: bool = False
     """It is being terminated: it still holds what it holds, and what it holds may be promised to others."""
+    spots: tuple[tuple[int, int], ...] = ()
+    """Where no grant came with it: the devices it is said to hold, and on each the first MIG slice, if any."""
 
 
 class PodRejected(msgspec.Struct, frozen=True, gc=False):
     """The world refused our placement; the pod waits again."""
+
+    key: str
+
+
+class PodStays(msgspec.Struct, frozen=True, gc=False):
+    """The world would not end a pod that our plan told to end, for the sake of a budget, say: it runs on."""
 
     key: str
 
@@ -87,6 +100,7 @@ class DaemonSetSeen(msgspec.Struct, frozen=True):
 
     name: str
     ask: Ask
+    """Of each of its pods, with the tolerations that its controller adds."""
 
 
 class DaemonSetGone(msgspec.Struct, frozen=True):
@@ -139,12 +153,44 @@ class NamespaceSeen(msgspec.Struct, frozen=True):
     labels: Mapping[str, str] = {}
 
 
+class DevicesSeen(msgspec.Struct, frozen=True):
+    """A driver published a slice of a pool of devices, or changed it."""
+
+    piece: SliceFacts
+
+
+class DevicesGone(msgspec.Struct, frozen=True):
+    """A slice was deleted."""
+
+    name: str
+
+
+class DeviceSetSeen(msgspec.Struct, frozen=True):
+    """The devices (driver/pool/name) that requests mean by a name, as of now."""
+
+    name: str
+    devices: frozenset[str]
+
+
+class ClaimSeen(msgspec.Struct, frozen=True):
+    """A claim with a name of its own appeared, or its status changed."""
+
+    claim: ClaimFacts
+
+
+class ClaimGone(msgspec.Struct, frozen=True):
+    """A claim was deleted."""
+
+    key: str
+
+
 Event = (
     NodeSeen
     | NodeGone
     | PodArrived
     | PodBound
     | PodRejected
+    | PodStays
     | PodGone
     | DaemonSetSeen
     | DaemonSetGone
@@ -155,4 +201,9 @@ Event = (
     | BudgetSeen
     | BudgetGone
     | NamespaceSeen
+    | DevicesSeen
+    | DevicesGone
+    | DeviceSetSeen
+    | ClaimSeen
+    | ClaimGone
 )

@@ -2,8 +2,9 @@
 
 Nodes are counted the way kube-scheduler counts them. A rule about names, labels, taints or models ends the matter for
 a node, so it counts under the first such rule it fails; a node that passes them counts under *every* resource it
-lacks. The nearest node is the one that lacks least in proportion to what is asked, and a node that could hold the pod
-if it were empty is nearer than any that never could: about the former there is something to wait for.
+lacks; one that lacks nothing, under the first rule about other pods that it fails. The nearest node is the one that
+lacks least in proportion to what is asked, and a node that could hold the pod if it were empty is nearer than any that
+never could: about the former there is something to wait for.
 
 Rejected: counting while placing. A backlog is refused again and again, and nearly nobody reads the reasons.
 """
@@ -15,12 +16,16 @@ from collections import Counter
 import numpy as np
 from numpy.typing import NDArray
 
+from shoal.data.mig import RESOURCE_PREFIX
 from shoal.engine import facts
 from shoal.engine.asks import Ask
 from shoal.engine.cluster import Cluster
+from shoal.engine.domains.causes import refusals
+from shoal.engine.domains.census import Kin
 from shoal.engine.filters import NODE_FILTERS, STATIC_FILTERS
-from shoal.engine.filters.rule import NodeFilter, Rows, StaticFilter, Verdicts
-from shoal.engine.reasons import EMPTY_GPUS, GPU_PIECE, Cause, Code, Evidence, Shortfall
+from shoal.engine.filters.rule import Measure, MeasuringFilter, NodeFilter, Rows, StaticFilter, Verdicts
+from shoal.engine.reasons import EMPTY_GPUS, GPU_PIECE, GPU_REPLICAS, Cause, Code, Evidence, Shortfall
+from shoal.engine.who import NOBODY, Who
 from shoal.engine.window import Window
 
 Tally = Counter[tuple[Code, str]]
@@ -29,24 +34,25 @@ _DEVICE_UNITS = {facts.GPU_WHOLE: EMPTY_GPUS, facts.GPU_BEST: GPU_PIECE}
 
 
 class Evidences:
-    """Evidence as of now, gathered once per ask and version of the facts."""
+    """Evidence as of now, gathered once per ask and kin and version of the facts."""
 
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
         self._version = -1
-        self._by_ask: dict[Ask, Evidence] = {}
+        self._known: dict[tuple[Ask, Kin], Evidence] = {}
 
-    def of(self, ask: Ask) -> Evidence:
+    def of(self, ask: Ask, who: Who = NOBODY) -> Evidence:
         if self._version != self._cluster.version:
-            self._by_ask.clear()
+            self._known.clear()
             self._version = self._cluster.version
-        found = self._by_ask.get(ask)
+        like = ask, self._cluster.census.kin(who.traits)
+        found = self._known.get(like)
         if found is None:
-            found = self._by_ask[ask] = evidence(self._cluster, ask)
+            found = self._known[like] = evidence(self._cluster, ask, who)
         return found
 
 
-def evidence(cluster: Cluster, ask: Ask) -> Evidence:
+def evidence(cluster: Cluster, ask: Ask, who: Who = NOBODY) -> Evidence:
     """Why the ask fits on no node, or on which few it does."""
     need = cluster.charge(ask).need
     live = cluster.alive[: cluster.rows].nonzero()[0]
@@ -58,6 +64,7 @@ def evidence(cluster: Cluster, ask: Ask) -> Evidence:
             _count_static(cluster, ask, rule, rows[~verdicts], tally)
             rows = rows[verdicts]
     lacks = _Lacks(cluster, ask, need, rows)
+    lacks.mind(refusals(cluster, ask, who, rows))
     lacks.count(tally)
     nearest, shortfalls = lacks.nearest()
     causes = sorted((Cause(code, detail, nodes) for (code, detail), nodes in tally.items()), key=_commonest_first)
@@ -88,13 +95,25 @@ class _Lacks:
         self._total = cluster.total[np.ix_(rows, self._columns)]
         self._short: Verdicts = self._free < self._need
         self._refused: list[tuple[NodeFilter, Verdicts]] = []
+        self._measures: dict[Code, Measure | None] = {}
         window = Window(cluster, rows)
         for rule in NODE_FILTERS:
-            verdicts = rule.compiled(cluster, ask)
+            passes = rule.compiled(cluster, ask)
+            verdicts = None if passes is None else passes(window)
             if verdicts is not None:
-                self._refused.append((rule, ~verdicts(window)))
+                self._refused.append((rule, ~verdicts))
+                if isinstance(rule, MeasuringFilter):
+                    self._measures[rule.code] = rule.measure(cluster, ask, rows)
+        self._company: list[tuple[Code, Verdicts, int]] = []
         self._lacking = self._short.sum(axis=1)
         for _, refused in self._refused:
+            self._lacking += refused
+
+    def mind(self, refusals: list[tuple[Code, Verdicts]]) -> None:
+        """Take rules about other pods into account; they are asked last."""
+        room = self._lacking == 0
+        for code, refused in refusals:
+            self._company.append((code, refused, int(np.count_nonzero(refused & room))))
             self._lacking += refused
 
     @property
@@ -104,11 +123,18 @@ class _Lacks:
     def count(self, tally: Tally) -> None:
         for place, nodes in enumerate(self._short.sum(axis=0).tolist()):
             if nodes:
-                tally[self._cause(place)] += nodes
+                other = self._short[:, place] & self._other_words(place)
+                tally[self._cause(place)] += nodes - int(np.count_nonzero(other))
+                tally[self._cause(place, other=True)] += int(np.count_nonzero(other))
+        for cause in [cause for cause, nodes in tally.items() if not nodes]:
+            del tally[cause]
         for rule, refused in self._refused:
             failing = self._rows[refused]
             if len(failing):
                 tally[rule.code, rule.detail(self._cluster, self._ask, int(failing[0]))] += len(failing)
+        for code, _, nodes in self._company:
+            if nodes:
+                tally[code, ""] += nodes
 
     def nearest(self) -> tuple[str, tuple[Shortfall, ...]]:
         if len(self._rows) == 0:
@@ -117,7 +143,15 @@ class _Lacks:
         gap = np.zeros(len(self._rows))
         for place, asked in enumerate(self._need.tolist()):
             gap += np.where(self._short[:, place], (asked - self._free[:, place]) / asked, 0.0)
-        for _, refused in self._refused:
+        for rule, refused in self._refused:
+            measure = self._measures.get(rule.code)
+            if measure is None:
+                gap += refused
+            else:
+                gap += np.where(refused, (measure.asked - measure.free) / measure.asked, 0.0)
+                # Also where another rule spoke first: GPUs that lie apart stay apart when all of them are free.
+                hopeless |= measure.total < measure.asked
+        for _, refused, _ in self._company:
             gap += refused
         line = int(np.lexsort((self._cluster.rank.take(self._rows), self._lacking, gap, hopeless))[0])
         return self._cluster.names[int(self._rows[line])], self._shortfalls(line)
@@ -125,31 +159,57 @@ class _Lacks:
     def _shortfalls(self, line: int) -> tuple[Shortfall, ...]:
         lacking = [
             Shortfall(
-                self._unit(place),
+                self._unit(place, other=bool(self._other_words(place)[line])),
                 int(self._need[place]),
                 int(self._free[line, place]),
                 int(self._total[line, place]),
-                self._cause(place)[0],
+                self._cause(place, other=bool(self._other_words(place)[line]))[0],
             )
             for place in self._short[line].nonzero()[0].tolist()
         ]
         row = int(self._rows[line])
         for rule, refused in self._refused:
-            if refused[line]:
+            measure = self._measures.get(rule.code)
+            never = measure is not None and int(measure.total[line]) < measure.asked
+            if measure is not None and measure.unit and (refused[line] or never):
+                free, total = int(measure.free[line]), int(measure.total[line])
+                lacking.append(Shortfall(measure.unit, measure.asked, free, total, rule.code))
+            elif refused[line]:
                 lacking.append(Shortfall(rule.detail(self._cluster, self._ask, row), 1, 0, 1, rule.code))
+        lacking.extend(Shortfall("", 1, 0, 1, code) for code, refused, _ in self._company if refused[line])
         return tuple(lacking)
 
-    def _cause(self, place: int) -> tuple[Code, str]:
+    def _other_words(self, place: int) -> Verdicts:
+        """Rows on which a column means something else: replicas for GPUs, places for MIG instances."""
+        column = int(self._columns[place])
+        odd = self._cluster.devices.odd
+        if column == facts.GPU_WHOLE:
+            # Renamed replicas are not what was asked for: such a node has no GPUs to speak of.
+            rows = [row for row, layout in odd.items() if layout.is_replicated() and not layout.renamed]
+        elif column >= facts.FIRST_EXTENDED and self._cluster.resources.names[column].startswith(RESOURCE_PREFIX):
+            rows = [row for row, layout in odd.items() if layout.mig]
+        else:
+            rows = []
+        return np.isin(self._rows, rows)
+
+    def _cause(self, place: int, *, other: bool = False) -> tuple[Code, str]:
         column = int(self._columns[place])
         if column == facts.PODS:
             return Code.TOO_MANY_PODS, ""
         asked = int(self._need[place])
+        if column == facts.GPU_WHOLE and other:
+            return Code.NO_DEVICE, f"{asked} free {GPU_REPLICAS}" if asked > 1 else "a free GPU replica"
         if column == facts.GPU_WHOLE:
             return Code.NO_DEVICE, "an empty GPU" if asked == 1 else f"{asked} {EMPTY_GPUS}"
         if column == facts.GPU_BEST:
             return Code.NO_DEVICE, f"a GPU with {asked} thousandths free"
+        if other:
+            return Code.NO_MIG_PLACE, f"{asked} x {self._cluster.resources.names[column].removeprefix(RESOURCE_PREFIX)}"
         return Code.INSUFFICIENT, self._unit(place)
 
-    def _unit(self, place: int) -> str:
+    def _unit(self, place: int, *, other: bool = False) -> str:
         column = int(self._columns[place])
-        return _DEVICE_UNITS.get(column) or self._cluster.resources.names[column]
+        if column == facts.GPU_WHOLE and other:
+            return GPU_REPLICAS
+        name = _DEVICE_UNITS.get(column) or self._cluster.resources.names[column]
+        return f"legal places for {name.removeprefix(RESOURCE_PREFIX)}" if other else name

@@ -9,8 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shoal.engine.cluster import Cluster
+from shoal.engine.devices.demand import Grant
 from shoal.engine.draw import draw
 from shoal.engine.ledger import Ledger
+from shoal.engine.pending import Waiting
 from shoal.engine.placement import Placement
 
 Rows = NDArray[np.int64]
@@ -32,15 +34,16 @@ class Fitter:
         """Place a waiting pod on the best row, or on the best of some rows."""
         waiting = self.cluster.pending[key]
         chance = draw(self.seed, key) if self._at_random else 0
-        spot = None
-        if waiting.nominated and within is None:
-            # A promise is kept where it was given; only if that cannot be does the pod look elsewhere.
-            row = self.cluster.row_of.get(waiting.nominated)
-            if row is not None:
-                spot = self.placement.spot(waiting.charge, chance, waiting.who, np.array([row]))
+        spot = self._kept(waiting, chance) if waiting.nominated and within is None else None
         if spot is None:
             spot = self.placement.spot(waiting.charge, chance, waiting.who, within)
-        if spot is None:
-            return False
-        self.ledger.place(key, *spot)
+            if spot is None:
+                return False
+        row, grant = spot
+        self.ledger.place(key, row, grant)
         return True
+
+    def _kept(self, waiting: Waiting, chance: int) -> tuple[int, Grant | None] | None:
+        """A promise is kept where it was given; only if that cannot be does the pod look elsewhere."""
+        row = self.cluster.row_of.get(waiting.nominated)
+        return None if row is None else self.placement.spot(waiting.charge, chance, waiting.who, np.array([row]))

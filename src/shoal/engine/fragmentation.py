@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 from shoal.engine.cluster import GPU_MODEL_LABEL, Cluster
 from shoal.engine.devices.demand import FULL_MILLI
 from shoal.engine.facts import CPU
+from shoal.engine.labels import LabelColumn
 from shoal.engine.mix import PodClass
 
 _CACHE_BITS = 18
@@ -65,6 +66,7 @@ class Fragmentation:
         self._cpu_step_list: list[int] = self._cpu_steps.tolist()
         self._cpu_print: Prints = random.integers(0, 1 << 63, len(self._cpu_steps) + 1, np.uint64)
         self._model_random = np.random.default_rng(_SEED + 1)
+        self._epoch = 0
         self._model_print: Prints = np.zeros(0, np.uint64)
         self._model_fits: NDArray[np.bool_] = np.zeros((0, len(self._classes)), np.bool_)
         self._some_foreign = False
@@ -74,8 +76,8 @@ class Fragmentation:
     def models(self, rows: Rows) -> Rows:
         """Model numbers of the rows."""
         column = self._cluster.labels.column(GPU_MODEL_LABEL)
-        if len(column.values) > len(self._model_print):
-            self._learn_models(column.values)
+        if len(column.values) > len(self._model_print) or column.epoch != self._epoch:
+            self._learn_models(column)
         return column.codes.take(rows).astype(np.int64)
 
     def surroundings(self, models: Rows, cpu_milli: Rows) -> tuple[Prints, Rows]:
@@ -117,9 +119,10 @@ class Fragmentation:
 
     def of_one(self, row: int, cpu_milli: int, left: list[int]) -> float:
         """F of one node if this CPU and these pieces were free: a few look-ups, where numpy takes twenty calls."""
-        if len(self._cluster.labels.column(GPU_MODEL_LABEL).values) > len(self._model_print):
-            self._learn_models(self._cluster.labels.column(GPU_MODEL_LABEL).values)
-        model = self._cluster.labels.column(GPU_MODEL_LABEL).codes.item(row)
+        column = self._cluster.labels.column(GPU_MODEL_LABEL)
+        if len(column.values) > len(self._model_print) or column.epoch != self._epoch:
+            self._learn_models(column)
+        model = column.codes.item(row)
         rank = bisect_right(self._cpu_step_list, cpu_milli)
         pieces = self._piece_print_list
         print_ = self._cpu_print.item(rank) + self._model_print.item(model) + sum([pieces[piece] for piece in left])
@@ -161,7 +164,12 @@ class Fragmentation:
         result: Floats = np.add.accumulate(by_case, axis=1)[:, -1]
         return result
 
-    def _learn_models(self, names: list[str]) -> None:
+    def _learn_models(self, column: LabelColumn) -> None:
+        if column.epoch != self._epoch:
+            # With fresh random numbers no state is taken for one of before.
+            self._epoch = column.epoch
+            self._model_print = self._model_print[:0]
+        names = column.values
         count = len(names)
         fits = np.ones((count, len(self._classes)), np.bool_)
         for index, pod_class in enumerate(self._classes):

@@ -14,18 +14,21 @@ class Wish(msgspec.Struct, frozen=True):
     """How close together pods should be, in levels of one topology."""
 
     topology: str = ""
-    """Name of the topology whose levels these are."""
+    """Name of the topology whose levels these are; empty: each level is the key of a node label and stands alone."""
     required: str = ""
     """Level: all in one domain of it, or not at all."""
     preferred: str = ""
     """Level: all in one domain of it if possible, else in as few as possible."""
+    closest: bool = False
+    """Of the levels from `required` inwards, the innermost at which all fit into one domain. Without a required level:
+    of all levels, and where no domain is large enough, anywhere."""
     slice_level: str = ""
     """Level: every slice in one domain of it."""
     slice_size: int = 0
 
     @property
     def is_empty(self) -> bool:
-        return not (self.required or self.preferred or self.slice_level)
+        return not (self.required or self.preferred or self.closest or self.slice_level)
 
 
 class Part(msgspec.Struct, frozen=True):
@@ -35,7 +38,7 @@ class Part(msgspec.Struct, frozen=True):
     parent: str = ""
     """The part it belongs to; empty: the gang itself."""
     minimum: int = 0
-    """Pods of a leaf, or parts of an inner part, that must run."""
+    """Pods of a leaf that must run, or parts directly below an inner part that must have what they need."""
     wish: Wish = Wish()
 
 
@@ -45,8 +48,10 @@ class GroupFacts(msgspec.Struct, frozen=True):
     name: str
     """namespace/name."""
     minimum: int = 0
-    """Pods that must run; with parts, the parts directly below the gang that must have what they need (0: all)."""
+    """Pods that must run, whatever parts they belong to."""
     parts: tuple[Part, ...] = ()
+    parts_minimum: int | None = None
+    """How many of the parts directly below the gang must have what they need as well; None: all of them."""
     roles: tuple[tuple[str, int], ...] = ()
     """(role, least pods)."""
     wish: Wish = Wish()
@@ -56,6 +61,31 @@ class GroupFacts(msgspec.Struct, frozen=True):
     yields: bool = True
     goes_whole: bool = False
     """Its pods yield all together or not at all, also those above the minimum."""
+
+
+def parts_fault(parts: tuple[Part, ...]) -> str:
+    """Why these parts make no tree; empty when they do."""
+    parents: dict[str, str] = {}
+    for part in parts:
+        if not part.name:
+            return "a part has no name"
+        if part.name in parents:
+            return f"part {part.name} is there twice"
+        parents[part.name] = part.parent
+    rooted = {""}
+    for start in parents:
+        # A dict, because a chain may be long and every step asks whether it closes a circle.
+        path: dict[str, None] = {}
+        name = start
+        while name not in rooted:
+            if name in path:
+                return f"part {name} is its own ancestor"
+            path[name] = None
+            if parents[name] and parents[name] not in parents:
+                return f"part {name} is inside part {parents[name]}, which is not there"
+            name = parents[name]
+        rooted.update(path)
+    return ""
 
 
 class TopologyFacts(msgspec.Struct, frozen=True):

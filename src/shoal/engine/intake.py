@@ -8,12 +8,17 @@ from collections.abc import Callable
 from typing import Any, TypeVar
 
 from shoal.engine.cluster import Cluster, Holding
-from shoal.engine.devices.kinds import kind_of
+from shoal.engine.devices.kinds import grant_there
 from shoal.engine.events import (
     BudgetGone,
     BudgetSeen,
+    ClaimGone,
+    ClaimSeen,
     DaemonSetGone,
     DaemonSetSeen,
+    DeviceSetSeen,
+    DevicesGone,
+    DevicesSeen,
     Event,
     GroupGone,
     GroupSeen,
@@ -24,10 +29,13 @@ from shoal.engine.events import (
     PodBound,
     PodGone,
     PodRejected,
+    PodStays,
     TopologyGone,
     TopologySeen,
 )
 from shoal.engine.overhead import DaemonSets
+from shoal.engine.pending import Waiting
+from shoal.engine.who import NOBODY, Who
 
 K = TypeVar("K")
 V = TypeVar("V")
@@ -47,37 +55,65 @@ class Intake:
             PodArrived: self._arrived,
             PodBound: self._bound,
             PodRejected: self._rejected,
+            PodStays: self._stays,
             PodGone: self._pod_gone,
             NodeSeen: self._node_seen,
             NodeGone: self._node_gone,
             DaemonSetSeen: lambda event: self._daemon_sets.put(event.name, event.ask),
             DaemonSetGone: lambda event: self._daemon_sets.drop(event.name),
-            GroupSeen: lambda event: cluster.gangs.put(event.group),
-            GroupGone: lambda event: cluster.gangs.drop(event.name),
-            TopologySeen: lambda event: cluster.topologies.update({event.topology.name: event.topology}),
-            TopologyGone: lambda event: _forget(cluster.topologies, event.name),
-            BudgetSeen: lambda event: cluster.budgets.update(
-                {(event.budget.namespace, event.budget.name): event.budget}
+            GroupSeen: self._noted(lambda event: cluster.gangs.put(event.group)),
+            GroupGone: self._noted(lambda event: cluster.gangs.drop(event.name)),
+            TopologySeen: self._noted(
+                lambda event: cluster.topologies.update({event.topology.name: event.topology}),
             ),
-            BudgetGone: lambda event: _forget(cluster.budgets, (event.namespace, event.name)),
-            NamespaceSeen: lambda event: cluster.namespaces.update({event.name: dict(event.labels)}),
+            TopologyGone: self._noted(lambda event: _forget(cluster.topologies, event.name)),
+            BudgetSeen: self._noted(
+                lambda event: cluster.budgets.update({(event.budget.namespace, event.budget.name): event.budget})
+            ),
+            BudgetGone: self._noted(lambda event: _forget(cluster.budgets, (event.namespace, event.name))),
+            DevicesSeen: lambda event: cluster.dra.put_slice(event.piece),
+            DevicesGone: lambda event: cluster.dra.drop_slice(event.name),
+            DeviceSetSeen: lambda event: cluster.dra.put_set(event.name, event.devices),
+            ClaimSeen: lambda event: cluster.dra.put_claim(event.claim),
+            ClaimGone: lambda event: cluster.dra.drop_claim(event.key),
+            NamespaceSeen: lambda event: cluster.put_namespace(event.name, event.labels),
         }
 
     def apply(self, event: Event) -> None:
         """Take note of what happened."""
         self._handlers[type(event)](event)
 
+    def _noted(self, handler: Callable[[Any], None]) -> Callable[[Any], None]:
+        """The handler of news that no row and no count shows."""
+
+        def handle(event: Any) -> None:
+            self.cluster.news += 1
+            handler(event)
+
+        return handle
+
     def _pod_gone(self, event: PodGone) -> None:
+        cluster = self.cluster
+        holding = cluster.pods.get(event.key)
+        if holding is not None and holding.bound and holding.who.group:
+            cluster.gangs.ended(holding.who.group, holding.who.part, cluster.names[holding.row])
         self._gone(event.key)
 
     def _arrived(self, event: PodArrived) -> None:
         pending = self.cluster.pending
-        if event.key in self.cluster.pods or event.key in self._stray_node:
+        turn: int | None = None
+        holding = self.cluster.pods.get(event.key)
+        if holding is not None and holding.promised and not _is_known(holding, event):
+            # What it asks has changed since room was promised to it: it asks anew, at its old place.
+            self._release(event.key)
+            self._back_in_line(event.key, holding)
+        elif holding is not None or event.key in self._stray_node:
             return
         if event.key in pending:
             waiting = pending[event.key]
-            if waiting.charge.ask == event.ask and waiting.priority == event.priority and waiting.who == event.who:
+            if _is_known(waiting, event):
                 return
+            turn = waiting.turn if holding is not None else None
             pending.remove(event.key)
         charge = self.cluster.charge(event.ask)
         # Tried before all others: between its arrival and its turn nobody may take the room that was kept for it.
@@ -85,6 +121,7 @@ class Intake:
             event.key,
             charge,
             event.priority,
+            turn,
             goes_first=bool(event.daemon_set),
             who=event.who,
             nominated=event.nominated,
@@ -100,6 +137,7 @@ class Intake:
         if self._stray_node:
             self._forget_stray(key)
         self._daemon_sets.forget_pod(key)
+        cluster.dra.settle_pod(key)
 
     def _forget_stray(self, key: str) -> None:
         node = self._stray_node.pop(key, None)
@@ -116,6 +154,10 @@ class Intake:
             return
         self._release(key)
         self._back_in_line(key, holding)
+
+    def _stays(self, event: PodStays) -> None:
+        if event.key in self.cluster.leaving:
+            self.cluster.leave(event.key, False)
 
     def _back_in_line(self, key: str, holding: Holding) -> None:
         self.cluster.pending.add(
@@ -140,9 +182,14 @@ class Intake:
         if holding is not None:
             same_place = holding.row == row and event.grant in (None, holding.grant)
             if same_place and holding.charge.ask == event.ask and not holding.promised:
-                holding.bound = True
-                if event.leaving != holding.leaving:
-                    cluster.leave(event.key, event.leaving)
+                if event.who is not NOBODY and event.who != holding.who:
+                    self._recast(event.key, holding, event.who)
+                if not holding.bound:
+                    holding.bound = True
+                    self._has_started(holding.who)
+                if event.leaving and not holding.leaving:
+                    # The other way round it is old news: the end of a pod cannot be called off, only refused.
+                    cluster.leave(event.key)
                 if event.daemon_set:
                     self._settle_daemon(event, holding)
                 return
@@ -154,14 +201,31 @@ class Intake:
             # Somebody wrote down devices that this node cannot have; that the pod runs here is true all the same.
             grant = None
         if grant is None and devices is not None:
-            free = cluster.devices.free(row)[: int(cluster.devices.count[row])]
-            kind = kind_of(devices)
-            grant = kind.tightest(free, devices) or kind.forced(free, devices)
+            grant = grant_there(cluster.devices, row, devices, event.spots)
+        if event.ask.claims and (grant is None or not grant.claims):
+            grant = cluster.dra.with_claims(grant, event.ask.claims, row)
         charge = cluster.charge(event.ask)
         holding = Holding(row, charge, grant, event.priority, None, True, who=event.who, leaving=event.leaving)
         cluster.hold(event.key, holding)
+        self._has_started(event.who)
+        if event.ask.claims:
+            cluster.dra.settle_pod(event.key)
         if event.daemon_set:
             self._settle_daemon(event, holding)
+
+    def _has_started(self, who: Who) -> None:
+        if who.group:
+            self.cluster.gangs.bound(who.group, who.part)
+
+    def _recast(self, key: str, holding: Holding, who: Who) -> None:
+        """A pod that runs is somebody else by now: its labels were changed, say, and others count it differently."""
+        before = holding.who
+        if who.traits == before.traits and who.group == before.group:
+            holding.who = who
+            return
+        self.cluster.release(key)
+        holding.who = who
+        self.cluster.hold(key, holding)
 
     def _settle_daemon(self, event: PodBound, holding: Holding) -> None:
         holding.daemon_set = event.daemon_set
@@ -203,6 +267,11 @@ class Intake:
 
 def _forget(known: dict[K, V], key: K) -> None:
     known.pop(key, None)
+
+
+def _is_known(pod: Waiting | Holding, event: PodArrived) -> bool:
+    """Whether the event says nothing new of a pod."""
+    return pod.charge.ask == event.ask and pod.priority == event.priority and pod.who == event.who
 
 
 def _as_bound(key: str, holding: Holding, node: str) -> PodBound:

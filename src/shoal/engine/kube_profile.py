@@ -19,6 +19,7 @@ from shoal.api.node_affinity import NodeAffinity
 from shoal.api.scheduler_config import SchedulerConfig, SchedulerProfile
 from shoal.engine.cluster import Cluster
 from shoal.engine.devices.choice import TIGHTEST
+from shoal.engine.domains.soft import Soft
 from shoal.engine.mix import Mix
 from shoal.engine.profile import POLICIES, Profile
 from shoal.engine.scores.allocation import Allocation, BalancedAllocation, ShapePoint
@@ -41,6 +42,8 @@ _ALWAYS_HOLD = (
     "NodeAffinity",
     "NodePorts",
     "NodeResourcesFit",
+    "PodTopologySpread",
+    "InterPodAffinity",
 )
 
 _STATIC_SCORES: dict[str, StaticScore] = {
@@ -48,9 +51,9 @@ _STATIC_SCORES: dict[str, StaticScore] = {
     "TaintToleration": SoftTaints(),
 }
 
+_ABOUT_PODS = ("PodTopologySpread", "InterPodAffinity")
+
 _NOT_YET: dict[str, str] = {
-    "PodTopologySpread": "topology spread constraints are not looked at yet",
-    "InterPodAffinity": "affinity between pods is not looked at yet",
     "ImageLocality": "which images a node holds is not known",
     "VolumeRestrictions": "volumes are not looked at yet",
     "NodeVolumeLimits": "volumes are not looked at yet",
@@ -68,6 +71,7 @@ class KubeProfile:
     scheduler_name: str
     static_scores: tuple[tuple[StaticScore, int], ...]
     node_scores: tuple[tuple[NodeScore, int], ...]
+    soft: Soft
     policies: tuple[tuple[str, int], ...]
     """Our own policies among its plugins, the heaviest first."""
     added_affinity: NodeAffinity | None
@@ -80,6 +84,7 @@ class KubeProfile:
             name=self.scheduler_name,
             static_scores=self.static_scores,
             node_scores=(*self.node_scores, *own),
+            soft=self.soft,
             devices=policies[0][0].devices if policies else TIGHTEST,
             at_random=any(policy.at_random for policy, _ in policies),
             epoch=_epoch([policy.epoch for policy, _ in policies]),
@@ -124,6 +129,12 @@ def _profile(wire: SchedulerProfile) -> KubeProfile:
         scheduler_name=wire.scheduler_name,
         static_scores=tuple((score, weights[name]) for name, score in _STATIC_SCORES.items() if name in weights),
         node_scores=tuple((score, weights[name]) for name, score in node_scores.items() if name in weights),
+        soft=Soft(
+            affinity=weights.get("InterPodAffinity", 0),
+            spread=weights.get("PodTopologySpread", 0),
+            required_too=wire.pod_affinity.hard_pod_affinity_weight,
+            others_too=not wire.pod_affinity.ignore_preferred_terms_of_existing_pods,
+        ),
         policies=tuple(sorted(policies, key=lambda policy: -policy[1])),
         added_affinity=wire.node_affinity.added_affinity,
     )
@@ -141,7 +152,7 @@ def _node_scores(wire: SchedulerProfile) -> dict[str, NodeScore]:
 
 def _is_alone(wire: SchedulerProfile) -> bool:
     """Whether nothing else that we can do scores in this profile."""
-    scored = {*_STATIC_SCORES, *_node_scores(wire)}
+    scored = {*_STATIC_SCORES, *_node_scores(wire), *_ABOUT_PODS}
     return len(wire.own_scores) == 1 and not any(name in scored for name, _ in wire.scores)
 
 
@@ -151,6 +162,8 @@ def _without_effect(wire: SchedulerProfile) -> list[str]:
     warnings += [f"{name}: cannot be switched off as a filter" for name in _ALWAYS_HOLD if name not in wire.filters]
     if wire.fit.ignored_resources or wire.fit.ignored_resource_groups:
         warnings.append("NodeResourcesFit: ignoredResources and ignoredResourceGroups are not ignored")
+    if wire.topology_spread.default_constraints:
+        warnings.append("PodTopologySpread: defaultConstraints have no effect: Services and ReplicaSets are not known")
     if _RANDOM in dict(wire.own_scores) and not _is_alone(wire):
         warnings.append(f"{_RANDOM}: has no effect beside other scores; disable those with '*'")
     return warnings

@@ -2,6 +2,11 @@
 
 Fifty thousand nodes share few values per key; keeping dictionaries per node would cost more memory than everything
 else together and force a Python loop on every new shape.
+
+Nodes come and go for years, and some values (host names) with them. Whatever is counted by value is as long as the
+list of values, so values that no node has any more are forgotten once they are the most part: the others get new
+codes, and the column a new epoch. Rejected: giving a forgotten value's code to the next that comes. Codes would mean
+something else every time a node is replaced, and every reader would have to look each time.
 """
 
 from __future__ import annotations
@@ -17,15 +22,21 @@ from shoal.engine.growth import grown
 ABSENT = 0
 """The code of a node that lacks the key; values are numbered from 1."""
 
+LEAST_VALUES = 1024
+"""Shorter lists of values are left alone, whoever still has them."""
+
 
 class LabelColumn:
     """One key: the code of every node's value and the values by code."""
 
-    __slots__ = ("_code_of", "codes", "values")
+    __slots__ = ("_code_of", "codes", "epoch", "values")
 
     def __init__(self, rows: int) -> None:
         self.codes: NDArray[np.int32] = np.zeros(rows, np.int32)
         self.values: list[str] = [""]
+        """They are only added to while the epoch stands still."""
+        self.epoch = 0
+        """Grows when codes come to mean other values: what was derived from codes before is worth nothing."""
         self._code_of: dict[str, int] = {}
 
     def code(self, value: str) -> int:
@@ -39,6 +50,17 @@ class LabelColumn:
             self.values.append(value)
             self._code_of[value] = code
         self.codes[row] = code
+
+    def renumber(self) -> None:
+        """Forget the values that no row has; the others keep their order."""
+        used = np.unique(self.codes)
+        used = used[used != ABSENT]
+        code_now = np.zeros(len(self.values), np.int32)
+        code_now[used] = np.arange(1, len(used) + 1)
+        self.codes = code_now.take(self.codes)
+        self.values = ["", *(self.values[code] for code in used.tolist())]
+        self._code_of = {value: code for code, value in enumerate(self.values[1:], start=1)}
+        self.epoch += 1
 
     def accepted(self, requirement: Requirement) -> NDArray[np.bool_]:
         """For every code, ABSENT included, whether a node with it satisfies the requirement."""
@@ -70,9 +92,10 @@ class LabelColumn:
 class Labels:
     """All label columns of a cluster."""
 
-    __slots__ = ("_columns", "_rows")
+    __slots__ = ("_columns", "_least_values", "_rows")
 
-    def __init__(self) -> None:
+    def __init__(self, least_values: int = LEAST_VALUES) -> None:
+        self._least_values = least_values
         self._columns: dict[str, LabelColumn] = {}
         self._rows = 0
 
@@ -89,12 +112,23 @@ class Labels:
         for key, value in labels.items():
             self.column(key).put(row, value)
 
+    def forget_unused(self, nodes: int) -> None:
+        """Renumber the columns that have more than twice as many values as there are nodes to have them."""
+        most = max(2 * nodes, self._least_values)
+        for column in self._columns.values():
+            if len(column.values) > most:
+                column.renumber()
+
     def column(self, key: str) -> LabelColumn:
         """The column of a key, made on first sight."""
         column = self._columns.get(key)
         if column is None:
             column = self._columns[key] = LabelColumn(self._rows)
         return column
+
+    def keys(self) -> list[str]:
+        """Every key that some node has or had, or that somebody asked for."""
+        return list(self._columns)
 
     def get(self, row: int, key: str) -> str | None:
         column = self._columns.get(key)

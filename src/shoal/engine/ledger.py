@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from shoal.engine.cluster import Cluster, Holding
 from shoal.engine.devices.demand import Grant
-from shoal.engine.pending import Waiting
+from shoal.engine.pending import Waiting, in_line
 from shoal.units.errors import BugError
 
 
@@ -56,15 +56,21 @@ class Ledger:
         self._steps.append((key, self._cluster.release(key)))
 
     def reinstate(self, key: str, holding: Holding) -> None:
-        """Undo the eviction of one pod within the trial that evicted it."""
+        """Undo the eviction of one pod within the trial that evicted it; marks made after the eviction are void."""
         self._cluster.hold(key, holding)
-        self._steps = [step for step in self._steps if step[0] != key or step[1] is not holding]
+        steps = self._steps
+        # Searched from the end: a search for victims takes back what it has just tried.
+        for index in range(len(steps) - 1, -1, -1):
+            if steps[index][1] is holding:
+                del steps[index]
+                return
+        raise BugError(f"reinstating {key}, which no step of this trial evicted")
 
     def withdraw(self, key: str) -> None:
         """A pod that only our plan put on a row waits again, at its old place and with the row promised to it."""
         cluster = self._cluster
         holding = cluster.release(key)
-        cluster.pending.restore(key, in_line(holding, cluster.names[holding.row] if holding.promised else ""))
+        cluster.pending.restore(key, _in_line_again(holding, cluster.names[holding.row] if holding.promised else ""))
         self._steps.append((key, holding))
 
     def leave(self, key: str) -> None:
@@ -95,6 +101,12 @@ class Ledger:
         self._steps.clear()
 
 
-def in_line(holding: Holding, nominated: str = "") -> Waiting:
-    """What a pod on a row is when it waits again."""
-    return Waiting(holding.charge, holding.priority, holding.turn or 0, holding.goes_first, holding.who, nominated)
+def _in_line_again(holding: Holding, nominated: str) -> Waiting:
+    return in_line(
+        holding.charge,
+        holding.priority,
+        holding.turn or 0,
+        goes_first=holding.goes_first,
+        who=holding.who,
+        nominated=nominated,
+    )

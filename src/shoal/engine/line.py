@@ -1,28 +1,32 @@
 """Who is next: the heads of all lines and the gangs, by priority, then promise, then turn.
 
-A step walks the line once. Whoever cannot be helped takes everybody with the same ask along: nobody behind it asks for
-less, and nothing is freed within a step.
+A step walks the line once. Whoever cannot be helped takes everybody of the same ask and kin along: nobody behind it
+asks for less, and nothing is freed within a step. Only rules about pods can be met by what the step itself places, the
+pod to be near to or the one that evens out a spread: whoever has such rules is asked once more in the end, as often as
+somebody was helped since.
 """
 
 from __future__ import annotations
 
 from heapq import heapify, heappop, heappush, heapreplace
 
-from shoal.engine.charges import Charge
 from shoal.engine.cluster import Cluster
+from shoal.engine.gangs.attempt import gang_phase
 from shoal.engine.gangs.members import Gang
-from shoal.engine.pending import PROMISED, SURPLUS, USUAL, standing
+from shoal.engine.pending import PROMISED, LineKey, standing
 
-Head = tuple[int, int, str, Charge | Gang]
+Head = tuple[int, int, str, LineKey | Gang]
 
 
 class Line:
     """One walk over everything that waits."""
 
-    __slots__ = ("_heap", "_pending")
+    __slots__ = ("_aside", "_heap", "_helped", "_pending")
 
     def __init__(self, cluster: Cluster) -> None:
         self._pending = cluster.pending
+        self._aside: list[Head] = []
+        self._helped = False
         self._heap: list[Head] = [*cluster.pending.heads()]
         for gang in cluster.gangs:
             if gang.waiting:
@@ -31,10 +35,14 @@ class Line:
 
     def first(self) -> Head | None:
         """Whose turn it is."""
+        if not self._heap and self._aside and self._helped:
+            self._heap, self._aside, self._helped = self._aside, [], False
+            heapify(self._heap)
         return self._heap[0] if self._heap else None
 
     def helped(self) -> None:
         """The first got what it wanted."""
+        self._helped = True
         _, _, _, what = self._heap[0]
         head = None if isinstance(what, Gang) else self._pending.head(what)
         if head is None:
@@ -44,10 +52,15 @@ class Line:
 
     def stuck(self) -> None:
         """The first cannot be helped, and nobody behind it either."""
-        heappop(self._heap)
+        head = heappop(self._heap)
+        what = head[3]
+        asks = [self._pending[pod].charge.ask for pod in what.waiting] if isinstance(what, Gang) else [what[0].ask]
+        if any(ask.near.may_wait_for_others() for ask in asks):
+            self._aside.append(head)
 
     def again(self, order: tuple[int, int]) -> None:
         """The first, a gang, comes up for more at another place."""
+        self._helped = True
         _, _, name, what = heappop(self._heap)
         heappush(self._heap, (*order, name, what))
 
@@ -59,8 +72,9 @@ def gang_priority(cluster: Cluster, gang: Gang) -> int:
     return max(cluster.pending[pod].priority for pod in gang.waiting)
 
 
-def gang_order(cluster: Cluster, gang: Gang, phase: int = USUAL) -> tuple[int, int]:
-    """Its place in line, by the measure of `Waiting.order`."""
-    if phase != SURPLUS and any(cluster.pending[pod].nominated for pod in gang.waiting):
-        phase = PROMISED
+def gang_order(cluster: Cluster, gang: Gang, phase: int | None = None) -> tuple[int, int]:
+    """Its place in line, by the measure of `Waiting.order`; unless told otherwise, by what it has and was promised."""
+    if phase is None:
+        promised = any(cluster.pending[pod].nominated for pod in gang.waiting)
+        phase = PROMISED if promised else gang_phase(cluster, gang)
     return standing(gang_priority(cluster, gang), phase), gang.turn or 0

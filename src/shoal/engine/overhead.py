@@ -13,24 +13,10 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from shoal.api.taints import Toleration
 from shoal.engine.asks import Ask
 from shoal.engine.cluster import Cluster
+from shoal.engine.domains.rules import NO_RULES
 from shoal.engine.filters import STATIC_FILTERS
-
-_CONDITIONS = (
-    "not-ready",
-    "unreachable",
-    "disk-pressure",
-    "memory-pressure",
-    "pid-pressure",
-    "unschedulable",
-)
-
-DAEMON_TOLERATIONS = tuple(
-    Toleration(key=f"node.kubernetes.io/{condition}", operator="Exists") for condition in _CONDITIONS
-)
-"""The DaemonSet controller adds these to its pods: they run on nodes that take nobody else."""
 
 
 class _Awaited(msgspec.Struct):
@@ -56,8 +42,8 @@ class DaemonSets:
         """A DaemonSet appeared or changed."""
         if name in self._asks:
             self.drop(name)
-        tolerations = (*ask.tolerations, *DAEMON_TOLERATIONS)
-        self._asks[name] = _with_tolerations(ask, tolerations)
+        # Its devices and neighbours are the pod's own affair; set aside is what a sum can hold.
+        self._asks[name] = msgspec.structs.replace(ask, devices=None, near=NO_RULES, claims=())
         self._owed[name] = set()
         for row in self._rows_for(self._asks[name]):
             self.settle(name, row)
@@ -149,16 +135,3 @@ class DaemonSets:
     def _runs(self, name: str, row: int) -> bool:
         pods = self._cluster.pods
         return any(pods[key].daemon_set == name for key in self._cluster.pods_on(row))
-
-
-def _with_tolerations(ask: Ask, tolerations: tuple[Toleration, ...]) -> Ask:
-    return Ask(
-        requests=ask.requests,
-        devices=None,
-        gpu_models=ask.gpu_models,
-        nodes=ask.nodes,
-        preferred=ask.preferred,
-        tolerations=tolerations,
-        host_ports=ask.host_ports,
-        node_name=ask.node_name,
-    )

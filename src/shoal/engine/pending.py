@@ -1,8 +1,9 @@
 """Pods that wait, grouped by what they ask: a round looks at one head per ask, not at every pod.
 
 When an ask fits nowhere, every pod behind it with the same ask fits nowhere either, so a backlog of ten thousand
-equal pods costs a round as much as one. Order is priority, then arrival; a pod sent back keeps its old place. Pods of
-a gang stand in no line: they are decided together.
+equal pods costs a round as much as one. Where rules about pods exist that holds for pods of one kin only (another pod's
+anti-affinity may mean the head and not the pod behind it), so each kin has a line of its own. Order is priority, then
+arrival; a pod sent back keeps its old place. Pods of a gang stand in no line: they are decided together.
 """
 
 from __future__ import annotations
@@ -12,10 +13,16 @@ from heapq import heapify, heappop, heappush
 import msgspec
 
 from shoal.engine.charges import Charge
+from shoal.engine.domains.census import Census, Kin
 from shoal.engine.gangs.members import Gangs
 from shoal.engine.who import NOBODY, Who
 
+LineKey = tuple[Charge, Kin]
+
 _FIRST = -(1 << 40)
+
+_MOST_STALE = 64
+"""Entries of pods that wait no more, beside as many as there are pods, before a line is cleared of them."""
 
 # Among equals in priority: whoever was promised a place, then everybody, then what gangs want beyond their minimum.
 PROMISED = 0
@@ -41,22 +48,33 @@ class Waiting(msgspec.Struct, frozen=True, gc=False):
     who: Who = NOBODY
     nominated: str = ""
     """The node that was promised to it."""
+    first: int = 0
+    """Sorts before the turn: made by `standing`."""
 
     @property
     def order(self) -> tuple[int, int]:
-        phase = PROMISED if self.nominated else USUAL
-        return (_FIRST if self.goes_first else standing(self.priority, phase)), self.turn
+        return self.first, self.turn
+
+
+def in_line(
+    charge: Charge, priority: int, turn: int, *, goes_first: bool = False, who: Who = NOBODY, nominated: str = ""
+) -> Waiting:
+    """A pod at its place."""
+    first = _FIRST if goes_first else standing(priority, PROMISED if nominated else USUAL)
+    return Waiting(charge, priority, turn, goes_first, who, nominated, first)
 
 
 class Pending:
     """All waiting pods of a cluster."""
 
-    __slots__ = ("_fresh", "_gangs", "_lines", "_pods", "_turns")
+    __slots__ = ("_census", "_fresh", "_gangs", "_kinship", "_lines", "_pods", "_turns")
 
-    def __init__(self, gangs: Gangs) -> None:
+    def __init__(self, gangs: Gangs, census: Census) -> None:
         self._gangs = gangs
+        self._census = census
+        self._kinship = census.kinship
         self._pods: dict[str, Waiting] = {}
-        self._lines: dict[Charge, list[tuple[int, int, str]]] = {}
+        self._lines: dict[LineKey, list[tuple[int, int, str]]] = {}
         self._fresh: dict[str, None] = {}
         self._turns = 0
 
@@ -92,7 +110,9 @@ class Pending:
         if turn is None:
             turn = self._turns
             self._turns += 1
-        self.restore(key, Waiting(charge, priority, turn, goes_first, who, nominated))
+        if who.group:
+            self._gangs.queues(who.group, turn)
+        self.restore(key, in_line(charge, priority, turn, goes_first=goes_first, who=who, nominated=nominated))
         self._fresh[key] = None
 
     def remove(self, key: str) -> Waiting | None:
@@ -108,32 +128,61 @@ class Pending:
         if waiting.who.group:
             self._gangs.waits(waiting.who.group, key, waiting.turn)
             return
-        line = self._lines.get(waiting.charge)
-        if line is None:
-            line = self._lines[waiting.charge] = []
-        heappush(line, (*waiting.order, key))
+        self._queue(key, waiting)
 
-    def heads(self) -> list[tuple[int, int, str, Charge]]:
+    def _queue(self, key: str, waiting: Waiting) -> None:
+        at = waiting.charge, self._census.kin(waiting.who.traits)
+        line = self._lines.get(at)
+        if line is None:
+            line = self._lines[at] = []
+        heappush(line, (waiting.first, waiting.turn, key))
+        if len(line) > 2 * len(self._pods) + _MOST_STALE:
+            # Nobody skips what comes and goes behind a head that waits for long. A sorted list is a heap.
+            self._lines[at] = [(*self._pods[pod].order, pod) for pod in self.line(at)]
+
+    def heads(self) -> list[tuple[int, int, str, LineKey]]:
         """The first pod of every line, as a heap."""
+        if self._kinship != self._census.kinship:
+            self._line_up_again()
         heads = []
-        for charge in list(self._lines):
-            head = self.head(charge)
+        for at in list(self._lines):
+            head = self.head(at)
             if head is not None:
-                heads.append((*head, charge))
+                heads.append((*head, at))
         heapify(heads)
         return heads
 
-    def head(self, charge: Charge) -> tuple[int, int, str] | None:
-        """The first pod still waiting in the ask's line."""
-        line = self._lines[charge]
+    def line(self, at: LineKey) -> list[str]:
+        """All pods of a line, in order."""
+        there = {
+            key
+            for first, turn, key in self._lines.get(at, ())
+            if (pod := self._pods.get(key)) is not None
+            and (pod.first, pod.turn) == (first, turn)
+            and pod.charge is at[0]
+        }
+        return sorted(there, key=lambda key: self._pods[key].order)
+
+    def _line_up_again(self) -> None:
+        """Pods that were alike may differ now."""
+        self._kinship = self._census.kinship
+        self._lines = {}
+        for key, waiting in self._pods.items():
+            if not waiting.who.group:
+                self._queue(key, waiting)
+
+    def head(self, at: LineKey) -> tuple[int, int, str] | None:
+        """The first pod still waiting in a line."""
+        charge = at[0]
+        line = self._lines[at]
         while line:
             first = line[0]
             pod = self._pods.get(first[2])
             # A pod that left, or came back with another ask or priority, has another turn or none.
-            if pod is not None and pod.charge is charge and pod.order == first[:2]:
+            if pod is not None and pod.turn == first[1] and pod.first == first[0] and pod.charge is charge:
                 return first
             heappop(line)
-        del self._lines[charge]
+        del self._lines[at]
         return None
 
     def take_fresh(self) -> list[str]:

@@ -8,8 +8,10 @@ from numpy.typing import NDArray
 from shoal.engine.charges import Charge
 from shoal.engine.cluster import Cluster
 from shoal.engine.devices.demand import Grant
+from shoal.engine.domains.verdict import Domains
 from shoal.engine.profile import Profile
 from shoal.engine.shapes import Shape
+from shoal.engine.topology.trees import Trees
 from shoal.engine.who import NOBODY, Who
 
 _MOST_KEYS = 16_000_000
@@ -22,6 +24,8 @@ class Placement:
     def __init__(self, cluster: Cluster, profile: Profile, *, most_keys: int = _MOST_KEYS) -> None:
         self.cluster = cluster
         self.profile = profile
+        self.domains = Domains(cluster, profile.soft)
+        self.trees = Trees(cluster)
         self._most_keys = most_keys
         self._shapes: dict[Charge, Shape] = {}
         self._clock = 0
@@ -38,7 +42,7 @@ class Placement:
         return shape
 
     def renew(self) -> None:
-        """Let the profile follow the fleet; called once per round, so that one round is judged by one measure."""
+        """Let the profile follow the fleet; called before a round or an explanation: each is judged by one measure."""
         epoch = self.profile.epoch()
         if epoch != self._epoch:
             self._epoch = epoch
@@ -54,8 +58,11 @@ class Placement:
     ) -> tuple[int, Grant | None] | None:
         """The best row (of some rows, if given) and the devices there, or None when the ask fits nowhere."""
         shape = self.shape(charge)
+        verdict = self.domains.verdict(charge.ask, who) if self.cluster.census.active else None
         if self.profile.at_random:
             rows = shape.feasible()
+            if verdict is not None and verdict.allowed is not None:
+                rows = rows[verdict.allowed.take(rows)]
             if within is not None:
                 rows = rows[np.isin(rows, within)]
             if len(rows) == 0:
@@ -64,10 +71,16 @@ class Placement:
             nth = draw % len(rows)
             row = int(rows[np.argpartition(self.cluster.rank.take(rows), nth)[nth]])
         else:
-            row = shape.best() if within is None else shape.best_of(within)
+            if verdict is not None:
+                row = shape.best_where(verdict.allowed, verdict.extra, within)
+            else:
+                row = shape.best() if within is None else shape.best_of(within)
             if row < 0:
                 return None
-        return row, self.profile.devices.grant(self.cluster, charge.ask, row, draw >> 20)
+        grant = self.profile.devices.grant(self.cluster, charge.ask, row, draw >> 20)
+        if charge.ask.claims:
+            grant = self.cluster.dra.with_claims(grant, charge.ask.claims, row)
+        return row, grant
 
     def _make_room(self) -> None:
         most = max(self._most_keys // max(self.cluster.capacity, 1), 1)

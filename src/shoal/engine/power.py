@@ -82,6 +82,7 @@ class NodePower:
     def __init__(self, cluster: Cluster, table: Mapping[str, Watts] = GPU_WATTS) -> None:
         self._cluster = cluster
         self._table = table
+        self._epoch = 0
         self._idle: Ints = np.zeros(0, np.int64)
         self._rise: Ints = np.zeros(0, np.int64)
 
@@ -112,7 +113,8 @@ class NodePower:
 
     def _models(self, rows: Ints) -> NDArray[np.int32]:
         column = self._cluster.labels.column(GPU_MODEL_LABEL)
-        if len(column.values) != len(self._idle):
+        if len(column.values) != len(self._idle) or column.epoch != self._epoch:
+            self._epoch = column.epoch
             watts = [watts_of(model, self._table) for model in column.values]
             self._idle = np.array([each.idle for each in watts], np.int64)
             self._rise = np.array([each.full - each.idle for each in watts], np.int64)

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 from shoal.engine.cluster import Cluster
 from shoal.engine.devices.choice import RANDOM, TIGHTEST
+from shoal.engine.domains.soft import NO_SOFT, Soft
 from shoal.engine.mix import Mix
 from shoal.engine.scores.gradient import FragmentationGradient
 from shoal.engine.scores.paper import BestFit, DotProd, GpuClustering, GpuPacking
@@ -27,15 +28,22 @@ class Profile:
     name: str
     static_scores: tuple[tuple[StaticScore, int], ...] = ()
     node_scores: tuple[tuple[NodeScore, int], ...] = ()
+    soft: Soft = NO_SOFT
+    """What preferences about other pods weigh."""
     devices: DeviceChoice = TIGHTEST
     at_random: bool = False
     """Any node that fits, with equal chances, instead of the best."""
     epoch: Callable[[], int] = lambda: 0
     """Brings tables behind the scores up to date; a new number means that all keys are stale."""
+    forget: Callable[[], None] = lambda: None
+    """Drops what the scores keep of every node, for who decides without memory."""
 
 
 SOFT_PREFERENCES: tuple[tuple[StaticScore, int], ...] = ((PreferredAffinity(), 1000), (SoftTaints(), 1000))
 """What a pod's author asked for outweighs what the fleet would like; a pod without preferences is not touched."""
+
+SOFT_COMPANY = Soft(affinity=1000, spread=1000)
+"""The same for preferences about other pods."""
 
 
 def _random(cluster: Cluster, mix: Mix) -> Profile:  # noqa: ARG001 - the builder's shape
@@ -65,14 +73,30 @@ def _gradient(cluster: Cluster, mix: Mix) -> Profile:
 
 def _least_loss(cluster: Cluster, mix: Mix) -> Profile:
     rule = LeastLoss(cluster, mix)
-    return Profile("Shoal", SOFT_PREFERENCES, ((rule, 1),), devices=rule, epoch=rule.renewed)
+    return Profile(
+        "Shoal",
+        SOFT_PREFERENCES,
+        ((rule, 1),),
+        SOFT_COMPANY,
+        devices=rule,
+        epoch=rule.renewed,
+        forget=rule.columns.forget,
+    )
 
 
 def _least_loss_and_power(cluster: Cluster, mix: Mix) -> Profile:
     loss = LeastLoss(cluster, mix)
     power = PricedPower(cluster, loss)
     scores = ((loss, 1), (power.rise, 1))
-    return Profile("Shoal+Power", SOFT_PREFERENCES, scores, devices=loss, epoch=power.renewed)
+    return Profile(
+        "Shoal+Power",
+        SOFT_PREFERENCES,
+        scores,
+        SOFT_COMPANY,
+        devices=loss,
+        epoch=power.renewed,
+        forget=loss.columns.forget,
+    )
 
 
 DEFAULT_POLICY = "Shoal"

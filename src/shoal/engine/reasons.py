@@ -22,6 +22,7 @@ class Code(StrEnum):
     GANG = "GangDoesNotFit"
     GANG_TOO_SMALL = "GangTooSmall"
     GANG_UNKNOWN = "GangUnknown"
+    GANG_MALFORMED = "GangMalformed"
     NO_NODES = "NoNodes"
     NOWHERE = "NoNodeFits"
 
@@ -35,6 +36,30 @@ class Code(StrEnum):
     TOO_MANY_PODS = "TooManyPods"
     NO_DEVICE = "NoDeviceFits"
 
+    SPREAD = "TopologySpreadMismatch"
+    SPREAD_LABEL = "TopologySpreadLabelMissing"
+    POD_AFFINITY = "PodAffinityMismatch"
+    POD_ANTI_AFFINITY = "PodAntiAffinityMismatch"
+    KEPT_AWAY = "ExistingPodsAntiAffinity"
+
+    GATED = "SchedulingGated"
+
+    TOPOLOGY = "TopologyDoesNotFit"
+
+    NO_MIG_PLACE = "NoMigPlace"
+    FAR_APART = "DevicesTooFarApart"
+
+    CLAIM_UNUSABLE = "ClaimUnusable"
+    CLAIM_ELSEWHERE = "ClaimAllocatedElsewhere"
+    CLAIMS = "ClaimsNotAllocatable"
+
+    NEVER_PREEMPTS = "NeverPreempts"
+    NO_VICTIMS = "NoVictims"
+    ONLY_HIGHER = "OnlyHigherPriority"
+    TOO_EARLY = "MinimumRuntime"
+    BUDGETS = "BudgetsForbid"
+    NOT_ENOUGH = "NotEnoughEvenIfAllYield"
+
 
 class Cause(msgspec.Struct, frozen=True, order=True):
     """One rule's part in a refusal; `detail` names the resource, taint or model it is about."""
@@ -46,6 +71,7 @@ class Cause(msgspec.Struct, frozen=True, order=True):
 
 EMPTY_GPUS = "empty GPUs"
 GPU_PIECE = "thousandths of one GPU"
+GPU_REPLICAS = "GPU replicas"
 """Shortfalls of devices are counted in these."""
 
 

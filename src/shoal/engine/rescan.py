@@ -9,10 +9,13 @@ import numpy as np
 
 from shoal.engine.charges import Charge
 from shoal.engine.cluster import RANK_BITS, Cluster
+from shoal.engine.domains.concern import census_of
+from shoal.engine.domains.verdict import Domains
 from shoal.engine.facts import fits
 from shoal.engine.filters import NODE_FILTERS, STATIC_FILTERS
 from shoal.engine.profile import Profile
 from shoal.engine.scores.rule import NodeRule
+from shoal.engine.who import NOBODY, Who
 from shoal.engine.window import Window
 
 _INFEASIBLE = -(1 << 62)
@@ -26,7 +29,7 @@ class Rescan:
         self._profile = profile
         self._rules: dict[Charge, list[tuple[NodeRule, int]]] = {}
 
-    def best(self, charge: Charge) -> int:
+    def best(self, charge: Charge, who: Who = NOBODY) -> int:
         """The row that a shape would choose, or -1."""
         cluster = self._cluster
         ask = charge.ask
@@ -43,13 +46,21 @@ class Rescan:
             points = preference.points(cluster, ask, rows)
             if points is not None:
                 keys += (points * weight) << RANK_BITS
+        self._profile.forget()
         window = Window(cluster, rows)
         for node_filter in NODE_FILTERS:
             rule = node_filter.compiled(cluster, ask)
             if rule is not None:
-                verdicts &= rule(window)
+                passing = rule(window)
+                if passing is not None:
+                    verdicts &= passing
         for score, weight in self._compiled(charge):
             keys += (score(window) * weight) << RANK_BITS
+        if cluster.census.active:
+            company = Domains(cluster, self._profile.soft, census_of(cluster, ask)).verdict(ask, who)
+            if company is not None:
+                verdicts = verdicts if company.allowed is None else verdicts & company.allowed
+                keys = keys if company.extra is None else keys + company.extra
         keys = np.where(verdicts, keys, _INFEASIBLE)
         best = int(keys.argmax())
         return best if verdicts[best] else -1

@@ -1,8 +1,9 @@
 """Keys per ask: for every node one integer (score, then stable rank), and the best key of every block of nodes.
 
 All pods that ask the same share one shape. A shape remembers how far it has read the change log; before it answers it
-recomputes the keys of the rows changed since, folds the touched blocks, and the best node is the best of the blocks. So
-the cost of an answer is the number of changes since the last one, not the number of nodes.
+recomputes the keys of the rows changed since. In a large fleet it folds the touched blocks, and the best node is the
+best of the blocks; in a small one a scan of the keys costs less than the folding. So the cost of an answer is the
+number of changes since the last one, not the number of nodes.
 
 Ties are broken by rank, inside the key itself: no second pass, and no draw that would scatter equal choices.
 """
@@ -36,6 +37,12 @@ _BLOCK_SHIFT = np.array(BLOCK_BITS)
 
 _REPEATS_WORTH_SORTING = 512
 
+_MOST_NEEDS = 256
+"""Rows for which an ask's needs are kept ready line by line; twice as many changes as an answer has to look at."""
+
+_MOST_KEYS_SCANNED = 16_384
+"""Up to here one scan over all keys is quicker than folding what changed."""
+
 
 class Shape:
     """One ask's keys over all nodes."""
@@ -44,13 +51,17 @@ class Shape:
         "_base",
         "_blocks",
         "_by_block",
+        "_claims_epoch",
         "_cluster",
         "_cursor",
         "_filters",
+        "_folded",
         "_keys",
+        "_needs",
         "_profile",
         "_scores",
         "_static_cursor",
+        "_window",
         "ask",
         "charge",
         "last_used",
@@ -63,7 +74,7 @@ class Shape:
         self.last_used = 0
         self._cluster = cluster
         self._profile = profile
-        self._filters: list[Callable[[Window], Verdicts]] = [
+        self._filters: list[Callable[[Window], Verdicts | None]] = [
             rule for rule in (filter_.compiled(cluster, ask) for filter_ in NODE_FILTERS) if rule is not None
         ]
         self._scores: list[tuple[NodeRule, int]] = [
@@ -71,25 +82,34 @@ class Shape:
             for rule, weight in ((score.compiled(cluster, ask), weight) for score, weight in profile.node_scores)
             if rule is not None
         ]
+        self._window = Window(cluster, cluster.all_rows()[:0])
+        self._needs: NDArray[np.int64]
         self._base: NDArray[np.int64]
         self._keys: NDArray[np.int64]
         self._by_block: NDArray[np.int64]
         self._blocks: NDArray[np.int64]
+        self._folded: bool
         self._cursor = -1
         self._static_cursor = -1
+        self._claims_epoch = -1
         self._forget()
 
     def best(self) -> int:
         """The row with the highest key, or -1 when the ask fits nowhere."""
         self.refresh()
-        blocks = self._blocks
-        if len(blocks) == 0:
+        keys = self._keys
+        rows = self._cluster.rows
+        if rows == 0:
             return -1
-        block = int(blocks.argmax())
+        if not self._folded:
+            row = int(keys[:rows].argmax())
+            return row if keys.item(row) > _FEASIBLE_ABOVE else -1
+        blocks = self._blocks
+        block = int(blocks[: -(-rows // BLOCK)].argmax())
         if blocks.item(block) < _FEASIBLE_ABOVE:
             return -1
         start = block << BLOCK_BITS
-        return start + int(self._keys[start : start + BLOCK].argmax())
+        return start + int(keys[start : start + BLOCK].argmax())
 
     def best_of(self, rows: NDArray[np.int64]) -> int:
         """The row with the highest key among these, or -1."""
@@ -99,6 +119,28 @@ class Shape:
         keys = self._keys.take(rows)
         best = int(keys.argmax())
         return int(rows[best]) if keys.item(best) > _FEASIBLE_ABOVE else -1
+
+    def best_where(
+        self,
+        allowed: NDArray[np.bool_] | None,
+        extra: NDArray[np.int64] | None,
+        rows: NDArray[np.int64] | None = None,
+    ) -> int:
+        """As `best`, or `best_of` some rows, among the rows that are allowed and with something added to their keys."""
+        self.refresh()
+        keys = self._keys if rows is None else self._keys.take(rows)
+        if rows is None:
+            keys = keys[: self._cluster.rows]
+        if len(keys) == 0:
+            return -1
+        if extra is not None:
+            keys = keys + (extra if rows is None else extra.take(rows))
+        if allowed is not None:
+            keys = np.where(allowed if rows is None else allowed.take(rows), keys, _INFEASIBLE_KEY)
+        best = int(keys.argmax())
+        if keys.item(best) < _FEASIBLE_ABOVE:
+            return -1
+        return best if rows is None else int(rows[best])
 
     def feasible(self) -> NDArray[np.int64]:
         """All rows that fit."""
@@ -121,22 +163,22 @@ class Shape:
             self._forget()
         if self._static_cursor != cluster.static_changes.end:
             self._refresh_static()
+        if self.ask.claims and (epoch := cluster.dra.epoch(self.ask.claims)) != self._claims_epoch:
+            # What a claim may get can change on rows where nothing else did.
+            self._claims_epoch = epoch
+            self._cursor = -1
         changes = cluster.changes
         end = changes.end
-        if self._cursor == end:
+        cursor = self._cursor
+        if cursor == end:
             return
-        rows = changes.since(self._cursor)
         self._cursor = end
+        rows = changes.since(cursor)
         if rows is None or 2 * len(rows) > cluster.rows:
-            self._recompute(cluster.all_rows())
-            self._blocks = np.maximum.reduce(self._by_block, axis=1)
-            return
-        if len(rows) > _REPEATS_WORTH_SORTING:
+            rows = cluster.all_rows()
+        elif len(rows) > _REPEATS_WORTH_SORTING:
             rows = np.unique(rows)
-        rows = self._recompute(rows)
-        if len(rows):
-            blocks = rows >> _BLOCK_SHIFT
-            self._blocks[blocks] = np.maximum.reduce(self._by_block.take(blocks, 0), axis=1)
+        self._recompute(rows)
 
     def _forget(self) -> None:
         capacity = self._cluster.capacity
@@ -144,6 +186,9 @@ class Shape:
         self._keys = np.full(capacity, _INFEASIBLE, np.int64)
         self._by_block = self._keys.reshape(-1, BLOCK)
         self._blocks = np.full(capacity >> BLOCK_BITS, _INFEASIBLE, np.int64)
+        # Half of what keys and base take together, at most.
+        self._needs = np.tile(self.charge.need, (min(capacity // 8, _MOST_NEEDS), 1))
+        self._folded = capacity > _MOST_KEYS_SCANNED
         self._cursor = -1
         self._static_cursor = -1
 
@@ -166,28 +211,35 @@ class Shape:
                 passes &= verdicts
         self._base[rows] = np.where(passes, base, _INFEASIBLE)
 
-    def _recompute(self, rows: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Set the keys of rows; returns those whose key may have changed."""
-        fit = fits(self._cluster.free.take(rows, 0), self.charge.need)
-        # In a full fleet most changed nodes had no room before and have none now.
-        concerned = (fit | (self._keys.take(rows) > _FEASIBLE_KEY_ABOVE)).nonzero()[0]
-        if len(concerned) < len(rows):
-            rows = rows.take(concerned)
-            if len(rows) == 0:
-                return rows
-            fit = fit.take(concerned)
-        self._keys[rows] = np.where(fit, self._scored(rows), _INFEASIBLE_KEY)
-        return rows
+    def _recompute(self, rows: NDArray[np.int64]) -> None:
+        """Set the keys of rows, and what is folded over them."""
+        keys = self._keys
+        needs = self._needs
+        count = len(rows)
+        need = needs[:count] if count <= len(needs) else self.charge.need
+        fit = fits(self._cluster.free.take(rows, 0), need)
+        fitting = rows[fit]
+        # In a full fleet most changed nodes had no room before and have none now: nothing to fold.
+        touched = rows[fit | (keys[rows] > _FEASIBLE_KEY_ABOVE)] if self._folded else fitting
+        keys[rows] = _INFEASIBLE_KEY
+        if len(fitting):
+            keys[fitting] = self._scored(fitting)
+        if self._folded and len(touched):
+            blocks = touched >> _BLOCK_SHIFT
+            self._blocks[blocks] = np.maximum.reduce(self._by_block.take(blocks, 0), axis=1)
 
     def _scored(self, rows: NDArray[np.int64]) -> NDArray[np.int64]:
         """Keys of rows that have enough room. A row ruled out by its labels stays far below any that is not."""
-        window = Window(self._cluster, rows)
-        keys = self._base.take(rows)
+        window = self._window
+        window.rows = rows
+        keys = self._base[rows]
         for rule, weight in self._scores:
             points = rule(window)
             if weight != 1:
                 points = points * weight
             keys += points << _RANK_SHIFT
         for filter_ in self._filters:
-            keys[~filter_(window)] = _INFEASIBLE
+            verdicts = filter_(window)
+            if verdicts is not None:
+                keys[~verdicts] = _INFEASIBLE
         return keys

@@ -10,10 +10,10 @@ from numpy.typing import NDArray
 
 from shoal.engine.asks import Ask
 from shoal.engine.cluster import Cluster
-from shoal.engine.devices.demand import GpuShare, WholeGpus
+from shoal.engine.devices.demand import WholeGpus
 
 KINDS = 18
-"""No GPU, a sharer, or a holder of 1 to 16 whole GPUs; more count as 16."""
+"""No GPU, a sharer of whatever kind, or a holder of 1 to 16 whole GPUs; more count as 16."""
 
 
 def tenant_kind(ask: Ask) -> int:
@@ -21,10 +21,10 @@ def tenant_kind(ask: Ask) -> int:
     match ask.devices:
         case None:
             return 0
-        case GpuShare():
-            return 1
         case WholeGpus(count):
             return min(1 + count, KINDS - 1)
+        case _:
+            return 1
 
 
 class TenantsColumn:

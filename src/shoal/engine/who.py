@@ -33,10 +33,14 @@ class Who(msgspec.Struct, frozen=True, gc=False):
     """The subgroup of the gang that it counts for."""
     role: str = ""
     """Its role in the gang (Volcano's task), for minima per role."""
+    queue: str = ""
+    """The queue it was sent to: a pod yields only to pods of its own queue."""
     preempts: bool = True
     """Whether others may have to yield to it."""
     yields: bool = True
     """Whether it may have to yield to others of higher priority."""
+    returns: bool = True
+    """Whether somebody makes it anew when it ends, so that it can be moved."""
     since_s: float = 0.0
     """When it started to run."""
     saved_s: float | None = None

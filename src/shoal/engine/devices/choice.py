@@ -4,17 +4,24 @@ from __future__ import annotations
 
 from shoal.engine.asks import Ask
 from shoal.engine.cluster import Cluster
-from shoal.engine.devices.demand import GpuShare, Grant, compute_grant
+from shoal.engine.devices.bench import Bench
+from shoal.engine.devices.demand import GpuShare, Grant, WholeGpus, compute_grant
 from shoal.engine.devices.kinds import kind_of
+from shoal.engine.devices.whole import first_empty
 
 
 class TightestDevice:
     """The device that is left with least; whole GPUs are the empty ones of lowest number."""
 
     def grant(self, cluster: Cluster, ask: Ask, row: int, draw: int) -> Grant | None:  # noqa: ARG002
-        if ask.devices is None:
+        demand = ask.devices
+        if demand is None:
             return None
-        return kind_of(ask.devices).tightest(cluster.devices.free(row), ask.devices)
+        planes = cluster.devices
+        if type(demand) is WholeGpus and row not in planes.layouts and not (demand.island or demand.numa):
+            # Nearly every ask of nearly every node, so without a bench to lay it out on.
+            return first_empty(planes.free(row), demand.count)
+        return kind_of(demand).tightest(Bench(planes, row), demand)
 
 
 class RandomDevice:

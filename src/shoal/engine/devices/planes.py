@@ -1,58 +1,129 @@
-"""The devices of all nodes as integer planes: plane x node x device, in one block of memory.
+"""The devices of all nodes as integer planes: plane x node x device.
 
-A device is a short vector of what is left on it (today: compute thousandths). Taking a grant subtracts, giving back
-adds; both are exact, also when facts contradict each other (two schedulers gave one device away twice), because
-amounts may go below zero and come back.
+COMPUTE holds what is left; the other planes hold minus what was taken, zero on an untouched device, so that a node may
+change its mind about its GPUs without touching them. Taking a grant subtracts, giving back adds; both are exact, also
+when facts contradict each other (two schedulers gave one device away twice), because amounts may go below zero and
+come back.
+
+Planes are different views of one device, so COMPUTE follows the others: it is lower by the *pressure* on the device,
+the largest of the parts of it that memory, cores and replicas came to. The pressure is a function of the other planes
+and of nothing else; hence no device in use looks empty to anybody, and undoing stays exact. Rejected: rounding each
+ask for memory to thousandths, by which three thirds of a device would not fit on it.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import Any, TypeAlias
+
 import numpy as np
 from numpy.typing import NDArray
 
-from shoal.engine.devices.demand import COMPUTE, FULL_MILLI, Grant
+from shoal.engine.devices.demand import COMPUTE, CORES, FULL_MILLI, MEMORY, SLOTS, Grant
+from shoal.engine.devices.layout import PLAIN, SLOTS_PER_DEVICE, Layout
 from shoal.engine.growth import grown, widened
 
 _LEAST_WIDTH = 8
 
+MOST_NUMA = 16
+UNKNOWN = -1
+
+Plane: TypeAlias = NDArray[np.signedinteger[Any]]
+
 
 class DevicePlanes:
-    """Free amounts per device. Device slots beyond a node's count hold zero and so never fit anything."""
+    """Amounts per device. Device slots beyond a node's count hold zero and so never fit anything."""
 
-    __slots__ = ("compute", "count", "planes")
+    __slots__ = (
+        "_may_be_pressed",
+        "compute",
+        "count",
+        "cut",
+        "full",
+        "islands",
+        "layouts",
+        "memory_mib",
+        "numa",
+        "numa_cores_milli",
+        "odd",
+        "planes",
+        "replicas",
+        "slots",
+        "strict",
+    )
 
     def __init__(self) -> None:
         self.compute: NDArray[np.int32] = np.zeros((0, _LEAST_WIDTH), np.int32)
+        self.full: NDArray[np.int32] = np.zeros((0, _LEAST_WIDTH), np.int32)
+        """What COMPUTE would be, were nothing taken: nothing on devices in MIG mode."""
         self.count: NDArray[np.int32] = np.zeros(0, np.int32)
-        self.planes = [self.compute]
+        self.planes: list[Plane] = [
+            self.compute,
+            *(np.zeros((0, _LEAST_WIDTH), np.int32) for _ in (MEMORY, CORES, SLOTS)),
+            np.zeros((0, _LEAST_WIDTH), np.int64),
+        ]
+        self._may_be_pressed = False
+        self.memory_mib: NDArray[np.int32] = np.zeros(0, np.int32)
+        """Of each device of the row."""
+        self.replicas: NDArray[np.int32] = np.zeros(0, np.int32)
+        """Zero where devices are not advertised more than once."""
+        self.slots: NDArray[np.int32] = np.zeros(0, np.int32)
+        self.cut: NDArray[np.bool_] = np.zeros(0, np.bool_)
+        """Rows whose devices are cut into instances on demand."""
+        self.islands: NDArray[np.int16] = np.zeros((0, _LEAST_WIDTH), np.int16)
+        self.numa: NDArray[np.int16] = np.zeros((0, _LEAST_WIDTH), np.int16)
+        self.numa_cores_milli: NDArray[np.int32] = np.zeros((0, MOST_NUMA), np.int32)
+        self.layouts: dict[int, Layout] = {}
+        """Of the rows that are not plain."""
+        self.odd: dict[int, Layout] = {}
+        """Of the rows whose summaries are not those of plain devices: replicated, or cut into instances."""
+        self.strict: dict[int, Layout] = {}
+        """Of the rows whose kubelet turns pods away for where their devices lie."""
 
     @property
     def width(self) -> int:
         return int(self.compute.shape[1])
 
+    def layout(self, row: int) -> Layout:
+        return self.layouts.get(row, PLAIN)
+
     def grow(self, rows: int) -> None:
         self.count = grown(self.count, rows)
+        self.full = grown(self.full, rows)
+        self.memory_mib = grown(self.memory_mib, rows)
+        self.replicas = grown(self.replicas, rows)
+        self.slots = grown(self.slots, rows, SLOTS_PER_DEVICE)
+        self.cut = grown(self.cut, rows)
+        self.islands = grown(self.islands, rows, UNKNOWN)
+        self.numa = grown(self.numa, rows, UNKNOWN)
+        self.numa_cores_milli = grown(self.numa_cores_milli, rows, UNKNOWN)
         self._replace([grown(plane, rows) for plane in self.planes])
 
-    def put(self, row: int, count: int) -> None:
-        """Set how many devices the row has; what is taken on devices that stay, stays taken."""
+    def put(self, row: int, count: int, layout: Layout = PLAIN) -> None:
+        """Set which devices the row has; what is taken on devices that stay, stays taken."""
         if count > self.width:
-            width = -(-count // _LEAST_WIDTH) * _LEAST_WIDTH
-            self._replace([widened(plane, width) for plane in self.planes])
-        before = int(self.count[row])
-        if count > before:
-            self.compute[row, before:count] += FULL_MILLI
-        elif count < before:
-            self.compute[row, count:before] -= FULL_MILLI
+            self._widen(-(-count // _LEAST_WIDTH) * _LEAST_WIDTH)
+        if count == int(self.count[row]) and layout == self.layout(row):
+            return
+        before = self._pressures(row)
+        full = np.zeros(self.width, np.int32)
+        full[:count] = FULL_MILLI
+        full[[device for device in layout.mig_devices if device < count]] = 0
+        self.compute[row] += full - self.full[row]
+        self.full[row] = full
         self.count[row] = count
+        self._put_layout(row, layout)
+        self._follow(row, before, self._pressures(row))
 
     def clear(self, row: int) -> None:
         for plane in self.planes:
             plane[row] = 0
+        self.full[row] = 0
         self.count[row] = 0
+        self._put_layout(row, PLAIN)
 
     def take(self, row: int, grant: Grant) -> list[int]:
-        """Subtract the grant; returns the compute left on each device."""
+        """Subtract a plain grant; returns the compute left on each device."""
         for device, plane, amount in grant.parts:
             values = self.planes[plane]
             values[row, device] = values.item(row, device) - amount
@@ -67,11 +138,102 @@ class DevicePlanes:
         left: list[int] = self.compute[row].tolist()
         return left
 
+    def take_any(self, row: int, grant: Grant) -> list[int]:
+        """As `take`, for grants from any plane: COMPUTE follows."""
+        self._may_be_pressed = True
+        before = self._pressures(row)
+        self.take(row, grant)
+        self._follow(row, before, self._pressures(row))
+        return self.free(row)
+
+    def give_any(self, row: int, grant: Grant) -> list[int]:
+        """Exactly undo `take_any`."""
+        before = self._pressures(row)
+        self.give(row, grant)
+        self._follow(row, before, self._pressures(row))
+        return self.free(row)
+
     def free(self, row: int) -> list[int]:
         """Compute left on each device slot of a row."""
         left: list[int] = self.compute[row].tolist()
         return left
 
-    def _replace(self, planes: list[NDArray[np.int32]]) -> None:
+    def taken(self, plane: int, row: int) -> list[int]:
+        """What was taken from one of the other planes, per device slot of a row."""
+        amounts: list[int] = (-self.planes[plane][row]).tolist()
+        return amounts
+
+    def pressure(self, row: int) -> list[int]:
+        """By how much COMPUTE is lower than asks for compute alone have made it."""
+        return self._pressures(row) or [0] * self.width
+
+    def is_pressed(self, rows: NDArray[np.int64]) -> NDArray[np.bool_]:
+        """Where more than compute is taken: what is free there once somebody has left does not add up."""
+        pressed = np.zeros(len(rows), np.bool_)
+        if self._may_be_pressed:
+            for plane in (MEMORY, CORES, SLOTS):
+                pressed |= self.planes[plane][rows].any(axis=1)
+        return pressed
+
+    def _pressures(self, row: int) -> list[int]:
+        """Empty when nothing presses, which is nearly always."""
+        memory, cores, slots = self.planes[MEMORY][row], self.planes[CORES][row], self.planes[SLOTS][row]
+        if not (memory.any() or cores.any() or slots.any()):
+            return []
+        capacity = int(self.memory_mib[row])
+        replicas = int(self.replicas[row])
+        return [
+            max(part(-mib, capacity), -core, part(-slot, replicas) if replicas else min(-slot, 1))
+            for mib, core, slot in zip(memory.tolist(), cores.tolist(), slots.tolist(), strict=True)
+        ]
+
+    def _follow(self, row: int, before: Sequence[int], after: Sequence[int]) -> None:
+        """COMPUTE falls as the pressure rises."""
+        if not before and not after:
+            return
+        width = self.width
+        change = np.array(after or [0] * width) - np.array(before or [0] * width)
+        self.compute[row] -= change.astype(np.int32)
+
+    def _put_layout(self, row: int, layout: Layout) -> None:
+        self.memory_mib[row] = layout.memory_mib
+        self.replicas[row] = layout.replicas if layout.is_replicated() else 0
+        self.slots[row] = layout.slots
+        self.cut[row] = bool(layout.mig)
+        for column, values in (
+            (self.islands, layout.islands),
+            (self.numa, layout.numa),
+            (self.numa_cores_milli, layout.numa_cores_milli),
+        ):
+            line = column[row]
+            line[:] = UNKNOWN
+            line[: len(values)] = values[: len(line)]
+        for kept, belongs in (
+            (self.layouts, layout != PLAIN),
+            (self.odd, layout.is_replicated() or bool(layout.mig_devices)),
+            (self.strict, layout.is_strict()),
+        ):
+            if belongs:
+                kept[row] = layout
+            else:
+                kept.pop(row, None)
+
+    def _widen(self, width: int) -> None:
+        self._replace([widened(plane, width) for plane in self.planes])
+        self.full = widened(self.full, width)
+        for name in ("islands", "numa"):
+            column = getattr(self, name)
+            wider = np.full((len(column), width), UNKNOWN, np.int16)
+            wider[:, : column.shape[1]] = column
+            setattr(self, name, wider)
+
+    def _replace(self, planes: list[Plane]) -> None:
         self.planes = planes
         self.compute = planes[COMPUTE]
+
+
+def part(amount: int, whole: int) -> int:
+    """Thousandths that an amount is of a whole, rounded up; of an unknown whole it is all."""
+    if amount <= 0:
+        return 0
+    return -(-amount * FULL_MILLI // whole) if whole else FULL_MILLI

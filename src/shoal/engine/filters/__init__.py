@@ -3,6 +3,9 @@
 To add one: a file, and a line here.
 """
 
+from shoal.engine.filters.claims import ClaimsReached, ClaimsServed, ClaimsUsable
+from shoal.engine.filters.closeness import Closeness
+from shoal.engine.filters.device_room import DeviceRoom
 from shoal.engine.filters.gpu_model import GpuModel
 from shoal.engine.filters.node_affinity import NodeAffinity
 from shoal.engine.filters.node_name import NodeName
@@ -12,13 +15,20 @@ from shoal.engine.filters.taints import Taints
 from shoal.engine.filters.unschedulable import Unschedulable
 
 STATIC_FILTERS: tuple[StaticFilter, ...] = (
-    NodeName(),
     Unschedulable(),
-    NodeAffinity(),
+    NodeName(),
     Taints(),
+    NodeAffinity(),
     GpuModel(),
 )
-"""Read labels, taints and names: once per ask, again for nodes whose labels or taints change."""
+"""Read labels, taints and names, in kube-scheduler's order: once per ask, again for nodes where they change."""
 
-NODE_FILTERS: tuple[NodeFilter, ...] = (HostPorts(),)
-"""Read what changes with every pod. Resources, pod slots and devices are not listed: they are the fused record."""
+NODE_FILTERS: tuple[NodeFilter, ...] = (
+    HostPorts(),
+    DeviceRoom(),
+    Closeness(),
+    ClaimsUsable(),
+    ClaimsReached(),
+    ClaimsServed(),
+)
+"""Read what changes with every pod. Resources, pod slots and whole devices are not listed: the fused record tells."""

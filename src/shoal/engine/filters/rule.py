@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Protocol
+from typing import NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -38,8 +38,26 @@ class NodeFilter(Protocol):
     @property
     def code(self) -> Code: ...
 
-    def compiled(self, cluster: Cluster, ask: Ask) -> Callable[[Window], Verdicts] | None:
-        """The rule for this ask, or None when the ask does not care."""
+    def compiled(self, cluster: Cluster, ask: Ask) -> Callable[[Window], Verdicts | None] | None:
+        """The rule for this ask, or None when the ask does not care. The rule may answer None: every row passes."""
         ...
 
     def detail(self, cluster: Cluster, ask: Ask, row: int) -> str: ...
+
+
+class Measure(NamedTuple):
+    """How far rows are from hosting an ask."""
+
+    unit: str
+    """Empty where the rule's own words say more than the numbers do."""
+    asked: int
+    free: Rows
+    total: Rows
+    """What each row would have, were nothing taken."""
+
+
+@runtime_checkable
+class MeasuringFilter(Protocol):
+    """A node filter that can say how much is missing."""
+
+    def measure(self, cluster: Cluster, ask: Ask, rows: Rows) -> Measure | None: ...

@@ -19,6 +19,7 @@ from shoal.engine.devices.demand import FULL_MILLI, GpuShare, Grant, WholeGpus, 
 from shoal.engine.facts import CPU
 from shoal.engine.fragmentation import Fragmentation, FragmentationColumn
 from shoal.engine.mix import Mix
+from shoal.engine.scores.fullest import fullest
 from shoal.engine.scores.rule import NodeRule, Points, Rows
 from shoal.engine.window import Window
 
@@ -32,7 +33,7 @@ class FragmentationGradient:
         self.fragmentation = Fragmentation(cluster, mix.popular(share))
         self.column = FragmentationColumn(cluster, self.fragmentation)
 
-    def compiled(self, cluster: Cluster, ask: Ask) -> NodeRule | None:  # noqa: ARG002 - the rule's shape
+    def compiled(self, cluster: Cluster, ask: Ask) -> NodeRule | None:
         match ask.devices:
             case GpuShare(milli):
                 return lambda window: np.maximum.reduce(self._per_device(ask, milli, window), axis=1)
@@ -40,13 +41,15 @@ class FragmentationGradient:
                 return lambda window: self._whole(ask, count, window)
             case None:
                 return lambda window: self._whole(ask, 0, window)
+            case _:
+                return fullest(cluster, ask)
 
     def grant(self, cluster: Cluster, ask: Ask, row: int, draw: int) -> Grant | None:
         if not isinstance(ask.devices, GpuShare):
             return TIGHTEST.grant(cluster, ask, row, draw)
         milli = ask.devices.milli
         device = self._best_device(cluster, row, cluster.free.item(row, CPU) - ask.request("cpu"), milli)
-        return compute_grant((device,), milli) if device >= 0 else None
+        return compute_grant((device,), milli) if device >= 0 else TIGHTEST.grant(cluster, ask, row, draw)
 
     def _best_device(self, cluster: Cluster, row: int, cpu_milli: int, milli: int) -> int:
         """The first device with the best points, or -1."""

@@ -16,15 +16,17 @@ from shoal.engine.cluster import Cluster
 from shoal.engine.devices.choice import TIGHTEST
 from shoal.engine.devices.demand import FULL_MILLI, GpuShare, Grant, WholeGpus, compute_grant
 from shoal.engine.mix import Mix
+from shoal.engine.scores.fullest import fullest
 from shoal.engine.scores.rule import NodeRule, Points
 from shoal.engine.window import Window
 from shoal.engine.worth.column import PIECES, WorthColumns
 from shoal.engine.worth.patience import GRAIN, STEPS
-from shoal.engine.worth.tables import BALANCE_GRAIN, UNIT_BITS, UNITS, Tables, Temper
+from shoal.engine.worth.tables import UNIT_BITS, UNITS, Tables, Temper
 
 Ints = NDArray[np.int64]
 
-_NOT_HERE = -(1 << 40)
+_NOT_HERE = -(1 << 36)
+"""Far below any loss, and far above what would make a key infeasible: whether a node fits is not for scores to say."""
 _UNIT_SHIFT = np.array(UNIT_BITS)
 
 
@@ -40,7 +42,7 @@ class LeastLoss:
         """Follow the fleet; the number changes when keys made before are stale."""
         return self.tables.renewed()
 
-    def compiled(self, cluster: Cluster, ask: Ask) -> NodeRule | None:  # noqa: ARG002 - the rule's shape
+    def compiled(self, cluster: Cluster, ask: Ask) -> NodeRule | None:
         match ask.devices:
             case GpuShare(milli):
                 return self._share_rule(ask.request("cpu"), milli)
@@ -48,6 +50,8 @@ class LeastLoss:
                 return _WholeRule(self.tables, self.columns, ask.request("cpu"), count)
             case None:
                 return _WholeRule(self.tables, self.columns, ask.request("cpu"), 0)
+            case _:
+                return fullest(cluster, ask)
 
     def grant(self, cluster: Cluster, ask: Ask, row: int, draw: int) -> Grant | None:
         """The device on which the share costs least, the first of equals."""
@@ -55,7 +59,7 @@ class LeastLoss:
             return TIGHTEST.grant(cluster, ask, row, draw)
         milli = ask.devices.milli
         device = self._share_rule(ask.request("cpu"), milli).device(cluster, row)
-        return compute_grant((device,), milli) if device >= 0 else None
+        return compute_grant((device,), milli) if device >= 0 else TIGHTEST.grant(cluster, ask, row, draw)
 
     def _share_rule(self, cpu_milli: int, milli: int) -> _ShareRule:
         rule = self._rules.get((cpu_milli, milli))
@@ -73,7 +77,7 @@ class _Rule:
         self._cpu = cpu_milli
         self._gpu = gpu_milli
         self._epoch = 0
-        self._balance_step = np.array(0)
+        self._balance_after: Ints = np.zeros(0, np.int64)
 
     def _refresh(self) -> None:
         self._columns.refresh()
@@ -82,9 +86,7 @@ class _Rule:
             self._epoch = self._tables.epoch
 
     def _learn(self) -> None:
-        tables = self._tables
-        cpu = tables.cpu_in_gpu(self._cpu) // BALANCE_GRAIN
-        self._balance_step = np.array(cpu * tables.balance_width + self._gpu // BALANCE_GRAIN)
+        self._balance_after = self._tables.balance_less(self._cpu, self._gpu)
 
     def _credit(self) -> Ints:
         """By model: what the pod is credited, and half a step to round by."""
@@ -92,12 +94,9 @@ class _Rule:
 
     def _balanced(self, rows: Ints, worth: Points) -> Points:
         """Steps of worth kept, once the balance of free CPU and GPU is counted in. Consumes `worth`."""
-        at = self._columns.balance_at.take(rows)
-        balance = self._tables.balance
-        worth -= balance.take(at)
-        at -= self._balance_step
-        # Clipped: free CPU may have been cut off at the end of the table, or the facts contradict each other.
-        worth += balance.take(at, mode="clip")
+        at = self._columns.balance_at[rows]
+        worth -= self._tables.balance[at]
+        worth += self._balance_after[at]
         worth >>= _UNIT_SHIFT
         return worth
 
@@ -113,7 +112,7 @@ class _WholeRule(_Rule):
     def __call__(self, window: Window) -> Points:
         self._refresh()
         rows = window.rows
-        return self._balanced(rows, self._taken.take(self._columns.block_at.take(rows)))
+        return self._balanced(rows, self._taken[self._columns.block_at[rows]])
 
     def _learn(self) -> None:
         """Per model and number of empty devices: what taking some of them changes."""
@@ -141,14 +140,16 @@ class _ShareRule(_Rule):
         columns = self._columns
         rows = window.rows
         left = window.compute
-        at = np.maximum(left, 0) // GRAIN + columns.piece_start.take(rows)[:, None]
+        # Widened in a step of its own: an addition that has to convert as it goes costs five times as much.
+        at = (np.maximum(left, 0) // GRAIN).astype(np.int64)
+        at += columns.piece_start[rows][:, None]
         changes = self._started.take(at)
         if self._gpu % GRAIN:
             # The table cannot tell 333 from 330: it may take a device for large enough that is not.
             changes[left < self._gpu] = _NOT_HERE
         started = np.maximum.reduce(changes, axis=1)
         # A device in use that fits, or opening an empty one.
-        return self._balanced(rows, np.maximum(started, self._opened.take(columns.block_at.take(rows))))
+        return self._balanced(rows, np.maximum(started, self._opened[columns.block_at[rows]]))
 
     def device(self, cluster: Cluster, row: int) -> int:
         """The device to take on a row, or -1."""

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from functools import partial
 
-from shoal.engine.gangs.attempt import is_running, place_gang
+from shoal.engine.gangs.attempt import Attempt, gang_phase, place_gang
 from shoal.engine.gangs.members import Gang
 from shoal.engine.line import Line, gang_order
-from shoal.engine.pending import MORE_SURPLUS, SURPLUS
+from shoal.engine.pending import MORE_SURPLUS, SURPLUS, USUAL
 from shoal.engine.plan import Place
 from shoal.engine.reasons import Code
 from shoal.engine.round import Round
+from shoal.engine.steps.departures import Departures
 
 
 def allocate(round_: Round) -> None:
@@ -21,36 +22,71 @@ def allocate(round_: Round) -> None:
     intentions = round_.intentions
     names, holdings = cluster.names, cluster.pods
     line = Line(cluster)
+    departures = Departures(cluster)
     while (head := line.first()) is not None:
         _, _, key, what = head
         if isinstance(what, Gang):
-            _gang(round_, line, what)
+            _gang(round_, line, what, departures)
         elif placed(key):
             holding = holdings[key]
             intentions.append(Place(key, names[holding.row], holding.grant))
             line.helped()
-        elif cluster.leaving and round_.promise(partial(placed, key), list(cluster.leaving)):
+        elif cluster.leaving and _promise_pod(round_, departures, key):
             line.helped()
         else:
             line.stuck()
 
 
-def _gang(round_: Round, line: Line, gang: Gang) -> None:
+def _promise_pod(round_: Round, departures: Departures, pod: str) -> bool:
+    """Promise the pod the node it was promised before, or else the best that there will be."""
+    before = departures.promised([pod])
+    if len(before) and round_.promise(partial(round_.fitter.pod, pod, before), departures.on(before)):
+        return True
+    rows = departures.hopeful(round_.cluster.pending[pod].charge)
+    return bool(len(rows)) and round_.promise(partial(round_.fitter.pod, pod, rows), departures.on(rows))
+
+
+def _gang(round_: Round, line: Line, gang: Gang, departures: Departures) -> None:
     cluster = round_.cluster
-    mark = round_.ledger.mark()
-
-    def attempt() -> bool:
-        round_.why[gang.name] = code = place_gang(round_.fitter, gang)
-        return code is Code.PLACED
-
-    ran = is_running(gang)
-    if attempt():
-        round_.place(round_.ledger.placed_since(mark))
-    elif not (cluster.leaving and round_.promise(attempt, list(cluster.leaving))):
+    phase = gang_phase(cluster, gang)
+    if not _step(round_, gang, phase) and not _promise(round_, gang, departures):
         line.stuck()
         return
     if gang.waiting:
         # Pods above the minimum come one by one, after every gang that has not got its minimum.
-        line.again(gang_order(cluster, gang, MORE_SURPLUS if ran else SURPLUS))
+        line.again(gang_order(cluster, gang, SURPLUS if phase == USUAL else MORE_SURPLUS))
     else:
-        line.stuck()
+        line.helped()
+
+
+def _step(round_: Round, gang: Gang, phase: int) -> bool:
+    """Place what the gang needs, or one thing more, or, when it comes after everybody else, all that still fits."""
+    if any(pod in round_.cluster.promised for pod in gang.running):
+        # Nothing beyond what it needs may run before that does.
+        return False
+    mark = round_.ledger.mark()
+    attempt = Attempt(round_.fitter, gang)
+    helped = _noted(round_, gang, attempt.step())
+    if helped and phase == MORE_SURPLUS:
+        while gang.waiting and attempt.step() is Code.PLACED:
+            pass
+    round_.place(round_.ledger.placed_since(mark))
+    return helped
+
+
+def _promise(round_: Round, gang: Gang, departures: Departures) -> bool:
+    if not round_.cluster.leaving:
+        return False
+    before = departures.promised(list(gang.waiting))
+    if len(before) and round_.promise(partial(_tried, round_, gang), departures.on(before)):
+        return True
+    return round_.promise(partial(_tried, round_, gang), departures.everybody())
+
+
+def _tried(round_: Round, gang: Gang) -> bool:
+    return _noted(round_, gang, place_gang(round_.fitter, gang))
+
+
+def _noted(round_: Round, gang: Gang, code: Code) -> bool:
+    round_.why[gang.name] = code
+    return code is Code.PLACED

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from shoal.engine import facts
 from shoal.engine.cluster import GPU_MODEL_LABEL, Cluster
+from shoal.engine.devices.demand import FULL_MILLI
 from shoal.engine.worth.patience import STEPS
 from shoal.engine.worth.tables import BALANCE_GRAIN, Tables
 
@@ -55,27 +56,49 @@ class WorthColumns:
         rows = cluster.changes.since(self._cursor)
         self._cursor = end
         if rows is None:
-            self.block_at = np.zeros(cluster.capacity, np.int64)
-            self.balance_at = np.zeros(cluster.capacity, np.int64)
-            rows = cluster.all_rows()
-        if len(rows) > _FEW:
+            if len(self.block_at) != cluster.capacity:
+                self.block_at = np.zeros(cluster.capacity, np.int64)
+                self.balance_at = np.zeros(cluster.capacity, np.int64)
+            # A slice reads the columns where they lie; row numbers would have them copied first.
+            self._compute(slice(cluster.rows))
+        elif len(rows) > _FEW:
             self._compute(rows)
         else:
-            for row in rows.tolist():
-                self._compute_one(row)
+            self._compute_few(rows.tolist())
 
-    def _compute(self, rows: Ints) -> None:
+    def forget(self) -> None:
+        """Start over with all nodes when next asked."""
+        self._cursor = -1
+
+    def _compute(self, rows: Ints | slice) -> None:
         tables = self._tables
-        free = self._cluster.free.take(rows, axis=0)
-        self.block_at[rows] = self._block_start.take(rows) + free[:, facts.GPU_WHOLE]
+        free = self._cluster.free[rows]
+        self.block_at[rows] = self._block_start[rows] + self._empty(rows, free)
         gpu = np.clip(free[:, facts.GPU_MILLI] // BALANCE_GRAIN, 0, tables.balance_width - 1)
         cpu = np.clip(tables.cpu_in_gpus(free[:, facts.CPU]) // BALANCE_GRAIN, 0, tables.balance_lines - 1)
         self.balance_at[rows] = cpu * tables.balance_width + gpu
 
-    def _compute_one(self, row: int) -> None:
+    def _empty(self, rows: Ints | slice, free: Ints) -> Ints:
+        devices = self._cluster.devices
+        if not devices.odd:
+            return free[:, facts.GPU_WHOLE]
+        # Some nodes count replicas there.
+        empty: Ints = np.count_nonzero(devices.compute[rows] == FULL_MILLI, axis=1)
+        return empty
+
+    def _compute_few(self, rows: list[int]) -> None:
         tables = self._tables
-        free = self._cluster.free
-        self.block_at[row] = self._block_start.item(row) + free.item(row, facts.GPU_WHOLE)
-        gpu = min(max(free.item(row, facts.GPU_MILLI) // BALANCE_GRAIN, 0), tables.balance_width - 1)
-        cpu = tables.cpu_in_gpu(free.item(row, facts.CPU)) // BALANCE_GRAIN
-        self.balance_at[row] = min(max(cpu, 0), tables.balance_lines - 1) * tables.balance_width + gpu
+        lines, width = tables.balance_lines, tables.balance_width
+        devices = self._cluster.devices
+        free = self._cluster.free.item
+        start = self._block_start.item
+        block_at, balance_at = self.block_at, self.balance_at
+        for row in rows:
+            empty = devices.free(row).count(FULL_MILLI) if row in devices.odd else free(row, facts.GPU_WHOLE)
+            block_at[row] = start(row) + empty
+            gpu = free(row, facts.GPU_MILLI) // BALANCE_GRAIN
+            cpu = tables.cpu_in_gpu(free(row, facts.CPU)) // BALANCE_GRAIN
+            # Written out: `min` and `max` cost as much as all the rest.
+            gpu = 0 if gpu < 0 else gpu if gpu < width else width - 1
+            cpu = 0 if cpu < 0 else cpu if cpu < lines else lines - 1
+            balance_at[row] = cpu * width + gpu

@@ -37,6 +37,8 @@ RATIO_BITS = 16
 
 BALANCE_GRAIN = 25
 """Thousandths of a GPU to a step of the balance table: half the noise."""
+_MOST_BALANCED = 32
+"""Devices up to which free CPU and GPU are weighed against each other; a node with more free counts as having these."""
 
 _LEAST = 1e-9
 _MOST_PRESSURE = 9.0
@@ -76,6 +78,7 @@ class Tables:
         self.units_per_milli = UNITS / temper.noise_milli
         self.balance: Ints = np.zeros(0, np.int64)
         """Units by free CPU and free GPU, both in grains of GPU; flat, `balance_width` to a line of equal CPU."""
+        self._balance_padded = self.balance
         self.balance_width = 0
         self.balance_lines = 0
         self.models: list[str] = []
@@ -94,7 +97,7 @@ class Tables:
         free = self._cluster.gpu_free_milli
         least = self._temper.renew_when_free_falls_to
         if (
-            len(self._models_now()) != len(self.models)
+            self._models_now() != self.models
             or self.block.shape[1] != self._width_now()
             or free < self._built_at_free * least
             or free * least > self._built_at_free
@@ -109,18 +112,26 @@ class Tables:
     def cpu_in_gpus(self, cpu_milli: Ints) -> Ints:
         return cpu_milli * self._gpu_per_cpu >> RATIO_BITS
 
+    def balance_less(self, cpu_milli: int, gpu_milli: int) -> Ints:
+        """The balance table as a node would stand in it after giving up that much: a view, read at the same place."""
+        step = self.cpu_in_gpu(cpu_milli) // BALANCE_GRAIN * self.balance_width + gpu_milli // BALANCE_GRAIN
+        # What lies before the table's beginning is worth what nothing is worth: free CPU may have been cut off at the
+        # table's end, or the facts contradict each other.
+        return self._balance_padded[max(len(self.balance) - step, 0) :]
+
     def used(self, milli: int) -> Ints:
         """By model: credit for compute that a pod uses, less the price of the model there."""
         return np.rint((1.0 - self.price) * milli * self.units_per_milli).astype(np.int64)
 
     def _models_now(self) -> list[str]:
+        """By code: other names, or the same in another order, and every table by model is to be built anew."""
         return self._cluster.labels.column(GPU_MODEL_LABEL).values
 
     def _width_now(self) -> int:
         return self._cluster.devices.width + 1
 
     def _renew(self) -> None:
-        if len(self._models_now()) != len(self.models) or self.block.shape[1] != self._width_now():
+        if self._models_now() != self.models or self.block.shape[1] != self._width_now():
             self.models = list(self._models_now())
             self._build_pieces()
             self._build_blocks()
@@ -147,13 +158,16 @@ class Tables:
 
     def _build_balance(self) -> None:
         """G x C / (G + C) on a grid. Nodes with CPU for more than twice the widest node's GPUs count as having that."""
-        grains = self._cluster.devices.width * FULL_MILLI // BALANCE_GRAIN
+        # The table grows with the square of the width: a node that advertises hundreds must not cost gigabytes.
+        grains = min(self._cluster.devices.width, _MOST_BALANCED) * FULL_MILLI // BALANCE_GRAIN
         self.balance_width = grains + 1
         self.balance_lines = 2 * grains + 1
         gpu = np.arange(self.balance_width) * float(BALANCE_GRAIN)
         cpu = np.arange(self.balance_lines)[:, None] * float(BALANCE_GRAIN)
         both = self._temper.weight_of_balance * gpu * cpu / np.maximum(gpu + cpu, 1.0)
-        self.balance = self._units(both).reshape(-1)
+        table = self._units(both).reshape(-1)
+        self._balance_padded = np.concatenate((np.full_like(table, table[0]), table))
+        self.balance = self._balance_padded[len(table) :]
 
     def _build_blocks(self) -> None:
         self._blocks_by_size = {}

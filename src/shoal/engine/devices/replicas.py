@@ -1,0 +1,79 @@
+"""Replicas of time-sliced or MPS-shared GPUs, asked for by the name that nodes gave them.
+
+They are handed out as the device plugin does it, one by one from the device with the fewest in use: nothing is gained
+by keeping a device empty that nobody can have to himself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import numpy as np
+
+from shoal.engine.devices.bench import Bench
+from shoal.engine.devices.columns import DeviceColumns, Ints
+from shoal.engine.devices.demand import SLOTS, Grant, Replicas, plane_grant
+from shoal.engine.devices.kind import Spots
+
+_NAME = "nvidia.com/gpu.shared"
+"""Told by name: a node may have replicas enough and offer them as `nvidia.com/gpu`."""
+
+
+class ReplicaKind:
+    def least(self, demand: Replicas) -> dict[int, int]:  # noqa: ARG002 - the kind's shape
+        return {}
+
+    def charged(self, demand: Replicas) -> dict[int, int]:  # noqa: ARG002
+        return {}
+
+    def tightest(self, bench: Bench, demand: Replicas) -> Grant | None:
+        layout = bench.layout
+        if not layout.renamed or (layout.one_per_request and demand.count > 1):
+            return None
+        return spread_replicas(bench, range(bench.count), demand.count)
+
+    def forced(self, bench: Bench, demand: Replicas) -> Grant:
+        return forced_replicas(bench, range(bench.count), demand.count)
+
+    def held(self, bench: Bench, demand: Replicas, spots: Spots) -> Grant | None:
+        return forced_replicas(bench, sorted({device for device, _ in spots}), demand.count)
+
+    def asked(self, demand: Replicas) -> int:
+        return demand.count
+
+    def room(self, columns: DeviceColumns, demand: Replicas) -> Ints:  # noqa: ARG002
+        return self._where_renamed(columns, columns.free_replicas())
+
+    def most(self, columns: DeviceColumns, demand: Replicas) -> Ints:  # noqa: ARG002
+        return self._where_renamed(columns, columns.most_units())
+
+    def lack(self, demand: Replicas) -> tuple[str, str]:
+        return f"{demand.count} free {_NAME}", _NAME
+
+    def _where_renamed(self, columns: DeviceColumns, units: Ints) -> Ints:
+        renamed = {row: layout for row, layout in columns.planes.odd.items() if layout.renamed}
+        sums: Ints = np.where(np.isin(columns.rows, list(renamed)), units.sum(axis=1), 0)
+        single = [row for row, layout in renamed.items() if layout.one_per_request]
+        return np.where(np.isin(columns.rows, single), np.minimum(sums, 1), sums) if single else sums
+
+
+def spread_replicas(bench: Bench, devices: Iterable[int], count: int) -> Grant | None:
+    """`count` free replicas on these devices, or nothing."""
+    free = bench.free_replicas()
+    if sum(free[device] for device in devices) < count:
+        return None
+    return _spread(bench, {device: free[device] for device in devices}, count)
+
+
+def forced_replicas(bench: Bench, devices: Iterable[int], count: int) -> Grant:
+    """The same for a pod that is there whether there is room or not."""
+    return _spread(bench, dict.fromkeys(devices, count), count)
+
+
+def _spread(bench: Bench, most: dict[int, int], count: int) -> Grant:
+    used = bench.taken(SLOTS)
+    taken = dict.fromkeys(most, 0)
+    for _ in range(count if most else 0):
+        open_ = (device for device in most if taken[device] < most[device])
+        taken[min(open_, key=lambda device: (used[device] + taken[device], device))] += 1
+    return plane_grant(tuple((device, SLOTS, amount) for device, amount in sorted(taken.items()) if amount))

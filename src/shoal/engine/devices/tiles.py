@@ -1,0 +1,130 @@
+"""MIG instances as an ask: counted by name on nodes that advertise fixed ones, cut to measure on nodes that allow it.
+
+The request `nvidia.com/mig-<profile>` stands in the ask's requests either way. On a node cut on demand its column says
+how many more of that profile the free slices would give (`Cluster` keeps it so), which is exact for one profile; asks
+for several profiles are judged together here.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from shoal.engine.devices.bench import Bench
+from shoal.engine.devices.columns import DeviceColumns, Ints
+from shoal.engine.devices.demand import NOTHING, SLICES, Grant, MigTiles, plane_grant
+from shoal.engine.devices.kind import Spots
+from shoal.engine.devices.planes import DevicePlanes
+from shoal.engine.devices.tiling import HOLDERS_BITS, free_mask, occupancy, tiling
+
+
+class TileKind:
+    def least(self, demand: MigTiles) -> dict[int, int]:  # noqa: ARG002 - the kind's shape
+        return {}
+
+    def charged(self, demand: MigTiles) -> dict[int, int]:  # noqa: ARG002
+        return {}
+
+    def tightest(self, bench: Bench, demand: MigTiles) -> Grant | None:
+        layout = bench.layout
+        if not layout.mig:
+            return NOTHING
+        placed = tiling(layout.mig).place(_states(bench), demand.tiles)
+        return None if placed is None else _grant(placed)
+
+    def forced(self, bench: Bench, demand: MigTiles) -> Grant:
+        layout = bench.layout
+        if not layout.mig or not layout.mig_devices:
+            return NOTHING
+        there = tiling(layout.mig)
+        device, _ = max(_states(bench), key=lambda state: (state[1].bit_count(), -state[0]))
+        masks = [
+            there.places(profile)[0]
+            for name, count in demand.tiles
+            for profile in [there.profile(name)] * count
+            if profile is not None
+        ]
+        return _grant([(device, mask) for mask in masks])
+
+    def held(self, bench: Bench, demand: MigTiles, spots: Spots) -> Grant | None:
+        """Spots in the order in which the demand lists its tiles, profile by profile."""
+        layout = bench.layout
+        if not layout.mig:
+            return NOTHING
+        there = tiling(layout.mig)
+        names = [name for name, count in demand.tiles for _ in range(count)]
+        if len(spots) != len(names):
+            return None
+        placed = []
+        for name, (device, start) in zip(names, spots, strict=True):
+            profile = there.profile(name)
+            if profile is None or start not in profile.starts or device not in layout.mig_devices:
+                return None
+            placed.append((device, there.places(profile)[profile.starts.index(start)]))
+        return _grant(placed)
+
+    def asked(self, demand: MigTiles) -> int:
+        return 1 if len(demand.tiles) > 1 else 0
+
+    def room(self, columns: DeviceColumns, demand: MigTiles) -> Ints:
+        """1 where the tiles fit side by side; nodes with fixed instances are left to the record."""
+        planes = columns.planes
+        result = np.ones(len(columns.rows), np.int64)
+        lines = planes.cut.take(columns.rows).nonzero()[0]
+        if len(lines) == 0:
+            return result
+        # A fleet is in few states: each is judged once.
+        taken = columns.taken(SLICES)
+        verdicts: dict[tuple[str, tuple[int, ...], bytes], int] = {}
+        for line in lines.tolist():
+            layout = planes.layouts[int(columns.rows[line])]
+            state = (layout.mig, layout.mig_devices, taken[line].tobytes())
+            if state not in verdicts:
+                there = tiling(layout.mig)
+                masks = [free_mask(int(taken[line, device]), there.empty) for device in layout.mig_devices]
+                verdicts[state] = int(there.fits(masks, demand.tiles))
+            result[line] = verdicts[state]
+        return result
+
+    def most(self, columns: DeviceColumns, demand: MigTiles) -> Ints:
+        result = np.ones(len(columns.rows), np.int64)
+        for line, row in enumerate(columns.rows.tolist()):
+            layout = columns.planes.odd.get(row)
+            if layout is not None and layout.mig:
+                there = tiling(layout.mig)
+                result[line] = there.fits([there.empty] * len(layout.mig_devices), demand.tiles)
+        return result
+
+    def lack(self, demand: MigTiles) -> tuple[str, str]:
+        what = " + ".join(f"{count} x {name}" for name, count in demand.tiles)
+        return f"legal MIG places for {what}", f"sets of legal MIG places for {what}"
+
+
+def mig_room(planes: DevicePlanes, row: int, name: str) -> int:
+    """How many more instances of a profile the row's devices could be cut into."""
+    layout = planes.odd[row]
+    there = tiling(layout.mig)
+    taken = planes.taken(SLICES, row)
+    return sum(there.room(name, free_mask(taken[device], there.empty)) for device in layout.mig_devices)
+
+
+def most_mig(planes: DevicePlanes, row: int, name: str) -> int:
+    """The same, were nothing taken."""
+    layout = planes.odd[row]
+    there = tiling(layout.mig)
+    return len(layout.mig_devices) * there.room(name, there.empty)
+
+
+def starts_of(grant: Grant) -> list[tuple[int, int]]:
+    """(device, first slice) of every tile of a grant."""
+    return [(device, ((amount & -amount).bit_length() - 1) // HOLDERS_BITS) for device, _, amount in grant.parts]
+
+
+def _states(bench: Bench) -> list[tuple[int, int]]:
+    layout = bench.layout
+    empty = tiling(layout.mig).empty
+    taken = bench.taken(SLICES)
+    return [(device, free_mask(taken[device], empty)) for device in layout.mig_devices]
+
+
+def _grant(placed: list[tuple[int, int]]) -> Grant:
+    return plane_grant(tuple((device, SLICES, occupancy(mask)) for device, mask in placed))

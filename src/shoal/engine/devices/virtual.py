@@ -1,0 +1,97 @@
+"""Virtual GPUs in HAMi's sense: a slot on a device, some of its memory, and perhaps a limit of its cores.
+
+Slots, memory and cores are counted apart. HAMi's two odd rules hold: all cores means the device to oneself, and a pod
+without a limit of cores does not join a device whose cores are all given away.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from shoal.engine.devices.bench import Bench, memory_fits, tightest
+from shoal.engine.devices.columns import DeviceColumns, Ints, Verdicts, how_many, parts
+from shoal.engine.devices.demand import CORES, FULL_MILLI, MEMORY, SLOTS, Grant, VirtualGpus, plane_grant
+from shoal.engine.devices.kind import Spots
+
+
+class VirtualKind:
+    def least(self, demand: VirtualGpus) -> dict[int, int]:  # noqa: ARG002 - the kind's shape
+        return {}
+
+    def charged(self, demand: VirtualGpus) -> dict[int, int]:  # noqa: ARG002
+        return {}
+
+    def tightest(self, bench: Bench, demand: VirtualGpus) -> Grant | None:
+        layout = bench.layout
+        mib = memory_of(demand, layout.memory_mib)
+        cores_milli = demand.cores_percent * 10
+        memory, cores, slots = bench.taken(MEMORY), bench.taken(CORES), bench.taken(SLOTS)
+        compute, unshared = bench.compute, bench.unshared()
+        most = [layout.slots] * bench.count
+        if bench.is_replicated:
+            most = [free + used for free, used in zip(bench.free_replicas(), slots, strict=False)]
+        fitting = [
+            device
+            for device in range(bench.count)
+            if slots[device] < most[device]
+            and memory_fits(unshared[device], memory[device], mib, layout.memory_mib)
+            and cores[device] + max(cores_milli, 1) <= unshared[device]
+            and (cores_milli < FULL_MILLI or compute[device] == FULL_MILLI)
+        ]
+        devices = tightest(compute, fitting, demand.count)
+        return None if devices is None else _grant(devices, mib, cores_milli)
+
+    def forced(self, bench: Bench, demand: VirtualGpus) -> Grant:
+        mib = memory_of(demand, bench.layout.memory_mib)
+        return _grant(bench.emptiest(demand.count), mib, demand.cores_percent * 10)
+
+    def held(self, bench: Bench, demand: VirtualGpus, spots: Spots) -> Grant | None:
+        devices = tuple(sorted({device for device, _ in spots}))
+        if len(devices) != demand.count:
+            return None
+        return _grant(devices, memory_of(demand, bench.layout.memory_mib), demand.cores_percent * 10)
+
+    def asked(self, demand: VirtualGpus) -> int:
+        return demand.count
+
+    def room(self, columns: DeviceColumns, demand: VirtualGpus) -> Ints:
+        planes, rows = columns.planes, columns.rows
+        whole = columns.memory_mib
+        compute, unshared = columns.compute, columns.unshared()
+        slots, cores = columns.taken(SLOTS), columns.taken(CORES)
+        cores_milli = demand.cores_percent * 10
+        fits: Verdicts = parts(columns.taken(MEMORY) + _memory(demand, whole), whole) <= unshared
+        fits &= (whole > 0) & (slots < planes.slots.take(rows)[:, None])
+        fits &= cores + max(cores_milli, 1) <= unshared
+        replicated = planes.replicas.take(rows)[:, None] > 0
+        if replicated.any():
+            fits &= ~replicated | (columns.free_replicas() > 0)
+        if cores_milli >= FULL_MILLI:
+            fits &= compute == FULL_MILLI
+        return how_many(fits & columns.exists)
+
+    def most(self, columns: DeviceColumns, demand: VirtualGpus) -> Ints:
+        whole = columns.memory_mib
+        fits = (columns.empty == FULL_MILLI) & (whole > 0) & (_memory(demand, whole) <= whole)
+        return how_many(fits)
+
+    def lack(self, demand: VirtualGpus) -> tuple[str, str]:
+        memory = f"{demand.mib} MiB" if demand.mib else f"{demand.percent} % of the memory"
+        cores = f", {demand.cores_percent} % of the cores" if demand.cores_percent else ""
+        what = f"{memory}{cores} and a slot free"
+        unit = f"GPUs with {what}"
+        return f"a GPU with {what}" if demand.count == 1 else f"{demand.count} {unit}", unit
+
+
+def memory_of(demand: VirtualGpus, memory_mib: int) -> int:
+    """MiB that the demand takes of a device of this size."""
+    return demand.mib or memory_mib * demand.percent // 100
+
+
+def _memory(demand: VirtualGpus, memory_mib: Ints) -> Ints:
+    return np.full_like(memory_mib, demand.mib) if demand.mib else memory_mib * demand.percent // 100
+
+
+def _grant(devices: tuple[int, ...], mib: int, cores_milli: int) -> Grant:
+    each = [(SLOTS, 1), *([(MEMORY, mib)] if mib else []), *([(CORES, cores_milli)] if cores_milli else [])]
+    return plane_grant(tuple((device, plane, amount) for device in devices for plane, amount in each))

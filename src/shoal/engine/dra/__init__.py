@@ -1,0 +1,1 @@
+"""Devices of dynamic resource allocation: what drivers publish, what claims ask for, and which device goes to whom."""

@@ -1,0 +1,38 @@
+"""Kubernetes objects in the engine's own terms: a pod's ask and standing, a node's facts, gangs, topologies, budgets.
+
+Objects are taken as the api package hands them over, checked. Refused here is what only the engine knows to be
+impossible; every complaint names the object and the field, and whoever read the file adds where it stood.
+"""
+
+from shoal.engine.from_api.budgets import budget_facts_of
+from shoal.engine.from_api.gang_objects import GangReader, check_kai_part, volcano_part
+from shoal.engine.from_api.held import spots_of_pods
+from shoal.engine.from_api.hyper_tree import HyperTree
+from shoal.engine.from_api.membership import least_of_label
+from shoal.engine.from_api.nodes import POD_SLOTS, node_facts_of
+from shoal.engine.from_api.pods import ask_of_pod, daemon_set_ask
+from shoal.engine.from_api.priorities import Priorities, Rank
+from shoal.engine.from_api.standing import volcano_queue, who_of_pod
+from shoal.engine.from_api.topologies import Topologies
+from shoal.engine.spelling import GPU, MOST_GPUS
+
+__all__ = [
+    "GPU",
+    "GangReader",
+    "HyperTree",
+    "MOST_GPUS",
+    "POD_SLOTS",
+    "Priorities",
+    "Rank",
+    "Topologies",
+    "ask_of_pod",
+    "budget_facts_of",
+    "check_kai_part",
+    "daemon_set_ask",
+    "least_of_label",
+    "node_facts_of",
+    "spots_of_pods",
+    "volcano_part",
+    "volcano_queue",
+    "who_of_pod",
+]

@@ -1,0 +1,94 @@
+"""Which gang a pod belongs to, whatever ecosystem wrote it down.
+
+Every scheduler has its own spelling, and manifests that have moved between schedulers carry several. They may agree; a
+pod that names two different groups contradicts itself and is refused, for either choice would leave one gang short.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import msgspec
+
+from shoal.api.pod import Pod, WorkloadReference
+from shoal.units.errors import UserError, Where, excerpt
+
+KUEUE_GROUP_LABEL = "kueue.x-k8s.io/pod-group-name"
+KUEUE_TOTAL_ANNOTATION = "kueue.x-k8s.io/pod-group-total-count"
+LIGHT_GROUP_LABEL = "pod-group.scheduling.sigs.k8s.io/name"
+LIGHT_MINIMUM_LABEL = "pod-group.scheduling.sigs.k8s.io/min-available"
+
+_ANNOTATIONS = (
+    "scheduling.k8s.io/group-name",
+    "scheduling.volcano.sh/group-name",
+    "pod-group-name",
+)
+_LABELS = (
+    "scheduling.x-k8s.io/pod-group",
+    "pod-group.scheduling.sigs.k8s.io",
+    LIGHT_GROUP_LABEL,
+    KUEUE_GROUP_LABEL,
+)
+
+
+class Spelling(msgspec.Struct, frozen=True):
+    """One place where a pod names its group."""
+
+    path: str
+    name: str
+
+
+def group_of(pod: Pod, where: Where) -> str:
+    """The gang as namespace/name; empty for a pod on its own."""
+    found = list(_spellings(pod))
+    for spelling in found[1:]:
+        if spelling.name != found[0].name:
+            raise UserError(
+                f"names the group {excerpt(spelling.name)}, and {found[0].path} names {excerpt(found[0].name)}",
+                where=where.with_path(spelling.path),
+                fix="a pod belongs to one group",
+            )
+    return f"{pod.metadata.namespace}/{found[0].name}" if found else ""
+
+
+def _spellings(pod: Pod) -> Iterator[Spelling]:
+    meta = pod.metadata
+    for field, known, there in (
+        ("annotations", _ANNOTATIONS, meta.annotations),
+        ("labels", _LABELS, meta.labels),
+    ):
+        for key in known:
+            if name := there.get(key):
+                yield Spelling(f"metadata.{field}[{key}]", name)
+    yield from _of_spec(pod)
+
+
+def _of_spec(pod: Pod) -> Iterator[Spelling]:
+    spec = pod.spec
+    if spec.scheduling_group is not None:
+        yield Spelling("spec.schedulingGroup.podGroupName", spec.scheduling_group.pod_group_name)
+    if spec.workload_ref is not None:
+        yield Spelling("spec.workloadRef", workload_gang(spec.workload_ref))
+
+
+def workload_gang(reference: WorkloadReference) -> str:
+    """A group inside a Workload has no object, hence no name, of its own."""
+    names = (reference.name, reference.pod_group, reference.pod_group_replica_key)
+    return "/".join(name for name in names if name)
+
+
+def least_of_label(pod: Pod, where: Where) -> int | None:
+    """The minimum that pods without a group object carry themselves."""
+    for field, key, there in (
+        ("labels", LIGHT_MINIMUM_LABEL, pod.metadata.labels),
+        ("annotations", KUEUE_TOTAL_ANNOTATION, pod.metadata.annotations),
+    ):
+        if key in there:
+            return whole_number(there[key], where.with_path(f"metadata.{field}[{key}]"))
+    return None
+
+
+def whole_number(text: str, where: Where) -> int:
+    if not (text.isascii() and text.isdigit() and len(text) < 10):
+        raise UserError(f"{excerpt(text)} is not a whole number", where=where)
+    return int(text)

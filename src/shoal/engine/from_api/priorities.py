@@ -1,0 +1,78 @@
+"""What a pod's priority is, as the API server would have filled it in on admission.
+
+A pod from a cluster carries its number; one written by hand names a class, or gets the default one. A class that nobody
+declared is the user's error: the API server refuses such a pod, and a guess would decide who is evicted.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable, Mapping
+
+import msgspec
+
+from shoal.api.disruption import PriorityClass
+from shoal.api.pod import PodSpec
+from shoal.units.errors import UserError, Where, excerpt
+
+SYSTEM_PRIORITY = 2_000_000_000
+"""From here on a pod belongs to the system and yields to nobody."""
+
+_NEVER = "Never"
+
+
+class Rank(msgspec.Struct, frozen=True):
+    """A priority, and whether whoever has it may have others removed."""
+
+    value: int = 0
+    preempts: bool = True
+
+
+_BUILT_IN: Mapping[str, Rank] = {
+    "system-cluster-critical": Rank(SYSTEM_PRIORITY),
+    "system-node-critical": Rank(SYSTEM_PRIORITY + 1000),
+}
+
+_KAI: Mapping[str, Rank] = {
+    "train": Rank(50),
+    "build-preemptible": Rank(75),
+    "build": Rank(100),
+    "inference": Rank(125),
+}
+"""KAI brings these along, so nobody writes them into a manifest."""
+
+
+class Priorities:
+    """The priority classes of a cluster."""
+
+    def __init__(self, classes: Iterable[PriorityClass] = ()) -> None:
+        self._known = dict(_BUILT_IN)
+        self._default = Rank()
+        defaults = []
+        for each in classes:
+            rank = Rank(each.value, each.preemption_policy != _NEVER)
+            self._known[each.metadata.name] = rank
+            if each.global_default:
+                defaults.append(rank)
+        if defaults:
+            # Two defaults can only come from a race; the API server then takes the lower.
+            self._default = min(defaults, key=lambda rank: rank.value)
+
+    def of_pod(self, spec: PodSpec, where: Where) -> Rank:
+        """`where` is the pod spec's place."""
+        never = spec.preemption_policy == _NEVER
+        if spec.priority is not None:
+            known = self._known.get(spec.priority_class_name)
+            return Rank(spec.priority, not never and (known is None or known.preempts))
+        if not spec.priority_class_name:
+            return Rank(self._default.value, self._default.preempts and not never)
+        rank = self.named(spec.priority_class_name, where.below("priorityClassName"))
+        return Rank(rank.value, rank.preempts and not never)
+
+    def named(self, name: str, where: Where) -> Rank:
+        rank = self._known.get(name) or _KAI.get(name)
+        if rank is None:
+            close = difflib.get_close_matches(name, self._known, n=1)
+            fix = f"did you mean {close[0]}?" if close else "add the PriorityClass to the manifests"
+            raise UserError(f"no PriorityClass {excerpt(name)} is there", where=where, fix=fix)
+        return rank

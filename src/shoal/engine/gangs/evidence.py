@@ -1,0 +1,213 @@
+"""Why a gang waits: which part of it is short, how many pods could run now and at best, and where most of them could.
+
+Gathered only when somebody asks. Counts for all nodes at once find the domains worth a look; how many pods really fit
+there is tried on the ledger, in a few of them, and taken back. What could run if everything else yielded is a bound
+that no arrangement can exceed: when it is below what the gang needs, waiting does not help, and that is said.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from shoal.engine import facts
+from shoal.engine.charges import Charge
+from shoal.engine.cluster import Cluster
+from shoal.engine.fitter import Fitter
+from shoal.engine.gangs.attempt import place_gang
+from shoal.engine.gangs.fill import Fill
+from shoal.engine.gangs.members import Gang
+from shoal.engine.gangs.search import Search
+from shoal.engine.gangs.sites import ANYWHERE, Sites
+from shoal.engine.gangs.teams import Roster, Team
+from shoal.engine.gangs.wants import Want, minimum, missing_of
+from shoal.engine.groups import Wish
+from shoal.engine.reasons import Code
+from shoal.engine.topology.room import room_when_empty
+
+_MOST_PARTS = 32
+_MOST_DOMAINS = 4
+"""So many are tried on the ledger before an answer is given."""
+
+
+class GroupEvidence(msgspec.Struct, frozen=True):
+    """The whole story of a gang that waits."""
+
+    group: str
+    code: Code
+    part: str = ""
+    """The part that is short; empty: the gang itself. All numbers below are about it."""
+    role: str = ""
+    """The role that is short, if it is one."""
+    needs: int = 0
+    """Pods that must run."""
+    exist: int = 0
+    """Pods there are, waiting or running."""
+    running: int = 0
+    fit_now: int = 0
+    """The most that could run now, those that run already included."""
+    fit_empty: int = 0
+    """The most that could run if everything else yielded; never too low."""
+    level: str = ""
+    """The level at which they must be together."""
+    domain: tuple[str, ...] = ()
+    """The domain of that level where most could run now, by the values of its labels."""
+    pod: str = ""
+    """A waiting pod of the part: what keeps it off each node is asked with `evidence.evidence`."""
+    fault: str = ""
+    """Why its parts make no tree."""
+
+    @property
+    def is_hopeless(self) -> bool:
+        """Whether waiting cannot help."""
+        return self.fit_empty < self.needs
+
+
+def group_evidence(fitter: Fitter, gang: Gang) -> GroupEvidence:
+    """Why a gang waits as of now; the facts stay as they are."""
+    if gang.facts is None or gang.fault:
+        return GroupEvidence(
+            gang.name,
+            Code.GANG_MALFORMED if gang.fault else Code.GANG_UNKNOWN,
+            exist=len(gang.waiting) + len(gang.running),
+            running=len(gang.running),
+            pod=min(gang.waiting, key=lambda pod: fitter.cluster.pending[pod].order, default=""),
+            fault=gang.fault,
+        )
+    roster = Roster(fitter.cluster, gang, gang.facts)
+    if not roster.is_met and minimum(roster) is None:
+        return _too_small(gang, roster)
+    mark = fitter.ledger.mark()
+    code = place_gang(fitter, gang)
+    fitter.ledger.rollback(mark)
+    return _short(fitter, gang, roster, code)
+
+
+def _too_small(gang: Gang, roster: Roster) -> GroupEvidence:
+    """Fewer pods exist than are needed: of the gang, of a role, or of a part."""
+    exist = len(roster.waiting) + len(roster.running)
+    needs, part, role = gang.facts.minimum if gang.facts else 0, "", ""
+    if exist >= needs:
+        there = Counter(map(roster.role_of, [*roster.waiting, *roster.running]))
+        lacking = ((name, least) for name, least in roster.facts.roles if there[name] < least)
+        role, needs = next(lacking, ("", 0))
+        exist = there[role]
+        if not role:
+            team = next((team for team in _leaves(roster.root) if missing_of(roster, team) is None), roster.root)
+            part, needs, exist = team.name, team.least, len(team.waiting) + len(team.running)
+    return GroupEvidence(
+        gang.name,
+        Code.GANG_TOO_SMALL,
+        part,
+        role,
+        needs,
+        exist,
+        len(roster.running),
+        pod=next(iter(roster.waiting), ""),
+    )
+
+
+def _pods(want: Want) -> int:
+    return sum(demand.need for demand in want.demands) + sum(map(_pods, want.parts[: want.least]))
+
+
+def _leaves(team: Team) -> Iterator[Team]:
+    for part in team.parts:
+        yield from _leaves(part) if part.parts else (part,)
+
+
+def _short(fitter: Fitter, gang: Gang, roster: Roster, code: Code) -> GroupEvidence:
+    """Enough pods exist; the first part that finds no place even alone is what is short, or else the whole."""
+    team, want = roster.root, minimum(roster) if not roster.is_met else None
+    for part in list(_leaves(roster.root))[:_MOST_PARTS]:
+        alone = None if part.is_met else missing_of(roster, part)
+        if alone is not None and not _fits_alone(fitter, roster, alone):
+            team, want = part, alone
+            break
+    running = list(team.all_running())
+    lacking = 0 if want is None else _pods(want)
+    placed, level, domain = (0, "", ()) if want is None else _most_now(fitter, roster, want)
+    pods = [*running, *_all_waiting(team)]
+    charges = Counter(_charge(fitter.cluster, pod) for pod in pods)
+    return GroupEvidence(
+        gang.name,
+        code,
+        team.name,
+        "",
+        len(running) + lacking,
+        len(pods),
+        len(running),
+        len(running) + placed,
+        _most_when_empty(fitter, charges, team.wish),
+        level,
+        domain,
+        next(_all_waiting(team), ""),
+    )
+
+
+def _all_waiting(team: Team) -> Iterator[str]:
+    yield from team.waiting
+    for part in team.parts:
+        yield from _all_waiting(part)
+
+
+def _charge(cluster: Cluster, pod: str) -> Charge:
+    return cluster.pods[pod].charge if pod in cluster.pods else cluster.pending[pod].charge
+
+
+def _fits_alone(fitter: Fitter, roster: Roster, want: Want) -> bool:
+    mark = fitter.ledger.mark()
+    fits = Search(fitter, roster.running).place(want)
+    fitter.ledger.rollback(mark)
+    return fits
+
+
+def _most_now(fitter: Fitter, roster: Roster, want: Want) -> tuple[int, str, tuple[str, ...]]:
+    """Pods that can be placed together as of now, the level at which they must be, and the domain."""
+    fill = Fill(fitter, roster.running)
+    ledger = fitter.ledger
+    mark = ledger.mark()
+    key = want.wish.required
+    if not key:
+        placed = fill.most(want, ANYWHERE)
+        ledger.rollback(mark)
+        return placed, "", ()
+    search = Sites(fitter).search(want, ANYWHERE)
+    best = 0
+    name: tuple[str, ...] = ()
+    if search is not None:
+        for bound, domain in search.largest(search.required)[:_MOST_DOMAINS]:
+            if bound <= best:
+                break
+            placed = fill.most(want, search.within(search.required, domain))
+            ledger.rollback(mark)
+            if placed > best:
+                best, name = placed, search.tree.name(search.required, domain)
+    return best, key, name
+
+
+def _most_when_empty(fitter: Fitter, charges: Counter[Charge], wish: Wish) -> int:
+    """The most of these pods that could run at once, together where they must be, if nothing else did."""
+    cluster = fitter.cluster
+    tree = fitter.placement.trees.of(wish)
+    level = -1 if tree is None else tree.level(wish.required)
+    if wish.required and level < 0:
+        return 0
+
+    def per_domain(amounts: NDArray[np.int64]) -> NDArray[np.int64]:
+        return amounts.sum(keepdims=True) if tree is None or level < 0 else tree.sums(level, amounts)
+
+    rooms = {charge: room_when_empty(cluster, charge) for charge in charges}
+    most = sum(np.minimum(per_domain(room), charges[charge]) for charge, room in rooms.items())
+    anywhere = sum(room > 0 for room in rooms.values()) > 0
+    odd = cluster.devices.odd
+    for column in (facts.CPU, facts.MEMORY, facts.PODS, *(() if odd else (facts.GPU_MILLI,))):
+        # Even if amounts could be cut up at will, the smallest askers first.
+        smallest_first = np.sort([charge.taken[column] for charge in charges.elements()])
+        there = per_domain(np.where(anywhere, cluster.total[:, column], 0))
+        most = np.minimum(most, np.searchsorted(np.cumsum(smallest_first), there, side="right"))
+    return int(np.max(most, initial=0))

@@ -1,0 +1,202 @@
+"""Everybody who may have to yield to somebody, as columns, gathered once per step.
+
+Whether a candidate is eligible for one claimant (lower priority, same queue) is then one comparison of columns, and
+what a node could be freed of is a sum over them. Candidates are numbered from the newest: the number breaks ties.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator
+
+import numpy as np
+from numpy.typing import NDArray
+
+from shoal.engine import facts
+from shoal.engine.cluster import Cluster, Holding
+from shoal.engine.devices.demand import COMPUTE
+from shoal.engine.gangs.members import Gang
+from shoal.engine.groups import GroupFacts
+from shoal.engine.preemption.company import Company
+from shoal.engine.preemption.policy import VictimPolicy, level_and_weight
+
+AGE_BITS = 20
+"""Milliseconds above, the candidate's number below: equal ages fall to the newer name."""
+
+Mask = NDArray[np.bool_]
+
+
+class Candidates:
+    """Columns over pods on nodes."""
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        policy: VictimPolicy,
+        now_s: float,
+        planned: Collection[str] = (),
+        pods: Iterable[str] | None = None,
+        *,
+        each_alone: bool = False,
+    ) -> None:
+        """All that are willing, or some pods.
+
+        `planned` were placed in this round only: not to place them after all ends nobody. `each_alone`: gangs count
+        for nothing.
+        """
+        self.cluster = cluster
+        self.keys: list[str] = []
+        self.companies: list[Company] = []
+        self._company_of: dict[str, int] = {}
+        self._gangs: dict[str, tuple[int, float]] = {}
+        self._policy = policy
+        self._now_s = now_s
+        holdings = [
+            (key, holding)
+            for key, holding in (willing(cluster) if pods is None else ((pod, cluster.pods[pod]) for pod in pods))
+            if not (holding.leaving or holding.daemon_set or holding.goes_first)
+        ]
+        holdings.sort(key=_newness, reverse=True)
+        count = len(holdings)
+        self.row = np.zeros(count, np.int64)
+        self.company = np.full(count, -1, np.int64)
+        self.priority = np.zeros(count, np.int64)
+        self.level = np.zeros(count, np.float64)
+        self.weight = np.zeros(count, np.int64)
+        self.taken = np.zeros((count, cluster.width), np.int64)
+        self.alone = np.ones(count, np.bool_)
+        """May yield without its gang, as far as its running time goes."""
+        self.late: list[int] = []
+        """What it adds to the running time lost: its own, in milliseconds, and its number."""
+        self.queue: list[str] = []
+        self.gone = np.zeros(count, np.bool_)
+        for key, holding in holdings:
+            gang = cluster.gangs.find(holding.who.group) if holding.who.group and not each_alone else None
+            self._add(key, holding, gang, fresh=key in planned)
+        self._end()
+
+    def __len__(self) -> int:
+        return len(self.keys)
+
+    def on(self, rows: NDArray[np.int64]) -> NDArray[np.int64]:
+        """The candidates on these rows."""
+        starts, ends = self._starts[rows], self._starts[rows + 1]
+        lengths = ends - starts
+        total = int(lengths.sum())
+        if total == 0:
+            return np.zeros(0, np.int64)
+        offsets = np.repeat(ends - lengths.cumsum(), lengths)
+        return self.by_row[offsets + np.arange(total)]
+
+    def amounts(self, columns: NDArray[np.int64]) -> NDArray[np.int64]:
+        """What each takes of these columns of the record."""
+        key = tuple(columns.tolist())
+        found = self._amounts.get(key)
+        if found is None:
+            found = self._amounts[key] = np.ascontiguousarray(self.taken[:, columns])
+        return found
+
+    def eligible(self, priority: int | None, queue: str | None, own: str = "") -> Mask:
+        """Who would have to yield to a claimant of this priority and queue (None: whatever they are), never its own
+        gang."""
+        mask: Mask = np.ones(len(self), np.bool_) if priority is None else self.priority < priority
+        whole = np.array([company.may_go for company in self.companies] or [False])
+        mask &= self.alone | whole[self.company]
+        if queue is not None and set(self.queue) - {queue}:
+            mask &= np.array([other == queue for other in self.queue])
+        if own in self._company_of:
+            mask &= self.company != self._company_of[own]
+        return mask
+
+    def _add(self, key: str, holding: Holding, gang: Gang | None, *, fresh: bool) -> None:
+        who, at = holding.who, len(self.keys)
+        earliest = self._now_s - self._policy.min_runtime_s
+        alone = fresh or who.since_s <= earliest
+        place, priority, started_s = -1, holding.priority, who.since_s
+        if gang is not None and gang.facts is not None:
+            priority, started_s = self._standing(gang)
+        if not alone and started_s > earliest:
+            return
+        if gang is not None and gang.facts is not None:
+            place = self._company(gang, gang.facts)
+        self.keys.append(key)
+        self.queue.append(who.queue)
+        self.row[at], self.company[at], self.priority[at], self.alone[at] = holding.row, place, priority, alone
+        if fresh:
+            # Far cheaper than to end a pod, but not free: it may have to ask others in its turn.
+            self.level[at], self.weight[at] = -np.inf, 1
+        else:
+            order = self._policy.order
+            self.level[at], self.weight[at] = level_and_weight(order, self._now_s, holding, priority, started_s)
+        self.taken[at] = holding.charge.taken
+        if holding.grant is not None:
+            # What a share of memory takes of compute depends on the node.
+            parts = holding.grant.parts
+            self.taken[at, facts.GPU_MILLI] = sum(amount for _, plane, amount in parts if plane == COMPUTE)
+        age_ms = 0 if fresh else max(round(1000 * (self._now_s - who.since_s)), 0)
+        self.late.append((age_ms << AGE_BITS) + at)
+        if place >= 0:
+            company = self.companies[place]
+            company.members[at] = who
+            company.weight += self.weight.item(at)
+            company.late += self.late[at]
+
+    def _end(self) -> None:
+        """Cut the columns to length, and sum them up by row and company."""
+        kept, cluster = len(self.keys), self.cluster
+        for name in ("row", "company", "priority", "level", "weight", "taken", "alone", "gone"):
+            setattr(self, name, getattr(self, name)[:kept])
+        for name, place in self._company_of.items():
+            company = self.companies[place]
+            if not company.may_go:
+                members = {self.keys[index] for index in company.members}
+                running = cluster.gangs[name].running
+                company.others = [cluster.pods[pod].who for pod in running if pod not in members]
+        self.late_of = np.array(self.late, np.float64)
+        self.company_weight = np.array([float(company.weight) for company in self.companies])
+        """Of the members that do not yield in the open trial; so are the next two."""
+        self.company_late = np.array([float(company.late) for company in self.companies])
+        self.company_spare = np.array([company.most_spare for company in self.companies], np.int64)
+        self._amounts: dict[tuple[int, ...], NDArray[np.int64]] = {}
+        self.by_row = np.argsort(self.row, kind="stable")
+        self._starts = np.searchsorted(self.row[self.by_row], np.arange(cluster.rows + 1))
+
+    def _company(self, gang: Gang, facts: GroupFacts) -> int:
+        place = self._company_of.get(gang.name)
+        if place is None:
+            place = self._company_of[gang.name] = len(self.companies)
+            self.companies.append(Company(facts, len(gang.running), self._policy.surplus_only))
+        return place
+
+    def _standing(self, gang: Gang) -> tuple[int, float]:
+        """A gang's priority and start."""
+        found = self._gangs.get(gang.name)
+        if found is None:
+            pods = [self.cluster.pods[pod] for pod in gang.running]
+            priority = None if gang.facts is None else gang.facts.priority
+            if priority is None:
+                waiting = [self.cluster.pending[pod].priority for pod in gang.waiting]
+                priority = max([pod.priority for pod in pods] + waiting)
+            found = self._gangs[gang.name] = priority, min(pod.who.since_s for pod in pods)
+        return found
+
+
+def willing(cluster: Cluster) -> Iterator[tuple[str, Holding]]:
+    """Pods on nodes that may have to yield, as far as they and their gangs are concerned."""
+    for key, holding in cluster.pods.items():
+        if is_willing(cluster, holding):
+            yield key, holding
+
+
+def is_willing(cluster: Cluster, holding: Holding) -> bool:
+    """Whether neither the pod nor its gang forbids it."""
+    who = holding.who
+    if not who.yields:
+        return False
+    gang = cluster.gangs.find(who.group) if who.group else None
+    return gang is None or gang.facts is None or gang.facts.yields
+
+
+def _newness(item: tuple[str, Holding]) -> tuple[float, int, int, str]:
+    key, holding = item
+    # Of names that differ in a number the larger is the newer, and it is also the longer.
+    return holding.who.since_s, holding.who.order, len(key), key

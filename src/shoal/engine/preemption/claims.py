@@ -1,0 +1,53 @@
+"""Whose turn it is to ask for room: like the line of a round, but without those who may not ask.
+
+Behind a pod that never preempts may stand one with the same ask that does, so a line is looked into beyond its head.
+Whoever fails speaks for all behind it in its line: they are of no higher priority, so they have no more candidates.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from heapq import heappop, heappush
+
+from shoal.engine.cluster import Cluster
+from shoal.engine.gangs.members import Gang
+from shoal.engine.line import gang_order
+from shoal.engine.pending import LineKey
+from shoal.engine.preemption.claim import Claim, gang_claim, pod_claim
+
+Ask = Callable[[Claim], bool]
+
+
+def hear(cluster: Cluster, ask: Ask, *, may_ask: Ask) -> None:
+    """Let everybody who waits and may ask do so, in order."""
+    pending = cluster.pending
+    heap: list[tuple[int, int, str, LineKey | Gang]] = []
+    behind: dict[LineKey, Iterator[str]] = {}
+
+    def come(at: LineKey) -> None:
+        head = pending.head(at)
+        if head is None:
+            return
+        first = head[2]
+        if not may_ask(pod_claim(cluster, first)):
+            # The head stays where it is, so the line is walked once, however many behind it are helped.
+            if at not in behind:
+                behind[at] = iter(pending.line(at))
+            first = next((pod for pod in behind[at] if pod in pending and may_ask(pod_claim(cluster, pod))), "")
+        if first:
+            heappush(heap, (*pending[first].order, first, at))
+
+    for *_, at in pending.heads():
+        come(at)
+    for gang in cluster.gangs:
+        if gang.waiting:
+            heappush(heap, (*gang_order(cluster, gang), gang.name, gang))
+    while heap:
+        _, _, name, what = heappop(heap)
+        if not isinstance(what, Gang):
+            if ask(pod_claim(cluster, name)):
+                come(what)
+            continue
+        claim = gang_claim(cluster, what)
+        if claim is not None and may_ask(claim) and ask(claim) and what.waiting:
+            heappush(heap, (*gang_order(cluster, what), name, what))

@@ -1,0 +1,171 @@
+"""Why nobody yields to a claimant, and what would help it: asked when somebody wants to know, and tried on the ledger.
+
+The rule to name is the first without which others would have yielded, from the mildest to the hardest: a minimum
+runtime, a budget, priority. What would help is the least to be freed, whoever holds it: an answer for people, who can
+talk to the owners of pods that the engine may not touch. Only the nodes that come nearest are asked, so that the
+answer does not take longer on a larger fleet; what is said of them is true, but elsewhere there may be less to free.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TypeVar
+
+import msgspec
+import numpy as np
+
+from shoal.engine import facts
+from shoal.engine.charges import Charge
+from shoal.engine.fitter import Fitter
+from shoal.engine.preemption.candidates import Candidates, Mask, is_willing
+from shoal.engine.preemption.claim import Claim
+from shoal.engine.preemption.policy import Order, VictimPolicy
+from shoal.engine.preemption.reach import Reaches, Rows
+from shoal.engine.preemption.search import Search
+from shoal.engine.preemption.victims import Victims
+from shoal.engine.reasons import Code
+
+T = TypeVar("T")
+
+GPU_COMPUTE = "GPU compute"
+"""Counted in thousandths of one GPU."""
+
+_NEAREST = 64
+"""Nodes asked about one pod; for a gang, two more for each of its pods."""
+
+
+class Help(msgspec.Struct, frozen=True):
+    """Room to be made on one node."""
+
+    node: str
+    amounts: tuple[tuple[str, int], ...]
+    """(resource, amount in the engine's units) to be freed at least."""
+    pods: tuple[str, ...]
+    """Whose end would free it."""
+
+
+def hindrance(fitter: Fitter, claim: Claim, policy: VictimPolicy, now_s: float) -> Code | None:
+    """Why preemption does not help; None when it does, or when the claimant fits. The facts stay as they are."""
+    return Code.NEVER_PREEMPTS if not claim.preempts else Inquiry(fitter, claim, now_s).hindrance(policy)
+
+
+def what_would_help(fitter: Fitter, claim: Claim, now_s: float) -> tuple[Help, ...]:
+    """The least to be freed so that the claimant fits; empty when it fits, or when nothing of the kind would help."""
+    return Inquiry(fitter, claim, now_s).what_would_help()
+
+
+class Inquiry:
+    """Questions about one claimant, each on a trial that leaves no trace."""
+
+    def __init__(self, fitter: Fitter, claim: Claim, now_s: float) -> None:
+        self._fitter = fitter
+        self._cluster = fitter.cluster
+        self._claim = claim
+        self._own = claim.name if claim.gang else ""
+        self._now_s = now_s
+        self._reaches = Reaches(fitter.cluster)
+
+    def hindrance(self, policy: VictimPolicy) -> Code | None:
+        return self._once_all_have_left(lambda: self._hindrance(policy))
+
+    def what_would_help(self) -> tuple[Help, ...]:
+        return self._once_all_have_left(self._help)
+
+    def _hindrance(self, policy: VictimPolicy) -> Code | None:
+        claim, cluster = self._claim, self._cluster
+        if claim.fits(self._fitter):
+            return None
+        near = self._near()
+        willing = [pod for pod in near if is_willing(cluster, cluster.pods[pod])]
+        at_any_age = msgspec.structs.replace(policy, min_runtime_s=float("-inf"))
+        old_enough = Candidates(cluster, policy, self._now_s, pods=willing)
+        all_willing = Candidates(cluster, at_any_age, self._now_s, pods=willing)
+        everybody = Candidates(cluster, at_any_age, self._now_s, pods=near)
+        breaks = policy.may_break_budgets
+        if self._would_help(old_enough, self._lower(old_enough), breaking=breaks):
+            return None
+        lower = self._lower(all_willing)
+        if self._would_help(all_willing, lower, breaking=breaks):
+            return Code.TOO_EARLY
+        if self._would_help(all_willing, lower, breaking=True):
+            return Code.BUDGETS
+        if self._would_help(everybody, everybody.eligible(None, None, self._own), breaking=True):
+            return Code.ONLY_HIGHER
+        return Code.NOT_ENOUGH if lower.any() else Code.NO_VICTIMS
+
+    def _help(self) -> tuple[Help, ...]:
+        if self._claim.fits(self._fitter):
+            return ()
+        pods = self._near()
+        policy = VictimPolicy(Order.FEWEST_GPUS)
+        candidates = Candidates(self._cluster, policy, self._now_s, pods=pods, each_alone=True)
+        found = self._search(candidates, candidates.eligible(None, None), breaking=True)
+        return () if found is None else self._freed(candidates, found)
+
+    def _freed(self, candidates: Candidates, found: list[int]) -> tuple[Help, ...]:
+        """What the claimant takes on each node beyond what is free there."""
+        cluster, ledger = self._cluster, self._fitter.ledger
+        rows = sorted(set(candidates.row[found].tolist()), key=lambda row: int(cluster.rank[row]))
+        lacking = {row: -np.maximum(cluster.free[row], 0) for row in rows}
+        for index in found:
+            ledger.evict(candidates.keys[index])
+        mark = ledger.mark()
+        self._claim.place(self._fitter)
+        for pod in ledger.placed_since(mark):
+            holding = cluster.pods[pod]
+            if holding.row in lacking:
+                lacking[holding.row] += holding.charge.taken
+        names = {facts.GPU_MILLI: GPU_COMPUTE, **cluster.resources.names}
+        return tuple(
+            Help(
+                cluster.names[row],
+                tuple((name, int(lacking[row][column])) for column, name in names.items() if lacking[row][column] > 0),
+                tuple(candidates.keys[index] for index in found if candidates.row.item(index) == row),
+            )
+            for row in rows
+        )
+
+    def _lower(self, candidates: Candidates) -> Mask:
+        return candidates.eligible(self._claim.priority, self._claim.queue, self._own)
+
+    def _would_help(self, candidates: Candidates, eligible: Mask, *, breaking: bool) -> bool:
+        return bool(eligible.any()) and self._search(candidates, eligible, breaking=breaking) is not None
+
+    def _search(self, candidates: Candidates, eligible: Mask, *, breaking: bool) -> list[int] | None:
+        victims = Victims(self._cluster, self._fitter.ledger, candidates)
+        return Search(self._fitter, victims, self._claim, self._reaches).find(eligible, may_break=breaking)
+
+    def _once_all_have_left(self, asked: Callable[[], T]) -> T:
+        ledger = self._fitter.ledger
+        mark = ledger.mark()
+        for pod in list(self._cluster.leaving):
+            ledger.evict(pod)
+        try:
+            return asked()
+        finally:
+            ledger.rollback(mark)
+
+    def _near(self) -> list[str]:
+        """Pods on the nodes that come nearest to having room, and the rest of their gangs, but not the claimant's."""
+        cluster = self._cluster
+        pods: dict[str, None] = {}
+        for charge in {cluster.pending[pod].charge for pod in self._claim.pods}:
+            for row in self._nearest(charge).tolist():
+                pods.update(dict.fromkeys(cluster.pods_on(row)))
+        for pod in list(pods):
+            gang = cluster.gangs.find(cluster.pods[pod].who.group)
+            if gang is not None:
+                pods.update(dict.fromkeys(gang.running))
+        return [pod for pod in pods if not self._own or cluster.pods[pod].who.group != self._own]
+
+    def _nearest(self, charge: Charge) -> Rows:
+        """Rows that could hold such a pod if they were empty, those that lack least in proportion."""
+        cluster = self._cluster
+        rows = self._reaches.of(charge)
+        columns = (charge.need > 0).nonzero()[0]
+        least = charge.need[columns]
+        rows = rows[(cluster.total[np.ix_(rows, columns)] >= least).all(axis=1)]
+        gap = (np.maximum(least - cluster.free[np.ix_(rows, columns)], 0) / least).sum(axis=1)
+        most = _NEAREST + 2 * len(self._claim.pods)
+        nearest: Rows = np.sort(rows[np.lexsort((cluster.rank[rows], gap))[:most]])
+        return nearest

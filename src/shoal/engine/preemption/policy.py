@@ -1,0 +1,87 @@
+"""Who yields first: what it costs that a pod ends, under each order a cluster may choose.
+
+A set of victims costs, compared from left to right: budgets broken; the highest level among them; the sum of their
+weights; how long they have run in all. Orders differ in what a level and a weight are, so that search, trimming and
+proof are one piece of code. Rejected: a comparison of whole sets per order, which no bound can be computed from.
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import NamedTuple
+
+import msgspec
+
+from shoal.engine.cluster import Holding
+
+_EVERY_PRIORITY = 1 << 31
+"""Added to each priority as kube-scheduler does, so that one pod more is never cheaper than one pod less."""
+_PODS_BEFORE_GPUS = 1 << 24
+_ALL_OF_TIME_S = float(1 << 33)
+
+
+class Order(StrEnum):
+    """Which victims are preferred."""
+
+    LOWEST_PRIORITY = "lowest-priority-first"
+    """The lowest top priority, then the smallest sum of priorities: kube-scheduler's order."""
+    FEWEST = "fewest-victims"
+    """The fewest pods, then the fewest GPUs."""
+    FEWEST_GPUS = "fewest-gpus"
+    """The fewest GPUs, then the fewest pods."""
+    NEWEST = "newest-first"
+    """The lowest top priority, then whoever started last, then the fewest: the reverse of the order in line."""
+    FIFO = "fifo"
+    """Whoever started first, then the fewest."""
+    LEAST_LOST_WORK = "least-lost-work"
+    """The least time since work was last saved, times GPUs."""
+
+
+class VictimPolicy(msgspec.Struct, frozen=True):
+    """How a round makes room for those who may ask others to yield."""
+
+    order: Order = Order.LOWEST_PRIORITY
+    min_runtime_s: float = 0.0
+    """Nobody yields before it has run this long."""
+    may_break_budgets: bool = False
+    """Whether disruption budgets give way when there is no other way, as kube-scheduler has it."""
+    surplus_only: bool = False
+    """Whether gangs yield no more than what they have above their minima, as Volcano has it."""
+    most_moves: int = 16
+    """Pods that consolidation may move for one claimant."""
+
+
+class Price(NamedTuple):
+    """What a set of victims costs."""
+
+    broken: int
+    """Pods that yield against a budget."""
+    level: float
+    weight: int
+    late: int
+    """Running time in all; newer pods are cheaper."""
+
+
+NOTHING = Price(0, float("-inf"), 0, 0)
+
+
+def level_and_weight(
+    order: Order, now_s: float, holding: Holding, priority: int, started_s: float
+) -> tuple[float, int]:
+    """A pod's part in the price; priority and start are its gang's, if it has one."""
+    match order:
+        case Order.LOWEST_PRIORITY:
+            return float(priority), priority + _EVERY_PRIORITY
+        case Order.FEWEST:
+            return 0.0, _PODS_BEFORE_GPUS + holding.charge.gpu_milli
+        case Order.FEWEST_GPUS:
+            return 0.0, (holding.charge.gpu_milli << 16) + 1
+        case Order.NEWEST:
+            # The older of equal priority is the higher level; two to the 33rd seconds are all of time.
+            return priority + 1.0 - started_s / _ALL_OF_TIME_S, 1
+        case Order.FIFO:
+            return started_s, 1
+        case Order.LEAST_LOST_WORK:
+            saved_s = holding.who.since_s if holding.who.saved_s is None else holding.who.saved_s
+            lost_ms = round(1000 * max(now_s - max(saved_s, holding.who.since_s), 0.0))
+            return 0.0, lost_ms * max(holding.charge.gpu_milli, 1)

@@ -1,0 +1,106 @@
+"""Room for several pods with one ask: nodes are freed, the cheapest first, until they have slots for all.
+
+Slots are counted, not filled: freeing fifty nodes one by one would place and undo a gang fifty times. The count errs on
+the side of too many, so the claimant is then placed for real.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+
+import numpy as np
+
+from shoal.engine.charges import Charge
+from shoal.engine.fitter import Fitter
+from shoal.engine.preemption.candidates import Mask
+from shoal.engine.preemption.claim import Claim
+from shoal.engine.preemption.exact import MOST_ITEMS, Cheapest
+from shoal.engine.preemption.reach import Room, Rows
+from shoal.engine.preemption.rows import RowBounds
+from shoal.engine.preemption.trim import trim
+from shoal.engine.preemption.victims import Victims
+
+
+class Slots:
+    """The nodes of one set, for one claimant."""
+
+    def __init__(self, fitter: Fitter, victims: Victims, claim: Claim, charge: Charge, rows: Rows) -> None:
+        self._fitter = fitter
+        self._cluster = fitter.cluster
+        self._victims = victims
+        self._claim = claim
+        self._wanted = len(claim.pods)
+        self._room = Room(fitter.cluster, charge)
+        self._rows = rows
+
+    def free(self, eligible: Mask) -> list[int] | None:
+        """Victims in these nodes that let the claimant in."""
+        found = self._greedy(eligible, in_lots=False)
+        if self._has_lots(eligible):
+            # A large pod that makes room for several is cheap, but only by the lot.
+            other = self._greedy(eligible, in_lots=True)
+            found = min(filter(None, (found, other)), key=self._victims.price, default=None)
+        if found is None and self._victims.allowances.covered:
+            # The cheap victims may have used up a budget that others cannot do without.
+            self._victims.thrifty = True
+            found = self._greedy(eligible, in_lots=False)
+            self._victims.thrifty = False
+        return self._improved(eligible, found)
+
+    def _greedy(self, eligible: Mask, *, in_lots: bool) -> list[int] | None:
+        victims = self._victims
+        bounds = RowBounds(self._cluster, victims, self._room, eligible, self._rows)
+        bounds.look(self._rows)
+        while (missing := self._wanted - int(bounds.slots.sum())) > 0:
+            if in_lots:
+                bounds.look(self._rows, missing)
+            most = missing if in_lots else 1
+            if bounds.make_room(lambda row: self._slots(np.array([row])) >= bounds.goal(row), most) is None:
+                break
+        found = None
+        if self._proves():
+            trim(victims, self._proves, may_spare=partial(self._may_spare, bounds))
+            found = victims.chosen
+        victims.spare(victims.chosen)
+        return found
+
+    def _has_lots(self, eligible: Mask) -> bool:
+        bounds = RowBounds(self._cluster, self._victims, self._room, eligible, self._rows)
+        more = bounds.most_slots(self._rows) - self._room.slots(self._rows)
+        return bool((more > 1).any())
+
+    def _slots(self, rows: Rows) -> int:
+        return int(self._room.slots(rows).sum())
+
+    def _may_spare(self, bounds: RowBounds, part: list[int]) -> bool:
+        """Whether there would still be slots enough without this part of the victims, by the count."""
+        candidates, room = self._victims.candidates, self._room
+        there = np.array(part)[bounds.within[candidates.row[part]]]
+        rows, place = np.unique(candidates.row[there], return_inverse=True)
+        left = room.free(rows)
+        np.subtract.at(left, place, candidates.amounts(room.columns)[there])
+        fewer = np.maximum((left // room.taken).min(axis=1), 0) if len(rows) else 0
+        return int(bounds.slots.sum() - (bounds.slots[rows] - fewer).sum()) >= self._wanted
+
+    def _proves(self) -> bool:
+        return self._slots(self._rows) >= self._wanted and self._claim.fits(self._fitter)
+
+    def _improved(self, eligible: Mask, found: list[int] | None) -> list[int] | None:
+        """No set is cheaper, if candidates are few enough to say so."""
+        victims, rows, room = self._victims, self._rows, self._room
+        items = victims.now(eligible).nonzero()[0].tolist()
+        if len(items) > MOST_ITEMS:
+            return found
+        place_of = {row: place for place, row in enumerate(rows.tolist())}
+        places = {index: place_of.get(victims.candidates.row.item(index), -1) for index in items}
+        amounts = victims.candidates.taken[:, room.columns]
+        free = room.free(rows)
+
+        def possible(spared: set[int]) -> bool:
+            left = free.copy()
+            for index, place in places.items():
+                if place >= 0 and index not in spared:
+                    left[place] += amounts[index]
+            return int(np.maximum((left // room.taken).min(axis=1), 0).sum()) >= self._wanted
+
+        return Cheapest(victims, items, possible, self._proves, found).found()

@@ -1,0 +1,213 @@
+"""The victims chosen so far in a trial: who must come along with whom, what they cost, and back again.
+
+Every choice is made on the ledger for real and can be taken back in any order, so that whoever asks whether the
+claimant fits now asks the facts and not an estimate.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from shoal.engine.cluster import Cluster, Holding
+from shoal.engine.ledger import Ledger
+from shoal.engine.preemption.budgets import Allowances
+from shoal.engine.preemption.candidates import AGE_BITS, Candidates, Mask
+from shoal.engine.preemption.firmness import Firmness
+from shoal.engine.preemption.policy import Price
+
+_NUMBER = (1 << AGE_BITS) - 1
+
+
+class Victims:
+    """Candidates that yield in the open trial."""
+
+    __slots__ = ("_cluster", "_firm", "_held", "_ledger", "allowances", "breaking", "candidates", "thrifty")
+
+    def __init__(self, cluster: Cluster, ledger: Ledger, candidates: Candidates) -> None:
+        self._cluster = cluster
+        self._ledger = ledger
+        self.candidates = candidates
+        self.allowances = Allowances(cluster, candidates.keys)
+        self.breaking = False
+        """Whether budgets may be broken in this trial."""
+        self.thrifty = False
+        """Whether whoever a budget covers counts as dear in this trial: budgets are saved for where they are needed."""
+        self._held: dict[int, Holding] = {}
+        self._firm = Firmness(candidates, self.allowances)
+
+    @property
+    def chosen(self) -> list[int]:
+        """Whoever yields, in the order in which they were chosen."""
+        return list(self._held)
+
+    def together(self, wanted: Iterable[int]) -> list[int] | None:
+        """These candidates and everybody who must then yield too; None when that may not be."""
+        candidates = self.candidates
+        gone, company_of = candidates.gone, candidates.company
+        going: dict[int, None] = {}
+        parties: dict[int, set[int]] = {}
+        for index in wanted:
+            if gone.item(index):
+                continue
+            going[index] = None
+            place = company_of.item(index)
+            if place >= 0:
+                parties.setdefault(place, set()).add(index)
+        for place, party in parties.items():
+            company = candidates.companies[place]
+            if self._spares(place, company.gone | party):
+                continue
+            if not company.may_go:
+                return None
+            for member in company.members:
+                if not gone.item(member):
+                    going[member] = None
+        if not self.breaking and self.allowances.broken_by(going):
+            return None
+        return list(going)
+
+    def may_stand(self, going: Iterable[int]) -> bool:
+        """Whether exactly these may yield, of all that do in this trial."""
+        parties: dict[int, set[int]] = {}
+        for index in going:
+            place = self.candidates.company.item(index)
+            if place >= 0:
+                parties.setdefault(place, set()).add(index)
+        companies = self.candidates.companies
+        return all(
+            len(party) == companies[place].size or self._spares(place, party) for place, party in parties.items()
+        )
+
+    def price(self, going: Iterable[int]) -> Price:
+        """What these cost beside those chosen already."""
+        candidates = self.candidates
+        going = list(going)
+        broken = self.allowances.broken_by(going) if self.breaking else 0
+        if self.thrifty:
+            broken += sum(map(self.allowances.covers, going))
+        level, weight, late = float("-inf"), 0, 0
+        parties: dict[int, int] = {}
+        for index in going:
+            place = candidates.company.item(index)
+            if place >= 0:
+                parties[place] = parties.get(place, 0) + 1
+        for index in going:
+            level = max(level, candidates.level.item(index))
+            weight += candidates.weight.item(index)
+            age = candidates.late[index]
+            place = candidates.company.item(index)
+            if place >= 0:
+                company = candidates.companies[place]
+                if len(company.gone) + parties[place] < company.size:
+                    # What a gang can spare goes before what is somebody's all.
+                    age &= _NUMBER
+            late += age
+        return Price(broken, level, weight, late)
+
+    def take(self, going: list[int]) -> None:
+        """They yield."""
+        candidates = self.candidates
+        for index in going:
+            key = candidates.keys[index]
+            self._held[index] = self._cluster.pods[key]
+            self._ledger.evict(key)
+            self._note(index, 1)
+        self._firm.look(going)
+
+    def take_all(self, wanted: Iterable[int]) -> None:
+        """As many of these as may, each with its company."""
+        for index in wanted:
+            going = self.together([index])
+            if going is not None:
+                self.take(going)
+
+    def spare(self, going: list[int]) -> None:
+        """They do not yield after all. Nothing may have been placed since."""
+        for index in going:
+            self._ledger.reinstate(self.candidates.keys[index], self._held.pop(index))
+            self._note(index, -1)
+        self._firm.look(going)
+
+    def forget(self, going: list[int]) -> None:
+        """The ledger was rolled back to before they yielded."""
+        for index in going:
+            del self._held[index]
+            self._note(index, -1)
+        self._firm.look(going)
+
+    def settle(self) -> list[int]:
+        """Whoever was chosen is gone for good, whatever is tried next."""
+        chosen = self.chosen
+        self._held.clear()
+        for index in chosen:
+            place = self.candidates.company.item(index)
+            if place >= 0:
+                company = self.candidates.companies[place]
+                del company.members[index]
+                company.gone.discard(index)
+                company.size -= 1
+        return chosen
+
+    def parts(self, chosen: Iterable[int]) -> list[list[int]]:
+        """What could be spared by itself, the most valuable first: gangs that go whole, and single pods."""
+        candidates = self.candidates
+        parts: dict[tuple[int, int], list[int]] = {}
+        for index in chosen:
+            place = candidates.company.item(index)
+            whole = place >= 0 and candidates.companies[place].goes
+            parts.setdefault((place, -1) if whole else (-1, index), []).append(index)
+        return sorted(parts.values(), key=self._value, reverse=True)
+
+    def now(self, eligible: Mask) -> Mask:
+        """Of the eligible, without those that are gone and those that cannot be made to go any more."""
+        mask = eligible & ~self.candidates.gone
+        if self.breaking:
+            return mask & ~self._firm.anyway[self.candidates.company]
+        return mask & ~self._firm.by_budgets[self.candidates.company] & ~self.allowances.barred
+
+    def is_elastic(self, part: list[int]) -> bool:
+        """Whether these are a whole gang that could spare some of its pods."""
+        place = self.candidates.company.item(part[0])
+        if len(part) == 1 or place < 0:
+            return False
+        facts = self.candidates.companies[place].facts
+        return not facts.goes_whole and facts.minimum < len(part)
+
+    def rows_touched(self, going: list[int]) -> NDArray[np.int64]:
+        """Rows where these stand, and the rest of their gangs, whose price they change."""
+        candidates = self.candidates
+        touched = set(going)
+        for place in set(candidates.company[going].tolist()) - {-1}:
+            touched.update(candidates.companies[place].members)
+        return np.unique(candidates.row[list(touched)])
+
+    def _value(self, part: list[int]) -> tuple[float, int, int]:
+        candidates = self.candidates
+        return (
+            max(candidates.level.item(index) for index in part),
+            sum(candidates.weight.item(index) for index in part),
+            sum(candidates.late[index] for index in part),
+        )
+
+    def _spares(self, place: int, gone: set[int]) -> bool:
+        """Whether the gang may lose exactly these."""
+        alone = self.candidates.alone
+        return all(alone.item(index) for index in gone) and self.candidates.companies[place].runs_without(gone)
+
+    def _note(self, index: int, sign: int) -> None:
+        candidates = self.candidates
+        candidates.gone[index] = sign > 0
+        self.allowances.take(index, sign)
+        place = candidates.company.item(index)
+        if place >= 0:
+            company = candidates.companies[place]
+            if sign > 0:
+                company.gone.add(index)
+            else:
+                company.gone.discard(index)
+            candidates.company_weight[place] -= sign * candidates.weight.item(index)
+            candidates.company_late[place] -= sign * candidates.late[index]
+            candidates.company_spare[place] = company.most_spare

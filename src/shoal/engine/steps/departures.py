@@ -1,0 +1,64 @@
+"""Who is leaving which node, for the promises of one walk over everybody who waits.
+
+A promise is found by trying as if pods that leave had left. Taking all of them off for everybody who waits would cost
+their number times the number of those who wait; so only those go whose room could matter: on the nodes that were
+promised before, or on those where the count says that the ask may fit once they have left.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from shoal.engine.charges import Charge
+from shoal.engine.cluster import Cluster
+from shoal.engine.facts import GPU_BEST, GPU_MILLI, GPU_WHOLE, NEVER_LACKING
+
+Rows = NDArray[np.int64]
+
+
+class Departures:
+    """Made when first needed: in most rounds nobody leaves."""
+
+    __slots__ = ("_by_row", "_cluster", "_left", "_rows")
+
+    def __init__(self, cluster: Cluster) -> None:
+        self._cluster = cluster
+        self._by_row: dict[int, list[str]] = {}
+        for pod in cluster.leaving:
+            self._by_row.setdefault(cluster.pods[pod].row, []).append(pod)
+        self._rows = np.array(sorted(self._by_row), np.int64)
+        self._left: NDArray[np.int64] | None = None
+
+    def everybody(self) -> list[str]:
+        return list(self._cluster.leaving)
+
+    def on(self, rows: Rows) -> list[str]:
+        """Who leaves one of these nodes."""
+        return [pod for row in rows.tolist() for pod in self._by_row.get(row, ())]
+
+    def promised(self, pods: list[str]) -> Rows:
+        """The nodes on which these pods were promised room."""
+        cluster = self._cluster
+        rows = {cluster.row_of.get(cluster.pending[pod].nominated, -1) for pod in pods}
+        return np.array(sorted(rows - {-1}), np.int64)
+
+    def hopeful(self, charge: Charge) -> Rows:
+        """Nodes with somebody leaving on which the ask may fit afterwards, by the count."""
+        cluster = self._cluster
+        rows = self._rows
+        if self._left is None or self._left.shape[1] != cluster.width:
+            self._left = np.zeros((len(rows), cluster.width), np.int64)
+            for line, row in enumerate(rows.tolist()):
+                for pod in self._by_row[row]:
+                    self._left[line] += cluster.pods[pod].charge.taken
+        free = cluster.free[rows] + self._left
+        need = np.full(cluster.width, NEVER_LACKING, np.int64)
+        need[: len(charge.need)] = charge.need
+        # How much of a device is free in one piece does not add up; the sum over a node's devices does.
+        need[[GPU_WHOLE, GPU_BEST]] = NEVER_LACKING
+        need[GPU_MILLI] = charge.gpu_milli or NEVER_LACKING
+        may_fit = (free >= need).all(axis=1)
+        if cluster.devices.odd:
+            may_fit |= np.isin(rows, list(cluster.devices.odd))
+        return rows[may_fit]

@@ -1,0 +1,41 @@
+"""The trees of a cluster's topologies, kept while labels stay as they are."""
+
+from __future__ import annotations
+
+from shoal.engine.cluster import Cluster
+from shoal.engine.groups import Wish
+from shoal.engine.topology.tree import Tree
+
+_MOST = 64
+
+
+class Trees:
+    """One tree per list of levels, whoever names it."""
+
+    __slots__ = ("_by_levels", "_cluster")
+
+    def __init__(self, cluster: Cluster) -> None:
+        self._cluster = cluster
+        self._by_levels: dict[tuple[str, ...], Tree] = {}
+
+    def of(self, wish: Wish) -> Tree | None:
+        """The tree a wish speaks of, up to date; None when there is no such topology."""
+        if wish.topology:
+            facts = self._cluster.topologies.get(wish.topology)
+            return None if facts is None else self.over(facts.levels)
+        return self.over(tuple(dict.fromkeys(key for key in _keys(wish) if key)))
+
+    def over(self, levels: tuple[str, ...]) -> Tree:
+        """The tree of these levels, outermost first."""
+        tree = self._by_levels.get(levels)
+        if tree is None:
+            if len(self._by_levels) >= _MOST:
+                self._by_levels.clear()
+            tree = self._by_levels[levels] = Tree(self._cluster, levels)
+        tree.refresh()
+        return tree
+
+
+def _keys(wish: Wish) -> tuple[str, ...]:
+    """Labels without a topology, the widest condition outermost."""
+    return wish.required, wish.slice_level, wish.preferred

@@ -1,0 +1,86 @@
+"""Rules about other pods in one line: `ask().near(apart("host", app="web"), spread("zone", app="web"))`.
+
+Pods are meant by labels in the namespace "default" unless said otherwise.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import msgspec
+
+from shoal.api.requirement import Requirement
+from shoal.api.selectors import Selector
+from shoal.engine.domains.rules import Meant, PodRules, Spread, Term, Wished
+from shoal.engine.who import Traits, Who
+
+
+@dataclass(frozen=True)
+class Together:
+    term: Term
+
+
+@dataclass(frozen=True)
+class Apart:
+    term: Term
+
+
+Rule = Together | Apart | Wished | Spread
+
+
+def meant(*namespaces: str, spaces: Selector = Selector.NOTHING, **labels: str) -> Meant:
+    return Meant(_with(labels), tuple(sorted(namespaces)) or ("default",), spaces)
+
+
+def _with(labels: Mapping[str, str]) -> Selector:
+    return Selector(tuple(Requirement(key, "In", (value,)) for key, value in sorted(labels.items())))
+
+
+def _here(labels: Mapping[str, str]) -> Meant:
+    return Meant(_with(labels), ("default",))
+
+
+def together(key: str, means: Meant | None = None, **labels: str) -> Together:
+    return Together(Term(key, means or _here(labels)))
+
+
+def apart(key: str, means: Meant | None = None, **labels: str) -> Apart:
+    return Apart(Term(key, means or _here(labels)))
+
+
+def wished(weight: int, key: str, means: Meant | None = None, **labels: str) -> Wished:
+    return Wished(weight, Term(key, means or _here(labels)))
+
+
+def spread(
+    key: str,
+    means: Meant | None = None,
+    *,
+    skew: int = 1,
+    hard: bool = True,
+    least: int = 1,
+    honors_affinity: bool = True,
+    honors_taints: bool = False,
+    **labels: str,
+) -> Spread:
+    return Spread(key, means or _here(labels), skew, hard, least, honors_affinity, honors_taints)
+
+
+def with_rules(rules: PodRules, *more: Rule) -> PodRules:
+    for rule in more:
+        match rule:
+            case Together(term):
+                rules = msgspec.structs.replace(rules, affinity=(*rules.affinity, term))
+            case Apart(term):
+                rules = msgspec.structs.replace(rules, anti=(*rules.anti, term))
+            case Wished():
+                rules = msgspec.structs.replace(rules, wished=(*rules.wished, rule))
+            case Spread():
+                rules = msgspec.structs.replace(rules, spread=(*rules.spread, rule))
+    return rules
+
+
+def called(namespace: str = "default", **labels: str) -> Who:
+    """A pod of these labels."""
+    return Who(Traits.of(namespace, labels))
