@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from shoal.engine.reasons import EMPTY_GPUS, GPU_PIECE, Cause, Code, Evidence, Shortfall
+from shoal.views.remedies import HINDRANCES
 from shoal.views.why import CAUSES, kube_line, nearest_sentence, why
 
 GIB = 1 << 30
@@ -130,5 +131,22 @@ def test_the_whole_answer_is_one_line() -> None:
     assert "\n" not in why(evidence)
 
 
+ABOUT_THE_WHOLE = {
+    Code.PLACED,
+    Code.NOMINATED,
+    Code.PREEMPTED,
+    Code.CONSOLIDATED,
+    Code.GANG,
+    Code.GANG_TOO_SMALL,
+    Code.GANG_UNKNOWN,
+    Code.GANG_MALFORMED,
+    Code.TOPOLOGY,
+    Code.NO_NODES,
+    Code.NOWHERE,
+    Code.GATED,
+}
+"""Codes of a pod or gang as such; every other is one rule's part in turning nodes away."""
+
+
 def test_every_cause_has_words() -> None:
-    assert set(CAUSES) == set(Code) - {Code.PLACED, Code.NO_NODES, Code.NOWHERE}
+    assert set(CAUSES) | set(HINDRANCES) == set(Code) - ABOUT_THE_WHOLE

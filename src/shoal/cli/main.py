@@ -14,7 +14,7 @@ from typing import Annotated
 
 import typer
 
-from shoal.cli import bench, demo, pack
+from shoal.cli import bench, decide, demo, pack, why
 from shoal.cli.exits import exit_code
 
 app = typer.Typer(
@@ -25,6 +25,8 @@ app = typer.Typer(
     rich_markup_mode="rich",
     context_settings={"help_option_names": ["-h", "--help"]},
 )
+app.command("decide")(decide.decide)
+app.command("why")(why.why)
 app.command("pack")(pack.pack)
 app.command("demo")(demo.demo)
 app.add_typer(bench.app, name="bench")

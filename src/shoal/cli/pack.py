@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from shoal.cli.options import MAX_SEED
+
 if TYPE_CHECKING:
     from shoal.cli.contest import Result
     from shoal.cli.scenario import Scenario
-
-_MAX_SEED = 2**63 - 1
 
 
 def pack(
@@ -30,7 +30,7 @@ def pack(
         str, typer.Option(metavar="NAME[,NAME...]", help="Policies to compare, or `all` of them.")
     ] = "Shoal",
     load: Annotated[float, typer.Option(help="GPU request to reach, as a multiple of the fleet's GPUs.")] = 1.3,
-    seed: Annotated[int, typer.Option(min=0, max=_MAX_SEED, help="Draws the arrival order and the ties.")] = 42,
+    seed: Annotated[int, typer.Option(min=0, max=MAX_SEED, help="Draws the arrival order and the ties.")] = 42,
     order: Annotated[
         Path | None,
         typer.Option(metavar="FILE", help="A recorded order (gzip of 16-bit integers); --load is not used then."),

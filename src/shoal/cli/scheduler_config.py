@@ -8,6 +8,7 @@ from pathlib import Path
 from shoal.api.scheduler_config import read_scheduler_config
 from shoal.engine.kube_profile import OWN_PLUGINS, KubeProfiles, kube_profiles
 from shoal.engine.profile import POLICIES, Builder
+from shoal.store.files import read_whole
 from shoal.units.errors import UserError, Where
 
 _MAX_BYTES = 4 * 1024 * 1024
@@ -16,14 +17,7 @@ _MAX_BYTES = 4 * 1024 * 1024
 def load_profiles(path: Path) -> dict[str, Builder]:
     """Builders by scheduler name; what has no effect is said on stderr."""
     where = Where(file=str(path))
-    try:
-        with path.open("rb") as stream:
-            data = stream.read(_MAX_BYTES + 1)
-    except OSError as error:
-        raise UserError(f"cannot be read: {error.strerror or error}", where=where) from error
-    if len(data) > _MAX_BYTES:
-        raise UserError(f"is larger than {_MAX_BYTES // 1024 // 1024} MiB", where=where)
-    found = _profiles(data, path)
+    found = read_profiles(path)
     for profile in found.profiles:
         if profile.scheduler_name in POLICIES:
             raise UserError(
@@ -36,5 +30,6 @@ def load_profiles(path: Path) -> dict[str, Builder]:
     return {profile.scheduler_name: profile.build for profile in found.profiles}
 
 
-def _profiles(data: bytes, path: Path) -> KubeProfiles:
-    return kube_profiles(read_scheduler_config(data, str(path), OWN_PLUGINS))
+def read_profiles(path: Path) -> KubeProfiles:
+    """The profiles of the file, and what of it has no effect."""
+    return kube_profiles(read_scheduler_config(read_whole(path, _MAX_BYTES), str(path), OWN_PLUGINS))

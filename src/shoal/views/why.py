@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from shoal.engine.reasons import EMPTY_GPUS, Code, Evidence, Shortfall
+from shoal.engine.reasons import EMPTY_GPUS, GPU_PIECE, Cause, Code, Evidence, Shortfall
 
 CAUSES: Mapping[Code, str] = {
     Code.NODE_NAME: "node(s) didn't match the requested node name",
@@ -21,6 +21,16 @@ CAUSES: Mapping[Code, str] = {
     Code.INSUFFICIENT: "Insufficient {detail}",
     Code.TOO_MANY_PODS: "Too many pods",
     Code.NO_DEVICE: "node(s) didn't have {detail}",
+    Code.NO_MIG_PLACE: "node(s) didn't have legal MIG places for {detail}",
+    Code.FAR_APART: "node(s) didn't have {detail}",
+    Code.CLAIM_UNUSABLE: "{detail}",
+    Code.CLAIM_ELSEWHERE: "resourceclaim not available on the node",
+    Code.CLAIMS: "cannot allocate all claims",
+    Code.SPREAD: "node(s) didn't match pod topology spread constraints",
+    Code.SPREAD_LABEL: "node(s) didn't match pod topology spread constraints (missing required label)",
+    Code.POD_AFFINITY: "node(s) didn't match pod affinity rules",
+    Code.POD_ANTI_AFFINITY: "node(s) didn't match pod anti-affinity rules",
+    Code.KEPT_AWAY: "node(s) didn't satisfy existing pods anti-affinity rules",
 }
 
 _BYTE_UNITS = ((1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB"), (1, "bytes"))
@@ -36,9 +46,14 @@ def kube_line(evidence: Evidence) -> str:
     """How many nodes there are, and how many each cause turned away."""
     if evidence.nodes == 0:
         return "no nodes available to schedule pods."
-    causes = ", ".join(f"{cause.nodes} {CAUSES[cause.code].format(detail=cause.detail)}" for cause in evidence.causes)
+    causes = ", ".join(f"{cause.nodes} {cause_words(cause)}" for cause in evidence.causes)
     counted = f"{evidence.fitting}/{evidence.nodes} nodes are available"
     return f"{counted}: {causes}." if causes else f"{counted}."
+
+
+def cause_words(cause: Cause) -> str:
+    """What a rule says of the nodes that it turned away."""
+    return CAUSES[cause.code].format(detail=cause.detail)
 
 
 def nearest_sentence(evidence: Evidence) -> str:
@@ -66,11 +81,19 @@ def nearest_sentence(evidence: Evidence) -> str:
 _WITHOUT_AMOUNT: Mapping[Code, str] = {
     Code.TOO_MANY_PODS: "takes no more pods",
     Code.PORTS: "has host port {} taken",
+    Code.CLAIM_UNUSABLE: "would do, but {}",
+    Code.CLAIM_ELSEWHERE: "cannot use what {} is allocated to",
+    Code.CLAIMS: "cannot serve {}",
+    Code.SPREAD: "lies where too many of these pods are already",
+    Code.SPREAD_LABEL: "lacks a label by which these pods are spread",
+    Code.POD_AFFINITY: "has none of the pods near that this one must be near to",
+    Code.POD_ANTI_AFFINITY: "has pods near that this one must keep away from",
+    Code.KEPT_AWAY: "has pods near that keep this one away",
 }
 
 
 def _left(lack: Shortfall) -> str:
-    return "" if lack.code is Code.NO_DEVICE else " free"
+    return "" if lack.code in (Code.NO_DEVICE, Code.FAR_APART) else " free"
 
 
 def _amounts(present: int, lack: Shortfall) -> str:
@@ -79,7 +102,7 @@ def _amounts(present: int, lack: Shortfall) -> str:
     asked = lack.asked
     if lack.code is Code.TOO_MANY_PODS:
         return f"room for {present} pods"
-    if lack.code is Code.NO_DEVICE and lack.total == 0:
+    if lack.total == 0 and lack.resource in (EMPTY_GPUS, GPU_PIECE):
         return "no GPU"
     if lack.resource == "cpu":
         return f"{_number(present / 1000, 3)} of {_number(asked / 1000, 3)} {_plural(asked, 1000, 'core')}"

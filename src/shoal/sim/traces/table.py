@@ -16,6 +16,7 @@ import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+from shoal.store.files import read_whole
 from shoal.units.errors import UserError, Where, excerpt
 
 MAX_FILE_BYTES = 64 * 1024 * 1024
@@ -125,13 +126,7 @@ def _header(file: str, line: int, cells: list[str], required: Sequence[str | tup
 
 def _load_text(path: Path) -> str:
     where = Where(file=str(path))
-    try:
-        with path.open("rb") as stream:
-            data = stream.read(MAX_FILE_BYTES + 1)
-    except OSError as error:
-        raise UserError(f"cannot be read: {error.strerror or error}", where=where) from error
-    if len(data) > MAX_FILE_BYTES:
-        raise UserError(f"is larger than {MAX_FILE_BYTES // 1024 // 1024} MiB", where=where)
+    data = read_whole(path, MAX_FILE_BYTES)
     if data.startswith((b"\xff\xfe", b"\xfe\xff")):
         raise UserError("is UTF-16 text", where=where, fix="save it as UTF-8")
     try:

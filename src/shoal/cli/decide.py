@@ -1,0 +1,68 @@
+"""`shoal decide`: what a scheduler should do with these manifests, and why.
+
+Promises: with `--json` stdout holds one document and nothing else; a refusal is an answer and no failure; warnings go
+to stderr.
+"""
+
+from __future__ import annotations
+
+import sys
+from typing import Annotated
+
+import typer
+
+from shoal.cli.options import Manifests, Policy, SchedulerConfigFile, Seed
+
+
+def decide(
+    filename: Manifests,
+    cycles: Annotated[
+        int | None, typer.Option(min=1, max=1000, help="Rounds to run; by default until one changes nothing.")
+    ] = None,
+    keep_terminating: Annotated[
+        bool, typer.Option("--keep-terminating", help="Pods that end keep what they hold, round after round.")
+    ] = False,
+    policy: Policy = "Shoal",
+    scheduler_config: SchedulerConfigFile = None,
+    victims: Annotated[
+        str, typer.Option(metavar="ORDER", help="Who yields first to pods of higher priority.")
+    ] = "lowest-priority-first",
+    min_runtime: Annotated[
+        float, typer.Option(min=0, metavar="SECONDS", help="Nobody yields or moves before it has run this long.")
+    ] = 0,
+    break_budgets: Annotated[
+        bool, typer.Option("--break-budgets", help="Disruption budgets give way when there is no other way.")
+    ] = False,
+    no_moves: Annotated[
+        bool, typer.Option("--no-moves", help="No running pod moves elsewhere so that another fits.")
+    ] = False,
+    seed: Seed = 42,
+    as_json: Annotated[bool, typer.Option("--json", help="One JSON document on stdout and nothing else.")] = False,
+) -> None:
+    """Decide for manifests: who is placed where, who yields, who waits and why."""
+    from shoal.cli.manifests import load
+    from shoal.cli.yielding import steps_of
+    from shoal.sim.answers import answer
+    from shoal.sim.rounds import MOST_ROUNDS, Rounds
+
+    steps = steps_of(victims, min_runtime, break_budgets=break_budgets, no_moves=no_moves)
+    loaded = load(filename, policy, scheduler_config)
+    rounds = Rounds(
+        loaded.intake,
+        loaded.placement,
+        seed=seed,
+        now_s=loaded.now_s,
+        steps=steps,
+        keep_terminating=keep_terminating,
+    )
+    decision = answer(rounds, loaded.world.gated, cycles or MOST_ROUNDS)
+    if as_json:
+        from shoal.views.decision import to_json
+
+        sys.stdout.write(to_json(decision) + "\n")
+        return
+    from rich.console import Console
+
+    from shoal.views.decision_text import show
+
+    show(Console(highlight=False), decision)

@@ -1,0 +1,64 @@
+"""The rounds of a cluster as answers for people and programs: every decision with names, every refusal with words.
+
+Refusals are worked out after each round on the facts as they are then, once per ask. Rejected: telling only about pods
+that are new in a round, as the plan does. A reader of the last round would not see who waits since the first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from shoal.engine.cluster import Cluster
+from shoal.engine.plan import Nominate, Place
+from shoal.engine.reasons import Code
+from shoal.sim.device_names import device_names
+from shoal.sim.explain import Explainer
+from shoal.sim.refusals import waiting_gangs, waiting_pods
+from shoal.sim.rounds import MOST_ROUNDS, Record, Rounds
+from shoal.views.decision import Decision, Evicted, Moved, Placed, Reason, Refused, Round
+
+
+def answer(rounds: Rounds, gated: Mapping[str, tuple[str, ...]], most: int = MOST_ROUNDS) -> Decision:
+    """Run until quiet, or for a number of rounds, and tell what came of it."""
+    teller = _Teller(rounds, gated)
+    told = []
+    quiet = False
+    for record in rounds.each(most):
+        told.append(teller.round(record))
+        quiet = record.is_quiet
+    return Decision(told, quiet)
+
+
+class _Teller:
+    def __init__(self, rounds: Rounds, gated: Mapping[str, tuple[str, ...]]) -> None:
+        self._cluster: Cluster = rounds.cluster
+        self._gated = gated
+        self._rounds = rounds
+
+    def round(self, record: Record) -> Round:
+        return Round(
+            placed=[self._on(each) for each in record.placed],
+            nominated=[self._on(each) for each in record.nominated],
+            moved=[Moved(each.pod, each.source, each.target) for each in record.moved],
+            evicted=[Evicted(each.pod, each.beneficiary, each.code) for each in record.evicted],
+            refused=list(self._refused()),
+        )
+
+    def _on(self, spot: Place | Nominate) -> Placed:
+        ask = self._cluster.pods[spot.pod].ask
+        return Placed(spot.pod, spot.node, device_names(self._cluster, ask, spot.node, spot.grant))
+
+    def _refused(self) -> Iterator[Refused]:
+        explainer = Explainer(self._rounds.placement, self._rounds.seed, self._rounds.now_s)
+        gangs = waiting_gangs(self._cluster)
+        for gang in gangs:
+            yield Refused(group=gang, reason=explainer.gang(gang))
+        for pod in waiting_pods(self._cluster, gangs):
+            yield Refused(pod=pod, reason=explainer.pod(pod))
+        for pod, gates in self._gated.items():
+            yield Refused(pod=pod, reason=gate_reason(gates))
+
+
+def gate_reason(gates: tuple[str, ...]) -> Reason:
+    names = ", ".join(gates)
+    return Reason(Code.GATED, f"Scheduling is blocked due to non-empty scheduling gates: {names}.", f"Remove {names}.")

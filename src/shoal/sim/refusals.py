@@ -1,0 +1,32 @@
+"""Who still waits, and the cause that says most.
+
+A pod's code is the cause that turned most nodes away: `NoNodeFits` alone would send everybody to the evidence. A gang
+that does not run is told about as one; what a running gang wants beyond its minimum is told pod by pod.
+"""
+
+from __future__ import annotations
+
+from shoal.engine.cluster import Cluster
+from shoal.engine.gangs.attempt import is_running
+from shoal.engine.reasons import Code, Evidence
+
+
+def waiting_gangs(cluster: Cluster) -> list[str]:
+    """Gangs that lack pods they need to run."""
+    return [gang.name for gang in cluster.gangs if gang.waiting and not is_running(cluster, gang)]
+
+
+def waiting_pods(cluster: Cluster, gangs: list[str]) -> list[str]:
+    """Pods of none of these gangs, in the order in which they are tried."""
+    short = set(gangs)
+    pending = cluster.pending
+    return [pod for pod in pending.keys() if pending[pod].who.group not in short]  # noqa: SIM118 - in order
+
+
+def code_of(evidence: Evidence) -> Code:
+    """The commonest cause; none where the pod would fit by now."""
+    if evidence.nodes == 0:
+        return Code.NO_NODES
+    if evidence.fitting or not evidence.causes:
+        return Code.NOWHERE
+    return evidence.causes[0].code

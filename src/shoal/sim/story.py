@@ -1,0 +1,242 @@
+"""The story of one pod or gang: what it asks, when its turn comes, what became of it, and why it waits if it does.
+
+Told on the facts after the last round. What is found by trying (who is in the way, how large a gang could be) comes
+from `explain`, so the story and the list of refusals say the same.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterator, Mapping
+
+from shoal.engine.cluster import Cluster
+from shoal.engine.gangs.attempt import is_running
+from shoal.engine.gangs.members import Gang
+from shoal.engine.line import gang_priority
+from shoal.engine.plan import Nominate, Place
+from shoal.engine.reasons import Code
+from shoal.engine.unmatched import unmatched
+from shoal.sim.answers import gate_reason
+from shoal.sim.device_names import device_names
+from shoal.sim.explain import Explainer
+from shoal.sim.refusals import code_of
+from shoal.sim.rounds import MOST_ROUNDS, Rounds
+from shoal.units.errors import UserError, excerpt
+from shoal.views.asks import ask_words, condition_words
+from shoal.views.decision_text import device_words
+from shoal.views.enumeration import few
+from shoal.views.gangs import gang_help, gang_message
+from shoal.views.remedies import unmatched_words
+from shoal.views.story import Story, cause_lines
+from shoal.views.why import nearest_sentence
+
+_NEAR = 3
+_MOST_PODS = 4
+_ALIKE = 0.75
+
+
+def tell(rounds: Rounds, gated: Mapping[str, tuple[str, ...]], name: str) -> Story:
+    """Decide everything, then tell about one."""
+    known = _Known(rounds.cluster, gated)
+    key = known.find(name)
+    return _Told(rounds, gated).story(key)
+
+
+class _Known:
+    """Names of pods and gangs before the first round; evicted pods are gone after it."""
+
+    def __init__(self, cluster: Cluster, gated: Mapping[str, tuple[str, ...]]) -> None:
+        gangs = {gang.name for gang in cluster.gangs}
+        self._names = sorted({*cluster.pods, *cluster.pending.keys(), *gated, *gangs})
+
+    def find(self, name: str) -> str:
+        """A full name as it is; a bare one if only one namespace has it."""
+        if name in self._names:
+            return name
+        found = [known for known in self._names if known.partition("/")[2] == name]
+        if len(found) == 1:
+            return found[0]
+        if found:
+            raise UserError(f"{excerpt(name)} is in several namespaces", fix=f"name one of {', '.join(found[:_NEAR])}")
+        bare = {known.partition("/")[2]: known for known in self._names}
+        near = difflib.get_close_matches(name, self._names, n=_NEAR, cutoff=_ALIKE)
+        short = name.rpartition("/")[2]
+        near += [bare[each] for each in difflib.get_close_matches(short, bare, n=_NEAR, cutoff=_ALIKE)]
+        names = list(dict.fromkeys(near))[:_NEAR]
+        fix = f"did you mean {' or '.join(names)}?" if names else f"{len(self._names):,} pods and gangs are there"
+        raise UserError(f"no pod or gang {excerpt(name)} is there", fix=fix)
+
+
+class _Told:
+    def __init__(self, rounds: Rounds, gated: Mapping[str, tuple[str, ...]]) -> None:
+        self._rounds = rounds
+        self._cluster = rounds.cluster
+        self._gated = gated
+        self._explainer = Explainer(rounds.placement, rounds.seed, rounds.now_s)
+        self._fate: dict[str, str] = {}
+        """What became of pods, in words."""
+        self._yielded: dict[str, list[str]] = {}
+        """Who had to make room, by whom it was for."""
+
+    def story(self, key: str) -> Story:
+        before = self._turn(key)
+        self._decide()
+        gang = self._cluster.gangs.find(key)
+        if gang is not None:
+            return self._gang(gang, before)
+        story = self._pod(key)
+        if before:
+            story.chapters.insert(1, ("turn", [before]))
+        return story
+
+    def _decide(self) -> None:
+        for record in self._rounds.each(MOST_ROUNDS):
+            for placed in record.placed:
+                self._fate[placed.pod] = f"runs on {placed.node}{self._on(placed)}"
+            for nominated in record.nominated:
+                where = f"{nominated.node}{self._on(nominated)}"
+                self._fate[nominated.pod] = f"is promised room on {where}, as soon as others left it"
+            for moved in record.moved:
+                self._fate[moved.pod] = f"moves from {moved.source} to {moved.target} for {moved.beneficiary}"
+                self._yielded.setdefault(moved.beneficiary, []).append(f"{moved.pod} (moved to {moved.target})")
+            for evicted in record.evicted:
+                self._fate[evicted.pod] = f"has yielded to {evicted.beneficiary} ({evicted.code})"
+                self._yielded.setdefault(evicted.beneficiary, []).append(evicted.pod)
+
+    def _on(self, spot: Place | Nominate) -> str:
+        devices = device_names(self._cluster, self._cluster.pods[spot.pod].ask, spot.node, spot.grant)
+        return f", {device_words(devices)}" if devices else ""
+
+    # -- a pod -----------------------------------------------------------------------------------------------
+
+    def _pod(self, key: str) -> Story:
+        cluster = self._cluster
+        if key in self._gated:
+            reason = gate_reason(self._gated[key])
+            story = Story(key, "waits", reason.code)
+            story.tell("gates", reason.message, reason.help)
+            return story
+        if key not in cluster.pending:
+            holding = cluster.pods.get(key)
+            outcome = self._fate.get(key, "")
+            if not outcome and holding is not None:
+                spot = Place(key, cluster.names[holding.row], holding.grant)
+                outcome = f"runs on {spot.node}{self._on(spot)}, since before"
+            story = Story(key, outcome or "is gone")
+            if holding is not None:
+                story.tell("asks", ask_words(holding.ask))
+                story.tell("conditions", *condition_words(holding.ask))
+                story.tell("gang", holding.who.group)
+            story.tell("yielded", few(self._yielded.get(key, []), _MOST_PODS))
+            return story
+        waiting = cluster.pending[key]
+        group = cluster.gangs.find(waiting.who.group) if waiting.who.group else None
+        if group is not None and not is_running(cluster, group):
+            return self._member(key, group)
+        evidence = self._explainer.evidence(key)
+        story = Story(key, "waits", code_of(evidence))
+        story.tell("asks", ask_words(waiting.charge.ask))
+        story.tell("conditions", *condition_words(waiting.charge.ask))
+        story.tell("gang", f"{group.name}, which runs; this pod is beyond its minimum" if group is not None else "")
+        story.tell("nodes", *cause_lines(evidence))
+        story.tell("nearest", nearest_sentence(evidence))
+        self._tell_help(story, key)
+        story.tell("preemption", self._explainer.hindrance(key))
+        return story
+
+    def _member(self, key: str, gang: Gang) -> Story:
+        """A pod whose gang waits: its own evidence would say that it fits."""
+        found = self._explainer.gang_evidence(gang.name)
+        evidence = self._explainer.evidence(found.pod)
+        story = Story(key, "waits with its gang", found.code)
+        story.tell("asks", ask_words(self._cluster.pending[key].charge.ask))
+        story.tell("conditions", *condition_words(self._cluster.pending[key].charge.ask))
+        story.tell("gang", gang.name, *self._needs(gang))
+        story.tell("short", gang_message(found, evidence))
+        story.tell("would help", gang_help(found, evidence))
+        return story
+
+    def _tell_help(self, story: Story, pod: str) -> None:
+        meant = unmatched(self._cluster, self._cluster.pending[pod].charge.ask.nodes)
+        story.tell("would help", unmatched_words(meant) or self._explainer.what_would_help(pod))
+
+    # -- a gang ----------------------------------------------------------------------------------------------
+
+    def _gang(self, gang: Gang, before: str) -> Story:
+        cluster = self._cluster
+        if is_running(cluster, gang):
+            story = Story(f"gang {gang.name}", self._running(gang))
+            story.tell("turn", before)
+            story.tell("pods", *self._where(gang))
+            story.tell("yielded", few(self._yielded.get(gang.name, []), _MOST_PODS))
+            if gang.waiting:
+                story.tell("waiting", few(list(gang.waiting), _MOST_PODS), "they are beyond its minimum")
+            return story
+        if not gang.waiting:
+            return Story(f"gang {gang.name}", "waits", Code.GANG_TOO_SMALL, [("pods", ["none of its pods waits"])])
+        found = self._explainer.gang_evidence(gang.name)
+        evidence = self._explainer.evidence(found.pod)
+        first = cluster.pending[found.pod]
+        story = Story(f"gang {gang.name}", "waits", found.code)
+        story.tell("needs", *self._needs(gang))
+        story.tell("asks", f"{ask_words(first.charge.ask)} (each pod like {found.pod})")
+        story.tell("conditions", *condition_words(first.charge.ask))
+        story.tell("turn", before)
+        story.tell("short", gang_message(found, evidence))
+        story.tell("nodes", *cause_lines(evidence))
+        story.tell("would help", gang_help(found, evidence), self._explainer.gang_room(gang.name))
+        story.tell("preemption", self._explainer.gang_hindrance(gang.name))
+        return story
+
+    def _running(self, gang: Gang) -> str:
+        promised = sum(1 for pod in gang.running if pod in self._cluster.promised)
+        if promised:
+            return f"is promised room for {promised:,} of its pods"
+        return f"runs with {len(gang.running):,} pods"
+
+    def _where(self, gang: Gang) -> Iterator[str]:
+        by_node: dict[str, list[str]] = {}
+        for pod in gang.running:
+            by_node.setdefault(self._cluster.names[self._cluster.pods[pod].row], []).append(pod)
+        for node, pods in sorted(by_node.items()):
+            yield f"{node}: {few(pods, _MOST_PODS)}"
+
+    def _needs(self, gang: Gang) -> Iterator[str]:
+        facts = gang.facts
+        if facts is None:
+            return
+        if facts.minimum:
+            yield f"{facts.minimum:,} pods; {len(gang.waiting):,} wait, {len(gang.running):,} run"
+        for part in facts.parts:
+            inside = f" in {part.parent}" if part.parent else ""
+            counted = "parts" if any(each.parent == part.name for each in facts.parts) else "pods"
+            yield f"part {part.name}{inside}: {part.minimum:,} {counted}"
+        for role, least in facts.roles:
+            yield f"role {role}: {least:,} pods"
+        wish = facts.wish
+        if wish.required:
+            yield f"all in one {wish.required}"
+        if wish.preferred:
+            yield f"if possible in one {wish.preferred}"
+        if wish.slice_level:
+            yield f"each {wish.slice_size:,} of them in one {wish.slice_level}"
+
+    # -- what both have --------------------------------------------------------------------------------------
+
+    def _turn(self, key: str) -> str:
+        """Where in line it stood before the first round."""
+        cluster = self._cluster
+        order = cluster.pending.keys()
+        gang = cluster.gangs.find(key)
+        if gang is not None:
+            if not gang.waiting:
+                return ""
+            key = min(gang.waiting, key=order.index)
+            priority = gang_priority(cluster, gang)
+        elif key in cluster.pending:
+            priority = cluster.pending[key].priority
+        else:
+            return ""
+        ahead = sum(1 for pod in order if cluster.pending[pod].priority > priority)
+        behind = f", {ahead:,} of them of higher priority" if ahead else ""
+        return f"priority {priority:,}; {order.index(key) + 1:,} of {len(order):,} in line{behind}"

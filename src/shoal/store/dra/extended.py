@@ -1,0 +1,82 @@
+"""Extended resources that device classes serve: a pod asks for `nvidia.com/gpu: 2` and gets two devices of a class.
+
+Nodes that advertise the resource themselves have a device plugin for it, and Kubernetes asks that first, node by node.
+Here it is one or the other for the whole fleet: while some node advertises the resource, nothing of it comes from
+devices. What a class is always called, `deviceclass.resource.kubernetes.io/<class>`, no device plugin can advertise.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import NamedTuple
+
+from msgspec import structs
+
+from shoal.api.container import Container, Resources
+from shoal.api.node import Node
+from shoal.api.pod import Pod
+from shoal.api.resources import effective_requests
+from shoal.engine.dra.requests import ClaimAsk, ClaimRef, Option, Request
+from shoal.store.dra.sets import DeviceSets
+
+_ALWAYS = "deviceclass.resource.kubernetes.io/"
+_NAME = "extended-resources"
+
+
+class Served(NamedTuple):
+    """A pod without the resources that a claim stands for, and the claim."""
+
+    pod: Pod
+    ref: ClaimRef
+
+
+class Extended:
+    """Which resources come from which class."""
+
+    def __init__(self, sets: DeviceSets, nodes: Iterable[Node]) -> None:
+        self._sets = sets
+        self._class_of = {_ALWAYS + name: name for name in sets.classes}
+        advertised = {name for node in nodes for name, amount in node.allocatable().items() if amount and "/" in name}
+        named = {each.spec.extended_resource_name: name for name, each in sorted(sets.classes.items(), reverse=True)}
+        self._class_of |= {
+            resource: name for resource, name in named.items() if resource and resource not in advertised
+        }
+
+    def served(self, pod: Pod) -> Served | None:
+        """What of the pod's requests devices serve; None when nothing is."""
+        if not any(name in self._class_of for container in _containers(pod) for name in _names(container)):
+            return None
+        requests, fault = [], ""
+        for resource, amount in effective_requests(pod.spec).items():
+            class_name = self._class_of.get(resource)
+            if class_name is not None and amount:
+                meant = self._sets.meant(class_name, ())
+                fault = fault or meant.fault
+                requests.append(Request(resource, (Option(meant.name, amount),)))
+        if not requests:
+            return None
+        return Served(self._stripped(pod), ClaimRef(_NAME, own=ClaimAsk(tuple(requests)), trouble=fault))
+
+    def _stripped(self, pod: Pod) -> Pod:
+        spec = pod.spec
+        fields = {
+            name: tuple(self._without(container) for container in getattr(spec, name))
+            for name in ("containers", "init_containers")
+        }
+        return structs.replace(pod, spec=structs.replace(spec, **fields))
+
+    def _without(self, container: Container) -> Container:
+        resources = container.resources
+        kept = {
+            name: {key: amount for key, amount in getattr(resources, name).items() if key not in self._class_of}
+            for name in ("requests", "limits")
+        }
+        return structs.replace(container, resources=Resources(**kept, claims=resources.claims))
+
+
+def _containers(pod: Pod) -> tuple[Container, ...]:
+    return (*pod.spec.containers, *pod.spec.init_containers)
+
+
+def _names(container: Container) -> set[str]:
+    return {*container.resources.requests, *container.resources.limits}

@@ -1,0 +1,72 @@
+"""The objects of a set of manifests by kind, each with the place where it stood.
+
+Kinds that no decision depends on are named once with their number, so that a typing error in a kind is seen, and a
+folder with services and config maps in it stays readable.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Generic, TypeVar
+
+from shoal.api.decode import Document, Unknown
+from shoal.api.wire import ApiStruct
+from shoal.units.errors import UserError, Where
+
+V_co = TypeVar("V_co", covariant=True)
+A = TypeVar("A", bound=ApiStruct)
+
+
+@dataclass(frozen=True, slots=True)
+class Placed(Generic[V_co]):
+    """A value and the document that it comes from."""
+
+    value: V_co
+    where: Where
+    inside: str = ""
+    """Where in the document the value stands, if it is not all of it: a pod in the template of its maker."""
+
+    def at(self, path: str) -> Where:
+        """The place of one of its fields."""
+        return self.where.with_path(self.inside).below(path)
+
+    def wrong(self, path: str, what: str, fix: str = "") -> UserError:
+        return UserError(what, where=self.at(path), fix=fix)
+
+    def told(self, error: UserError) -> UserError:
+        """A complaint about the value, at the place where it stood."""
+        return error.at(self.at(error.where.path))
+
+
+class Inventory:
+    """What was given."""
+
+    def __init__(self, documents: Iterable[Document]) -> None:
+        self._by_type: dict[type, list[Placed[ApiStruct]]] = {}
+        self._unknown: list[Document] = []
+        for document in documents:
+            if isinstance(document.value, Unknown):
+                self._unknown.append(document)
+            else:
+                placed = Placed(document.value, document.where)
+                self._by_type.setdefault(type(document.value), []).append(placed)
+
+    def of(self, wanted: type[A]) -> list[Placed[A]]:
+        """The objects of one type, in the order given."""
+        return self._by_type.get(wanted, [])  # type: ignore[return-value]
+
+    def skipped(self) -> list[str]:
+        """One line per kind that is not read."""
+        kinds: Counter[str] = Counter()
+        first: dict[str, Where] = {}
+        for document in self._unknown:
+            assert isinstance(document.value, Unknown)  # noqa: S101 - told apart when they were sorted in
+            name = f"{document.value.kind} ({document.value.api_version})"
+            kinds[name] += 1
+            first.setdefault(name, document.where)
+        return [
+            f"{first[name]}: {name} is not read and was skipped" + (f", {count} of them" if count > 1 else "")
+            for name, count in kinds.items()
+        ]

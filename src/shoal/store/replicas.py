@@ -1,0 +1,116 @@
+"""The pods that controllers would make: a manifest written by hand holds the Job, and no cluster has run it yet.
+
+A controller whose pods are among the manifests is left alone, however many there are: then they come from a cluster,
+and its controller has done its part. Pods are named `<controller>-<n>`, and know their owner.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from msgspec import structs
+
+from shoal.api.meta import ObjectMeta, OwnerReference
+from shoal.api.pod import Pod, PodTemplate
+from shoal.api.workloads import Deployment, Job, ReplicaSet, StatefulSet
+from shoal.store.inventory import Inventory, Placed
+
+KUEUE_QUEUE_LABEL = "kueue.x-k8s.io/queue-name"
+
+MOST_REPLICAS = 100_000
+"""Of one controller; more is a typing error, and would fill the memory before anybody sees it."""
+
+Keeper = Deployment | ReplicaSet | StatefulSet
+Maker = Job | Keeper
+
+_JOB_LABELS = ("batch.kubernetes.io/job-name", "job-name")
+
+
+def made_pods(inventory: Inventory, warnings: list[str]) -> Iterator[Placed[Pod]]:
+    """Pods of all controllers that have none."""
+    found = Owned(inventory)
+    for job in inventory.of(Job):
+        if job.value.is_finished() or found.has_pods(job.value):
+            continue
+        count = job.value.pods_at_once()
+        if job.value.spec.suspend:
+            # A queue holds it back; which pods it would like to run is the question all the same.
+            if KUEUE_QUEUE_LABEL not in job.value.metadata.labels:
+                warnings.append(f"{job.where}: is suspended and makes no pods")
+                continue
+            count = structs.replace(job.value, spec=structs.replace(job.value.spec, suspend=False)).pods_at_once()
+        yield from _pods(job, job.value.spec.template, count)
+    for owner in _keepers(inventory):
+        if not found.has_pods(owner.value):
+            yield from _pods(owner, owner.value.spec.template, owner.value.spec.replicas)
+
+
+def makers(inventory: Inventory) -> Iterator[Placed[Maker]]:
+    """All controllers."""
+    yield from inventory.of(Job)
+    yield from _keepers(inventory)
+
+
+def name_of(maker: Maker) -> str:
+    """What it goes by; one without a name, which the API server has yet to give it, by what that will begin with."""
+    return maker.metadata.name or maker.metadata.generate_name.rstrip("-")
+
+
+def _keepers(inventory: Inventory) -> Iterator[Placed[Keeper]]:
+    """Those that hold a number of pods for ever."""
+    yield from inventory.of(StatefulSet)
+    yield from inventory.of(ReplicaSet)
+    yield from inventory.of(Deployment)
+
+
+class Owned:
+    """Who has pods among the manifests, or somebody who would make them."""
+
+    def __init__(self, inventory: Inventory) -> None:
+        self._pods: dict[str, list[Pod]] = {}
+        for placed in inventory.of(Pod):
+            self._pods.setdefault(placed.value.metadata.namespace, []).append(placed.value)
+        self._inner = {
+            (placed.value.metadata.namespace, owner.kind, owner.name)
+            for placed in inventory.of(ReplicaSet)
+            if (owner := placed.value.metadata.controller()) is not None
+        }
+
+    def has_pods(self, maker: Maker) -> bool:
+        meta = maker.metadata
+        kind = type(maker).__name__
+        if (meta.namespace, kind, meta.name) in self._inner:
+            return True
+        return any(_is_of(pod, maker, kind) for pod in self._pods.get(meta.namespace, ()))
+
+
+def _is_of(pod: Pod, maker: Maker, kind: str) -> bool:
+    owner = pod.metadata.controller()
+    if owner is not None and (owner.kind, owner.name) == (kind, maker.metadata.name):
+        return True
+    if isinstance(maker, Job):
+        return any(pod.metadata.labels.get(key) == maker.metadata.name for key in _JOB_LABELS)
+    return maker.spec.selector.matches(pod.metadata.labels)
+
+
+def _pods(owner: Placed[Maker], template: PodTemplate, count: int) -> Iterator[Placed[Pod]]:
+    if count > MOST_REPLICAS:
+        raise owner.wrong("spec", f"{count:,} pods of one controller", fix=f"at most {MOST_REPLICAS:,} are made")
+    meta = owner.value.metadata
+    kind = type(owner.value).__name__
+    name = name_of(owner.value)
+    reference = OwnerReference(kind=kind, name=name, uid=meta.uid, controller=True)
+    labels = dict(template.metadata.labels)
+    if isinstance(owner.value, Job):
+        labels |= dict.fromkeys(_JOB_LABELS, name)
+    for number in range(count):
+        pod_meta = ObjectMeta(
+            name=f"{name}-{number}",
+            namespace=meta.namespace,
+            labels=labels,
+            annotations=template.metadata.annotations,
+            owner_references=(reference,),
+            creation_timestamp=meta.creation_timestamp,
+        )
+        # Faults of the template are told with the controller's name, where the user wrote them.
+        yield Placed(Pod(metadata=pod_meta, spec=template.spec), owner.where, "spec.template")

@@ -1,0 +1,76 @@
+"""What was decided, as one document for programs: the shape that `shoal decide --json` prints.
+
+Lists are always there, so that a reader needs no case for "nothing". A refusal stands in every round after which
+somebody still waits: whoever reads only the last round knows how things ended.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+Device = int | str
+"""The index of a device; for a part of one that has a place of its own, `<index>:<profile>@<start>`."""
+
+
+class Placed(msgspec.Struct, frozen=True):
+    """A pod and where it runs, or (nominated) where room is promised to it."""
+
+    pod: str
+    node: str
+    devices: list[Device] = []
+
+
+class Moved(msgspec.Struct, frozen=True, rename={"source": "from", "target": "to"}):
+    pod: str
+    source: str
+    target: str
+
+
+class Evicted(msgspec.Struct, frozen=True, rename={"beneficiary": "for"}):
+    pod: str
+    beneficiary: str
+    """The pod or gang it yields to."""
+    reason: str
+
+
+class Reason(msgspec.Struct, frozen=True):
+    """A code of the closed list, the line that people know from kube-scheduler, and what would help."""
+
+    code: str
+    message: str
+    help: str
+
+
+class Refused(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
+    """A pod or a gang that waits; the other one is left out."""
+
+    pod: str = ""
+    group: str = ""
+    reason: Reason
+
+    @property
+    def name(self) -> str:
+        return self.pod or self.group
+
+
+class Round(msgspec.Struct, frozen=True):
+    placed: list[Placed] = []
+    nominated: list[Placed] = []
+    moved: list[Moved] = []
+    evicted: list[Evicted] = []
+    admitted: list[str] = []
+    preempted: list[str] = []
+    waiting: list[str] = []
+    """These three speak of queues, and stay empty where there are none."""
+    refused: list[Refused] = []
+
+
+class Decision(msgspec.Struct, frozen=True):
+    """All rounds; `quiet` when the last one changed nothing."""
+
+    rounds: list[Round] = []
+    quiet: bool = False
+
+
+def to_json(decision: Decision) -> str:
+    return msgspec.json.format(msgspec.json.encode(decision), indent=1).decode()

@@ -1,0 +1,65 @@
+"""Why a gang waits, in words: what is short, how many of it could start, and whether waiting can help."""
+
+from __future__ import annotations
+
+from shoal.engine.gangs.evidence import GroupEvidence
+from shoal.engine.reasons import Code, Evidence
+from shoal.views.decision import Reason
+from shoal.views.why import kube_line, nearest_sentence
+
+
+def gang_reason(gang: GroupEvidence, pod: Evidence) -> Reason:
+    """`pod` is about one waiting pod of the part that is short."""
+    return Reason(gang.code, gang_message(gang, pod), gang_help(gang, pod))
+
+
+def gang_message(gang: GroupEvidence, pod: Evidence) -> str:
+    """What is short, and what one of its pods sees of the nodes."""
+    match gang.code:
+        case Code.GANG_UNKNOWN:
+            return (
+                f"its {_pods(gang.exist)} {'names' if gang.exist == 1 else 'name'} a group of which there is no object."
+            )
+        case Code.GANG_MALFORMED:
+            return f"its parts make no tree: {gang.fault}."
+        case Code.GANG_TOO_SMALL:
+            return f"{_subject(gang)} needs {_pods(gang.needs)}, and only {gang.exist} {_exist(gang.exist)}."
+        case _:
+            running = f", of which {gang.running} run" if gang.running else ""
+            together = f" in one {gang.level}" if gang.level else " at once"
+            return f"{_subject(gang)} needs {_pods(gang.needs)}{together}{running}; for one of them, {kube_line(pod)}"
+
+
+def gang_help(gang: GroupEvidence, pod: Evidence) -> str:
+    """The largest that could run, now and ever."""
+    match gang.code:
+        case Code.GANG_UNKNOWN:
+            return "Add the PodGroup, or take the group's name off the pods."
+        case Code.GANG_MALFORMED:
+            return "Correct the names and parents of the group's parts."
+        case Code.GANG_TOO_SMALL:
+            missing = _pods(gang.needs - gang.exist)
+            return f"Create {missing} more, or lower the minimum to {gang.exist}."
+    if gang.fit_now >= gang.needs:
+        # Each part has room by itself, only not all of them together.
+        return "Each of its parts would fit by itself, but not all of them together."
+    where = f" (in {'/'.join(gang.domain)})" if gang.domain else ""
+    most = f"The most that could run now is {gang.fit_now} of {gang.needs}{where}"
+    if gang.is_hopeless:
+        return f"{most}, and {gang.fit_empty} if everything else were gone: waiting does not help."
+    nearest = "" if pod.fitting else f" {nearest_sentence(pod)}"
+    return f"{most}.{nearest}"
+
+
+def _subject(gang: GroupEvidence) -> str:
+    if gang.role:
+        return f"role {gang.role}"
+    return f"part {gang.part}" if gang.part else "the gang"
+
+
+def _pods(count: int) -> str:
+    return f"{count:,} pod" if count == 1 else f"{count:,} pods"
+
+
+def _exist(count: int) -> str:
+    return "exists" if count == 1 else "exist"

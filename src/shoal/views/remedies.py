@@ -1,0 +1,62 @@
+"""What would help, in words: a label that was meant, room to be made, and why nobody is made to yield for it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from shoal.engine.preemption.evidence import GPU_COMPUTE, Help
+from shoal.engine.reasons import Code
+from shoal.engine.unmatched import Unmatched
+from shoal.views.asks import amount_words
+from shoal.views.enumeration import few
+
+_MOST = 4
+
+HINDRANCES: Mapping[Code, str] = {
+    Code.NEVER_PREEMPTS: "its policy is never to make others yield",
+    Code.NO_VICTIMS: "nobody who may yield stands where it could run",
+    Code.ONLY_HIGHER: "whoever is in the way is of no lower priority, of another queue, or may not be made to yield",
+    Code.TOO_EARLY: "whoever would have to yield has not run long enough yet",
+    Code.BUDGETS: "disruption budgets forbid the evictions that would help",
+    Code.NOT_ENOUGH: "even if all of lower priority yielded, it would not fit",
+}
+"""Why preemption does not help, mildest last."""
+
+
+def hindrance_words(code: Code | None) -> str:
+    """None: nothing stands in the way of it."""
+    return "others of lower priority could make room for it" if code is None else HINDRANCES[code]
+
+
+def unmatched_words(conditions: Iterable[Unmatched]) -> str:
+    """One sentence per condition that no node can meet."""
+    return " ".join(_unmatched(each) for each in conditions)
+
+
+def _unmatched(condition: Unmatched) -> str:
+    near = " or ".join(condition.near)
+    what = f"{condition.key}={' or '.join(condition.values)}" if condition.has_key else f"a label {condition.key}"
+    return f"No node has {what}; did you mean {near}?" if near else f"No node has {what}."
+
+
+def help_words(rooms: Sequence[Help]) -> str:
+    """What to free, where, and who holds it."""
+    if not rooms:
+        return ""
+    parts = [f"{_amounts(room)} on {room.node} ({few(room.pods, _MOST)})" for room in rooms[:_MOST]]
+    more = len(rooms) - _MOST
+    if more > 0:
+        parts.append(f"as much on {more:,} more nodes")
+    return f"Free {' and '.join(parts)}."
+
+
+def _amounts(room: Help) -> str:
+    shown = [_amount(name, amount) for name, amount in room.amounts]
+    return ", ".join(shown) or "room"
+
+
+def _amount(name: str, amount: int) -> str:
+    if name != GPU_COMPUTE:
+        return amount_words(name, amount)
+    gpus = f"{amount / 1000:.3f}".rstrip("0").rstrip(".")
+    return f"{gpus} GPU{'' if amount <= 1000 else 's'}"

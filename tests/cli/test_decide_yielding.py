@@ -1,0 +1,96 @@
+"""Who yields and who moves in `shoal decide`, by its options."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from build.manifests import Object, as_file, node, pod, priority_class
+from shoal.cli.main import main
+
+OWNED = [{"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "web", "uid": "1", "controller": True}]
+
+
+def _decided(folder: Path, capsys: pytest.CaptureFixture[str], objects: list[Object], *options: str) -> Any:
+    code = main(["decide", "-f", as_file(folder, *objects), "--json", *options])
+    out, err = capsys.readouterr()
+    assert code == 0, err
+    return json.loads(out)["rounds"]
+
+
+def _evicted(rounds: Any) -> set[str]:
+    return {each["pod"] for round_ in rounds for each in round_["evicted"]}
+
+
+def _running(name: str, node_name: str, gpus: int, started: str, **meta: Any) -> Object:
+    return pod(name, gpus, on=node_name, meta=meta, status={"phase": "Running", "startTime": started})
+
+
+def _four_of_two_sizes() -> list[Object]:
+    return [
+        node("n1", gpus=2),
+        node("n2", gpus=2),
+        priority_class("high", 100),
+        _running("default/old-a", "n1", 1, "2026-01-01T00:00:00Z"),
+        _running("default/old-b", "n1", 1, "2026-01-01T00:00:00Z"),
+        _running("default/new", "n2", 2, "2026-01-02T00:00:00Z"),
+        pod("default/urgent", 2, priorityClassName="high"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("order", "victims"),
+    [
+        ("lowest-priority-first", {"default/new"}),
+        ("fewest-victims", {"default/new"}),
+        ("fifo", {"default/old-a", "default/old-b"}),
+    ],
+)
+def test_the_order_of_victims_can_be_chosen(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], order: str, victims: set[str]
+) -> None:
+    assert _evicted(_decided(tmp_path, capsys, _four_of_two_sizes(), "--victims", order)) == victims
+
+
+def test_nobody_yields_before_the_minimum_runtime(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    rounds = _decided(tmp_path, capsys, _four_of_two_sizes(), "--min-runtime", "3600")
+    assert _evicted(rounds) == {"default/old-a", "default/old-b"}
+
+
+def test_an_order_nobody_knows_is_one_line_with_what_was_meant(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    code = main(["decide", "-f", as_file(tmp_path, node("n1")), "--victims", "fewest-victim"])
+    err = capsys.readouterr().err
+    assert code == 2
+    assert err == 'shoal: --victims: no order is called "fewest-victim"; did you mean fewest-victims?\n'
+
+
+def _scattered(**meta: Any) -> list[Object]:
+    started = "2026-01-01T00:00:00Z"
+    return [
+        node("n1", gpus=2),
+        node("n2", gpus=2),
+        _running("default/a", "n1", 1, started, **meta),
+        _running("default/b", "n2", 1, started, **meta),
+        pod("default/wide", 2),
+    ]
+
+
+def test_a_pod_with_a_controller_moves_so_that_another_fits(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    rounds = _decided(tmp_path, capsys, _scattered(ownerReferences=OWNED))
+    assert len(rounds[0]["moved"]) == 1
+    assert [each["pod"] for round_ in rounds for each in round_["placed"]].count("default/wide") == 1
+
+
+def test_a_pod_that_nobody_would_make_anew_does_not_move(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    rounds = _decided(tmp_path, capsys, _scattered())
+    assert [each for round_ in rounds for each in round_["moved"]] == []
+
+
+def test_moves_can_be_switched_off(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    rounds = _decided(tmp_path, capsys, _scattered(ownerReferences=OWNED), "--no-moves")
+    assert [each for round_ in rounds for each in round_["moved"]] == []
