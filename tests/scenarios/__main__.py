@@ -1,0 +1,137 @@
+"""`python -m tests.scenarios DIR... [--json]`: runs every case below the folders and says what came of it."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from shoal.units.errors import ShoalError
+
+from . import judge, nodescore
+from .case import Case
+from .run import decide
+from .scope import contested, out_of_scope
+
+_FAMILY = "schedulers"
+
+
+class Result(msgspec.Struct):
+    id: str
+    family: str
+    status: str
+    level: int = 0
+    """The highest level that agrees."""
+    diff: list[str] = []
+    reason: str = ""
+
+
+def results_of(folders: list[Path]) -> list[Result]:
+    found = []
+    for folder in folders:
+        files = sorted(folder.rglob("*.json")) if folder.is_dir() else [folder]
+        for file in files:
+            found += results_of_file(file)
+    return found
+
+
+def results_of_file(file: Path) -> list[Result]:
+    try:
+        document = msgspec.json.decode(file.read_bytes())
+    except msgspec.DecodeError as error:
+        return [Result(file.name, _FAMILY, "fail", 0, [f"not JSON: {error}"])]
+    if not isinstance(document, dict):
+        return []
+    if "scenarios" in document:
+        return [
+            Result(_id_of(each, number), "kueue", "out_of_scope", reason="Kueue's queues are not built yet")
+            for number, each in enumerate(document["scenarios"] or [])
+        ]
+    return [_guarded(each, f"{file.name} case {number}") for number, each in enumerate(document.get("cases") or [])]
+
+
+def _guarded(raw: Any, fallback: str) -> Result:
+    """One case that breaks us is one failure with a reason: the others still count."""
+    if not isinstance(raw, dict):
+        return Result(fallback, _FAMILY, "fail", 0, [f"a case is an object, not {type(raw).__name__}"])
+    try:
+        return result_of(raw)
+    except Exception as error:  # noqa: BLE001 - whatever it is, it is told and counted
+        return Result(_id_of(raw, fallback), _FAMILY, "fail", 0, [f"{type(error).__name__}: {error}"])
+
+
+def _id_of(raw: Any, fallback: object) -> str:
+    return str(raw.get("id", fallback)) if isinstance(raw, dict) else str(fallback)
+
+
+def _said(value: Any) -> Any:
+    """Without nulls: they say nothing."""
+    if isinstance(value, dict):
+        return {key: _said(each) for key, each in value.items() if each is not None}
+    return [_said(each) for each in value if each is not None] if isinstance(value, list) else value
+
+
+def result_of(raw: dict[str, Any]) -> Result:
+    if raw.get("usesNonDefaultGates") or raw.get("apiInvalid"):
+        return Result(
+            _id_of(raw, ""), _FAMILY, "out_of_scope", reason="uses gates that are off by default, or is invalid"
+        )
+    expect = _said(raw.get("expect") or {})
+    # The decision is made from a copy that has no expectation in it.
+    try:
+        case = msgspec.convert(_said({name: value for name, value in raw.items() if name != "expect"}), Case)
+    except msgspec.ValidationError as error:
+        return Result(_id_of(raw, ""), _FAMILY, "fail", 0, [f"not in the form of a case: {error}"])
+    reason = out_of_scope(case)
+    if reason:
+        return Result(case.id, _FAMILY, "out_of_scope", reason=reason)
+    if case.kind == "node-score":
+        return _node_score(case, expect)
+    try:
+        outcome = decide(case)
+    except ShoalError as error:
+        return Result(case.id, _FAMILY, "fail", 0, [str(error)])
+    reason = contested(case)
+    if reason and not outcome.is_peaceful(case):
+        return Result(case.id, _FAMILY, "out_of_scope", reason=reason)
+    diff, level = judge.differences(case, outcome, expect)
+    return Result(case.id, _FAMILY, "fail" if diff else "pass", level, diff)
+
+
+def _node_score(case: Case, expect: dict[str, Any]) -> Result:
+    score = nodescore.score_of(case)
+    if score is None:
+        return Result(case.id, _FAMILY, "out_of_scope", reason=f"no score like {case.config.strategy}")
+    diff = nodescore.differences(nodescore.ranking(case, score), expect)
+    return Result(case.id, _FAMILY, "fail" if diff else "pass", 0 if diff else 2, diff)
+
+
+def main(arguments: list[str]) -> int:
+    parser = argparse.ArgumentParser(prog="python -m tests.scenarios", description=__doc__)
+    parser.add_argument("folders", nargs="+", type=Path)
+    parser.add_argument("--json", action="store_true", dest="as_json")
+    options = parser.parse_args(arguments)
+    missing = [folder for folder in options.folders if not folder.exists()]
+    if missing:
+        sys.stderr.write(f"{missing[0]}: there is no such file or folder\n")
+        return 2
+    results = results_of(options.folders)
+    totals = Counter(result.status for result in results)
+    if options.as_json:
+        document = {"cases": results, "totals": {status: totals[status] for status in ("pass", "fail", "out_of_scope")}}
+        sys.stdout.write(msgspec.json.encode(document).decode() + "\n")
+    else:
+        for result in results:
+            sys.stdout.write(f"{result.status:13}{result.id}{': ' + result.reason if result.reason else ''}\n")
+            for line in result.diff:
+                sys.stdout.write(f"             {line}\n")
+        sys.stdout.write(", ".join(f"{count} {status}" for status, count in sorted(totals.items())) + "\n")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,117 @@
+"""A case decided: its actions as steps, its cycles as rounds, and where every pod is in the end."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+
+from shoal.engine.cluster import Cluster
+from shoal.engine.cycle import cycle
+from shoal.engine.events import PodArrived, PodBound, PodGone
+from shoal.engine.intake import Intake
+from shoal.engine.placement import Placement
+from shoal.engine.plan import Plan
+from shoal.engine.preemption.policy import Order, VictimPolicy
+from shoal.engine.round import Step
+from shoal.engine.steps.allocate import allocate
+from shoal.engine.steps.consolidate import consolidate
+from shoal.engine.steps.preempt import preempt
+
+from .case import Case
+from .facts import events_of
+from .profile import profile_of
+from .volcano import hooks
+
+
+@dataclass
+class Outcome:
+    """What became of the pods."""
+
+    state: dict[str, str] = field(default_factory=dict)
+    node: dict[str, str] = field(default_factory=dict)
+    devices: dict[str, tuple[int, ...]] = field(default_factory=dict)
+    evicted: set[str] = field(default_factory=set)
+    binds: int = 0
+    restless: list[str] = field(default_factory=list)
+    """Pods that changed in the cycles after the last, in which nothing should happen any more."""
+
+    def is_peaceful(self, case: Case) -> bool:
+        """Whether everybody who waited runs, and nobody had to make room."""
+        return not self.evicted and all(
+            self.state[task.name] in ("Running", "Bound")
+            for job in case.jobs
+            for task in job.tasks
+            if task.state in ("Pending", "Nominated")
+        )
+
+
+def steps_of(case: Case) -> list[Step]:
+    steps: list[Step] = []
+    # KAI takes victims from the end of the line; Volcano's gang hook leaves gangs their minimum.
+    surplus_only = not case.is_kai and "Preemptable" in hooks(case, "gang")
+    policy = VictimPolicy(Order.NEWEST if case.is_kai else Order.LOWEST_PRIORITY, surplus_only=surplus_only)
+    for action in case.config.actions:
+        if action in ("allocate", "backfill") and allocate not in steps:
+            steps.append(allocate)
+        elif action == "preempt":
+            steps.append(preempt(policy))
+        elif action == "consolidation":
+            steps.append(consolidate(policy))
+    return steps
+
+
+def decide(case: Case) -> Outcome:
+    """Run the case to its end. Nothing here knows what is expected."""
+    cluster = Cluster()
+    intake = Intake(cluster)
+    for event in events_of(case):
+        intake.apply(event)
+    placement = Placement(cluster, profile_of(case, cluster))
+    steps = steps_of(case)
+    tasks = {task.name: task for job in case.jobs for task in job.tasks}
+    outcome = Outcome(state={name: task.state for name, task in tasks.items()})
+    cycles = max(case.config.cycles, 1)
+    for number in range(cycles):
+        plan = cycle(cluster, placement, now_s=float(number), seed=0, steps=steps)
+        last = number == cycles - 1
+        _carry_out(cluster, intake, plan, outcome)
+        if not last:
+            _end(cluster, intake, plan, outcome)
+    outcome.node.update((move.pod, move.target) for move in plan.moved)
+    for name, holding in cluster.pods.items():
+        # A pod that is on its way elsewhere is judged by where it goes.
+        outcome.node.setdefault(name, cluster.names[holding.row])
+        outcome.devices[name] = holding.grant.devices if holding.grant is not None else ()
+    later = replace(outcome, state=dict(outcome.state), evicted=set(), binds=0)
+    for number in range(cycles, cycles + case.config.stable_for_cycles):
+        _end(cluster, intake, plan, later)
+        plan = cycle(cluster, placement, now_s=float(number), seed=0, steps=steps)
+        _carry_out(cluster, intake, plan, later)
+    outcome.restless = sorted(name for name, state in later.state.items() if state != outcome.state[name])
+    return outcome
+
+
+def _carry_out(cluster: Cluster, intake: Intake, plan: Plan, outcome: Outcome) -> None:
+    for place in plan.placed:
+        holding = cluster.pods[place.pod]
+        intake.apply(PodBound(place.pod, holding.ask, place.node, place.grant, holding.priority, who=holding.who))
+        outcome.state[place.pod] = "Bound"
+        outcome.binds += 1
+    for nominate in plan.nominated:
+        outcome.state[nominate.pod] = "Nominated"
+    outcome.state.update((move.pod, "Nominated") for move in plan.moved)
+    outcome.state.update((evict.pod, "Evicting") for evict in plan.evicted)
+    outcome.evicted.update(_ended(plan))
+
+
+def _end(cluster: Cluster, intake: Intake, plan: Plan, outcome: Outcome) -> None:
+    """Between rounds what was told to end has ended, and whoever made it makes it again."""
+    targets = {move.pod: move.target for move in plan.moved}
+    for pod in _ended(plan):
+        holding = cluster.pods[pod]
+        intake.apply(PodGone(pod))
+        intake.apply(PodArrived(pod, holding.ask, holding.priority, who=holding.who, nominated=targets.get(pod, "")))
+        outcome.state[pod] = "Pending"
+
+
+def _ended(plan: Plan) -> list[str]:
+    return [evict.pod for evict in plan.evicted] + [move.pod for move in plan.moved]
