@@ -11,7 +11,7 @@ from rich.console import Console
 
 from bench import decode, packing
 from shoal.cli.bench import figure_table
-from shoal.sim.enginebench import run
+from shoal.sim.enginefigures import run
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

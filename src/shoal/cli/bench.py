@@ -30,6 +30,11 @@ _ENGINE_BARS = (
     _Bar("vs_rescan_50k", "against a rescan of all nodes, 50,000 nodes", 50, None, "x"),
     _Bar("growth_50k_over_5k", "cost of a placement, 50,000 nodes over 5,000", None, 1.5, "x"),
     _Bar("rss_mb", "memory, 50,000 nodes x 8 GPUs and 100,000 pods", None, 500, " MB"),
+    _Bar("mixed_placements_per_s", "the same, mixed: affinity, spread, MIG, fractions", 10_000, None, ""),
+    _Bar("gang_1000_s", "a gang of 1,000 in a block of 128 nodes, of 5,000", None, 0.1, " s"),
+    _Bar("gang_1000_exact_s", "the same where exactly 125 nodes are free", None, 0.2, " s"),
+    _Bar("preempt_s", "50 gangs of 8 x 8 GPUs by preemption, 1,000 nodes", None, 1, " s"),
+    _Bar("why_not_ms", "why one pod fits on none of 50,000 nodes", None, 50, " ms"),
 )
 
 
@@ -45,13 +50,13 @@ def engine(
     """Measure the decision core: placements a second, growth with the fleet, memory."""
     import msgspec
 
-    from shoal.sim import enginebench
+    from shoal.sim import enginefigures
 
     def note(text: str) -> None:
         if sys.stderr.isatty():
             sys.stderr.write(f"{text}\n")
 
-    figures = msgspec.to_builtins(enginebench.run(note))
+    figures = msgspec.to_builtins(enginefigures.run(note))
     if as_json:
         sys.stdout.write(msgspec.json.encode(figures).decode() + "\n")
         return
@@ -78,4 +83,4 @@ def figure_table(figures: dict[str, float]) -> Table:
 
 
 def _shown(value: float) -> str:
-    return f"{value:,.0f}" if value >= 100 else f"{value:.2f}"
+    return f"{value:,.0f}" if value >= 100 else f"{value:.2f}" if value >= 0.1 else f"{value:.3f}"

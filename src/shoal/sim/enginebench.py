@@ -9,14 +9,8 @@ in one pass, with nothing remembered between decisions; it is charged for the de
 from __future__ import annotations
 
 import random
-import resource
-import subprocess
-import sys
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from time import perf_counter
-
-import msgspec
 
 from shoal.api.node_affinity import NodeRule
 from shoal.api.requirement import Requirement
@@ -32,6 +26,8 @@ from shoal.engine.placement import Placement
 from shoal.engine.plan import Place, Refuse
 from shoal.engine.profile import DEFAULT_POLICY, profile_named
 from shoal.engine.rescan import Rescan
+from shoal.engine.steps.allocate import allocate
+from shoal.engine.who import NOBODY, Who
 
 SHAPES = 50
 LOAD = 0.8
@@ -39,59 +35,6 @@ PER_ROUND = 50
 _GIB = 1024**3
 _MODELS = ("NVIDIA-H100-80GB-HBM3", "NVIDIA-A100-SXM4-80GB", "NVIDIA-L40S")
 _ZONES = ("a", "b", "c", "d")
-
-
-class EngineFigures(msgspec.Struct, frozen=True):
-    """What `shoal bench engine` prints."""
-
-    placements_per_s: float
-    vs_rescan_5k: float
-    vs_rescan_50k: float
-    growth_50k_over_5k: float
-    rss_mb: float
-
-
-def run(progress: Callable[[str], None], seed: int = 7) -> EngineFigures:
-    """All figures; half a minute, or a whole one on a busy machine."""
-    progress("5,000 nodes: filling")
-    small = Bench(5_000, seed)
-    small.fill()
-    progress("5,000 nodes: 40,000 placements")
-    small_s = small.placements(40_000)
-    progress("5,000 nodes: rescan")
-    small_rescan_s = small.rescans(400)
-    del small
-    progress("50,000 nodes: filling")
-    large = Bench(50_000, seed)
-    large.fill()
-    progress("50,000 nodes: 40,000 placements")
-    large_s = large.placements(40_000)
-    progress("50,000 nodes: rescan")
-    large_rescan_s = large.rescans(40)
-    del large
-    progress("50,000 nodes: memory, in a process of its own")
-    return EngineFigures(
-        placements_per_s=round(1 / small_s),
-        vs_rescan_5k=round(small_rescan_s / small_s, 1),
-        vs_rescan_50k=round(large_rescan_s / large_s, 1),
-        growth_50k_over_5k=round(large_s / small_s, 3),
-        rss_mb=round(memory_mb(seed), 1),
-    )
-
-
-def memory_mb(seed: int) -> float:
-    """Peak memory of a fresh process that holds 50,000 nodes and 100,000 pods and has placed them."""
-    program = f"from shoal.sim.enginebench import print_memory; print_memory({int(seed)})"
-    done = subprocess.run(  # noqa: S603 - our own interpreter, no user text
-        [sys.executable, "-c", program], capture_output=True, text=True, check=True
-    )
-    return float(done.stdout)
-
-
-def print_memory(seed: int) -> None:
-    bench = Bench(50_000, seed)
-    bench.fill(pods=100_000)
-    sys.stdout.write(f"{resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024}\n")
 
 
 @dataclass
@@ -113,10 +56,20 @@ class Bench:
         self.cluster = Cluster()
         self.intake = Intake(self.cluster)
         for index in range(self.nodes):
-            self.intake.apply(NodeSeen(fleet_node(index)))
-        self.asks = [shape_ask(index) for index in range(SHAPES)]
+            self.intake.apply(NodeSeen(self.node(index)))
+        self.asks = [self.ask(index) for index in range(SHAPES)]
+        self.whos = [self.who(index) for index in range(SHAPES)]
         mix = Mix.of(class_of(ask) for ask in self.asks)
         self.placement = Placement(self.cluster, profile_named(self.policy, self.cluster, mix))
+
+    def node(self, index: int) -> NodeFacts:
+        return fleet_node(index)
+
+    def ask(self, index: int) -> Ask:
+        return shape_ask(index)
+
+    def who(self, index: int) -> Who:  # noqa: ARG002 - for benches whose pods are somebody
+        return NOBODY
 
     def fill(self, pods: int = 0) -> None:
         """Place pods until the load is reached, or this many."""
@@ -150,17 +103,20 @@ class Bench:
         for index in self.random.choices(range(len(running) - departures + 1), k=departures):
             running[index], running[-1] = running[-1], running[index]
             apply(PodGone(running.pop()))
-        asks: dict[str, Ask] = {}
-        for ask in self.random.choices(self.asks, k=arrivals):
+        shapes: dict[str, int] = {}
+        for shape in self.random.choices(range(SHAPES), k=arrivals):
             key = f"team/pod-{self.arrivals}"
             self.arrivals += 1
-            asks[key] = ask
-            apply(PodArrived(key, ask))
-        plan = cycle(self.cluster, self.placement, now_s=float(self.arrivals), seed=self.seed)
+            shapes[key] = shape
+            apply(PodArrived(key, self.asks[shape], who=self.whos[shape]))
+        now_s = float(self.arrivals)
+        # What is measured is placing: whoever finds no room leaves, and nobody moves or yields for it.
+        plan = cycle(self.cluster, self.placement, now_s=now_s, seed=self.seed, steps=(allocate,))
         for intention in plan.intentions:
             if isinstance(intention, Place):
                 pod = intention.pod
-                apply(PodBound(pod, asks[pod], intention.node, intention.grant))
+                shape = shapes[pod]
+                apply(PodBound(pod, self.asks[shape], intention.node, intention.grant, who=self.whos[shape]))
                 running.append(pod)
             elif isinstance(intention, Refuse):
                 apply(PodGone(intention.pod))

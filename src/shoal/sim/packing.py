@@ -24,6 +24,7 @@ from shoal.engine.placement import Placement
 from shoal.engine.plan import Place
 from shoal.engine.profile import POLICIES, Builder, Profile
 from shoal.engine.scores.gradient import POPULAR_SHARE, FragmentationGradient
+from shoal.engine.steps.allocate import allocate
 from shoal.sim.traces.openb import TraceNode, TracePod
 
 _PODS_PER_NODE = 1001
@@ -81,7 +82,9 @@ class PackRun:
         key = f"{len(self.arrived_milli)}"
         ask = self._asks[pod_row]
         self._intake.apply(PodArrived(key, ask))
-        plan = cycle(self._cluster, self._placement, now_s=float(len(self.arrived_milli)), seed=self._seed)
+        now_s = float(len(self.arrived_milli))
+        # A published curve is that of placements alone: nobody moves and nobody yields.
+        plan = cycle(self._cluster, self._placement, now_s=now_s, seed=self._seed, steps=(allocate,))
         milli = self._requested[pod_row]
         decision = plan.intentions[0]
         placed = isinstance(decision, Place)
