@@ -292,7 +292,9 @@ def test_the_first_version_keeps_everything_under_basic() -> None:
 
 @pytest.mark.parametrize("version", ["0.0.0", "1.2.3-rc.1", "1.2.3+build.5", "1.2.3-0a.x-y+z", "580.65.6"])
 def test_versions_are_those_of_semver(version: str) -> None:
-    Attribute(version=version).check(Where())
+    given = Attribute(version=version)
+    given.check(Where())
+    assert given.value() == version
 
 
 @pytest.mark.parametrize("version", ["", "1", "1.2", "01.2.3", "1.2.3-", "1.2.3-01", "v1.2.3", "1.2.3+", "1.2.3 "])

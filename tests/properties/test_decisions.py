@@ -92,6 +92,7 @@ def test_in_any_turmoil_placements_are_legal_and_refusals_true(policy: str, even
         else:
             world.apply(happening)
             plain.apply(happening)
+    assert world.waiting() == plain.in_line()
 
 
 def feasible_keys(shape: Shape) -> dict[int, int]:

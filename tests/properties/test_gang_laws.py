@@ -238,23 +238,27 @@ happenings = st.lists(
 )
 
 
-def check(world: Scenario, plan: Plan) -> None:
-    """Every gang that got something has all it needs now, and what must be together is."""
+def broken(world: Scenario, plan: Plan) -> list[str]:
+    """Where a gang that got something has not all it needs now, or is apart where it must be together."""
+    found: list[str] = []
     placed = {place.pod for place in plan.placed}
     for name in {pod.rsplit("-", 1)[0] for pod in placed}:
         there = world.cluster.gangs[name]
         assert there.facts is not None
         roster = Roster(world.cluster, there, there.facts)
-        assert roster.is_met, f"{name} runs in part"
+        if not roster.is_met:
+            found.append(f"{name} runs in part")
         for team in [roster.root, *roster.root.parts]:
             running = set(team.all_running())
             if team.wish.required and running <= placed:
                 tree = world.placement.trees.of(team.wish)
                 assert tree is not None
                 codes = tree.codes[tree.level(team.wish.required)]
-                assert len({codes.item(world.cluster.pods[pod].row) for pod in running}) <= 1
-            if team.name and placed & running:
-                assert team.is_met, f"half of {team.name}"
+                if len({codes.item(world.cluster.pods[pod].row) for pod in running}) > 1:
+                    found.append(f"{name} {team.name} is scattered")
+            if team.name and placed & running and not team.is_met:
+                found.append(f"half of {name} {team.name}")
+    return found
 
 
 @some
@@ -277,7 +281,7 @@ def test_whatever_happens_a_gang_starts_whole_and_where_it_must(
                 world.see(there[number])
             case _:
                 plan = world.round()
-                check(world, plan)
+                assert broken(world, plan) == []
                 for index, place in enumerate(plan.placed):
                     if number and index % 7 == number:
                         world.reject(place.pod)

@@ -46,23 +46,23 @@ SOFT_COMPANY = Soft(affinity=1000, spread=1000)
 """The same for preferences about other pods."""
 
 
-def _random(cluster: Cluster, mix: Mix) -> Profile:  # noqa: ARG001 - the builder's shape
+def _random(_cluster: Cluster, _mix: Mix) -> Profile:
     return Profile("Random", devices=RANDOM, at_random=True)
 
 
-def _dot_prod(cluster: Cluster, mix: Mix) -> Profile:  # noqa: ARG001
+def _dot_prod(_cluster: Cluster, _mix: Mix) -> Profile:
     return Profile("DotProd", node_scores=((DotProd(), 1),))
 
 
-def _gpu_clustering(cluster: Cluster, mix: Mix) -> Profile:  # noqa: ARG001
+def _gpu_clustering(cluster: Cluster, _mix: Mix) -> Profile:
     return Profile("GpuClustering", node_scores=((GpuClustering(cluster), 1),))
 
 
-def _gpu_packing(cluster: Cluster, mix: Mix) -> Profile:  # noqa: ARG001
+def _gpu_packing(_cluster: Cluster, _mix: Mix) -> Profile:
     return Profile("GpuPacking", node_scores=((GpuPacking(), 1),))
 
 
-def _best_fit(cluster: Cluster, mix: Mix) -> Profile:  # noqa: ARG001
+def _best_fit(_cluster: Cluster, _mix: Mix) -> Profile:
     return Profile("BestFit", node_scores=((BestFit(), 1),))
 
 

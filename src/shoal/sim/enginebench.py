@@ -68,7 +68,7 @@ class Bench:
     def ask(self, index: int) -> Ask:
         return shape_ask(index)
 
-    def who(self, index: int) -> Who:  # noqa: ARG002 - for benches whose pods are somebody
+    def who(self, _index: int) -> Who:
         return NOBODY
 
     def fill(self, pods: int = 0) -> None:

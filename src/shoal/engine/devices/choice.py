@@ -13,7 +13,7 @@ from shoal.engine.devices.whole import first_empty
 class TightestDevice:
     """The device that is left with least; whole GPUs are the empty ones of lowest number."""
 
-    def grant(self, cluster: Cluster, ask: Ask, row: int, draw: int) -> Grant | None:  # noqa: ARG002
+    def grant(self, cluster: Cluster, ask: Ask, row: int, _draw: int) -> Grant | None:
         demand = ask.devices
         if demand is None:
             return None

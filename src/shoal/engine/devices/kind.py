@@ -17,38 +17,38 @@ Spots = tuple[tuple[int, int], ...]
 class DeviceKind(Protocol[D_contra]):
     """One kind of demand. A node can host it if the record says so and, where `asked` is not zero, the room does."""
 
-    def least(self, demand: D_contra) -> dict[int, int]:
+    def least(self, demand: D_contra, /) -> dict[int, int]:
         """Column of the record -> least amount without which a node cannot host the demand."""
         ...
 
-    def charged(self, demand: D_contra) -> dict[int, int]:
+    def charged(self, demand: D_contra, /) -> dict[int, int]:
         """Column of the record -> amount the demand takes, for columns that add up on every node alike."""
         ...
 
-    def tightest(self, bench: Bench, demand: D_contra) -> Grant | None:
+    def tightest(self, bench: Bench, demand: D_contra, /) -> Grant | None:
         """The legal grant that leaves least behind on its devices, the lowest device of equals."""
         ...
 
-    def forced(self, bench: Bench, demand: D_contra) -> Grant:
+    def forced(self, bench: Bench, demand: D_contra, /) -> Grant:
         """A grant for a pod that already runs there although nothing fits: the emptiest devices."""
         ...
 
-    def held(self, bench: Bench, demand: D_contra, spots: Spots) -> Grant | None:
+    def held(self, bench: Bench, demand: D_contra, spots: Spots, /) -> Grant | None:
         """The grant of a pod that is said to hold these devices; None when that cannot be."""
         ...
 
-    def asked(self, demand: D_contra) -> int:
+    def asked(self, demand: D_contra, /) -> int:
         """How much of `room` a node must have; zero when the record alone is exact."""
         ...
 
-    def room(self, columns: DeviceColumns, demand: D_contra) -> Ints:
+    def room(self, columns: DeviceColumns, demand: D_contra, /) -> Ints:
         """How much each row has."""
         ...
 
-    def most(self, columns: DeviceColumns, demand: D_contra) -> Ints:
+    def most(self, columns: DeviceColumns, demand: D_contra, /) -> Ints:
         """How much each row would have, were nothing taken."""
         ...
 
-    def lack(self, demand: D_contra) -> tuple[str, str]:
+    def lack(self, demand: D_contra, /) -> tuple[str, str]:
         """What a node lacks ("a GPU with ... free"), and the unit of `room`."""
         ...

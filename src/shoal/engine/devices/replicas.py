@@ -20,10 +20,10 @@ _NAME = "nvidia.com/gpu.shared"
 
 
 class ReplicaKind:
-    def least(self, demand: Replicas) -> dict[int, int]:  # noqa: ARG002 - the kind's shape
+    def least(self, _demand: Replicas) -> dict[int, int]:
         return {}
 
-    def charged(self, demand: Replicas) -> dict[int, int]:  # noqa: ARG002
+    def charged(self, _demand: Replicas) -> dict[int, int]:
         return {}
 
     def tightest(self, bench: Bench, demand: Replicas) -> Grant | None:
@@ -41,10 +41,10 @@ class ReplicaKind:
     def asked(self, demand: Replicas) -> int:
         return demand.count
 
-    def room(self, columns: DeviceColumns, demand: Replicas) -> Ints:  # noqa: ARG002
+    def room(self, columns: DeviceColumns, _demand: Replicas) -> Ints:
         return self._where_renamed(columns, columns.free_replicas())
 
-    def most(self, columns: DeviceColumns, demand: Replicas) -> Ints:  # noqa: ARG002
+    def most(self, columns: DeviceColumns, _demand: Replicas) -> Ints:
         return self._where_renamed(columns, columns.most_units())
 
     def lack(self, demand: Replicas) -> tuple[str, str]:

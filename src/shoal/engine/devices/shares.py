@@ -41,16 +41,16 @@ class Share:
     def forced(self, bench: Bench, demand: GpuShare) -> Grant:
         return compute_grant(bench.emptiest(1), demand.milli)
 
-    def held(self, bench: Bench, demand: GpuShare, spots: Spots) -> Grant | None:  # noqa: ARG002 - the kind's shape
+    def held(self, _bench: Bench, demand: GpuShare, spots: Spots) -> Grant | None:
         return compute_grant((spots[0][0],), demand.milli) if len(spots) == 1 else None
 
-    def asked(self, demand: GpuShare) -> int:  # noqa: ARG002
+    def asked(self, _demand: GpuShare) -> int:
         return 0
 
-    def room(self, columns: DeviceColumns, demand: GpuShare) -> Ints:  # noqa: ARG002
+    def room(self, columns: DeviceColumns, _demand: GpuShare) -> Ints:
         return largest(columns.compute)
 
-    def most(self, columns: DeviceColumns, demand: GpuShare) -> Ints:  # noqa: ARG002
+    def most(self, columns: DeviceColumns, _demand: GpuShare) -> Ints:
         return largest(columns.empty)
 
     def lack(self, demand: GpuShare) -> tuple[str, str]:
@@ -58,7 +58,7 @@ class Share:
 
 
 class SeveralShares:
-    def least(self, demand: GpuShares) -> dict[int, int]:  # noqa: ARG002 - the kind's shape
+    def least(self, _demand: GpuShares) -> dict[int, int]:
         return {}
 
     def charged(self, demand: GpuShares) -> dict[int, int]:
@@ -73,7 +73,7 @@ class SeveralShares:
     def forced(self, bench: Bench, demand: GpuShares) -> Grant:
         return compute_grant(bench.emptiest(demand.count), demand.milli)
 
-    def held(self, bench: Bench, demand: GpuShares, spots: Spots) -> Grant | None:  # noqa: ARG002 - the kind's shape
+    def held(self, _bench: Bench, demand: GpuShares, spots: Spots) -> Grant | None:
         devices = tuple(sorted({device for device, _ in spots}))
         return compute_grant(devices, demand.milli) if len(devices) == demand.count else None
 
@@ -92,10 +92,10 @@ class SeveralShares:
 
 
 class MemoryKind:
-    def least(self, demand: MemoryShares) -> dict[int, int]:  # noqa: ARG002 - the kind's shape
+    def least(self, _demand: MemoryShares) -> dict[int, int]:
         return {}
 
-    def charged(self, demand: MemoryShares) -> dict[int, int]:  # noqa: ARG002
+    def charged(self, _demand: MemoryShares) -> dict[int, int]:
         return {}
 
     def tightest(self, bench: Bench, demand: MemoryShares) -> Grant | None:
@@ -107,7 +107,7 @@ class MemoryKind:
     def forced(self, bench: Bench, demand: MemoryShares) -> Grant:
         return _memory_grant(bench.emptiest(demand.count), demand.mib)
 
-    def held(self, bench: Bench, demand: MemoryShares, spots: Spots) -> Grant | None:  # noqa: ARG002
+    def held(self, _bench: Bench, demand: MemoryShares, spots: Spots) -> Grant | None:
         devices = tuple(sorted({device for device, _ in spots}))
         return _memory_grant(devices, demand.mib) if len(devices) == demand.count else None
 

@@ -18,10 +18,10 @@ from shoal.engine.devices.tiling import HOLDERS_BITS, free_mask, occupancy, tili
 
 
 class TileKind:
-    def least(self, demand: MigTiles) -> dict[int, int]:  # noqa: ARG002 - the kind's shape
+    def least(self, _demand: MigTiles) -> dict[int, int]:
         return {}
 
-    def charged(self, demand: MigTiles) -> dict[int, int]:  # noqa: ARG002
+    def charged(self, _demand: MigTiles) -> dict[int, int]:
         return {}
 
     def tightest(self, bench: Bench, demand: MigTiles) -> Grant | None:

@@ -15,10 +15,10 @@ from shoal.engine.devices.kind import Spots
 
 
 class VirtualKind:
-    def least(self, demand: VirtualGpus) -> dict[int, int]:  # noqa: ARG002 - the kind's shape
+    def least(self, _demand: VirtualGpus) -> dict[int, int]:
         return {}
 
-    def charged(self, demand: VirtualGpus) -> dict[int, int]:  # noqa: ARG002
+    def charged(self, _demand: VirtualGpus) -> dict[int, int]:
         return {}
 
     def tightest(self, bench: Bench, demand: VirtualGpus) -> Grant | None:

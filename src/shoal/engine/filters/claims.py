@@ -26,7 +26,7 @@ class ClaimsUsable:
             return None
         return lambda window: np.zeros(len(window), np.bool_) if cluster.dra.blocked(ask.claims) else None
 
-    def detail(self, cluster: Cluster, ask: Ask, row: int) -> str:  # noqa: ARG002 - the rule's shape
+    def detail(self, cluster: Cluster, ask: Ask, _row: int) -> str:
         return cluster.dra.blocked(ask.claims)
 
 
@@ -39,7 +39,7 @@ class ClaimsReached:
         dra = cluster.dra
         return lambda window: None if dra.blocked(ask.claims) else dra.reached(ask.claims, window.rows)
 
-    def detail(self, cluster: Cluster, ask: Ask, row: int) -> str:  # noqa: ARG002
+    def detail(self, _cluster: Cluster, ask: Ask, _row: int) -> str:
         return " or ".join(ref.shared for ref in ask.claims if ref.shared)
 
 

@@ -40,7 +40,7 @@ class Closeness:
 
         return passes
 
-    def detail(self, cluster: Cluster, ask: Ask, row: int) -> str:  # noqa: ARG002 - the rule's shape
+    def detail(self, _cluster: Cluster, ask: Ask, _row: int) -> str:
         return "" if ask.devices is None else kind_of(ask.devices).lack(ask.devices)[0]
 
     def measure(self, cluster: Cluster, ask: Ask, rows: Rows) -> Measure | None:

@@ -32,7 +32,7 @@ class DeviceRoom:
         devices = cluster.devices
         return lambda window: kind.room(DeviceColumns(devices, window.rows), demand) >= asked
 
-    def detail(self, cluster: Cluster, ask: Ask, row: int) -> str:  # noqa: ARG002 - the rule's shape
+    def detail(self, _cluster: Cluster, ask: Ask, _row: int) -> str:
         return "" if ask.devices is None else kind_of(ask.devices).lack(ask.devices)[0]
 
     def measure(self, cluster: Cluster, ask: Ask, rows: Rows) -> Measure | None:

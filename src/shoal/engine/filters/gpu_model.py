@@ -18,5 +18,5 @@ class GpuModel:
         wanted = Requirement(key=GPU_MODEL_LABEL, operator="In", values=tuple(sorted(ask.gpu_models)))
         return cluster.labels.satisfies(wanted, rows)
 
-    def detail(self, cluster: Cluster, ask: Ask, row: int) -> str:  # noqa: ARG002 - the rule's shape
+    def detail(self, _cluster: Cluster, ask: Ask, _row: int) -> str:
         return "|".join(sorted(ask.gpu_models))

@@ -32,7 +32,7 @@ class NodeAffinity:
             verdicts &= some_term
         return verdicts
 
-    def detail(self, cluster: Cluster, ask: Ask, row: int) -> str:  # noqa: ARG002 - the rule's shape
+    def detail(self, _cluster: Cluster, _ask: Ask, _row: int) -> str:
         return ""
 
 

@@ -18,5 +18,5 @@ class NodeName:
             return None
         return np.equal(rows, cluster.row_of.get(ask.node_name, -1))
 
-    def detail(self, cluster: Cluster, ask: Ask, row: int) -> str:  # noqa: ARG002 - the rule's shape
+    def detail(self, _cluster: Cluster, ask: Ask, _row: int) -> str:
         return ask.node_name

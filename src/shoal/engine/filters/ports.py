@@ -19,5 +19,5 @@ class HostPorts:
             return None
         return lambda window: cluster.ports.free(ask.host_ports, window.rows)
 
-    def detail(self, cluster: Cluster, ask: Ask, row: int) -> str:  # noqa: ARG002 - the rule's shape
+    def detail(self, _cluster: Cluster, ask: Ask, _row: int) -> str:
         return ", ".join(str(port.port) for port in ask.host_ports)

@@ -23,11 +23,11 @@ class StaticFilter(Protocol):
     @property
     def code(self) -> Code: ...
 
-    def passes(self, cluster: Cluster, ask: Ask, rows: Rows) -> Verdicts | None:
+    def passes(self, cluster: Cluster, ask: Ask, rows: Rows, /) -> Verdicts | None:
         """A verdict per row, or None when the ask does not care."""
         ...
 
-    def detail(self, cluster: Cluster, ask: Ask, row: int) -> str:
+    def detail(self, cluster: Cluster, ask: Ask, row: int, /) -> str:
         """What to name when this row was turned away."""
         ...
 
@@ -38,11 +38,11 @@ class NodeFilter(Protocol):
     @property
     def code(self) -> Code: ...
 
-    def compiled(self, cluster: Cluster, ask: Ask) -> Callable[[Window], Verdicts | None] | None:
+    def compiled(self, cluster: Cluster, ask: Ask, /) -> Callable[[Window], Verdicts | None] | None:
         """The rule for this ask, or None when the ask does not care. The rule may answer None: every row passes."""
         ...
 
-    def detail(self, cluster: Cluster, ask: Ask, row: int) -> str: ...
+    def detail(self, cluster: Cluster, ask: Ask, row: int, /) -> str: ...
 
 
 class Measure(NamedTuple):
@@ -60,4 +60,4 @@ class Measure(NamedTuple):
 class MeasuringFilter(Protocol):
     """A node filter that can say how much is missing."""
 
-    def measure(self, cluster: Cluster, ask: Ask, rows: Rows) -> Measure | None: ...
+    def measure(self, cluster: Cluster, ask: Ask, rows: Rows, /) -> Measure | None: ...

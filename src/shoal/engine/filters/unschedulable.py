@@ -17,5 +17,5 @@ class Unschedulable:
             return None
         return ~cluster.unschedulable.take(rows)
 
-    def detail(self, cluster: Cluster, ask: Ask, row: int) -> str:  # noqa: ARG002 - the rule's shape
+    def detail(self, _cluster: Cluster, _ask: Ask, _row: int) -> str:
         return ""

@@ -23,7 +23,7 @@ _MOST_GPU = 8000
 class DotProd:
     """Prefers nodes where little is free in the directions in which the pod asks much."""
 
-    def compiled(self, cluster: Cluster, ask: Ask) -> NodeRule | None:  # noqa: ARG002 - the rule's shape
+    def compiled(self, _cluster: Cluster, ask: Ask) -> NodeRule | None:
         cpu = ask.request("cpu") / _MOST_CPU
         gpu = ask.gpu_milli / _MOST_GPU
 
@@ -38,7 +38,7 @@ class DotProd:
 class BestFit:
     """Prefers nodes that are left with little, CPU and GPU weighed alike."""
 
-    def compiled(self, cluster: Cluster, ask: Ask) -> NodeRule | None:  # noqa: ARG002 - the rule's shape
+    def compiled(self, _cluster: Cluster, ask: Ask) -> NodeRule | None:
         cpu = ask.request("cpu")
         gpu = ask.gpu_milli
 
@@ -57,7 +57,7 @@ class GpuClustering:
     def __init__(self, cluster: Cluster) -> None:
         self._tenants = TenantsColumn(cluster)
 
-    def compiled(self, cluster: Cluster, ask: Ask) -> NodeRule | None:  # noqa: ARG002 - the rule's shape
+    def compiled(self, _cluster: Cluster, ask: Ask) -> NodeRule | None:
         own = tenant_kind(ask)
         if own == 0:
             return None
@@ -77,7 +77,7 @@ class GpuClustering:
 class GpuPacking:
     """Prefers devices in use to empty devices on nodes in use to nodes not in use."""
 
-    def compiled(self, cluster: Cluster, ask: Ask) -> NodeRule | None:  # noqa: ARG002 - the rule's shape
+    def compiled(self, _cluster: Cluster, ask: Ask) -> NodeRule | None:
         if ask.devices is None:
             return None
         gpus, milli = gpu_pair(ask)

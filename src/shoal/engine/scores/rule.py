@@ -29,7 +29,7 @@ NodeRule = Callable[[Window], Points]
 class StaticScore(Protocol):
     """Reads labels and taints only."""
 
-    def points(self, cluster: Cluster, ask: Ask, rows: Rows) -> Points | None:
+    def points(self, cluster: Cluster, ask: Ask, rows: Rows, /) -> Points | None:
         """Points per row, or None when the ask gives every node the same."""
         ...
 
@@ -37,7 +37,7 @@ class StaticScore(Protocol):
 class NodeScore(Protocol):
     """Reads what pods on the node change."""
 
-    def compiled(self, cluster: Cluster, ask: Ask) -> NodeRule | None:
+    def compiled(self, cluster: Cluster, ask: Ask, /) -> NodeRule | None:
         """The rule for this ask, or None when the ask gives every node the same."""
         ...
 
@@ -45,6 +45,6 @@ class NodeScore(Protocol):
 class DeviceChoice(Protocol):
     """Which devices of the chosen node."""
 
-    def grant(self, cluster: Cluster, ask: Ask, row: int, draw: int) -> Grant | None:
+    def grant(self, cluster: Cluster, ask: Ask, row: int, draw: int, /) -> Grant | None:
         """A legal grant on the row; `draw` is a number to choose by for rules that choose at random."""
         ...

@@ -41,7 +41,7 @@ class Packed(msgspec.Struct, frozen=True):
     unit: int = 1
     """Amount that makes one point of difference: a thousandth of a GPU or core, a MiB, ..."""
 
-    def compiled(self, cluster: Cluster, ask: Ask) -> NodeRule | None:  # noqa: ARG002 - the rule's shape
+    def compiled(self, cluster: Cluster, _ask: Ask) -> NodeRule | None:
         column = column_of(cluster, self.resource)
 
         def points(window: Window) -> Points:
@@ -56,7 +56,7 @@ class Spread(msgspec.Struct, frozen=True):
 
     resource: str
 
-    def compiled(self, cluster: Cluster, ask: Ask) -> NodeRule | None:  # noqa: ARG002 - the rule's shape
+    def compiled(self, cluster: Cluster, _ask: Ask) -> NodeRule | None:
         column = column_of(cluster, self.resource)
 
         def points(window: Window) -> Points:

@@ -10,10 +10,9 @@ from __future__ import annotations
 from shoal.engine.preemption.aftermath import Aftermath
 from shoal.engine.preemption.candidates import Candidates, willing
 from shoal.engine.preemption.claim import Claim
-from shoal.engine.preemption.claims import hear
+from shoal.engine.preemption.hearing import Hearing
 from shoal.engine.preemption.moves import Moves, could_be_gathered
 from shoal.engine.preemption.policy import Order, VictimPolicy
-from shoal.engine.preemption.reach import Reaches
 from shoal.engine.preemption.victims import Victims
 from shoal.engine.round import Round, Step
 
@@ -29,50 +28,37 @@ def consolidate(policy: VictimPolicy = DEFAULT) -> Step:
     return step
 
 
-class _Consolidation:
+class _Consolidation(Hearing):
     """One run of the step."""
 
     def __init__(self, round_: Round, policy: VictimPolicy) -> None:
-        self._round = round_
-        self._policy = policy
-        self._ahead: Aftermath | None = None
+        super().__init__(round_, policy)
         self._victims: Victims | None = None
-        self._reaches = Reaches(round_.cluster)
         self._waiting: list[Claim] = []
         """Whoever could not be helped so far, the most important first."""
 
-    def run(self) -> None:
-        hear(self._round.cluster, self._ask, may_ask=lambda _: True)
-        if self._ahead is not None:
-            self._ahead.close()
-
-    def _ask(self, claim: Claim) -> bool:
-        round_ = self._round
-        if self._ahead is None:
-            self._ahead = Aftermath(round_)
-        fits = self._ahead.fits(claim)
-        if fits is not False:
-            return fits is True
+    def make_room(self, claim: Claim, ahead: Aftermath) -> bool:
+        round_ = self.round
         if not could_be_gathered(round_.cluster, claim):
             self._waiting.append(claim)
             return False
-        victims = self._candidates(self._ahead)
+        victims = self._candidates(ahead)
         eligible = victims.candidates.eligible(None, None, claim.name if claim.gang else "")
         rivals = [rival for rival in self._waiting if rival.priority > claim.priority]
-        moves = Moves(round_.fitter, victims, claim, self._reaches, rivals)
-        found = moves.find(eligible, self._policy.most_moves)
+        moves = Moves(round_.fitter, victims, claim, self.reaches, rivals)
+        found = moves.find(eligible, self.policy.most_moves)
         if found is None:
             self._waiting.append(claim)
             return False
         victims.settle()
-        self._ahead.move(*found)
+        ahead.move(*found)
         return True
 
     def _candidates(self, ahead: Aftermath) -> Victims:
         if self._victims is None:
-            round_ = self._round
-            order = Order.NEWEST if self._policy.order is Order.NEWEST else Order.FEWEST
-            policy = VictimPolicy(order, self._policy.min_runtime_s)
+            round_ = self.round
+            order = Order.NEWEST if self.policy.order is Order.NEWEST else Order.FEWEST
+            policy = VictimPolicy(order, self.policy.min_runtime_s)
             movable = [
                 key
                 for key, holding in willing(round_.cluster)

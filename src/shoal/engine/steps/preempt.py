@@ -14,9 +14,8 @@ import math
 from shoal.engine.preemption.aftermath import Aftermath
 from shoal.engine.preemption.candidates import Candidates
 from shoal.engine.preemption.claim import Claim
-from shoal.engine.preemption.claims import hear
+from shoal.engine.preemption.hearing import Hearing
 from shoal.engine.preemption.policy import VictimPolicy
-from shoal.engine.preemption.reach import Reaches
 from shoal.engine.preemption.search import Search
 from shoal.engine.preemption.victims import Victims
 from shoal.engine.round import Round, Step
@@ -33,51 +32,26 @@ def preempt(policy: VictimPolicy = DEFAULT) -> Step:
     return step
 
 
-class _Preemption:
-    """One run of the step. The view ahead and the columns are made when somebody first needs them."""
+class _Preemption(Hearing):
+    """One run of the step. The columns of candidates are made when somebody first needs them."""
 
     def __init__(self, round_: Round, policy: VictimPolicy) -> None:
-        self._round = round_
-        self._policy = policy
-        self._ahead: Aftermath | None = None
+        super().__init__(round_, policy)
         self._victims: Victims | None = None
         self._lowest: float | None = None
-        self._reaches = Reaches(round_.cluster)
 
-    def run(self) -> None:
-        hear(self._round.cluster, self._ask, may_ask=lambda claim: claim.preempts)
-        if self._ahead is not None:
-            self._ahead.close()
+    def may_ask(self, claim: Claim, /) -> bool:
+        return claim.preempts
 
-    def _floor(self) -> float:
-        """No pod is less important than this: most rounds have only equals, and need no columns to see it."""
-        if self._lowest is None:
-            cluster = self._round.cluster
-            of_gangs = [gang.facts.priority for gang in cluster.gangs if gang.facts is not None]
-            lowest = min((holding.priority for holding in cluster.pods.values()), default=math.inf)
-            self._lowest = min([lowest, *(priority for priority in of_gangs if priority is not None)])
-        return self._lowest
-
-    def _ask(self, claim: Claim) -> bool:
-        round_ = self._round
-        if self._ahead is None:
-            self._ahead = Aftermath(round_)
-        # Somebody before may have freed more than it needed.
-        fits = self._ahead.fits(claim)
-        if fits is not False:
-            # Where there is room now, nobody need yield: that is for another step to give away.
-            return fits is True
-        victims = self._victims
+    def make_room(self, claim: Claim, ahead: Aftermath) -> bool:
         if claim.priority <= self._floor():
             return False
-        if victims is None:
-            candidates = Candidates(round_.cluster, self._policy, round_.now_s, self._ahead.planned)
-            victims = self._victims = Victims(round_.cluster, round_.ledger, candidates)
+        round_, victims = self.round, self._candidates(ahead)
         eligible = victims.candidates.eligible(claim.priority, claim.queue, claim.name if claim.gang else "")
         if not eligible.any():
             return False
-        search = Search(round_.fitter, victims, claim, self._reaches)
-        found = search.find(eligible, may_break=self._policy.may_break_budgets)
+        search = Search(round_.fitter, victims, claim, self.reaches)
+        found = search.find(eligible, may_break=self.policy.may_break_budgets)
         if found is None:
             return False
         victims.take(found)
@@ -86,7 +60,23 @@ class _Preemption:
             # Found by placing pod by pod where the gang's own order finds no way: then it does not help.
             victims.spare(found)
             return False
-        self._ahead.promise(mark)
+        ahead.promise(mark)
         for index in victims.settle():
-            self._ahead.evict(victims.candidates.keys[index], claim.name)
+            ahead.evict(victims.candidates.keys[index], claim.name)
         return True
+
+    def _floor(self) -> float:
+        """No pod is less important than this: most rounds have only equals, and need no columns to see it."""
+        if self._lowest is None:
+            cluster = self.round.cluster
+            of_gangs = [gang.facts.priority for gang in cluster.gangs if gang.facts is not None]
+            lowest = min((holding.priority for holding in cluster.pods.values()), default=math.inf)
+            self._lowest = min([lowest, *(priority for priority in of_gangs if priority is not None)])
+        return self._lowest
+
+    def _candidates(self, ahead: Aftermath) -> Victims:
+        if self._victims is None:
+            round_ = self.round
+            candidates = Candidates(round_.cluster, self.policy, round_.now_s, ahead.planned)
+            self._victims = Victims(round_.cluster, round_.ledger, candidates)
+        return self._victims

@@ -1,0 +1,46 @@
+"""A step that makes room: everybody who waits and may ask is heard in turn, on the facts as they will be.
+
+What preemption and consolidation share: the view ahead, opened when the first asks and closed when all were heard, and
+that whoever fits in it without anybody's sacrifice is promised its place, or left alone where it would fit now.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+
+from shoal.engine.preemption.aftermath import Aftermath
+from shoal.engine.preemption.claim import Claim
+from shoal.engine.preemption.claims import hear
+from shoal.engine.preemption.policy import VictimPolicy
+from shoal.engine.preemption.reach import Reaches
+from shoal.engine.round import Round
+
+
+class Hearing(ABC):
+    """One run of such a step."""
+
+    def __init__(self, round_: Round, policy: VictimPolicy) -> None:
+        self.round = round_
+        self.policy = policy
+        self.reaches = Reaches(round_.cluster)
+        self._ahead: Aftermath | None = None
+
+    def run(self) -> None:
+        hear(self.round.cluster, self._ask, may_ask=self.may_ask)
+        if self._ahead is not None:
+            self._ahead.close()
+
+    def may_ask(self, _claim: Claim, /) -> bool:
+        """Whether the claimant may have room made for it at all."""
+        return True
+
+    @abstractmethod
+    def make_room(self, claim: Claim, ahead: Aftermath) -> bool:
+        """Somebody has to give way for the claimant; what was found is told to the view ahead."""
+
+    def _ask(self, claim: Claim) -> bool:
+        if self._ahead is None:
+            self._ahead = Aftermath(self.round)
+        # Somebody before may have freed more than it needed. Where there is room now, another step gives it away.
+        fits = self._ahead.fits(claim)
+        return self.make_room(claim, self._ahead) if fits is False else fits is True
