@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Literal
 
-from shoal.api.names import label_key_fault, label_value_fault
+from shoal.api.taints import check_taint_key, check_taint_value, check_toleration_key
 from shoal.api.wire import ApiStruct, Timestamp
-from shoal.units.errors import UserError, Where, excerpt
+from shoal.units.errors import UserError, Where
 
 MOST_TAINTS = 16
 MOST_TOLERATIONS = 16
@@ -36,21 +36,15 @@ class DeviceToleration(ApiStruct, frozen=True):
 
     def tolerates(self, taint: DeviceTaint) -> bool:
         """An empty effect stands for all effects, an empty key for all keys."""
-        if self.effect and self.effect != taint.effect:
-            return False
-        if self.key and self.key != taint.key:
+        if self.effect not in {"", taint.effect} or self.key not in {"", taint.key}:
             return False
         return self.operator == "Exists" or self.value == taint.value
 
     def check(self, where: Where) -> None:
-        if self.key and (fault := label_key_fault(self.key)):
-            raise UserError(f"{excerpt(self.key)} is not a taint key: {fault}", where=where.below("key"))
-        if not self.key and self.operator != "Exists":
-            raise UserError("operator must be Exists when key is empty", where=where.below("operator"))
+        check_toleration_key(self.key, self.operator, where)
         if self.operator == "Exists" and self.value:
             raise UserError("value must be empty when operator is Exists", where=where.below("value"))
-        if fault := label_value_fault(self.value):
-            raise UserError(f"{excerpt(self.value)} is not a taint value: {fault}", where=where.below("value"))
+        check_taint_value(self.value, where.below("value"))
         if self.toleration_seconds is not None and self.effect != "NoExecute":
             raise UserError("effect must be NoExecute when tolerationSeconds is set", where=where.below("effect"))
 
@@ -60,10 +54,8 @@ def check_device_taints(taints: tuple[DeviceTaint, ...], where: Where) -> None:
         raise UserError(f"must have at most {MOST_TAINTS} items, got {len(taints)}", where=where)
     for index, taint in enumerate(taints):
         here = where.below(f"[{index}]")
-        if fault := label_key_fault(taint.key):
-            raise UserError(f"{excerpt(taint.key)} is not a taint key: {fault}", where=here.below("key"))
-        if fault := label_value_fault(taint.value):
-            raise UserError(f"{excerpt(taint.value)} is not a taint value: {fault}", where=here.below("value"))
+        check_taint_key(taint.key, here.below("key"))
+        check_taint_value(taint.value, here.below("value"))
 
 
 def is_kept_away(taints: Iterable[DeviceTaint], tolerations: Iterable[DeviceToleration]) -> bool:

@@ -48,9 +48,7 @@ class Toleration(ApiStruct, frozen=True):
 
     def tolerates(self, taint: Taint) -> bool:
         """An empty effect stands for all effects, an empty key for all keys."""
-        if self.effect and self.effect != taint.effect:
-            return False
-        if self.key and self.key != taint.key:
+        if self.effect not in {"", taint.effect} or self.key not in {"", taint.key}:
             return False
         match self.operator:
             case "Exists":
@@ -66,10 +64,7 @@ class Toleration(ApiStruct, frozen=True):
                 assert_never(self.operator)
 
     def check(self, where: Where) -> None:
-        if self.key and (fault := label_key_fault(self.key)):
-            raise UserError(f"{excerpt(self.key)} is not a taint key: {fault}", where=where.below("key"))
-        if not self.key and self.operator != "Exists":
-            raise UserError("operator must be Exists when key is empty", where=where.below("operator"))
+        check_toleration_key(self.key, self.operator, where)
         if self.toleration_seconds is not None and self.effect != "NoExecute":
             raise UserError("effect must be NoExecute when tolerationSeconds is set", where=where.below("effect"))
         self._check_value(where.below("value"))
@@ -80,8 +75,7 @@ class Toleration(ApiStruct, frozen=True):
                 if self.value:
                     raise UserError("value must be empty when operator is Exists", where=where)
             case "Equal" | "":
-                if fault := label_value_fault(self.value):
-                    raise UserError(f"{excerpt(self.value)} is not a taint value: {fault}", where=where)
+                check_taint_value(self.value, where)
             case "Lt" | "Gt":
                 if not _PLAIN_INTEGER.fullmatch(self.value) or as_int64(self.value) is None:
                     raise UserError(
@@ -117,10 +111,26 @@ def check_taints(taints: Iterable[Taint], where: Where) -> None:
     seen: set[tuple[str, str]] = set()
     for index, taint in enumerate(taints):
         here = where.below(f"[{index}]")
-        if fault := label_key_fault(taint.key):
-            raise UserError(f"{excerpt(taint.key)} is not a taint key: {fault}", where=here.below("key"))
-        if fault := label_value_fault(taint.value):
-            raise UserError(f"{excerpt(taint.value)} is not a taint value: {fault}", where=here.below("value"))
+        check_taint_key(taint.key, here.below("key"))
+        check_taint_value(taint.value, here.below("value"))
         if (taint.key, taint.effect) in seen:
             raise UserError(f"duplicate taint {taint.key}:{taint.effect}", where=here)
         seen.add((taint.key, taint.effect))
+
+
+def check_toleration_key(key: str, operator: str, where: Where) -> None:
+    """Of tolerations of nodes' taints and of devices' alike."""
+    if key:
+        check_taint_key(key, where.below("key"))
+    elif operator != "Exists":
+        raise UserError("operator must be Exists when key is empty", where=where.below("operator"))
+
+
+def check_taint_key(key: str, where: Where) -> None:
+    if fault := label_key_fault(key):
+        raise UserError(f"{excerpt(key)} is not a taint key: {fault}", where=where)
+
+
+def check_taint_value(value: str, where: Where) -> None:
+    if fault := label_value_fault(value):
+        raise UserError(f"{excerpt(value)} is not a taint value: {fault}", where=where)

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from shoal.engine.asks import Ask
 from shoal.engine.cluster import Cluster
 from shoal.engine.domains.rules import NO_RULES
-from shoal.engine.filters import STATIC_FILTERS
+from shoal.engine.suitability import suits
 
 
 class _Awaited(msgspec.Struct):
@@ -123,13 +123,7 @@ class DaemonSets:
         return bool(self._passing(ask, np.array([row])))
 
     def _passing(self, ask: Ask, rows: NDArray[np.int64]) -> list[int]:
-        cluster = self._cluster
-        passes = cluster.alive.take(rows)
-        for rule in STATIC_FILTERS:
-            verdicts = rule.passes(cluster, ask, rows)
-            if verdicts is not None:
-                passes &= verdicts
-        chosen: list[int] = rows[passes].tolist()
+        chosen: list[int] = rows[suits(self._cluster, ask, rows)].tolist()
         return chosen
 
     def _runs(self, name: str, row: int) -> bool:

@@ -12,9 +12,10 @@ from shoal.engine.cluster import RANK_BITS, Cluster
 from shoal.engine.domains.concern import census_of
 from shoal.engine.domains.verdict import Domains
 from shoal.engine.facts import fits
-from shoal.engine.filters import NODE_FILTERS, STATIC_FILTERS
+from shoal.engine.filters import NODE_FILTERS
 from shoal.engine.profile import Profile
 from shoal.engine.scores.rule import NodeRule
+from shoal.engine.suitability import suits
 from shoal.engine.who import NOBODY, Who
 from shoal.engine.window import Window
 
@@ -36,11 +37,7 @@ class Rescan:
         rows = cluster.all_rows()
         if len(rows) == 0:
             return -1
-        verdicts = fits(cluster.free[: cluster.rows], charge.need) & cluster.alive[: cluster.rows]
-        for static in STATIC_FILTERS:
-            passes = static.passes(cluster, ask, rows)
-            if passes is not None:
-                verdicts &= passes
+        verdicts = fits(cluster.free[: cluster.rows], charge.need) & suits(cluster, ask, rows)
         keys = -cluster.rank[: cluster.rows]
         for preference, weight in self._profile.static_scores:
             points = preference.points(cluster, ask, rows)

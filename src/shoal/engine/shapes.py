@@ -18,11 +18,12 @@ from numpy.typing import NDArray
 from shoal.engine.charges import Charge
 from shoal.engine.cluster import LAST_RANK, RANK_BITS, Cluster
 from shoal.engine.facts import fits
-from shoal.engine.filters import NODE_FILTERS, STATIC_FILTERS
+from shoal.engine.filters import NODE_FILTERS
 from shoal.engine.filters.rule import Verdicts
 from shoal.engine.growth import BLOCK, BLOCK_BITS
 from shoal.engine.profile import Profile
 from shoal.engine.scores.rule import NodeRule
+from shoal.engine.suitability import suits
 from shoal.engine.window import Window
 
 _INFEASIBLE = -(1 << 62)
@@ -204,12 +205,7 @@ class Shape:
             points = score.points(cluster, self.ask, rows)
             if points is not None:
                 base += (points * weight) << RANK_BITS
-        passes = cluster.alive.take(rows)
-        for rule in STATIC_FILTERS:
-            verdicts = rule.passes(cluster, self.ask, rows)
-            if verdicts is not None:
-                passes &= verdicts
-        self._base[rows] = np.where(passes, base, _INFEASIBLE)
+        self._base[rows] = np.where(suits(cluster, self.ask, rows), base, _INFEASIBLE)
 
     def _recompute(self, rows: NDArray[np.int64]) -> None:
         """Set the keys of rows, and what is folded over them."""

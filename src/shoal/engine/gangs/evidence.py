@@ -111,10 +111,6 @@ def _too_small(gang: Gang, roster: Roster) -> GroupEvidence:
     )
 
 
-def _pods(want: Want) -> int:
-    return sum(demand.need for demand in want.demands) + sum(map(_pods, want.parts[: want.least]))
-
-
 def _leaves(team: Team) -> Iterator[Team]:
     for part in team.parts:
         yield from _leaves(part) if part.parts else (part,)
@@ -129,7 +125,7 @@ def _short(fitter: Fitter, gang: Gang, roster: Roster, code: Code) -> GroupEvide
             team, want = part, alone
             break
     running = list(team.all_running())
-    lacking = 0 if want is None else _pods(want)
+    lacking = 0 if want is None else want.at_least
     placed, level, domain = (0, "", ()) if want is None else _most_now(fitter, roster, want)
     pods = [*running, *_all_waiting(team)]
     charges = Counter(_charge(fitter.cluster, pod) for pod in pods)

@@ -9,6 +9,7 @@ a purse, and when that is empty, the first ways found for earlier parts are fina
 from __future__ import annotations
 
 from collections.abc import Iterator
+from operator import attrgetter
 
 from shoal.engine.fitter import Fitter
 from shoal.engine.gangs.fill import Fill
@@ -53,7 +54,7 @@ class Search:
         ledger = self._ledger
         if not self._is_hopeful(want, site):
             return
-        parts = sorted(want.parts[: want.least], key=_pods, reverse=True) + want.parts[want.least :]
+        parts = sorted(want.parts[: want.least], key=attrgetter("at_most"), reverse=True) + want.parts[want.least :]
         walk: list[Ways] = []
         placed: list[bool] = []
         while True:
@@ -94,9 +95,5 @@ class Search:
         return all(next(self._sites.of(part, site), None) is not None for part in want.parts)
 
     def _may_go_back(self, want: Want) -> bool:
-        self._purse -= max(_pods(want), 1)
+        self._purse -= max(want.at_most, 1)
         return self._purse >= 0
-
-
-def _pods(want: Want) -> int:
-    return sum(demand.need for demand in want.demands) + sum(map(_pods, want.parts))

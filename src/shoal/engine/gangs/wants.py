@@ -38,6 +38,20 @@ class Want:
     was_on: list[str] = field(default_factory=list)
     """Nodes where the team ran before, the latest first: where nobody of it runs, it goes back there if it can."""
 
+    @property
+    def at_most(self) -> int:
+        """Pods needed if every part is placed."""
+        return self._own + sum(part.at_most for part in self.parts)
+
+    @property
+    def at_least(self) -> int:
+        """Pods needed if no more parts are placed than must be, the first in preference."""
+        return self._own + sum(part.at_least for part in self.parts[: self.least])
+
+    @property
+    def _own(self) -> int:
+        return sum(demand.need for demand in self.demands)
+
     def all_pods(self) -> Iterator[str]:
         """Every pod that may be placed."""
         for demand in self.demands:

@@ -13,7 +13,7 @@ from shoal.data.mig import RESOURCE_PREFIX
 from shoal.engine import facts
 from shoal.engine.charges import Charge
 from shoal.engine.cluster import Cluster
-from shoal.engine.filters import STATIC_FILTERS
+from shoal.engine.suitability import suits
 
 Rows = NDArray[np.int64]
 
@@ -33,12 +33,8 @@ class Reaches:
         """The rows, lowest first."""
         rows = self._known.get(charge)
         if rows is None:
-            rows = self._cluster.alive[: self._cluster.rows].nonzero()[0]
-            for rule in STATIC_FILTERS:
-                verdicts = rule.passes(self._cluster, charge.ask, rows)
-                if verdicts is not None:
-                    rows = rows[verdicts]
-            self._known[charge] = rows
+            every = self._cluster.all_rows()
+            rows = self._known[charge] = every[suits(self._cluster, charge.ask, every)]
         return rows
 
 

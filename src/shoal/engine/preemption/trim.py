@@ -41,7 +41,7 @@ def _loosen(victims: Victims, part: list[int], proves: Callable[[], bool]) -> No
             spared.append(index)
         else:
             victims.take([index])
-    if not victims.may_stand([index for index in part if index not in spared]):
+    if not victims.suits([index for index in part if index not in spared]):
         victims.take(spared)
 
 

@@ -69,7 +69,7 @@ class Victims:
             return None
         return list(going)
 
-    def may_stand(self, going: Iterable[int]) -> bool:
+    def suits(self, going: Iterable[int]) -> bool:
         """Whether exactly these may yield, of all that do in this trial."""
         parties: dict[int, set[int]] = {}
         for index in going:

@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 from shoal.engine import facts
 from shoal.engine.charges import Charge
 from shoal.engine.cluster import Cluster
-from shoal.engine.filters import STATIC_FILTERS
 from shoal.engine.placement import Placement
+from shoal.engine.suitability import suits
 
 Counts = NDArray[np.int64]
 
@@ -33,11 +33,8 @@ def room_now(placement: Placement, charge: Charge) -> Counts:
 
 def room_when_empty(cluster: Cluster, charge: Charge) -> Counts:
     """Per row, how many it would take at most if nothing else ran."""
-    rows = cluster.alive.nonzero()[0]
-    for rule in STATIC_FILTERS:
-        verdicts = rule.passes(cluster, charge.ask, rows)
-        if verdicts is not None:
-            rows = rows[verdicts]
+    rows = cluster.all_rows()
+    rows = rows[suits(cluster, charge.ask, rows)]
     counts = np.zeros(cluster.capacity, np.int64)
     counts[rows] = _per_row(cluster, charge, rows, cluster.total)
     return counts
