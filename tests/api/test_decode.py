@@ -107,12 +107,12 @@ def test_an_empty_list_is_no_object() -> None:
 
 
 def test_kinds_we_do_not_know_come_back_raw_with_their_name() -> None:
-    (document,) = read("apiVersion: kueue.x-k8s.io/v1beta1\nkind: ClusterQueue\nmetadata: {name: q}\nspec: {a: 1}")
+    (document,) = read("apiVersion: kueue.x-k8s.io/v1beta1\nkind: MultiKueueConfig\nmetadata: {name: q}\nspec: {a: 1}")
     value = document.value
     assert isinstance(value, Unknown)
-    assert (value.api_version, value.kind, value.metadata.name) == ("kueue.x-k8s.io/v1beta1", "ClusterQueue", "q")
+    assert (value.api_version, value.kind, value.metadata.name) == ("kueue.x-k8s.io/v1beta1", "MultiKueueConfig", "q")
     assert value.raw["spec"] == {"a": 1}
-    assert document.where.obj == "ClusterQueue q"
+    assert document.where.obj == "MultiKueueConfig q"
 
 
 def test_a_known_name_of_another_group_is_another_kind() -> None:

@@ -2,9 +2,9 @@
 
 A file is read whole or refused whole, with the file, document, object and field of the first thing wrong.
 JSON goes straight into the types, which is several times faster than any way through Python
-dictionaries; only a document that fails, or contains nulls, takes the slow way, which can say what is
-wrong. Kinds not in `kinds.py` come back as `Unknown`, with their content, for somebody further up to read
-or to name and skip.
+dictionaries; only a document that fails, contains nulls or is of a version to be translated takes the slow
+way, which can say what is wrong. Kinds not in `kinds.py` come back as `Unknown`, with their content, for
+somebody further up to read or to name and skip.
 
 Rejected: guessing the format from the file name. Standard input has none, and every JSON file kubectl
 writes is one object in braces.
@@ -21,7 +21,8 @@ import msgspec
 from msgspec import structs
 
 from shoal.api.faults import type_words, user_error
-from shoal.api.kinds import Kind, find_kind
+from shoal.api.kind import Kind
+from shoal.api.kinds import find_kind
 from shoal.api.meta import DEFAULT_NAMESPACE, ObjectMeta
 from shoal.api.wire import ApiStruct, dec_hook
 from shoal.api.yaml_text import read_yaml
@@ -149,7 +150,7 @@ def _from_json(raw: bytes | msgspec.Raw, where: Where, default: tuple[str, str] 
             yield from _from_json(item, _item(where, index), inner)
         return
     kind = find_kind(api_version, name)
-    if kind is not None:
+    if kind is not None and kind.reads is None:
         try:
             value = _decoder(kind.type).decode(raw)
         except (msgspec.ValidationError, RecursionError):
@@ -201,7 +202,16 @@ def _from_plain(value: Any, where: Where, default: tuple[str, str] = ("", "")) -
         meta = _typed(value.get("metadata", {}), ObjectMeta, where.below("metadata"))
         yield Document(Unknown(api_version, name, meta, value), where)
         return
-    yield _checked(_typed(value, kind.type, where), kind, where)
+    yield _checked(_typed(_translated(value, kind, where), kind.type, where), kind, where)
+
+
+def _translated(value: dict[str, Any], kind: Kind, where: Where) -> dict[str, Any]:
+    if kind.reads is None:
+        return value
+    try:
+        return kind.reads(value)
+    except UserError as error:
+        raise error.at(where.below(error.where.path)) from error
 
 
 def _checked(value: Any, kind: Kind, where: Where) -> Document:

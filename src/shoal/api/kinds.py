@@ -2,29 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any
-
-from shoal.api import claims, device_classes, hyper_nodes, node_resource_topology, slices, topology, validity
+from shoal.api import (
+    claims,
+    device_classes,
+    hyper_nodes,
+    limit_ranges,
+    node_resource_topology,
+    runtime_classes,
+    slices,
+    topology,
+    validity,
+)
 from shoal.api.disruption import PodDisruptionBudget, PriorityClass
 from shoal.api.groups import coscheduling, kai, kubernetes, volcano
+from shoal.api.kind import Kind
+from shoal.api.kueue.kinds import KUEUE_KINDS
 from shoal.api.meta import Namespace
 from shoal.api.node import Node
 from shoal.api.pod import Pod
-from shoal.api.wire import ApiStruct
 from shoal.api.workloads import DaemonSet, Deployment, Job, ReplicaSet, StatefulSet
-from shoal.units.errors import Where
-
-
-@dataclass(frozen=True, slots=True)
-class Kind:
-    name: str
-    api_versions: tuple[str, ...]
-    type: type[ApiStruct]
-    check: Callable[[Any, Where], None]
-    is_namespaced: bool = True
-
 
 _DRA = ("resource.k8s.io/v1", "resource.k8s.io/v1beta2")
 _DRA_BETA1 = ("resource.k8s.io/v1beta1",)
@@ -109,6 +105,15 @@ KINDS: tuple[Kind, ...] = (
     Kind("ResourceClaimTemplate", _DRA_BETA1, claims.ResourceClaimTemplate, claims.check_claim_template_v1beta1),
     Kind("ResourceSlice", _DRA, slices.ResourceSlice, slices.check_slice, is_namespaced=False),
     Kind("ResourceSlice", _DRA_BETA1, slices.ResourceSlice, slices.check_slice_v1beta1, is_namespaced=False),
+    Kind("LimitRange", ("v1",), limit_ranges.LimitRange, limit_ranges.check_limit_range),
+    Kind(
+        "RuntimeClass",
+        ("node.k8s.io/v1", "node.k8s.io/v1beta1"),
+        runtime_classes.RuntimeClass,
+        runtime_classes.check_runtime_class,
+        is_namespaced=False,
+    ),
+    *KUEUE_KINDS,
 )
 
 _BY_NAME = {(version, kind.name): kind for kind in KINDS for version in kind.api_versions}

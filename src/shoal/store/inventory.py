@@ -57,6 +57,12 @@ class Inventory:
         """The objects of one type, in the order given."""
         return self._by_type.get(wanted, [])  # type: ignore[return-value]
 
+    def others(self) -> list[Placed[Unknown]]:
+        """The objects of kinds that are not modelled, for whoever reads them raw."""
+        return [
+            Placed(document.value, document.where) for document in self._unknown if isinstance(document.value, Unknown)
+        ]
+
     def skipped(self) -> list[str]:
         """One line per kind that is not read."""
         kinds: Counter[str] = Counter()
