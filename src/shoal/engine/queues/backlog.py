@@ -1,0 +1,177 @@
+"""Everybody who waits: in the line of a cluster queue, or aside, with the reason."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from heapq import heappop, heappush
+
+from msgspec import structs
+
+from shoal.engine.queues.decisions import LineState, StillWaiting
+from shoal.engine.queues.facts import WorkloadFacts
+from shoal.engine.queues.held import Kin, Total, Waiting, digest_of, totals_of
+from shoal.engine.queues.line import Line, LocalUse, Told
+from shoal.engine.queues.readiness import stamp_of
+from shoal.engine.queues.reasons import Wait
+from shoal.engine.queues.state import Queues
+from shoal.engine.queues.watch import Watch
+
+_HASHING = "SchedulingEquivalenceHashing"
+_NOT_YET: Told = (Wait.PENDING, "Not looked at yet")
+_MOST_SHAPES = 10_000
+
+
+class Backlog:
+    """Lines over the facts of the queues. `watch` is told whose line has somebody in turn."""
+
+    def __init__(self, queues: Queues, watch: Watch) -> None:
+        self._queues = queues
+        self._watch = watch
+        self._lines: dict[str, Line] = {}
+        self._line_of: dict[str, str] = {}
+        """Workload -> cluster queue in whose line it stands."""
+        self._aside: dict[str, tuple[WorkloadFacts, Wait, str]] = {}
+        """Workloads that are in no line, and why."""
+        self._later: list[tuple[float, str]] = []
+        """(moment, workload) of those that wait for their backoff to end, with leftovers of others."""
+        self._told: dict[str, Told] = {}
+        """Why a workload that is still active was turned away last."""
+        self._shapes: dict[bytes, tuple[Total, ...]] = {}
+
+    def put(self, facts: WorkloadFacts, now_s: float) -> None:
+        """A workload waits."""
+        name, why, message = self._place_of(facts, now_s)
+        if name is None:
+            self._aside[facts.key] = (facts, why, message)
+            return
+        queue = self._queues.cluster_queues[name].facts
+        line = self._lines.get(name)
+        if line is None:
+            line = self._lines[name] = Line(is_strict=queue.strategy == "StrictFIFO")
+        shape = digest_of((facts.pod_sets, facts.reclaimable))
+        # Where turns go by use, those of one local queue stand together.
+        share = facts.queue if queue.by_usage else ""
+        kin = Kin(facts.priority, shape, share) if _HASHING in self._queues.settings.gates else None
+        self._line_of[facts.key] = name
+        stamp_s = stamp_of(self._queues.settings, facts)
+        if line.add(Waiting(facts, self._totals(shape, facts), stamp_s, kin=kin)):
+            self._watch.add(name)
+
+    def get(self, key: str) -> WorkloadFacts | None:
+        """A workload that waits, as it was told."""
+        aside = self._aside.get(key)
+        if aside is not None:
+            return aside[0]
+        line = self._lines.get(self._line_of.get(key, ""))
+        waiting = line.get(key) if line is not None else None
+        return None if waiting is None else waiting.facts
+
+    def stands_in(self, key: str) -> str:
+        """The cluster queue in whose line it is; empty where in none."""
+        return self._line_of.get(key, "")
+
+    def remove(self, key: str) -> None:
+        """It waits no more, or for something else; those after it get their turn."""
+        self._aside.pop(key, None)
+        name = self._line_of.pop(key, "")
+        line = self._lines.get(name)
+        if line is not None:
+            line.remove(key)
+            self._watch.stir(name)
+
+    def admitted(self, key: str) -> None:
+        """The head that was taken out is in line no more."""
+        self._lines[self._line_of.pop(key)].admitted()
+        self._told.pop(key, None)
+
+    def forget(self, key: str) -> None:
+        """It is gone, and with it what it was told."""
+        self.remove(key)
+        self._told.pop(key, None)
+
+    def tell(self, key: str, told: Told) -> None:
+        self._told[key] = told
+
+    def line(self, cluster_queue: str) -> Line | None:
+        return self._lines.get(cluster_queue)
+
+    def head(self, cluster_queue: str, local_use: LocalUse | None) -> Waiting | None:
+        """Take out who is next; `None` where nobody is, or nobody may be admitted."""
+        queue, line = self._queues.cluster_queues.get(cluster_queue), self._lines.get(cluster_queue)
+        if queue is None or line is None or queue.closed is not None:
+            return None
+        return line.pop(local_use if queue.facts.by_usage else None)
+
+    def wake(self, cluster_queue: str) -> None:
+        """Whoever was turned away there may try again."""
+        line = self._lines.get(cluster_queue)
+        if line is not None and line.wake():
+            self._watch.add(cluster_queue)
+
+    def next_s(self) -> float | None:
+        """When the next backoff ends."""
+        return self._later[0][0] if self._later else None
+
+    def let_in(self, now_s: float) -> None:
+        """Those whose backoff has ended line up."""
+        while self._later and self._later[0][0] <= now_s:
+            _, key = heappop(self._later)
+            aside = self._aside.get(key)
+            if aside is not None and 0.0 < aside[0].requeue_at_s <= now_s:
+                del self._aside[key]
+                self.put(structs.replace(aside[0], requeue_at_s=0.0), now_s)
+
+    def line_up_anew(self, now_s: float) -> None:
+        """Queues may have come, gone, moved or been opened: everybody finds the right line again."""
+        waiting = [each.facts for line in self._lines.values() for each, _ in line.each()]
+        waiting += [facts for facts, _, _ in self._aside.values()]
+        self._lines.clear()
+        self._line_of.clear()
+        self._aside.clear()
+        self._later.clear()
+        self._shapes.clear()
+        self._watch.regroup(self._queues)
+        for facts in waiting:
+            self.put(facts, now_s)
+
+    def states(self) -> Iterator[StillWaiting]:
+        """Everybody who waits, and why; those not looked at yet wait for their turn."""
+        for name, line in sorted(self._lines.items()):
+            closed = self._queues.cluster_queues[name].closed if name in self._queues.cluster_queues else None
+            members = list(line.each())
+            members.sort(key=lambda each: (-each[0].facts.priority, each[0].stamp_s, each[0].facts.uid, each[0].key))
+            for waiting, active in members:
+                state: LineState = "active" if active else "parked"
+                why, message = line.told_of(waiting.key) or self._told.get(waiting.key) or _NOT_YET
+                if closed is not None:
+                    why, message = Wait.ON_HOLD, f"ClusterQueue {name} {closed[1]}"
+                yield StillWaiting(waiting.key, waiting.facts.queue, state, why, message)
+        for key, (facts, why, message) in sorted(self._aside.items()):
+            yield StillWaiting(key, facts.queue, "none", why, message)
+
+    def _place_of(self, facts: WorkloadFacts, now_s: float) -> tuple[str | None, Wait, str]:
+        """The cluster queue in whose line it stands; or why in none."""
+        if not facts.active:
+            return None, Wait.ON_HOLD, "The workload is deactivated"
+        if facts.closed_gates:
+            return None, Wait.GATED, f"Held back by {', '.join(facts.closed_gates)}"
+        local = self._queues.local_queues.get(facts.queue)
+        if local is None:
+            return None, Wait.INADMISSIBLE, f"LocalQueue {facts.queue} doesn't exist"
+        if local.stop != "None":
+            return None, Wait.ON_HOLD, f"LocalQueue {facts.queue} is stopped"
+        if local.cluster_queue not in self._queues.cluster_queues:
+            return None, Wait.INADMISSIBLE, f"ClusterQueue {local.cluster_queue} doesn't exist"
+        if facts.requeue_at_s > now_s:
+            heappush(self._later, (facts.requeue_at_s, facts.key))
+            return None, Wait.PENDING, f"Waits {facts.requeue_at_s - now_s:.0f} s before it is tried again"
+        return local.cluster_queue, Wait.PENDING, ""
+
+    def _totals(self, shape: bytes, facts: WorkloadFacts) -> tuple[Total, ...]:
+        """Equal workloads share theirs."""
+        totals = self._shapes.get(shape)
+        if totals is None:
+            if len(self._shapes) >= _MOST_SHAPES:
+                self._shapes.clear()
+            totals = self._shapes[shape] = totals_of(facts)
+        return totals

@@ -1,0 +1,69 @@
+"""What a cycle decided about workloads, as values for whoever carries it out."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Literal
+
+import msgspec
+
+from shoal.engine.queues.facts import Admission
+from shoal.engine.queues.reasons import Wait, Yield
+
+LineState = Literal["active", "parked", "none"]
+"""`none`: not in line at all; it does not take part until it changes."""
+
+
+class Admitted(msgspec.Struct, frozen=True):
+    """Quota is reserved; admitted as well unless checks are pending."""
+
+    workload: str
+    queue: str
+    admission: Admission
+    checks_pending: bool = False
+    again: bool = False
+    """It held quota before; its topology is new (second pass)."""
+    proven: bool = False
+    """Whether places for its pods were found on known nodes."""
+
+
+class Preempted(msgspec.Struct, frozen=True):
+    workload: str
+    beneficiary: str
+    reason: Yield
+
+
+class Stopped(msgspec.Struct, frozen=True):
+    """A workload has to stop, for nobody's sake: a timeout, a check, a queue that is drained, a node that failed."""
+
+    workload: str
+    reason: str
+    message: str = ""
+    requeue_at_s: float = 0.0
+    requeues: int = 0
+    deactivate: bool = False
+    """It is not tried again until somebody switches it on."""
+
+
+class StillWaiting(msgspec.Struct, frozen=True):
+    workload: str
+    queue: str
+    state: LineState
+    why: Wait
+    message: str = ""
+
+
+@dataclass(slots=True)
+class Decisions:
+    """One cycle. `waiting` names the heads that were looked at and not admitted."""
+
+    admitted: list[Admitted] = field(default_factory=list)
+    preempted: list[Preempted] = field(default_factory=list)
+    stopped: list[Stopped] = field(default_factory=list)
+    waiting: list[StillWaiting] = field(default_factory=list)
+    skips: dict[str, int] = field(default_factory=dict)
+    """Cluster queue -> preemptions that were skipped in favour of others of this cycle."""
+
+    @property
+    def is_quiet(self) -> bool:
+        return not (self.admitted or self.preempted or self.stopped)

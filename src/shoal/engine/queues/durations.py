@@ -1,0 +1,41 @@
+"""How long work is expected to run: what its owner says, or what its like took before.
+
+Rejected: quantiles. With the few runs that a form of work has, the longest one known is the only figure that seldom
+promises too much, and a reservation that comes true early harms nobody.
+"""
+
+from __future__ import annotations
+
+from shoal.engine.queues.facts import WorkloadFacts
+from shoal.engine.queues.held import digest_of
+
+_MOST_FORMS = 10_000
+
+
+class Durations:
+    """What is known of run times."""
+
+    __slots__ = ("_longest",)
+
+    def __init__(self) -> None:
+        self._longest: dict[tuple[str, bytes], float] = {}
+        """(local queue, form) -> the longest run."""
+
+    def learn(self, facts: WorkloadFacts, ran_s: float) -> None:
+        """One of its form has finished."""
+        form = _form(facts)
+        before = self._longest.pop(form, 0.0)
+        if len(self._longest) >= _MOST_FORMS:
+            del self._longest[next(iter(self._longest))]
+        self._longest[form] = max(before, ran_s)
+
+    def expected_s(self, facts: WorkloadFacts) -> float | None:
+        """No more than it may run; None where nobody said, nothing like it has finished, and it may run for ever."""
+        known = facts.duration_s if facts.duration_s is not None else self._longest.get(_form(facts))
+        if known is None or facts.left_s is None:
+            return facts.left_s if known is None else known
+        return min(known, facts.left_s)
+
+
+def _form(facts: WorkloadFacts) -> tuple[str, bytes]:
+    return facts.queue, digest_of(facts.pod_sets)

@@ -1,0 +1,1 @@
+"""Which flavor each pod set of a workload gets, and what that would take."""

@@ -1,0 +1,93 @@
+"""The search over the flavors of one resource group, for pod sets that take the same one.
+
+Flavors are tried in order. One that suits well enough ends the search; else the best of all is taken. What was said
+against the others is kept, for people.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from shoal.engine.queues.facts import Amounts, PodSet, ResourceGroup, Usage
+from shoal.engine.queues.flavors.eligibility import why_barred
+from shoal.engine.queues.flavors.fungibility import is_better, looks_further
+from shoal.engine.queues.flavors.modes import Mode
+from shoal.engine.queues.flavors.room import Asker, Room
+from shoal.engine.queues.reasons import Wait
+from shoal.engine.queues.state import Queues
+
+
+@dataclass(slots=True, eq=False)
+class Found:
+    """Where a search ended."""
+
+    flavor: str = ""
+    suits: Room | None = None
+    """As the worst of its resources does; None where no flavor was found."""
+    each: dict[str, Room] = field(default_factory=dict)
+    """By resource."""
+    last: int = 0
+    """The last flavor that was looked at."""
+    reasons: list[str] = field(default_factory=list)
+    why: Wait = Wait.NO_FLAVOR
+    """Why none was found: what the one that came closest lacked."""
+
+
+@dataclass(slots=True, eq=False)
+class Scanner:
+    """What all searches for one workload have in common."""
+
+    queues: Queues
+    asker: Asker
+    barred: frozenset[str]
+    usage: Usage
+    """What earlier pod sets were given; it grows while this is used."""
+
+    def scan(self, group: ResourceGroup, wanted: Amounts, pod_sets: Sequence[PodSet], start: int) -> Found:
+        """The flavor to take for these amounts."""
+        rules = self.asker.queue.facts.fungibility
+        found = Found()
+        reasons = found.reasons
+        for index in range(start, len(group.flavors)):
+            name = group.flavors[index].name
+            found.last = index
+            refusal = self._refusal(name, pod_sets)
+            if refusal:
+                reasons.append(refusal)
+                continue
+            suits, each = self._weigh(name, wanted, reasons)
+            if suits.mode is Mode.NO_FIT:
+                if found.why is not Wait.QUOTA:
+                    found.why = Wait.EXCEEDS_MAX_QUOTA if suits.is_hopeless else Wait.QUOTA
+                continue
+            is_last = not looks_further(suits, rules)
+            if is_last or found.suits is None or is_better(suits, found.suits, rules):
+                found.flavor, found.suits, found.each = name, suits, each
+            if is_last:
+                break
+        return found
+
+    def _weigh(self, name: str, wanted: Amounts, reasons: list[str]) -> tuple[Room, dict[str, Room]]:
+        """The worst of the resources, and each of them up to one that does not fit."""
+        worst: Room | None = None
+        each: dict[str, Room] = {}
+        for resource, amount in wanted.items():
+            fr = (name, resource)
+            room = each[resource] = self.asker.room(fr, self.usage.get(fr, 0), amount)
+            if room.reason:
+                reasons.append(room.reason)
+            if room.mode is Mode.NO_FIT:
+                return room, each
+            if worst is None or is_better(worst, room, self.asker.queue.facts.fungibility):
+                worst = room
+        return worst or Room(Mode.FIT, 0), each
+
+    def _refusal(self, name: str, pod_sets: Sequence[PodSet]) -> str:
+        if name in self.barred:
+            return f"flavor {name} is ruled out"
+        for pod_set in pod_sets:
+            refusal = why_barred(self.queues, self.asker.queue, name, pod_set)
+            if refusal:
+                return refusal
+        return ""

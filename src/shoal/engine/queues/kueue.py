@@ -1,0 +1,308 @@
+"""The discipline `kueue`: lines, cycles, and what wakes those that were turned away.
+
+Promises: a cycle looks at one head per cluster queue, and only where something may have changed since the head was
+looked at last; with nothing new a cycle costs nothing, however many wait. Same facts in any order, same decisions.
+
+The world tells what happens (`put_workload`, `drop_workload`, facts through `queues.put` followed by `refresh`), asks
+for cycles and carries out what they decide. Admissions count from the moment they are decided.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterator
+from heapq import heappop, heappush
+
+from shoal.engine.queues.backlog import Backlog
+from shoal.engine.queues.decisions import Decisions, LineState, StillWaiting
+from shoal.engine.queues.durations import Durations
+from shoal.engine.queues.entry import Entry, Fate
+from shoal.engine.queues.facts import WorkloadFacts
+from shoal.engine.queues.held import Held, Waiting
+from shoal.engine.queues.line import Line, LocalUse
+from shoal.engine.queues.proof import Prover
+from shoal.engine.queues.readiness import stamp_of
+from shoal.engine.queues.reservations import Reservations
+from shoal.engine.queues.round import Cycle
+from shoal.engine.queues.second_pass import SecondPass, is_due
+from shoal.engine.queues.state import Queues
+from shoal.engine.queues.tree import Node
+from shoal.engine.queues.usage import LocalUsage
+from shoal.engine.queues.watch import Standing, Watch
+
+MOST_CYCLES = 100_000
+
+
+class Kueue:
+    """Who waits, over the facts of the queues."""
+
+    def __init__(self, queues: Queues) -> None:
+        self.queues = queues
+        self.usage = LocalUsage(queues.settings)
+        self.durations = Durations()
+        self.reservations = Reservations(queues, self.durations) if queues.settings.reservations else None
+        self._watch = Watch()
+        self._backlog = Backlog(queues, self._watch)
+        self._stirred: set[Node] = set()
+        """Roots of trees in which something was freed since the last cycle."""
+        self._second: dict[str, None] = {}
+        """Workloads that need a second pass."""
+        self._stuck: dict[str, None] = {}
+        """Those for whom it found no room, until nodes change or are freed."""
+        self._spared: list[tuple[float, str]] = []
+        """(moment, workload) at which somebody may be told to stop who may not before."""
+        self._generation = -1
+        self._nodes_generation = -1
+        self._use_generation = -1
+        self._cycles = 0
+
+    # What happens
+
+    def put_workload(self, facts: WorkloadFacts, now_s: float) -> None:
+        """A workload is new, or changed; what is known already is no news."""
+        held = self.queues.held.get(facts.key)
+        known = self._backlog.get(facts.key) if held is None else held.facts
+        if known == facts:
+            return
+        self._release(facts.key, now_s)
+        if facts.admission is None:
+            self._backlog.put(facts, now_s)
+            return
+        self.queues.refresh()
+        held = self.queues.hold(facts, stamp_of(self.queues.settings, facts))
+        if held is not None:
+            self._admitted(held, now_s, is_new=False)
+
+    def drop_workload(self, key: str, now_s: float, *, finished: bool = False) -> None:
+        """A workload has finished, or is gone."""
+        held = self.queues.held.get(key)
+        if finished and held is not None and held.facts.admitted:
+            self.durations.learn(held.facts, now_s - held.facts.admitted_s)
+        self._release(key, now_s)
+        self._backlog.forget(key)
+
+    def wake(self, root: Node | None = None) -> None:
+        """Whoever was turned away may try again: everybody, or those of one tree."""
+        leaves = self.queues.cluster_queues.values() if root is None else self.queues.leaves_of(root)
+        for queue in leaves:
+            self._backlog.wake(queue.name)
+            self._watch.stir(queue.name)
+
+    # Cycles
+
+    def cycle(self, now_s: float, prover: Prover | None = None) -> Decisions:
+        """Look at one head of each cluster queue that may have something to decide."""
+        self._catch_up(now_s)
+        self._cycles += 1
+        local_use = self._local_use(now_s)
+        if self.reservations is not None:
+            self.reservations.prover = prover
+        cycle = Cycle(self.queues, now_s, local_use=local_use, prover=prover, reservations=self.reservations)
+        entries = self._heads(local_use)
+        before = {entry.queue.name: _standing(entry.waiting) for entry in entries}
+        cycle.nominate(entries)
+        if self._second:
+            # Nominated with the others, and before them in turn: what they hold is charged anyway.
+            second = SecondPass(self.queues, cycle.decisions, now_s)
+            self._second = dict.fromkeys(second.run(self._second))
+            self._stuck.update(dict.fromkeys(second.stuck))
+            cycle.touched |= second.touched
+        cycle.decide(entries)
+        self._settle(entries, before, cycle, now_s)
+        return cycle.decisions
+
+    def run(self, now_s: float, most: int = MOST_CYCLES, prover: Prover | None = None) -> list[Decisions]:
+        """Cycles until one leaves nobody to look at."""
+        done = []
+        for _ in range(most):
+            done.append(self.cycle(now_s, prover))
+            if not self._watch.is_any:
+                break
+        return done
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether the next cycle has nobody to look at before something happens."""
+        news = self.queues.is_stale or self._nodes_generation != self.queues.nodes_generation
+        return not (news or self._stirred or self._second or self._watch.is_any)
+
+    def next_s(self) -> float | None:
+        """When time alone may change something: a backoff ends, or somebody has run for as long as it must."""
+        moments = [self._backlog.next_s(), self._spared[0][0] if self._spared else None]
+        return min((each for each in moments if each is not None), default=None)
+
+    # Who waits
+
+    def states(self) -> Iterator[StillWaiting]:
+        """Everybody who waits, and why; those not looked at yet wait for their turn."""
+        return self._backlog.states()
+
+    def line(self, cluster_queue: str) -> Line | None:
+        return self._backlog.line(cluster_queue)
+
+    # Inside, the heads of a cycle
+
+    def _heads(self, local_use: LocalUse | None) -> list[Entry]:
+        entries = []
+        for name in self._watch.in_turn():
+            head = self._backlog.head(name, local_use)
+            if head is None:
+                self._watch.remove(name)
+                continue
+            queue = self.queues.cluster_queues[name]
+            if head.tried is not None and head.tried_at == self._cycles - 1:
+                # Freed quota makes a search start anew, but not one that is under way: it might never get to its end.
+                head.tried.generation = queue.generation
+            if head.tried_at != self._cycles - 1:
+                # There was time for nodes to change.
+                head.barred = frozenset()
+            head.tried_at = self._cycles
+            tried = head.tried
+            is_resumed = tried is not None and tried.is_open and tried.generation == queue.generation
+            entries.append(Entry(head, queue, is_resumed=is_resumed))
+        return entries
+
+    def _settle(self, entries: list[Entry], before: Standing, cycle: Cycle, now_s: float) -> None:
+        changed: list[Node] = []
+        if self.reservations is not None:
+            turned_away = [entry for entry in entries if entry.fate is Fate.TURNED_AWAY]
+            changed = self.reservations.renew(turned_away, now_s, self._backlog.stands_in)
+        news = [entry.queue.name for entry in entries if self._is_news(entry, cycle, now_s)]
+        news += [queue.name for root in cycle.touched for queue in self.queues.leaves_of(root)]
+        after = {entry.queue.name: _standing(entry.waiting) for entry in entries}
+        gone_round = self._watch.settle(news, before, after)
+        for entry in entries:
+            line = self._backlog.line(entry.queue.name)
+            if line is not None and entry.queue.name in gone_round and not line.is_strict:
+                # It would search for ever, and those behind it would never be looked at.
+                line.set_aside(entry.waiting.key, (entry.why, entry.message))
+                self._watch.add(entry.queue.name)
+        for root in changed:
+            self.wake(root)
+
+    def _is_news(self, entry: Entry, cycle: Cycle, now_s: float) -> bool:
+        """Send the head where it belongs; whether it is not where it was."""
+        key, line = entry.waiting.key, self._backlog.line(entry.queue.name)
+        if entry.fate is Fate.ADMITTED or line is None:
+            self._backlog.admitted(key)
+            self._admitted(self.queues.held[key], now_s, is_new=True)
+            return True
+        self._return(entry, line)
+        is_active = line.is_active(key)
+        state: LineState = "active" if is_active else "parked"
+        cycle.decisions.waiting.append(StillWaiting(key, entry.waiting.facts.queue, state, entry.why, entry.message))
+        return not is_active
+
+    def _return(self, entry: Entry, line: Line) -> None:
+        """Back into the line, as what became of it says."""
+        waiting, told = entry.waiting, (entry.why, entry.message)
+        self._backlog.tell(waiting.key, told)
+        goes_on = entry.fate is not Fate.VICTIMS and waiting.tried is not None and waiting.tried.is_open
+        match entry.fate:
+            case Fate.NOT_HERE:
+                line.park(told, whole_form=False)
+            case Fate.VICTIMS:
+                # Once they are gone, all flavors are worth another look.
+                waiting.tried = None
+                line.back(sticky=True)
+            case Fate.AGAIN:
+                waiting.has_lost = True
+                line.back()
+            case Fate.TURNED_AWAY if waiting.has_lost and entry.is_resumed and not goes_on:
+                # The flavors behind do not do; those before may.
+                waiting.has_lost, waiting.tried = False, None
+                line.back()
+            case _ if goes_on and entry.assignment is not None:
+                line.back()
+            case _ if line.is_strict and not self._has_start(waiting.key):
+                line.back()
+            case Fate.ALONE:
+                line.park(told, whole_form=False)
+            case _:
+                line.park(told, whole_form=True)
+
+    def _has_start(self, key: str) -> bool:
+        """Whether others may go ahead without harm: its start is promised."""
+        return self.reservations is not None and self.reservations.of(key) is not None
+
+    # Inside, who comes and goes
+
+    def _release(self, key: str, now_s: float) -> None:
+        """It holds nothing and waits nowhere, until more is said of it."""
+        self._backlog.remove(key)
+        self._second.pop(key, None)
+        self._stuck.pop(key, None)
+        if self.reservations is not None and (root := self.reservations.forget(key)) is not None:
+            self._stirred.add(root)
+        held = self.queues.release(key)
+        if held is not None:
+            self.usage.released(held.facts.queue, held.admission, now_s)
+            held.queue.generation += 1
+            self._stirred.add(held.queue.root)
+            if held.topology_flavors:
+                self._stirred |= self.queues.short_of_nodes
+                self.queues.short_of_nodes.clear()
+                self._look_again()
+        if self.queues.settings.block_admission:
+            # Whoever is not ready keeps everybody waiting, whatever tree it is in.
+            self._stirred.update(queue.root for queue in self.queues.cluster_queues.values())
+
+    def _admitted(self, held: Held, now_s: float, *, is_new: bool) -> None:
+        if self.usage.is_on:
+            self.usage.admitted(held.facts.queue, held.admission, now_s, is_new=is_new)
+        self._note(held)
+
+    def _note(self, held: Held) -> None:
+        """What of a holder matters later."""
+        least_s = self.queues.settings.min_runtime_s
+        if least_s > 0 and held.facts.admitted:
+            heappush(self._spared, (held.facts.admitted_s + least_s, held.key))
+        if is_due(held):
+            self._second[held.key] = None
+
+    def _look_again(self) -> None:
+        """There may be room for those who need a second pass."""
+        self._second |= self._stuck
+        self._stuck.clear()
+
+    def _catch_up(self, now_s: float) -> None:
+        """Facts that changed, and backoffs that ended."""
+        self.queues.refresh()
+        if self._generation != self.queues.generation:
+            self._generation = self.queues.generation
+            self._queues_changed(now_s)
+        if self._nodes_generation != self.queues.nodes_generation:
+            self._nodes_generation = self.queues.nodes_generation
+            self._look_again()
+            self.wake()
+        if self._use_generation != self.queues.use_generation:
+            self._use_generation = self.queues.use_generation
+            for local in self.queues.local_queues.values():
+                self.usage.weigh(local.key, local.weight, local.used, now_s)
+        while self._spared and self._spared[0][0] <= now_s:
+            held = self.queues.held.get(heappop(self._spared)[1])
+            if held is not None:
+                self._stirred.add(held.queue.root)
+        for root in self._stirred:
+            self.wake(root)
+        self._stirred.clear()
+        self._backlog.let_in(now_s)
+
+    def _queues_changed(self, now_s: float) -> None:
+        self._backlog.line_up_anew(now_s)
+        # Everybody is in turn again, and the trees of before are no more.
+        self._stirred.clear()
+        if self.reservations is not None:
+            self.reservations.renew((), now_s, self._backlog.stands_in)
+        self._spared.clear()
+        for held in self.queues.held.values():
+            self._note(held)
+
+    def _local_use(self, now_s: float) -> LocalUse | None:
+        if not self.usage.is_on:
+            return None
+        return lambda queue: self.usage.of(queue, now_s)
+
+
+def _standing(waiting: Waiting) -> Hashable:
+    """Who is looked at, and from which flavors on."""
+    return waiting.key, waiting.tried.place if waiting.tried is not None else (), waiting.barred

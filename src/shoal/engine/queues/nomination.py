@@ -1,0 +1,147 @@
+"""What each head would get by itself: flavors, topology, victims, or a smaller size.
+
+Every head is nominated as if it were alone; the round then goes through them in order on the facts as they are by then.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from shoal.engine.queues.clusterqueue import ClusterQueue
+from shoal.engine.queues.entry import Entry, Fate
+from shoal.engine.queues.facts import Usage, WorkloadFacts
+from shoal.engine.queues.flavors.assigner import assign
+from shoal.engine.queues.flavors.assignment import Assignment
+from shoal.engine.queues.flavors.modes import Mode
+from shoal.engine.queues.held import Waiting, totals_of
+from shoal.engine.queues.line import LocalUse
+from shoal.engine.queues.reasons import Wait
+from shoal.engine.queues.state import Queues
+from shoal.engine.queues.topologies import Topologies
+from shoal.engine.queues.victims.mercy import Mercy
+from shoal.engine.queues.victims.search import Hearing, Victim
+
+
+@dataclass(slots=True)
+class Nominator:
+    """Nominations on the facts of one moment."""
+
+    queues: Queues
+    topologies: Topologies
+    local_use: LocalUse | None = None
+    mercy: Mercy | None = None
+    fresh: set[str] = field(default_factory=set)
+    """Workloads that were admitted in this cycle."""
+
+    def nominate(self, entry: Entry) -> None:
+        """Fill in the entry, or say why it cannot be admitted whatever happens."""
+        if self._is_turned_away(entry):
+            return
+        entry.barred = entry.waiting.barred
+        entry.assignment, entry.victims = self._best(entry.waiting, entry.queue, entry.barred)
+        entry.waiting.tried = entry.assignment.tried
+        entry.why, entry.message = entry.assignment.why, entry.assignment.message
+
+    def without(self, entry: Entry, barred: frozenset[str]) -> None:
+        """Nominate again without some flavors."""
+        entry.waiting.tried = None
+        entry.assignment, entry.victims = self._best(entry.waiting, entry.queue, barred)
+
+    def again(self, entry: Entry, assignment: Assignment) -> Assignment:
+        """Nominate again with the flavors and the size that it had."""
+        queue, waiting = entry.queue, entry.waiting
+        chosen = {choice.flavor for each in assignment.pod_sets for choice in each.flavors.values()}
+        others = frozenset(flavor.name for group in queue.facts.groups for flavor in group.flavors) - chosen
+        counts = tuple(each.total.count for each in assignment.pod_sets)
+        progress, waiting.tried = waiting.tried, None
+        entry.assignment, entry.victims = self._at_size(waiting, queue, others | entry.barred, counts)
+        waiting.tried = progress
+        return entry.assignment
+
+    def _is_turned_away(self, entry: Entry) -> bool:
+        facts = entry.waiting.facts
+        if any(state in {"Retry", "Rejected"} for state in facts.checks.values()):
+            entry.turn_away(Wait.INADMISSIBLE, "The workload has failed admission checks", Fate.ALONE)
+        elif not entry.queue.facts.namespaces.matches(self.queues.namespaces.get(facts.namespace, {})):
+            entry.turn_away(Wait.INADMISSIBLE, _wrong_namespace(entry.queue, facts), Fate.NOT_HERE)
+        elif facts.fault:
+            entry.turn_away(Wait.MISCONFIGURED, facts.fault, Fate.ALONE)
+        else:
+            return False
+        return True
+
+    def _best(self, waiting: Waiting, queue: ClusterQueue, barred: frozenset[str]) -> tuple[Assignment, list[Victim]]:
+        full, victims = self._at_size(waiting, queue, barred, None)
+        if full.mode is Mode.FIT or victims or "PartialAdmission" not in self.queues.settings.gates:
+            return full, victims
+        smaller = self._smaller(waiting, queue, barred)
+        return smaller or (full, victims)
+
+    def _smaller(
+        self, waiting: Waiting, queue: ClusterQueue, barred: frozenset[str]
+    ) -> tuple[Assignment, list[Victim]] | None:
+        """The largest size that fits or finds victims, by halving; None where nothing does."""
+        sizes = [total.count for total in waiting.totals]
+        least = [
+            size if pod_set.min_count is None else min(size, pod_set.min_count)
+            for size, pod_set in zip(sizes, waiting.facts.pod_sets, strict=True)
+        ]
+        spare = sum(sizes) - sum(least)
+        if spare <= 0:
+            return None
+        found: tuple[Assignment, list[Victim]] | None = None
+        low, high = 0, spare + 1
+        while low < high:
+            middle = (low + high) // 2
+            counts = tuple(size - (size - lowest) * middle // spare for size, lowest in zip(sizes, least, strict=True))
+            assignment, victims = self._at_size(waiting, queue, barred, counts)
+            if assignment.mode is Mode.FIT or victims:
+                found, high = (assignment, victims), middle
+            else:
+                low = middle + 1
+        return found
+
+    def _at_size(
+        self, waiting: Waiting, queue: ClusterQueue, barred: frozenset[str], counts: tuple[int, ...] | None
+    ) -> tuple[Assignment, list[Victim]]:
+        queues, facts = self.queues, waiting.facts
+        totals = waiting.totals if counts is None else totals_of(facts, counts)
+        hearing = self._hearing(waiting)
+        assignment = assign(queues, queue, facts, totals, hearing.ask, waiting.tried, barred)
+        self.topologies.complete(queue, facts, assignment)
+        if assignment.mode is not Mode.PREEMPT:
+            return assignment, []
+        proof = self.topologies.proof(queue, facts, assignment)
+        victims = hearing.victims(queue, facts, assignment.usage, assignment.to_preempt, proof)
+        self.topologies.foresee(queue, facts, assignment, victims)
+        return assignment, victims
+
+    def victims(
+        self,
+        waiting: Waiting,
+        queue: ClusterQueue,
+        assignment: Assignment,
+        places: Callable[[], bool] | None = None,
+    ) -> list[Victim]:
+        """Who would have to go for an assignment that needs room: quota, or (`places`) nodes."""
+        needs = assignment.to_preempt if places is None else frozenset(assignment.usage)
+        proof = places or self.topologies.proof(queue, waiting.facts, assignment)
+        return self._hearing(waiting).victims(queue, waiting.facts, assignment.usage, needs, proof)
+
+    def _hearing(self, waiting: Waiting) -> Hearing:
+        return Hearing(self.queues, waiting.stamp_s, local_usage=self.local_use, mercy=self.mercy, fresh=self.fresh)
+
+
+def fits_quota(queue: ClusterQueue, usage: Usage) -> bool:
+    """Whether so much is available now; nothing is, even where more is used than there is."""
+    return all(amount <= max(0, queue.available(fr)) for fr, amount in usage.items())
+
+
+def _wrong_namespace(queue: ClusterQueue, facts: WorkloadFacts) -> str:
+    if queue.facts.namespaces.requirements is None:
+        return (
+            f"ClusterQueue {queue.name} has no namespaceSelector, so no namespace may use it; "
+            "an empty one ({}) lets all"
+        )
+    return f"Workload namespace {facts.namespace} doesn't match ClusterQueue selector"

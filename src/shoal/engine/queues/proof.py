@@ -1,0 +1,166 @@
+"""Quota and placement together: a workload is admitted only where its pods have places, and then they have them.
+
+The pods of an admission are put in line and placed on the ledger, all or none. Where it fails nothing is left of the
+trial. Where no node of the flavors is known there is nothing to try: quota alone decides, and that is said.
+
+Rejected: counting free GPUs per flavor. Fragmented nodes, devices, taints and neighbours are what makes a gang wait
+for hours behind a quota that fits.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Sequence
+from dataclasses import dataclass, field
+from enum import Enum, auto
+from typing import Protocol
+
+from shoal.engine.cluster import Cluster
+from shoal.engine.events import PodArrived, PodGone
+from shoal.engine.fitter import Fitter
+from shoal.engine.gangs.attempt import place_gang
+from shoal.engine.intake import Intake
+from shoal.engine.ledger import Ledger
+from shoal.engine.placement import Placement
+from shoal.engine.plan import Place
+from shoal.engine.queues.facts import Admission, WorkloadFacts
+from shoal.engine.queues.state import Queues
+from shoal.engine.reasons import Code
+
+PodsOf = Callable[[WorkloadFacts, Admission], list[PodArrived]]
+"""The pods that an admission lets loose, with what its flavors and its topology demand of nodes."""
+RunningOf = Callable[[str], Collection[str]]
+"""The pods that a workload has on nodes."""
+
+
+class Proven(Enum):
+    """What a trial says."""
+
+    PLACED = auto()
+    """Every pod has a place, and keeps it."""
+    UNKNOWN = auto()
+    """No node of its flavors is known."""
+    NO_ROOM = auto()
+
+
+Claim = tuple[WorkloadFacts, Admission]
+"""A workload for which others are on their way out, and what it will get."""
+
+
+class Prover(Protocol):
+    """Finds places for the pods of an admission; `Proof` is the real one."""
+
+    def admit(self, facts: WorkloadFacts, admission: Admission, claims: Sequence[Claim] = ()) -> Proven:
+        """Take places for all pods, or none; what others claim stays possible."""
+        ...
+
+    def would_fit(
+        self, facts: WorkloadFacts, admission: Admission, gone: Iterable[str], claims: Sequence[Claim] = ()
+    ) -> bool:
+        """Whether there would be places without some workloads, besides what others claim."""
+        ...
+
+
+@dataclass(slots=True)
+class Proof:
+    """Trials on one cluster. Whoever begins a round has renewed the placement, as for any round."""
+
+    queues: Queues
+    intake: Intake
+    placement: Placement
+    pods_of: PodsOf
+    running_of: RunningOf
+    seed: int = 0
+    placed: list[Place] = field(default_factory=list)
+    """What was placed since somebody took this list."""
+
+    def admit(self, facts: WorkloadFacts, admission: Admission, claims: Sequence[Claim] = ()) -> Proven:
+        """Place all pods of the admission, or none."""
+        if not self.is_known(admission):
+            return Proven.UNKNOWN
+        ledger = Ledger(self.cluster)
+        pods = self._put_in_line(facts, admission)
+        if not (self._place_all(ledger, pods) and self._leaves_room(ledger, claims)):
+            ledger.rollback()
+            self._take_out(pods)
+            return Proven.NO_ROOM
+        names, holdings = self.cluster.names, self.cluster.pods
+        for pod in ledger.placed_since(0):
+            self.placed.append(Place(pod, names[holdings[pod].row], holdings[pod].grant))
+        ledger.commit()
+        return Proven.PLACED
+
+    def would_fit(
+        self, facts: WorkloadFacts, admission: Admission, gone: Iterable[str], claims: Sequence[Claim] = ()
+    ) -> bool:
+        """Whether all pods would have places without some workloads. Nothing is left of the trial."""
+        if not self.is_known(admission):
+            return True
+        return self._all_fit(Ledger(self.cluster), [*claims, (facts, admission)], gone)
+
+    def _leaves_room(self, ledger: Ledger, claims: Sequence[Claim]) -> bool:
+        """Whether those for whom others are on their way out would have places once they have left."""
+        going = [key for key, held in self.queues.held.items() if held.evicted]
+        return not claims or self._all_fit(ledger, claims, going)
+
+    def _all_fit(self, ledger: Ledger, claims: Sequence[Claim], gone: Iterable[str]) -> bool:
+        """Whether all would have places together; the ledger is as before."""
+        mark, brought = ledger.mark(), list[str]()
+        for workload in gone:
+            for pod in self.running_of(workload):
+                if pod in self.cluster.pods:
+                    ledger.evict(pod)
+        fits = True
+        for facts, admission in claims:
+            if fits and self.is_known(admission):
+                pods = self._put_in_line(facts, admission)
+                brought += pods
+                fits = self._place_all(ledger, pods)
+        ledger.rollback(mark)
+        self._take_out(brought)
+        return fits
+
+    def is_known(self, admission: Admission) -> bool:
+        """Whether nodes of every flavor of the admission are known."""
+        flavors = {flavor for each in admission.pod_sets if each.count for flavor in each.flavors.values()}
+        return bool(flavors) and all(map(self._has_nodes, flavors))
+
+    @property
+    def cluster(self) -> Cluster:
+        return self.intake.cluster
+
+    def _has_nodes(self, name: str) -> bool:
+        flavor = self.queues.flavors.get(name)
+        if flavor is None:
+            return False
+        wanted = flavor.labels.items()
+        return any(wanted <= node.labels.items() for node in self.queues.nodes.values())
+
+    def _put_in_line(self, facts: WorkloadFacts, admission: Admission) -> list[str]:
+        pods = self.pods_of(facts, admission)
+        for pod in pods:
+            self.intake.apply(pod)
+        return [pod.key for pod in pods]
+
+    def _take_out(self, pods: list[str]) -> None:
+        for pod in pods:
+            self.intake.apply(PodGone(pod))
+
+    def _place_all(self, ledger: Ledger, pods: list[str]) -> bool:
+        """The most demanding first: what asks for much has the fewest places to go."""
+        cluster = self.cluster
+        fitter = Fitter(self.placement, ledger, self.seed)
+        if any(pod not in cluster.pending for pod in pods):
+            return False
+        # A stable sort: pods that ask for the same keep their order.
+        largest_first = sorted(pods, key=lambda pod: -cluster.pending[pod].charge.ask.gpu_milli)
+        return all(pod not in cluster.pending or self._place(fitter, pod) for pod in largest_first)
+
+    def _place(self, fitter: Fitter, pod: str) -> bool:
+        """Place a pod, or as much of its gang as has to go together."""
+        gang = self.cluster.gangs.find(self.cluster.pending[pod].who.group)
+        if gang is None or gang.facts is None:
+            return fitter.pod(pod)
+        while pod in self.cluster.pending:
+            if place_gang(fitter, gang) is not Code.PLACED:
+                return False
+        return True

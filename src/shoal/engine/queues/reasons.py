@@ -1,0 +1,35 @@
+"""Why a workload waits, why one yields, and in which words: Kueue's reasons where it has one."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+
+class Wait(StrEnum):
+    """`QuotaReserved: False`, and Shoal's own below."""
+
+    QUOTA = "WaitingForQuota"
+    EXCEEDS_MAX_QUOTA = "ExceedsMaxQuota"
+    NO_FLAVOR = "NoMatchingFlavor"
+    TOPOLOGY = "TopologyPlacementFailed"
+    VICTIMS = "WaitingForPreemptedWorkloads"
+    MISCONFIGURED = "Misconfigured"
+    SUSPENDED = "Suspended"
+    PENDING = "PendingEvaluation"
+    PODS_READY = "WaitingForPodsReady"
+    GATED = "AdmissionGated"
+    ON_HOLD = "OnHold"
+    INADMISSIBLE = "Inadmissible"
+    PLACEMENT = "PlacementFailed"
+    """Quota is there, nodes are known, and the pods do not fit on them."""
+    RESERVED = "ReservedForOthers"
+    """It would delay a gang that has been promised a start."""
+
+
+class Yield(StrEnum):
+    """`Preempted`."""
+
+    IN_CLUSTER_QUEUE = "InClusterQueue"
+    RECLAIM = "InCohortReclamation"
+    FAIR_SHARING = "InCohortFairSharing"
+    RECLAIM_WHILE_BORROWING = "InCohortReclaimWhileBorrowing"

@@ -1,0 +1,167 @@
+"""A start for whoever is first and has to wait, and nothing that would delay it: backfill.
+
+In each tree of queues, one workload at most has a reservation: the first in order that was turned away for want of
+room. Its start is when enough of what runs will have ended, by what is known of durations. Smaller work behind it is
+admitted only if it ends before, or if the first would still start then. Work of unknown length is taken to run for
+ever, and so is never a reason to promise a start.
+
+Rejected: a reservation for everybody who waits (conservative backfill). Every change of one moves all behind it, for
+promises that nobody reads beyond the first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+
+import msgspec
+
+from shoal.engine.queues.clusterqueue import ClusterQueue
+from shoal.engine.queues.durations import Durations
+from shoal.engine.queues.entry import Entry
+from shoal.engine.queues.facts import Admission
+from shoal.engine.queues.flavors.assigner import assign
+from shoal.engine.queues.flavors.modes import Answer, Mode
+from shoal.engine.queues.held import Held, Waiting, usage_of
+from shoal.engine.queues.order import classical_rank
+from shoal.engine.queues.proof import Prover
+from shoal.engine.queues.reasons import Wait
+from shoal.engine.queues.state import Queues
+from shoal.engine.queues.topologies import Topologies
+from shoal.engine.queues.tree import Node
+
+NEEDS_ROOM = frozenset({Wait.QUOTA, Wait.TOPOLOGY, Wait.PLACEMENT})
+StandsIn = Callable[[str], str]
+"""Workload -> the cluster queue in whose line it is; empty where in none."""
+
+
+class Reservation(msgspec.Struct, frozen=True):
+    """Who starts when."""
+
+    workload: str
+    start_s: float
+    ending: tuple[str, ...]
+    """The workloads that will have ended by then."""
+
+
+@dataclass(slots=True)
+class Reservations:
+    """One per tree."""
+
+    queues: Queues
+    durations: Durations
+    by_root: dict[Node, tuple[Entry, Reservation]] = field(default_factory=dict)
+    prover: Prover | None = None
+    """Where nodes are known, they have a say in when there is room."""
+
+    def of(self, workload: str) -> Reservation | None:
+        return next((each for _, each in self.by_root.values() if each.workload == workload), None)
+
+    def renew(self, turned_away: Iterable[Entry], now_s: float, stands_in: StandsIn) -> list[Node]:
+        """Keep what was promised to those that still wait, and promise what is free to be promised; the roots of trees
+        in which the promise is another one now, so that those it held back look again."""
+        before = {entry.queue.root: known for entry, known in self.by_root.values()}
+        first: dict[Node, Entry] = {}
+        for entry in [entry for entry, _ in self.by_root.values()] + [e for e in turned_away if e.why in NEEDS_ROOM]:
+            root = entry.queue.root
+            if self._may_wait(entry, stands_in) and (root not in first or _rank(entry) <= _rank(first[root])):
+                first[root] = entry
+        self.by_root = {}
+        for root, entry in first.items():
+            found = self._earliest(entry.waiting, entry.queue, now_s)
+            if found is not None:
+                self.by_root[root] = (entry, found)
+        return [root for root, known in before.items() if self._promised(root) != known]
+
+    def forget(self, workload: str) -> Node | None:
+        """It has been admitted, or is gone; the root of the tree in which it was promised a start."""
+        for root, (_, known) in list(self.by_root.items()):
+            if known.workload == workload:
+                del self.by_root[root]
+                return root
+        return None
+
+    def _may_wait(self, entry: Entry, stands_in: StandsIn) -> bool:
+        """Whether it still is in the line of its queue, and that queue admits."""
+        queue = entry.queue
+        is_there = self.queues.cluster_queues.get(queue.name) is queue and queue.closed is None
+        key = entry.waiting.key
+        return is_there and key not in self.queues.held and stands_in(key) == queue.name
+
+    def _promised(self, root: Node) -> Reservation | None:
+        found = self.by_root.get(root)
+        return None if found is None else found[1]
+
+    def delayed_by(self, entry: Entry, admission: Admission, now_s: float) -> Reservation | None:
+        """The reservation that admitting it now would break."""
+        known = self.by_root.get(entry.queue.root)
+        if known is None or known[1].workload == entry.waiting.key or _rank(entry) < _rank(known[0]):
+            return None
+        first, reservation = known
+        length = self.durations.expected_s(entry.waiting.facts)
+        if length is not None and now_s + length <= reservation.start_s:
+            return None
+        usage = usage_of(admission)
+        stand_in = Held(entry.waiting.facts, admission, entry.queue, usage, entry.waiting.stamp_s)
+        gone = self._unseat(reservation.ending)
+        self.queues.seat(stand_in)
+        fits = self._fits(first.waiting, first.queue, gone)
+        self.queues.unseat(stand_in)
+        self._seat(gone)
+        return None if fits else reservation
+
+    def _earliest(self, waiting: Waiting, queue: ClusterQueue, now_s: float) -> Reservation | None:
+        """The first moment at which what will have ended leaves enough room."""
+        ends = sorted(self._ends(queue.root, now_s), key=lambda end: (end[0], end[1].key))
+        gone: list[Held] = []
+        found: Reservation | None = None
+        for index, (end_s, held) in enumerate(ends):
+            self.queues.unseat(held)
+            gone.append(held)
+            is_last = index + 1 == len(ends) or ends[index + 1][0] > end_s
+            if is_last and self._fits(waiting, queue, gone):
+                found = Reservation(waiting.key, end_s, tuple(each.key for each in gone))
+                break
+        self._seat(gone)
+        return found
+
+    def _ends(self, root: Node, now_s: float) -> Iterable[tuple[float, Held]]:
+        for queue in self.queues.leaves_of(root):
+            for held in queue.held.values():
+                length = self.durations.expected_s(held.facts)
+                if held.evicted:
+                    yield now_s, held
+                elif length is not None:
+                    # Who waits for checks has not begun.
+                    began_s = held.facts.admitted_s if held.facts.admitted else now_s
+                    yield max(now_s, began_s + length), held
+
+    def _fits(self, waiting: Waiting, queue: ClusterQueue, gone: list[Held]) -> bool:
+        assignment = assign(self.queues, queue, waiting.facts, waiting.totals, _nobody_yields)
+        if assignment.mode is not Mode.FIT:
+            return False
+        Topologies(self.queues).complete(queue, waiting.facts, assignment)
+        if assignment.mode is not Mode.FIT or self.prover is None:
+            return assignment.mode is Mode.FIT
+        return self.prover.would_fit(waiting.facts, assignment.admission(queue.name), [held.key for held in gone])
+
+    def _unseat(self, keys: Iterable[str]) -> list[Held]:
+        gone = []
+        for key in keys:
+            held = self.queues.held.get(key)
+            if held is not None and key in held.queue.held:
+                self.queues.unseat(held)
+                gone.append(held)
+        return gone
+
+    def _seat(self, gone: list[Held]) -> None:
+        for held in reversed(gone):
+            self.queues.seat(held)
+
+
+def _rank(entry: Entry) -> tuple[int, float, str, str]:
+    return classical_rank(entry, by_priority=True)[1:]
+
+
+def _nobody_yields(*_: object) -> Answer:
+    return Answer(Mode.NO_CANDIDATES, 0)

@@ -1,0 +1,124 @@
+"""Workloads that hold quota already and need domains: nodes were made for them, or one of theirs failed.
+
+They come before all heads, because what they hold is charged anyway.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from msgspec import structs
+
+from shoal.engine.queues.decisions import Admitted, Decisions, Stopped
+from shoal.engine.queues.facts import Admission, PodSetAdmission
+from shoal.engine.queues.flavors.eligibility import asks_for_topology
+from shoal.engine.queues.held import Held, Total
+from shoal.engine.queues.state import Queues
+from shoal.engine.queues.tas.place import Misfit, Request, place
+from shoal.engine.queues.tas.replace import replace
+from shoal.engine.queues.tree import Node
+
+NODE_FAILURES = "NodeFailures"
+_FAIL_FAST = "TASFailedNodeReplacementFailFast"
+
+
+class SecondPass:
+    """The passes of one cycle."""
+
+    def __init__(self, queues: Queues, decisions: Decisions, now_s: float) -> None:
+        self._queues = queues
+        self._decisions = decisions
+        self._now_s = now_s
+        self.stuck: list[str] = []
+        """Those for whom there is no room as things are."""
+        self.touched: set[Node] = set()
+        """Roots of trees in which somebody got domains."""
+
+    def run(self, keys: Iterable[str]) -> list[str]:
+        """Look at some workloads; those that were helped and need more are returned."""
+        known = self._queues.held
+        due = [known[key] for key in keys if key in known and is_due(known[key]) and not known[key].evicted]
+        due.sort(key=lambda held: (-held.priority, held.stamp_s, held.facts.uid, held.key))
+        # Who could be helped before the others were is not given up for having lost to them.
+        hopeless = {held.key: why for held in due if (why := self._why_hopeless(held))}
+        self.stuck = [held.key for held in due if not self._is_settled(held, hopeless.get(held.key, ""))]
+        helped = [known[held.key] for held in due if held.key in known and held.key not in self.stuck]
+        return [held.key for held in helped if is_due(held) and not held.evicted]
+
+    def _why_hopeless(self, held: Held) -> str:
+        """Why no other node does for one that failed; empty where one does, or none failed."""
+        if not is_broken(held):
+            return ""
+        found = replace(self._queues, held)
+        return "" if isinstance(found, Admission) else found
+
+    def _is_settled(self, held: Held, why_hopeless: str) -> bool:
+        if not is_broken(held):
+            return self._place(held)
+        found = why_hopeless or replace(self._queues, held)
+        if isinstance(found, Admission):
+            self._adopt(held, found)
+            return True
+        if not why_hopeless or _FAIL_FAST not in self._queues.settings.gates:
+            return False
+        held.evicted = True
+        held.facts = structs.replace(held.facts, evicted_s=self._now_s, evicted_why=NODE_FAILURES)
+        self._decisions.stopped.append(Stopped(held.key, NODE_FAILURES, found))
+        return True
+
+    def _place(self, held: Held) -> bool:
+        wanted = {pod_set.name: pod_set for pod_set in held.facts.pod_sets}
+        requests = []
+        for each in held.admission.pod_sets:
+            flavor = self._topology_flavor(each)
+            if each.delayed != "Pending" or flavor is None or each.name not in wanted:
+                continue
+            pod_set = wanted[each.name]
+            implied = not asks_for_topology(pod_set.topology)
+            requests.append(Request(Total.of(pod_set, each.count), flavor, each.count, None, implied))
+        found = place(self._queues, requests)
+        if isinstance(found, Misfit):
+            return False
+        pod_sets = tuple(
+            structs.replace(each, topology=found[each.name], delayed="Ready") if each.name in found else each
+            for each in held.admission.pod_sets
+        )
+        self._adopt(held, structs.replace(held.admission, pod_sets=pod_sets))
+        return True
+
+    def _topology_flavor(self, each: PodSetAdmission) -> str | None:
+        known = self._queues.flavors
+        return next((name for name in each.flavors.values() if name in known and known[name].topology), None)
+
+    def _adopt(self, held: Held, admission: Admission) -> None:
+        facts = structs.replace(
+            held.facts,
+            admission=admission,
+            unhealthy_nodes=held.facts.unhealthy_nodes[1:],
+            admitted=True,
+            admitted_s=held.facts.admitted_s or self._now_s,
+        )
+        self.touched.add(held.queue.root)
+        self._queues.hold(facts, held.stamp_s)
+        self._decisions.admitted.append(Admitted(held.key, facts.queue, admission, again=True))
+
+
+def is_broken(held: Held) -> bool:
+    """Whether some of its pods were on nodes that failed."""
+    failed = {(name,) for name in held.facts.unhealthy_nodes}
+    return bool(failed) and any(
+        values[-1:] in failed
+        for each in held.admission.pod_sets
+        if each.topology is not None
+        for values, _ in each.topology.domains
+    )
+
+
+def is_due(held: Held) -> bool:
+    """Whether a workload waits for domains only: its checks are passed."""
+    if is_broken(held):
+        return True
+    if not any(each.delayed == "Pending" for each in held.admission.pod_sets):
+        return False
+    flavors = {flavor for each in held.admission.pod_sets for flavor in each.flavors.values()}
+    return all(held.facts.checks.get(use.name) == "Ready" for use in held.queue.facts.checks if use.concerns(flavors))

@@ -1,0 +1,145 @@
+"""Balanced placement: as even as possible over as few domains as possible, for gangs whose members all talk to all.
+
+With `preferred` at level L, the pods should be even on the domains one level further down (or on L itself where slices
+end there) and stay below one domain of level L-1. The measure is the *floor*: the most that every used domain can get.
+First the highest floor, then the fewest domains of L, then the tightest. Where no domain of L-1 holds all, the usual
+way is taken.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+from numpy.typing import NDArray
+
+from shoal.engine.queues.tas.forest import Column
+from shoal.engine.queues.tas.order import Part
+from shoal.engine.queues.tas.rooms import Rooms
+
+MOST_SUMS = 50_000
+"""Combinations that are looked at for the tightest set; beyond that the last domain alone is chosen tightly."""
+
+Domains = NDArray[np.intp]
+Evenness = Callable[[int], float]
+
+
+@dataclass(slots=True, eq=False)
+class Family:
+    """Domains of the preferred level below one parent, pruned of what is smaller than the floor."""
+
+    floor: int
+    fewest: int
+    domains: Domains
+    units: Column
+    below: Domains
+    """Domains of the level that is balanced."""
+    below_units: Column
+
+
+def balance(rooms: Rooms, need: int) -> tuple[int, list[Part]] | None:
+    """The depth at which pods are even, and who gets how many; None for the usual way."""
+    depth = rooms.ask.depth
+    lower = depth + 1 if depth < rooms.ask.slice_depth else depth
+    families = [family for span in _spans(rooms) if (family := _family(rooms, lower, span, need)) is not None]
+    if not families:
+        return None
+    best = max(families, key=lambda family: (family.floor, -family.fewest))
+    chosen = _tightest(best.domains, best.units, need, lambda domain: _evenness(rooms, lower, best, domain))
+    units = rooms.level(lower).units
+    if lower != depth:
+        bounds = rooms.forest.bounds[depth]
+        inside = np.concatenate([np.arange(bounds[domain], bounds[domain + 1]) for domain in sorted(chosen)])
+        inside = inside[units[inside] >= best.floor]
+        chosen = _tightest(inside, units[inside], need, lambda _: 0.0)
+    return lower, _evenly(chosen, units, need, best.floor)
+
+
+def _spans(rooms: Rooms) -> list[tuple[int, int]]:
+    """Domains of the preferred level, by their parent: first, and after the last."""
+    depth, forest = rooms.ask.depth, rooms.forest
+    if depth == 0:
+        return [(0, len(forest.paths[0]))]
+    above = forest.bounds[depth - 1]
+    return list(pairwise(above))
+
+
+def _family(rooms: Rooms, lower: int, span: tuple[int, int], need: int) -> Family | None:
+    """None where the need does not fit."""
+    first, after = span
+    below = np.arange(first, after)
+    starts = below
+    if lower != rooms.ask.depth:
+        starts = rooms.forest.starts[rooms.ask.depth][first:after]
+        below = np.arange(starts[0], rooms.forest.bounds[rooms.ask.depth][after])
+    units = rooms.level(lower).units[below]
+    count = _fewest(units, need)
+    if not count:
+        return None
+    floor = min(int(np.sort(units)[-count]), need // count)
+    if not floor:
+        return None
+    pruned = np.where(units >= floor, units, 0)
+    tops = np.add.reduceat(pruned, starts - starts[0])
+    used, left = tops > 0, pruned > 0
+    domains = np.arange(first, after)[used]
+    return Family(floor, _fewest(tops, need), domains, tops[used], below[left], pruned[left])
+
+
+def _fewest(units: Column, need: int) -> int:
+    """How many domains it takes; 0 where all are not enough."""
+    sums = np.sort(units)[::-1].cumsum()
+    return 0 if not len(sums) or sums[-1] < need else int(np.searchsorted(sums, need)) + 1
+
+
+def _evenness(rooms: Rooms, lower: int, family: Family, domain: int) -> float:
+    """Entropy of the rooms inside a domain."""
+    inside = family.below_units
+    if lower != rooms.ask.depth:
+        bounds = rooms.forest.bounds[rooms.ask.depth]
+        inside = inside[(family.below >= bounds[domain]) & (family.below < bounds[domain + 1])]
+        shares = inside / inside.sum()
+        return -float((shares * np.log(shares)).sum())
+    return 0.0
+
+
+def _tightest(domains: Domains, units: Column, need: int, evenness: Evenness) -> list[int]:
+    """The fewest that hold the need; of those the least room in all, then the most even inside."""
+    count = _fewest(units, need)
+    if count == 1:
+        enough = units >= need
+        tied = domains[enough & (units == units[enough].min())].tolist()
+        return [tied[0] if len(tied) == 1 else max(tied, key=lambda domain: (evenness(domain), -domain))]
+    if count * len(domains) * int(units.max()) > MOST_SUMS:
+        order = np.argsort(-units, kind="stable")
+        rest = order[count - 1 :]
+        left = need - int(units[order[: count - 1]].sum())
+        last = rest[units[rest] >= left][-1]
+        return [*map(int, domains[order[: count - 1]]), int(domains[last])]
+    return _least_sum(list(zip(domains.tolist(), units.tolist(), strict=True)), count, need, evenness)
+
+
+def _least_sum(rooms: list[tuple[int, int]], count: int, need: int, evenness: Evenness) -> list[int]:
+    # sums[k][total] = (evenness, domains): the most even choice of k domains with that total.
+    sums: list[dict[int, tuple[float, list[int]]]] = [{0: (0.0, [])}, *({} for _ in range(count))]
+    for domain, room in rooms:
+        even = evenness(domain)
+        for used in range(count, 0, -1):
+            for total, (so_far, chosen) in sums[used - 1].items():
+                known = sums[used].get(total + room)
+                if known is None or known[0] + 1e-9 < so_far + even:
+                    sums[used][total + room] = (so_far + even, [*chosen, domain])
+    return min((total, chosen) for total, (_, chosen) in sums[count].items() if total >= need)[1]
+
+
+def _evenly(domains: list[int], units: Column, need: int, floor: int) -> list[Part]:
+    each = min(floor, need // len(domains))
+    left = need - each * len(domains)
+    parts = []
+    for domain in sorted(domains, key=lambda domain: (-int(units[domain]), domain)):
+        more = min(left, int(units[domain]) - each)
+        left -= more
+        parts.append(Part(domain, each + more, 0))
+    return parts

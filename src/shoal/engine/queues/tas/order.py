@@ -1,0 +1,98 @@
+"""In which order domains are filled, and how much each gets: Kueue's two ways, with its ties.
+
+*Best fit* takes the largest rooms first and, for the last one, the smallest that still holds the rest. *Least free
+capacity* takes the smallest first. Equal slices: the domain with fewer pods to spare; equal again: label values, which
+is the position.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from shoal.engine.queues.tas.rooms import NEVER, Level
+
+Domains = NDArray[np.intp]
+
+
+class Part(NamedTuple):
+    domain: int
+    units: int
+    leaders: int
+
+
+def in_order(level: Level, domains: Domains | None, least: bool, leaders: int) -> Domains:
+    """Domains (None: all of the level), the one to fill first in front. Full ones, which would come first where the
+    smallest room does, are left out."""
+    with_leader = bool(leaders) and level.leader is not None
+    units, pods = (level.units_led, level.pods_led) if with_leader else (level.units, level.pods)
+    by_room = units if least else -units
+    if level.slices:
+        keys = [by_room] if units is pods else [by_room, pods]
+    else:
+        keys = [pods]
+    if level.liking is not None:
+        keys.insert(0, -level.liking)
+    if with_leader and level.leader is not None:
+        keys.insert(0, -level.leader)
+    if domains is not None:
+        keys = [key[domains] for key in keys]
+    order: Domains = keys[0].argsort(kind="stable") if len(keys) == 1 else np.lexsort(keys[::-1])
+    if domains is not None:
+        order = domains[order]
+    return order[units[order] > 0] if least and not with_leader else order
+
+
+def leader_first(level: Level, order: Domains, need: int) -> Domains:
+    """In front comes the first domain where the leader costs no more room than there is to spare.
+
+    What domains above promised counts on the cheapest place for the leader. Without this, the largest room would get
+    it, and workers could be left over."""
+    if level.leader is None:
+        return order
+    rooms = level.units[order]
+    spare = rooms.sum() - need
+    cheap = (level.leader[order] > 0) & (rooms - level.units_led[order] <= spare)
+    first = int(cheap.argmax()) if cheap.any() else 0
+    return np.concatenate((order[first : first + 1], order[:first], order[first + 1 :])) if first else order
+
+
+def hand_out(level: Level, order: Domains, need: int, least: bool, leaders: int) -> list[Part] | int:
+    """Domains in that order until the need is met; else how much of it found no room."""
+    parts: list[Part] = []
+    at = 0
+    if leaders:
+        if level.leader is None or not len(order) or not level.leader[order[0]]:
+            return need
+        room = int(level.units_led[order[0]])
+        if room >= need:
+            return [Part(int(order[0]) if least else tightest(level, order, need, leaders), need, leaders)]
+        parts.append(Part(int(order[0]), room, leaders))
+        need -= room
+        at = 1
+    rooms = level.units[order]
+    for room in rooms[at:].tolist() if need else ():
+        if room >= need:
+            parts.append(Part(int(order[at]) if least else tightest(level, order[at:], need, 0), need, 0))
+            return parts
+        if room:
+            parts.append(Part(int(order[at]), room, 0))
+            need -= room
+        at += 1
+    return need or parts
+
+
+def tightest(level: Level, order: Domains, need: int, leaders: int) -> int:
+    """The first of the smallest rooms that hold the need; the first of `order` holds it.
+
+    Liking comes before tightness: only domains that are liked as well as the first are compared."""
+    rooms = (level.units_led if leaders else level.units)[order]
+    held = rooms >= need
+    if leaders and level.leader is not None:
+        held &= level.leader[order] > 0
+    if level.liking is not None:
+        liking = level.liking[order]
+        held &= liking == liking[0]
+    return int(order[np.where(held, rooms, NEVER).argmin()])

@@ -1,0 +1,113 @@
+"""From rooms to leaves: find the level at which it fits, choose domains there, go down level by level.
+
+Down to the slices' level the pods are handed out anew over all children of the chosen domains, whichever parent they
+stand below: that takes the fewest domains. From there on each domain's pods stay its own.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from shoal.engine.queues.tas.balanced import balance
+from shoal.engine.queues.tas.order import Domains, Part, hand_out, in_order, leader_first, tightest
+from shoal.engine.queues.tas.rooms import Level, Rooms
+
+
+class Short(NamedTuple):
+    """It does not fit: how many slices (or pods) would."""
+
+    fits: int
+
+
+def search(rooms: Rooms, need: int, leaders: int) -> list[Part] | Short:
+    """Leaves with their pods, of a forest that has any; `need` is in slices."""
+    ask = rooms.ask
+    if ask.balanced and not leaders:
+        spread = balance(rooms, need)
+        if spread is not None:
+            return _descend(rooms, *spread, need, leaders, balanced=True)
+    depth = ask.depth
+    while True:
+        chosen = _choose(rooms, depth, need, leaders)
+        if not isinstance(chosen, Short):
+            return _descend(rooms, depth, chosen, need, leaders)
+        if not ask.climbs or ask.required or depth == 0:
+            return chosen
+        depth -= 1
+
+
+def _choose(rooms: Rooms, depth: int, need: int, leaders: int) -> list[Part] | Short:
+    """One domain if one will do; several where the pods may be spread at this level."""
+    ask, level = rooms.ask, rooms.level(depth)
+    order = in_order(level, None, ask.least, leaders)
+    if not len(order):
+        return Short(0)
+    if ask.least:
+        holding = level.units_led[order] >= need
+        if leaders and level.leader is not None:
+            holding &= level.leader[order] > 0
+        if holding.any():
+            return [Part(int(order[holding.argmax()]), need, leaders)]
+    elif _holds(level, int(order[0]), need, leaders):
+        return [Part(tightest(level, order, need, leaders), need, leaders)]
+    if ask.required:
+        return Short(int(level.units[order[0]]))
+    if ask.climbs and depth > 0:
+        return Short(0)
+    return _spread(level, order, need, leaders, ask.least)
+
+
+def _spread(level: Level, order: Domains, need: int, leaders: int, least: bool) -> list[Part] | Short:
+    parts: list[Part] = []
+    left = need
+    if leaders:
+        order = leader_first(level, order, need)
+        first = int(order[0])
+        if level.leader is None or not level.leader[first]:
+            return Short(0)
+        room = min(left, int(level.units_led[first]))
+        parts.append(Part(first, room, leaders))
+        left -= room
+        order = in_order(level, np.sort(order[1:]), least, 0)
+    more = hand_out(level, order, left, least, 0)
+    return Short(need - more) if isinstance(more, int) else parts + more
+
+
+def _holds(level: Level, domain: int, need: int, leaders: int) -> bool:
+    if leaders and (level.leader is None or not level.leader[domain]):
+        return False
+    return bool(level.units_led[domain] >= need)
+
+
+def _descend(
+    rooms: Rooms, depth: int, chosen: list[Part], need: int, leaders: int, balanced: bool = False
+) -> list[Part] | Short:
+    ask, units = rooms.ask, rooms.ask.units
+    for at in range(depth, len(units) - 1):
+        below = rooms.level(at + 1)
+        if at < ask.slice_depth and not balanced:
+            shares = [(_children(rooms, at, chosen), need, leaders)]
+        else:
+            shares = [(_children(rooms, at, [p]), p.units * units[at] // units[at + 1], p.leaders) for p in chosen]
+        chosen = []
+        for children, share, led in shares:
+            parts = _share(below, children, share, ask.least, led)
+            if isinstance(parts, int):
+                return Short(need - parts)
+            chosen += parts
+    return chosen
+
+
+def _share(level: Level, children: Domains, need: int, least: bool, leaders: int) -> list[Part] | int:
+    order = in_order(level, children, least, leaders)
+    if leaders:
+        order = leader_first(level, order, need)
+    return hand_out(level, order, need, least, leaders)
+
+
+def _children(rooms: Rooms, depth: int, parts: list[Part]) -> Domains:
+    bounds = rooms.forest.bounds[depth]
+    ranges = [np.arange(bounds[domain], bounds[domain + 1]) for domain in sorted(part.domain for part in parts)]
+    return ranges[0] if len(ranges) == 1 else np.concatenate(ranges)

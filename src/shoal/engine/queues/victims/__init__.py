@@ -1,0 +1,1 @@
+"""Who gives quota back, and for whom."""

@@ -1,0 +1,43 @@
+"""Classical preemption: candidates are taken in order until there is room, then those not needed are spared.
+
+A candidate is passed over once its queue, or a cohort between it and the common one, is back within its quota: nobody
+loses what is their own.
+
+Rejected: the cheapest set of victims. Who yields must be plain from the order, and stay the same when an unrelated
+workload changes its size.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from shoal.engine.queues.victims.candidates import attempts, classical_sources, could_suffice, still_owes
+from shoal.engine.queues.victims.order import OWN, Asked, in_order
+from shoal.engine.queues.victims.trial import Trial
+from shoal.engine.queues.victims.want import Victim
+
+
+def classical_victims(trial: Trial) -> list[Victim]:
+    want = trial.want
+    sources = classical_sources(want)
+    if not sources:
+        return []
+    for borrowing in attempts(want, sources):
+        asked = [source for source in sources if not (borrowing and source.in_quota_only)]
+        if could_suffice(want, asked, borrowing=borrowing):
+            found = _attempt(trial, in_order(asked, want), borrowing=borrowing)
+            if found:
+                return found
+    return []
+
+
+def _attempt(trial: Trial, candidates: Iterable[Asked], *, borrowing: bool) -> list[Victim]:
+    needs = trial.want.needs
+    for held, source in candidates:
+        is_asked = source.group == OWN or still_owes(held.queue, source.common, needs)
+        if is_asked and trial.may_take(held):
+            trial.take(held, source.reason)
+            if trial.fits(borrowing=borrowing):
+                return trial.spare(borrowing=borrowing)
+    trial.undo()
+    return []

@@ -1,0 +1,61 @@
+"""Whom Shoal spares where Kueue would not, and whose end costs least: off unless configured.
+
+A workload that has just begun, or whose end alone would break a disruption budget, is not asked at all; what several
+together use up of a budget is the search's affair (`budgets`). Among those of equal
+priority the one goes first that loses the fewest GPU-seconds since its last checkpoint.
+
+Rejected: weighing lost work against priority. Whoever sets priorities means them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from shoal.engine.queues.facts import Settings
+from shoal.engine.queues.held import Held
+
+_MILLI = "gpu-milli"
+
+
+@dataclass(frozen=True, slots=True)
+class Mercy:
+    """The settings at one moment."""
+
+    settings: Settings
+    now_s: float
+
+    @classmethod
+    def of(cls, settings: Settings, now_s: float) -> Mercy | None:
+        """None where nothing is configured, which is Kueue's way."""
+        wanted = settings.lost_work or settings.min_runtime_s > 0 or settings.respect_budgets
+        return cls(settings, now_s) if wanted else None
+
+    def spares(self, held: Held) -> bool:
+        """Whether it must not be asked; who is stopping already has nothing to lose."""
+        if held.evicted:
+            return False
+        if self.settings.respect_budgets and held.facts.shielded:
+            return True
+        return held.facts.admitted and self.now_s - held.facts.admitted_s < self.settings.min_runtime_s
+
+    def loss(self, held: Held) -> float:
+        """GPU-seconds that nobody gets back."""
+        if not self.settings.lost_work:
+            return 0.0
+        facts = held.facts
+        since_s = facts.admitted_s if facts.admitted else facts.reserved_s
+        if facts.saved_s is not None:
+            since_s = max(since_s, facts.saved_s)
+        return max(0.0, self.now_s - since_s) * gpus_of(held)
+
+
+def gpus_of(held: Held) -> float:
+    """GPUs and instances that it holds; what asks for none counts as one, so that age still tells."""
+    whole = milli = 0
+    for (_, resource), amount in held.usage.items():
+        name = resource.rpartition("/")[2]
+        if name == _MILLI:
+            milli += amount
+        elif name == "gpu" or name.startswith(("gpu.", "mig-")):
+            whole += amount
+    return milli / 1000 or whole or 1

@@ -1,0 +1,91 @@
+"""Who has to yield so that a workload finds room, by the discipline that is set; the state stays as it is.
+
+The answer is all or nothing: victims are named only if their leaving makes room.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from collections.abc import Set as AbstractSet
+
+from shoal.engine.queues.clusterqueue import ClusterQueue
+from shoal.engine.queues.facts import FlavorResource, Usage, WorkloadFacts
+from shoal.engine.queues.flavors.modes import Answer, Mode, Oracle
+from shoal.engine.queues.state import Queues
+from shoal.engine.queues.tree import lowest_that_fits
+from shoal.engine.queues.victims.classical import classical_victims
+from shoal.engine.queues.victims.fair import fair_victims
+from shoal.engine.queues.victims.mercy import Mercy
+from shoal.engine.queues.victims.trial import Trial
+from shoal.engine.queues.victims.want import Victim, Want
+
+__all__ = ["Hearing", "Victim", "Want", "find_victims", "oracle"]
+
+
+def find_victims(queues: Queues, want: Want) -> list[Victim]:
+    """Who yields, and why; empty where nobody's leaving would help."""
+    trial = Trial(queues, want)
+    try:
+        return fair_victims(trial, queues.settings) if queues.settings.fair_sharing else classical_victims(trial)
+    finally:
+        trial.undo()
+
+
+class Hearing:
+    """The oracle of one nomination: whether somebody would yield for one amount of one flavor and resource, and how far
+    it would borrow then. What it found is kept, for the search that follows mostly asks the same."""
+
+    def __init__(
+        self,
+        queues: Queues,
+        stamp_s: float,
+        *,
+        local_usage: Callable[[str], float] | None = None,
+        mercy: Mercy | None = None,
+        fresh: AbstractSet[str] = frozenset(),
+    ) -> None:
+        self._queues = queues
+        self._stamp_s = stamp_s
+        self._local_usage = local_usage
+        self._mercy = mercy
+        self._fresh = fresh
+        self._found: dict[tuple[FlavorResource, int], list[Victim]] = {}
+
+    def ask(self, queue: ClusterQueue, facts: WorkloadFacts, fr: FlavorResource, amount: int) -> Answer:
+        """The oracle."""
+        victims = self.victims(queue, facts, {fr: amount}, frozenset((fr,)))
+        if not victims:
+            return Answer(Mode.NO_CANDIDATES, lowest_that_fits(queue, fr, amount)[0])
+        for victim in victims:
+            victim.held.queue.remove_all(victim.held.usage)
+        borrow = lowest_that_fits(queue, fr, amount)[0]
+        for victim in victims:
+            victim.held.queue.add_all(victim.held.usage)
+        is_own = any(victim.held.queue is queue for victim in victims)
+        return Answer(Mode.PREEMPT if is_own else Mode.RECLAIM, borrow)
+
+    def victims(
+        self,
+        queue: ClusterQueue,
+        facts: WorkloadFacts,
+        usage: Usage,
+        needs: frozenset[FlavorResource],
+        fits: Callable[[], bool] | None = None,
+    ) -> list[Victim]:
+        """Who yields for all of a usage."""
+        is_single = len(usage) == 1 and needs == usage.keys() and fits is None
+        question = next(iter(usage.items())) if is_single else None
+        if question is not None and question in self._found:
+            return self._found[question]
+        found = find_victims(
+            self._queues,
+            Want(queue, facts, usage, needs, self._stamp_s, fits, self._local_usage, self._mercy, self._fresh),
+        )
+        if question is not None:
+            self._found[question] = found
+        return found
+
+
+def oracle(queues: Queues, stamp_s: float, local_usage: Callable[[str], float] | None = None) -> Oracle:
+    """An oracle that stands alone."""
+    return Hearing(queues, stamp_s, local_usage=local_usage).ask
