@@ -68,8 +68,15 @@ class Owned:
 
     def __init__(self, inventory: Inventory) -> None:
         self._pods: dict[str, list[Pod]] = {}
+        self._named: set[tuple[str, str, str]] = set()
+        """(namespace, kind, name) of makers that pods name, by reference or by a job's labels."""
         for placed in inventory.of(Pod):
-            self._pods.setdefault(placed.value.metadata.namespace, []).append(placed.value)
+            meta = placed.value.metadata
+            self._pods.setdefault(meta.namespace, []).append(placed.value)
+            owner = meta.controller()
+            if owner is not None:
+                self._named.add((meta.namespace, owner.kind, owner.name))
+            self._named |= {(meta.namespace, "Job", meta.labels[key]) for key in _JOB_LABELS if key in meta.labels}
         self._inner = {
             (placed.value.metadata.namespace, owner.kind, owner.name)
             for placed in inventory.of(ReplicaSet)
@@ -78,19 +85,12 @@ class Owned:
 
     def has_pods(self, maker: Maker) -> bool:
         meta = maker.metadata
-        kind = type(maker).__name__
-        if (meta.namespace, kind, meta.name) in self._inner:
+        itself = meta.namespace, type(maker).__name__, meta.name
+        if itself in self._inner or itself in self._named:
             return True
-        return any(_is_of(pod, maker, kind) for pod in self._pods.get(meta.namespace, ()))
-
-
-def _is_of(pod: Pod, maker: Maker, kind: str) -> bool:
-    owner = pod.metadata.controller()
-    if owner is not None and (owner.kind, owner.name) == (kind, maker.metadata.name):
-        return True
-    if isinstance(maker, Job):
-        return any(pod.metadata.labels.get(key) == maker.metadata.name for key in _JOB_LABELS)
-    return maker.spec.selector.matches(pod.metadata.labels)
+        if isinstance(maker, Job):
+            return False
+        return any(maker.spec.selector.matches(pod.metadata.labels) for pod in self._pods.get(meta.namespace, ()))
 
 
 def _pods(owner: Placed[Maker], template: PodTemplate, count: int) -> Iterator[Placed[Pod]]:

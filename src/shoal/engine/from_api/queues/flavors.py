@@ -1,0 +1,28 @@
+"""Flavors, topologies and checks as facts."""
+
+from __future__ import annotations
+
+from shoal.api.kueue import AdmissionCheck, ResourceFlavor
+from shoal.api.topology import KueueTopology
+from shoal.engine.queues.facts import CheckFacts, FlavorFacts, TopologyLevels
+
+
+def flavor_facts_of(flavor: ResourceFlavor) -> FlavorFacts:
+    spec = flavor.spec
+    return FlavorFacts(
+        name=flavor.metadata.name,
+        labels=spec.node_labels,
+        taints=spec.node_taints,
+        tolerations=spec.tolerations,
+        topology=spec.topology_name,
+    )
+
+
+def topology_levels_of(topology: KueueTopology) -> TopologyLevels:
+    return TopologyLevels(topology.metadata.name, topology.labels())
+
+
+def check_facts_of(check: AdmissionCheck) -> CheckFacts:
+    """A check written by hand has no status and is meant to work, as a node without conditions is."""
+    says_so = any(condition.type == "Active" for condition in check.status.conditions)
+    return CheckFacts(check.metadata.name, check.spec.controller_name, check.is_active() or not says_so)

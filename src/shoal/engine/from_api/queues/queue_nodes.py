@@ -1,0 +1,28 @@
+"""Nodes as topology placement counts them: plain resources by name, and what others hold."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from shoal.api.node import Node
+from shoal.api.resources import PODS, amounts
+from shoal.api.topology import HOSTNAME_LABEL
+from shoal.engine.from_api.nodes import POD_SLOTS
+from shoal.engine.queues.facts import QueueNode
+
+
+def queue_node_of(node: Node, taken: Mapping[str, int]) -> QueueNode:
+    """`taken` is what pods hold that no admission accounts for, `pods` among it."""
+    name = node.metadata.name
+    allocatable = amounts(node.allocatable())
+    allocatable.setdefault(PODS, POD_SLOTS)
+    return QueueNode(
+        name=name,
+        # A kubelet always says its host name; whoever writes a node by hand forgets to.
+        labels={HOSTNAME_LABEL: name, **node.metadata.labels},
+        allocatable=allocatable,
+        taints=node.spec.taints,
+        ready=node.is_ready(),
+        unschedulable=node.spec.unschedulable,
+        taken=dict(taken),
+    )

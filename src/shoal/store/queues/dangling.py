@@ -1,0 +1,130 @@
+"""What only shows with all objects side by side: names that lead nowhere, cohorts in a circle, queues nobody can use.
+
+None of it is refused. A cluster takes such objects in any order and waits for the missing ones; here it is said, for
+what is missing from a folder will stay missing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+
+from shoal.api.kueue import AdmissionCheck, ClusterQueue, Cohort, LocalQueue, ResourceFlavor
+from shoal.api.kueue.quotas import ResourceGroup
+from shoal.api.node import Node
+from shoal.api.selectors import selector_of
+from shoal.api.taints import untolerated
+from shoal.api.topology import KueueTopology
+from shoal.store.inventory import Inventory, Placed
+
+MOST_LEVELS = 64
+"""Of cohorts: far beyond any organisation, and far below what walking a tree bears."""
+
+
+def dangling(inventory: Inventory, namespaces: Mapping[str, Mapping[str, str]]) -> Iterator[str]:
+    """One line for each. `namespaces` are all that are known, with their labels."""
+    flavors = {placed.value.metadata.name for placed in inventory.of(ResourceFlavor)}
+    for queue in inventory.of(ClusterQueue):
+        yield from _groups(queue, queue.value.spec.resource_groups, flavors)
+    for cohort in inventory.of(Cohort):
+        yield from _groups(cohort, cohort.value.spec.resource_groups, flavors)
+    yield from _checks(inventory)
+    yield from _flavors(inventory)
+    yield from _circles(inventory.of(Cohort))
+    yield from _doors(inventory, namespaces)
+    yield from _namesakes(inventory)
+
+
+def _groups(
+    placed: Placed[ClusterQueue] | Placed[Cohort], groups: Iterable[ResourceGroup], known: set[str]
+) -> Iterator[str]:
+    for index, group in enumerate(groups):
+        for place, flavor in enumerate(group.flavors):
+            if flavor.name not in known:
+                here = placed.at(f"spec.resourceGroups[{index}].flavors[{place}].name")
+                idle = (
+                    "the cluster queue admits nobody" if isinstance(placed.value, ClusterQueue) else "it is of no use"
+                )
+                yield f"{here}: no ResourceFlavor {flavor.name} is there: {idle}"
+
+
+def _checks(inventory: Inventory) -> Iterator[str]:
+    known = {placed.value.metadata.name for placed in inventory.of(AdmissionCheck)}
+    for queue in inventory.of(ClusterQueue):
+        for index, rule in enumerate(queue.value.spec.admission_checks_strategy.admission_checks):
+            if rule.name not in known:
+                here = queue.at(f"spec.admissionChecksStrategy.admissionChecks[{index}].name")
+                yield f"{here}: no AdmissionCheck {rule.name} is there: the cluster queue admits nobody"
+
+
+def _flavors(inventory: Inventory) -> Iterator[str]:
+    topologies = {placed.value.metadata.name for placed in inventory.of(KueueTopology)}
+    nodes = [placed.value for placed in inventory.of(Node)]
+    for flavor in inventory.of(ResourceFlavor):
+        spec = flavor.value.spec
+        if spec.topology_name and spec.topology_name not in topologies:
+            yield f"{flavor.at('spec.topologyName')}: no Topology {spec.topology_name} is there"
+        mine = [node for node in nodes if spec.node_labels.items() <= node.metadata.labels.items()]
+        if not spec.node_labels or not nodes:
+            continue
+        if not mine:
+            yield f"{flavor.at('spec.nodeLabels')}: no node has these labels"
+            continue
+        kept_off = [untolerated(node.spec.taints, spec.tolerations) for node in mine]
+        if all(taint is not None and taint not in spec.node_taints for taint in kept_off):
+            yield (
+                f"{flavor.at('spec.tolerations')}: all of its nodes are tainted, the first with {kept_off[0]}, and the "
+                "flavor gives no toleration: only pods that bring one can run there"
+            )
+
+
+def _circles(cohorts: list[Placed[Cohort]]) -> Iterator[str]:
+    """Each circle once, at its first member by name."""
+    parents = {placed.value.metadata.name: placed.value.spec.parent_name for placed in cohorts}
+    where = {placed.value.metadata.name: placed for placed in cohorts}
+    told: set[str] = set()
+    for name in sorted(parents):
+        path = [name]
+        while (parent := parents.get(path[-1], "")) and parent not in path:
+            path.append(parent)
+            if len(path) > MOST_LEVELS:
+                raise where[name].wrong(
+                    "spec.parentName", f"more than {MOST_LEVELS} cohorts above one another", "nest them less deeply"
+                )
+        if parent == name and name not in told:
+            told.update(path)
+            circle = " -> ".join([*path, name])
+            here = where[name].at("spec.parentName")
+            yield f"{here}: cohorts in a circle, {circle}: their cluster queues admit nobody"
+
+
+def _doors(inventory: Inventory, namespaces: Mapping[str, Mapping[str, str]]) -> Iterator[str]:
+    queues = {placed.value.metadata.name: placed.value for placed in inventory.of(ClusterQueue)}
+    for door in inventory.of(LocalQueue):
+        namespace, name = door.value.metadata.namespace, door.value.spec.cluster_queue
+        here = door.at("spec.clusterQueue")
+        queue = queues.get(name)
+        if queue is None:
+            there = f"; there are {', '.join(sorted(queues))}" if queues else ""
+            yield f"{here}: no ClusterQueue {name} is there: its workloads are held back{there}"
+            continue
+        selector = queue.spec.namespace_selector
+        if selector is not None and not selector_of(selector).matches(namespaces.get(namespace, {})):
+            yield f"{here}: ClusterQueue {name} does not let in namespace {namespace}, by its namespaceSelector"
+
+
+def _namesakes(inventory: Inventory) -> Iterator[str]:
+    """Volcano's queues are quota of their own: the same GPUs are then given out twice."""
+    names: dict[str, Placed[ClusterQueue]] = {
+        placed.value.metadata.name: placed for placed in inventory.of(ClusterQueue)
+    }
+    for other in inventory.others():
+        value = other.value
+        if (
+            value.kind == "Queue"
+            and value.api_version.startswith("scheduling.volcano.sh/")
+            and value.metadata.name in names
+        ):
+            yield (
+                f"{other.where}: has the name of a ClusterQueue and nothing to do with it: quota given in both is "
+                f"counted twice, and only the ClusterQueue's is kept here ({names[value.metadata.name].where})"
+            )

@@ -1,0 +1,87 @@
+"""Whose pods are whose: every pod with all the controllers above it, as far as they are among the manifests."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from shoal.api.decode import Unknown
+from shoal.api.meta import DEFAULT_NAMESPACE, ObjectMeta
+from shoal.api.pod import Pod
+from shoal.api.wire import ApiStruct
+from shoal.api.workloads import Job, ReplicaSet
+from shoal.store.inventory import Inventory, Placed
+from shoal.store.replicas import made_pods
+
+Owner = tuple[str, str, str]
+"""(namespace, kind, name)."""
+
+_JOB_LABELS = ("batch.kubernetes.io/job-name", "job-name")
+
+
+def owner_of(value: ApiStruct | Unknown, name: str = "") -> Owner:
+    """What its pods call it."""
+    meta: ObjectMeta = value.metadata  # type: ignore[union-attr]
+    if isinstance(value, Unknown):
+        # Nobody has completed a raw object as typed ones are.
+        return meta.namespace or DEFAULT_NAMESPACE, value.kind, name or meta.name
+    return meta.namespace, type(value).__name__, name or meta.name
+
+
+class Members:
+    """All pods that have not ended, those that controllers would make included."""
+
+    def __init__(self, inventory: Inventory) -> None:
+        self.pods: dict[str, Placed[Pod]] = {}
+        self._above: dict[Owner, Owner] = {}
+        for placed in (*inventory.of(Job), *inventory.of(ReplicaSet)):
+            self._note_owner(placed.value)
+        for other in inventory.others():
+            self._note_owner(other.value)
+        self._of: dict[Owner, list[Placed[Pod]]] = {}
+        # What cannot be made is told by whoever places pods.
+        for pod in (*inventory.of(Pod), *made_pods(inventory, [])):
+            if not pod.value.is_finished():
+                self.pods[pod.value.metadata.key] = pod
+                for owner in self.owners(pod.value):
+                    self._of.setdefault(owner, []).append(pod)
+
+    def of(self, owner: Owner) -> list[Placed[Pod]]:
+        return self._of.get(owner, [])
+
+    def keys_of(self, owner: Owner) -> tuple[str, ...]:
+        return tuple(pod.value.metadata.key for pod in self.of(owner))
+
+    def owners(self, pod: Pod) -> Iterator[Owner]:
+        """Its controllers, the nearest first."""
+        meta = pod.metadata
+        reference = meta.controller()
+        if reference is not None:
+            owner: Owner | None = (meta.namespace, reference.kind, reference.name)
+        else:
+            job = next((meta.labels[label] for label in _JOB_LABELS if label in meta.labels), "")
+            owner = (meta.namespace, "Job", job) if job else None
+        seen: set[Owner] = set()
+        while owner is not None and owner not in seen:
+            seen.add(owner)
+            yield owner
+            owner = self._above.get(owner)
+
+    def above(self, owner: Owner) -> Iterator[Owner]:
+        """Who controls a controller."""
+        seen: set[Owner] = set()
+        higher = self._above.get(owner)
+        while higher is not None and higher not in seen:
+            seen.add(higher)
+            yield higher
+            higher = self._above.get(higher)
+
+    def _note_owner(self, value: ApiStruct | Unknown) -> None:
+        meta: ObjectMeta = value.metadata  # type: ignore[union-attr]
+        reference = meta.controller()
+        if reference is not None:
+            itself = owner_of(value)
+            self._above[itself] = (itself[0], reference.kind, reference.name)
+
+
+def is_running(pod: Pod) -> bool:
+    return bool(pod.spec.node_name)
