@@ -8,7 +8,9 @@ from typing import Any
 
 import pytest
 
-from build.manifests import Object, as_file, node, pod, priority_class
+from build.gpu_queues import BY_PRIORITY, gpu_queue, gpu_workload, gpus
+from build.manifests import Object, as_file, node, pod, priority_class, thing
+from build.queue_manifests import configuration, flavor
 from shoal.cli.main import main
 
 OWNED = [{"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "web", "uid": "1", "controller": True}]
@@ -67,6 +69,42 @@ def test_an_order_nobody_knows_is_one_line_with_what_was_meant(
     err = capsys.readouterr().err
     assert code == 2
     assert err == 'shoal: --victims: no order is called "fewest-victim"; did you mean fewest-victims?\n'
+
+
+def _queued(*more: Object) -> list[Object]:
+    """A workload of low priority runs for a day; one of high priority wants its GPUs."""
+    low, high = gpu_workload("t/low", 1, 8, "f"), gpu_workload("t/high", 1, 8, priority=9, at="2026-01-02T00:00:00Z")
+    owned = {"kueue.x-k8s.io/workload": "low"}
+    running = pod("t/low-p", 8, on="n", labels={"app": "x"}, annotations=owned)
+    queue = gpu_queue("t", gpus(8), preemption=BY_PRIORITY)
+    return [node("n", 8), flavor(), *queue, low, high, running, *more]
+
+
+def _preempted(rounds: Any) -> list[str]:
+    return [each["workload"] for round_ in rounds for each in round_["preempted"]]
+
+
+@pytest.mark.parametrize(("seconds", "gone"), [("86400", ["t/low"]), ("90000", [])])
+def test_workloads_do_not_yield_before_the_minimum_runtime_either(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], seconds: str, gone: list[str]
+) -> None:
+    assert _preempted(_decided(tmp_path, capsys, _queued(), "--min-runtime", seconds)) == gone
+
+
+@pytest.mark.parametrize(("configured", "option"), [("48h", "0"), ("0s", "172800"), ("48h", "60")])
+def test_the_longer_of_the_option_and_the_configuration_holds(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], configured: str, option: str
+) -> None:
+    settings = configuration(shoal={"minRuntime": configured}, waitForPodsReady={"enable": False})
+    assert _preempted(_decided(tmp_path, capsys, _queued(settings), "--min-runtime", option)) == []
+
+
+def test_budgets_that_the_queues_respect_can_be_given_up(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    spec = {"maxUnavailable": 0, "selector": {"matchLabels": {"app": "x"}}}
+    settings = configuration(shoal={"respectBudgets": True}, waitForPodsReady={"enable": False})
+    kept = _queued(settings, thing("policy/v1", "PodDisruptionBudget", "t/b", spec=spec))
+    assert _preempted(_decided(tmp_path, capsys, kept)) == []
+    assert _preempted(_decided(tmp_path, capsys, kept, "--break-budgets")) == ["t/low"]
 
 
 def _scattered(**meta: Any) -> list[Object]:

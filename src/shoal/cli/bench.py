@@ -11,7 +11,11 @@ from typing import TYPE_CHECKING, Annotated, NamedTuple
 import typer
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from rich.table import Table
+
+    from shoal.sim.queuebench import Row
 
 app = typer.Typer(help="Measure what the project promises.", no_args_is_help=False)
 
@@ -40,7 +44,7 @@ _ENGINE_BARS = (
 
 @app.callback()
 def bench() -> None:
-    """A group of one command for now; without this, typer would drop its name."""
+    """Each command prints figures of its own."""
 
 
 @app.command("engine")
@@ -52,17 +56,55 @@ def engine(
 
     from shoal.sim import enginefigures
 
-    def note(text: str) -> None:
-        if sys.stderr.isatty():
-            sys.stderr.write(f"{text}\n")
-
-    figures = msgspec.to_builtins(enginefigures.run(note))
+    figures = msgspec.to_builtins(enginefigures.run(_note))
     if as_json:
         sys.stdout.write(msgspec.json.encode(figures).decode() + "\n")
         return
     from rich.console import Console
 
     Console(highlight=False).print(figure_table(figures))
+
+
+@app.command("queues")
+def queues(
+    as_json: Annotated[bool, typer.Option("--json", help="One JSON object on stdout and nothing else.")] = False,
+    out_of_step: Annotated[
+        bool, typer.Option("--out-of-step", help="Work starts at a different moment in every queue.")
+    ] = False,
+) -> None:
+    """Measure the queue discipline: Kueue's own loads in virtual time, and an idle round."""
+    import msgspec
+
+    from shoal.sim import queuebench
+
+    figures = queuebench.run(_note, out_of_step=out_of_step)
+    if as_json:
+        sys.stdout.write(msgspec.json.encode(figures).decode() + "\n")
+        return
+    from rich.console import Console
+
+    console = Console(highlight=False)
+    for title, rows in queuebench.tables_of(figures):
+        console.print(f"[bold]{title}[/]")
+        console.print(row_table(rows))
+
+
+def row_table(rows: Iterable[Row]) -> Table:
+    """Figures beside their bars and beside Kueue's."""
+    from rich.table import Table
+
+    table = Table(box=None, pad_edge=False, header_style="dim")
+    table.add_column("figure")
+    for heading in ("measured", "bar", "Kueue"):
+        table.add_column(heading, justify="right")
+    table.add_column("")
+    for row in rows:
+        wanted = _wanted(row.least, row.most, row.unit)
+        theirs = "" if row.kueue is None else f"{_shown(row.kueue)}{row.unit}"
+        table.add_row(
+            row.title, f"{_shown(row.measured)}{row.unit}", wanted, theirs, _verdict(row.is_met) if wanted else ""
+        )
+    return table
 
 
 def figure_table(figures: dict[str, float]) -> Table:
@@ -76,11 +118,26 @@ def figure_table(figures: dict[str, float]) -> Table:
     for bar in _ENGINE_BARS:
         value = figures[bar.key]
         met = (bar.least is None or value >= bar.least) and (bar.most is None or value <= bar.most)
-        wanted = f">= {bar.least:,g}" if bar.least is not None else f"<= {bar.most:,g}"
-        verdict = "[green]met[/]" if met else "[red]missed[/]"
-        table.add_row(bar.title, f"{_shown(value)}{bar.unit}", f"{wanted}{bar.unit}", verdict)
+        table.add_row(bar.title, f"{_shown(value)}{bar.unit}", _wanted(bar.least, bar.most, bar.unit), _verdict(met))
     return table
 
 
+def _note(text: str) -> None:
+    if sys.stderr.isatty():
+        sys.stderr.write(f"{text}\n")
+
+
+def _wanted(least: float | None, most: float | None, unit: str) -> str:
+    if least is not None:
+        return f">= {least:,g}{unit}"
+    return "" if most is None else f"<= {most:,g}{unit}"
+
+
+def _verdict(met: bool) -> str:
+    return "[green]met[/]" if met else "[red]missed[/]"
+
+
 def _shown(value: float) -> str:
+    if isinstance(value, int):
+        return f"{value:,}"
     return f"{value:,.0f}" if value >= 100 else f"{value:.2f}" if value >= 0.1 else f"{value:.3f}"

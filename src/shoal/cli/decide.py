@@ -7,6 +7,7 @@ to stderr.
 from __future__ import annotations
 
 import sys
+from functools import partial
 from typing import Annotated
 
 import typer
@@ -25,7 +26,7 @@ def decide(
     policy: Policy = "Shoal",
     scheduler_config: SchedulerConfigFile = None,
     victims: Annotated[
-        str, typer.Option(metavar="ORDER", help="Who yields first to pods of higher priority.")
+        str, typer.Option(metavar="ORDER", help="Which pods yield first to others; workloads yield as in Kueue.")
     ] = "lowest-priority-first",
     min_runtime: Annotated[
         float, typer.Option(min=0, metavar="SECONDS", help="Nobody yields or moves before it has run this long.")
@@ -40,22 +41,15 @@ def decide(
     as_json: Annotated[bool, typer.Option("--json", help="One JSON document on stdout and nothing else.")] = False,
 ) -> None:
     """Decide for manifests: who is placed where, who yields, who waits and why."""
-    from shoal.cli.manifests import load
-    from shoal.cli.yielding import steps_of
+    from shoal.cli.manifests import load, rounds_of
+    from shoal.cli.yielding import settings_under, steps_of
     from shoal.sim.answers import answer
-    from shoal.sim.rounds import MOST_ROUNDS, Rounds
 
     steps = steps_of(victims, min_runtime, break_budgets=break_budgets, no_moves=no_moves)
-    loaded = load(filename, policy, scheduler_config)
-    rounds = Rounds(
-        loaded.intake,
-        loaded.placement,
-        seed=seed,
-        now_s=loaded.now_s,
-        steps=steps,
-        keep_terminating=keep_terminating,
-    )
-    decision = answer(rounds, loaded.world.gated, cycles or MOST_ROUNDS)
+    limits = partial(settings_under, min_runtime_s=min_runtime, break_budgets=break_budgets)
+    loaded = load(filename, policy, scheduler_config, limits)
+    rounds = rounds_of(loaded, seed, steps=steps, keep_terminating=keep_terminating)
+    decision = answer(rounds, loaded.world.gated, cycles)
     if as_json:
         from shoal.views.decision import to_json
 

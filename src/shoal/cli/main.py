@@ -14,7 +14,7 @@ from typing import Annotated
 
 import typer
 
-from shoal.cli import bench, decide, demo, pack, why
+from shoal.cli import bench, decide, demo, pack, queue, why
 from shoal.cli.exits import exit_code
 
 app = typer.Typer(
@@ -27,6 +27,7 @@ app = typer.Typer(
 )
 app.command("decide")(decide.decide)
 app.command("why")(why.why)
+app.add_typer(queue.app, name="queue")
 app.command("pack")(pack.pack)
 app.command("demo")(demo.demo)
 app.add_typer(bench.app, name="bench")

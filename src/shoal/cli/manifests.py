@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from shoal.api.decode import Document
 from shoal.api.node_affinity import NodeAffinity
 from shoal.cli.misses import misses
 from shoal.cli.policy_names import parse_policies
@@ -17,9 +18,21 @@ from shoal.engine.kube_profile import KubeProfiles
 from shoal.engine.mix import Mix, class_of
 from shoal.engine.placement import Placement
 from shoal.engine.profile import POLICIES, Builder
+from shoal.engine.queues.facts import Settings
+from shoal.engine.queues.proof import Proof
+from shoal.engine.round import Step
+from shoal.sim.queue_rounds import QueueRounds
+from shoal.sim.queued_pods import speaks_of_queues
+from shoal.sim.queued_world import Queued, QueuedWorld
+from shoal.sim.rounds import Rounds
 from shoal.store.files import read_manifests
+from shoal.store.inventory import Inventory
+from shoal.store.queues import queue_world
 from shoal.store.world import World, world_of
 from shoal.units.errors import UserError, Where, one_line
+
+Limits = Callable[[Settings], Settings]
+"""The queues' settings under the options of a command."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,32 +43,94 @@ class Loaded:
     intake: Intake
     placement: Placement
     now_s: float
+    queued: Queued | None = None
+    """None where nobody speaks of queues."""
+    warnings: Sequence[str] = ()
 
     @property
     def cluster(self) -> Cluster:
         return self.intake.cluster
 
 
-def load(paths: Sequence[str], policy: str = "Shoal", scheduler_config: Path | None = None) -> Loaded:
+def rounds_of(
+    loaded: Loaded, seed: int, *, steps: Sequence[Step] | None = None, keep_terminating: bool = False
+) -> Rounds:
+    """Its rounds, behind queues where there are any."""
+    intake, placement = loaded.intake, loaded.placement
+    if loaded.queued is None:
+        return Rounds(intake, placement, seed=seed, now_s=loaded.now_s, steps=steps, keep_terminating=keep_terminating)
+    queues, pods = loaded.queued.kueue.queues, loaded.queued.pods
+    prover = None
+    if queues.settings.placement == "proven":
+        prover = Proof(queues, intake, placement, pods.let_loose, pods.running_of, seed)
+    return QueueRounds(
+        loaded.queued,
+        intake,
+        placement,
+        seed=seed,
+        now_s=loaded.now_s,
+        steps=steps,
+        keep_terminating=keep_terminating,
+        prover=prover,
+    )
+
+
+def load(
+    paths: Sequence[str],
+    policy: str = "Shoal",
+    scheduler_config: Path | None = None,
+    limits: Limits | None = None,
+) -> Loaded:
     """Everything up to the first decision; what was left out is said on stderr."""
+    loaded = loaded_of(read_manifests(paths), policy, scheduler_config, limits)
+    warn(loaded.warnings)
+    return loaded
+
+
+def warn(warnings: Iterable[str]) -> None:
+    for warning in warnings:
+        sys.stderr.write(f"shoal: warning: {one_line(warning)}\n")
+
+
+def loaded_of(
+    documents: Sequence[Document],
+    policy: str = "Shoal",
+    scheduler_config: Path | None = None,
+    limits: Limits | None = None,
+) -> Loaded:
+    """The same of documents that have been read; nothing is said of what was left out."""
     profiles = _profiles(scheduler_config)
     builder = _policy(policy)
     added: dict[str, NodeAffinity | None] = {}
     if profiles is not None:
         added = {profile.scheduler_name: profile.added_affinity for profile in profiles.profiles}
-    world = world_of(read_manifests(paths), added)
+    queues = _queues(documents)
+    world = world_of(documents if queues is None else queues.documents, added)
     warnings = list(world.warnings)
+    if queues is not None:
+        queues.world.settings = queues.world.settings if limits is None else limits(queues.world.settings)
+        warnings += queues.world.warnings
     if profiles is not None:
         warnings += profiles.warnings
         builder = _profile_for(profiles, world.schedulers, warnings)
     intake = Intake(Cluster())
-    for event in world.events:
-        intake.apply(event)
-    for warning in [*warnings, *misses(intake.cluster, world.waiting)]:
-        sys.stderr.write(f"shoal: warning: {one_line(warning)}\n")
+    now_s = world.now_s
+    queued: Queued | None = None
+    if queues is None:
+        for event in world.events:
+            intake.apply(event)
+    else:
+        now_s = max(now_s, queues.world.now_s)
+        queued = queues.over(intake, world.events, now_s)
+    warnings += misses(intake.cluster, world.waiting)
     mix = Mix.of(class_of(event.ask) for event in world.events if isinstance(event, PodArrived | PodBound))
     placement = Placement(intake.cluster, builder(intake.cluster, mix))
-    return Loaded(world, intake, placement, world.now_s)
+    return Loaded(world, intake, placement, now_s, queued, warnings)
+
+
+def _queues(documents: Sequence[Document]) -> QueuedWorld | None:
+    inventory = Inventory(documents)
+    return QueuedWorld(queue_world(inventory), documents) if speaks_of_queues(inventory) else None
 
 
 def _policy(name: str) -> Builder:

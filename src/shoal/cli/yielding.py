@@ -1,10 +1,18 @@
-"""Who may be made to yield or to move, as the options of a command say it: the steps of each round."""
+"""Who may be made to yield or to move, as the options of a command say it: the steps of each round, and the settings of
+the queues.
+
+Whoever asks for a run time or gives up budgets means workloads as much as pods. An order of victims is for pods alone:
+queues have Kueue's.
+"""
 
 from __future__ import annotations
 
 import difflib
 
+from msgspec.structs import replace
+
 from shoal.engine.preemption.policy import Order, VictimPolicy
+from shoal.engine.queues.facts import Settings
 from shoal.engine.round import Step
 from shoal.engine.steps.allocate import allocate
 from shoal.engine.steps.consolidate import consolidate
@@ -17,6 +25,15 @@ def steps_of(victims: str, min_runtime_s: float, *, break_budgets: bool, no_move
     policy = VictimPolicy(_order(victims), min_runtime_s, break_budgets)
     moves = () if no_moves else (consolidate(policy),)
     return (allocate, *moves, preempt(policy))
+
+
+def settings_under(found: Settings, min_runtime_s: float, *, break_budgets: bool) -> Settings:
+    """The queues' settings, if these options do not say otherwise."""
+    return replace(
+        found,
+        min_runtime_s=max(found.min_runtime_s, min_runtime_s),
+        respect_budgets=found.respect_budgets and not break_budgets,
+    )
 
 
 def _order(name: str) -> Order:

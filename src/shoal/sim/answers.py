@@ -8,24 +8,34 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
+from msgspec import UNSET, structs
+
 from shoal.engine.cluster import Cluster
 from shoal.engine.plan import Nominate, Place
 from shoal.engine.reasons import Code
 from shoal.sim.device_names import device_names
 from shoal.sim.explain import Explainer
+from shoal.sim.queue_answers import told_admitted, told_preempted, told_unproven, told_waiting
+from shoal.sim.queue_rounds import QueueRecord, QueueRounds
 from shoal.sim.refusals import waiting_gangs, waiting_pods
 from shoal.sim.rounds import MOST_ROUNDS, Record, Rounds
 from shoal.views.decision import Decision, Evicted, Moved, Placed, Reason, Refused, Round
 
 
-def answer(rounds: Rounds, gated: Mapping[str, tuple[str, ...]], most: int = MOST_ROUNDS) -> Decision:
+def answer(rounds: Rounds, gated: Mapping[str, tuple[str, ...]], most: int | None = None) -> Decision:
     """Run until quiet, or for a number of rounds, and tell what came of it."""
+    queued = rounds if isinstance(rounds, QueueRounds) else None
+    last = most if most is not None else MOST_ROUNDS if queued is None else queued.enough
     teller = _Teller(rounds, gated)
-    told = []
+    told: list[Round] = []
     quiet = False
-    for record in rounds.each(most):
+    if queued is not None:
+        queued.tells_all = last == 1
+    for record in rounds.each(last):
         told.append(teller.round(record))
         quiet = record.is_quiet
+        if queued is not None:
+            queued.tells_all = len(told) == last - 1
     return Decision(told, quiet)
 
 
@@ -36,12 +46,25 @@ class _Teller:
         self._rounds = rounds
 
     def round(self, record: Record) -> Round:
-        return Round(
+        told = Round(
             placed=[self._on(each) for each in record.placed],
             nominated=[self._on(each) for each in record.nominated],
             moved=[Moved(each.pod, each.source, each.target) for each in record.moved],
             evicted=[Evicted(each.pod, each.beneficiary, each.code) for each in record.evicted],
             refused=list(self._refused()),
+        )
+        return self._with_queues(told, record)
+
+    def _with_queues(self, told: Round, record: Record) -> Round:
+        if not isinstance(record, QueueRecord) or not isinstance(self._rounds, QueueRounds):
+            return told
+        kueue = self._rounds.kueue
+        return structs.replace(
+            told,
+            admitted=told_admitted(kueue, record),
+            preempted=told_preempted(record),
+            waiting=told_waiting(kueue, record),
+            unproven=told_unproven(record) or UNSET,
         )
 
     def _on(self, spot: Place | Nominate) -> Placed:

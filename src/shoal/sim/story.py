@@ -19,8 +19,9 @@ from shoal.engine.unmatched import unmatched
 from shoal.sim.answers import gate_reason
 from shoal.sim.device_names import device_names
 from shoal.sim.explain import Explainer
+from shoal.sim.queue_story import GoOn, most_of, queue_names, queue_story
 from shoal.sim.refusals import code_of
-from shoal.sim.rounds import MOST_ROUNDS, Rounds
+from shoal.sim.rounds import Record, Rounds
 from shoal.units.errors import UserError, excerpt
 from shoal.views.asks import ask_words, condition_words
 from shoal.views.decision_text import device_words
@@ -35,19 +36,20 @@ _MOST_PODS = 4
 _ALIKE = 0.75
 
 
-def tell(rounds: Rounds, gated: Mapping[str, tuple[str, ...]], name: str) -> Story:
-    """Decide everything, then tell about one."""
-    known = _Known(rounds.cluster, gated)
+def tell(rounds: Rounds, gated: Mapping[str, tuple[str, ...]], name: str, go_on: GoOn = lambda: True) -> Story:
+    """Decide everything, then tell about one. `go_on` is asked whether to look for more that would help."""
+    known = _Known(rounds, gated)
     key = known.find(name)
-    return _Told(rounds, gated).story(key)
+    return _Told(rounds, gated, go_on).story(key)
 
 
 class _Known:
     """Names of pods and gangs before the first round; evicted pods are gone after it."""
 
-    def __init__(self, cluster: Cluster, gated: Mapping[str, tuple[str, ...]]) -> None:
+    def __init__(self, rounds: Rounds, gated: Mapping[str, tuple[str, ...]]) -> None:
+        cluster: Cluster = rounds.cluster
         gangs = {gang.name for gang in cluster.gangs}
-        self._names = sorted({*cluster.pods, *cluster.pending.keys(), *gated, *gangs})
+        self._names = sorted({*cluster.pods, *cluster.pending.keys(), *gated, *gangs, *queue_names(rounds)})
 
     def find(self, name: str) -> str:
         """A full name as it is; a bare one if only one namespace has it."""
@@ -68,8 +70,9 @@ class _Known:
 
 
 class _Told:
-    def __init__(self, rounds: Rounds, gated: Mapping[str, tuple[str, ...]]) -> None:
+    def __init__(self, rounds: Rounds, gated: Mapping[str, tuple[str, ...]], go_on: GoOn) -> None:
         self._rounds = rounds
+        self._go_on = go_on
         self._cluster = rounds.cluster
         self._gated = gated
         self._explainer = Explainer(rounds.placement, rounds.seed, rounds.now_s)
@@ -77,11 +80,16 @@ class _Told:
         """What became of pods, in words."""
         self._yielded: dict[str, list[str]] = {}
         """Who had to make room, by whom it was for."""
+        self._last: Record | None = None
 
     def story(self, key: str) -> Story:
         before = self._turn(key)
         self._decide()
         gang = self._cluster.gangs.find(key)
+        is_let_go = gang is not None and bool(gang.waiting or gang.running)
+        queued = None if is_let_go else queue_story(self._rounds, self._last, key, self._go_on)
+        if queued is not None:
+            return queued
         if gang is not None:
             return self._gang(gang, before)
         story = self._pod(key)
@@ -90,7 +98,8 @@ class _Told:
         return story
 
     def _decide(self) -> None:
-        for record in self._rounds.each(MOST_ROUNDS):
+        for record in self._rounds.each(most_of(self._rounds)):
+            self._last = record
             for placed in record.placed:
                 self._fate[placed.pod] = f"runs on {placed.node}{self._on(placed)}"
             for nominated in record.nominated:

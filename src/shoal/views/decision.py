@@ -53,16 +53,66 @@ class Refused(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
         return self.pod or self.group
 
 
+class Domain(msgspec.Struct, frozen=True):
+    """So many pods in one domain: the values of its levels, or of the host name alone where hosts are the lowest."""
+
+    values: list[str]
+    count: int
+
+
+class AdmittedPods(msgspec.Struct, frozen=True):
+    """One pod set of an admitted workload."""
+
+    name: str
+    count: int
+    flavors: dict[str, str] = {}
+    """By resource."""
+    topology: list[Domain] = []
+
+
+class Admitted(msgspec.Struct, frozen=True, rename={"pod_sets": "podSets"}):
+    """A workload whose quota was reserved; its pods may come."""
+
+    workload: str
+    queue: str
+    """Key of its local queue."""
+    pod_sets: list[AdmittedPods] = []
+
+
+class Reserved(Admitted, frozen=True):
+    """One whose quota was reserved and whose pods may not come yet."""
+
+    checks: list[str] = []
+    """Admission checks that have not been passed."""
+
+
+class Preempted(msgspec.Struct, frozen=True, rename={"beneficiary": "for"}):
+    workload: str
+    beneficiary: str
+    """The workload it yields to; empty where it has to stop for nobody's sake."""
+    reason: str
+
+
+class Waiting(msgspec.Struct, frozen=True):
+    workload: str
+    queue: str
+    state: str
+    """`active`: it is tried again in its turn; `parked`: not before something changes."""
+    reason: Reason
+
+
 class Round(msgspec.Struct, frozen=True):
     placed: list[Placed] = []
     nominated: list[Placed] = []
     moved: list[Moved] = []
     evicted: list[Evicted] = []
-    admitted: list[str] = []
-    preempted: list[str] = []
-    waiting: list[str] = []
+    admitted: list[Admitted] = []
+    preempted: list[Preempted] = []
+    waiting: list[Waiting] = []
     """These three speak of queues, and stay empty where there are none."""
     refused: list[Refused] = []
+    unproven: list[str] | msgspec.UnsetType = msgspec.UNSET
+    """Workloads that quota alone admitted: nobody made sure that their pods have places. Left out if there are none."""
 
 
 class Decision(msgspec.Struct, frozen=True):

@@ -15,8 +15,9 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from shoal.views.decision import Decision, Device, Evicted, Moved, Placed, Reason, Refused
+from shoal.views.decision import Decision, Device, Evicted, Moved, Placed, Reason, Refused, Round
 from shoal.views.enumeration import few
+from shoal.views.queue_decision_text import admitted_lines, is_blind, preempted_lines, queue_counts, waiting_lines
 
 MOST_LINES = 20
 MOST_REASONS = 8
@@ -29,22 +30,41 @@ def show(console: Console, decision: Decision) -> None:
     """Print it."""
     rounds = decision.rounds
     last = rounds[-1]
-    placed = [each for round_ in rounds for each in round_.placed]
+    placed = _standing(rounds)
     evicted = [each for round_ in rounds for each in round_.evicted]
     moved = [each for round_ in rounds for each in round_.moved]
     console.print(_headline(decision, placed, evicted, moved), soft_wrap=True)
+    _section(console, "admitted", "green", admitted_lines(decision))
+    _section(console, "preempted", "yellow", preempted_lines(decision))
     _section(console, "placed", "green", _placed_lines(placed))
     _section(console, "promised, as soon as others have left", "cyan", _placed_lines(last.nominated))
     _section(console, "moved", "yellow", _moved_lines(moved))
     _section(console, "evicted", "yellow", _evicted_lines(evicted))
-    _section(console, "waiting", "red", _refused_lines(last.refused), MOST_REASONS)
+    _section(console, "waiting in queues", "red", waiting_lines(last.waiting), MOST_REASONS)
+    if is_blind(decision):
+        console.print()
+        console.print(Text("no nodes are known: where the pods of those admitted run is left open", "dim"))
+    else:
+        _section(console, "waiting", "red", _refused_lines(last.refused), MOST_REASONS)
+
+
+def _standing(rounds: Sequence[Round]) -> list[Placed]:
+    """The pods that were placed and have not been evicted since."""
+    found: dict[str, Placed] = {}
+    for round_ in rounds:
+        found.update((each.pod, each) for each in round_.placed)
+        for each in round_.evicted:
+            found.pop(each.pod, None)
+    return list(found.values())
 
 
 def _headline(decision: Decision, placed: Sequence[Placed], evicted: Sequence[Evicted], moved: Sequence[Moved]) -> Text:
     last = decision.rounds[-1]
-    pods = sum(1 for each in last.refused if each.pod)
-    gangs = len(last.refused) - pods
+    refused = [] if is_blind(decision) else last.refused
+    pods = sum(1 for each in refused if each.pod)
+    gangs = len(refused) - pods
     counts = [
+        *queue_counts(decision),
         (len(placed), "placed", "green"),
         (len(last.nominated), "promised", "cyan"),
         (len(moved), "moved", "yellow"),
@@ -72,8 +92,9 @@ def _section(console: Console, title: str, style: str, lines: Sequence[Line], mo
     for number in range(len(lines[0])):
         # Names are what people copy and stay whole, but where a sentence follows they leave it some room.
         is_name = number == 0 and len(lines[0]) > 1
+        stays = number == 1 if len(lines[0]) > 2 else is_name
         table.add_column(
-            no_wrap=is_name and wide, max_width=None if wide or not is_name else _NAMES_WIDTH, overflow="fold"
+            no_wrap=stays and wide, max_width=None if wide or not is_name else _NAMES_WIDTH, overflow="fold"
         )
     for line in islice(lines, most):
         table.add_row(*(Text(cell) for cell in line))
@@ -113,7 +134,10 @@ def _evicted_lines(evicted: Iterable[Evicted]) -> list[Line]:
     by_cause: dict[tuple[str, str], list[str]] = {}
     for each in evicted:
         by_cause.setdefault((each.beneficiary, each.reason), []).append(each.pod)
-    return [(few(pods, _MOST_NAMES), f"for {whom} ({reason})") for (whom, reason), pods in by_cause.items()]
+    return [
+        (few(pods, _MOST_NAMES), f"for {whom} ({reason})" if whom else f"({reason})")
+        for (whom, reason), pods in by_cause.items()
+    ]
 
 
 def _refused_lines(refused: Iterable[Refused]) -> list[Line]:

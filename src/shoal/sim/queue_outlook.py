@@ -1,0 +1,37 @@
+"""What would become of everybody who waits if the queues decided now, by quota alone and with nobody leaving.
+
+Found by letting the discipline decide on facts of its own. Where everybody is placed is `decide`'s affair; this is the
+answer to "why is this one not running" for whoever looks at quotas.
+"""
+
+from __future__ import annotations
+
+from shoal.engine.queues.kueue import Kueue
+from shoal.views.decision import Reason
+from shoal.views.queue_workloads import ADMISSIBLE
+from shoal.views.waits import wait_reason
+
+MOST_CYCLES = 10_000
+
+
+def outlook(kueue: Kueue, now_s: float) -> dict[str, Reason]:
+    """By workload. The discipline is used up: it holds afterwards what it has admitted."""
+    before = set(kueue.queues.held)
+    reasons = {}
+    for _ in range(MOST_CYCLES):
+        kueue.cycle(now_s)
+        if kueue.is_idle:
+            break
+    for key in kueue.queues.held:
+        if key not in before:
+            reasons[key] = Reason(ADMISSIBLE, "It would be admitted now.", "")
+    heads: dict[str, str] = {}
+    for standing in kueue.states():
+        local = kueue.queues.local_queues.get(standing.queue)
+        queue = None if local is None else kueue.queues.cluster_queues.get(local.cluster_queue)
+        behind = ""
+        if queue is not None and queue.facts.strategy == "StrictFIFO" and standing.state != "none":
+            head = heads.setdefault(queue.name, standing.workload)
+            behind = head if head != standing.workload else ""
+        reasons[standing.workload] = wait_reason(standing, behind)
+    return reasons

@@ -1,0 +1,217 @@
+"""The pods of workloads as the rounds let them come and end.
+
+Each pod is kept as it would arrive without any admission. When its workload is admitted it arrives with what the
+admission adds: the flavors' labels and tolerations, and its domain. When the workload has to stop, its pods end, and
+may come again under another admission.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+from msgspec import structs
+
+from shoal.engine.cluster import Holding
+from shoal.engine.events import Event, GroupSeen, PodArrived, PodBound, PodGone
+from shoal.engine.groups import GroupFacts, Wish
+from shoal.engine.intake import Intake
+from shoal.engine.queues.facts import Admission, PodSetAdmission, TopologyAssignment, WorkloadFacts
+from shoal.engine.queues.state import Queues
+from shoal.sim.flavored import flavored, flavors_of, labels_added, unflavored
+
+Domain = Mapping[str, str]
+"""Labels of the nodes of a domain."""
+BySet = Mapping[str, Mapping[str, Sequence[str]]]
+"""Workload -> pod set -> pods."""
+
+
+class QueuePods:
+    """Who belongs to which workload, and the door through which they come."""
+
+    def __init__(self, queues: Queues, intake: Intake) -> None:
+        self._queues = queues
+        self._intake = intake
+        self._pods: dict[str, dict[str, list[PodArrived]]] = {}
+        self._workload_of: dict[str, str] = {}
+        self._groups: dict[str, GroupFacts] = {}
+        self._told: dict[str, GroupFacts] = {}
+        """Groups as they were told last, where that is not what their object says."""
+
+    def put(self, by_set: BySet, events: Iterable[Event], workloads: Iterable[WorkloadFacts]) -> list[Event]:
+        """Learn whose pods are whose. What is left of the events happens at once, the rest when it is admitted."""
+        at_once = []
+        places = {
+            pod: (workload, name) for workload, sets in by_set.items() for name, pods in sets.items() for pod in pods
+        }
+        known = {facts.key: facts for facts in workloads}
+        for event in events:
+            if isinstance(event, GroupSeen):
+                self._groups[event.group.name] = event.group
+            if isinstance(event, PodArrived | PodBound) and event.key in places:
+                workload, name = places[event.key]
+                self._workload_of[event.key] = workload
+                sets = self._pods.setdefault(workload, {})
+                sets.setdefault(name, []).append(self._plain(event, known.get(workload), name))
+                if isinstance(event, PodArrived):
+                    continue
+            at_once.append(event)
+        self._sort(by_set)
+        return at_once
+
+    def pods_of(self, facts: WorkloadFacts, admission: Admission) -> list[PodArrived]:
+        """Those that an admission lets loose: those that are there already are not among them."""
+        sets = self._pods.get(facts.key, {})
+        return [pod for each in admission.pod_sets for pod in self._of_set(sets.get(each.name, ()), each)]
+
+    def each_of(self, workload: str) -> Iterator[str]:
+        """All its pods, wherever they are."""
+        return (pod.key for pod in self._all(workload))
+
+    def workload_of(self, pod: str) -> str | None:
+        return self._workload_of.get(pod)
+
+    def running_of(self, workload: str) -> list[str]:
+        """The pods that it has on nodes."""
+        pods = self._intake.cluster.pods
+        return [pod.key for pod in self._all(workload) if pod.key in pods]
+
+    def arrive(self, facts: WorkloadFacts, admission: Admission) -> bool:
+        """A workload was admitted; whether anybody came."""
+        pods = self.let_loose(facts, admission)
+        for pod in pods:
+            self._intake.apply(pod)
+        return bool(pods)
+
+    def let_loose(self, facts: WorkloadFacts, admission: Admission) -> list[PodArrived]:
+        """The pods of an admission, their gangs as large as it is."""
+        self._fit_groups(facts, admission)
+        return self.pods_of(facts, admission)
+
+    def leave(self, workload: str) -> list[str]:
+        """It has to stop: who runs is ending from now on, and is told; who waits is gone."""
+        cluster = self._intake.cluster
+        ending = []
+        for pod in self._all(workload):
+            holding = cluster.pods.get(pod.key)
+            if holding is not None and holding.bound:
+                ending.append(pod.key)
+                self._end(pod.key, holding)
+            elif holding is not None or pod.key in cluster.pending:
+                self._intake.apply(PodGone(pod.key))
+        return ending
+
+    def forget(self, workload: str) -> None:
+        """It has ended, and so have its pods."""
+        for pod in self._all(workload):
+            self._intake.apply(PodGone(pod.key))
+
+    def leave_elsewhere(self, facts: WorkloadFacts, admission: Admission) -> list[str]:
+        """Its domains are new: whoever runs in none of them ends, and is told."""
+        ending = []
+        sets = self._pods.get(facts.key, {})
+        for each in admission.pod_sets:
+            if each.topology is None:
+                continue
+            domains = _domains(each.topology)
+            for pod in sets.get(each.name, ()):
+                holding = self._intake.cluster.pods.get(pod.key)
+                if holding is not None and holding.bound and self._take(domains, holding) is None:
+                    self._end(pod.key, holding)
+                    ending.append(pod.key)
+        return ending
+
+    def are_running(self, workload: str) -> bool:
+        """Whether all pods that have come are on nodes."""
+        return not any(pod.key in self._intake.cluster.pending for pod in self._all(workload))
+
+    # Inside
+
+    def _all(self, workload: str) -> Iterator[PodArrived]:
+        for pods in self._pods.get(workload, {}).values():
+            yield from pods
+
+    def _sort(self, by_set: BySet) -> None:
+        """The order that was given, whatever the order of events."""
+        for workload, sets in self._pods.items():
+            for name, pods in sets.items():
+                order = {pod: index for index, pod in enumerate(by_set[workload][name])}
+                pods.sort(key=lambda pod, order=order: order[pod.key])  # type: ignore[misc]
+
+    def _plain(self, event: PodArrived | PodBound, facts: WorkloadFacts | None, name: str) -> PodArrived:
+        """The pod as it would arrive anew."""
+        if isinstance(event, PodArrived):
+            return event
+        ask = event.ask
+        if facts is not None and facts.admission is not None:
+            own = next((each.selector for each in facts.pod_sets if each.name == name), {})
+            said = next((each for each in facts.admission.pod_sets if each.name == name), None)
+            if said is not None:
+                ask = unflavored(ask, labels_added(self._queues, said), own)
+        who = structs.replace(event.who, since_s=0.0, saved_s=None)
+        return PodArrived(event.key, ask, event.priority, event.daemon_set, who)
+
+    def _of_set(self, pods: Sequence[PodArrived], admission: PodSetAdmission) -> Iterator[PodArrived]:
+        """As many as were admitted, less those that are there; domains go to those that are there first."""
+        cluster = self._intake.cluster
+        domains = _domains(admission.topology)
+        there = [pod for pod in pods if pod.key in cluster.pods or pod.key in cluster.pending]
+        for pod in there:
+            holding = cluster.pods.get(pod.key)
+            if holding is not None and not holding.leaving:
+                self._take(domains, holding)
+        flavors = flavors_of(self._queues, admission)
+        absent = (pod for pod in pods if pod.key not in cluster.pods and pod.key not in cluster.pending)
+        for _, pod in zip(range(admission.count - len(there)), absent, strict=False):
+            domain = domains.pop(0) if domains else {}
+            yield structs.replace(pod, ask=flavored(pod.ask, flavors, domain), nominated="")
+
+    def _take(self, domains: list[Domain], holding: Holding) -> Domain | None:
+        """The domain in which a pod runs; it is no one else's then."""
+        labels = self._labels_of(holding)
+        for index, domain in enumerate(domains):
+            if domain.items() <= labels.items():
+                return domains.pop(index)
+        return None
+
+    def _labels_of(self, holding: Holding) -> Mapping[str, str]:
+        node = self._queues.nodes.get(self._intake.cluster.names[holding.row])
+        return {} if node is None else node.labels
+
+    def _fit_groups(self, facts: WorkloadFacts, admission: Admission) -> None:
+        """A gang cannot need more pods than were admitted, nor wish for what the assignment settles."""
+        admitted = {each.name: each for each in admission.pod_sets}
+        counts: dict[str, int] = {}
+        settled: dict[str, bool] = {}
+        for name, pods in self._pods.get(facts.key, {}).items():
+            each = admitted.get(name)
+            for pod in pods[: each.count if each is not None else 0]:
+                group = pod.who.group
+                counts[group] = counts.get(group, 0) + 1
+                settled[group] = settled.get(group, True) and each is not None and each.topology is not None
+        for group, count in counts.items():
+            written = self._groups.get(group)
+            if written is not None:
+                least = min(written.minimum, count)
+                wish = Wish() if settled[group] else written.wish
+                self._tell(structs.replace(written, minimum=least, wish=wish))
+
+    def _tell(self, group: GroupFacts) -> None:
+        if self._told.get(group.name, self._groups[group.name]) != group:
+            self._told[group.name] = group
+            self._intake.apply(GroupSeen(group))
+
+    def _end(self, pod: str, holding: Holding) -> None:
+        node = self._intake.cluster.names[holding.row]
+        event = PodBound(
+            pod, holding.ask, node, holding.grant, holding.priority, holding.daemon_set, holding.who, leaving=True
+        )
+        self._intake.apply(event)
+
+
+def _domains(topology: TopologyAssignment | None) -> list[Domain]:
+    """One for each pod."""
+    if topology is None:
+        return []
+    return [
+        dict(zip(topology.levels, values, strict=False)) for values, count in topology.domains for _ in range(count)
+    ]

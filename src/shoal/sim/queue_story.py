@@ -1,0 +1,95 @@
+"""The story of a workload, and of its pods as long as they have not been let go: what it asks its queue for, whether it
+was admitted and with what, who had to yield, and why it waits.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+from shoal.engine.queues.decisions import StillWaiting
+from shoal.engine.queues.facts import WorkloadFacts
+from shoal.engine.queues.held import Held
+from shoal.engine.queues.help import Budget, remedies
+from shoal.sim.queue_rounds import QueueRecord, QueueRounds
+from shoal.sim.rounds import MOST_ROUNDS, Record, Rounds
+from shoal.views.asks import amount_words
+from shoal.views.enumeration import few
+from shoal.views.queue_help import cut_words, remedy_words
+from shoal.views.story import Story
+from shoal.views.waits import unproven_sentence, wait_reason
+
+GoOn = Callable[[], bool]
+
+_MOST_NAMES = 4
+_MOST_REMEDIES = 4
+
+
+def queue_names(rounds: Rounds) -> set[str]:
+    """Workloads and their pods."""
+    if not isinstance(rounds, QueueRounds):
+        return set()
+    return {*rounds.workloads, *(pod for name in rounds.workloads for pod in rounds.pods.each_of(name))}
+
+
+def most_of(rounds: Rounds) -> int:
+    """How many rounds it may take."""
+    return rounds.enough if isinstance(rounds, QueueRounds) else MOST_ROUNDS
+
+
+def queue_story(rounds: Rounds, last: Record | None, key: str, go_on: GoOn) -> Story | None:
+    """None where the pods tell the story themselves. `go_on`: whether to look for more that would help."""
+    if not isinstance(rounds, QueueRounds) or key in rounds.cluster.pods or key in rounds.cluster.pending:
+        return None
+    workload = key if key in rounds.workloads else rounds.pods.workload_of(key)
+    if workload is None:
+        return None
+    facts = rounds.workloads[workload]
+    title = f"workload {workload}" if workload == key else f"{key} of workload {workload}"
+    held = rounds.kueue.queues.held.get(workload)
+    if held is not None:
+        story = Story(title, "is admitted" if held.facts.admitted else "has quota and waits for its checks")
+        _tell_ask(story, facts)
+        story.tell("holds", *_holding(held))
+        story.tell("proof", unproven_sentence(rounds.unproven()) if rounds.unproven() else "")
+        story.tell("pods", few(rounds.pods.running_of(workload), _MOST_NAMES))
+        return story
+    stand = last.waiting if isinstance(last, QueueRecord) else []
+    waiting = next((each for each in stand if each.workload == workload), None)
+    if waiting is None:
+        return Story(title, "is gone")
+    story = _waiting(title, facts, waiting, rounds)
+    rounds.placement.renew()
+    budget = Budget(go_on=go_on)
+    found = remedies(rounds.kueue, workload, prover=rounds.prover, now_s=rounds.now_s, budget=budget)
+    words = [remedy_words(each) for each in found[:_MOST_REMEDIES]]
+    story.tell("would help", *words, cut_words(budget.spent) if budget.is_short else "")
+    return story
+
+
+def _waiting(title: str, facts: WorkloadFacts, waiting: StillWaiting, rounds: QueueRounds) -> Story:
+    reason = wait_reason(waiting, unproven=rounds.unproven())
+    story = Story(title, "waits", reason.code)
+    _tell_ask(story, facts)
+    state = "is tried again in its turn" if waiting.state == "active" else "is tried again when something changes"
+    story.tell("turn", f"priority {facts.priority:,}; {state}")
+    story.tell("short", reason.message)
+    story.tell("outlook", reason.help)
+    return story
+
+
+def _tell_ask(story: Story, facts: WorkloadFacts) -> None:
+    story.tell("queue", facts.queue or "none")
+    story.tell("asks", *_asks(facts))
+
+
+def _asks(facts: WorkloadFacts) -> Iterator[str]:
+    for each in facts.pod_sets:
+        amounts = ", ".join(amount_words(name, amount) for name, amount in sorted(each.requests.items()))
+        least = f" (at least {each.min_count:,})" if each.min_count is not None else ""
+        yield f"{each.count:,} x {each.name}{least}, each {amounts or 'nothing'}"
+
+
+def _holding(held: Held) -> Iterator[str]:
+    for each in held.admission.pod_sets:
+        flavors = ", ".join(sorted(set(each.flavors.values()))) or "no flavor"
+        yield f"{each.count:,} x {each.name} of {flavors} in {held.admission.cluster_queue}"

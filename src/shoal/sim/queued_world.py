@@ -1,0 +1,63 @@
+"""Manifests with queues in them, as facts: the discipline with everybody in line, and pods that wait for its word."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from shoal.api.decode import Document
+from shoal.engine.events import Event
+from shoal.engine.intake import Intake
+from shoal.engine.queues.facts import WorkloadFacts
+from shoal.engine.queues.kueue import Kueue
+from shoal.engine.queues.state import Queues
+from shoal.sim.queue_pods import QueuePods
+from shoal.sim.queued_pods import QueuedPods, queued_pods
+from shoal.store.queues import QueueWorld
+
+
+@dataclass(frozen=True, slots=True)
+class Queued:
+    """Queues over one cluster."""
+
+    kueue: Kueue
+    pods: QueuePods
+    workloads: Sequence[WorkloadFacts]
+    """All of them, as they were found."""
+
+
+def kueue_of(world: QueueWorld, now_s: float) -> Kueue:
+    """The discipline with everybody in line or in possession."""
+    queues = Queues(world.settings)
+    for fact in world.facts:
+        queues.put(fact)
+    for name, labels in world.namespaces.items():
+        queues.put_namespace(name, labels)
+    queues.refresh()
+    kueue = Kueue(queues)
+    for facts, ran_s in world.history:
+        kueue.durations.learn(facts, ran_s)
+    for facts in world.workloads:
+        kueue.put_workload(facts, now_s)
+    return kueue
+
+
+class QueuedWorld:
+    """What was read of queues, until the pods have been read as well."""
+
+    def __init__(self, world: QueueWorld, documents: Sequence[Document]) -> None:
+        self.world = world
+        self._found: QueuedPods = queued_pods(documents, world)
+
+    @property
+    def documents(self) -> list[Document]:
+        """What there is to read of pods and everything else."""
+        return self._found.documents
+
+    def over(self, intake: Intake, events: Sequence[Event], now_s: float) -> Queued:
+        """Let happen what happens at once; pods of those who wait are kept back."""
+        kueue = kueue_of(self.world, now_s)
+        pods = QueuePods(kueue.queues, intake)
+        for event in pods.put(self._found.by_set, events, self.world.workloads):
+            intake.apply(event)
+        return Queued(kueue, pods, self.world.workloads)

@@ -1,0 +1,128 @@
+"""What would admit a workload, one sentence for each remedy, in the words of the manifests that would be edited."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from shoal.engine.queues.flavors.room import shown
+from shoal.engine.queues.help.remedy import Change, Effect, Kind, Remedy
+from shoal.views.enumeration import few
+
+_MOST_NAMES = 4
+
+_AFTERWARDS = {
+    Effect.PREEMPTS: " Others then have to yield to it.",
+    Effect.ADMITTED_BY_QUOTA: " Its quota is then free; whether such pods find places on the nodes was not tried.",
+}
+
+
+def remedy_words(remedy: Remedy) -> str:
+    """One sentence, and what is to be known of its effect."""
+    changes = remedy.changes
+    match remedy.kind:
+        case Kind.CORRECT:
+            return _correction(remedy)
+        case Kind.TURN if remedy.effect is Effect.PREEMPTS:
+            return "Nothing has to change: others yield to it."
+        case Kind.TURN if remedy.effect is Effect.UNTRIED:
+            return f"It has to wait its turn. {remedy.message.rstrip('.')}."
+        case Kind.TURN:
+            return "Nothing has to change: it is admitted as soon as it is looked at."
+        case Kind.FREED:
+            words = f"It starts if {_joined(map(_given_back, changes))}."
+        case Kind.ENDED:
+            ends = "workload ends" if len(changes) == 1 else "workloads end"
+            words = f"It starts if the {ends}: {few([change.name for change in changes], _MOST_NAMES)}."
+            words += "" if remedy.is_least else " Fewer may do: that was not tried to the end."
+        case Kind.FEWER_PODS:
+            words = f"{_capital(_joined(map(_fewer, changes)))}."
+        case Kind.FLAVOR:
+            flavors = ", ".join(dict.fromkeys(change.flavor for change in changes))
+            words = f"{_capital(_joined(map(_condition, changes)))}: flavor {flavors} then suits it."
+        case Kind.PRIORITY:
+            words = f"Raise its priority {_from_to(changes[0])}."
+        case Kind.BORROWING | Kind.LENDING | Kind.QUOTA:
+            words = f"{_capital(_joined(_raised(changes)))}."
+    return words + _AFTERWARDS.get(remedy.effect, "")
+
+
+def cut_words(trials: int) -> str:
+    """The search was ended before it had tried everything."""
+    return f"The search for more was ended after {trials:,} trials."
+
+
+def _correction(remedy: Remedy) -> str:
+    reason = remedy.message.rstrip(".")
+    if not remedy.changes:
+        return f"Correct this first: {reason}."
+    return f"{_capital(_joined(map(_edit, remedy.changes)))}: {reason}."
+
+
+def _edit(change: Change) -> str:
+    what = f"{change.object} {change.name}"
+    if not change.field:
+        return f"create {what}"
+    if change.field == "coveredResources":
+        return f"add {change.after} to coveredResources of {what}, with a quota"
+    return (
+        f"correct {change.field} of {what}"
+        if change.after is None
+        else f"set {change.field} of {what} to {change.after}"
+    )
+
+
+def _raised(changes: Iterable[Change]) -> list[str]:
+    """Where pods have to change as well, that comes first."""
+    conditions = [_condition(change) for change in changes if not change.resource]
+    amounts = _joined(_amount(change) for change in changes if change.resource)
+    return [*conditions, f"raise {amounts}"] if amounts else conditions
+
+
+def _amount(change: Change) -> str:
+    place = f"{change.resource} in flavor {change.flavor} of {change.object} {change.name}"
+    return f"{change.field} of {place} {_from_to(change)}"
+
+
+def _from_to(change: Change) -> str:
+    return f"from {_shown(change.resource, change.before or 0)} to {_shown(change.resource, change.after)}"
+
+
+def _given_back(change: Change) -> str:
+    verb = "borrows" if change.field == "borrowed" else "uses"
+    before, after = change.before, change.after
+    if not (isinstance(before, int) and isinstance(after, int)):
+        return f"{change.object} {change.name} {verb} less"
+    part, whole = _shown(change.resource, before - after), _shown(change.resource, before)
+    amount = f"the {whole}" if before - after == before else f"{part} of the {whole}"
+    return (
+        f"{change.object} {change.name} gives back {amount} {change.resource} in flavor {change.flavor} that it {verb}"
+    )
+
+
+def _fewer(change: Change) -> str:
+    pods = "pod" if change.after == 1 else "pods"
+    if change.field == "minCount":
+        return f"let pod set {change.part} start with {change.after} {pods} (minCount) instead of {change.before}"
+    return f"ask for {change.after} {pods} instead of {change.before} in pod set {change.part}"
+
+
+def _condition(change: Change) -> str:
+    match change.field:
+        case "nodeSelector":
+            return f"drop nodeSelector {change.before} of pod set {change.part}"
+        case "nodeAffinity":
+            return f"drop the node affinity of pod set {change.part}"
+        case _:
+            return f"let pod set {change.part} tolerate the taint {change.after}"
+
+
+def _shown(resource: str, amount: int | str | None) -> str:
+    return shown(resource, amount) if isinstance(amount, int) else str(amount)
+
+
+def _joined(parts: Iterable[str]) -> str:
+    return ", and ".join(parts)
+
+
+def _capital(words: str) -> str:
+    return words[:1].upper() + words[1:]

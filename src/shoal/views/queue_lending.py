@@ -1,0 +1,53 @@
+"""Who lends: what others use of a node's quota.
+
+A cohort's deficits (what its children use beyond their own, less what it borrows itself) are met from its own quota
+first and then by the children that have some idle, in proportion; what a cohort lends, its children lend. Everything
+that is borrowed is lent by somebody, as long as no quota was cut below use.
+"""
+
+from __future__ import annotations
+
+from shoal.engine.queues.facts import FlavorResource, Usage
+from shoal.engine.queues.state import Queues
+from shoal.engine.queues.tree import Cohort, Node
+
+
+def lending_of(queues: Queues) -> dict[Node, Usage]:
+    """By node, what it lends to the outside; a root lends to nobody."""
+    lent: dict[Node, Usage] = {}
+    for cohort in queues.cohorts.values():
+        if cohort.parent is None:
+            for fr in cohort.subtree:
+                _meet(cohort, fr, 0, lent)
+    return lent
+
+
+def _meet(cohort: Cohort, fr: FlavorResource, outside: int, lent: dict[Node, Usage]) -> None:
+    """Divide what is needed of a cohort, inside and outside, among those who have it."""
+    needed = outside + sum(_beyond(child, fr) for child in cohort.children)
+    if cohort.parent is not None:
+        needed -= _beyond(cohort, fr)
+    needed = max(0, needed - cohort.nominal.get(fr, 0))
+    idle = [(child, _idle(child, fr)) for child in cohort.children]
+    total = sum(amount for _, amount in idle)
+    needed = min(needed, total)
+    met = seen = 0
+    for child, amount in idle:
+        # Rounded on the running sum, so that the parts add up.
+        seen += amount
+        part = needed * seen // total - met if total else 0
+        met += part
+        if part:
+            lent.setdefault(child, {})[fr] = part
+        if isinstance(child, Cohort):
+            _meet(child, fr, part, lent)
+
+
+def _beyond(node: Node, fr: FlavorResource) -> int:
+    return max(0, node.usage.get(fr, 0) - node.subtree.get(fr, 0))
+
+
+def _idle(node: Node, fr: FlavorResource) -> int:
+    """Of what it would lend."""
+    subtree = node.subtree.get(fr, 0)
+    return max(0, subtree - max(node.kept.get(fr, 0), node.usage.get(fr, 0)))

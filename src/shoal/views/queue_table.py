@@ -1,0 +1,69 @@
+"""Tables in which every number is whole, however narrow the screen is.
+
+Left to itself, rich cuts cells off where columns do not fit, and a number cut off is another number. So widths are
+settled here: columns of numbers get what they need, the others share what is left, the widest giving way first, and
+their text goes on in the next line. Where even that is not enough the table is wider than the screen, which a terminal
+folds and a pipe does not mind.
+
+Rejected: an ellipsis in names. Two queues may differ in their last letters alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from rich.cells import cell_len
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+Cell = Text | str
+NAME, KIND, WORDS = 16, 10, 22
+"""How wide a column stays at least, where its cells are not shorter; words are broken only where they are longer."""
+NUMBER = 0
+"""A column that is never narrower than its cells."""
+_GAP = 2
+
+
+def show_table(
+    console: Console, headings: Sequence[str], leasts: Sequence[int], rows: Sequence[Sequence[Cell]]
+) -> None:
+    """`leasts`: for each column one of the constants."""
+    columns = list(zip(headings, *rows, strict=True))
+    widths = _widths(columns, leasts, console.width - _GAP * (len(columns) - 1))
+    total = sum(widths) + _GAP * (len(widths) - 1)
+    table = Table(box=None, pad_edge=False, padding=(0, _GAP, 0, 0), header_style="dim", width=total)
+    for heading, width, least in zip(headings, widths, leasts, strict=True):
+        is_number = least == NUMBER
+        table.add_column(
+            heading, width=width, no_wrap=is_number, overflow="fold", justify="right" if is_number else "left"
+        )
+    for row in rows:
+        table.add_row(*row)
+    console.print(table, crop=False)
+
+
+def _widths(columns: Sequence[Sequence[Cell]], leasts: Sequence[int], limit: int) -> list[int]:
+    widths = [max(map(_width, column)) for column in columns]
+    floors = [min(width, _floor(*each)) for width, each in zip(widths, zip(columns, leasts, strict=True), strict=True)]
+    while sum(widths) > limit:
+        room = [index for index, width in enumerate(widths) if width > floors[index]]
+        if not room:
+            break
+        widest = max(room, key=lambda index: widths[index])
+        widths[widest] -= 1
+    return widths
+
+
+def _floor(column: Sequence[Cell], least: int) -> int:
+    if least == NUMBER:
+        return max(map(_width, column))
+    return min(least, _longest_word(column)) if least == WORDS else least
+
+
+def _width(cell: Cell) -> int:
+    return cell.cell_len if isinstance(cell, Text) else cell_len(cell)
+
+
+def _longest_word(cells: Iterable[Cell]) -> int:
+    return max((cell_len(word) for cell in cells for word in str(cell).split()), default=0)
