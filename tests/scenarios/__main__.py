@@ -1,10 +1,12 @@
-"""`python -m tests.scenarios DIR... [--json]`: runs every case below the folders and says what came of it."""
+"""`python -m tests.scenarios PATH... [--json]`: runs every case below the folders and says what came of it."""
 
 from __future__ import annotations
 
 import argparse
 import sys
 from collections import Counter
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -14,65 +16,59 @@ from shoal.units.errors import ShoalError
 
 from . import judge, nodescore
 from .case import Case
+from .kueue import results as kueue
+from .kueue.results import Options, results_of_case
+from .result import Result, said
 from .run import decide
 from .scope import contested, out_of_scope
 
 _FAMILY = "schedulers"
+_PLAIN = Options()
 
 
-class Result(msgspec.Struct):
-    id: str
-    family: str
-    status: str
-    level: int = 0
-    """The highest level that agrees."""
-    diff: list[str] = []
-    reason: str = ""
-
-
-def results_of(folders: list[Path]) -> list[Result]:
+def results_of(folders: list[Path], options: Options = _PLAIN) -> list[Result]:
     found = []
     for folder in folders:
         files = sorted(folder.rglob("*.json")) if folder.is_dir() else [folder]
         for file in files:
-            found += results_of_file(file)
+            found += results_of_file(file, options)
     return found
 
 
-def results_of_file(file: Path) -> list[Result]:
+def results_of_file(file: Path, options: Options) -> list[Result]:
     try:
         document = msgspec.json.decode(file.read_bytes())
     except msgspec.DecodeError as error:
         return [Result(file.name, _FAMILY, "fail", 0, [f"not JSON: {error}"])]
     if not isinstance(document, dict):
         return []
-    if "scenarios" in document:
-        return [
-            Result(_id_of(each, number), "kueue", "out_of_scope", reason="Kueue's queues are not built yet")
-            for number, each in enumerate(document["scenarios"] or [])
-        ]
-    return [_guarded(each, f"{file.name} case {number}") for number, each in enumerate(document.get("cases") or [])]
+    is_kueue = "scenarios" in document
+    cases = document.get("scenarios" if is_kueue else "cases") or []
+    judged = partial(results_of_case, options=options) if is_kueue else _alone
+    family = kueue.FAMILY if is_kueue else _FAMILY
+    return [
+        result
+        for number, each in enumerate(cases)
+        for result in _guarded(each, f"{file.name} case {number}", family, judged)
+    ]
 
 
-def _guarded(raw: Any, fallback: str) -> Result:
+def _guarded(raw: Any, fallback: str, family: str, judged: Callable[[dict[str, Any]], list[Result]]) -> list[Result]:
     """One case that breaks us is one failure with a reason: the others still count."""
     if not isinstance(raw, dict):
-        return Result(fallback, _FAMILY, "fail", 0, [f"a case is an object, not {type(raw).__name__}"])
+        return [Result(fallback, family, "fail", 0, [f"a case is an object, not {type(raw).__name__}"])]
     try:
-        return result_of(raw)
+        return judged({"id": fallback, **raw})
     except Exception as error:  # noqa: BLE001 - whatever it is, it is told and counted
-        return Result(_id_of(raw, fallback), _FAMILY, "fail", 0, [f"{type(error).__name__}: {error}"])
+        return [Result(_id_of(raw, fallback), family, "fail", 0, [f"{type(error).__name__}: {error}"])]
 
 
-def _id_of(raw: Any, fallback: object) -> str:
-    return str(raw.get("id", fallback)) if isinstance(raw, dict) else str(fallback)
+def _alone(raw: dict[str, Any]) -> list[Result]:
+    return [result_of(raw)]
 
 
-def _said(value: Any) -> Any:
-    """Without nulls: they say nothing."""
-    if isinstance(value, dict):
-        return {key: _said(each) for key, each in value.items() if each is not None}
-    return [_said(each) for each in value if each is not None] if isinstance(value, list) else value
+def _id_of(raw: dict[str, Any], fallback: str) -> str:
+    return str(raw.get("id", fallback))
 
 
 def result_of(raw: dict[str, Any]) -> Result:
@@ -80,10 +76,10 @@ def result_of(raw: dict[str, Any]) -> Result:
         return Result(
             _id_of(raw, ""), _FAMILY, "out_of_scope", reason="uses gates that are off by default, or is invalid"
         )
-    expect = _said(raw.get("expect") or {})
+    expect = said(raw.get("expect") or {})
     # The decision is made from a copy that has no expectation in it.
     try:
-        case = msgspec.convert(_said({name: value for name, value in raw.items() if name != "expect"}), Case)
+        case = msgspec.convert(said({name: value for name, value in raw.items() if name != "expect"}), Case)
     except msgspec.ValidationError as error:
         return Result(_id_of(raw, ""), _FAMILY, "fail", 0, [f"not in the form of a case: {error}"])
     reason = out_of_scope(case)
@@ -114,12 +110,16 @@ def main(arguments: list[str]) -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.scenarios", description=__doc__)
     parser.add_argument("folders", nargs="+", type=Path)
     parser.add_argument("--json", action="store_true", dest="as_json")
+    parser.add_argument("--all", action="store_true", dest="everything", help="run cases that do not count as well")
+    parser.add_argument(
+        "--end-to-end", action="store_true", help="run component cases as whole cycles too, where that should agree"
+    )
     options = parser.parse_args(arguments)
     missing = [folder for folder in options.folders if not folder.exists()]
     if missing:
         sys.stderr.write(f"{missing[0]}: there is no such file or folder\n")
         return 2
-    results = results_of(options.folders)
+    results = results_of(options.folders, Options(options.everything, options.end_to_end))
     totals = Counter(result.status for result in results)
     if options.as_json:
         document = {"cases": results, "totals": {status: totals[status] for status in ("pass", "fail", "out_of_scope")}}
@@ -129,6 +129,8 @@ def main(arguments: list[str]) -> int:
             sys.stdout.write(f"{result.status:13}{result.id}{': ' + result.reason if result.reason else ''}\n")
             for line in result.diff:
                 sys.stdout.write(f"             {line}\n")
+            for line in result.notes:
+                sys.stdout.write(f"             note: {line}\n")
         sys.stdout.write(", ".join(f"{count} {status}" for status, count in sorted(totals.items())) + "\n")
     return 0
 

@@ -1,0 +1,1 @@
+"""Restated cases of Kueue, decided by Shoal's queues and judged."""
