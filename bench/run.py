@@ -9,7 +9,7 @@ from collections.abc import Sequence
 import msgspec
 from rich.console import Console
 
-from bench import decode, packing
+from bench import decode, packing, queues
 from shoal.cli.bench import figure_table
 from shoal.sim.enginefigures import run
 
@@ -21,6 +21,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     print("engine")
     figures = msgspec.to_builtins(run(lambda step: print(f"  {step}", file=sys.stderr)))
     Console().print(figure_table(figures))
+    print("\nqueues")
+    queues.main([])
     print("\npacking, public trace")
     packing.main(["--seeds", "2" if chosen.quick else "10"])
     print("\ndecoding")
