@@ -11,7 +11,9 @@ from build.queue_manifests import (
     IN_Q,
     KUEUE,
     QUEUE,
+    admission,
     cluster_queue,
+    condition,
     configuration,
     flavor,
     local_queue,
@@ -47,6 +49,16 @@ def test_a_circle_of_cohorts_is_told_once_and_whole() -> None:
         document(1, "Cohort a", "spec.parentName")
         + "cohorts in a circle, a -> b -> c -> a: their cluster queues admit nobody"
     ]
+
+
+def test_a_workload_that_holds_quota_of_a_queue_that_is_not_there_is_told() -> None:
+    status = {"admission": {**admission(), "clusterQueue": "ghost"}, "conditions": [condition("QuotaReserved")]}
+    told = [line for line in warnings(*queues(), workload(status=status)) if "ghost" in line]
+    assert [line.partition("status.")[2] for line in told] == [
+        "admission.clusterQueue: no ClusterQueue ghost is there: what it holds is counted nowhere"
+    ]
+    done = {**status, "conditions": [condition("Finished")]}
+    assert not any("ghost" in line for line in warnings(*queues(), workload(status=done)))
 
 
 def test_cohorts_without_end_are_refused() -> None:

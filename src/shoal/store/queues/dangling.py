@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 
-from shoal.api.kueue import AdmissionCheck, ClusterQueue, Cohort, LocalQueue, ResourceFlavor
+from shoal.api.kueue import AdmissionCheck, ClusterQueue, Cohort, LocalQueue, ResourceFlavor, Workload
 from shoal.api.kueue.quotas import ResourceGroup
 from shoal.api.node import Node
 from shoal.api.selectors import selector_of
@@ -29,6 +29,7 @@ def dangling(inventory: Inventory, namespaces: Mapping[str, Mapping[str, str]]) 
         yield from _groups(cohort, cohort.value.spec.resource_groups, flavors)
     yield from _checks(inventory)
     yield from _flavors(inventory)
+    yield from _homeless(inventory)
     yield from _circles(inventory.of(Cohort))
     yield from _doors(inventory, namespaces)
     yield from _namesakes(inventory)
@@ -54,6 +55,17 @@ def _checks(inventory: Inventory) -> Iterator[str]:
             if rule.name not in known:
                 here = queue.at(f"spec.admissionChecksStrategy.admissionChecks[{index}].name")
                 yield f"{here}: no AdmissionCheck {rule.name} is there: the cluster queue admits nobody"
+
+
+def _homeless(inventory: Inventory) -> Iterator[str]:
+    """Workloads that hold quota of a queue that is not there."""
+    queues = {placed.value.metadata.name for placed in inventory.of(ClusterQueue)}
+    for placed in inventory.of(Workload):
+        status = placed.value.status
+        admission = None if status.is_true("Finished") else status.admission
+        if admission is not None and admission.cluster_queue not in queues:
+            here = placed.at("status.admission.clusterQueue")
+            yield f"{here}: no ClusterQueue {admission.cluster_queue} is there: what it holds is counted nowhere"
 
 
 def _flavors(inventory: Inventory) -> Iterator[str]:
