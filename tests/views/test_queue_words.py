@@ -95,7 +95,7 @@ def test_a_fate_of_several_stops_counts_them(times: int, shown: str) -> None:
     assert f"stops in 1 min for t/v (InCohortReclamation){shown} starts again in 1 min 30 s" in text
 
 
-@pytest.mark.parametrize("why", [Wait.ON_HOLD, Wait.INADMISSIBLE, Wait.SUSPENDED])
+@pytest.mark.parametrize("why", [Wait.ON_HOLD, Wait.INADMISSIBLE, Wait.GATED])
 def test_of_whoever_is_held_back_nothing_is_said_about_places(why: Wait) -> None:
     assert "not proven" not in wait_reason(StillWaiting("t/w", "t/q", "none", why), unproven="no nodes are known").help
 

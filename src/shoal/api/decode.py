@@ -97,6 +97,12 @@ def read(data: bytes | str, file: str = "", max_bytes: int = MAX_BYTES) -> list[
     return found
 
 
+def meta_of(value: ApiStruct | Unknown) -> ObjectMeta:
+    """What every object carries, of a kind that is modelled or not."""
+    meta: ObjectMeta = value.metadata  # type: ignore[union-attr]  # every kind in `kinds.py` has it
+    return meta
+
+
 def require_unique(documents: Iterable[Document]) -> None:
     """Two objects of one kind and name would be one object in a cluster: which of the two is not for us to guess."""
     seen: dict[tuple[object, str], Where] = {}
@@ -104,7 +110,7 @@ def require_unique(documents: Iterable[Document]) -> None:
         value = document.value
         # Several ecosystems have a kind of one name: each is a type of ours.
         group: object = value.api_version.partition("/")[0] if isinstance(value, Unknown) else type(value)
-        meta: ObjectMeta = value.metadata  # type: ignore[union-attr]
+        meta = meta_of(value)
         first = seen.setdefault((group, document.where.obj), document.where)
         if first is not document.where and meta.name:
             raise UserError("is given twice", where=document.where.below("metadata.name"), fix=f"first in {first}")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from shoal.api.decode import Document, Unknown
+from shoal.api.decode import Document, Unknown, meta_of
 from shoal.api.kueue import (
     AdmissionCheck,
     ClusterQueue,
@@ -14,7 +14,6 @@ from shoal.api.kueue import (
     ResourceFlavor,
     WorkloadPriorityClass,
 )
-from shoal.api.meta import ObjectMeta
 from shoal.api.topology import KueueTopology
 from shoal.cli.manifests import Loaded, loaded_of, rounds_of, warn
 from shoal.engine.queues.facts import WorkloadFacts
@@ -78,7 +77,7 @@ def replaced(now: Sequence[Document], proposed: Sequence[Document]) -> list[Docu
 
 
 def _name(document: Document) -> tuple[str, str]:
-    meta: ObjectMeta = document.value.metadata  # type: ignore[union-attr]
+    meta = meta_of(document.value)
     # Of configurations there is one, whatever it is called.
     name = "" if isinstance(document.value, Configuration) else meta.key
     kind = document.value.kind if isinstance(document.value, Unknown) else type(document.value).__qualname__

@@ -134,8 +134,8 @@ class QueuePods:
         """The order that was given, whatever the order of events."""
         for workload, sets in self._pods.items():
             for name, pods in sets.items():
-                order = {pod: index for index, pod in enumerate(by_set[workload][name])}
-                pods.sort(key=lambda pod, order=order: order[pod.key])  # type: ignore[misc]
+                found = {pod.key: pod for pod in pods}
+                pods[:] = [found[key] for key in by_set[workload][name] if key in found]
 
     def _plain(self, event: PodArrived | PodBound, facts: WorkloadFacts | None, name: str) -> PodArrived:
         """The pod as it would arrive anew."""

@@ -18,7 +18,6 @@ HELP: Mapping[Wait, str] = {
     Wait.TOPOLOGY: "It is tried again when pods end or nodes come. A wider topology level may help.",
     Wait.VICTIMS: "It starts as soon as those who yield to it have ended.",
     Wait.MISCONFIGURED: "Correct what is named.",
-    Wait.SUSPENDED: "Resume it.",
     Wait.PENDING: "It is looked at in its turn.",
     Wait.PODS_READY: "It is tried again when the pods of those admitted before are ready.",
     Wait.GATED: "It is looked at once its gates are open.",
@@ -51,8 +50,8 @@ def unproven_sentence(unproven: str) -> str:
     return f"Quota alone decides here, placement is not proven: {unproven}."
 
 
-_HELD_BACK = frozenset({Wait.ON_HOLD, Wait.INADMISSIBLE, Wait.MISCONFIGURED, Wait.SUSPENDED, Wait.GATED})
+_HELD_BACK = frozenset({Wait.ON_HOLD, Wait.INADMISSIBLE, Wait.MISCONFIGURED, Wait.GATED})
 """Where neither quota nor places decide."""
 _TWICE = re.compile(r"\b([^,:]{12,}), \1(?=[,.;]|$)")
-_MESSAGES: Mapping[Wait, str] = {Wait.QUOTA: "Its quota is not free", Wait.SUSPENDED: "It is suspended"}
+_MESSAGES: Mapping[Wait, str] = {Wait.QUOTA: "Its quota is not free"}
 """Where the discipline has nothing to add."""

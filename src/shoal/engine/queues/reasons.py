@@ -14,7 +14,6 @@ class Wait(StrEnum):
     TOPOLOGY = "TopologyPlacementFailed"
     VICTIMS = "WaitingForPreemptedWorkloads"
     MISCONFIGURED = "Misconfigured"
-    SUSPENDED = "Suspended"
     PENDING = "PendingEvaluation"
     PODS_READY = "WaitingForPodsReady"
     GATED = "AdmissionGated"

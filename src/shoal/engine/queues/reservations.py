@@ -103,11 +103,12 @@ class Reservations:
             return None
         usage = usage_of(admission)
         stand_in = Held(entry.waiting.facts, admission, entry.queue, usage, entry.waiting.stamp_s)
-        gone = self._unseat(reservation.ending)
+        held = self.queues.held
+        gone = self.queues.unseat_all(held[key] for key in reservation.ending if key in held)
         self.queues.seat(stand_in)
         fits = self._fits(first.waiting, first.queue, gone)
         self.queues.unseat(stand_in)
-        self._seat(gone)
+        self.queues.seat_all(gone)
         return None if fits else reservation
 
     def _earliest(self, waiting: Waiting, queue: ClusterQueue, now_s: float) -> Reservation | None:
@@ -122,7 +123,7 @@ class Reservations:
             if is_last and self._fits(waiting, queue, gone):
                 found = Reservation(waiting.key, end_s, tuple(each.key for each in gone))
                 break
-        self._seat(gone)
+        self.queues.seat_all(gone)
         return found
 
     def _ends(self, root: Node, now_s: float) -> Iterable[tuple[float, Held]]:
@@ -144,19 +145,6 @@ class Reservations:
         if assignment.mode is not Mode.FIT or self.prover is None:
             return assignment.mode is Mode.FIT
         return self.prover.would_fit(waiting.facts, assignment.admission(queue.name), [held.key for held in gone])
-
-    def _unseat(self, keys: Iterable[str]) -> list[Held]:
-        gone = []
-        for key in keys:
-            held = self.queues.held.get(key)
-            if held is not None and key in held.queue.held:
-                self.queues.unseat(held)
-                gone.append(held)
-        return gone
-
-    def _seat(self, gone: list[Held]) -> None:
-        for held in reversed(gone):
-            self.queues.seat(held)
 
 
 def _rank(entry: Entry) -> tuple[int, float, str, str]:

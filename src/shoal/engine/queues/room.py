@@ -6,7 +6,7 @@ beneficiary will use is charged at once, so that nobody takes it in the meantime
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from enum import Enum, auto
@@ -89,11 +89,13 @@ class Room:
     @contextmanager
     def without_going(self, root: Node) -> Iterator[None]:
         """As if all victims of the cycle were gone, as far as that matters to one tree."""
-        gone = self._unseat(held for held in self._going.values() if held.topology_flavors or held.queue.root is root)
+        gone = self._queues.unseat_all(
+            held for held in self._going.values() if held.topology_flavors or held.queue.root is root
+        )
         try:
             yield
         finally:
-            self._seat(gone)
+            self._queues.seat_all(gone)
 
     def lack(self, entry: Entry, assignment: Assignment) -> Lack:
         """What is missing on what the earlier heads left, with all victims gone."""
@@ -104,14 +106,14 @@ class Room:
             return Lack.NOTHING
         if not has_domains:
             return Lack.NOTHING if self._fits_quota_without(entry, assignment.usage) else Lack.QUOTA
-        gone = self._unseat([*self._going.values(), *(victim.held for victim in entry.victims)])
+        gone = self._queues.unseat_all([*self._going.values(), *(victim.held for victim in entry.victims)])
         found = Lack.NOTHING
         if not fits_quota(entry.queue, assignment.usage):
             found = Lack.QUOTA
         elif not self._topologies.has_room(assignment):
             self._queues.short_of_nodes.add(entry.queue.root)
             found = Lack.DOMAINS
-        self._seat(gone)
+        self._queues.seat_all(gone)
         return found
 
     def _fits_quota_without(self, entry: Entry, usage: Usage) -> bool:
@@ -126,18 +128,6 @@ class Room:
         for queue, each in sums.items():
             queue.add_all(each)
         return fits
-
-    def _unseat(self, helds: Iterable[Held]) -> list[Held]:
-        gone = []
-        for held in helds:
-            if held.key in held.queue.held:
-                self._queues.unseat(held)
-                gone.append(held)
-        return gone
-
-    def _seat(self, gone: list[Held]) -> None:
-        for held in reversed(gone):
-            self._queues.seat(held)
 
 
 def own_part(queue: ClusterQueue, assignment: Assignment) -> Usage:

@@ -118,14 +118,14 @@ class Queues:
                 self.homeless[key] = (held.facts, held.stamp_s)
         elif kind is CohortFacts:
             self._cohort_facts.pop(name, None)
+        elif kind is FlavorFacts:
+            self.flavors.pop(name, None)
+        elif kind is TopologyLevels:
+            self.topologies.pop(name, None)
+        elif kind is CheckFacts:
+            self.checks.pop(name, None)
         else:
-            known: dict[type, dict[str, object]] = {
-                FlavorFacts: self.flavors,  # type: ignore[dict-item]
-                TopologyLevels: self.topologies,  # type: ignore[dict-item]
-                CheckFacts: self.checks,  # type: ignore[dict-item]
-                LocalQueueFacts: self.local_queues,  # type: ignore[dict-item]
-            }
-            known[kind].pop(name, None)
+            self.local_queues.pop(name, None)
         self._forget_forests()
         self._stale = True
 
@@ -183,6 +183,20 @@ class Queues:
         held.queue.remove_all(held.usage)
         if held.topology_flavors:
             self._charge_topology(held, -1)
+
+    def unseat_all(self, helds: Iterable[Held]) -> list[Held]:
+        """Those of them that were seated, in order; `seat_all` puts them back."""
+        gone = []
+        for held in helds:
+            if held.key in held.queue.held:
+                self.unseat(held)
+                gone.append(held)
+        return gone
+
+    def seat_all(self, gone: list[Held]) -> None:
+        """The inverse of `unseat_all`."""
+        for held in reversed(gone):
+            self.seat(held)
 
     def forest(self, flavor: str) -> Forest | None:
         """The domains of a flavor with a topology, with what is used in them; None without topology."""

@@ -58,12 +58,9 @@ class Topologies:
         requests = self.requests(queue, facts, assignment)
         if not requests or isinstance(requests, str):
             return
-        with_victims = [victim.held for victim in victims]
-        for held in with_victims:
-            self.queues.unseat(held)
+        gone = self.queues.unseat_all(victim.held for victim in victims)
         found = place(self.queues, requests) if victims else self._when_empty(requests)
-        for held in reversed(with_victims):
-            self.queues.seat(held)
+        self.queues.seat_all(gone)
         if not isinstance(found, Misfit):
             adopt(assignment, found)
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from shoal.api.decode import Unknown
-from shoal.api.meta import DEFAULT_NAMESPACE, ObjectMeta
+from shoal.api.decode import Unknown, meta_of
+from shoal.api.meta import DEFAULT_NAMESPACE
 from shoal.api.pod import Pod
 from shoal.api.wire import ApiStruct
 from shoal.api.workloads import Job, ReplicaSet
@@ -20,7 +20,7 @@ _JOB_LABELS = ("batch.kubernetes.io/job-name", "job-name")
 
 def owner_of(value: ApiStruct | Unknown, name: str = "") -> Owner:
     """What its pods call it."""
-    meta: ObjectMeta = value.metadata  # type: ignore[union-attr]
+    meta = meta_of(value)
     if isinstance(value, Unknown):
         # Nobody has completed a raw object as typed ones are.
         return meta.namespace or DEFAULT_NAMESPACE, value.kind, name or meta.name
@@ -76,8 +76,7 @@ class Members:
             higher = self._above.get(higher)
 
     def _note_owner(self, value: ApiStruct | Unknown) -> None:
-        meta: ObjectMeta = value.metadata  # type: ignore[union-attr]
-        reference = meta.controller()
+        reference = meta_of(value).controller()
         if reference is not None:
             itself = owner_of(value)
             self._above[itself] = (itself[0], reference.kind, reference.name)

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from shoal.engine.queues.held import Held
 from shoal.engine.queues.help.remedy import Change, Effect, Kind, Remedy
 from shoal.engine.queues.help.scene import Scene, softness
-from shoal.engine.queues.help.trials import Spent, Trials
+from shoal.engine.queues.help.trials import SpentError, Trials
 
 
 def ended(trials: Trials) -> Remedy | None:
@@ -25,7 +25,7 @@ def ended(trials: Trials) -> Remedy | None:
     try:
         narrowed.cut()
         narrowed.spare()
-    except Spent:
+    except SpentError:
         is_least = False
     changes = tuple(Change("Workload", key, "active") for key in sorted(held.key for held in narrowed.needed))
     return Remedy(Kind.ENDED, Effect.ADMITTED, changes, is_least=is_least)

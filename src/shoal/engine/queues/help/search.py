@@ -20,7 +20,7 @@ from shoal.engine.queues.help.own import fewer_pods, higher_priority
 from shoal.engine.queues.help.quota import more_borrowing, more_lending, more_quota
 from shoal.engine.queues.help.remedy import Change, Effect, Kind, Remedy
 from shoal.engine.queues.help.shortage import shortages
-from shoal.engine.queues.help.trials import Budget, Spent, Trials
+from shoal.engine.queues.help.trials import Budget, SpentError, Trials
 from shoal.engine.queues.kueue import Kueue
 from shoal.engine.queues.proof import Prover
 from shoal.engine.queues.reasons import Wait
@@ -78,7 +78,7 @@ def _found(trials: Trials) -> list[Remedy]:
         for remedy in () if found else other_flavors_with_quota(trials):
             if remedy is not None:
                 found[remedy.kind, remedy.changes] = remedy
-    except Spent:
+    except SpentError:
         pass
     return list(found.values())
 

@@ -29,7 +29,7 @@ Turn = Callable[[Scene], None]
 """Makes changes for one trial."""
 
 
-class Spent(Exception):  # noqa: N818  (not a failure: the search ends with what it has)
+class SpentError(Exception):
     """No trials are left, or nobody wants to wait any longer."""
 
 
@@ -46,7 +46,7 @@ class Budget:
     def spend(self) -> None:
         if self.left <= 0 or not self.go_on():
             self.is_short = True
-            raise Spent
+            raise SpentError
         self.left -= 1
         self.spent += 1
 
