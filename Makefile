@@ -10,7 +10,7 @@ LOCK := requirements/dev.lock
 help: ## What can be made
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /  make \1\t/' | expand -t 18
 
-# Users get the product and its six dependencies; developers get the locked tools as well.
+# Users get the product and its ten dependencies; developers get the locked tools as well.
 $(BIN)/shoal: pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
 	  echo "Shoal needs Python 3.11 or newer; $(PYTHON) is older. Try: make PYTHON=python3.12 $(MAKECMDGOALS)" >&2; exit 2; }
@@ -38,15 +38,15 @@ quick: $(VENV)/.dev ## The tests that take no time
 check: format lint types floors test ## All that CI checks: format, lint, strict types, floors, tests
 
 format: $(VENV)/.dev ## Is everything formatted (make format-fix mends it)
-	@$(BIN)/ruff format --check src tests bench
+	@$(BIN)/ruff format --check src tests bench tools
 
 .PHONY: format-fix
 format-fix: $(VENV)/.dev
-	@$(BIN)/ruff format src tests bench
-	@$(BIN)/ruff check --fix src tests bench
+	@$(BIN)/ruff format src tests bench tools
+	@$(BIN)/ruff check --fix src tests bench tools
 
 lint: $(VENV)/.dev ## Lint
-	@$(BIN)/ruff check src tests bench
+	@$(BIN)/ruff check src tests bench tools
 
 types: $(VENV)/.dev ## Strict types
 	@$(BIN)/mypy
@@ -56,6 +56,11 @@ floors: $(VENV)/.dev ## Imports go down only
 
 bench: $(VENV)/.dev ## The figures of docs/performance.md, each beside its bar
 	@$(BIN)/python -m bench.run
+
+schemas: $(VENV)/.dev ## Renew the schemas of Kubernetes (KUBECTL=path of a current kubectl)
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --target out/schemas 'kubernetes-validate>=1.37'
+	@$(BIN)/python tools/kubernetes_schemas.py --kubectl $(or $(KUBECTL),kubectl) --schemas out/schemas/kubernetes_validate/kubernetes-json-schema
+	@$(BIN)/python tools/kubernetes_protobuf.py --kubectl $(or $(KUBECTL),kubectl)
 
 lock: $(VENV)/.dev ## Renew the locked dependencies
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check 'pip-tools>=7.5'
