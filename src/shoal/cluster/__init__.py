@@ -1,0 +1,1 @@
+"""The embedded control plane: a Kubernetes-compatible API server for one machine."""

@@ -1,0 +1,1 @@
+"""Bodies of requests: from bytes in some format to plain JSON values."""

@@ -1,0 +1,91 @@
+"""A request once it is understood: who asks for what, with which options. And the same as admission sees it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Literal
+
+import msgspec
+
+from shoal.units.errors import BugError
+
+if TYPE_CHECKING:
+    from shoal.cluster.resource import Resource
+
+Obj = dict[str, Any]
+Verb = Literal["get", "list", "watch", "create", "update", "patch", "delete", "deletecollection", "connect"]
+FieldValidation = Literal["Strict", "Warn", "Ignore"]
+
+
+class Actor(msgspec.Struct, frozen=True):
+    """Somebody who was recognised."""
+
+    name: str
+    groups: tuple[str, ...] = ()
+    uid: str = ""
+    extra: tuple[tuple[str, tuple[str, ...]], ...] = ()
+
+
+ANONYMOUS = Actor("system:anonymous", ("system:unauthenticated",))
+
+
+class Attributes(msgspec.Struct, frozen=True):
+    """What an authorizer is asked about: a verb on a resource, or on a path."""
+
+    verb: str
+    group: str = ""
+    version: str = ""
+    resource: str = ""
+    subresource: str = ""
+    namespace: str = ""
+    name: str = ""
+    path: str = ""
+    """Set for what is not a resource (`/metrics`); then only `verb` stands beside it."""
+
+
+class Call(msgspec.Struct):
+    """A request on a resource. `warnings` is filled on the way and becomes headers of the answer."""
+
+    verb: Verb
+    resource: Resource
+    actor: Actor
+    namespace: str = ""
+    name: str = ""
+    subresource: str = ""
+    field_manager: str = ""
+    dry_run: bool = False
+    validation: FieldValidation = "Warn"
+    force: bool = False
+    """Server-side apply: take fields from other managers."""
+    through_scale: bool = False
+    """The write of the object is what a write of its scale comes to."""
+    warnings: list[str] = msgspec.field(default_factory=list)
+
+
+class Admission(msgspec.Struct):
+    """A write on its way in, as admission plugins see it. Mutating ones change `obj` in place or replace it."""
+
+    operation: Literal["CREATE", "UPDATE", "DELETE", "CONNECT"]
+    call: Call
+    name: str
+    obj: Obj | None
+    old: Obj | None
+    options: Obj = msgspec.field(default_factory=dict)
+    """The CreateOptions, UpdateOptions ... as sent."""
+
+    @property
+    def kind(self) -> str:
+        return self.call.resource.kind
+
+    @property
+    def namespace(self) -> str:
+        return self.call.namespace
+
+    @property
+    def written(self) -> Obj:
+        """The object of a create or an update."""
+        if self.obj is None:
+            raise BugError(f"an admission plugin left nothing of a {self.kind}")
+        return self.obj
+
+    def warn(self, text: str) -> None:
+        self.call.warnings.append(text)

@@ -1,0 +1,63 @@
+"""The newer discovery document: all groups with all their resources in one answer (`apidiscovery.k8s.io`).
+
+kubectl asks for this first, with two requests in place of one per group and version. The two served versions of the
+document differ in nothing but their name.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from shoal.cluster.discovery.groups import Group
+from shoal.cluster.resource import Resource
+
+Obj = dict[str, Any]
+
+
+def document(version: str, items: list[Obj]) -> Obj:
+    return {
+        "kind": "APIGroupDiscoveryList",
+        "apiVersion": f"apidiscovery.k8s.io/{version}",
+        "metadata": {},
+        "items": items,
+    }
+
+
+def group_item(group: Group) -> Obj:
+    return {
+        "metadata": {"name": group.name} if group.name else {},
+        "versions": [
+            {"version": version, "resources": [_resource(one) for one in found], "freshness": "Current"}
+            for version, found in group.versions
+        ],
+    }
+
+
+def _resource(resource: Resource) -> Obj:
+    entry: Obj = {
+        "resource": resource.plural,
+        "responseKind": _kind(resource.group, resource.version, resource.kind),
+        "scope": "Namespaced" if resource.namespaced else "Cluster",
+        "singularResource": resource.singular,
+        "verbs": list(resource.verbs),
+    }
+    if resource.short_names:
+        entry["shortNames"] = list(resource.short_names)
+    if resource.categories:
+        entry["categories"] = list(resource.categories)
+    if resource.subresources:
+        entry["subresources"] = [
+            {
+                "subresource": one.name,
+                "responseKind": _kind(one.group, one.version, one.kind)
+                if one.kind
+                else _kind(resource.group, resource.version, resource.kind),
+                "verbs": list(one.verbs),
+            }
+            for one in sorted(resource.subresources, key=lambda one: one.name)
+        ]
+    return entry
+
+
+def _kind(group: str, version: str, kind: str) -> Obj:
+    return {"group": group, "version": version, "kind": kind}

@@ -1,0 +1,42 @@
+"""What is answered below `/openapi`: which document, in which form, with which hash."""
+
+from __future__ import annotations
+
+import hashlib
+
+import msgspec
+
+from shoal.cluster.openapi.dialect import JSON_BODY
+from shoal.cluster.openapi.documents import Documents
+
+V2_PROTOBUF = "application/com.github.proto-openapi.spec.v2.v1.0+protobuf"
+_ASKS_FOR_PROTOBUF = "application/com.github.proto-openapi.spec.v2"
+
+
+class Answer(msgspec.Struct, frozen=True):
+    body: bytes
+    content_type: str
+    etag: str
+
+
+def openapi_answer(documents: Documents, path: str, accept: str) -> Answer | None:
+    """None where no document stands at the path. JSON is sent but to those who ask for protobuf first."""
+    parts = [part for part in path.split("/") if part]
+    if parts == ["openapi", "v2"]:
+        first = accept.partition(",")[0].strip()
+        if first.startswith(_ASKS_FOR_PROTOBUF):
+            return _answer(documents.document_v2_protobuf(), V2_PROTOBUF)
+        return _answer(documents.document_v2(), JSON_BODY)
+    if parts == ["openapi", "v3"]:
+        return _answer(msgspec.json.encode(documents.index_v3()), JSON_BODY)
+    group, version = "", ""
+    if len(parts) == 4 and parts[:3] == ["openapi", "v3", "api"]:
+        version = parts[3]
+    elif len(parts) == 5 and parts[:3] == ["openapi", "v3", "apis"]:
+        group, version = parts[3:]
+    document = documents.document_v3(group, version) if version else None
+    return _answer(document, JSON_BODY) if document is not None else None
+
+
+def _answer(body: bytes, content_type: str) -> Answer:
+    return Answer(body, content_type, hashlib.sha256(body).hexdigest().upper())

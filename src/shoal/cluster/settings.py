@@ -1,0 +1,33 @@
+"""How an embedded control plane is to run: everything that a command line can choose, and nothing else."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Literal
+
+import msgspec
+
+AuthorizationMode = Literal["always-allow", "rbac"]
+
+KUBE_VERSIONS = ("1.34", "1.35", "1.36")
+DEFAULT_PORT = 6443
+LOOPBACK = "127.0.0.1"
+
+
+class Settings(msgspec.Struct, frozen=True):
+    """Read once at start; a running server never changes them."""
+
+    state_dir: Path | None
+    """Where objects and keys are kept; None keeps everything in memory, for one life."""
+    kubeconfig: Path
+    """Where the administrator's kubeconfig goes; a file that is there already is merged into, never replaced."""
+    host: str = LOOPBACK
+    port: int = DEFAULT_PORT
+    """0 takes any free one."""
+    kube_version: str = KUBE_VERSIONS[-1]
+    """Chooses schemas and what `/version` says, nothing of what is stored."""
+    authorization: AuthorizationMode = "always-allow"
+    history_events: int = 100_000
+    """How many changes are remembered at most for watches and lists that go on from an older revision."""
+    history_s: int = 300
+    """And for how long."""

@@ -1,0 +1,54 @@
+"""Pieces of cells that many kinds share: selectors, containers, lists cut after a few."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+Obj = dict[str, Any]
+
+NONE = "<none>"
+UNSET = "<unset>"
+
+
+def labels(found: Mapping[str, str] | None) -> str:
+    return ",".join(f"{key}={found[key]}" for key in sorted(found)) if found else NONE
+
+
+def selector(found: Obj | None) -> str:
+    return requirements(found) or NONE
+
+
+def requirements(found: Obj | None) -> str:
+    """A label selector as one text, its requirements ordered by key."""
+    if not found:
+        return ""
+    texts = [(key, f"{key}={value}") for key, value in (found.get("matchLabels") or {}).items()]
+    texts += [(one["key"], _requirement(one)) for one in found.get("matchExpressions") or ()]
+    return ",".join(text for _, text in sorted(texts, key=lambda pair: pair[0]))
+
+
+def _requirement(one: Obj) -> str:
+    key, operator = one["key"], one["operator"]
+    if operator == "Exists":
+        return str(key)
+    if operator == "DoesNotExist":
+        return f"!{key}"
+    word = "in" if operator == "In" else "notin"
+    return f"{key} {word} ({','.join(sorted(one.get('values') or ()))})"
+
+
+def containers(template: Obj) -> tuple[str, str]:
+    """The names and the images of a pod template's containers."""
+    found = (template.get("spec") or {}).get("containers") or ()
+    return ",".join(one.get("name", "") for one in found), ",".join(one.get("image", "") for one in found)
+
+
+def several(found: Sequence[str], count: int, shown: int, separator: str = ",") -> str:
+    """The first few of many."""
+    text = separator.join(found[:shown])
+    return f"{text} + {count - shown} more..." if count > shown else text
+
+
+def truth(value: bool | None) -> str:
+    return UNSET if value is None else str(value)
