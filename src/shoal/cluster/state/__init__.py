@@ -1,0 +1,1 @@
+"""What the API server knows: objects, their history, and who follows them."""
