@@ -1,0 +1,135 @@
+"""JSON patch (RFC 6902): a list of operations, all of them or none.
+
+Own code, not the library `jsonpatch`: its errors name the operation, Kubernetes' do not; and it knows neither the limit
+of operations nor the one of copied bytes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+
+from shoal.cluster.patches import pointer
+from shoal.cluster.patches.copying import copied
+from shoal.cluster.patches.refusals import does_not_apply, too_many_operations, wrong_json
+
+Obj = dict[str, Any]
+
+MOST_OPERATIONS = 10_000
+MOST_COPIED_BYTES = 3 * 1024 * 1024
+"""How much `copy` operations of one patch may add, so that a short patch cannot grow without end."""
+
+
+class _NotAppliedError(Exception):
+    """An operation that does not fit the document."""
+
+
+def json_patch(obj: Obj, operations: Any) -> Any:
+    """The patched document; neither argument is changed or shared."""
+    if not isinstance(operations, list):
+        if operations is None:
+            return copied(obj)
+        raise wrong_json(operations, "jsonpatch.Patch")
+    for operation in operations:
+        if operation is not None and not isinstance(operation, dict):
+            raise wrong_json(operation, "jsonpatch.Operation")
+    if len(operations) > MOST_OPERATIONS:
+        raise too_many_operations(len(operations), MOST_OPERATIONS)
+    patching = _Patching(copied(obj))
+    try:
+        for operation in operations:
+            patching.apply(operation or {})
+    except (_NotAppliedError, pointer.PointerError):
+        raise does_not_apply() from None
+    return patching.document
+
+
+class _Patching:
+    """The document on its way through the operations."""
+
+    def __init__(self, document: Any) -> None:
+        self.document = document
+        self._copied_bytes = 0
+        self._verbs: dict[Any, Callable[[Obj], None]] = {
+            "add": self._add,
+            "remove": self._remove,
+            "replace": self._replace,
+            "move": self._move,
+            "copy": self._copy,
+            "test": self._test,
+        }
+
+    def apply(self, operation: Obj) -> None:
+        verb = operation.get("op")
+        if not isinstance(verb, str) or verb not in self._verbs:
+            raise _NotAppliedError
+        self._verbs[verb](operation)
+
+    def _put(self, path: list[str], value: Any) -> None:
+        if not path:
+            self.document = value
+        else:
+            pointer.add(pointer.get(self.document, path[:-1]), path[-1], value)
+
+    def _take(self, path: list[str]) -> Any:
+        if not path:
+            raise _NotAppliedError
+        return pointer.remove(pointer.get(self.document, path[:-1]), path[-1])
+
+    def _add(self, operation: Obj) -> None:
+        self._put(_path(operation, "path"), copied(operation.get("value")))
+
+    def _remove(self, operation: Obj) -> None:
+        self._take(_path(operation, "path"))
+
+    def _replace(self, operation: Obj) -> None:
+        path, value = _path(operation, "path"), copied(operation.get("value"))
+        if not path:
+            self.document = value
+        else:
+            pointer.replace(pointer.get(self.document, path[:-1]), path[-1], value)
+
+    def _move(self, operation: Obj) -> None:
+        source, target = _path(operation, "from"), _path(operation, "path")
+        if target[: len(source)] == source and len(target) > len(source):
+            raise _NotAppliedError
+        if source == target:
+            pointer.get(self.document, source)
+            return
+        self._put(target, self._take(source))
+
+    def _copy(self, operation: Obj) -> None:
+        value = copied(pointer.get(self.document, _path(operation, "from")))
+        self._copied_bytes += len(msgspec.json.encode(value))
+        if self._copied_bytes > MOST_COPIED_BYTES:
+            raise _NotAppliedError
+        self._put(_path(operation, "path"), value)
+
+    def _test(self, operation: Obj) -> None:
+        path, wanted = _path(operation, "path"), operation.get("value")
+        try:
+            found = pointer.get(self.document, path)
+        except pointer.PointerError:
+            # A key that is not there passes as null, as long as there is a map it could be in.
+            if wanted is not None or not isinstance(pointer.get(self.document, path[:-1]), dict):
+                raise
+            found = None
+        if not same(found, wanted):
+            raise _NotAppliedError
+
+
+def _path(operation: Obj, field: str) -> list[str]:
+    return pointer.tokens(operation.get(field))
+
+
+def same(left: Any, right: Any) -> bool:
+    """Equality of JSON values, in which true is not 1."""
+    if isinstance(left, bool) or isinstance(right, bool):
+        return left is right
+    if isinstance(left, dict) and isinstance(right, dict):
+        return left.keys() == right.keys() and all(same(value, right[key]) for key, value in left.items())
+    if isinstance(left, list) and isinstance(right, list):
+        return len(left) == len(right) and all(same(one, other) for one, other in zip(left, right, strict=True))
+    return bool(left == right)
