@@ -1,0 +1,88 @@
+"""The built-in admission plugins, in the order in which Kubernetes runs them.
+
+`mutate` comes before policies and webhooks that change objects, `validate` after everything that changes them. Quota
+stands apart (`Plugins.quota`): it is charged last, under the quota's lock, and committed with the object.
+
+Which plugins look at a kind of request is worked out once and kept, so a pod passes only those that want pods.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from shoal.cluster.admission.certificates import CertificateSubjectRestriction
+from shoal.cluster.admission.defaults import default_ingress_class, default_storage_class
+from shoal.cluster.admission.device_admin_access import DeviceAdminAccess
+from shoal.cluster.admission.limit_ranger import LimitRanger
+from shoal.cluster.admission.namespace_lifecycle import NamespaceLifecycle
+from shoal.cluster.admission.nodes import TaintNodesByCondition
+from shoal.cluster.admission.plugin import Plugin
+from shoal.cluster.admission.pod_security.plugin import PodSecurity
+from shoal.cluster.admission.priority import Priority
+from shoal.cluster.admission.quota.ledger import Quota
+from shoal.cluster.admission.runtime_class import RuntimeClass
+from shoal.cluster.admission.service_account import ServiceAccount, suffixes
+from shoal.cluster.admission.storage import PersistentVolumeClaimResize, StorageObjectInUseProtection
+from shoal.cluster.admission.tolerations import DefaultTolerationSeconds
+from shoal.cluster.admission.topology_labels import PodTopologyLabels
+from shoal.cluster.calls import Admission
+from shoal.cluster.reading import Reader
+from shoal.cluster.resource import Resource
+
+Step = Callable[[Admission], None]
+_Steps = tuple[tuple[Step, ...], tuple[Step, ...]]
+
+
+class Plugins:
+    """All built-in plugins as one, and quota beside them."""
+
+    def __init__(self, plugins: tuple[Plugin, ...], quota: Quota) -> None:
+        self._plugins = plugins
+        self.quota = quota
+        self._steps: dict[tuple[str, Resource, str], _Steps] = {}
+
+    def mutate(self, admission: Admission) -> None:
+        for step in self._for(admission)[0]:
+            step(admission)
+
+    def validate(self, admission: Admission) -> None:
+        for step in self._for(admission)[1]:
+            step(admission)
+
+    def _for(self, admission: Admission) -> _Steps:
+        call = admission.call
+        key = (admission.operation, call.resource, call.subresource)
+        found = self._steps.get(key)
+        if found is None:
+            found = self._steps[key] = self._work_out(*key)
+        return found
+
+    def _work_out(self, operation: str, resource: Resource, subresource: str) -> _Steps:
+        chosen = [one for one in self._plugins if one.wants(operation, resource, subresource)]
+        changing = tuple(one.mutate for one in chosen if type(one).mutate is not Plugin.mutate)
+        refusing = tuple(one.validate for one in chosen if type(one).validate is not Plugin.validate)
+        return changing, refusing
+
+
+def builtin_plugins(reader: Reader, suffix: Callable[[], str] | None = None) -> Plugins:
+    """`suffix` names token volumes; the default one is the same after every start."""
+    return Plugins(
+        (
+            NamespaceLifecycle(reader),
+            LimitRanger(reader),
+            ServiceAccount(reader, suffix or suffixes()),
+            TaintNodesByCondition(),
+            PodSecurity(reader),
+            Priority(reader),
+            DefaultTolerationSeconds(),
+            default_storage_class(reader),
+            StorageObjectInUseProtection(),
+            PersistentVolumeClaimResize(reader),
+            RuntimeClass(reader),
+            CertificateSubjectRestriction(),
+            default_ingress_class(reader),
+            PodTopologyLabels(reader),
+            DeviceAdminAccess(reader),
+        ),
+        Quota(reader),
+    )

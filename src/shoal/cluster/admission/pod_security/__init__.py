@@ -1,0 +1,1 @@
+"""The Pod Security Standards: which pods a namespace takes by its labels."""

@@ -1,0 +1,35 @@
+"""A pod stays five minutes on a node that went away, unless it says how long itself."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from shoal.cluster.admission.plugin import POD, Plugin, spec_of
+from shoal.cluster.calls import Admission
+from shoal.cluster.resource import Resource
+
+_KEYS = ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable")
+
+
+class DefaultTolerationSeconds(Plugin):
+    def __init__(self, seconds: int = 300) -> None:
+        self._seconds = seconds
+
+    def wants(self, operation: str, resource: Resource, subresource: str) -> bool:
+        return resource.home == POD and not subresource and operation in ("CREATE", "UPDATE")
+
+    def mutate(self, admission: Admission) -> None:
+        if admission.obj is None:
+            return
+        spec = spec_of(admission.obj)
+        given = spec.get("tolerations") or []
+        missing = [key for key in _KEYS if not any(_answers(toleration, key) for toleration in given)]
+        if missing:
+            spec["tolerations"] = [*given, *(self._toleration(key) for key in missing)]
+
+    def _toleration(self, key: str) -> dict[str, Any]:
+        return {"key": key, "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": self._seconds}
+
+
+def _answers(toleration: dict[str, Any], key: str) -> bool:
+    return toleration.get("key", "") in (key, "") and toleration.get("effect", "") in ("NoExecute", "")

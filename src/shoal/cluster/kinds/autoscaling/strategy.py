@@ -1,0 +1,63 @@
+"""HorizontalPodAutoscalers: what is filled in and refused. The rules are those of v2; v1 is checked as its v2 twin."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from shoal.cluster.field_errors import FieldError, bad_value
+from shoal.cluster.kinds.autoscaling.behavior import check_behavior, default_behavior
+from shoal.cluster.kinds.autoscaling.conversion import convert
+from shoal.cluster.kinds.autoscaling.metrics import check_metrics, check_target
+from shoal.cluster.kinds.complaints import NOT_POSITIVE, Errors, Obj, add_negative
+from shoal.cluster.strategy import Strategy
+
+_V1, _V2 = "autoscaling/v1", "autoscaling/v2"
+_USUAL_UTILIZATION = 80
+
+
+class AutoscalerStrategy(Strategy):
+    has_status = True
+    counts_generation = True
+
+    def default(self, obj: Obj) -> None:
+        spec = obj.setdefault("spec", {})
+        spec.setdefault("minReplicas", 1)
+        if obj.get("apiVersion") == _V1:
+            # Of v1 the usual target is filled in with the conversion: other metrics may stand in an annotation.
+            return
+        if not spec.get("metrics"):
+            target: dict[str, Any] = {"type": "Utilization", "averageUtilization": _USUAL_UTILIZATION}
+            spec["metrics"] = [{"type": "Resource", "resource": {"name": "cpu", "target": target}}]
+        if "behavior" in spec:
+            default_behavior(spec["behavior"])
+
+    def prepare_create(self, obj: Obj) -> None:
+        if obj.get("apiVersion") == _V1:
+            obj["status"] = {"currentReplicas": 0, "desiredReplicas": 0}
+        else:
+            obj["status"] = {"currentMetrics": None, "desiredReplicas": 0}
+
+    def validate(self, obj: Obj) -> list[FieldError]:
+        errors: Errors = []
+        if obj.get("apiVersion") == _V1:
+            obj = convert(obj, _V1, _V2)
+        spec = obj["spec"]
+        least, most = spec.get("minReplicas"), spec.get("maxReplicas", 0)
+        if least is not None and least < 1:
+            # Zero is allowed only where scaling from an outside signal is switched on, which it is not by default.
+            errors.append(bad_value("spec.minReplicas", least, "must be greater than or equal to 1"))
+        if most < 1:
+            errors.append(bad_value("spec.maxReplicas", most, NOT_POSITIVE))
+        if least is not None and most < least:
+            errors.append(bad_value("spec.maxReplicas", most, "must be greater than or equal to `minReplicas`"))
+        check_target(spec.get("scaleTargetRef") or {}, "spec.scaleTargetRef", errors)
+        check_metrics(spec.get("metrics") or [], "spec.metrics", errors)
+        if behavior := spec.get("behavior"):
+            check_behavior(behavior, "spec.behavior", errors)
+        return errors
+
+    def validate_status(self, new: Obj, old: Obj) -> list[FieldError]:  # noqa: ARG002 - the signature is the strategy's
+        errors: Errors = []
+        for key in ("currentReplicas", "desiredReplicas"):
+            add_negative(errors, f"status.{key}", (new.get("status") or {}).get(key))
+        return errors

@@ -1,0 +1,1 @@
+"""The kinds of the core group beside pods, nodes and workloads."""

@@ -1,0 +1,1 @@
+"""Where the pods behind Services are."""

@@ -1,0 +1,1 @@
+"""Priority and fairness: stored and checked, as in every cluster."""

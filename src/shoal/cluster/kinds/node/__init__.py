@@ -1,0 +1,1 @@
+"""How containers are run."""

@@ -1,0 +1,126 @@
+"""How pods behave on their way through the API."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from shoal.cluster.field_errors import FieldError, bad_value
+from shoal.cluster.kinds.complaints import Errors, Obj
+from shoal.cluster.kinds.pods.aggregate import service_class
+from shoal.cluster.kinds.pods.defaults import default_pod
+from shoal.cluster.kinds.pods.spec import check_only_pods, check_pod_spec
+from shoal.cluster.kinds.pods.status import check_pod_status, settle_addresses
+from shoal.cluster.kinds.pods.update import check_pod_update
+from shoal.cluster.kinds.pods.warnings import name_warnings, pod_warnings
+from shoal.cluster.strategy import Strategy
+
+_ENDED = ("Succeeded", "Failed")
+_SELECTABLE = (
+    "spec.nodeName", "spec.restartPolicy", "spec.schedulerName", "spec.serviceAccountName", "spec.hostNetwork",
+    "status.phase", "status.podIP", "status.nominatedNodeName",
+)  # fmt: skip
+_GATED: Obj = {
+    "type": "PodScheduled",
+    "status": "False",
+    "lastProbeTime": None,
+    "lastTransitionTime": None,
+    "reason": "SchedulingGated",
+    "message": "Scheduling is blocked due to non-empty scheduling gates",
+}
+
+
+class PodStrategy(Strategy):
+    has_status = True
+    counts_generation = True
+    returns_deleted = True
+
+    def default(self, obj: Obj) -> None:
+        default_pod(obj)
+
+    def prepare_create(self, obj: Obj) -> None:
+        spec = obj["spec"]
+        status: Obj = {"phase": "Pending", "qosClass": service_class(spec)}
+        obj["status"] = status
+        if spec.get("schedulingGates"):
+            status["conditions"] = [_GATED | {"observedGeneration": 1}]
+
+    def prepare_update(self, new: Obj, old: Obj) -> None:
+        super().prepare_update(new, old)
+        if old["spec"].get("schedulingGates") and not new["spec"].get("schedulingGates"):
+            _forget_gates(new)
+
+    def prepare_status(self, new: Obj, old: Obj) -> None:
+        """A kubelet may touch labels and annotations with the status; owners, spec and class of service stay."""
+        keep_all_but_status(new, old)
+        owners = old["metadata"].get("ownerReferences")
+        new["metadata"].pop("ownerReferences", None)
+        if owners:
+            new["metadata"]["ownerReferences"] = owners
+        status = new["status"] = dict(new.get("status") or {})
+        if quality := (old.get("status") or {}).get("qosClass"):
+            status["qosClass"] = quality
+        settle_addresses(status)
+
+    def validate(self, obj: Obj) -> list[FieldError]:
+        errors: Errors = []
+        spec = obj["spec"]
+        annotations = obj["metadata"].get("annotations")
+        if annotations and "kubernetes.io/config.mirror" in annotations and not spec.get("nodeName"):
+            words = "must set spec.nodeName if mirror pod annotation is set"
+            key = "kubernetes.io/config.mirror"
+            errors.append(bad_value(f"metadata.annotations[{key}]", annotations[key], words))
+        check_pod_spec(spec, "spec", errors)
+        check_only_pods(spec, errors)
+        return errors
+
+    def validate_update(self, new: Obj, old: Obj) -> list[FieldError]:
+        return check_pod_update(new, old)
+
+    def validate_status(self, new: Obj, old: Obj) -> list[FieldError]:
+        return check_pod_status(new, old)
+
+    def fields(self, obj: Obj) -> Mapping[str, str]:
+        spec, status = obj.get("spec") or {}, obj.get("status") or {}
+        addresses = status.get("podIPs")
+        return {
+            "spec.nodeName": spec.get("nodeName", ""),
+            "spec.restartPolicy": spec.get("restartPolicy", ""),
+            "spec.schedulerName": spec.get("schedulerName", ""),
+            "spec.serviceAccountName": spec.get("serviceAccountName", ""),
+            "spec.hostNetwork": "true" if spec.get("hostNetwork") else "false",
+            "status.phase": status.get("phase", ""),
+            "status.podIP": addresses[0].get("ip", "") if addresses else status.get("podIP", ""),
+            "status.nominatedNodeName": status.get("nominatedNodeName", ""),
+        }
+
+    def selectable(self) -> tuple[str, ...]:
+        return _SELECTABLE
+
+    def warnings(self, new: Obj, old: Obj | None) -> list[str]:
+        if old is not None:
+            return []
+        metadata = new["metadata"]
+        return name_warnings(metadata.get("name", "")) + pod_warnings(metadata, new["spec"], "")
+
+    def deletion_grace(self, obj: Obj, asked_s: int | None) -> int:
+        spec = obj["spec"]
+        if not spec.get("nodeName") or (obj.get("status") or {}).get("phase") in _ENDED:
+            return 0
+        grace_s: int = spec.get("terminationGracePeriodSeconds", 0) if asked_s is None else asked_s
+        return 1 if grace_s < 0 else grace_s
+
+
+def keep_all_but_status(new: Obj, old: Obj) -> None:
+    for key in {*new, *old} - {"status", "metadata", "apiVersion", "kind"}:
+        if key in old:
+            new[key] = old[key]
+        else:
+            new.pop(key)
+
+
+def _forget_gates(pod: Obj) -> None:
+    status = pod.get("status") or {}
+    kept = [one for one in status.get("conditions") or () if one.get("reason") != "SchedulingGated"]
+    pod["status"] = {key: value for key, value in status.items() if key != "conditions"}
+    if kept:
+        pod["status"]["conditions"] = kept

@@ -1,0 +1,1 @@
+"""Roles and who has them."""

@@ -1,0 +1,1 @@
+"""Devices that pods claim: classes, claims, templates and what drivers offer."""

@@ -1,0 +1,1 @@
+"""Kinds that make pods: deployments and sets, jobs and their schedules."""
