@@ -1,0 +1,1 @@
+"""Custom resources: what a CustomResourceDefinition means, and what its objects must obey."""

@@ -1,0 +1,1 @@
+"""Admission that users configure: webhooks, and policies in CEL."""

@@ -1,0 +1,84 @@
+"""All admission that users configured, in Kubernetes' order: policies before webhooks, mutating before validating."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from shoal.cluster.calls import Admission, Call
+from shoal.cluster.cel.kinds import Kind
+from shoal.cluster.dynamic import mutation, scales, validating_policies
+from shoal.cluster.dynamic.gate import Surroundings
+from shoal.cluster.dynamic.invocations import Invoking
+from shoal.cluster.dynamic.mutating_policies import Body, MutatingPolicies
+from shoal.cluster.dynamic.parameters import Parameters
+from shoal.cluster.dynamic.policy import Policies
+from shoal.cluster.dynamic.reinvocation import Round
+from shoal.cluster.dynamic.review import Reviewing
+from shoal.cluster.dynamic.rules import Matcher
+from shoal.cluster.dynamic.validating_policies import ValidatingPolicies
+from shoal.cluster.dynamic.versions import Versions
+from shoal.cluster.dynamic.webhook import Configured
+from shoal.cluster.dynamic.webhooks import Webhooks
+
+
+class Chain:
+    """Everything that is configured; `read` after it changed."""
+
+    def __init__(self, around: Surroundings) -> None:
+        matcher, versions = Matcher(around.catalog, around.reader), Versions(around.convert)
+        parameters = Parameters(around.catalog, around.reader, around.convert)
+        self._invoking = Invoking(matcher, versions, parameters, around.reader, around.allows)
+        reviewing = Reviewing(around.posting, around.new_uid)
+        self._webhooks = Webhooks(matcher, versions, reviewing, around.allows)
+        self._mutating = MutatingPolicies(self._invoking)
+        self._validating = ValidatingPolicies(self._invoking)
+        reader = around.reader
+        self._mutating_webhooks = Configured(reader, "mutatingwebhookconfigurations")
+        self._validating_webhooks = Configured(reader, "validatingwebhookconfigurations")
+        self._mutating_policies = Policies(reader, "mutatingadmissionpolicies", _mutating_body)
+        self._validating_policies = Policies(reader, "validatingadmissionpolicies", validating_policies.compiled)
+
+    def read(self) -> None:
+        """Read all configurations anew."""
+        self._webhooks.mutating = self._mutating_webhooks.read()
+        self._webhooks.validating = self._validating_webhooks.read()
+        self._mutating.policies = self._mutating_policies.read()
+        self._validating.policies = self._validating_policies.read()
+
+    def may_concern(self, call: Call) -> bool:
+        call = scales.door_of(call)
+        configured: Sequence[Any] = (*self._mutating.policies, *self._validating.policies)
+        return self._webhooks.may_concern(call) or self._invoking.may_concern(configured, call)
+
+    async def mutate(self, admission: Admission, again: Callable[[Admission], None]) -> None:
+        """`again` are the built-in plugins, which run once more after somebody changed the object."""
+        if admission.call.through_scale:
+            scale = scales.shown(admission)
+            # The built-in plugins have nothing to do with scales.
+            await self.mutate(scale, lambda _: None)
+            scales.kept(scale, admission)
+            return
+        by_policies, by_webhooks = Round(), Round()
+        await self._round(admission, by_policies, by_webhooks)
+        if by_policies.is_touched or by_policies.is_changed or by_webhooks.is_changed:
+            by_policies.is_second = by_webhooks.is_second = True
+            again(admission)
+            await self._round(admission, by_policies, by_webhooks)
+
+    async def validate(self, admission: Admission) -> None:
+        if admission.call.through_scale:
+            admission = scales.shown(admission)
+        if admission.operation == "DELETE":
+            # There is no object to change, but mutating webhooks are asked about deletions too and may refuse them.
+            await self._webhooks.mutate(admission, Round())
+        await self._validating.validate(admission)
+        await self._webhooks.validate(admission)
+
+    async def _round(self, admission: Admission, by_policies: Round, by_webhooks: Round) -> None:
+        await self._mutating.mutate(admission, by_policies)
+        await self._webhooks.mutate(admission, by_webhooks)
+
+
+def _mutating_body(spec: Mapping[str, Any], visible: Mapping[str, Kind]) -> Body:
+    return Body(mutation.compiled(spec, visible), spec.get("reinvocationPolicy") == "IfNeeded")
