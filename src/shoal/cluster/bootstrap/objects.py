@@ -1,0 +1,24 @@
+"""The list of everything that is there from the start."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from shoal.cluster.bootstrap.default_roles import default_roles
+from shoal.cluster.bootstrap.flow_control import flow_control
+from shoal.cluster.bootstrap.namespaces import first_namespaces
+from shoal.cluster.bootstrap.own_service import own_service
+from shoal.cluster.bootstrap.priority_classes import priority_classes
+from shoal.cluster.bootstrap.seed import Seed
+
+
+def objects(now: str, root_certificate: str, host: str, port: int) -> Iterator[Seed]:
+    """In an order in which each could have been written: namespaces before what is in them.
+
+    What is there already is left alone, but for the endpoints of the server itself (`own_service.own_endpoints`).
+    """
+    yield from first_namespaces(root_certificate)
+    yield from priority_classes()
+    yield from default_roles()
+    yield from flow_control(now)
+    yield from own_service(host, port)

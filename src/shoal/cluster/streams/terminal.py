@@ -1,0 +1,82 @@
+"""What a command run in a pod's container prints: the port behind `exec`, and the canned answers of simulated pods.
+
+Pods of this control plane run no process. A few commands that people type to see what a pod was given are answered from
+the objects; every other one is told so in one line, with the exit code a shell gives for a command that is not there.
+"""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Sequence
+from typing import Any, Protocol
+
+import msgspec
+
+from shoal.cluster.streams.nvidia_smi import GpuSight, list_gpus, table
+from shoal.cluster.streams.pod_environment import environment
+
+Obj = dict[str, Any]
+NOT_FOUND = 127
+_SHELLS = frozenset({"sh", "bash", "/bin/sh", "/bin/bash"})
+
+
+class Place(msgspec.Struct, frozen=True):
+    """Where a command is run."""
+
+    pod: Obj
+    container: Obj
+    node: Obj | None = None
+
+
+class Answer(msgspec.Struct, frozen=True):
+    """Everything a command had to say, and how it ended."""
+
+    stdout: str = ""
+    stderr: str = ""
+    code: int = 0
+
+
+class Terminal(Protocol):
+    def run(self, place: Place, command: Sequence[str]) -> Answer: ...
+
+
+class CannedTerminal:
+    """Answers from what the pod's objects say."""
+
+    def run(self, place: Place, command: Sequence[str]) -> Answer:
+        words = _unwrapped(command)
+        name = words[0].rpartition("/")[2] if words else ""
+        if name in ("env", "printenv") and len(words) == 1:
+            lines = [f"{key}={value}" for key, value in environment(place.pod, place.container).items()]
+            return Answer("".join(f"{line}\n" for line in lines))
+        if name == "nvidia-smi":
+            return _nvidia_smi(place, words[1:])
+        if name == "tar":
+            return _absent("tar", "files cannot be copied")
+        return _absent(" ".join(words), "only `nvidia-smi`, `nvidia-smi -L` and `env` are answered")
+
+
+def _nvidia_smi(place: Place, options: Sequence[str]) -> Answer:
+    sight = GpuSight.of(place.container, place.node, place.pod)
+    if not sight.gpus:
+        return Answer(stderr="nvidia-smi: not found: this container asks for no GPU\n", code=NOT_FOUND)
+    if not options:
+        return Answer(table(sight))
+    if list(options) in (["-L"], ["--list-gpus"]):
+        return Answer(list_gpus(sight))
+    return _absent(f"nvidia-smi {' '.join(options)}", "only `nvidia-smi` and `nvidia-smi -L` are answered")
+
+
+def _unwrapped(command: Sequence[str]) -> list[str]:
+    """`sh -c "nvidia-smi -L"` is `nvidia-smi -L`."""
+    words = list(command)
+    if len(words) == 3 and words[0] in _SHELLS and words[1] in ("-c", "-lc"):
+        try:
+            return shlex.split(words[2])
+        except ValueError:
+            return words
+    return words
+
+
+def _absent(command: str, why: str) -> Answer:
+    return Answer(stderr=f"{command}: this pod is simulated and runs no process: {why}\n", code=NOT_FOUND)
