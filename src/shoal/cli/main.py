@@ -14,7 +14,7 @@ from typing import Annotated
 
 import typer
 
-from shoal.cli import bench, decide, demo, pack, queue, why
+from shoal.cli import bench, cluster, decide, demo, down, pack, queue, up, why
 from shoal.cli.exits import exit_code
 
 app = typer.Typer(
@@ -30,6 +30,9 @@ app.command("why")(why.why)
 app.add_typer(queue.app, name="queue")
 app.command("pack")(pack.pack)
 app.command("demo")(demo.demo)
+app.command("up")(up.up)
+app.command("down")(down.down)
+app.add_typer(cluster.app, name="cluster")
 app.add_typer(bench.app, name="bench")
 
 

@@ -1,0 +1,27 @@
+"""Which folder the commands about the embedded cluster mean, when they are not told."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+StateFolder = Annotated[
+    Path | None,
+    typer.Option(
+        "--state",
+        metavar="DIR",
+        help="Where the cluster keeps its objects, keys and kubeconfig; by default ~/.local/state/shoal.",
+    ),
+]
+
+
+def cluster_folder(chosen: Path | None) -> Path:
+    """Absolute, because a server outlives the directory it was started in."""
+    if chosen is not None:
+        return chosen.expanduser().absolute()
+    home = os.environ.get("XDG_STATE_HOME", "")
+    # The XDG rules ignore a relative path.
+    return Path(home, "shoal") if home.startswith("/") else Path.home() / ".local" / "state" / "shoal"

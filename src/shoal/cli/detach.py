@@ -1,0 +1,65 @@
+"""Starting a server that outlives the command: a child in a session of its own, and word from it when it is ready.
+
+The child holds one end of a pipe. It writes a line when it is ready; when it ends instead, the system closes the pipe,
+so there is nothing to poll and no time to guess. What it had to say is the last line of its log.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from shoal.units.errors import UserError
+
+if TYPE_CHECKING:
+    from shoal.cluster.settings import Settings
+
+_COMPLAINT = "shoal: "
+
+
+def start_detached(folder: Path, settings: Settings) -> Path:
+    """Returns the kubeconfig once the server is ready; raises what the server complained of."""
+    from shoal.cluster.security.private_files import PRIVATE_FILE, make_private_folder
+    from shoal.cluster.security.state_folder import LOG, claim
+
+    with claim(folder):
+        # Whatever is wrong with the folder is said here, before anything is written into another server's log.
+        make_private_folder(folder)
+    log = os.open(folder / LOG, os.O_RDWR | os.O_CREAT | os.O_APPEND, PRIVATE_FILE)
+    start = os.fstat(log).st_size
+    reader, writer = os.pipe()
+    try:
+        child = subprocess.Popen(  # noqa: S603 - the same interpreter with arguments made here
+            [sys.executable, "-m", "shoal", "up", *_arguments(folder, settings), "--notify-fd", str(writer)],
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=log,
+            pass_fds=(writer,),
+            start_new_session=True,
+            cwd="/",
+        )
+        os.close(writer)
+        if os.read(reader, 64).startswith(b"ready"):
+            return settings.kubeconfig
+        child.wait()
+        raise UserError(_last_words(log, start) or f"the server ended with code {child.returncode}")
+    finally:
+        os.close(reader)
+        os.close(log)
+
+
+def _arguments(folder: Path, settings: Settings) -> list[str]:
+    arguments = ["--state", str(folder), "--host", settings.host, "--port", str(settings.port)]
+    arguments += ["--kube-version", settings.kube_version, "--authorization", settings.authorization]
+    arguments += ["--kubeconfig", str(settings.kubeconfig)]
+    arguments += ["--history-events", str(settings.history_events), "--history-seconds", str(settings.history_s)]
+    return arguments if settings.state_dir is not None else [*arguments, "--memory"]
+
+
+def _last_words(log: int, start: int) -> str:
+    size = os.fstat(log).st_size
+    lines = os.pread(log, size - start, start).decode(errors="replace").splitlines()
+    return lines[-1].removeprefix(_COMPLAINT) if lines else ""

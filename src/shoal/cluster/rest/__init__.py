@@ -1,0 +1,1 @@
+"""The operations of the API on objects: read, list, watch, create, change, delete."""

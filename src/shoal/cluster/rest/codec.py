@@ -1,0 +1,124 @@
+"""Between what is stored and what a version of the API shows.
+
+Objects are stored as JSON in one version, kind and apiVersion first. For that version reading is handing out bytes;
+other versions are decoded and converted. Lists of built-in kinds show their items without kind and apiVersion, as
+Kubernetes' typed lists do: the fixed beginning is cut off.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+
+from shoal.cluster.crds.pruning import conform_custom
+from shoal.cluster.kinds.conversion import convert_builtin
+from shoal.cluster.resource import Obj, Resource
+from shoal.cluster.rest.stage import Stage
+from shoal.cluster.state.record import Record
+
+_decode = msgspec.json.Decoder().decode
+_encode = msgspec.json.Encoder().encode
+
+
+def is_stored_version(resource: Resource) -> bool:
+    home = resource.home
+    return resource.version == resource.storage_version and home == (resource.group, resource.plural)
+
+
+def is_ready(stage: Stage, record: Record, resource: Resource) -> bool:
+    """Whether the bytes of a record are what this version shows.
+
+    Of a custom resource they are not if they were written before its definition last changed: then they may hold fields
+    that are gone and lack defaults that are new. What was on its way at that time may be in another version even
+    though it was stored later, so that the bytes are believed and not the revision alone.
+    """
+    if not is_stored_version(resource):
+        return False
+    if not resource.is_custom:
+        return True
+    return record.revision > stage.catalog.settled(resource.home) and record.data.startswith(prefix_of(resource))
+
+
+async def shown(stage: Stage, record: Record, resource: Resource) -> Obj:
+    """The object of a record in the version of a resource; the caller's own."""
+    obj: Obj = _decode(record.data)
+    if is_ready(stage, record, resource):
+        return obj
+    return (await _converted(stage, [obj], resource, resource.api_version))[0]
+
+
+async def all_shown(stage: Stage, records: Sequence[Record], resource: Resource) -> list[Obj]:
+    objs: list[Obj] = [_decode(record.data) for record in records]
+    late = [index for index, record in enumerate(records) if not is_ready(stage, record, resource)]
+    if not late:
+        return objs
+    for index, obj in zip(
+        late, await _converted(stage, [objs[one] for one in late], resource, resource.api_version), strict=True
+    ):
+        objs[index] = obj
+    return objs
+
+
+async def line(stage: Stage, record: Record, resource: Resource) -> bytes:
+    """The bytes of one object in the version of a resource."""
+    if is_ready(stage, record, resource):
+        return record.data
+    return _encode(await shown(stage, record, resource))
+
+
+async def to_stored(stage: Stage, obj: Obj, resource: Resource) -> Obj:
+    """The object as it is kept: in the storage version, kind and apiVersion first."""
+    if is_stored_version(resource):
+        kept = obj
+    else:
+        stored = stage.catalog.stored(resource.home) or resource
+        kept = (await _converted(stage, [obj], resource, stored.api_version))[0]
+    return ordered(kept)
+
+
+def as_defined(stage: Stage, kept: Obj, resource: Resource) -> Obj:
+    """What is about to be stored, by the definition as it is now: it may have changed since the request was read.
+
+    In place, and without waiting for anybody, so that it holds at the commit. What is in another version than the new
+    definition stores stays so: readers see that by its bytes.
+    """
+    if not resource.is_custom:
+        return kept
+    present = stage.catalog.stored(resource.home)
+    if present is None or present.api_version != kept["apiVersion"] or _is_served(stage, resource):
+        return kept
+    conform_custom(kept, present.schema)
+    present.strategy.default(kept)
+    return kept
+
+
+def _is_served(stage: Stage, resource: Resource) -> bool:
+    return stage.catalog.find(resource.group, resource.version, resource.plural) is resource
+
+
+def ordered(obj: Obj) -> Obj:
+    front: dict[str, Any] = {"kind": obj["kind"], "apiVersion": obj["apiVersion"], "metadata": obj["metadata"]}
+    return front | obj
+
+
+def prefix_of(resource: Resource) -> bytes:
+    """How the bytes of each stored object of a resource begin."""
+    return f'{{"kind":"{resource.kind}","apiVersion":"{resource.api_version}",'.encode()
+
+
+def item_parts(data: bytes, prefix: bytes) -> tuple[bytes, bytes | memoryview]:
+    """An object as an item of a typed list, in two parts so that nothing is copied."""
+    return (b"{", memoryview(data)[len(prefix) :]) if data.startswith(prefix) else (b"", data)
+
+
+async def _converted(stage: Stage, objs: list[Obj], resource: Resource, to: str) -> list[Obj]:
+    if resource.is_custom:
+        converted = await stage.convert(objs, to, resource)
+        if to == resource.api_version:
+            for obj in converted:
+                conform_custom(obj, resource.schema)
+                resource.strategy.default(obj)
+        return converted
+    return [convert_builtin(obj, to) for obj in objs]

@@ -1,0 +1,60 @@
+"""Replace a whole object, and create it where there is none, if its kind allows that and the writer may."""
+
+from __future__ import annotations
+
+from copy import deepcopy
+
+import msgspec
+
+from shoal.cluster import field_errors, status
+from shoal.cluster.calls import Call
+from shoal.cluster.resource import Obj
+from shoal.cluster.rest.changing import change
+from shoal.cluster.rest.creating import create
+from shoal.cluster.rest.rights import check_may_create
+from shoal.cluster.rest.stage import Stage
+from shoal.cluster.state.record import Record
+
+
+async def replace(stage: Stage, call: Call, obj: Obj) -> tuple[Obj | Record, bool]:
+    """What is there now, and whether it was created for that. Who was overtaken by a creation or deletion goes on."""
+    ref = call.resource.ref(call.namespace, call.name)
+    has_version = bool(obj["metadata"].get("resourceVersion"))
+    may_create = not call.subresource and call.resource.strategy.creates_on_update
+    # What is made of it is changed on its way; where it may have to be made again, of a copy.
+    is_made_again = stage.dynamic.concerns(call) or call.resource.conversion_webhook is not None
+
+    async def make(_: Obj) -> Obj:
+        if not has_version and _needs_version(call):
+            raise _no_version(call)
+        return deepcopy(obj) if is_made_again else obj
+
+    while True:
+        present = stage.state.get(ref)
+        try:
+            return await change(stage, call, make), False
+        except status.ApiError as error:
+            # Something else than the object may be what was not found.
+            if error.code != 404 or not may_create or (present is not None and stage.state.get(ref) is present):
+                raise
+        try:
+            return await _created(stage, call, deepcopy(obj)), True
+        except status.ApiError as error:
+            if error.reason != "AlreadyExists":
+                raise
+
+
+async def _created(stage: Stage, call: Call, obj: Obj) -> Obj | Record:
+    check_may_create(stage, call)
+    obj["metadata"].pop("resourceVersion", None)
+    return await create(stage, msgspec.structs.replace(call, verb="create"), obj)
+
+
+def _needs_version(call: Call) -> bool:
+    return not call.subresource and (call.resource.is_custom or call.resource.strategy.needs_version)
+
+
+def _no_version(call: Call) -> status.ApiError:
+    error = field_errors.bad_value("metadata.resourceVersion", 0, "must be specified for an update")
+    # By its plural: Kubernetes says this where it no longer knows the kind.
+    return status.invalid(call.resource.plural, call.resource.group, call.name, [error])

@@ -1,0 +1,1 @@
+"""The HTTP door of the control plane."""

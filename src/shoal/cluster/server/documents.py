@@ -1,0 +1,114 @@
+"""What is served beside resources: discovery, OpenAPI, health, version, metrics, keys of service account tokens."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Protocol
+
+from aiohttp import web
+
+from shoal.cluster import status
+from shoal.cluster.calls import Actor
+from shoal.cluster.catalog import Catalog
+from shoal.cluster.server import answers
+from shoal.cluster.server.accept import PLAIN
+from shoal.cluster.server.health import Health
+from shoal.cluster.server.metrics import Metrics
+from shoal.cluster.server.paths import Target
+from shoal.cluster.state.state import State
+from shoal.cluster.status import qualified
+
+
+class Made(Protocol):
+    """A document that is ready to be sent."""
+
+    @property
+    def body(self) -> bytes: ...
+
+    @property
+    def content_type(self) -> str: ...
+
+    @property
+    def etag(self) -> str: ...
+
+
+Maker = Callable[[str, Mapping[str, str], str], Made | None]
+"""Of a path, the query and the Accept header; None if the path is not its own."""
+
+Elsewhere = Callable[[web.BaseRequest, Target, Actor], Awaitable[web.StreamResponse | None]]
+"""API groups that somebody else serves (APIService), asked for in the name of the actor."""
+
+
+class Documents:
+    def __init__(
+        self,
+        state: State,
+        catalog: Catalog,
+        health: Health,
+        metrics: Metrics,
+        makers: Mapping[str, Maker],
+        elsewhere: Elsewhere | None = None,
+    ) -> None:
+        self._state = state
+        self._catalog = catalog
+        self._health = health
+        self._metrics = metrics
+        self._makers = makers
+        self._elsewhere = elsewhere
+
+    async def serve(self, request: web.BaseRequest, target: Target, actor: Actor) -> web.StreamResponse:
+        path = target.path
+        healthy = self._health.answer(path, request.query)
+        if healthy is not None:
+            return healthy
+        if path == "/metrics":
+            text = self._metrics.text(self._state.revision, _counts(self._state))
+            return web.Response(body=text, headers={"Content-Type": "text/plain; version=0.0.4; charset=utf-8"})
+        maker = self._makers.get(path.strip("/").partition("/")[0])
+        made = maker(path, request.query, request.headers.get("Accept", "")) if maker is not None else None
+        if made is not None:
+            return _document(request, made)
+        if path.strip("/"):
+            return await self.serve_unknown(request, target, actor)
+        return answers.answer(200, {"paths": self._paths()}, PLAIN)
+
+    def _paths(self) -> list[str]:
+        """What is worth looking at, for people who start at the root."""
+        paths = {
+            "/api",
+            "/api/v1",
+            "/apis",
+            "/metrics",
+            "/openapi/v2",
+            "/openapi/v3",
+            "/version",
+            *self._health.paths(),
+        }
+        for resource in self._catalog.all():
+            if resource.group:
+                paths |= {f"/apis/{resource.group}", f"/apis/{resource.group}/{resource.version}"}
+        return sorted(paths)
+
+    async def serve_unknown(self, request: web.BaseRequest, target: Target, actor: Actor) -> web.StreamResponse:
+        if self._elsewhere is not None:
+            found = await self._elsewhere(request, target, actor)
+            if found is not None:
+                return found
+        if target.is_resource:
+            raise status.no_such_path()
+        return web.Response(status=404, text="404 page not found\n", content_type="text/plain")
+
+
+def _counts(state: State) -> list[tuple[str, int]]:
+    return [(qualified(home.plural, home.group), state.count(home)) for home in state.homes()]
+
+
+def _document(request: web.BaseRequest, made: Made) -> web.Response:
+    headers = {"Content-Type": made.content_type, "Vary": "Accept"}
+    if made.etag:
+        tag = made.etag.strip('"')
+        headers["ETag"] = f'"{tag}"'
+        known = request.headers.get("If-None-Match", "").split(",")
+        if any(one.strip().removeprefix("W/").strip('"') == tag for one in known):
+            return web.Response(status=304, headers=headers)
+    return web.Response(body=made.body, headers=headers)

@@ -1,0 +1,43 @@
+"""A long answer that goes out piece by piece, no faster than the client takes it.
+
+Written in one go, a list of ten thousand pods would be there three times: as objects, as a body and, until the
+connection closes, as ciphertext in the memory that TLS keeps for it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from aiohttp.abc import AbstractStreamWriter
+from aiohttp.payload import Payload
+
+Part = bytes | memoryview
+AT_LEAST = 256 * 1024
+"""Bytes from which on this is worth while."""
+_PIECE = 128 * 1024
+
+
+class Pieces(Payload):
+    """The parts of a body, in order. Joined in pieces: a write of its own for each object would cost more."""
+
+    def __init__(self, parts: Sequence[Part], size: int, content_type: str) -> None:
+        super().__init__(parts, content_type=content_type)
+        self._parts = parts
+        self._size = size
+
+    def decode(self, encoding: str = "utf-8", errors: str = "strict") -> str:
+        return self.joined().decode(encoding, errors)
+
+    def joined(self) -> bytes:
+        return b"".join(self._parts)
+
+    async def write(self, writer: AbstractStreamWriter) -> None:
+        piece: list[Part] = []
+        size = 0
+        for part in self._parts:
+            piece.append(part)
+            size += len(part)
+            if size >= _PIECE:
+                await writer.write(b"".join(piece))
+                piece, size = [], 0
+        await writer.write(b"".join(piece))

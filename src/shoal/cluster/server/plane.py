@@ -1,0 +1,244 @@
+"""One control plane, put together: storage, state, catalog, operations, and the door in front of them.
+
+Promises: opening an empty one writes what Kubernetes has from the start; opening a folder that has been used goes on
+where it stopped. Nothing is served before that is done.
+"""
+
+from __future__ import annotations
+
+import random
+import uuid
+from collections.abc import Awaitable, Callable, Sequence
+from datetime import UTC, datetime
+from time import monotonic, time
+
+from shoal.cluster.admission.chain import Plugins as BuiltinPlugins
+from shoal.cluster.admission.chain import builtin_plugins
+from shoal.cluster.aggregated.following import FollowedServices
+from shoal.cluster.aggregated.front_proxy import FrontProxy
+from shoal.cluster.aggregated.local import local_services
+from shoal.cluster.aggregated.proxy import Proxy
+from shoal.cluster.aggregated.server import Servers
+from shoal.cluster.bootstrap.client_trust import client_trust
+from shoal.cluster.bootstrap.namespaces import furnishing
+from shoal.cluster.bootstrap.objects import objects as first_objects
+from shoal.cluster.bootstrap.own_service import own_endpoints
+from shoal.cluster.builtin import builtin_resources
+from shoal.cluster.calls import Admission
+from shoal.cluster.catalog import Catalog
+from shoal.cluster.crds.definition import DEFINITIONS
+from shoal.cluster.discovery.documents import Discovery
+from shoal.cluster.discovery.version import version_document
+from shoal.cluster.dynamic.converting import converting
+from shoal.cluster.dynamic.endpoints import Endpoints
+from shoal.cluster.dynamic.following import FollowedConfigurations
+from shoal.cluster.dynamic.gate import DynamicAdmission, Surroundings
+from shoal.cluster.dynamic.posting import Posting
+from shoal.cluster.kinds.table import STRATEGIES
+from shoal.cluster.openapi.documents import Documents as OpenApi
+from shoal.cluster.resource import Home, Obj, Ref
+from shoal.cluster.rest.creating import born
+from shoal.cluster.rest.stage import Stage
+from shoal.cluster.schema.kubernetes import Shapes
+from shoal.cluster.security.authenticate import Authenticator
+from shoal.cluster.security.authority import Authority, open_authority
+from shoal.cluster.security.authorize import AllowRecognised, Authorizer
+from shoal.cluster.security.escalation import EscalationCheck
+from shoal.cluster.security.rbac import Rbac
+from shoal.cluster.security.service_accounts import TokenSigner
+from shoal.cluster.server.clock import WallClock
+from shoal.cluster.server.custom_resources import CRDS, CustomResources
+from shoal.cluster.server.documents import Documents
+from shoal.cluster.server.door import Door
+from shoal.cluster.server.gathered_roles import GatheredRoles
+from shoal.cluster.server.health import Health
+from shoal.cluster.server.housekeeping import Housekeeping
+from shoal.cluster.server.makers import discovery_makers, fixed, issuer_makers, openapi_maker
+from shoal.cluster.server.metrics import Metrics
+from shoal.cluster.server.quota_counts import QuotaCounts
+from shoal.cluster.server.resources import Resources
+from shoal.cluster.server.spoken import Spoken
+from shoal.cluster.server.streaming import OpenStreams
+from shoal.cluster.server.upgrades import Upgrades
+from shoal.cluster.server.virtual import virtual_resources
+from shoal.cluster.settings import Settings
+from shoal.cluster.state.record import Write
+from shoal.cluster.state.state import State
+from shoal.cluster.storage.memory import MemoryStorage
+from shoal.cluster.storage.port import Storage
+from shoal.cluster.streams.conversations import pod_conversations
+from shoal.cluster.streams.terminal import CannedTerminal
+
+_NAMESPACES = Home("", "namespaces")
+_LETTERS = "bcdfghjklmnpqrstvwxz2456789"
+"""Those Kubernetes ends generated names with: no vowels, so that no words come out."""
+
+
+class Plane:
+    """A control plane that is open. `door` answers requests; `close` ends it without losing what was acknowledged."""
+
+    def __init__(
+        self,
+        stage: Stage,
+        door: Door,
+        authority: Authority,
+        followers: tuple[object, ...],
+        closers: tuple[Callable[[], Awaitable[None]], ...],
+    ) -> None:
+        self.stage = stage
+        self.door = door
+        self.authority = authority
+        self._followers = followers
+        """Told of commits for as long as there are any; kept here, so that they are not collected."""
+        self._closers = closers
+
+    async def close(self) -> None:
+        for close in self._closers:
+            await close()
+        await self.stage.state.close()
+
+
+class _Checked:
+    """The built-in plugins, and the check that nobody grants what they do not have."""
+
+    def __init__(self, plugins: BuiltinPlugins, escalation: EscalationCheck) -> None:
+        self.mutate = plugins.mutate
+        self._plugins = plugins
+        self._escalation = escalation
+
+    def validate(self, admission: Admission) -> None:
+        self._plugins.validate(admission)
+        self._escalation.validate(admission)
+
+
+async def open_plane(settings: Settings, address: tuple[str, int], storage: Storage | None = None) -> Plane:
+    """`address` is where the server listens."""
+    keys = None if settings.state_dir is None else settings.state_dir / "keys"
+    authority = open_authority(keys, datetime.now(UTC), (settings.host,))  # noqa: TID251 - certificates want the date
+    shapes = Shapes(settings.kube_version)
+    catalog = Catalog(builtin_resources(shapes, {**STRATEGIES, CRDS: DEFINITIONS}))
+    state = await State.open(
+        storage or _storage(settings),
+        describe=_Description(catalog),
+        clock=monotonic,
+        history_count=settings.history_events,
+        history_age_s=settings.history_s,
+    )
+    authorizer: Authorizer = Rbac(state.reader) if settings.authorization == "rbac" else AllowRecognised()
+    draw = random.Random()
+
+    def suffix() -> str:
+        return "".join(draw.choices(_LETTERS, k=5))
+
+    builtin = builtin_plugins(state.reader, suffix)
+    plugins = _Checked(builtin, EscalationCheck(authorizer))
+
+    def furnish(ref: Ref) -> Sequence[tuple[Ref, Obj]]:
+        if ref.home != _NAMESPACES:
+            return ()
+        return list(furnishing(ref.name, authority.root_certificate))
+
+    endpoints = Endpoints(state.reader)
+    posting = Posting(endpoints)
+    convert = converting(posting, _new_uid)
+    around = Surroundings(catalog, state.reader, posting, convert, authorizer.allows, _new_uid)
+    dynamic = DynamicAdmission(around, plugins.mutate)
+    stage = Stage(
+        state=state,
+        catalog=catalog,
+        plugins=plugins,
+        dynamic=dynamic,
+        quotas=builtin.quota,
+        clock=WallClock(),
+        convert=convert,
+        new_uid=_new_uid,
+        new_suffix=suffix,
+        furnish=furnish,
+        authorizer=authorizer,
+    )
+    await _bootstrap(stage, authority, address)
+    custom = CustomResources(stage)
+    counts, roles = QuotaCounts(stage), GatheredRoles(stage)
+    signer = TokenSigner(authority.signing_key)
+    authenticator = Authenticator(authority, signer, state.reader)
+    streams = OpenStreams()
+    metrics = Metrics(time(), streams)
+    health = Health({"ping": lambda: "", "log": lambda: "", "etcd": state.health})
+    discovery = Discovery(catalog, server_address=f"{address[0]}:{address[1]}")
+    openapi = openapi_maker(OpenApi(catalog, settings.kube_version))
+    issuer = issuer_makers(authority, f"https://{address[0]}:{address[1]}")
+    makers = {
+        **discovery_makers(discovery),
+        **issuer,
+        "openapi": openapi,
+        "version": fixed("/version", version_document(settings.kube_version)),
+    }
+    servers = Servers(endpoints, posting, FrontProxy(authority.front_proxy))
+    services = FollowedServices(stage, servers, discovery)
+    documents = Documents(state, catalog, health, metrics, makers, Proxy(services, servers))
+    virtual = virtual_resources(stage, authenticator, authorizer, signer)
+    resources = Resources(stage, virtual, Spoken(shapes.of), streams)
+    door = Door(
+        stage,
+        authenticator,
+        authorizer,
+        documents,
+        resources,
+        Upgrades(stage, pod_conversations(state.reader, authorizer, CannedTerminal())),
+        metrics,
+    )
+    services.start()
+    housekeeping = Housekeeping(stage)
+    housekeeping.start()
+    configurations = FollowedConfigurations(stage, dynamic)
+    followers = (counts, configurations)
+    closers = (housekeeping.stop, custom.close, roles.close, configurations.close, services.close, posting.close)
+    return Plane(stage, door, authority, followers, closers)
+
+
+class _Description:
+    """Labels and selectable fields of records that were read at the start."""
+
+    def __init__(self, catalog: Catalog) -> None:
+        self._catalog = catalog
+
+    def __call__(self, ref: Ref, obj: Obj) -> tuple[dict[str, str], dict[str, str]]:
+        stored = self._catalog.stored(ref.home)
+        fields = dict(stored.strategy.fields(obj)) if stored is not None else {}
+        return obj["metadata"].get("labels") or {}, fields
+
+
+def _storage(settings: Settings) -> Storage:
+    if settings.state_dir is None:
+        return MemoryStorage()
+    from shoal.cluster.storage.sqlite import SqliteStorage
+
+    return SqliteStorage(settings.state_dir)
+
+
+def _new_uid() -> str:
+    return str(uuid.uuid4())
+
+
+async def _bootstrap(stage: Stage, authority: Authority, address: tuple[str, int]) -> None:
+    """Write what is there from the start, where it is not there yet."""
+    now = stage.clock.text()
+    trust = client_trust(authority)
+    seeds = [*first_objects(now, authority.root_certificate, *address), trust, *local_services(stage.catalog, now)]
+    writes = [born(stage, ref, obj) for ref, obj in seeds if stage.state.get(ref) is None]
+    if writes:
+        await stage.state.commit(writes)
+    moved = [_again(stage, ref, obj) for ref, obj in (trust, *own_endpoints(*address))]
+    await stage.state.commit([write for write in moved if write is not None])
+
+
+def _again(stage: Stage, ref: Ref, obj: Obj) -> Write | None:
+    """What says of the server itself how it is now: its port and its authorities may be others than last time."""
+    record = stage.state.get(ref)
+    if record is None:
+        return None
+    present = record.obj()
+    wanted = present | {key: value for key, value in obj.items() if key != "metadata"}
+    if wanted == present:
+        return None
+    return Write(ref, wanted, record, record.uid, record.labels, record.fields)

@@ -1,0 +1,66 @@
+"""Bodies on their way in: bounded, decoded by their content type."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+from aiohttp import web
+from aiohttp.http_exceptions import HttpProcessingError
+from aiohttp.web_protocol import RequestPayloadError
+
+from shoal.cluster import status
+from shoal.cluster.bodies.decode import decode
+from shoal.cluster.rest.patch_text import read_patch
+from shoal.cluster.rest.patching import PatchType
+from shoal.cluster.server.beside import LARGE_BYTES, beside
+
+LARGEST_BODY = 3 * 1024 * 1024
+BODY_S = 30.0
+"""From the headers of a request to the end of its body."""
+
+
+async def body_bytes(request: web.BaseRequest, patience_s: float = BODY_S) -> bytes:
+    if request.content_length is not None and request.content_length > LARGEST_BODY:
+        raise status.too_large(LARGEST_BODY)
+    try:
+        if request.content.is_eof():
+            return await request.read()
+        async with asyncio.timeout(patience_s):
+            return await request.read()
+    except web.HTTPRequestEntityTooLarge:
+        raise status.too_large(LARGEST_BODY) from None
+    except (HttpProcessingError, RequestPayloadError):
+        raise status.bad_request(
+            "the body of the request does not end as its headers say, or is not encoded so"
+        ) from None
+    except TimeoutError:
+        words = f"the body of the request did not arrive within {patience_s:.0f}s"
+        raise status.ApiError(408, "Timeout", words) from None
+
+
+async def body_object(
+    request: web.BaseRequest, *, kind: str = "", find_duplicates: bool, may_be_empty: bool = False
+) -> tuple[Any, list[str]]:
+    """The object of a body, and the fields that it names twice. A body that may be left out is None then."""
+    body = await body_bytes(request)
+    if not body and may_be_empty:
+        return None, []
+    media = request.headers.get("Content-Type", "")
+    if len(body) > LARGE_BYTES and "yaml" in media.lower():
+        return await beside(decode, body, media, kind=kind, with_duplicates=find_duplicates)
+    return decode(body, media, kind=kind, with_duplicates=find_duplicates)
+
+
+async def body_patch(request: web.BaseRequest, how: PatchType, validation: str) -> tuple[Any, list[str]]:
+    """The patch of a body, and what strict reading has against it."""
+    body = await body_bytes(request)
+    if len(body) > LARGE_BYTES and how == "apply":
+        return await beside(read_patch, body, how, validation)
+    return read_patch(body, how, validation)
+
+
+def unsupported(accepted: tuple[str, ...]) -> status.ApiError:
+    return status.unsupported_media_type(
+        "the body of the request was in an unknown format - accepted media types include: " + ", ".join(accepted)
+    )

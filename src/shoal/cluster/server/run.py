@@ -1,0 +1,124 @@
+"""Serve one control plane until it is told to stop.
+
+The socket is bound first, so that a busy port is found out before anything is written, and so that port 0 is known when
+certificates and the kubeconfig are made.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import gc
+import signal
+import socket
+from collections.abc import Callable
+
+from aiohttp import web
+from aiohttp.abc import AbstractStreamWriter
+from aiohttp.http_parser import RawRequestMessage
+from aiohttp.streams import StreamReader
+from aiohttp.web_protocol import RequestHandler
+
+from shoal.cluster.security.kubeconfig import write_kubeconfig
+from shoal.cluster.server.connections import Connections
+from shoal.cluster.server.plane import Plane, open_plane
+from shoal.cluster.server.receiving import LARGEST_BODY
+from shoal.cluster.settings import Settings
+from shoal.units.errors import UserError
+
+_BACKLOG = 1024
+_PATIENCE_S = 1.0
+"""How long open requests get to end once the server is told to stop; watches are cut off at once."""
+
+
+def serve(settings: Settings, ready: Callable[[str], None]) -> None:
+    """Blocks until SIGINT or SIGTERM. `ready` is called with the URL once requests are answered."""
+    try:
+        import uvloop
+    except ImportError:
+        asyncio.run(_serve(settings, ready))
+    else:
+        uvloop.run(_serve(settings, ready))
+
+
+async def _serve(settings: Settings, ready: Callable[[str], None]) -> None:
+    bound = bind(settings.host, settings.port)
+    try:
+        await _serve_on(bound, settings, ready)
+    finally:
+        bound.close()
+
+
+def bind(host: str, port: int) -> socket.socket:
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    bound = socket.socket(family, socket.SOCK_STREAM)
+    bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        bound.bind((host, port))
+    except OSError as error:
+        bound.close()
+        raise UserError(
+            f"cannot listen on {host}:{port}: {error.strerror or error}",
+            fix="choose another port with --port, or --port 0 for any free one",
+        ) from None
+    return bound
+
+
+async def _serve_on(bound: socket.socket, settings: Settings, ready: Callable[[str], None]) -> None:
+    """Whatever ends this, also before requests are answered, ends the control plane in order."""
+    stop = _stop_signal()
+    async with contextlib.AsyncExitStack() as ends:
+        plane = await open_plane(settings, (settings.host, bound.getsockname()[1]))
+        ends.push_async_callback(plane.close)
+        server = _server(plane)
+        listener = await asyncio.get_running_loop().create_server(
+            server, sock=bound, ssl=plane.authority.server_context(), backlog=_BACKLOG
+        )
+        ends.push_async_callback(_end, plane, server, listener)
+        url = _url(settings.host, bound)
+        write_kubeconfig(settings.kubeconfig, url, plane.authority)
+        # What is there now stays; later collections need not walk it.
+        gc.collect()
+        gc.freeze()
+        gc.set_threshold(50_000, 20, 50)
+        if not stop.is_set():
+            ready(url)
+        await stop.wait()
+
+
+def _stop_signal() -> asyncio.Event:
+    stop = asyncio.Event()
+    for name in (signal.SIGINT, signal.SIGTERM):
+        asyncio.get_running_loop().add_signal_handler(name, stop.set)
+    return stop
+
+
+def _server(plane: Plane) -> Connections:
+    loop = asyncio.get_running_loop()
+
+    def request(
+        message: RawRequestMessage,
+        payload: StreamReader,
+        protocol: RequestHandler,
+        writer: AbstractStreamWriter,
+        task: asyncio.Task[None],
+    ) -> web.BaseRequest:
+        return web.BaseRequest(message, payload, protocol, writer, task, loop, client_max_size=LARGEST_BODY + 1)
+
+    # Cancelling: a watch of something quiet would not notice otherwise that its client has gone.
+    return Connections(plane.door.handle, request_factory=request, handler_cancellation=True)
+
+
+async def _end(plane: Plane, server: Connections, listener: asyncio.Server) -> None:
+    listener.close()
+    # Watches end by themselves when nothing can happen any more; then nobody is left to wait for.
+    plane.door.end_watches()
+    # Connections that nobody uses now would be waited for as long as those that answer.
+    server.pre_shutdown()
+    with contextlib.suppress(TimeoutError):
+        await asyncio.wait_for(server.shutdown(_PATIENCE_S), _PATIENCE_S + 1)
+
+
+def _url(host: str, bound: socket.socket) -> str:
+    shown = f"[{host}]" if ":" in host else host
+    return f"https://{shown}:{bound.getsockname()[1]}"

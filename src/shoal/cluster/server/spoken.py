@@ -1,0 +1,46 @@
+"""What is spoken at a door below an object: a Binding, an Eviction, a Scale, a TokenRequest, each of a kind of its own.
+
+Their bodies are read like those of any object, by the schema of their kind; what they then do is none of this file.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import msgspec
+
+from shoal.cluster import status
+from shoal.cluster.calls import Call
+from shoal.cluster.resource import Obj, Resource, Subresource
+from shoal.cluster.rest.incoming import accepted
+from shoal.cluster.schema.node import Schema
+
+SchemaOf = Callable[[str, str, str], Schema]
+"""By group, version and kind; of built-in kinds."""
+
+_OLD_EVICTION = "policy/v1beta1"
+"""Taken as ever, though nothing else of this version is served: drains of old clients send it."""
+
+
+class Spoken:
+    """Reads the bodies of doors."""
+
+    def __init__(self, schema_of: SchemaOf) -> None:
+        self._schema_of = schema_of
+
+    def read(self, call: Call, body: object, duplicates: Sequence[str] = ()) -> Obj:
+        """What was said. Warnings of unknown fields go to the call; an empty body says nothing."""
+        door = call.resource.subresource(call.subresource) if call.subresource else None
+        heard = call if door is None or not door.kind else self._at(call, door)
+        if isinstance(body, dict) and body.get("apiVersion") == _OLD_EVICTION and heard.resource.kind == "Eviction":
+            body = {**body, "apiVersion": heard.resource.api_version}
+        if body is None:
+            raise status.bad_request(f"the body is not a {heard.resource.kind}")
+        return accepted(heard, body, duplicates)
+
+    def _at(self, call: Call, door: Subresource) -> Call:
+        schema = self._schema_of(door.group, door.version, door.kind)
+        kind = Resource(
+            door.group, door.version, call.resource.plural, door.kind, call.resource.namespaced, schema=schema
+        )
+        return msgspec.structs.replace(call, resource=kind)

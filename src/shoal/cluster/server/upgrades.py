@@ -1,0 +1,56 @@
+"""Doors that are conversations: exec, attach, port-forward, logs, proxies."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping
+
+from aiohttp import web
+
+from shoal.cluster.calls import Actor, Admission, Call
+from shoal.cluster.resource import Obj, Resource
+from shoal.cluster.rest.stage import Stage
+from shoal.cluster.server.paths import Target
+
+Conversation = Callable[[web.BaseRequest, Target, Resource, Actor], Awaitable[web.StreamResponse]]
+
+_CONNECTS = {"attach": "PodAttachOptions", "exec": "PodExecOptions", "portforward": "PodPortForwardOptions"}
+"""Doors that admission is asked about before they open, and the kind of what is asked for there."""
+
+
+class Upgrades:
+    def __init__(self, stage: Stage, conversations: Mapping[tuple[str, str, str], Conversation]) -> None:
+        self._stage = stage
+        self._conversations = conversations
+
+    async def serve(
+        self, request: web.BaseRequest, target: Target, resource: Resource, actor: Actor
+    ) -> web.StreamResponse | None:
+        if not target.subresource:
+            return None
+        found = self._conversations.get((target.group, target.plural, target.subresource))
+        if found is None:
+            return None
+        await self._admit(request, target, resource, actor)
+        return await found(request, target, resource, actor)
+
+    async def _admit(self, request: web.BaseRequest, target: Target, resource: Resource, actor: Actor) -> None:
+        kind = _CONNECTS.get(target.subresource)
+        call = Call("connect", resource, actor, target.namespace, target.name, target.subresource)
+        if kind is None or not self._stage.dynamic.concerns(call):
+            return
+        admission = Admission("CONNECT", call, target.name, _options(kind, request), None)
+        await self._stage.dynamic.mutate(admission)
+        await self._stage.dynamic.validate(admission)
+
+
+def _options(kind: str, request: web.BaseRequest) -> Obj:
+    query = request.query
+    obj: Obj = {"kind": kind, "apiVersion": "v1"}
+    for name in ("stdin", "stdout", "stderr", "tty"):
+        if query.get(name, "").lower() in ("1", "t", "true"):
+            obj[name] = True
+    if query.get("container"):
+        obj["container"] = query["container"]
+    if "command" in query:
+        obj["command"] = query.getall("command")
+    return obj

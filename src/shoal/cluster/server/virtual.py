@@ -1,0 +1,75 @@
+"""What is posted and not stored: reviews and token requests are answered, bindings and evictions are done to a pod.
+
+One table says so, by group, plural and door. A custom resource may bear the plural of any of them (`bindings` does in
+the wild) and is none of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any
+
+from shoal.cluster import status
+from shoal.cluster.calls import Call
+from shoal.cluster.resource import Obj
+from shoal.cluster.rest import subresources
+from shoal.cluster.rest.evicting import evict as evict_pod
+from shoal.cluster.rest.stage import Stage
+from shoal.cluster.security import reviews
+from shoal.cluster.security.authenticate import Authenticator
+from shoal.cluster.security.authorize import Authorizer
+from shoal.cluster.security.service_accounts import TokenSigner
+from shoal.cluster.security.token_request import token_request
+
+Virtual = Callable[[Call, Obj], Awaitable[Obj]]
+"""What a post comes to: the answer to what was posted."""
+
+
+def virtual_resources(
+    stage: Stage, authenticator: Authenticator, authorizer: Authorizer, signer: TokenSigner
+) -> Mapping[tuple[str, str, str], Virtual]:
+    """By group, plural and subresource."""
+
+    async def token_review(_: Call, obj: Obj) -> Obj:
+        return reviews.token_review(obj, authenticator, int(stage.clock.seconds()))
+
+    async def self_subject(call: Call, obj: Obj) -> Obj:
+        return reviews.self_subject_review(obj, call.actor)
+
+    async def subject_access(_: Call, obj: Obj) -> Obj:
+        return reviews.subject_access_review(obj, authorizer)
+
+    async def local_access(call: Call, obj: Obj) -> Obj:
+        return reviews.local_subject_access_review(obj, call.namespace, authorizer)
+
+    async def self_access(call: Call, obj: Obj) -> Obj:
+        return reviews.self_subject_access_review(obj, call.actor, authorizer)
+
+    async def self_rules(call: Call, obj: Obj) -> Obj:
+        return reviews.self_subject_rules_review(obj, call.actor, authorizer)
+
+    async def token(call: Call, obj: Obj) -> Obj:
+        reader: Any = stage.state.reader
+        account = reader.get("", "serviceaccounts", call.namespace, call.name)
+        if account is None:
+            raise status.not_found("serviceaccounts", "", call.name)
+        return token_request(obj, account, signer, reader, int(stage.clock.seconds()))
+
+    async def bind(call: Call, obj: Obj) -> Obj:
+        return await subresources.bind(stage, call, obj)
+
+    async def evict(call: Call, obj: Obj) -> Obj:
+        return await evict_pod(stage, call, obj)
+
+    return {
+        ("authentication.k8s.io", "tokenreviews", ""): token_review,
+        ("authentication.k8s.io", "selfsubjectreviews", ""): self_subject,
+        ("authorization.k8s.io", "subjectaccessreviews", ""): subject_access,
+        ("authorization.k8s.io", "localsubjectaccessreviews", ""): local_access,
+        ("authorization.k8s.io", "selfsubjectaccessreviews", ""): self_access,
+        ("authorization.k8s.io", "selfsubjectrulesreviews", ""): self_rules,
+        ("", "serviceaccounts", "token"): token,
+        ("", "bindings", ""): bind,
+        ("", "pods", "binding"): bind,
+        ("", "pods", "eviction"): evict,
+    }

@@ -1,0 +1,194 @@
+"""`shoal up`, `shoal down`, `shoal cluster`: a line to evaluate, a server per folder, a line for what is wrong."""
+
+from __future__ import annotations
+
+import json
+import os
+import shlex
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from shoal.cli.cluster_folder import cluster_folder
+from shoal.cli.down import end_server
+from shoal.cli.main import main
+from shoal.cli.up import Authorization, KubeVersion, run_in
+from shoal.cluster.security.state_folder import claim, holder, running
+from shoal.cluster.settings import KUBE_VERSIONS, AuthorizationMode, Settings
+from shoal.units.errors import UserError
+
+URL = "https://127.0.0.1:12345"
+
+
+@pytest.fixture(autouse=True)
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "xdg"))
+    yield tmp_path
+    end = holder(tmp_path / "xdg" / "shoal")
+    if end is not None and end != os.getpid():
+        os.kill(end, signal.SIGKILL)
+
+
+def settings(folder: Path) -> Settings:
+    return Settings(folder, folder / "kube config")
+
+
+def test_the_folder_is_where_xdg_says_or_in_the_home_folder(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert cluster_folder(None) == home / "xdg" / "shoal"
+    monkeypatch.setenv("XDG_STATE_HOME", "not/absolute")
+    monkeypatch.setenv("HOME", str(home))
+    assert cluster_folder(None) == home / ".local" / "state" / "shoal"
+    monkeypatch.chdir(home)
+    assert cluster_folder(Path("here")) == home / "here"
+
+
+def test_choices_of_the_command_are_those_of_the_settings() -> None:
+    assert tuple(KubeVersion) == KUBE_VERSIONS
+    assert set(Authorization) == set(AuthorizationMode.__args__)  # type: ignore[attr-defined]
+
+
+def test_once_ready_standard_output_is_one_line_for_the_shell(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    seen = []
+
+    def serve(_: Settings, ready: Callable[[str], None]) -> None:
+        ready(URL)
+        seen.append(running(home / "state"))
+
+    run_in(home / "state", settings(home / "state"), serve)
+    out = capsys.readouterr().out
+    assert out == f"export KUBECONFIG={shlex.quote(str(home / 'state' / 'kube config'))}\n"
+    assert seen[0] is not None
+    assert (seen[0].pid, seen[0].url) == (os.getpid(), URL)
+    assert running(home / "state") is None
+
+
+def test_a_server_that_fails_leaves_the_folder_free(home: Path) -> None:
+    def serve(_: Settings, __: Callable[[str], None]) -> None:
+        raise UserError("it broke")
+
+    with pytest.raises(UserError):
+        run_in(home / "state", settings(home / "state"), serve)
+    assert holder(home / "state") is None
+
+
+@pytest.mark.parametrize("more", [[], ["--detach"]])
+def test_a_second_instance_is_one_clear_line(home: Path, more: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    with claim(cluster_folder(None)):
+        assert main(["up", "--port", "0", *more]) == 2
+    err = capsys.readouterr().err
+    assert "a cluster is running here already" in err
+    assert err.count("\n") == 1
+
+
+@pytest.mark.parametrize("more", [[], ["--detach"]])
+def test_a_busy_port_is_one_clear_line(more: list[str], capfd: pytest.CaptureFixture[str]) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        assert main(["up", "--port", str(port), *more]) == 2
+    out, err = capfd.readouterr()
+    assert str(port) in err
+    assert "--port" in err
+    assert err.count("\n") == 1
+    assert out == ""
+
+
+@pytest.mark.parametrize("command", [["up", "--port", "0"], ["up", "--detach"], ["cluster", "status"]])
+def test_a_folder_of_another_version_is_one_clear_line(command: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    folder = cluster_folder(None)
+    folder.mkdir(parents=True)
+    (folder / "shoal.json").write_text('{"format":99}')
+    assert main(command) == 2
+    err = capsys.readouterr().err
+    assert "another version of Shoal" in err
+    assert err.count("\n") == 1
+
+
+def test_down_and_status_say_when_nothing_runs(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["down"]) == 0
+    assert "no cluster is running" in capsys.readouterr().err
+    assert main(["cluster", "status"]) == 1
+    assert "not running" in capsys.readouterr().out
+
+
+def test_reset_deletes_what_is_ours_and_nothing_else(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    folder = cluster_folder(None)
+    with claim(folder):
+        (folder / "state.db").write_text("x")
+        assert main(["cluster", "reset", "--yes"]) == 2
+    assert (folder / "state.db").exists()
+    assert main(["cluster", "reset", "--yes"]) == 0
+    assert not folder.exists()
+    assert main(["cluster", "reset", "--yes"]) == 0
+    (home / "thesis").mkdir()
+    (home / "thesis" / "a.tex").write_text("x")
+    assert main(["cluster", "reset", "--yes", "--state", str(home / "thesis")]) == 2
+    assert (home / "thesis" / "a.tex").exists()
+    assert "nothing was deleted" in capsys.readouterr().err
+
+
+def test_reset_gets_rid_of_a_broken_folder(home: Path) -> None:
+    folder = home / "state"
+    folder.mkdir()
+    (folder / "shoal.json").write_text("{torn")
+    assert main(["cluster", "reset", "--yes", "--state", str(folder)]) == 0
+    assert not folder.exists()
+
+
+_HOLDER = """
+import signal, sys
+from pathlib import Path
+from shoal.cluster.security.state_folder import claim
+if sys.argv[2] == "deaf":
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+with claim(Path(sys.argv[1])):
+    print("held", flush=True)
+    sys.stdin.read()
+"""
+
+
+@pytest.mark.parametrize(("hearing", "words"), [("good", "has ended"), ("deaf", "was killed")])
+def test_down_asks_first_and_then_insists(home: Path, hearing: str, words: str) -> None:
+    command = [sys.executable, "-c", _HOLDER, str(home / "state"), hearing]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as server:
+        assert server.stdout is not None
+        assert server.stdout.readline() == "held\n"
+        assert words in end_server(home / "state", patience_s=0.5)
+        assert holder(home / "state") is None
+
+
+@pytest.mark.slow
+def test_a_detached_cluster_answers_keeps_its_objects_and_ends(capfd: pytest.CaptureFixture[str]) -> None:
+    folder = cluster_folder(None)
+    assert main(["up", "--detach", "--port", "0"]) == 0
+    assert capfd.readouterr().out == f"export KUBECONFIG={folder / 'kubeconfig'}\n"
+    assert (folder / "kubeconfig").stat().st_mode & 0o777 == 0o600
+    assert main(["cluster", "status"]) == 0
+    told = capfd.readouterr().out
+    assert "ready      ok" in told
+    assert "namespaces 4" in told
+    keys = (folder / "kubeconfig").read_text().partition("users:")[2]
+    assert main(["down"]) == 0
+    assert holder(folder) is None
+    assert main(["up", "--detach", "--port", "0"]) == 0
+    assert (folder / "kubeconfig").read_text().partition("users:")[2] == keys
+    assert main(["down"]) == 0
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("request_", [signal.SIGINT, signal.SIGTERM])
+def test_ctrl_c_and_sigterm_end_it_at_once_and_well(home: Path, request_: signal.Signals) -> None:
+    command = [sys.executable, "-m", "shoal", "up", "--port", "0", "--memory", "--state", str(home / "state")]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as server:
+        assert server.stdout is not None
+        assert server.stdout.readline().startswith("export KUBECONFIG=")
+        assert json.loads((home / "state" / "running.json").read_text())["pid"] == server.pid
+        server.send_signal(request_)
+        _, err = server.communicate(timeout=5)
+        assert server.returncode == 0
+        assert "Traceback" not in err
+    assert not (home / "state" / "state.db").exists()
