@@ -93,6 +93,10 @@ def rounds_on(*objects: Object, keep_terminating: bool = False) -> QueueRounds:
     return rounds
 
 
+class NotQuietError(AssertionError):
+    """Rounds that do not come to rest."""
+
+
 def lived(rounds: QueueRounds, most: int = 50) -> list[QueueRecord]:
     """Its rounds up to the quiet one."""
     records = []
@@ -100,7 +104,7 @@ def lived(rounds: QueueRounds, most: int = 50) -> list[QueueRecord]:
         records.append(rounds.round())
         if records[-1].is_quiet:
             return records
-    raise AssertionError(f"not quiet after {most} rounds")
+    raise NotQuietError(f"not quiet after {most} rounds")
 
 
 def admitted_in(records: list[QueueRecord]) -> list[str]:

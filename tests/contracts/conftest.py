@@ -1,0 +1,58 @@
+"""One suite of API behaviour, for every server that claims to be Kubernetes.
+
+Without anything set it runs against `shoal up`; with SHOAL_TEST_KUBECONFIG against the cluster that names. Where the
+two differ, ours is wrong. A test says what it needs beyond the API itself (`@pytest.mark.needs("controllers")`); what a
+cluster has is said by SHOAL_TEST_HAS, a comma-separated list (by default a real one has everything but `reachable`:
+that it can call servers of the machine the tests run on). Each test works in a namespace of its own and assumes nothing
+of what else is there.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+
+import pytest
+
+from build.cluster_api import Api
+from build.cluster_server import ServerProcess
+
+EVERYTHING = frozenset({"api", "controllers", "kubelet", "serviceaccounts"})
+OURS = frozenset({"api", "serviceaccounts", "reachable"})
+"""`reachable`: the server can call a webhook that listens on the loopback of the machine where the tests run."""
+
+
+def _has() -> frozenset[str]:
+    said = os.environ.get("SHOAL_TEST_HAS")
+    if said is not None:
+        return frozenset(part.strip() for part in said.split(",")) | {"api"}
+    return EVERYTHING if os.environ.get("SHOAL_TEST_KUBECONFIG") else OURS
+
+
+@pytest.fixture(autouse=True)
+def _needed(request: pytest.FixtureRequest) -> None:
+    wanted = {name for mark in request.node.iter_markers("needs") for name in mark.args}
+    missing = sorted(wanted - _has())
+    if missing:
+        pytest.skip(f"needs {', '.join(missing)}, which this cluster does not have")
+
+
+@pytest.fixture(scope="session")
+def kubeconfig(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    given = os.environ.get("SHOAL_TEST_KUBECONFIG")
+    if given:
+        yield Path(given)
+        return
+    server = ServerProcess(tmp_path_factory.mktemp("contracts"))
+    yield server.kubeconfig
+    server.stop()
+
+
+@pytest.fixture
+async def api(kubeconfig: Path) -> AsyncIterator[Api]:
+    """A client with a namespace of its own (`api.namespace`), which is gone after the test."""
+    async with Api.open(kubeconfig) as client:
+        await client.make_namespace()
+        yield client
+        await client.remove_namespace()
