@@ -10,6 +10,7 @@ from build.gpu_queues import (
     BY_PRIORITY,
     GPU,
     RECLAIMS,
+    NotQuietError,
     admitted_in,
     gpu_job,
     gpu_queue,
@@ -266,15 +267,35 @@ def test_everybody_holds_quota_or_waits_and_no_more_is_used_than_there_is(
         for number, (queue, pods, each, priority) in enumerate(jobs)
     ]
     rounds = rounds_on(*nodes(2), flavor(), *queues, *work)
-    last = lived(rounds)[-1]
+    try:
+        last = lived(rounds)[-1]
+    except NotQuietError:
+        # Kueue's own rules can go round in a ring: see the test below. What holds always holds there too.
+        last = None
     held = rounds.kueue.queues.held
-    waiting = set(reasons(last))
-    assert set(held) | waiting == set(rounds.workloads)
-    assert set(held).isdisjoint(waiting)
+    if last is not None:
+        waiting = set(reasons(last))
+        assert set(held) | waiting == set(rounds.workloads)
+        assert set(held).isdisjoint(waiting)
     used = sum(amount for each in held.values() for (_, name), amount in each.usage.items() if name == GPU)
     assert used <= min(first + second, 16)
     for key in rounds.workloads:
         assert set(rounds.pods.running_of(key)) == (set(rounds.pods.each_of(key)) if key in held else set())
+
+
+def test_who_reclaims_for_somebody_below_in_line_can_go_round_in_a_ring() -> None:
+    """As in Kueue: w0 takes back what b borrows, w2 takes w0's place but would borrow, and b comes first again."""
+    rules = RECLAIMS | BY_PRIORITY
+    queues = [
+        *gpu_queue("a", gpus(5), cohort="c", preemption=rules),
+        *gpu_queue("b", gpus(3), cohort="c", preemption=rules),
+    ]
+    work = [
+        gpu_workload(name, 1, each, priority=priority)
+        for name, each, priority in [("a/w0", 1, 0), ("a/w1", 4, 1), ("a/w2", 4, 1), ("b/w3", 4, 2)]
+    ]
+    with pytest.raises(NotQuietError):
+        lived(rounds_on(*nodes(2), flavor(), *queues, *work))
 
 
 def test_of_very_many_who_wait_a_round_names_those_it_looked_at_and_the_last_one_all() -> None:
