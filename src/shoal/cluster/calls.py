@@ -25,6 +25,8 @@ class Actor(msgspec.Struct, frozen=True):
     extra: tuple[tuple[str, tuple[str, ...]], ...] = ()
 
 
+SERVER = Actor("system:apiserver", ("system:masters",))
+"""The server itself, where it acts on objects of its own accord."""
 ANONYMOUS = Actor("system:anonymous", ("system:unauthenticated",))
 
 

@@ -29,6 +29,8 @@ class Strategy:
     """Whether `status` is written through the subresource only."""
     counts_generation = True
     """Whether metadata.generation counts changes of anything but metadata and status."""
+    deprecation = ""
+    """What everybody who uses this version is warned of; empty while it is not deprecated."""
     needs_version = False
     """Whether a PUT has to name the resourceVersion that it changes."""
     creates_on_update = False

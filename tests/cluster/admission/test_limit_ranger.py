@@ -206,4 +206,7 @@ def test_what_is_going_away_is_not_measured() -> None:
 
 
 def test_a_range_that_says_nothing_bounds_nothing() -> None:
-    admitted(world(named("LimitRange", "empty")), creating(pod("x")))
+    bounded = admitted(world(named("LimitRange", "empty")), creating(pod("x")))
+    assert bounded == admitted(world(), creating(pod("x")))
+    told = world(limit_range(per(default={"nvidia.com/gpu": "1"})))
+    assert bounded != admitted(told, creating(pod("x")))

@@ -60,7 +60,11 @@ def test_the_first_namespaces_stay(name: str) -> None:
 
 
 def test_other_namespaces_go() -> None:
-    admitted(world(), deleting(named("Namespace", "ml")))
+    going = deleting(named("Namespace", "ml"))
+    admitted(world(), going)
+    assert going.call.warnings == []
+    # Only the name decides: the same plugins refuse the same deletion of one of the first.
+    assert refusal(world(), deleting(named("Namespace", "default"))).code == 403
 
 
 def test_a_new_node_takes_no_pods_yet() -> None:

@@ -19,7 +19,7 @@ from shoal.cluster import status
 from shoal.cluster.aggregated.availability import judged
 from shoal.cluster.aggregated.local import GROUP, HOME, MANAGED, available, condition, is_available, local_services
 from shoal.cluster.aggregated.server import Server, Servers, server_of
-from shoal.cluster.calls import Actor, Call
+from shoal.cluster.calls import SERVER, Call
 from shoal.cluster.rest.changing import change
 from shoal.cluster.rest.creating import born
 from shoal.cluster.rest.stage import Stage
@@ -27,7 +27,6 @@ from shoal.cluster.state.record import Write
 from shoal.cluster.state.watch import Event
 
 Obj = dict[str, Any]
-_SELF = Actor("system:apiserver", ("system:masters",))
 _ROUND_S = 30.0
 _SERVICES = frozenset({("", "services"), ("", "endpoints"), ("discovery.k8s.io", "endpointslices")})
 _DEFINITIONS = ("apiextensions.k8s.io", "customresourcedefinitions")
@@ -152,7 +151,7 @@ class FollowedServices:
         async def make(now: Obj | None) -> Obj:
             return changed(now or {})
 
-        call = Call("update", resource, _SELF, name=name, subresource="status", field_manager="kube-apiserver")
+        call = Call("update", resource, SERVER, name=name, subresource="status", field_manager="kube-apiserver")
         try:
             await change(self._stage, call, make)
         except status.ApiError as error:

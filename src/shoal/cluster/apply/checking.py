@@ -13,6 +13,7 @@ import msgspec
 
 from shoal.cluster.apply.elements import ItemError, is_list, item_key
 from shoal.cluster.apply.fieldset import Path, path_text
+from shoal.cluster.patches.refusals import go_text
 from shoal.cluster.schema.node import ANY, Schema
 from shoal.cluster.status import ApiError
 
@@ -111,16 +112,3 @@ def go_literal(value: Any) -> str:
     if value is None:
         return "interface {}(nil)"
     return msgspec.json.encode(value).decode()
-
-
-def go_text(value: Any) -> str:
-    """As Go's %v prints it."""
-    if isinstance(value, dict):
-        return "map[" + " ".join(f"{key}:{go_text(value[key])}" for key in sorted(value)) + "]"
-    if isinstance(value, list):
-        return "[" + " ".join(go_text(one) for one in value) + "]"
-    if value is None:
-        return "<nil>"
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    return str(value)

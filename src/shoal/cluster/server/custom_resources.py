@@ -13,7 +13,7 @@ from functools import partial
 import msgspec
 
 from shoal.cluster import status
-from shoal.cluster.calls import Actor, Call
+from shoal.cluster.calls import SERVER, Call
 from shoal.cluster.crds.establish import CLEANUP, add_stored_version, condition, establish, is_established
 from shoal.cluster.crds.serving import served, storage_version
 from shoal.cluster.resource import Home, Obj, Ref, Resource
@@ -26,7 +26,6 @@ from shoal.cluster.state.record import Record
 from shoal.cluster.state.watch import Event
 
 CRDS = Home("apiextensions.k8s.io", "customresourcedefinitions")
-_SELF = Actor("system:apiserver", ("system:masters",))
 
 
 class _Names(msgspec.Struct, frozen=True):
@@ -123,7 +122,7 @@ class CustomResources:
         async def make(present: Obj) -> Obj:
             return self._with_status(present)
 
-        call = Call("update", resource, _SELF, name=name, subresource="status", field_manager="kube-apiserver")
+        call = Call("update", resource, SERVER, name=name, subresource="status", field_manager="kube-apiserver")
         await _unless_gone(change(self._stage, call, make))
 
     def _drop(self, name: str, crd: Obj) -> None:
@@ -149,7 +148,7 @@ class CustomResources:
             if stored is None:
                 break
             watch = state.watch(home, None, state.revision)
-            call = Call("deletecollection", stored, _SELF)
+            call = Call("deletecollection", stored, SERVER)
             await delete_all(self._stage, call, EVERYTHING, DeleteOptions(), asks=False)
             if state.count(home):
                 await watch.next_batch()
@@ -166,7 +165,7 @@ class CustomResources:
             metadata["finalizers"] = [one for one in metadata.get("finalizers", ()) if one != CLEANUP]
             return present
 
-        call = Call("update", resource, _SELF, name=name, subresource="finalize")
+        call = Call("update", resource, SERVER, name=name, subresource="finalize")
         await _unless_gone(change(self._stage, call, make))
 
 

@@ -113,9 +113,8 @@ class Door:
         if upgraded is not None:
             return upgraded
         call = call_of(request, target, verb, resource, actor, write_options(request.query, verb))
-        deprecation = getattr(resource.strategy, "deprecation", "")
-        if deprecation:
-            call.warnings.append(deprecation)
+        if resource.strategy.deprecation:
+            call.warnings.append(resource.strategy.deprecation)
         try:
             return await self._resources.serve(request, call)
         except status.ApiError as error:

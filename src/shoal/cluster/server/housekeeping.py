@@ -8,14 +8,13 @@ import logging
 from datetime import UTC, datetime
 
 from shoal.cluster import status
-from shoal.cluster.calls import Actor, Call
+from shoal.cluster.calls import SERVER, Call
 from shoal.cluster.resource import Home
 from shoal.cluster.rest.deleting import DeleteOptions, delete
 from shoal.cluster.rest.stage import Stage
 from shoal.cluster.state.record import Record
 
 _EVENTS = Home("", "events")
-_SELF = Actor("system:apiserver", ("system:masters",))
 _EVENT_AGE_S = 3600
 """As long as Kubernetes keeps them by default."""
 _EVERY_S = 60.0
@@ -55,7 +54,7 @@ class Housekeeping:
         events = self._stage.catalog.builtin(_EVENTS)
         for start in range(0, len(old), _AT_ONCE):
             calls = [
-                Call("delete", events, _SELF, one.ref.namespace, one.ref.name) for one in old[start : start + _AT_ONCE]
+                Call("delete", events, SERVER, one.ref.namespace, one.ref.name) for one in old[start : start + _AT_ONCE]
             ]
             # One that somebody deleted meanwhile is as good as gone.
             await asyncio.gather(
