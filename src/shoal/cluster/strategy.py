@@ -40,6 +40,12 @@ class Strategy:
 
     orphans_by_default = False
     """Whether deletion without a propagation policy leaves the dependents (Jobs do)."""
+    orphaning_warning = ""
+    """What a deletion that orphans by default is warned of."""
+    ends_when_empty = False
+    """Whether a deletion waits for what the object holds. Such a one carries the time of it and no grace period."""
+    deletion_finalizer = ""
+    """Under which the server itself keeps a deleted object until it has cleaned up after it."""
     returns_deleted = False
     """Whether a deletion that is done answers with the object instead of a Status."""
 
@@ -95,6 +101,14 @@ class Strategy:
     def deletion_grace(self, obj: Obj, asked_s: int | None) -> int:
         """How many seconds the object is given to end by itself; 0 removes it at once."""
         return 0
+
+    def is_held(self, obj: Obj) -> bool:
+        """Whether something beside metadata.finalizers keeps a deleted object there."""
+        return False
+
+    def with_deletion_begun(self, obj: Obj, now: str) -> Obj:
+        """The object as it shows that it is going; it may be changed in place."""
+        return obj
 
     def generation_changed(self, new: Obj, old: Obj) -> bool:
         keys = {*new, *old} - {"metadata", "status", "apiVersion", "kind"}

@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from shoal.cluster.crds.establish import add_stored_version, is_established
+from shoal.cluster.crds.establish import CLEANUP, add_stored_version, is_established, terminate
 from shoal.cluster.field_errors import IMMUTABLE, FieldError, bad_value, required
 from shoal.cluster.names import subdomain_fault
 from shoal.cluster.strategy import Strategy
@@ -26,6 +26,11 @@ class DefinitionStrategy(Strategy):
 
     needs_version = True
     has_status = True
+    ends_when_empty = True
+    deletion_finalizer = CLEANUP
+
+    def with_deletion_begun(self, obj: Obj, now: str) -> Obj:
+        return terminate(obj, now)
 
     def default(self, obj: Obj) -> None:
         spec = obj.setdefault("spec", {})

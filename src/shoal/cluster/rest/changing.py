@@ -162,12 +162,8 @@ def _finish(work: _Work) -> None:
         "deletionTimestamp" in metadata
         and not metadata.get("finalizers")
         and not metadata.get("deletionGracePeriodSeconds")
-        and not _has_spec_finalizers(call, new)
+        and not strategy.is_held(new)
     )
-
-
-def _has_spec_finalizers(call: Call, obj: Obj) -> bool:
-    return call.resource.home == ("", "namespaces") and bool((obj.get("spec") or {}).get("finalizers"))
 
 
 def _behind_door(call: Call) -> Strategy:

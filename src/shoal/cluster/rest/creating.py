@@ -29,8 +29,6 @@ _SERVER_SETS = ("selfLink", "deletionTimestamp", "deletionGracePeriodSeconds")
 
 async def create(stage: Stage, call: Call, obj: Obj, options: Obj | None = None) -> Obj | Record:
     """Create the object; of a dry run what would have been stored, else the record."""
-    if call.resource.is_custom:
-        _check_definition(stage, call)
     at_home(call, obj)
     metadata = obj["metadata"]
     generated = not metadata.get("name") and metadata.get("generateName", "")

@@ -9,22 +9,13 @@ import msgspec
 
 from shoal.cluster import field_errors, status
 from shoal.cluster.calls import Admission, Call
-from shoal.cluster.crds.establish import CLEANUP, terminate
-from shoal.cluster.resource import Home, Obj
+from shoal.cluster.resource import Obj
 from shoal.cluster.rest import codec
 from shoal.cluster.rest.quota import commit_charged, object_lock
 from shoal.cluster.rest.selection import Selection
 from shoal.cluster.rest.stage import Stage
 from shoal.cluster.state.record import Record, Write
 
-_DEFINITIONS = Home("apiextensions.k8s.io", "customresourcedefinitions")
-_JOBS = Home("batch", "jobs")
-_UNCOUNTED = (Home("", "namespaces"), _DEFINITIONS)
-"""Those that end when they are empty carry the time of their deletion, and no grace period."""
-_PRESERVED = (
-    "child pods are preserved by default when jobs are deleted; set propagationPolicy=Background to remove them or set "
-    "propagationPolicy=Orphan to suppress this warning"
-)
 _LATEST_S = 253_402_300_799
 """The last second of the year 9999."""
 _AT_ONCE = 64
@@ -163,14 +154,14 @@ class _Fate(msgspec.Struct, frozen=True):
 def _fate(stage: Stage, call: Call, obj: Obj, options: DeleteOptions) -> _Fate:
     """The object is marked in place where it has to wait for somebody."""
     resource, metadata = call.resource, obj["metadata"]
-    is_counted = resource.home not in _UNCOUNTED
+    is_counted = not resource.strategy.ends_when_empty
     was = (metadata.get("deletionTimestamp"), metadata.get("deletionGracePeriodSeconds") if is_counted else 0)
     finalizers = _finalizers(call, metadata.get("finalizers") or [], options)
     grace = resource.strategy.deletion_grace(obj, options.grace_period_seconds)
     if was[0] is not None and was[1] is not None:
         # A second deletion may only shorten what is left.
         grace = min(grace, was[1])
-    waits = bool(finalizers) or grace > 0 or _has_own_finalizers(call, obj)
+    waits = bool(finalizers) or grace > 0 or resource.strategy.is_held(obj)
     if not waits:
         return _Fate(obj, True, True)
     if was[0] is not None and grace == was[1] and finalizers == (metadata.get("finalizers") or []):
@@ -187,11 +178,7 @@ def _fate(stage: Stage, call: Call, obj: Obj, options: DeleteOptions) -> _Fate:
         metadata["finalizers"] = finalizers
     else:
         metadata.pop("finalizers", None)
-    if resource.home == ("", "namespaces"):
-        obj.setdefault("status", {})["phase"] = "Terminating"
-    if resource.home == _DEFINITIONS:
-        obj = terminate(obj, stage.clock.text())
-    return _Fate(obj, False, True)
+    return _Fate(resource.strategy.with_deletion_begun(obj, stage.clock.text()), False, True)
 
 
 async def _kept(stage: Stage, call: Call, fate: _Fate) -> Obj | None:
@@ -215,26 +202,21 @@ async def _done(stage: Stage, call: Call, record: Record, fate: _Fate, kept: Obj
     return (await stage.state.commit([Write(record.ref, kept, record, record.uid, labels, fields)]))[0], False
 
 
-def _has_own_finalizers(call: Call, obj: Obj) -> bool:
-    """Namespaces carry finalizers in their spec, which a controller takes away when they are empty."""
-    return call.resource.home == ("", "namespaces") and bool((obj.get("spec") or {}).get("finalizers"))
-
-
 def _finalizers(call: Call, present: list[str], options: DeleteOptions) -> list[str]:
-    policy = options.propagation_policy
+    strategy, policy = call.resource.strategy, options.propagation_policy
     if policy is None and options.orphan_dependents is not None:
         policy = "Orphan" if options.orphan_dependents else "Background"
     if policy is None:
         if {ORPHAN, FOREGROUND} & set(present):
             return present
         policy = "Background"
-        if call.resource.strategy.orphans_by_default:
+        if strategy.orphans_by_default:
             policy = "Orphan"
-            if call.resource.home == _JOBS:
-                call.warnings.append(_PRESERVED)
+            if strategy.orphaning_warning:
+                call.warnings.append(strategy.orphaning_warning)
     kept = [one for one in present if one not in (ORPHAN, FOREGROUND)]
-    if call.resource.home == _DEFINITIONS and CLEANUP not in kept:
-        kept.append(CLEANUP)
+    if strategy.deletion_finalizer and strategy.deletion_finalizer not in kept:
+        kept.append(strategy.deletion_finalizer)
     if policy == "Orphan":
         return [*kept, ORPHAN]
     if policy == "Foreground":

@@ -19,6 +19,7 @@ _KNOWN = (KEEPER, "orphan", "foregroundDeletion")
 class NamespaceStrategy(Strategy):
     has_status = True
     counts_generation = False
+    ends_when_empty = True
 
     def default(self, obj: Obj) -> None:
         metadata = obj.setdefault("metadata", {})
@@ -36,6 +37,14 @@ class NamespaceStrategy(Strategy):
         finalizers = spec.get("finalizers") or []
         if KEEPER not in finalizers:
             spec["finalizers"] = [*finalizers, KEEPER]
+
+    def is_held(self, obj: Obj) -> bool:
+        """By the finalizers in its spec, which a controller takes away when it is empty."""
+        return bool((obj.get("spec") or {}).get("finalizers"))
+
+    def with_deletion_begun(self, obj: Obj, now: str) -> Obj:  # noqa: ARG002 - the signature is the strategy's
+        obj.setdefault("status", {})["phase"] = "Terminating"
+        return obj
 
     def prepare_update(self, new: Obj, old: Obj) -> None:
         super().prepare_update(new, old)

@@ -19,6 +19,10 @@ NAME_LABELS = ("batch.kubernetes.io/job-name", "job-name")
 
 class JobStrategy(TemplateStrategy):
     orphans_by_default = True
+    orphaning_warning = (
+        "child pods are preserved by default when jobs are deleted; set propagationPolicy=Background to remove them or "
+        "set propagationPolicy=Orphan to suppress this warning"
+    )
 
     def default(self, obj: Obj) -> None:
         super().default(obj)
