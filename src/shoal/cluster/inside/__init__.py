@@ -1,0 +1,1 @@
+"""The embedded API server, called from within its own process."""

@@ -1,0 +1,1 @@
+"""Any Kubernetes API server over HTTP, behind the port of `store/live`."""

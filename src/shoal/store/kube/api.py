@@ -1,0 +1,133 @@
+"""The port of `store/live` over HTTP: any Kubernetes API server, the embedded one too."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import AsyncIterator
+
+import msgspec
+
+from shoal.store.kube.access import Access
+from shoal.store.kube.connection import Connection
+from shoal.store.kube.discovery import Discovery
+from shoal.store.kube.pages import Lines, changes_of, left_of, object_of, page_of
+from shoal.store.kube.settings import KubeSettings
+from shoal.store.live.item import Item, Listed, Obj
+from shoal.store.live.kind import Kind
+from shoal.store.live.port import EVERYTHING, GENTLY, Batch, Deletion, Patch, Select, ServedKind
+from shoal.store.live.refusals import BusyError, ExpiredError
+
+_MEDIA = {
+    "merge": "application/merge-patch+json",
+    "strategic": "application/strategic-merge-patch+json",
+    "json": "application/json-patch+json",
+    "apply": "application/apply-patch+yaml",
+}
+
+
+class KubeApi:
+    """One user of one server; `close` it. `draw` decides how long each watch lasts."""
+
+    def __init__(self, access: Access, draw: random.Random, settings: KubeSettings | None = None) -> None:
+        self._settings = settings or KubeSettings()
+        self._draw = draw
+        self._connection = Connection(access, self._settings)
+        self._discovery = Discovery(self._connection)
+        self._signed = {"fieldManager": self._settings.manager}
+
+    async def get(self, kind: Kind, namespace: str, name: str) -> Item:
+        return object_of(await self._connection.ask("GET", kind.path(namespace, name)))
+
+    async def list(self, kind: Kind, namespace: str = "", select: Select = EVERYTHING) -> Listed:
+        try:
+            return await self._pages(kind, namespace, {**_query(select), "limit": str(self._settings.page)})
+        except ExpiredError:
+            # The first page was forgotten before the last was read: one answer cannot be overtaken.
+            return await self._pages(kind, namespace, _query(select))
+
+    async def _pages(self, kind: Kind, namespace: str, query: dict[str, str]) -> Listed:
+        items: list[Item] = []
+        while True:
+            body = await self._connection.ask("GET", kind.path(namespace), query)
+            page, version, go_on = page_of(kind, body)
+            items += page
+            if not go_on:
+                return Listed(items, version)
+            query["continue"] = go_on
+
+    async def watch(
+        self, kind: Kind, since: int, namespace: str = "", select: Select = EVERYTHING
+    ) -> AsyncIterator[Batch]:
+        lasts_s = self._draw.randint(*self._settings.watch_s)
+        query = _query(select) | {
+            "watch": "true",
+            "resourceVersion": str(since),
+            "allowWatchBookmarks": "true",
+            "timeoutSeconds": str(lasts_s),
+        }
+        lines = Lines()
+        async with self._connection.stream(kind.path(namespace), query, lasts_s) as pieces:
+            async for piece in pieces:
+                changes, broken = changes_of(lines.take(piece))
+                if changes:
+                    yield changes
+                if broken is not None:
+                    raise broken
+
+    async def create(self, kind: Kind, obj: Obj) -> Item:
+        path = kind.path(obj.get("metadata", {}).get("namespace", ""))
+        return object_of(await self._connection.ask("POST", path, self._signed, _typed(kind, obj)))
+
+    async def update(self, kind: Kind, obj: Obj, door: str = "") -> Item:
+        path = kind.path(obj["metadata"].get("namespace", ""), obj["metadata"]["name"], door)
+        return object_of(await self._connection.ask("PUT", path, self._signed, _typed(kind, obj)))
+
+    async def patch(self, kind: Kind, namespace: str, name: str, patch: Patch, door: str = "") -> Item:
+        body, query = patch.body, self._signed
+        if patch.how == "apply":
+            body = _typed(kind, dict(body))
+            query = {**query, "force": "true"} if patch.force else query
+        path = kind.path(namespace, name, door)
+        return object_of(await self._connection.ask("PATCH", path, query, body, media=_MEDIA[patch.how]))
+
+    async def delete(self, kind: Kind, namespace: str, name: str, how: Deletion = GENTLY) -> Item | None:
+        body = await self._connection.ask("DELETE", kind.path(namespace, name), body=_options(how))
+        return left_of(body, at_once=how.grace_s == 0)
+
+    async def post(self, kind: Kind, namespace: str, name: str, door: str, obj: Obj) -> Obj:
+        metadata = {**(obj.get("metadata") or {}), "name": name} | ({"namespace": namespace} if namespace else {})
+        body = await self._connection.ask(
+            "POST", kind.path(namespace, name, door), self._signed, {**obj, "metadata": metadata}
+        )
+        try:
+            answer: Obj = msgspec.json.decode(body, type=dict)
+        except msgspec.MsgspecError as error:
+            raise BusyError(f"an answer of the server cannot be understood: {error}", code=502) from None
+        return answer
+
+    async def served(self) -> tuple[ServedKind, ...]:
+        return await self._discovery.served()
+
+    async def close(self) -> None:
+        await self._connection.close()
+
+
+def _typed(kind: Kind, obj: Obj) -> Obj:
+    return {**obj, "kind": obj.get("kind") or kind.name, "apiVersion": obj.get("apiVersion") or kind.api_version}
+
+
+def _query(select: Select) -> dict[str, str]:
+    query = {"labelSelector": select.labels, "fieldSelector": select.fields}
+    return {name: text for name, text in query.items() if text}
+
+
+def _options(how: Deletion) -> Obj:
+    options: Obj = {"kind": "DeleteOptions", "apiVersion": "v1"}
+    if how.grace_s is not None:
+        options["gracePeriodSeconds"] = how.grace_s
+    if how.policy:
+        options["propagationPolicy"] = how.policy
+    conditions = ({"uid": how.uid} if how.uid else {}) | ({"resourceVersion": str(how.version)} if how.version else {})
+    if conditions:
+        options["preconditions"] = conditions
+    return options

@@ -1,0 +1,142 @@
+"""Answers of the server as items: single objects, pages of lists, lines of watches.
+
+Items of lists come without kind and apiVersion (built-in kinds) or with them (custom ones). They are put in where they
+lack, since the bytes are copied out of the page anyway: so an object is whole wherever it came from.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import msgspec
+
+from shoal.store.live.item import Change, Item, item_of
+from shoal.store.live.kind import Kind
+from shoal.store.live.refusals import BusyError, ExpiredError, refusal_of
+
+
+class _ListMeta(msgspec.Struct, rename="camel", gc=False):
+    resource_version: str = ""
+    go_on: str = msgspec.field(name="continue", default="")
+
+
+class _Page(msgspec.Struct, gc=False):
+    metadata: _ListMeta
+    items: list[msgspec.Raw] | None = None
+
+
+class _Typed(msgspec.Struct, gc=False):
+    kind: str = ""
+
+
+class _Line(msgspec.Struct, gc=False):
+    type: str
+    object: msgspec.Raw
+
+
+class _Ending(msgspec.Struct, rename="camel", gc=False):
+    deletion_timestamp: str = ""
+    deletion_grace_period_seconds: int = 0
+    finalizers: list[str] = []
+
+
+class _Spec(msgspec.Struct, gc=False):
+    finalizers: list[str] = []
+
+
+class _Deleted(msgspec.Struct, gc=False):
+    metadata: _Ending = msgspec.field(default_factory=_Ending)
+    kind: str = ""
+    spec: Any = None
+
+
+_page = msgspec.json.Decoder(_Page)
+_typed = msgspec.json.Decoder(_Typed)
+_line = msgspec.json.Decoder(_Line)
+_deleted = msgspec.json.Decoder(_Deleted)
+
+
+def page_of(kind: Kind, body: bytes) -> tuple[list[Item], int, str]:
+    """Its items, its version, and how to ask for the next; empty at the end."""
+    with _understood():
+        page = _page.decode(body)
+        head = f'{{"kind":"{kind.name}","apiVersion":"{kind.api_version}",'.encode()
+        items = [item_of(_whole(head, raw)) for raw in page.items or ()]
+        return items, int(page.metadata.resource_version or 0), page.metadata.go_on
+
+
+def _whole(head: bytes, raw: msgspec.Raw) -> bytes:
+    return bytes(raw) if _typed.decode(raw).kind else b"".join((head, memoryview(raw)[1:]))
+
+
+def object_of(body: bytes) -> Item:
+    with _understood():
+        return item_of(body)
+
+
+def left_of(body: bytes, *, at_once: bool) -> Item | None:
+    """What a deletion answered: the object while it waits for its end; the last of it, or a Status, when it is gone.
+
+    `at_once`: it was asked for without grace, which the last of a pod that had some still shows.
+    """
+    with _understood():
+        found = _deleted.decode(body)
+        if found.kind == "Status":
+            return None
+        ending = found.metadata
+        has_grace = ending.deletion_grace_period_seconds > 0 and not at_once
+        waits = has_grace or ending.finalizers or _holds(found.kind, found.spec)
+        return item_of(body) if ending.deletion_timestamp and waits else None
+
+
+def _holds(kind: str, spec: object) -> bool:
+    """A namespace has finalizers of its own in its spec."""
+    return kind == "Namespace" and bool(msgspec.convert(spec or {}, _Spec).finalizers)
+
+
+class Lines:
+    """Whole lines out of pieces that end anywhere."""
+
+    def __init__(self) -> None:
+        self._begun: list[bytes] = []
+
+    def take(self, piece: bytes) -> list[bytes]:
+        first, *others = piece.split(b"\n")
+        self._begun.append(first)
+        if not others:
+            return []
+        whole = [b"".join(self._begun), *others[:-1]]
+        self._begun = [others[-1]]
+        return [line for line in whole if line.strip()]
+
+
+def changes_of(lines: Iterable[bytes]) -> tuple[list[Change], ExpiredError | BusyError | None]:
+    """What happened, up to the line that says that the watch is broken."""
+    changes: list[Change] = []
+    for text in lines:
+        with _understood():
+            line = _line.decode(text)
+            if line.type == "ERROR":
+                return changes, _end(msgspec.json.decode(line.object))
+            item = item_of(bytes(line.object))
+            kept = None if line.type == "BOOKMARK" else item
+            if line.type in ("ADDED", "MODIFIED", "DELETED", "BOOKMARK"):
+                changes.append(Change(line.type, kept, item.version))  # type: ignore[arg-type]
+    return changes, None
+
+
+def _end(status: dict[str, Any]) -> ExpiredError | BusyError:
+    refusal = refusal_of(status)
+    if isinstance(refusal, ExpiredError | BusyError):
+        return refusal
+    return BusyError(f"the watch broke: {refusal}", code=refusal.code, reason=refusal.reason, details=refusal.details)
+
+
+@contextmanager
+def _understood() -> Iterator[None]:
+    try:
+        yield
+    except (msgspec.MsgspecError, ValueError) as error:
+        raise BusyError(f"an answer of the server cannot be understood: {error}", code=502) from None

@@ -1,0 +1,1 @@
+"""A Kubernetes API server as controllers and simulated kubelets use it: one port, caches, queues, a clock."""

@@ -1,0 +1,93 @@
+"""The port to a Kubernetes API server: requests as values, answers as items.
+
+Implementations: `store/kube` speaks HTTP to any server; `cluster/inside` calls the embedded one in the same process.
+One contract suite holds both to the same behaviour. Every instance speaks as one user.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from typing import Any, Literal, Protocol
+
+import msgspec
+
+from shoal.store.live.item import Change, Item, Listed, Obj
+from shoal.store.live.kind import Kind
+
+
+class Select(msgspec.Struct, frozen=True):
+    """Which objects of a list or watch; texts as in the API's own `labelSelector` and `fieldSelector`."""
+
+    labels: str = ""
+    fields: str = ""
+
+
+EVERYTHING = Select()
+Batch = list[Change]
+
+
+class Patch(msgspec.Struct, frozen=True):
+    how: Literal["merge", "strategic", "json", "apply"]
+    body: Any
+    """A patch that must not overwrite others carries metadata.resourceVersion (or .uid) in its body."""
+    force: bool = False
+    """Of an apply: take fields from their managers."""
+
+
+class Deletion(msgspec.Struct, frozen=True):
+    """How to delete. `uid` and `version` are preconditions."""
+
+    grace_s: int | None = None
+    policy: Literal["", "Background", "Foreground", "Orphan"] = ""
+    uid: str = ""
+    version: int = 0
+
+
+GENTLY = Deletion()
+
+
+class ServedKind(msgspec.Struct, frozen=True):
+    """A resource found by discovery, in the version its group prefers."""
+
+    kind: Kind
+    verbs: frozenset[str]
+
+
+class Api(Protocol):
+    """Refusals are raised as in `refusals.py`; ConflictError and TemporaryError mean: try again."""
+
+    async def get(self, kind: Kind, namespace: str, name: str) -> Item: ...
+
+    async def list(self, kind: Kind, namespace: str = "", select: Select = EVERYTHING) -> Listed:
+        """All of it, however many pages that takes. An empty namespace is every namespace."""
+        ...
+
+    def watch(self, kind: Kind, since: int, namespace: str = "", select: Select = EVERYTHING) -> AsyncIterator[Batch]:
+        """What happens after `since`, in batches; ends when the server ends it. Raises ExpiredError when it is
+        forgotten. Close it with `aclose()`."""
+        ...
+
+    async def create(self, kind: Kind, obj: Obj) -> Item:
+        """`obj` may lack kind and apiVersion; its metadata says the namespace. It is not the caller's any more."""
+        ...
+
+    async def update(self, kind: Kind, obj: Obj, door: str = "") -> Item:
+        """Replace the whole object (or, by `door`, its status). It is not the caller's any more."""
+        ...
+
+    async def patch(self, kind: Kind, namespace: str, name: str, patch: Patch, door: str = "") -> Item: ...
+
+    async def delete(self, kind: Kind, namespace: str, name: str, how: Deletion = GENTLY) -> Item | None:
+        """The object as it waits for its end (finalizers, grace); None when it is gone."""
+        ...
+
+    async def post(self, kind: Kind, namespace: str, name: str, door: str, obj: Obj) -> Obj:
+        """What is posted to a subresource: `binding`, `eviction`, `token`."""
+        ...
+
+    async def served(self) -> tuple[ServedKind, ...]:
+        """Every resource there is, aggregated ones too where they answer. Raises TemporaryError if a group does not
+        answer and is not known from before."""
+        ...
+
+    async def close(self) -> None: ...

@@ -1,0 +1,164 @@
+"""Events about objects, for people: written beside the work, never waited for, equal ones counted instead of repeated.
+
+Who records never fails by it: an Event that the server refuses is dropped. Equal Events (same object, reason and
+message from the same reporter) of the last ten minutes become one with a count.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import OrderedDict, deque
+from contextlib import suppress
+from itertools import count
+from typing import Literal
+from zlib import crc32
+
+from shoal.store.live.clock import Clock
+from shoal.store.live.item import Obj
+from shoal.store.live.kind import EVENTS
+from shoal.store.live.port import Api, Patch
+from shoal.store.live.refusals import AlreadyExistsError, RefusedError
+from shoal.units.errors import ShoalError
+
+_log = logging.getLogger("shoal.events")
+_REMEMBERED = 4096
+_MOST_WAITING = 50_000
+_SAME_S = 600.0
+_LONGEST_MESSAGE = 1024
+_LONGEST_NAME = 253
+_TRIES = 64
+
+
+class Recorder:
+    """One reporter (`component`: `default-scheduler`, `kubelet`). Of a node it speaks for, `host` is the name."""
+
+    def __init__(self, api: Api, clock: Clock, component: str, pen: Pen | None = None) -> None:
+        self._pen = pen or Pen(api, clock, component)
+        self._component = component
+
+    def named(self, component: str) -> Recorder:
+        """The same pen in another reporter's hand."""
+        return Recorder(self._pen.api, self._pen.clock, component, self._pen)
+
+    def record(
+        self,
+        about: Obj,
+        reason: str,
+        message: str,
+        *,
+        type_: Literal["Normal", "Warning"] = "Normal",
+        host: str = "",
+        field: str = "",
+    ) -> None:
+        """`about` needs kind, apiVersion and metadata (name, namespace, uid). `field`: `spec.containers{main}`."""
+        meta = about["metadata"]
+        involved = {
+            "kind": about["kind"],
+            "apiVersion": about["apiVersion"],
+            "name": meta["name"],
+            "namespace": meta.get("namespace", ""),
+            "uid": meta.get("uid", ""),
+            "resourceVersion": meta.get("resourceVersion", ""),
+        }
+        if field:
+            involved["fieldPath"] = field
+        self._pen.write(involved, (reason, message[:_LONGEST_MESSAGE], type_, self._component, host))
+
+    async def run(self) -> None:
+        """Writes what was recorded, until cancelled."""
+        await self._pen.run()
+
+    async def settled(self) -> None:
+        """Returns when all that was recorded is written."""
+        await self._pen.settled()
+
+
+Said = tuple[str, str, str, str, str]
+_Same = tuple[str, str, str, str, Said]
+
+
+class Pen:
+    """What is to be written, in order. The queue is bounded: in a storm of Events the oldest are not written."""
+
+    def __init__(self, api: Api, clock: Clock, owner: str) -> None:
+        """`owner`: whose pen it is, to tell apart what several write about one object at one moment."""
+        self.api = api
+        self.clock = clock
+        self._mark = crc32(owner.encode()) & 0xFFFF
+        self._numbers = count()
+        self._waiting: deque[tuple[_Same, Obj, str]] = deque(maxlen=_MOST_WAITING)
+        self._known: OrderedDict[_Same, tuple[str, str, int, float]] = OrderedDict()
+        """Name, first time, count and last time of each."""
+        self._wakeup = asyncio.Event()
+        self._idle = asyncio.Event()
+        self._idle.set()
+
+    def write(self, involved: Obj, said: Said) -> None:
+        same = (involved["kind"], involved["namespace"], involved["name"], involved["uid"], said)
+        self._waiting.append((same, involved, self.clock.text()))
+        self._idle.clear()
+        self._wakeup.set()
+
+    async def settled(self) -> None:
+        await self._idle.wait()
+
+    async def run(self) -> None:
+        while True:
+            while self._waiting:
+                same, involved, now = self._waiting.popleft()
+                try:
+                    await self._write(same, involved, now)
+                except ShoalError as error:
+                    _log.debug("an event was not written: %s", error)
+            self._idle.set()
+            self._wakeup.clear()
+            await self._wakeup.wait()
+
+    async def _write(self, same: _Same, involved: Obj, now: str) -> None:
+        known = self._known.get(same)
+        seconds = self.clock.seconds()
+        namespace = involved["namespace"] or "default"
+        if known is not None and seconds - known[3] < _SAME_S:
+            name, first, count, _ = known
+            body = {"count": count + 1, "lastTimestamp": now}
+            try:
+                await self.api.patch(EVENTS, namespace, name, Patch("merge", body))
+            except RefusedError:
+                self._known.pop(same, None)
+            else:
+                self._known[same] = (name, first, count + 1, seconds)
+                self._known.move_to_end(same)
+                return
+        reason, message, type_, component, host = same[4]
+        source = {"component": component} | ({"host": host} if host else {})
+        event: Obj = {
+            "kind": "Event",
+            "apiVersion": "v1",
+            "metadata": {"namespace": namespace},
+            "involvedObject": {key: value for key, value in involved.items() if value},
+            "reason": reason,
+            "message": message,
+            "source": source,
+            "firstTimestamp": now,
+            "lastTimestamp": now,
+            "count": 1,
+            "type": type_,
+            "reportingComponent": component,
+            "reportingInstance": host,
+        }
+        name = await self._create(event, seconds)
+        self._known[same] = (name, now, 1, seconds)
+        while len(self._known) > _REMEMBERED:
+            self._known.popitem(last=False)
+
+    async def _create(self, event: Obj, seconds: float) -> str:
+        """Its name; the next number where another pen of the same owner was quicker at the same moment."""
+        for _ in range(_TRIES):
+            end = f".{int(seconds * 1e6):x}{self._mark:04x}{next(self._numbers) % 4096:03x}"
+            name: str = event["involvedObject"]["name"][: _LONGEST_NAME - len(end)].rstrip("-.") + end
+            meta = {"name": name, "namespace": event["metadata"]["namespace"]}
+            with suppress(AlreadyExistsError):
+                await self.api.create(EVENTS, {**event, "metadata": meta})
+                return name
+        raise AlreadyExistsError(f"{_TRIES} events of this name were there already")

@@ -1,0 +1,98 @@
+"""What an API server refuses, typed by what the caller does next. Both adapters translate to these, once.
+
+`ConflictError` and `TemporaryError` (units/errors.py) say whose turn it is; loops retry both by themselves. The others
+are answers that a controller expects and handles: not there, there already, too old, not allowed, not valid.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from shoal.units.errors import ConflictError, ShoalError, TemporaryError
+
+
+class RefusedError(ShoalError):
+    """The server said no. `reason` is its one-word reason, `details` its details (causes, retryAfterSeconds)."""
+
+    code = 0
+
+    def __init__(self, what: str, *, reason: str = "", details: dict[str, Any] | None = None) -> None:
+        super().__init__(what)
+        self.reason = reason
+        self.details = details or {}
+
+
+class NotFoundError(RefusedError):
+    code = 404
+
+
+class AlreadyExistsError(RefusedError):
+    code = 409
+
+
+class ForbiddenError(RefusedError):
+    """Not allowed, or over quota: `what` has the server's words."""
+
+    code = 403
+
+
+class UnauthorizedError(RefusedError):
+    code = 401
+
+
+class InvalidError(RefusedError):
+    code = 422
+
+
+class ExpiredError(RefusedError):
+    """The version to go on from is forgotten: list again."""
+
+    code = 410
+
+
+class BadRequestError(RefusedError):
+    """Any other refusal that will not go away by trying again."""
+
+    code = 400
+
+
+class StaleError(RefusedError, ConflictError):
+    """Somebody wrote the object first: read again, decide again."""
+
+    code = 409
+
+
+class BusyError(TemporaryError):
+    """429, 500, 503, 504, or no connection: nothing is known of what became of a write. Retry after `delay_s`."""
+
+    def __init__(
+        self, what: str, delay_s: float = 1.0, *, code: int = 503, reason: str = "", details: Any = None
+    ) -> None:
+        super().__init__(what, delay_s)
+        self.code = code
+        self.reason = reason
+        self.details: dict[str, Any] = details or {}
+
+
+def refusal_of(status: dict[str, Any], retry_after_s: float = 0.0) -> RefusedError | BusyError:
+    """The refusal that a `Status` object says."""
+    code = int(status.get("code") or 500)
+    reason, words = str(status.get("reason") or ""), str(status.get("message") or f"the server answered {code}")
+    details = status.get("details") or {}
+    if code in (408, 429, 500, 502, 503, 504):
+        wait_s = retry_after_s or float(details.get("retryAfterSeconds") or 1.0)
+        return BusyError(words, wait_s, code=code, reason=reason, details=details)
+    if code == 409:
+        kind: type[RefusedError] = AlreadyExistsError if reason == "AlreadyExists" else StaleError
+    else:
+        kind = _BY_CODE.get(code, BadRequestError)
+    return kind(words, reason=reason, details=details)
+
+
+_BY_CODE: dict[int, type[RefusedError]] = {
+    401: UnauthorizedError,
+    403: ForbiddenError,
+    404: NotFoundError,
+    410: ExpiredError,
+    422: InvalidError,
+}

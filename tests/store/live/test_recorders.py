@@ -1,0 +1,147 @@
+"""Events: one for what is said again and again, never waited for, never in the way."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from pathlib import Path
+
+from build.small_clusters import SmallCluster, small_cluster
+from build.stormy_api import StormyApi, Weather
+from build.virtual_time import virtual
+from shoal.store.live.item import Obj
+from shoal.store.live.kind import CONFIG_MAPS, EVENTS
+from shoal.store.live.port import Api
+from shoal.store.live.recorder import Recorder
+
+
+async def about(cluster: SmallCluster, name: str = "a") -> Obj:
+    return await cluster.create(CONFIG_MAPS, {"metadata": {"name": name}})
+
+
+def started(cluster: SmallCluster, api: Api | None = None) -> Recorder:
+    events = Recorder(api or cluster.api, cluster.clock, "a-controller")
+    cluster.tasks.append(asyncio.ensure_future(events.run()))
+    return events
+
+
+@virtual
+async def test_an_event_says_who_said_what_about_whom(tmp_path: Path) -> None:
+    async with small_cluster(tmp_path) as cluster:
+        events = started(cluster)
+        obj = await about(cluster)
+        events.record(obj, "Broken", "it broke", type_="Warning", field="data{x}")
+        events.named("kubelet").record(obj, "Mended", "it is whole", host="gpu-0")
+        await events.settled()
+        broken, mended = sorted(await cluster.events("a"), key=lambda event: str(event["reason"]))
+        assert (broken["reason"], broken["message"]) == ("Broken", "it broke")
+        assert (broken["type"], broken["count"]) == ("Warning", 1)
+        assert broken["involvedObject"] == {
+            "kind": "ConfigMap",
+            "apiVersion": "v1",
+            "name": "a",
+            "namespace": "default",
+            "uid": obj["metadata"]["uid"],
+            "resourceVersion": obj["metadata"]["resourceVersion"],
+            "fieldPath": "data{x}",
+        }
+        assert broken["source"] == {"component": "a-controller"}
+        assert broken["firstTimestamp"] == broken["lastTimestamp"]
+        assert (mended["type"], mended["source"]) == ("Normal", {"component": "kubelet", "host": "gpu-0"})
+
+
+@virtual
+async def test_the_longest_names_are_told_of_too(tmp_path: Path) -> None:
+    async with small_cluster(tmp_path) as cluster:
+        events = started(cluster)
+        names = ["a" * 253, "a" * 231 + "-" + "b" * 21, "a" * 230 + "." + "b" * 22]
+        for name in names:
+            events.record(await about(cluster, name), "Broken", "it broke")
+        await events.settled()
+        assert sorted(event["involvedObject"]["name"] for event in await cluster.all(EVENTS)) == sorted(names)
+
+
+@virtual
+async def test_several_write_about_one_object_at_one_moment(tmp_path: Path) -> None:
+    async with small_cluster(tmp_path) as cluster:
+        obj = await about(cluster)
+        writers = [Recorder(cluster.api, cluster.clock, f"controller-{number % 5}") for number in range(10)]
+        cluster.tasks += [asyncio.ensure_future(one.run()) for one in writers]
+        for one in writers:
+            for word in "abcdefghij":
+                one.record(obj, "Broken", word)
+        await asyncio.gather(*(one.settled() for one in writers))
+        told = [(event["source"]["component"], event["message"]) for event in await cluster.events("a")]
+        words = "abcdefghij" * 2
+        assert sorted(told) == sorted((f"controller-{number}", word) for number in range(5) for word in words)
+
+
+@virtual
+async def test_the_same_said_again_is_counted_and_after_ten_quiet_minutes_said_anew(tmp_path: Path) -> None:
+    async with small_cluster(tmp_path) as cluster:
+        events = started(cluster)
+        obj = await about(cluster)
+        for _ in range(5):
+            events.record(obj, "Broken", "it broke")
+            await cluster.pass_time(60)
+        [event] = await cluster.events("a")
+        assert event["count"] == 5
+        assert event["firstTimestamp"] < event["lastTimestamp"]
+        await cluster.pass_time(601)
+        events.record(obj, "Broken", "it broke")
+        await events.settled()
+        assert sorted(event["count"] for event in await cluster.events("a")) == [1, 5]
+
+
+@virtual
+async def test_what_differs_in_anything_is_another_event(tmp_path: Path) -> None:
+    async with small_cluster(tmp_path) as cluster:
+        events = started(cluster)
+        one, other = await about(cluster), await about(cluster, "b")
+        events.record(one, "Broken", "it broke")
+        events.record(one, "Broken", "it broke again")
+        events.record(one, "Gone", "it broke")
+        events.record(other, "Broken", "it broke")
+        events.named("another").record(one, "Broken", "it broke")
+        await events.settled()
+        assert [event["count"] for event in await cluster.all(EVENTS)] == [1] * 5
+
+
+@virtual
+async def test_an_event_that_was_deleted_is_made_anew(tmp_path: Path) -> None:
+    async with small_cluster(tmp_path) as cluster:
+        events = started(cluster)
+        obj = await about(cluster)
+        events.record(obj, "Broken", "it broke")
+        await events.settled()
+        [event] = await cluster.events("a")
+        await cluster.delete(EVENTS, event["metadata"]["name"])
+        events.record(obj, "Broken", "it broke")
+        await events.settled()
+        assert [event["count"] for event in await cluster.events("a")] == [1]
+
+
+@virtual
+async def test_events_about_what_has_no_namespace_are_in_default_and_long_ones_are_cut(tmp_path: Path) -> None:
+    async with small_cluster(tmp_path) as cluster:
+        events = started(cluster)
+        node = {"kind": "Node", "apiVersion": "v1", "metadata": {"name": "gpu-0", "uid": "u"}}
+        events.record(node, "Broken", "x" * 2000)
+        await events.settled()
+        [event] = await cluster.events("gpu-0")
+        assert event["metadata"]["namespace"] == "default"
+        assert len(event["message"]) == 1024
+
+
+@virtual
+async def test_a_server_in_trouble_costs_events_and_nothing_else(tmp_path: Path) -> None:
+    async with small_cluster(tmp_path) as cluster:
+        storm = StormyApi(cluster.api, cluster.clock, random.Random(1), Weather(refused=1.0))
+        events = started(cluster, storm)
+        obj = await about(cluster)
+        events.record(obj, "Broken", "never heard")
+        await events.settled()
+        storm.calm()
+        events.record(obj, "Broken", "heard")
+        await events.settled()
+        assert [event["message"] for event in await cluster.events("a")] == ["heard"]
