@@ -1,0 +1,1 @@
+"""CronJobs: jobs that are made at times."""

@@ -1,0 +1,50 @@
+"""What deployments write on replica sets beside the spec: which revision it is, and for what size it was last scaled.
+
+`kubectl rollout history` and `undo` read these, and the controller itself learns from them that it was scaled.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+REVISION = "deployment.kubernetes.io/revision"
+HISTORY = "deployment.kubernetes.io/revision-history"
+DESIRED = "deployment.kubernetes.io/desired-replicas"
+GREATEST = "deployment.kubernetes.io/max-replicas"
+_NOT_COPIED = frozenset(
+    {
+        "kubectl.kubernetes.io/last-applied-configuration",
+        "deprecated.deployment.rollback.to",
+        REVISION,
+        HISTORY,
+        DESIRED,
+        GREATEST,
+    }
+)
+_LONGEST_HISTORY = 2000
+
+
+def number(annotations: Mapping[str, str], key: str) -> int:
+    written = annotations.get(key, "")
+    return int(written) if written.isascii() and written.isdigit() else 0
+
+
+def sizes(wanted: int, greatest: int) -> dict[str, str]:
+    return {DESIRED: str(wanted), GREATEST: str(greatest)}
+
+
+def of_new_set(deployment: Mapping[str, str], replica_set: Mapping[str, str], revision: int) -> dict[str, str]:
+    """The annotations of the replica set that is the newest: the deployment's own, and the revision. One that was
+    older and is gone back to remembers which revisions it was."""
+    made = {**replica_set, **{key: value for key, value in deployment.items() if key not in _NOT_COPIED}}
+    before = number(replica_set, REVISION)
+    if before >= revision:
+        return made
+    made[REVISION] = str(revision)
+    if REVISION in replica_set:
+        past = [one for one in replica_set.get(HISTORY, "").split(",") if one]
+        past.append(replica_set[REVISION])
+        while len(",".join(past)) > _LONGEST_HISTORY:
+            past.pop(0)
+        made[HISTORY] = ",".join(past)
+    return made

@@ -1,0 +1,139 @@
+"""The job controller: when a job is looked at, and whose pods are whose.
+
+A job whose pods change is looked at after a short while, longer for more pods, so that a thousand pods that end
+together are a few looks and not a thousand. Whoever asks for something else of a job is heard at once.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from shoal.controllers.jobs.claims import find_claims
+from shoal.controllers.jobs.job import Job
+from shoal.controllers.jobs.look import Look, Memory, job_reference, raise_if
+from shoal.controllers.jobs.pod_book import PodBook
+from shoal.controllers.jobs.pods import JobPod
+from shoal.store.live.context import Context, Controller
+from shoal.store.live.item import Item, Key
+from shoal.store.live.kind import JOBS, PODS
+from shoal.store.live.loop import Loop
+from shoal.store.live.refusals import NotFoundError
+
+_BATCH_S, _BATCH_S_PER_POD, _LONGEST_BATCH_S = 0.1, 0.0002, 1.0
+
+
+def job_controller(context: Context) -> Controller:
+    return JobLoop(context).loop
+
+
+class _HeadMeta(msgspec.Struct, rename="camel"):
+    uid: str
+    generation: int = 0
+    deletion_timestamp: str | None = None
+
+
+class _HeadSpec(msgspec.Struct, rename="camel"):
+    manual_selector: bool = False
+
+
+class _Head(msgspec.Struct):
+    metadata: _HeadMeta
+    spec: _HeadSpec
+
+
+class JobLoop:
+    def __init__(self, context: Context) -> None:
+        self._context = context
+        self._jobs = context.informers.of(JOBS)
+        self.memory = Memory(context)
+        self._writes = self.memory.writes
+        self._asked: dict[Key, _Head] = {}
+        """What each job asked for when it was last heard of."""
+        self.loop = Loop(context, self._reconcile)
+        self.loop.need(JOBS, PODS)
+        self._book = PodBook(context.informers.of(PODS), self._wake_later, self._wake_choosers)
+        self._jobs.on_change(self._job_changed)
+
+    # -- when -------------------------------------------------------------------------------------------------------
+
+    def _wake_later(self, key: Key, pods: int) -> None:
+        self.loop.wake(key, min(_BATCH_S + _BATCH_S_PER_POD * pods, _LONGEST_BATCH_S))
+
+    def _wake_choosers(self, pod: JobPod) -> None:
+        """Jobs whose selector somebody wrote may take pods that do not name them."""
+        for key, head in self._asked.items():
+            if head.spec.manual_selector and key[0] == pod.namespace:
+                self._wake_later(key, 0)
+
+    def _job_changed(self, before: Item | None, after: Item | None) -> None:
+        if after is None:
+            if before is not None:
+                self._asked.pop(before.key, None)
+                self.memory.forget(before.uid)
+                self.loop.wake(before.key)
+            return
+        head = after.read(_Head)
+        if head != self._asked.get(after.key):
+            self._asked[after.key] = head
+            self.loop.wake(after.key)
+        else:
+            self._wake_later(after.key, self._book.count(after.key))
+
+    # -- one job ----------------------------------------------------------------------------------------------------
+
+    async def _reconcile(self, key: Key) -> float | None:
+        item = self._jobs.get(*key)
+        if item is None:
+            if self._tracked(key) and await self._is_gone(key):
+                await self._release_all(key)
+            return None
+        job = item.read(Job)
+        if job.is_elsewhere:
+            return None
+        if job.status.end is not None:
+            self.memory.forget(job.uid)
+            await self._release_all(key)
+            return None
+        if job.spec.completion_mode not in ("NonIndexed", "Indexed"):
+            words = "Skipped Job sync because completion mode is unknown"
+            self._context.events.record(job_reference(item), "UnknownCompletionMode", words, type_="Warning")
+            return None
+        await self._claim(key, job)
+
+        def pods() -> list[JobPod]:
+            return [pod for pod in self._book.of(key) if pod.owner_uid == job.uid]
+
+        try:
+            return await Look(self._context, self.memory, item, pods).go()
+        finally:
+            present = self._jobs.get(*key)
+            if present is None or present.uid != job.uid:
+                # It went while it was looked at, and nobody will say so again.
+                self.memory.forget(job.uid)
+
+    async def _claim(self, key: Key, job: Job) -> None:
+        claims = find_claims(job, self._book.of(key), self._book.orphans(key[0]))
+        if claims.strays:
+            raise_if(await self._writes.release(claims.strays))
+        if claims.adopt:
+            # The cache may not know yet that the job is being deleted, or is another one by now.
+            fresh = (await self._context.api.get(JOBS, *key)).read(Job)
+            if fresh.uid == job.uid and not fresh.is_deleting:
+                await self._writes.adopt(job, claims.adopt)
+        await self._writes.let_go(job, claims.let_go)
+
+    async def _release_all(self, key: Key) -> None:
+        """Nobody counts pods any more of a job that ended, or is gone."""
+        raise_if(await self._writes.release(self._tracked(key)))
+
+    def _tracked(self, key: Key) -> list[JobPod]:
+        orphans = [pod for pod in self._book.orphans(key[0]) if pod.job_name == key[1]]
+        return [pod for pod in self._book.of(key) + orphans if pod.is_tracked]
+
+    async def _is_gone(self, key: Key) -> bool:
+        """Asks the server: pods that another controller made may be heard of before their job."""
+        try:
+            await self._context.api.get(JOBS, *key)
+        except NotFoundError:
+            return True
+        return False

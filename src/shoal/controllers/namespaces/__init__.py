@@ -1,0 +1,1 @@
+"""Namespaces that are deleted: emptied first, then let go."""

@@ -1,0 +1,69 @@
+"""Whom a change of a dependent concerns: its controller, or, while it has none, every owner whose selector it fits."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+from shoal.api.selectors import Selector
+from shoal.controllers.owned_pods.ownership import head, owner_index
+from shoal.store.live.informer import Informer
+from shoal.store.live.item import Item, Key, Obj
+from shoal.store.live.kind import Kind
+from shoal.store.live.loop import Loop
+
+GATHER_S = 0.05
+_PER_POD_S, _LONGEST_S = 0.0002, 1.0
+
+
+def gather_s(pods: int) -> float:
+    """How long changes are waited for together by who then looks at so many pods."""
+    return min(GATHER_S + _PER_POD_S * pods, _LONGEST_S)
+
+
+class Concern:
+    """Of the owners of one kind. `selector` reads an owner's spec."""
+
+    def __init__(self, kind: Kind, owners: Informer, selector: Callable[[Obj], Selector]) -> None:
+        self._kind = kind
+        self._owners = owners
+        self._by_namespace = owners.index("namespace", lambda item: (item.namespace,))
+        self._selector = selector
+        self._selectors: dict[Key, tuple[int, Selector]] = {}
+
+    def keys(self, dependent: Item) -> Iterator[Key]:
+        meta = head(dependent)
+        owner = meta.controller()
+        if owner is not None:
+            found = self._owners.get(dependent.namespace, owner.name) if owner.kind == self._kind.name else None
+            if found is not None and found.uid == owner.uid:
+                yield found.key
+        elif meta.labels:
+            for item in self._by_namespace[dependent.namespace]:
+                if self.selector(item).matches(meta.labels):
+                    yield item.key
+
+    def wake(self, loop: Loop, dependents: Informer) -> None:
+        """Whoever is concerned looks a moment after a change, at all changes of that moment together, and the moment is
+        longer for who has more of them: ten thousand pods that become ready cost a few looks and not ten thousand."""
+        by_owner = owner_index(dependents)
+
+        def changed(before: Item | None, after: Item | None) -> None:
+            for item in (before, after):
+                if item is None:
+                    continue
+                owner = head(item).controller()
+                size = by_owner.count(owner.uid) if owner is not None else 0
+                for key in self.keys(item):
+                    loop.wake(key, gather_s(size))
+
+        dependents.on_change(changed)
+
+    def selector(self, owner: Item) -> Selector:
+        """Read once for each version: a namespace may have thousands of pods that belong to nobody."""
+        known = self._selectors.get(owner.key)
+        if known is None or known[0] != owner.version:
+            known = self._selectors[owner.key] = (owner.version, self._selector(owner.obj()["spec"]))
+        return known[1]
+
+    def forget(self, key: Key) -> None:
+        self._selectors.pop(key, None)

@@ -1,0 +1,131 @@
+"""Whose a dependent is, and how it becomes somebody's or nobody's: adoption and release by selector.
+
+An owner keeps what names it as controller and still has the right labels; it lets go of what has not, and takes what
+has them and belongs to nobody. Before it takes anything it asks the server, not the cache, whether it is still itself
+and not being deleted: otherwise a garbage collector that orphans would see its work undone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import msgspec
+
+from shoal.api.selectors import Selector
+from shoal.controllers.owned_pods.sight import Meta
+from shoal.store.live.informer import Index, Informer
+from shoal.store.live.item import Item, Obj, Seen
+from shoal.store.live.kind import Kind
+from shoal.store.live.port import Api, Patch
+from shoal.store.live.refusals import InvalidError, NotFoundError
+from shoal.units.errors import ConflictError
+
+_INDEX = "controller"
+
+
+class _Headed(msgspec.Struct, gc=False):
+    metadata: Meta
+
+
+def owner_index(informer: Informer) -> Index:
+    """Dependents by their controller's uid; those of nobody by `orphans(namespace)`."""
+    return informer.index(_INDEX, _owner_of)
+
+
+def orphans(namespace: str) -> str:
+    return f"orphans of {namespace}"
+
+
+_seen = Seen(_Headed)
+
+
+def head(item: Item) -> Meta:
+    return _seen(item).metadata
+
+
+def controller_reference(kind: Kind, meta: Obj) -> Obj:
+    return {
+        "apiVersion": kind.api_version,
+        "kind": kind.name,
+        "name": meta["name"],
+        "uid": meta["uid"],
+        "controller": True,
+        "blockOwnerDeletion": True,
+    }
+
+
+class Claims:
+    """One owner's grip on dependents of one kind. `is_candidate` narrows what it looks at, beyond the labels."""
+
+    def __init__(
+        self,
+        api: Api,
+        kinds: tuple[Kind, Kind],
+        owner: Obj,
+        selector: Selector,
+        is_candidate: Callable[[Item, Meta], bool] = lambda _item, _meta: True,
+    ) -> None:
+        """`kinds`: the owner's and the dependents'."""
+        self._api = api
+        self._owner_kind, self._kind = kinds
+        self._owner = owner["metadata"]
+        self._selector = selector
+        self._is_candidate = is_candidate
+        self._may_adopt: bool | None = None
+
+    async def claimed(self, informer: Informer) -> list[Item]:
+        """What belongs to the owner now, after adoption and release."""
+        by_owner = owner_index(informer)
+        mine: list[Item] = []
+        for item in by_owner[self._owner["uid"]]:
+            meta = head(item)
+            if not self._selector.matches(meta.labels):
+                if "deletionTimestamp" not in self._owner:
+                    await self._release(item)
+            elif self._is_candidate(item, meta):
+                mine.append(item)
+        if "deletionTimestamp" not in self._owner:
+            mine.extend(await self._adopted(by_owner[orphans(self._owner["namespace"])]))
+        return mine
+
+    async def _adopted(self, candidates: Iterable[Item]) -> list[Item]:
+        taken = []
+        for item in candidates:
+            meta = head(item)
+            fits = meta.deletion_timestamp is None and self._selector.matches(meta.labels)
+            if not fits or not self._is_candidate(item, meta):
+                continue
+            if self._may_adopt is None:
+                self._may_adopt = await self._is_still_there()
+            if not self._may_adopt:
+                break
+            reference = controller_reference(self._owner_kind, self._owner)
+            adopted = await self._patched(item, {"ownerReferences": [reference], "uid": item.uid})
+            if adopted is not None:
+                taken.append(adopted)
+        return taken
+
+    async def _release(self, item: Item) -> None:
+        gone = {"$patch": "delete", "uid": self._owner["uid"]}
+        await self._patched(item, {"ownerReferences": [gone], "uid": item.uid})
+
+    async def _patched(self, item: Item, metadata: Any) -> Item | None:
+        try:
+            patch = Patch("strategic", {"metadata": metadata})
+            return await self._api.patch(self._kind, item.namespace, item.name, patch)
+        except (NotFoundError, InvalidError, ConflictError):
+            # It is gone, another of that name came, or somebody else was quicker: the cache will say so.
+            return None
+
+    async def _is_still_there(self) -> bool:
+        try:
+            fresh = await self._api.get(self._owner_kind, self._owner["namespace"], self._owner["name"])
+        except NotFoundError:
+            return False
+        return fresh.uid == self._owner["uid"] and head(fresh).deletion_timestamp is None
+
+
+def _owner_of(item: Item) -> tuple[str]:
+    owner = head(item).controller()
+    return (owner.uid if owner is not None else orphans(item.namespace),)

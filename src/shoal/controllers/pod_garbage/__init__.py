@@ -1,0 +1,1 @@
+"""Pods that nobody else would end: on nodes that are gone, never bound, or finished and too many."""

@@ -1,0 +1,60 @@
+"""Which pods of too many go first: those that are missed least.
+
+Not yet on a node before on one; pending before running; not ready before ready; cheaper before dearer
+(`pod-deletion-cost`); one of many on a node before one of few; ready for a short time before a long time; restarted
+often before seldom; young before old. Ages are compared by their logarithm, so that among pods of about one age chance
+(the uid) decides and not the second in which they were made.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+from functools import cmp_to_key
+
+from shoal.controllers.owned_pods.sight import PodSight
+
+_PHASES = {"Pending": 0, "": 0, "Unknown": 1, "Running": 2}
+
+
+def first_to_go(pods: Iterable[PodSight], crowds: Mapping[str, int], now_s: float) -> list[PodSight]:
+    """`crowds`: how many pods of this owner and its siblings each node has."""
+
+    def compare(one: PodSight, other: PodSight) -> int:
+        by_state = _state(one, crowds), _state(other, crowds)
+        if by_state[0] != by_state[1]:
+            return -1 if by_state[0] < by_state[1] else 1
+        since = one.ready_since_s(), other.ready_since_s()
+        if since[0] is not None and since[1] is not None and since[0] != since[1]:
+            return _younger_first(now_s - since[0], now_s - since[1], one, other)
+        if one.most_restarts() != other.most_restarts():
+            return other.most_restarts() - one.most_restarts()
+        created = one.metadata.created_s(), other.metadata.created_s()
+        if created[0] != created[1]:
+            return _younger_first(now_s - created[0], now_s - created[1], one, other)
+        return _by_uid(one, other)
+
+    return sorted(pods, key=cmp_to_key(compare))
+
+
+def deletion_cost(pod: PodSight) -> int:
+    written = pod.metadata.annotations.deletion_cost
+    digits = written.removeprefix("-")
+    return int(written) if digits.isascii() and digits.isdigit() and abs(int(written)) < 2**31 else 0
+
+
+def _state(pod: PodSight, crowds: Mapping[str, int]) -> tuple[bool, int, bool, int, int]:
+    node = pod.spec.node_name
+    return (bool(node), _PHASES.get(pod.status.phase, 0), pod.is_ready(), deletion_cost(pod), -crowds.get(node, 0))
+
+
+def _younger_first(age_s: float, other_age_s: float, one: PodSight, other: PodSight) -> int:
+    return _magnitude(age_s) - _magnitude(other_age_s) or _by_uid(one, other)
+
+
+def _magnitude(age_s: float) -> int:
+    return int(math.log2(age_s * 1e9)) if age_s > 0 else -1
+
+
+def _by_uid(one: PodSight, other: PodSight) -> int:
+    return -1 if one.metadata.uid < other.metadata.uid else 1

@@ -1,0 +1,1 @@
+"""StatefulSets: pods with names, volumes and an order."""

@@ -1,0 +1,73 @@
+"""The volume claims of a stateful set's pods: there before the pod, owned as the retention policy says."""
+
+from __future__ import annotations
+
+from shoal.controllers.owned_pods.sight import PodSight
+from shoal.controllers.stateful_sets.identity import claims_for
+from shoal.controllers.stateful_sets.retention import deletes_any, has_other_controller, is_stale, owners_wanted
+from shoal.store.live.context import Context
+from shoal.store.live.item import Obj
+from shoal.store.live.kind import VOLUME_CLAIMS
+from shoal.store.live.refusals import AlreadyExistsError
+from shoal.units.errors import ShoalError
+
+
+class VolumeClaims:
+    def __init__(self, context: Context, obj: Obj) -> None:
+        self._context = context
+        self._obj = obj
+        self._known = context.informers.of(VOLUME_CLAIMS)
+
+    def are_stale(self, ordinal: int) -> bool:
+        """A claim for this place is about to go with the pod that had it; only where scaling deletes claims."""
+        if (self._obj["spec"].get("persistentVolumeClaimRetentionPolicy") or {}).get("whenScaled") != "Delete":
+            return False
+        pod_name = f"{self._obj['metadata']['name']}-{ordinal}"
+        found = (self._find(claim) for claim in claims_for(self._obj, ordinal))
+        return any(claim is not None and is_stale(claim, pod_name) for claim in found)
+
+    async def make(self, ordinal: int) -> None:
+        """Those that lack; they are never changed afterwards."""
+        meta = self._obj["metadata"]
+        pod = f"{meta['name']}-{ordinal}"
+        for claim in claims_for(self._obj, ordinal):
+            if self._find(claim) is not None:
+                continue
+            name = claim["metadata"]["name"]
+            if deletes_any(self._obj):
+                owners = owners_wanted(self._obj, [], None, is_condemned=False)
+                claim["metadata"] |= {"ownerReferences": owners} if owners else {}
+            try:
+                await self._context.api.create(VOLUME_CLAIMS, claim)
+            except AlreadyExistsError:
+                continue
+            except ShoalError as error:
+                words = f"create Claim {name} for Pod {pod} in StatefulSet {meta['name']} failed error: {error.what}"
+                self._context.events.record(self._obj, "FailedCreate", words, type_="Warning")
+                raise
+            words = f"create Claim {name} Pod {pod} in StatefulSet {meta['name']} success"
+            self._context.events.record(self._obj, "SuccessfulCreate", words)
+
+    async def own(self, ordinal: int, pod: PodSight, *, is_condemned: bool) -> None:
+        """The owners that the policy wants, for the claims of a pod that is there."""
+        holder = {"name": pod.name, "uid": pod.metadata.uid}
+        for wanted in claims_for(self._obj, ordinal):
+            claim = self._find(wanted)
+            if claim is None:
+                continue
+            owners = claim["metadata"].get("ownerReferences") or []
+            if deletes_any(self._obj) and has_other_controller(self._obj, owners, holder):
+                words = (
+                    f"PersistentVolumeClaim {claim['metadata']['name']} has a conflicting OwnerReference that acts as "
+                    "a managing controller, the retention policy is ignored for this claim"
+                )
+                self._context.events.record(self._obj, "ConflictingController", words, type_="Warning")
+                continue
+            right = owners_wanted(self._obj, owners, holder, is_condemned=is_condemned)
+            if right != owners:
+                claim["metadata"]["ownerReferences"] = right
+                await self._context.api.update(VOLUME_CLAIMS, claim)
+
+    def _find(self, claim: Obj) -> Obj | None:
+        item = self._known.get(claim["metadata"]["namespace"], claim["metadata"]["name"])
+        return item.obj() if item is not None else None

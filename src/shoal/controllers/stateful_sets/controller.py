@@ -1,0 +1,178 @@
+"""Stateful sets brought to their size and template, one look at a time; the order is decided in `plan.py`."""
+
+from __future__ import annotations
+
+from shoal.controllers.owned_pods.amounts import amount_of
+from shoal.controllers.owned_pods.concern import Concern
+from shoal.controllers.owned_pods.making import in_growing_groups, is_namespace_ending
+from shoal.controllers.owned_pods.ownership import Claims
+from shoal.controllers.owned_pods.selecting import selector_of_spec
+from shoal.controllers.owned_pods.sight import PodSight, next_available_s, pod_sight
+from shoal.controllers.revisions.history import History
+from shoal.controllers.revisions.revision import template_of
+from shoal.controllers.stateful_sets.claims import VolumeClaims
+from shoal.controllers.stateful_sets.identity import INDEX_LABEL, NAME_LABEL, ordinal_of, placed_pod
+from shoal.controllers.stateful_sets.plan import REVISION_LABEL, Create, Step, Wanted, steps
+from shoal.controllers.stateful_sets.status import told
+from shoal.store.live.context import Context, Controller
+from shoal.store.live.item import Item, Key, Obj
+from shoal.store.live.kind import CONTROLLER_REVISIONS, PODS, STATEFUL_SETS, VOLUME_CLAIMS
+from shoal.store.live.loop import Loop
+from shoal.store.live.port import Deletion, Patch
+from shoal.store.live.refusals import AlreadyExistsError, NotFoundError
+from shoal.units.errors import ShoalError
+
+_HASH_LABEL = "controller.kubernetes.io/hash"
+_STALE_S = 1.0
+Pods = dict[int, PodSight]
+
+
+def stateful_set_controller(context: Context) -> Controller:
+    return StatefulSets(context)
+
+
+class StatefulSets:
+    def __init__(self, context: Context) -> None:
+        self.name = context.name
+        self._context = context
+        self._sets = context.informers.of(STATEFUL_SETS)
+        self._pods = context.informers.of(PODS)
+        self._concern = Concern(STATEFUL_SETS, self._sets, selector_of_spec)
+        self._loop = Loop(context, self.reconcile)
+        self._loop.follow(STATEFUL_SETS)
+        self._loop.need(PODS, CONTROLLER_REVISIONS, VOLUME_CLAIMS)
+        self._concern.wake(self._loop, self._pods)
+
+    async def run(self) -> None:
+        await self._loop.run()
+
+    async def reconcile(self, key: Key) -> float | None:
+        item = self._sets.get(*key)
+        if item is None:
+            self._concern.forget(key)
+            return None
+        obj = {**item.obj(), "kind": STATEFUL_SETS.name, "apiVersion": STATEFUL_SETS.api_version}
+        selector = self._concern.selector(item)
+        history = History(self._context, (STATEFUL_SETS, obj), selector, _HASH_LABEL)
+        update = (await history.settle())["metadata"]["name"]
+        wanted = _wanted(obj, update, {one["metadata"]["name"] for one in history.all})
+        pods = await self._present(obj, item)
+        error, again_s = None, None
+        if "deletionTimestamp" not in obj["metadata"]:
+            error, again_s = await self._forward(obj, wanted, history, pods)
+        pods = await self._present(obj, item)
+        await self._tell(obj, wanted, history, pods)
+        if error is not None:
+            raise error
+        now_s = self._context.clock.seconds()
+        wait_s = next_available_s(list(pods.values()), wanted.min_ready_s, now_s)
+        return min((one for one in (again_s, wait_s) if one is not None), default=None)
+
+    async def _present(self, obj: Obj, item: Item) -> Pods:
+        name = obj["metadata"]["name"]
+        claims = Claims(
+            self._context.api,
+            (STATEFUL_SETS, PODS),
+            obj,
+            self._concern.selector(item),
+            lambda pod, _meta: ordinal_of(name, pod.name) is not None,
+        )
+        sights = [pod_sight(pod) for pod in await claims.claimed(self._pods)]
+        return {ordinal: pod for pod in sights if (ordinal := ordinal_of(name, pod.name)) is not None}
+
+    # -- steps ------------------------------------------------------------------------------------------------------
+
+    async def _forward(
+        self, obj: Obj, wanted: Wanted, history: History, pods: Pods
+    ) -> tuple[ShoalError | None, float | None]:
+        claims = VolumeClaims(self._context, obj)
+        templates = {one["metadata"]["name"]: template_of(one) for one in history.all}
+        stale = False
+
+        async def take(step: Step) -> None:
+            nonlocal stale
+            if not isinstance(step, Create):
+                await self._delete(obj, pods[step.ordinal])
+            elif claims.are_stale(step.ordinal):
+                stale = True
+            else:
+                await claims.make(step.ordinal)
+                pod = placed_pod(obj, templates[step.revision], step.revision, step.ordinal)
+                await self._create(obj, pod)
+
+        try:
+            await self._mend(obj, wanted, claims, pods)
+        except ShoalError as error:
+            return error, None
+        _, failure = await in_growing_groups(steps(wanted, pods, self._context.clock.seconds()), take)
+        return failure, _STALE_S if stale else None
+
+    async def _mend(self, obj: Obj, wanted: Wanted, claims: VolumeClaims, pods: Pods) -> None:
+        """Identity that was edited away, claims that were deleted under a waiting pod, owners of claims."""
+        places = range(wanted.start, wanted.start + wanted.replicas)
+        for ordinal, pod in pods.items():
+            if obj["spec"].get("volumeClaimTemplates"):
+                await claims.own(ordinal, pod, is_condemned=ordinal not in places)
+                if pod.status.phase == "Pending" and pod.is_active() and ordinal in places:
+                    await claims.make(ordinal)
+            marks = {NAME_LABEL: pod.name, INDEX_LABEL: str(ordinal)}
+            if pod.is_active() and not marks.items() <= pod.metadata.labels.items():
+                change = {"metadata": {"labels": marks, "uid": pod.metadata.uid}}
+                await self._context.api.patch(PODS, pod.metadata.namespace, pod.name, Patch("merge", change))
+
+    async def _create(self, obj: Obj, pod: Obj) -> None:
+        name, set_name = pod["metadata"]["name"], obj["metadata"]["name"]
+        try:
+            await self._context.api.create(PODS, pod)
+        except AlreadyExistsError:
+            # Ours, which the cache has yet to see, or a stranger's: then the set waits until the name is free.
+            raise
+        except ShoalError as error:
+            if is_namespace_ending(error):
+                return
+            words = f"create Pod {name} in StatefulSet {set_name} failed error: {error.what}"
+            self._context.events.record(obj, "FailedCreate", words, type_="Warning")
+            raise
+        words = f"create Pod {name} in StatefulSet {set_name} successful"
+        self._context.events.record(obj, "SuccessfulCreate", words)
+
+    async def _delete(self, obj: Obj, pod: PodSight) -> None:
+        meta, set_name = pod.metadata, obj["metadata"]["name"]
+        try:
+            await self._context.api.delete(PODS, meta.namespace, meta.name, Deletion(uid=meta.uid))
+        except NotFoundError:
+            return
+        except ShoalError as error:
+            words = f"delete Pod {meta.name} in StatefulSet {set_name} failed error: {error.what}"
+            self._context.events.record(obj, "FailedDelete", words, type_="Warning")
+            raise
+        words = f"delete Pod {meta.name} in StatefulSet {set_name} successful"
+        self._context.events.record(obj, "SuccessfulDelete", words)
+
+    async def _tell(self, obj: Obj, wanted: Wanted, history: History, pods: Pods) -> None:
+        sights = list(pods.values())
+        status = told(obj, wanted, sights, history.collisions, self._context.clock.seconds())
+        if status != (obj.get("status") or {}):
+            await self._context.api.update(STATEFUL_SETS, {**obj, "status": status}, "status")
+        in_use = {wanted.update, status["currentRevision"]}
+        in_use |= {pod.metadata.labels.get(REVISION_LABEL, "") for pod in sights}
+        await history.trim(in_use, obj["spec"].get("revisionHistoryLimit", 10))
+
+
+def _wanted(obj: Obj, update: str, known: set[str]) -> Wanted:
+    spec, status = obj["spec"], obj.get("status") or {}
+    strategy = spec.get("updateStrategy") or {}
+    rolling, replicas = strategy.get("rollingUpdate"), spec.get("replicas", 1)
+    current = status.get("currentRevision", "")
+    return Wanted(
+        start=(spec.get("ordinals") or {}).get("start", 0),
+        replicas=replicas,
+        current=current if current in known else update,
+        update=update,
+        is_ordered=spec.get("podManagementPolicy", "OrderedReady") != "Parallel",
+        is_rolling=strategy.get("type", "RollingUpdate") == "RollingUpdate",
+        partition=None if rolling is None else rolling.get("partition", 0),
+        most_unavailable=max(amount_of((rolling or {}).get("maxUnavailable", 1), replicas, up=True), 1),
+        min_ready_s=spec.get("minReadySeconds", 0),
+        current_replicas=status.get("currentReplicas", 0),
+    )

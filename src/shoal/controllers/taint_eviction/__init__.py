@@ -1,0 +1,1 @@
+"""Pods leave nodes whose NoExecute taints they do not tolerate, or not for ever."""

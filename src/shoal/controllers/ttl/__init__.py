@@ -1,0 +1,1 @@
+"""Jobs that have ended go after their time."""
