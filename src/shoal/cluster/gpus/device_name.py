@@ -1,0 +1,16 @@
+"""What the driver calls a GPU, from the label that GPU feature discovery makes of it.
+
+The label has dashes for spaces. Older parts have dashes in the name itself, between part, form and memory; newer ones
+have none: `NVIDIA A100-SXM4-80GB` and `Tesla V100-SXM2-16GB`, but `NVIDIA H100 80GB HBM3`.
+"""
+
+from __future__ import annotations
+
+import re
+
+_DASHED = re.compile(r"(?P<maker>NVIDIA|Tesla)-(?P<part>[A-Z0-9]+-(?:SXM[0-9]*|PCIE)-[0-9]+GB)")
+
+
+def device_name(product: str) -> str:
+    dashed = _DASHED.fullmatch(product)
+    return f"{dashed['maker']} {dashed['part']}" if dashed is not None else product.replace("-", " ")

@@ -1,0 +1,39 @@
+"""What the containers of a pod ask of the device plugin, in the order in which the kubelet admits them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import msgspec
+
+Obj = dict[str, Any]
+PREFIX = "nvidia.com/"
+
+
+class Ask(msgspec.Struct, frozen=True):
+    container: str
+    is_passing: bool
+    """An init container that ends before the others begin; what it had, they may have."""
+    amounts: tuple[tuple[str, int], ...]
+
+
+def asks_of(pod: Obj) -> Iterator[Ask]:
+    spec = pod.get("spec") or {}
+    for container in spec.get("initContainers") or ():
+        if amounts := _amounts(container):
+            yield Ask(container["name"], container.get("restartPolicy") != "Always", amounts)
+    for container in spec.get("containers") or ():
+        if amounts := _amounts(container):
+            yield Ask(container["name"], False, amounts)
+
+
+def _amounts(container: Obj) -> tuple[tuple[str, int], ...]:
+    resources = container.get("resources") or {}
+    given = {**(resources.get("limits") or {}), **(resources.get("requests") or {})}
+    found = []
+    for name, amount in given.items():
+        text = str(amount)
+        if name.startswith(PREFIX) and text.isdecimal() and int(text) > 0:
+            found.append((name, int(text)))
+    return tuple(sorted(found))
