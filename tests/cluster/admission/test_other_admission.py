@@ -184,6 +184,15 @@ def test_nobody_signs_themselves_into_the_masters() -> None:
     assert "is forbidden: failed to parse CSR: " in refusal(world(), creating(broken)).message
 
 
+def test_a_request_says_who_sent_it_and_nobody_else() -> None:
+    write = creating(signing_request("developers"))
+    write.written["spec"] |= {"username": "somebody-else", "groups": ["system:masters"], "extra": {"a": ["b"]}}
+    spec = admitted(world(), write)["spec"]
+    assert spec["username"] == write.call.actor.name
+    assert spec.get("groups", []) == list(write.call.actor.groups)
+    assert "extra" not in spec
+
+
 def test_suffixes_differ_for_a_long_time_and_start_the_same() -> None:
     first, again = suffixes(), suffixes()
     made = [first() for _ in range(5000)]

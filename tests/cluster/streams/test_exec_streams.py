@@ -11,7 +11,8 @@ from aiohttp import ClientSession, WSMsgType, web
 from aiohttp.test_utils import TestServer
 
 from shoal.cluster.status import ApiError
-from shoal.cluster.streams.exec_pod import exec_pod, outcome, refused_stream
+from shoal.cluster.streams.channels import outcome
+from shoal.cluster.streams.exec_pod import exec_pod, refused_stream
 from shoal.cluster.streams.terminal import Answer, Place
 
 Obj = dict[str, Any]

@@ -12,9 +12,11 @@ from build.rbac import actor, cluster_binding, cluster_role
 from build.readers import FixedReader
 from shoal.cluster.calls import ANONYMOUS, Actor
 from shoal.cluster.security.authorize import AllowRecognised, Authorizer
+from shoal.cluster.security.certificates import Pair
 from shoal.cluster.security.rbac import Rbac
 from shoal.cluster.status import ApiError
-from shoal.cluster.streams.conversations import REFUSED, pod_conversations
+from shoal.cluster.streams.conversations import REFUSED, conversations
+from shoal.cluster.streams.kubelets import Kubelets
 from shoal.cluster.streams.terminal import CannedTerminal
 
 BOB = actor("bob")
@@ -29,13 +31,14 @@ POD: dict[str, Any] = {
 class Address(msgspec.Struct, frozen=True):
     namespace: str
     name: str
+    rest: str = ""
 
 
 async def refusal(subresource: str, name: str, by: Actor, authorizer: Authorizer) -> ApiError:
-    conversations = pod_conversations(FixedReader(POD), authorizer, CannedTerminal())
+    doors = conversations(FixedReader(POD), authorizer, CannedTerminal(), Kubelets(Pair(b"", b"")))
     request = make_mocked_request("GET", "/?command=env&stdout=true")
     with pytest.raises(ApiError) as caught:
-        await conversations["", "pods", subresource](request, Address("ns", name), None, by)
+        await doors["", "pods", subresource](request, Address("ns", name), None, by)
     return caught.value
 
 

@@ -1,11 +1,11 @@
-"""Nobody becomes a member of `system:masters` by asking for a client certificate."""
+"""Requests for certificates say who sent them, and make nobody a member of `system:masters`."""
 
 from __future__ import annotations
 
 import base64
 import binascii
 
-from shoal.cluster.admission.plugin import Plugin, forbid
+from shoal.cluster.admission.plugin import Plugin, forbid, spec_of
 from shoal.cluster.calls import Admission
 from shoal.cluster.resource import Resource
 
@@ -13,10 +13,30 @@ _SIGNER = "kubernetes.io/kube-apiserver-client"
 _MASTERS = "system:masters"
 
 
+def _is_request(operation: str, resource: Resource, subresource: str) -> bool:
+    home = ("certificates.k8s.io", "certificatesigningrequests")
+    return operation == "CREATE" and resource.home == home and not subresource
+
+
+class RequestingUser(Plugin):
+    """Approvers decide by who asked, so that it is not for whoever asks to say. Kubernetes' strategy does this."""
+
+    def wants(self, operation: str, resource: Resource, subresource: str) -> bool:
+        return _is_request(operation, resource, subresource)
+
+    def mutate(self, admission: Admission) -> None:
+        actor, spec = admission.call.actor, spec_of(admission.written)
+        told: dict[str, object] = {"username": actor.name, "uid": actor.uid, "groups": list(actor.groups)}
+        told["extra"] = {key: list(values) for key, values in actor.extra}
+        for key, value in told.items():
+            spec.pop(key, None)
+            if value:
+                spec[key] = value
+
+
 class CertificateSubjectRestriction(Plugin):
     def wants(self, operation: str, resource: Resource, subresource: str) -> bool:
-        home = ("certificates.k8s.io", "certificatesigningrequests")
-        return operation == "CREATE" and resource.home == home and not subresource
+        return _is_request(operation, resource, subresource)
 
     def validate(self, admission: Admission) -> None:
         spec = (admission.obj or {}).get("spec") or {}

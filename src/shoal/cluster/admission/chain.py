@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from shoal.cluster.admission.certificates import CertificateSubjectRestriction
+from shoal.cluster.admission.certificates import CertificateSubjectRestriction, RequestingUser
 from shoal.cluster.admission.defaults import default_ingress_class, default_storage_class
 from shoal.cluster.admission.device_admin_access import DeviceAdminAccess
 from shoal.cluster.admission.limit_ranger import LimitRanger
@@ -79,6 +79,7 @@ def builtin_plugins(reader: Reader, suffix: Callable[[], str] | None = None) -> 
             StorageObjectInUseProtection(),
             PersistentVolumeClaimResize(reader),
             RuntimeClass(reader),
+            RequestingUser(),
             CertificateSubjectRestriction(),
             default_ingress_class(reader),
             PodTopologyLabels(reader),

@@ -25,6 +25,19 @@ def _leader(name: str) -> tuple[str, ...]:
 
 ROLES: dict[str, tuple[str, ...]] = {
     "system:auth-delegator": _REVIEWS,
+    # Simulated kubelets are one client for all nodes; they also do what a cloud does to an interrupted machine. Unlike
+    # real ones they run no programs, so they need no Secrets, tokens or volumes.
+    "system:shoal:fleet": (
+        f"create,delete,{READ},patch nodes",
+        "patch nodes/status",
+        f"delete,{READ} pods",
+        "patch pods/status",
+        "create,get,patch leases @coordination.k8s.io",
+        f"{READ} configmaps",
+        f"{READ} clusterpolicies @nvidia.com",
+        f"{READ} misplacedclusterpolicies @config.openshift.io",
+        EVENTS,
+    ),
     "system:heapster": (f"{READ} events,namespaces,nodes,pods", f"{READ} deployments @extensions"),
     "system:kube-aggregator": (f"{READ} endpoints,services",),
     "system:kube-dns": ("list,watch endpoints,services",),
@@ -129,7 +142,7 @@ ROLES: dict[str, tuple[str, ...]] = {
 }
 
 BINDINGS: dict[str, tuple[str, ...]] = {
-    "system:node": (),
+    "system:shoal:fleet": ("User system:shoal:fleet",),
     "system:node-proxier": ("User system:kube-proxy",),
     "system:kube-controller-manager": ("User system:kube-controller-manager",),
     "system:kube-dns": ("ServiceAccount kube-dns/kube-system",),

@@ -58,7 +58,7 @@ class Endpoints:
         if found is None:
             raise UnresolvedError(f'no service port {port} found for service "{name}"')
         for host, ports in self.places(namespace, name):
-            if not _is_own(host):
+            if not is_own(host):
                 continue
             number = next((one["port"] for one in ports if one.get("name", "") == found.get("name", "")), None)
             if number:
@@ -118,7 +118,7 @@ def _is_loopback(host: str) -> bool:
 
 
 @lru_cache(maxsize=1024)
-def _is_own(host: str) -> bool:
+def is_own(host: str) -> bool:
     """Whether it is an address of this machine: one that can be listened on."""
     if _is_loopback(host):
         return True

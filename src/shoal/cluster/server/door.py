@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from time import perf_counter, time
+from time import perf_counter
 
 from aiohttp import web
 
 from shoal.cluster import status
 from shoal.cluster.calls import Actor, Verb
+from shoal.cluster.faults.fault_paths import FaultPaths, is_of_faults
 from shoal.cluster.resource import Resource
 from shoal.cluster.rest.options import write_options
 from shoal.cluster.rest.stage import Stage
@@ -27,6 +28,7 @@ from shoal.cluster.server.asked import attributes_of, call_of, verb_of
 from shoal.cluster.server.documents import Documents
 from shoal.cluster.server.metrics import Metrics
 from shoal.cluster.server.paths import Target, target_of
+from shoal.cluster.server.receiving import body_bytes
 from shoal.cluster.server.resources import Resources
 from shoal.cluster.server.upgrades import Upgrades
 
@@ -45,6 +47,7 @@ class Door:
         resources: Resources,
         upgrades: Upgrades,
         metrics: Metrics,
+        faults: FaultPaths,
     ) -> None:
         self._stage = stage
         self._authenticator = authenticator
@@ -53,6 +56,7 @@ class Door:
         self._resources = resources
         self._upgrades = upgrades
         self._metrics = metrics
+        self._faults = faults
 
     def end_watches(self) -> None:
         self._resources.streams.end()
@@ -70,6 +74,8 @@ class Door:
             verdict = self._authorizer.allows(actor, asked)
             if not verdict.allowed and not _is_open(target):
                 raise refusal(actor, asked, verdict)
+            if not _is_open(target) and not is_of_faults(target.path):
+                await self._faults.before(asked.verb)
             serving = self._serve(request, target, verb, actor)
             # Who hangs up ends a watch; a write that was begun is finished all the same.
             response = await (asyncio.shield(serving) if verb in _WRITES else serving)
@@ -99,10 +105,15 @@ class Door:
         tls = transport.get_extra_info("ssl_object") if transport is not None else None
         certificate = tls.getpeercert(True) if tls is not None else None
         headers = request.headers
-        actor = self._authenticator.authenticate(certificate, headers.get("Authorization"), int(time()))
+        actor = self._authenticator.authenticate(
+            certificate, headers.get("Authorization"), int(self._stage.clock.seconds())
+        )
         return impersonated(actor, headers.items(), self._authorizer.allows)
 
     async def _serve(self, request: web.BaseRequest, target: Target, verb: Verb, actor: Actor) -> web.StreamResponse:
+        if is_of_faults(target.path):
+            done = self._faults.answer(request.method, target.path, await body_bytes(request))
+            return answers.answer(200, done, PLAIN)
         if not target.is_resource:
             return await self._documents.serve(request, target, actor)
         resource = self._stage.catalog.find(target.group, target.version, target.plural)

@@ -7,14 +7,16 @@ from __future__ import annotations
 
 import resource as process
 from bisect import bisect_left
-from collections.abc import Iterable, Sized
+from collections.abc import Callable, Iterable, Sized
 
 _BUCKETS = (0.005, 0.025, 0.05, 0.1, 0.2, 0.4, 0.6, 0.8, 1.0, 1.5, 2.0, 3.0, 5.0, 10.0, 30.0, 60.0)
 _Labels = tuple[str, str, str, str, str]
 
 
 class Metrics:
-    def __init__(self, started_s: float, watches: Sized) -> None:
+    def __init__(self, started_s: float, watches: Sized, more: Callable[[], Iterable[str]] = tuple) -> None:
+        """`more` gives lines of others, in the same form."""
+        self._more = more
         self._started_s = started_s
         self._requests: dict[tuple[_Labels, int], int] = {}
         self._durations: dict[_Labels, list[float]] = {}
@@ -64,6 +66,7 @@ class Metrics:
             "# HELP process_start_time_seconds Start time of the process since unix epoch in seconds.",
             "# TYPE process_start_time_seconds gauge",
             f"process_start_time_seconds {self._started_s:.3f}",
+            *self._more(),
             "",
         ]
         return "\n".join(lines).encode()

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import random
 import uuid
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from time import monotonic, time
 
@@ -34,6 +34,8 @@ from shoal.cluster.dynamic.endpoints import Endpoints
 from shoal.cluster.dynamic.following import FollowedConfigurations
 from shoal.cluster.dynamic.gate import DynamicAdmission, Surroundings
 from shoal.cluster.dynamic.posting import Posting
+from shoal.cluster.faults.fault_paths import FaultPaths
+from shoal.cluster.faults.faults import Faults
 from shoal.cluster.kinds.table import STRATEGIES
 from shoal.cluster.openapi.documents import Documents as OpenApi
 from shoal.cluster.resource import Home, Obj, Ref
@@ -46,7 +48,6 @@ from shoal.cluster.security.authorize import AllowRecognised, Authorizer
 from shoal.cluster.security.escalation import EscalationCheck
 from shoal.cluster.security.rbac import Rbac
 from shoal.cluster.security.service_accounts import TokenSigner
-from shoal.cluster.server.clock import WallClock
 from shoal.cluster.server.custom_resources import CRDS, CustomResources
 from shoal.cluster.server.documents import Documents
 from shoal.cluster.server.door import Door
@@ -60,14 +61,17 @@ from shoal.cluster.server.resources import Resources
 from shoal.cluster.server.spoken import Spoken
 from shoal.cluster.server.streaming import OpenStreams
 from shoal.cluster.server.upgrades import Upgrades
-from shoal.cluster.server.virtual import virtual_resources
+from shoal.cluster.server.virtual import Virtual, virtual_resources
 from shoal.cluster.settings import Settings
 from shoal.cluster.state.record import Write
 from shoal.cluster.state.state import State
 from shoal.cluster.storage.memory import MemoryStorage
 from shoal.cluster.storage.port import Storage
-from shoal.cluster.streams.conversations import pod_conversations
+from shoal.cluster.streams.conversations import conversations
+from shoal.cluster.streams.kubelets import CLIENT as KUBELET_CLIENT
+from shoal.cluster.streams.kubelets import Kubelets
 from shoal.cluster.streams.terminal import CannedTerminal
+from shoal.store.live.clock import Clock, WallClock
 
 _NAMESPACES = Home("", "namespaces")
 _LETTERS = "bcdfghjklmnpqrstvwxz2456789"
@@ -80,14 +84,22 @@ class Plane:
     def __init__(
         self,
         stage: Stage,
+        clock: Clock,
         door: Door,
+        virtual: Mapping[tuple[str, str, str], Virtual],
         authority: Authority,
+        faults: Faults,
         followers: tuple[object, ...],
         closers: tuple[Callable[[], Awaitable[None]], ...],
     ) -> None:
         self.stage = stage
+        self.clock = clock
         self.door = door
+        self.virtual = virtual
+        """What is posted and not stored, by group, plural and subresource."""
         self.authority = authority
+        self.faults = faults
+        """What makes the server worse on purpose; whoever calls it from within asks `before` too."""
         self._followers = followers
         """Told of commits for as long as there are any; kept here, so that they are not collected."""
         self._closers = closers
@@ -111,10 +123,14 @@ class _Checked:
         self._escalation.validate(admission)
 
 
-async def open_plane(settings: Settings, address: tuple[str, int], storage: Storage | None = None) -> Plane:
-    """`address` is where the server listens."""
+async def open_plane(
+    settings: Settings, address: tuple[str, int], storage: Storage | None = None, clock: Clock | None = None
+) -> Plane:
+    """`address` is where the server listens; `clock` tells the time that objects are stamped with."""
+    clock = clock or WallClock()
     keys = None if settings.state_dir is None else settings.state_dir / "keys"
-    authority = open_authority(keys, datetime.now(UTC), (settings.host,))  # noqa: TID251 - certificates want the date
+    today = datetime.now(UTC)  # noqa: TID251 - certificates want the date
+    authority = open_authority(keys, today, (settings.host,))
     shapes = Shapes(settings.kube_version)
     catalog = Catalog(builtin_resources(shapes, {**STRATEGIES, CRDS: DEFINITIONS}))
     state = await State.open(
@@ -149,7 +165,7 @@ async def open_plane(settings: Settings, address: tuple[str, int], storage: Stor
         plugins=plugins,
         dynamic=dynamic,
         quotas=builtin.quota,
-        clock=WallClock(),
+        clock=clock,
         convert=convert,
         new_uid=_new_uid,
         new_suffix=suffix,
@@ -162,7 +178,8 @@ async def open_plane(settings: Settings, address: tuple[str, int], storage: Stor
     signer = TokenSigner(authority.signing_key)
     authenticator = Authenticator(authority, signer, state.reader)
     streams = OpenStreams()
-    metrics = Metrics(time(), streams)
+    faults = Faults(state.expire, draw.random)
+    metrics = Metrics(time(), streams, faults.metrics)
     health = Health({"ping": lambda: "", "log": lambda: "", "etcd": state.health})
     discovery = Discovery(catalog, server_address=f"{address[0]}:{address[1]}")
     openapi = openapi_maker(OpenApi(catalog, settings.kube_version))
@@ -176,6 +193,7 @@ async def open_plane(settings: Settings, address: tuple[str, int], storage: Stor
     servers = Servers(endpoints, posting, FrontProxy(authority.front_proxy))
     services = FollowedServices(stage, servers, discovery)
     documents = Documents(state, catalog, health, metrics, makers, Proxy(services, servers))
+    kubelets = Kubelets(authority.client(KUBELET_CLIENT, (), today))
     virtual = virtual_resources(stage, authenticator, authorizer, signer)
     resources = Resources(stage, virtual, Spoken(shapes.of), streams)
     door = Door(
@@ -184,8 +202,9 @@ async def open_plane(settings: Settings, address: tuple[str, int], storage: Stor
         authorizer,
         documents,
         resources,
-        Upgrades(stage, pod_conversations(state.reader, authorizer, CannedTerminal())),
+        Upgrades(stage, conversations(state.reader, authorizer, CannedTerminal(), kubelets)),
         metrics,
+        FaultPaths(faults),
     )
     services.start()
     housekeeping = Housekeeping(stage)
@@ -193,7 +212,7 @@ async def open_plane(settings: Settings, address: tuple[str, int], storage: Stor
     configurations = FollowedConfigurations(stage, dynamic)
     followers = (counts, configurations)
     closers = (housekeeping.stop, custom.close, roles.close, configurations.close, services.close, posting.close)
-    return Plane(stage, door, authority, followers, closers)
+    return Plane(stage, clock, door, virtual, authority, faults, followers, (*closers, kubelets.close))
 
 
 class _Description:

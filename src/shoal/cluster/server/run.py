@@ -11,7 +11,8 @@ import contextlib
 import gc
 import signal
 import socket
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 
 from aiohttp import web
 from aiohttp.abc import AbstractStreamWriter
@@ -24,6 +25,7 @@ from shoal.cluster.server.connections import Connections
 from shoal.cluster.server.plane import Plane, open_plane
 from shoal.cluster.server.receiving import LARGEST_BODY
 from shoal.cluster.settings import Settings
+from shoal.store.live.clock import Clock, WallClock
 from shoal.units.errors import UserError
 
 _BACKLOG = 1024
@@ -31,22 +33,39 @@ _PATIENCE_S = 1.0
 """How long open requests get to end once the server is told to stop; watches are cut off at once."""
 
 
-def serve(settings: Settings, ready: Callable[[str], None]) -> None:
-    """Blocks until SIGINT or SIGTERM. `ready` is called with the URL once requests are answered."""
+Stop = Callable[[], None]
+Beside = Callable[[Plane, str, Stop], AbstractAsyncContextManager[None]]
+"""What lives with the server, in its loop: entered once requests are answered (at this URL), left before they no longer
+are. Calling the last argument ends the server."""
+
+
+@asynccontextmanager
+async def alone(_: Plane, __: str, ___: Stop) -> AsyncIterator[None]:
+    yield
+
+
+def serve(
+    settings: Settings,
+    ready: Callable[[str], None],
+    beside: Beside = alone,
+    make_clock: Callable[[], Clock] | None = None,
+) -> None:
+    """Blocks until SIGINT or SIGTERM. `ready` is called with the URL once requests are answered and `beside` stands."""
+
+    async def main() -> None:
+        bound = bind(settings.host, settings.port)
+        try:
+            clock = make_clock() if make_clock is not None else WallClock()
+            await _serve_on(bound, settings, ready, beside, clock)
+        finally:
+            bound.close()
+
     try:
         import uvloop
     except ImportError:
-        asyncio.run(_serve(settings, ready))
+        asyncio.run(main())
     else:
-        uvloop.run(_serve(settings, ready))
-
-
-async def _serve(settings: Settings, ready: Callable[[str], None]) -> None:
-    bound = bind(settings.host, settings.port)
-    try:
-        await _serve_on(bound, settings, ready)
-    finally:
-        bound.close()
+        uvloop.run(main())
 
 
 def bind(host: str, port: int) -> socket.socket:
@@ -64,11 +83,13 @@ def bind(host: str, port: int) -> socket.socket:
     return bound
 
 
-async def _serve_on(bound: socket.socket, settings: Settings, ready: Callable[[str], None]) -> None:
+async def _serve_on(
+    bound: socket.socket, settings: Settings, ready: Callable[[str], None], beside: Beside, clock: Clock
+) -> None:
     """Whatever ends this, also before requests are answered, ends the control plane in order."""
     stop = _stop_signal()
     async with contextlib.AsyncExitStack() as ends:
-        plane = await open_plane(settings, (settings.host, bound.getsockname()[1]))
+        plane = await open_plane(settings, (settings.host, bound.getsockname()[1]), clock=clock)
         ends.push_async_callback(plane.close)
         server = _server(plane)
         listener = await asyncio.get_running_loop().create_server(
@@ -77,6 +98,7 @@ async def _serve_on(bound: socket.socket, settings: Settings, ready: Callable[[s
         ends.push_async_callback(_end, plane, server, listener)
         url = _url(settings.host, bound)
         write_kubeconfig(settings.kubeconfig, url, plane.authority)
+        await ends.enter_async_context(beside(plane, url, stop.set))
         # What is there now stays; later collections need not walk it.
         gc.collect()
         gc.freeze()

@@ -69,6 +69,8 @@ class History:
         """The newest that is visible."""
         self.floor = revision
         """The newest that was forgotten of all."""
+        self.epoch = 0
+        """Grows when everything is forgotten at once: whoever follows since before has lost its place."""
 
     def append(self, events: Sequence[Event], now_s: float) -> None:
         size_bytes = 0
@@ -113,6 +115,14 @@ class History:
         if floor != self.floor:
             self.floor = floor
             self._cut(floor)
+
+    def forget_all(self) -> None:
+        """As if all of it had happened too long ago."""
+        self._lines.clear()
+        self._marks.clear()
+        self._count = self._size_bytes = 0
+        self._start = self.floor = self.revision
+        self.epoch += 1
 
     def _cut(self, floor: int) -> None:
         for line in self._lines.values():

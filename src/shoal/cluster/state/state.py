@@ -174,6 +174,11 @@ class State:
         """Drop history that is too old by now; every commit does so too."""
         self._history.trim(self._clock())
 
+    def expire(self) -> None:
+        """Forget all history: each open watch ends with 410, and whoever goes on from before now is told the same."""
+        self._history.forget_all()
+        self._parking.rouse(self._history.revision)
+
     def end_watches(self, home: Home) -> None:
         """Of a resource that is gone with its definition."""
         self._parking.end(home)

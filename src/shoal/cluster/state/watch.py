@@ -106,6 +106,10 @@ class Parking:
     def close(self, seen: int) -> None:
         """No watch waits ever again."""
         self.is_closed = True
+        self.rouse(seen)
+
+    def rouse(self, seen: int) -> None:
+        """Nobody waits any more, for now."""
         waiting, self._waiting = self._waiting, {}
         for watches in waiting.values():
             for watch in watches:
@@ -115,10 +119,11 @@ class Parking:
 class Watch:
     """Somebody who follows one resource, one namespace of it, or one object."""
 
-    __slots__ = ("_cursor", "_history", "_is_closed", "_is_parked", "_parking", "_wakeup", "scope")
+    __slots__ = ("_cursor", "_epoch", "_history", "_is_closed", "_is_parked", "_parking", "_wakeup", "scope")
 
     def __init__(self, history: History, parking: Parking, scope: _Scope, since: int) -> None:
         self._history = history
+        self._epoch = history.epoch
         self._parking = parking
         self._cursor = since
         self._is_parked = False
@@ -138,7 +143,8 @@ class Watch:
     async def next_batch(self) -> list[Event]:
         """What happened since the last call, at most some hundred events; waits until there is something.
 
-        Empty only after `nudge` and when closed. Raises ApiError 410 when this watch was too slow for the history.
+        Empty only after `nudge` and when closed. Raises ApiError 410 when this watch was too slow for the history, or
+        when the history was forgotten.
         """
         if self.closed:
             return []
@@ -178,6 +184,8 @@ class Watch:
     def _read(self) -> list[Event]:
         home, namespace, name = self.scope
         history = self._history
+        if self._epoch != history.epoch:
+            raise expired("The resourceVersion for the provided watch is too old.")
         while self._cursor < history.revision:
             floor = history.floor_of(home)
             if self._cursor < floor:

@@ -1,1 +1,1 @@
-"""Connections that stay open into a pod: `exec` is answered, the others are refused in one line."""
+"""Doors below pods and nodes that lead to a kubelet; where there is none, this server answers in its place."""

@@ -1,4 +1,7 @@
-"""Which paths below a pod open a stream, and what each does: the table that the way in looks into."""
+"""Which paths below a pod or a node lead to a kubelet, and what each does: the table that the way in looks into.
+
+A pod whose node tells of no kubelet is answered here, from what its objects say.
+"""
 
 from __future__ import annotations
 
@@ -11,9 +14,14 @@ from shoal.cluster.calls import Actor, Attributes
 from shoal.cluster.reading import Reader
 from shoal.cluster.security.authorize import Authorizer
 from shoal.cluster.security.verdict import refusal
-from shoal.cluster.status import not_found
-from shoal.cluster.streams.exec_pod import exec_pod, refused_stream
+from shoal.cluster.status import bad_request, method_not_supported, not_found, unavailable
+from shoal.cluster.streams.containers import chosen_container
+from shoal.cluster.streams.exec_pod import asked_of, exec_pod, refused_stream
+from shoal.cluster.streams.kubelet_address import kubelet_of
+from shoal.cluster.streams.kubelets import Kubelets
+from shoal.cluster.streams.log_options import log_options, passed_on
 from shoal.cluster.streams.pod_log import pod_log
+from shoal.cluster.streams.relays import command_query, relay_command, relay_log, relay_page
 from shoal.cluster.streams.terminal import Terminal
 
 REFUSED = ("attach", "portforward", "proxy")
@@ -26,42 +34,88 @@ class Addressed(Protocol):
     def namespace(self) -> str: ...
     @property
     def name(self) -> str: ...
+    @property
+    def rest(self) -> str: ...
 
 
 Conversation = Callable[[web.BaseRequest, Addressed, Any, Actor], Awaitable[web.StreamResponse]]
 
 
-def pod_conversations(
-    reader: Reader, authorizer: Authorizer, terminal: Terminal
+def conversations(
+    reader: Reader, authorizer: Authorizer, terminal: Terminal, kubelets: Kubelets
 ) -> Mapping[tuple[str, str, str], Conversation]:
     """By group, plural and subresource."""
+    doors = _Doors(reader, authorizer, terminal, kubelets)
+    refusals = {("", "pods", name): doors.refused(name) for name in REFUSED}
+    return {
+        ("", "pods", "exec"): doors.run_command,
+        ("", "pods", "log"): doors.log,
+        ("", "nodes", "proxy"): doors.page,
+        **refusals,
+    }
 
-    async def run_command(request: web.BaseRequest, target: Addressed, _: Any, actor: Actor) -> web.StreamResponse:
+
+class _Doors:
+    def __init__(self, reader: Reader, authorizer: Authorizer, terminal: Terminal, kubelets: Kubelets) -> None:
+        self._reader = reader
+        self._authorizer = authorizer
+        self._terminal = terminal
+        self._kubelets = kubelets
+
+    async def run_command(
+        self, request: web.BaseRequest, target: Addressed, _: Any, actor: Actor
+    ) -> web.StreamResponse:
         # A WebSocket is opened with GET, which by itself asks for a right to read only.
         asked = Attributes("create", "", "v1", "pods", "exec", target.namespace, target.name)
-        verdict = authorizer.allows(actor, asked)
+        verdict = self._authorizer.allows(actor, asked)
         if not verdict.allowed:
             raise refusal(actor, asked, verdict)
-        pod = reader.get("", "pods", target.namespace, target.name)
-        if pod is None:
-            raise not_found("pods", "", target.name)
-        node_name = (pod.get("spec") or {}).get("nodeName") or ""
-        node = reader.get("", "nodes", "", node_name) if node_name else None
-        return await exec_pod(request, pod, node, terminal)
+        pod = self._pod(target)
+        node = self._node_of(pod)
+        kubelet = kubelet_of(node)
+        if kubelet is None:
+            return await exec_pod(request, pod, node, self._terminal)
+        what = asked_of(pod, request.query)
+        path = f"/exec/{target.namespace}/{target.name}/{what.container['name']}"
+        return await relay_command(request, self._kubelets, kubelet, path, command_query(what.command, what.wanted))
 
-    async def log(request: web.BaseRequest, target: Addressed, _: Any, __: Actor) -> web.StreamResponse:
-        pod = reader.get("", "pods", target.namespace, target.name)
-        if pod is None:
-            raise not_found("pods", "", target.name)
-        return web.Response(text=pod_log(pod, request.query))
+    async def log(self, request: web.BaseRequest, target: Addressed, _: Any, __: Actor) -> web.StreamResponse:
+        pod = self._pod(target)
+        kubelet = kubelet_of(self._node_of(pod))
+        if kubelet is None:
+            return web.Response(text=pod_log(pod, request.query))
+        log_options(request.query, target.name)
+        container = chosen_container(pod, request.query.get("container", ""))["name"]
+        path = f"/containerLogs/{target.namespace}/{target.name}/{container}"
+        return await relay_log(request, self._kubelets, kubelet, path, passed_on(request.query))
 
-    def refused(subresource: str) -> Conversation:
+    async def page(self, request: web.BaseRequest, target: Addressed, _: Any, __: Actor) -> web.StreamResponse:
+        if request.method not in ("GET", "HEAD"):
+            raise method_not_supported("nodes", "")
+        node = self._reader.get("", "nodes", "", target.name)
+        if node is None:
+            raise not_found("nodes", "", target.name)
+        kubelet = kubelet_of(node)
+        if kubelet is None:
+            raise unavailable(f'node "{target.name}" has no kubelet that can be reached from here')
+        path = target.rest
+        if not {".", ".."}.isdisjoint(path.split("/")):
+            raise bad_request('the path behind a proxy may not have "." or ".." as a segment')
+        return await relay_page(request, self._kubelets, kubelet, f"/{path}")
+
+    def refused(self, subresource: str) -> Conversation:
         async def refuse(_: web.BaseRequest, target: Addressed, __: Any, ___: Actor) -> web.StreamResponse:
-            if reader.get("", "pods", target.namespace, target.name) is None:
-                raise not_found("pods", "", target.name)
+            self._pod(target)
             raise refused_stream(subresource)
 
         return refuse
 
-    refusals = {("", "pods", name): refused(name) for name in REFUSED}
-    return {("", "pods", "exec"): run_command, ("", "pods", "log"): log, **refusals}
+    def _pod(self, target: Addressed) -> dict[str, Any]:
+        pod = self._reader.get("", "pods", target.namespace, target.name)
+        if pod is None:
+            raise not_found("pods", "", target.name)
+        return pod
+
+    def _node_of(self, pod: dict[str, Any]) -> dict[str, Any] | None:
+        name = (pod.get("spec") or {}).get("nodeName") or ""
+        return self._reader.get("", "nodes", "", name) if name else None

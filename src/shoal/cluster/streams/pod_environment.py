@@ -6,7 +6,7 @@ import re
 from typing import Any
 
 from shoal.cluster.bootstrap.own_service import CLUSTER_ADDRESS
-from shoal.cluster.streams.nvidia_smi import GpuSight
+from shoal.cluster.gpus.smi_sight import GpuSight
 
 Obj = dict[str, Any]
 _PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
@@ -32,9 +32,9 @@ def environment(pod: Obj, container: Obj) -> dict[str, str]:
             value = _field(pod, (one.get("valueFrom") or {}).get("fieldRef"))
         if value is not None:
             found[one["name"]] = _expanded(value, found)
-    gpus = GpuSight.of(container, None, pod).gpus
-    if gpus:
-        found["NVIDIA_VISIBLE_DEVICES"] = ",".join(gpu.uuid for gpu in gpus)
+    devices = GpuSight.of(container, None, pod).device_ids()
+    if devices:
+        found["NVIDIA_VISIBLE_DEVICES"] = ",".join(devices)
     if spec.get("enableServiceLinks") is not False:
         found |= {
             "KUBERNETES_SERVICE_HOST": CLUSTER_ADDRESS,

@@ -12,7 +12,8 @@ from typing import Any, Protocol
 
 import msgspec
 
-from shoal.cluster.streams.nvidia_smi import GpuSight, list_gpus, table
+from shoal.cluster.gpus.smi import nvidia_smi
+from shoal.cluster.gpus.smi_sight import GpuSight
 from shoal.cluster.streams.pod_environment import environment
 
 Obj = dict[str, Any]
@@ -53,18 +54,15 @@ class CannedTerminal:
             return _nvidia_smi(place, words[1:])
         if name == "tar":
             return _absent("tar", "files cannot be copied")
-        return _absent(" ".join(words), "only `nvidia-smi`, `nvidia-smi -L` and `env` are answered")
+        return _absent(" ".join(words), "only `nvidia-smi` and `env` are answered")
 
 
 def _nvidia_smi(place: Place, options: Sequence[str]) -> Answer:
     sight = GpuSight.of(place.container, place.node, place.pod)
     if not sight.gpus:
         return Answer(stderr="nvidia-smi: not found: this container asks for no GPU\n", code=NOT_FOUND)
-    if not options:
-        return Answer(table(sight))
-    if list(options) in (["-L"], ["--list-gpus"]):
-        return Answer(list_gpus(sight))
-    return _absent(f"nvidia-smi {' '.join(options)}", "only `nvidia-smi` and `nvidia-smi -L` are answered")
+    said = nvidia_smi(sight, options)
+    return Answer(said.text, code=said.code)
 
 
 def _unwrapped(command: Sequence[str]) -> list[str]:

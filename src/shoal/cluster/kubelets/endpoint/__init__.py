@@ -1,0 +1,1 @@
+"""The doors of simulated kubelets: logs, commands, figures."""

@@ -1,0 +1,65 @@
+"""Faults of nodes, as people ask for them by annotations of the Node, so that they work on any server."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Literal, get_args
+
+import msgspec
+
+from shoal.units.errors import UserError, excerpt
+
+FAULT, GPU_FAULTS = "shoal.dev/fault", "shoal.dev/gpu-faults"
+FaultKind = Literal["fail", "partition", "reboot", "spot-interrupt"]
+_WORDS = {
+    13: "Graphics Engine Exception",
+    31: "MMU Fault",
+    48: "Double Bit ECC Error",
+    63: "Row remapping event",
+    64: "Row remapping failure",
+    74: "NVLink error",
+    79: "GPU has fallen off the bus.",
+    94: "Contained ECC error.",
+    95: "Uncontained ECC error.",
+    119: "Timeout waiting for RPC from GSP!",
+    120: "GSP task exception",
+}
+
+
+class Fault(msgspec.Struct, frozen=True):
+    kind: FaultKind
+    id: str = ""
+    """Another one is another fault of the same kind."""
+
+
+def fault_of(annotations: Mapping[str, str]) -> Fault | None:
+    """None is a healthy node. Raises UserError."""
+    said = annotations.get(FAULT)
+    if not said:
+        return None
+    try:
+        return msgspec.json.decode(said, type=Fault)
+    except msgspec.DecodeError as error:
+        kinds = ", ".join(get_args(FaultKind))
+        raise UserError(f'{FAULT}: {error}; it is {{"kind": K, "id": "..."}} with K one of {kinds}') from None
+
+
+def gpu_faults_of(annotations: Mapping[str, str], gpus: int) -> dict[int, int]:
+    """The Xid of each GPU that has one. Raises UserError."""
+    said = annotations.get(GPU_FAULTS)
+    if not said:
+        return {}
+    try:
+        found = msgspec.json.decode(said, type=dict[str, int])
+    except msgspec.DecodeError as error:
+        raise UserError(f'{GPU_FAULTS}: {error}; it is {{"INDEX": XID}}') from None
+    for index in found:
+        # Python refuses to read numbers of thousands of digits.
+        if not index.isascii() or not index.isdecimal() or len(index) > 9 or int(index) >= gpus:
+            raise UserError(f"{GPU_FAULTS}: there is no GPU {excerpt(index)}; this node has {gpus}")
+    return {int(index): xid for index, xid in found.items()}
+
+
+def xid_words(pci: str, xid: int) -> str:
+    """As the kernel's log has it."""
+    return f"NVRM: Xid (PCI:{pci[4:].rpartition('.')[0] or pci}): {xid}, {_WORDS.get(xid, 'unknown error')}"

@@ -1,0 +1,50 @@
+"""Commands in containers of a simulated node: nvidia-smi sees the very devices that were granted, and what runs there.
+
+Whatever needs no devices is answered from the objects, as for pods of no simulated node.
+"""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+
+from shoal.cluster.gpus.book import Book
+from shoal.cluster.gpus.node_gpus import Grant, NodeGpus
+from shoal.cluster.gpus.smi import nvidia_smi
+from shoal.cluster.gpus.smi_node import sight_of_container
+from shoal.cluster.streams.terminal import Answer, CannedTerminal, Place
+
+
+def answer(place: Place, command: Sequence[str], gpus: NodeGpus, grants: Sequence[Grant], now_s: float) -> Answer:
+    """`grants` of the whole pod."""
+    container = place.container["name"]
+    mine = [grant for grant in grants if grant.container == container]
+    words = _words(command)
+    if mine and isinstance(gpus, Book) and words and words[0].rpartition("/")[2] == "nvidia-smi":
+        at = datetime.fromtimestamp(now_s, UTC).strftime("%a %b %e %H:%M:%S %Y")
+        sight = sight_of_container(gpus, place.pod["metadata"]["uid"], container, now_s, at)
+        said = nvidia_smi(sight, words[1:])
+        return Answer(said.text, code=said.code)
+    found = CannedTerminal().run(place, command)
+    added: dict[str, str] = {}
+    for grant in mine:
+        added |= grant.environment
+    return _with_environment(found, added) if added and words in (["env"], ["printenv"]) else found
+
+
+def _with_environment(found: Answer, added: Mapping[str, str]) -> Answer:
+    kept = [line for line in found.stdout.splitlines() if line.partition("=")[0] not in added]
+    lines = [*kept, *(f"{key}={value}" for key, value in added.items())]
+    return Answer("".join(f"{line}\n" for line in lines), found.stderr, found.code)
+
+
+def _words(command: Sequence[str]) -> list[str]:
+    """Through a shell, as people do it: `sh -c "nvidia-smi -L"`."""
+    words = list(command)
+    if len(words) == 3 and words[0].rpartition("/")[2] in ("sh", "bash") and words[1] in ("-c", "-lc"):
+        try:
+            return shlex.split(words[2])
+        except ValueError:
+            return words
+    return words
