@@ -1,0 +1,85 @@
+"""Kinds of other projects in a cluster from its start: their definitions, where nobody has brought better ones.
+
+A definition that is there stays as it is, unless it came from here, nobody else has written its spec since, and the
+tables say something else by now. Rejected: comparing the specs. The server fills in what the tables leave out, and a
+definition that somebody applied over ours keeps our label.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import logging
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from shoal.cluster.foreign.definitions import LABEL, definitions
+from shoal.store.live.kind import DEFINITIONS
+from shoal.store.live.port import Api
+from shoal.store.live.refusals import AlreadyExistsError, RefusedError
+
+if TYPE_CHECKING:
+    from shoal.store.live.item import Item, Obj
+
+_log = logging.getLogger("shoal")
+SHAPE = "shoal.dev/shape"
+"""An annotation: which shape was written."""
+_AT_ONCE = 4
+
+
+async def provide_foreign(api: Api) -> None:
+    """All definitions of the tables are there when this returns; they are served a moment later."""
+    present = {item.name: item for item in (await api.list(DEFINITIONS)).items}
+    wanted = definitions()
+    await asyncio.gather(*(_worker(api, wanted, present) for _ in range(_AT_ONCE)))
+
+
+async def _worker(api: Api, wanted: Iterator[Obj], present: dict[str, Item]) -> None:
+    for definition in wanted:
+        shape = hashlib.blake2b(msgspec.json.encode(definition), digest_size=8).hexdigest()
+        definition["metadata"].setdefault("annotations", {})[SHAPE] = shape
+        name = definition["metadata"]["name"]
+        try:
+            await _put(api, definition, present.get(name), shape)
+        except RefusedError as error:
+            _log.warning("the definition of %s could not be provided: %s", name, error)
+        await asyncio.sleep(0)
+
+
+async def _put(api: Api, definition: Obj, before: Item | None, shape: str) -> None:
+    if before is None:
+        try:
+            await api.create(DEFINITIONS, definition)
+        except AlreadyExistsError:
+            return
+    elif _is_ours(before, shape):
+        obj = before.obj()
+        obj["spec"] = definition["spec"]
+        obj["metadata"]["labels"] |= definition["metadata"]["labels"]
+        obj["metadata"]["annotations"] |= definition["metadata"]["annotations"]
+        await api.update(DEFINITIONS, obj)
+
+
+class _Wrote(msgspec.Struct, rename={"fields": "fieldsV1"}):
+    manager: str = ""
+    fields: dict[str, Any] = {}
+
+
+class _Meta(msgspec.Struct, rename="camel"):
+    labels: dict[str, str] = {}
+    annotations: dict[str, str] = {}
+    managed_fields: list[_Wrote] = []
+
+
+class _Definition(msgspec.Struct):
+    metadata: _Meta
+
+
+def _is_ours(before: Item, shape: str) -> bool:
+    """Provided in an earlier life, in another shape, and written by nobody else since."""
+    meta = before.read(_Definition).metadata
+    if LABEL not in meta.labels or meta.annotations.get(SHAPE, shape) == shape:
+        return False
+    return len({one.manager for one in meta.managed_fields if "f:spec" in one.fields}) <= 1
