@@ -25,9 +25,8 @@ $(VENV)/.dev: $(BIN)/shoal $(LOCK)
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r $(LOCK)
 	@touch $@
 
-demo: $(BIN)/shoal ## A GPU fleet packed live in your terminal, and a picture of it
-	@mkdir -p out
-	@$(BIN)/shoal demo --out out/demo.svg
+demo: $(BIN)/shoal ## A Kubernetes cluster with 128 GPUs and three teams' work on it, live in your terminal
+	@$(BIN)/shoal up --demo
 
 test: $(VENV)/.dev ## All tests
 	@$(BIN)/pytest -q -n auto

@@ -8,9 +8,14 @@ from typing import Annotated
 
 import typer
 
+from shoal.cli import cluster_parts
+from shoal.cli.cluster_faults import add_faults
 from shoal.cli.cluster_folder import StateFolder, cluster_folder
 
-app = typer.Typer(help="The embedded cluster that `shoal up` starts.")
+app = typer.Typer(help="The embedded cluster that `shoal up` starts, and what breaks in it on demand.")
+app.command("nodes")(cluster_parts.nodes)
+app.command("controllers")(cluster_parts.controllers)
+add_faults(app)
 
 
 @app.command()

@@ -31,6 +31,9 @@ def facts(running: Running) -> Iterator[tuple[str, str]]:
         yield "version", json.loads(_get(running.url, "/version", context))["gitVersion"]
         for name, path in _COUNTED:
             yield name, f"{_count(running.url, path, context):,}"
+        metrics = _metrics(running.url, context)
+        if metrics:
+            yield "metrics", metrics
     except HTTPError as error:
         yield "ready", f"no: the server answers {error.code}"
     except (URLError, OSError, ValueError, KeyError, StopIteration) as error:
@@ -45,6 +48,14 @@ def _get(url: str, path: str, context: ssl.SSLContext) -> str:
 def _count(url: str, path: str, context: ssl.SSLContext) -> int:
     found: dict[str, Any] = json.loads(_get(url, f"{path}?limit=1", context))
     return len(found["items"]) + int(found["metadata"].get("remainingItemCount") or 0)
+
+
+def _metrics(url: str, context: ssl.SSLContext) -> str:
+    """Where Prometheus finds the nodes' exporters, if there are simulated nodes."""
+    nodes: list[dict[str, Any]] = json.loads(_get(url, "/api/v1/nodes?limit=1", context))["items"]
+    told = ((nodes[0]["metadata"].get("annotations") or {}) if nodes else {}).get("shoal.dev/metrics", "")
+    server = told.partition("/nodes/")[0]
+    return f"{server}/nodes/NODE/metrics, all of them at {server}/sd" if server else ""
 
 
 def _client(kubeconfig: Path) -> ssl.SSLContext:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -20,8 +21,11 @@ if TYPE_CHECKING:
 _COMPLAINT = "shoal: "
 
 
-def start_detached(folder: Path, settings: Settings) -> Path:
-    """Returns the kubeconfig once the server is ready; raises what the server complained of."""
+def start_detached(folder: Path, settings: Settings, more: Sequence[str] = ()) -> Path:
+    """Returns the kubeconfig once the server is ready; raises what the server complained of.
+
+    `more` are arguments beside those that the settings say.
+    """
     from shoal.cluster.security.private_files import PRIVATE_FILE, make_private_folder
     from shoal.cluster.security.state_folder import LOG, claim
 
@@ -33,7 +37,7 @@ def start_detached(folder: Path, settings: Settings) -> Path:
     reader, writer = os.pipe()
     try:
         child = subprocess.Popen(  # noqa: S603 - the same interpreter with arguments made here
-            [sys.executable, "-m", "shoal", "up", *_arguments(folder, settings), "--notify-fd", str(writer)],
+            [sys.executable, "-m", "shoal", "up", *_arguments(folder, settings), *more, "--notify-fd", str(writer)],
             stdin=subprocess.DEVNULL,
             stdout=log,
             stderr=log,

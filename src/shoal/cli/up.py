@@ -1,4 +1,4 @@
-"""`shoal up`: start the embedded control plane, in the foreground or on its own.
+"""`shoal up`: start the embedded cluster, in the foreground or on its own: API server, controllers, simulated nodes.
 
 Standard output has exactly one line, `export KUBECONFIG=...`, printed when the server answers; so
 `eval "$(shoal up --detach)"` is all a shell needs. Everything else goes to standard error.
@@ -16,12 +16,14 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from shoal.cli.cast_choice import DEFAULT_NODES, CastChoice, MetricsPort, Speed, Stages, WithContention
 from shoal.cli.cluster_folder import StateFolder, cluster_folder
 
 if TYPE_CHECKING:
     from shoal.cluster.settings import Settings
 
 _PORT = 6443
+_OF_DEMO = frozenset({"demo", "port", "speed", "board"})
 
 
 class KubeVersion(StrEnum):
@@ -38,6 +40,7 @@ class Authorization(StrEnum):
 
 
 def up(
+    context: typer.Context,
     state: StateFolder = None,
     port: Annotated[int, typer.Option(min=0, max=65535, help="Where to listen; 0 takes any free port.")] = _PORT,
     host: Annotated[str, typer.Option(metavar="ADDRESS", help="Listen here instead of on loopback.")] = "127.0.0.1",
@@ -56,12 +59,52 @@ def up(
         int, typer.Option(min=1, metavar="N", help="How many changes watches can go on from, at most.")
     ] = 100_000,
     history_seconds: Annotated[int, typer.Option(min=1, metavar="S", help="And for how long.")] = 300,
+    nodes: Annotated[
+        str,
+        typer.Option(metavar="FLEET", help="Simulated nodes: 8xp5.48xlarge,2xdgx-a100-80\\[spot], FILE.yaml, or none."),
+    ] = DEFAULT_NODES,
+    controllers: Annotated[
+        bool, typer.Option("--controllers/--no-controllers", help="Whether workloads become pods that run.")
+    ] = True,
+    speed: Speed = 1.0,
+    stages: Stages = None,
+    metrics_port: MetricsPort = None,
+    contention: WithContention = True,
+    foreign: Annotated[
+        bool,
+        typer.Option(
+            "--foreign-kinds/--no-foreign-kinds", help="Whether kinds such as Kueue's and Kubeflow's are there."
+        ),
+    ] = True,
+    processes: Annotated[
+        bool, typer.Option("--processes", help="Run controllers and nodes in processes of their own.")
+    ] = False,
+    demo: Annotated[bool, typer.Option("--demo", help="A fleet with three teams' work on it, kept nowhere.")] = False,
+    board: Annotated[
+        bool | None, typer.Option("--board/--no-board", help="Draw the cluster; by default on a terminal.")
+    ] = None,
     notify: Annotated[int | None, typer.Option("--notify-fd", hidden=True)] = None,
 ) -> None:
-    """Start a Kubernetes API server on this machine, with nothing to install."""
+    """Start a Kubernetes cluster with GPUs on this machine, with nothing to install."""
     from shoal.cluster.security.state_folder import KUBECONFIG
     from shoal.cluster.settings import Settings
 
+    if demo:
+        from shoal.cli.up_demo import run_demo
+
+        _check_demo(context)
+        run_demo(port if port != _PORT else 0, speed, board=board)
+        return
+    choice = CastChoice(
+        nodes=nodes,
+        has_controllers=controllers,
+        speed=speed,
+        stages=tuple(stages or ()),
+        metrics_port=metrics_port,
+        has_contention=contention,
+        has_foreign=foreign,
+        is_split=processes,
+    )
     folder = cluster_folder(state)
     settings = Settings(
         state_dir=None if memory else folder,
@@ -73,15 +116,37 @@ def up(
         history_events=history_events,
         history_s=history_seconds,
     )
+    cast = choice.cast(settings.kubeconfig)
     if detach:
         from shoal.cli.detach import start_detached
 
-        typer.echo(_export(start_detached(folder, settings)))
+        typer.echo(_export(start_detached(folder, settings, choice.arguments())))
         return
 
-    from shoal.cluster.server.run import serve
+    from shoal.cli.shown import shown_live
+    from shoal.wiring.up import up as serve
 
-    run_in(folder, settings, serve, notify)
+    show = None
+    if notify is None and wants_board(board):
+        show = shown_live(settings.kubeconfig)
+        log_into(folder)
+
+    def with_cast(settings: Settings, ready: Callable[[str], None]) -> None:
+        serve(settings, cast, ready, show)
+
+    run_in(folder, settings, with_cast, notify)
+
+
+def _check_demo(context: typer.Context) -> None:
+    """The demonstration decides the rest itself; whoever asked for something else is told."""
+    from shoal.units.errors import UserError
+
+    for name in context.params:
+        source = context.get_parameter_source(name)
+        if name not in _OF_DEMO and source is not None and source.name == "COMMANDLINE":
+            option = "--" + name.replace("_", "-")
+            fix = "--port, --speed and --board go with it; for all others leave out --demo"
+            raise UserError(f"{option} does not go with --demo", fix=fix)
 
 
 Serve = Callable[["Settings", Callable[[str], None]], None]
@@ -108,3 +173,18 @@ def run_in(folder: Path, settings: Settings, serve: Serve, notify: int | None = 
 
 def _export(kubeconfig: Path) -> str:
     return f"export KUBECONFIG={shlex.quote(str(kubeconfig))}"
+
+
+def wants_board(chosen: bool | None) -> bool:
+    return chosen if chosen is not None else sys.stdout.isatty() and os.environ.get("TERM", "dumb") != "dumb"
+
+
+def log_into(folder: Path) -> None:
+    """What the parts complain of goes into a file: on the terminal it would be drawn over, and the board too."""
+    import logging
+
+    from shoal.cluster.security.private_files import make_private_folder
+    from shoal.cluster.security.state_folder import LOG
+
+    make_private_folder(folder)
+    logging.basicConfig(filename=folder / LOG, format="%(asctime)s %(levelname)s %(message)s")

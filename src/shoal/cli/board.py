@@ -1,0 +1,152 @@
+"""The live board of a cluster: drawn over the whole terminal up to four times a second, or a line every few seconds.
+
+It follows nodes, pods and Events like any client and knows nothing of the server behind them. It may share that
+server's event loop, so the loop does no more than keep count: frames are drawn and written in a thread, only when there
+is something new, and seldom enough to leave the machine to the cluster. A terminal that takes nothing more (Ctrl-S, a
+lost connection) holds up neither the server nor its end.
+
+Rejected: `asyncio.to_thread`. The program would wait at its end for the thread that waits for the terminal.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import Callable
+from concurrent.futures import Future
+from functools import partial
+from threading import Thread
+from time import thread_time
+from typing import TYPE_CHECKING, TypeVar
+
+from rich.console import Console
+from rich.live import Live
+
+from shoal.store.live.kind import EVENTS, NODES, PODS
+from shoal.views.board.account import Account, line
+from shoal.views.board.colours import Colours
+from shoal.views.board.frame import draw_frame
+from shoal.views.board.marks import without_colours
+from shoal.views.board.reading import happening, node_face, pod_face
+from shoal.views.board.watched import Watched
+
+if TYPE_CHECKING:
+    from shoal.store.live.clock import Clock
+    from shoal.store.live.informers import Informers
+    from shoal.store.live.item import Item
+    from shoal.views.board.faces import Scene
+
+T = TypeVar("T")
+_FRAME_S = 0.25
+_QUIET_S = 1.0
+"""Until the clock is drawn again where nothing else has changed."""
+_SHARE = 0.05
+"""Of one core, for drawing."""
+_LINE_S = 5.0
+_COUNTS_PER_LINE = 5
+_PATIENCE_S = 1.0
+"""With a terminal, at the end."""
+
+
+class LiveBoard:
+    def __init__(self, informers: Informers, clock: Clock, footer: str = "") -> None:
+        self.account = Account()
+        self._watched = Watched()
+        self._clock = clock
+        self._started = clock.seconds()
+        self._last = clock.seconds()
+        self._footer = footer
+        informers.of(NODES).on_change(self._node)
+        informers.of(PODS).on_change(self._pod)
+        informers.of(EVENTS).on_change(self._event)
+
+    def scene(self) -> Scene:
+        """Now; also counted in the account."""
+        now = self._clock.seconds()
+        passed = int(now - self._started)
+        scene = self._watched.scene(_duration(passed), self._footer)
+        self.account.add(scene, now - self._last)
+        self._last = now
+        return scene
+
+    async def draw(self, console: Console) -> None:
+        """On the whole terminal, until cancelled; what was on it before comes back."""
+        colours = Colours()
+        live = Live(console=console, screen=True, auto_refresh=False)
+        shown: object = None
+        quiet_s = 0.0
+        try:
+            await _aside(live.start)
+            while True:
+                present = (self._watched.changes, console.size)
+                pause_s = _FRAME_S
+                if present != shown or quiet_s >= _QUIET_S:
+                    shown, quiet_s = present, 0.0
+                    pause_s = max(_FRAME_S, await self._frame(live, colours) / _SHARE)
+                await asyncio.sleep(pause_s)
+                quiet_s += pause_s
+        finally:
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(_PATIENCE_S):
+                    await _aside(live.stop)
+
+    async def tell(self, say: Callable[[str], None]) -> None:
+        """A line every few seconds, until cancelled."""
+        while True:
+            for _ in range(_COUNTS_PER_LINE):
+                await asyncio.sleep(_LINE_S / _COUNTS_PER_LINE)
+                scene = self.scene()
+            await _aside(partial(say, line(scene).plain))
+
+    async def _frame(self, live: Live, colours: Colours) -> float:
+        """One more; how many seconds of computing it took."""
+        began = thread_time()
+        scene = self.scene()
+        spent = thread_time() - began
+        return spent + await _aside(partial(_draw, live, scene, colours))
+
+    def _node(self, before: Item | None, after: Item | None) -> None:
+        if after is not None:
+            self._watched.put_node(node_face(after.data))
+        elif before is not None:
+            self._watched.drop_node(node_face(before.data).name)
+
+    def _pod(self, before: Item | None, after: Item | None) -> None:
+        if after is not None:
+            self._watched.put_pod(pod_face(after.data))
+        elif before is not None:
+            self._watched.drop_pod(pod_face(before.data).address)
+
+    def _event(self, _: Item | None, after: Item | None) -> None:
+        if after is not None:
+            self._watched.put_happening(happening(after.data))
+
+
+def _draw(live: Live, scene: Scene, colours: Colours) -> float:
+    began = thread_time()
+    width, height = live.console.size
+    frame = draw_frame(scene, colours, width, height)
+    has_colours = live.console.color_system is not None and not live.console.no_color
+    live.update(frame if has_colours else without_colours(frame, colours), refresh=True)
+    return thread_time() - began
+
+
+async def _aside(what: Callable[[], T]) -> T:
+    """In a thread that ends with the program, wherever it is."""
+    done: Future[T] = Future()
+    done.set_running_or_notify_cancel()
+
+    def run() -> None:
+        try:
+            done.set_result(what())
+        except Exception as failure:  # noqa: BLE001 - whoever waits for it gets it
+            done.set_exception(failure)
+
+    Thread(target=run, name="board", daemon=True).start()
+    return await asyncio.wrap_future(done)
+
+
+def _duration(seconds: int) -> str:
+    minutes, seconds = divmod(seconds, 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02}:{seconds:02}" if hours else f"{minutes:02}:{seconds:02}"

@@ -1,0 +1,115 @@
+"""Who lives beside the server, as the command line says it: read, checked, and said again to a detached server."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import msgspec
+import typer
+
+if TYPE_CHECKING:
+    from shoal.cluster.machines.machine import Machine
+    from shoal.wiring.cast import Cast
+
+NONE = "none"
+DEFAULT_NODES = "2xp5.48xlarge"
+_FILES = (".yaml", ".yml")
+
+Speed = Annotated[
+    float, typer.Option(min=0.01, max=3600.0, metavar="N", help="How many seconds pass in the cluster in one of yours.")
+]
+Stages = Annotated[
+    list[Path] | None,
+    typer.Option(metavar="DIR", help="Own stage files for simulated pods; may be given several times."),
+]
+MetricsPort = Annotated[
+    int | None,
+    typer.Option(
+        min=0, max=65535, metavar="PORT", help="Where the nodes' metrics are; by default 9400 or any free one."
+    ),
+]
+
+WithContention = Annotated[
+    bool, typer.Option("--contention/--no-contention", help="Whether pods that share a GPU slow each other down.")
+]
+
+
+class CastChoice(msgspec.Struct, frozen=True, kw_only=True):
+    nodes: str = DEFAULT_NODES
+    has_controllers: bool = True
+    speed: float = 1.0
+    stages: tuple[Path, ...] = ()
+    metrics_port: int | None = None
+    kubelet_port: int = 0
+    has_contention: bool = True
+    has_foreign: bool = True
+    is_split: bool = False
+    """Server and clients in processes of their own."""
+    clock: str = ""
+    """A moment of the server's process, if that is our parent."""
+
+    def arguments(self) -> list[str]:
+        """The same choice for another process, wherever that runs."""
+        words = ["--nodes", _absolute(self.nodes), "--speed", f"{self.speed:g}"]
+        words += [] if self.has_controllers else ["--no-controllers"]
+        words += [] if self.has_foreign else ["--no-foreign-kinds"]
+        words += self._of_nodes()
+        return [*words, "--processes"] if self.is_split else words
+
+    def _of_nodes(self) -> list[str]:
+        words = [word for folder in self.stages for word in ("--stages", str(folder.expanduser().absolute()))]
+        words += [] if self.metrics_port is None else ["--metrics-port", str(self.metrics_port)]
+        return words if self.has_contention else [*words, "--no-contention"]
+
+    def parts(self, kubeconfig: Path) -> tuple[tuple[str, ...], ...]:
+        """The commands of processes that do the clients' part."""
+        common = ("--kubeconfig", str(kubeconfig), "--speed", f"{self.speed:g}")
+        parts: list[tuple[str, ...]] = []
+        if self.has_controllers:
+            parts.append(("cluster", "controllers", *common))
+        if self.nodes != NONE:
+            nodes = ("--nodes", _absolute(self.nodes), *self._of_nodes())
+            parts.append(("cluster", "nodes", *nodes, *common))
+        return tuple(parts)
+
+    def cast(self, kubeconfig: Path | None = None) -> Cast:
+        """Raises UserError for what cannot be read: before anything is started or written."""
+        from shoal.wiring.cast import Cast
+        from shoal.wiring.controllers import CONTROLLERS
+        from shoal.wiring.pace import Moment
+
+        machines = self._machines()
+        if self.stages:
+            from shoal.cluster.kubelets.stage_files import read_stages
+
+            read_stages(self.stages)
+        if self.is_split and kubeconfig is not None:
+            return Cast(speed=self.speed, children=self.parts(kubeconfig), has_foreign=self.has_foreign)
+        return Cast(
+            machines=machines,
+            controllers=tuple(CONTROLLERS) if self.has_controllers else (),
+            since=Moment.read(self.clock) if self.clock else None,
+            is_child=bool(self.clock),
+            speed=self.speed,
+            stages=self.stages,
+            metrics_port=self.metrics_port,
+            kubelet_port=self.kubelet_port,
+            has_contention=self.has_contention,
+            has_foreign=self.has_foreign,
+        )
+
+    def _machines(self) -> tuple[Machine, ...]:
+        if self.nodes == NONE:
+            return ()
+        from shoal.cluster.machines.fleet_spec import read_fleet
+
+        return read_fleet(self.nodes)
+
+
+def _absolute(nodes: str) -> str:
+    return ",".join(_absolute_file(part) if part.lower().endswith(_FILES) else part for part in nodes.split(","))
+
+
+def _absolute_file(part: str) -> str:
+    return str(Path(part.strip()).expanduser().absolute())

@@ -1,0 +1,72 @@
+"""Which cluster a command speaks to, and the frame of such a command: open, do, close, one line if it fails."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, TypeVar
+
+import typer
+
+from shoal.cli.cluster_folder import cluster_folder
+from shoal.cli.exits import FAILED
+
+if TYPE_CHECKING:
+    from shoal.store.kube.access import Access
+    from shoal.store.live.port import Api
+
+T = TypeVar("T")
+Kubeconfig = Annotated[
+    Path | None,
+    typer.Option(
+        "--kubeconfig",
+        metavar="FILE",
+        help="Whose cluster; by default the one that `shoal up` runs, else KUBECONFIG and what kubectl would take.",
+    ),
+]
+KubeContext = Annotated[
+    str, typer.Option("--context", metavar="NAME", help="Which context of the kubeconfig; by default the current one.")
+]
+
+
+def chosen_access(kubeconfig: Path | None, context: str) -> Access:
+    from shoal.cluster.security.kubeconfig import NAME
+    from shoal.cluster.security.state_folder import running
+    from shoal.store.kube.locate import locate
+
+    if kubeconfig is None and not context:
+        own = running(cluster_folder(None))
+        if own is not None:
+            # The file may be shared with other clusters, and another context current in it by now.
+            return locate(Path(own.kubeconfig), NAME)
+    return locate(kubeconfig, context)
+
+
+def speak(access: Access, work: Callable[[Api], Awaitable[T]]) -> T:
+    """What `work` comes to; a refusal of the server, or none to be had, is one line and exit code 1."""
+    import random
+
+    from shoal.store.kube.api import KubeApi
+
+    async def spoken() -> T:
+        api = KubeApi(access, random.Random())
+        try:
+            return await work(api)
+        finally:
+            await api.close()
+
+    return ended(access, spoken)
+
+
+def ended(access: Access, work: Callable[[], Awaitable[T]]) -> T:
+    from shoal.store.live.refusals import BusyError, RefusedError
+
+    async def awaited() -> T:
+        return await work()
+
+    try:
+        return asyncio.run(awaited())
+    except (BusyError, RefusedError) as error:
+        typer.echo(f"shoal: {access.where}: {error}", err=True)
+        raise typer.Exit(FAILED) from None

@@ -1,0 +1,44 @@
+"""`shoal cluster drain NODE`: nothing new comes to the node, and what can go elsewhere leaves it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from shoal.cli.cluster_access import Kubeconfig, KubeContext, chosen_access, speak
+from shoal.cli.exits import FAILED
+
+if TYPE_CHECKING:
+    from shoal.store.live.port import Api
+
+
+def drain(
+    node: Annotated[str, typer.Argument(metavar="NODE", help="The name of a node.", show_default=False)],
+    force: Annotated[bool, typer.Option("--force", help="Evict pods that nothing would make again, too.")] = False,
+    timeout: Annotated[int, typer.Option(min=1, metavar="S", help="Give up after that many seconds.")] = 300,
+    kubeconfig: Kubeconfig = None,
+    context: KubeContext = "",
+) -> None:
+    """Cordon a node and evict its pods, within the limits of their disruption budgets."""
+    from shoal.cli.draining import Eviction, cordon, pods_to_evict
+    from shoal.cli.node_faults import node_of
+
+    async def work(api: Api) -> list[str]:
+        import time
+
+        from shoal.store.live.clock import LoopClock
+
+        await node_of(api, node)
+        await cordon(api, node)
+        typer.echo(f"node {node} is cordoned", err=True)
+        pods = await pods_to_evict(api, node, force=force)
+        clock = LoopClock(time.time())
+        return await Eviction(api, clock, lambda line: typer.echo(line, err=True)).run(node, pods, timeout)
+
+    left = speak(chosen_access(kubeconfig, context), work)
+    for line in left:
+        typer.echo(f"shoal: {line}", err=True)
+    if left:
+        raise typer.Exit(FAILED)
+    typer.echo(f"node {node} is drained")

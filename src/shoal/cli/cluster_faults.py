@@ -1,0 +1,155 @@
+"""Faults on demand: nodes and GPUs that fail, servers that answer late.
+
+Faults of nodes are annotations, so that they reach simulated kubelets on any server, and last until they are healed,
+whoever is restarted meanwhile. Faults of the server itself are asked of the embedded one; no other has them.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from shoal.cli.cluster_access import Kubeconfig, KubeContext, chosen_access, ended, speak
+from shoal.cli.cluster_drain import drain
+
+if TYPE_CHECKING:
+    from shoal.store.live.port import Api
+
+Node = Annotated[str, typer.Argument(metavar="NODE", help="The name of a node.", show_default=False)]
+Gpu = Annotated[int, typer.Argument(metavar="GPU", min=0, help="Its index on the node.", show_default=False)]
+_LONGEST_MS, _LONGEST_S = 60_000, 86_400
+
+
+def add_faults(app: typer.Typer) -> None:
+    """The commands of this file, in the order that help shows them."""
+    for name, command in (
+        ("fail", fail),
+        ("partition", partition),
+        ("reboot", reboot),
+        ("spot-interrupt", spot_interrupt),
+        ("gpu-fail", gpu_fail),
+        ("heal", heal),
+        ("drain", drain),
+        ("slow-api", slow_api),
+        ("expire-watches", expire_watches),
+    ):
+        app.command(name)(command)
+
+
+def fail(node: Node, kubeconfig: Kubeconfig = None, context: KubeContext = "") -> None:
+    """Stop a node dead: its kubelet and everything on it, until it is healed."""
+    _break(node, "fail", kubeconfig, context)
+    typer.echo(f"node {node} has failed; `shoal cluster heal {node}` brings it back")
+
+
+def partition(node: Node, kubeconfig: Kubeconfig = None, context: KubeContext = "") -> None:
+    """Cut a node off from the API server; what runs on it goes on."""
+    _break(node, "partition", kubeconfig, context)
+    typer.echo(f"node {node} is cut off; `shoal cluster heal {node}` connects it again")
+
+
+def reboot(node: Node, kubeconfig: Kubeconfig = None, context: KubeContext = "") -> None:
+    """Restart a node: what ran on it has ended, and it comes back by itself."""
+    _break(node, "reboot", kubeconfig, context)
+    typer.echo(f"node {node} is told to reboot")
+
+
+def spot_interrupt(node: Node, kubeconfig: Kubeconfig = None, context: KubeContext = "") -> None:
+    """Take a node back as clouds take back spot machines: a notice first, then the end."""
+    _break(node, "spot-interrupt", kubeconfig, context)
+    typer.echo(
+        f"node {node} has its notice: after two minutes its pods are ended and the Node is deleted, until its "
+        "machines are started anew"
+    )
+
+
+def gpu_fail(
+    node: Node,
+    gpu: Gpu,
+    xid: Annotated[int, typer.Option(min=1, max=9999, help="The error code that the driver reports.")] = 79,
+    kubeconfig: Kubeconfig = None,
+    context: KubeContext = "",
+) -> None:
+    """Break one GPU of a node, by the driver's error code (79: it has fallen off the bus)."""
+    from shoal.cli.node_faults import break_gpu
+
+    async def work(api: Api) -> bool:
+        return await break_gpu(api, node, gpu, xid)
+
+    _note_real(node, is_simulated=speak(chosen_access(kubeconfig, context), work))
+    typer.echo(f"GPU {gpu} of node {node} reports XID {xid}; `shoal cluster heal {node} --gpu {gpu}` mends it")
+
+
+def heal(
+    node: Node,
+    gpu: Annotated[int | None, typer.Option(min=0, metavar="GPU", help="Only this GPU.", show_default=False)] = None,
+    kubeconfig: Kubeconfig = None,
+    context: KubeContext = "",
+) -> None:
+    """End the faults of a node and its GPUs, or of one GPU."""
+    from shoal.cli.node_faults import heal_gpu, heal_node
+
+    async def work(api: Api) -> bool:
+        return await (heal_node(api, node) if gpu is None else heal_gpu(api, node, gpu))
+
+    whom = f"node {node}" if gpu is None else f"GPU {gpu} of node {node}"
+    was_broken = speak(chosen_access(kubeconfig, context), work)
+    typer.echo(f"{whom} is healed" if was_broken else f"{whom} had no fault")
+
+
+def slow_api(
+    delay_ms: Annotated[int, typer.Option(min=0, max=_LONGEST_MS, metavar="MS", help="Later, each answer.")] = 200,
+    jitter_ms: Annotated[int, typer.Option(min=0, max=_LONGEST_MS, metavar="MS", help="And up to that more.")] = 0,
+    seconds: Annotated[int, typer.Option(min=1, max=_LONGEST_S, metavar="S", help="For how long.")] = 60,
+    kubeconfig: Kubeconfig = None,
+    context: KubeContext = "",
+) -> None:
+    """Make the embedded API server answer late for a while; --delay-ms 0 ends that."""
+    _ask_server("slow-api", {"delay_ms": delay_ms, "jitter_ms": jitter_ms, "seconds": seconds}, kubeconfig, context)
+    more = f" to {delay_ms + jitter_ms}" if jitter_ms else ""
+    typer.echo(
+        f"answers come {delay_ms}{more} ms later for {seconds} s" if delay_ms + jitter_ms else "answers come at once"
+    )
+
+
+def expire_watches(kubeconfig: Kubeconfig = None, context: KubeContext = "") -> None:
+    """Make the embedded API server forget its history: every watch ends, and its client has to list again."""
+    _ask_server("expire-watches", {}, kubeconfig, context)
+    typer.echo("every watch has expired")
+
+
+def _break(node: str, kind: str, kubeconfig: Path | None, context: str) -> None:
+    from shoal.cli.node_faults import break_node
+
+    async def work(api: Api) -> bool:
+        return await break_node(api, node, kind)
+
+    _note_real(node, is_simulated=speak(chosen_access(kubeconfig, context), work))
+
+
+def _note_real(node: str, *, is_simulated: bool) -> None:
+    if not is_simulated:
+        typer.echo(f"shoal: node {node} names no simulated kubelet; nobody may be there to heed this", err=True)
+
+
+def _ask_server(fault: str, body: dict[str, int], kubeconfig: Path | None, context: str) -> None:
+    from shoal.store.kube.connection import Connection
+    from shoal.store.kube.settings import KubeSettings
+    from shoal.store.live.refusals import NotFoundError
+    from shoal.units.errors import UserError, Where
+
+    access = chosen_access(kubeconfig, context)
+
+    async def work() -> None:
+        connection = Connection(access, KubeSettings())
+        try:
+            await connection.ask("POST", f"/shoal/faults/{fault}", body=body)
+        except NotFoundError:
+            what = f"{access.server} is not an embedded cluster; only one of `shoal up` can have this fault"
+            raise UserError(what, where=Where(access.where)) from None
+        finally:
+            await connection.close()
+
+    ended(access, work)

@@ -1,0 +1,83 @@
+"""`shoal cluster nodes` and `shoal cluster controllers`: parts of the embedded cluster beside any API server."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from typing import Annotated
+
+import typer
+
+from shoal.cli.cast_choice import DEFAULT_NODES, CastChoice, MetricsPort, Speed, Stages, WithContention
+from shoal.cli.cluster_access import Kubeconfig, KubeContext, chosen_access
+
+_NOTIFY = typer.Option("--notify-fd", hidden=True)
+_Clock = Annotated[str, typer.Option("--clock", hidden=True)]
+KubeletPort = Annotated[
+    int, typer.Option(min=0, max=65535, metavar="PORT", help="Where the kubelets' doors are; 0 takes any free port.")
+]
+
+
+def nodes(
+    nodes: Annotated[
+        str, typer.Option(metavar="FLEET", help="Which nodes: 8xp5.48xlarge,2xdgx-a100-80\\[spot] or FILE.yaml.")
+    ] = DEFAULT_NODES,
+    kubeconfig: Kubeconfig = None,
+    context: KubeContext = "",
+    speed: Speed = 1.0,
+    stages: Stages = None,
+    metrics_port: MetricsPort = None,
+    kubelet_port: KubeletPort = 0,
+    contention: WithContention = True,
+    clock: _Clock = "",
+    notify: Annotated[int | None, _NOTIFY] = None,
+) -> None:
+    """Join simulated GPU nodes to a cluster, until Ctrl-C: kubelets that run pods in simulated time."""
+    from shoal.wiring.join import run_nodes
+
+    cast = CastChoice(
+        nodes=nodes,
+        has_controllers=False,
+        speed=speed,
+        stages=tuple(stages or ()),
+        metrics_port=metrics_port,
+        kubelet_port=kubelet_port,
+        has_contention=contention,
+        clock=clock,
+    ).cast()
+    access = chosen_access(kubeconfig, context)
+
+    def said(metrics: str) -> str:
+        return (
+            f"{len(cast.machines)} nodes at {access.server}; metrics at {metrics}/nodes/NAME/metrics; Ctrl-C ends this."
+        )
+
+    run_nodes(access, cast, _told(said, notify))
+
+
+def controllers(
+    kubeconfig: Kubeconfig = None,
+    context: KubeContext = "",
+    speed: Speed = 1.0,
+    clock: _Clock = "",
+    notify: Annotated[int | None, _NOTIFY] = None,
+) -> None:
+    """Run the controllers of `shoal up` against a cluster that has none, until Ctrl-C."""
+    from shoal.wiring.join import run_controllers
+
+    access = chosen_access(kubeconfig, context)
+    cast = CastChoice(nodes="none", speed=speed, clock=clock).cast()
+    run_controllers(access, cast, _told(lambda what: f"{what} at {access.server}; Ctrl-C ends this.", notify))
+
+
+def _told(words: Callable[[str], str], notify: int | None) -> Callable[[str], None]:
+    """Where readiness is reported: on a descriptor that a parent gave, else in a line."""
+
+    def ready(what: str) -> None:
+        if notify is None:
+            typer.echo(words(what), err=True)
+            return
+        os.write(notify, b"ready\n")
+        os.close(notify)
+
+    return ready

@@ -1,0 +1,111 @@
+"""Faults of nodes as they are written: annotations that simulated kubelets read."""
+
+from __future__ import annotations
+
+import uuid
+from difflib import get_close_matches
+from typing import Any
+
+import msgspec
+
+from shoal.store.live.item import Obj
+from shoal.store.live.kind import NODES
+from shoal.store.live.port import Api, Patch
+from shoal.store.live.refusals import NotFoundError, StaleError
+from shoal.units.errors import UserError, excerpt
+
+FAULT = "shoal.dev/fault"
+GPU_FAULTS = "shoal.dev/gpu-faults"
+_ENDPOINT = "shoal.dev/endpoint"
+_GPU_COUNT, _GPUS = "nvidia.com/gpu.count", "nvidia.com/gpu"
+_TRIES = 10
+
+
+async def node_of(api: Api, name: str) -> Obj:
+    """The node; if there is none of that name, the user is told the nearest."""
+    try:
+        return (await api.get(NODES, "", name)).obj()
+    except NotFoundError:
+        names = [item.name for item in (await api.list(NODES)).items]
+        near = get_close_matches(name, names, 3, 0.5) or sorted(names)[:3]
+        fix = f"the nearest: {', '.join(near)}" if near else "the cluster has no nodes"
+        raise UserError(f"there is no node {excerpt(name)}", fix=fix) from None
+
+
+async def break_node(api: Api, name: str, kind: str) -> bool:
+    """A fault of its own each time: who has dealt with one knows a second by its id. Whether the node is simulated."""
+    node = await node_of(api, name)
+    fault = msgspec.json.encode({"kind": kind, "id": uuid.uuid4().hex[:12]}).decode()
+    await api.patch(NODES, "", name, Patch("merge", _annotations({FAULT: fault})))
+    return _ENDPOINT in _annotations_of(node)
+
+
+async def heal_node(api: Api, name: str) -> bool:
+    """Whether there was anything to heal."""
+    present = _annotations_of(await node_of(api, name))
+    found: dict[str, str | None] = {key: None for key in (FAULT, GPU_FAULTS) if key in present}
+    if found:
+        await api.patch(NODES, "", name, Patch("merge", _annotations(found)))
+    return bool(found)
+
+
+async def break_gpu(api: Api, name: str, gpu: int, xid: int) -> bool:
+    """Whether the node is simulated."""
+    await _with_gpu_faults(api, name, gpu, xid)
+    return _ENDPOINT in _annotations_of(await node_of(api, name))
+
+
+async def heal_gpu(api: Api, name: str, gpu: int) -> bool:
+    """Whether it was broken."""
+    return await _with_gpu_faults(api, name, gpu, None)
+
+
+async def _with_gpu_faults(api: Api, name: str, gpu: int, xid: int | None) -> bool:
+    """Whether the GPU had a fault before. Others may write to the node meanwhile."""
+    for _ in range(_TRIES):
+        node = await node_of(api, name)
+        _check_gpu(node, name, gpu)
+        faults = _gpu_faults(node)
+        had = faults.pop(str(gpu), None) is not None
+        if xid is None and not had:
+            return False
+        if xid is not None:
+            faults[str(gpu)] = xid
+        ordered = dict(sorted(faults.items(), key=lambda fault: int(fault[0])))
+        text = msgspec.json.encode(ordered).decode() if faults else None
+        body = _annotations({GPU_FAULTS: text})
+        body["metadata"]["resourceVersion"] = node["metadata"]["resourceVersion"]
+        try:
+            await api.patch(NODES, "", name, Patch("merge", body))
+        except StaleError as error:
+            refused = error
+        else:
+            return had
+    raise refused
+
+
+def _check_gpu(node: Obj, name: str, gpu: int) -> None:
+    labels = node["metadata"].get("labels") or {}
+    capacity = (node.get("status") or {}).get("capacity") or {}
+    said = str(labels.get(_GPU_COUNT) or capacity.get(_GPUS) or 0)
+    count = int(said) if said.isdecimal() else 0
+    if gpu >= count:
+        has = f"its GPUs are 0 to {count - 1}" if count > 1 else "its only GPU is 0" if count else "it has no GPUs"
+        raise UserError(f"node {name} has no GPU {gpu}", fix=has)
+
+
+def _gpu_faults(node: Obj) -> dict[str, int]:
+    """What somebody wrote there that cannot be read is written over."""
+    try:
+        faults = msgspec.json.decode(_annotations_of(node).get(GPU_FAULTS, "{}"), type=dict[str, int])
+    except msgspec.MsgspecError:
+        return {}
+    return {index: xid for index, xid in faults.items() if index.isdecimal()}
+
+
+def _annotations_of(node: Obj) -> dict[str, str]:
+    return node["metadata"].get("annotations") or {}
+
+
+def _annotations(wanted: dict[str, Any]) -> Obj:
+    return {"metadata": {"annotations": wanted}}

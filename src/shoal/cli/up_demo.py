@@ -1,0 +1,85 @@
+"""`shoal up --demo`: a fleet at work, kept nowhere. On a terminal the board until Ctrl-C; elsewhere lines for a minute.
+
+It has a folder, a port and a kubeconfig of its own, so that it never meets the cluster that somebody works with, and
+kubectl can look at it while it runs.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import typer
+
+from shoal.cli.cast_choice import CastChoice
+from shoal.cli.up import log_into, run_in, wants_board
+
+if TYPE_CHECKING:
+    from shoal.cli.board import LiveBoard
+    from shoal.cluster.settings import Settings
+    from shoal.wiring.life import Life
+
+_SEED = 42
+
+
+def run_demo(port: int, speed: float, *, board: bool | None) -> None:
+    from shoal.cluster.demo.arrivals import NODES
+    from shoal.cluster.settings import Settings
+    from shoal.wiring.up import up
+
+    is_drawn = wants_board(board)
+    with tempfile.TemporaryDirectory(prefix="shoal-demo-") as folder:
+        if is_drawn:
+            log_into(Path(folder))
+        settings = Settings(None, Path(folder) / "kubeconfig", port=port)
+        cast = CastChoice(nodes=NODES, speed=speed, metrics_port=0).cast()
+        boards: list[LiveBoard] = []
+
+        async def show(life: Life, stop: Callable[[], None]) -> None:
+            await _show(life, stop, settings.kubeconfig, boards, is_drawn)
+
+        def serve(settings: Settings, ready: Callable[[str], None]) -> None:
+            up(settings, cast, ready, show)
+
+        run_in(Path(folder), settings, serve)
+    for one in boards:
+        _say_summary(one)
+
+
+async def _show(
+    life: Life, stop: Callable[[], None], kubeconfig: Path, boards: list[LiveBoard], is_drawn: bool
+) -> None:
+    import asyncio
+
+    from rich.console import Console
+
+    from shoal.cli.board import LiveBoard
+    from shoal.cluster.demo.arrivals import LENGTH_S
+    from shoal.cluster.demo.play import play
+
+    board = LiveBoard(life.informers, life.clock, f"export KUBECONFIG={kubeconfig}   Ctrl-C ends it")
+    boards.append(board)
+    playing = asyncio.ensure_future(play(life.api, life.clock, _SEED))
+    try:
+        if is_drawn:
+            await board.draw(Console(highlight=False))
+        else:
+            drawing = asyncio.ensure_future(board.tell(typer.echo))
+            await life.clock.sleep(LENGTH_S)
+            drawing.cancel()
+            stop()
+    finally:
+        playing.cancel()
+        # Up to the last moment.
+        board.scene()
+
+
+def _say_summary(board: LiveBoard) -> None:
+    from rich.console import Console
+
+    console = Console(highlight=False)
+    console.print()
+    console.print(board.account.table())
+    console.print(f"\n{board.account.words()}", soft_wrap=True)

@@ -1,0 +1,1 @@
+"""What happens in `shoal up --demo`: three teams and their work."""

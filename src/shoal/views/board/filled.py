@@ -1,0 +1,53 @@
+"""Which part of which GPU is whose: what the tiles, the bar and the sums are all made from, so that they agree."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from shoal.views.board.faces import Fleet, NodeFace, Part, PodFace, Slot, Tile
+
+FREE = ""
+
+
+def tile_of(node: NodeFace, pods: Iterable[PodFace]) -> Tile:
+    """The node with these pods on it."""
+    parts = _filled(node, pods)
+    sums: dict[str, float] = {}
+    for gpu in parts:
+        for part in gpu:
+            if part.owner != FREE:
+                sums[part.owner] = sums.get(part.owner, 0.0) + part.width
+    return Tile(node, parts, sums)
+
+
+def fleet_of(tiles: Iterable[Tile]) -> Fleet:
+    gpus = broken = 0
+    sums: dict[str, float] = {}
+    for tile in tiles:
+        gpus += tile.node.gpus
+        broken += len(tile.node.broken)
+        for owner, held in tile.sums.items():
+            sums[owner] = sums.get(owner, 0.0) + held
+    return Fleet(gpus, broken, sums)
+
+
+def _filled(node: NodeFace, pods: Iterable[PodFace]) -> Sequence[Sequence[Part]]:
+    """For each GPU its parts, in order. Pods whose devices nobody names take the first GPUs that are left."""
+    slots = node.slots or tuple(Slot(f"#{index}", index, 0.0, 1.0) for index in range(node.gpus))
+    devices = {slot.device for slot in slots}
+    owners: dict[str, str] = {}
+    homeless: list[str] = []
+    for pod in pods:
+        known = [device for device in pod.devices if device in devices]
+        owners.update(dict.fromkeys(known, pod.namespace))
+        # Nobody gets more than there is, whatever was asked for.
+        homeless += [pod.namespace] * min(len(slots) - len(homeless), max(0, round(pod.gpus) - len(known)))
+    rest = iter(homeless)
+    parts: list[list[Part]] = [[] for _ in range(node.gpus)]
+    for slot in sorted(slots, key=lambda slot: (slot.gpu, slot.start)):
+        owner = owners.get(slot.device)
+        if owner is None:
+            owner = next(rest, FREE)
+        if slot.gpu < node.gpus:
+            parts[slot.gpu].append(Part(slot.start, slot.width, owner))
+    return parts

@@ -1,0 +1,145 @@
+"""What the board has been told so far: faces by address, counts kept as they change, and scenes on demand.
+
+A change costs the change, however large the cluster: what waits is kept in order, and a node's tile is made again only
+when something on that node has changed. Nothing is remembered of what is gone but how often it ended.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, insort
+from collections import deque
+
+from shoal.views.board.faces import Happening, NodeFace, PodFace, Scene, Tile
+from shoal.views.board.filled import fleet_of, tile_of
+
+Address = tuple[str, str]
+_MOST_EVENTS = 200
+_MOST_WAITING = 200
+"""More lines than a terminal has."""
+_EVERYDAY = frozenset({"Pulling", "Pulled", "Created", "SuccessfulCreate", "SuccessfulDelete"})
+"""What every pod brings with it: the tiles show it better."""
+
+
+class Watched:
+    def __init__(self, title: str = "Shoal") -> None:
+        self.title = title
+        self.changes = 0
+        """How often something has changed: two scenes with the same number differ in their clock alone."""
+        self._nodes: dict[str, NodeFace] = {}
+        self._order: list[str] | None = None
+        """Names of nodes as people count them; None until somebody asks."""
+        self._tiles: dict[str, Tile] = {}
+        """Those that are still right."""
+        self._fleet = fleet_of([])
+        self._summed = 0
+        """The number of changes when it was."""
+        self._pods: dict[Address, PodFace] = {}
+        self._held: dict[str, dict[Address, PodFace]] = {}
+        self._waiting: list[tuple[str, Address]] = []
+        """In order; the first is when the pod was created."""
+        self._running = 0
+        self._ended = {"Succeeded": 0, "Failed": 0}
+        """Also of pods that are gone by now: what has been done stays done."""
+        self._happenings: deque[Happening] = deque(maxlen=_MOST_EVENTS)
+
+    def put_node(self, node: NodeFace) -> None:
+        before = self._nodes.get(node.name)
+        if before == node:
+            return
+        if before is None:
+            self._order = None
+        self._nodes[node.name] = node
+        self._tiles.pop(node.name, None)
+        self.changes += 1
+
+    def drop_node(self, name: str) -> None:
+        if self._nodes.pop(name, None) is None:
+            return
+        self._order = None
+        self._tiles.pop(name, None)
+        self.changes += 1
+
+    def put_pod(self, pod: PodFace) -> None:
+        before = self._pods.get(pod.address)
+        if before == pod:
+            return
+        # Who is told to end fails only in name.
+        if pod.phase in self._ended and not pod.is_ending and (before is None or before.phase != pod.phase):
+            self._ended[pod.phase] += 1
+        self._pods[pod.address] = pod
+        self._move(before, pod)
+
+    def drop_pod(self, address: Address) -> None:
+        before = self._pods.pop(address, None)
+        if before is not None:
+            self._move(before, None)
+
+    def put_happening(self, one: Happening) -> None:
+        if one.reason not in _EVERYDAY:
+            self._happenings.appendleft(one)
+            self.changes += 1
+
+    def scene(self, clock: str, footer: str = "") -> Scene:
+        if self._order is None:
+            self._order = sorted(self._nodes, key=_natural)
+        tiles = [self._tiles.get(name) or self._tile(name) for name in self._order]
+        if self._summed != self.changes:
+            self._fleet, self._summed = fleet_of(tiles), self.changes
+        return Scene(
+            title=self.title,
+            clock=clock,
+            tiles=tiles,
+            fleet=self._fleet,
+            waiting=[self._pods[address] for _, address in self._waiting[:_MOST_WAITING]],
+            waits=len(self._waiting),
+            running=self._running,
+            done=self._ended["Succeeded"],
+            failed=self._ended["Failed"],
+            happenings=list(self._happenings),
+            footer=footer,
+        )
+
+    def _tile(self, name: str) -> Tile:
+        tile = self._tiles[name] = tile_of(self._nodes[name], self._held.get(name, {}).values())
+        return tile
+
+    def _move(self, before: PodFace | None, after: PodFace | None) -> None:
+        """From where a pod was to where it is."""
+        self.changes += 1
+        self._running += _runs(after) - _runs(before)
+        if before is not None and _lines_up(before):
+            self._waiting.pop(bisect_left(self._waiting, (before.created, before.address)))
+        if after is not None and _lines_up(after):
+            insort(self._waiting, (after.created, after.address))
+        home, place = _home(before), _home(after)
+        if before is not None and home and home != place:
+            self._let_go(home, before.address)
+        if after is not None and place:
+            self._held.setdefault(place, {})[after.address] = after
+            self._tiles.pop(place, None)
+
+    def _let_go(self, node: str, address: Address) -> None:
+        held = self._held[node]
+        del held[address]
+        if not held:
+            del self._held[node]
+        self._tiles.pop(node, None)
+
+
+def _runs(pod: PodFace | None) -> bool:
+    return pod is not None and pod.phase == "Running"
+
+
+def _lines_up(pod: PodFace) -> bool:
+    return pod.waits and not pod.node
+
+
+def _home(pod: PodFace | None) -> str:
+    """The node on which it holds GPUs."""
+    return pod.node if pod is not None and pod.holds and pod.gpus else ""
+
+
+def _natural(name: str) -> tuple[str, int, str]:
+    """`p5-9` before `p5-10`."""
+    words, _, number = name.rpartition("-")
+    return (words, int(number), "") if number.isdecimal() else (name, 0, "")

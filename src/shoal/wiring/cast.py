@@ -1,0 +1,37 @@
+"""Who lives beside a server: everything about them that a command line can choose."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import msgspec
+
+from shoal.cluster.machines.machine import Machine
+from shoal.wiring.pace import Moment
+
+
+class Cast(msgspec.Struct, frozen=True):
+    machines: tuple[Machine, ...] = ()
+    controllers: tuple[str, ...] = ()
+    """Names from the list of controllers."""
+    speed: float = 1.0
+    """Seconds of the cluster in a second of the machine."""
+    since: Moment | None = None
+    """From when on at that speed, where another process of the same cluster says so."""
+    stages: tuple[Path, ...] = ()
+    metrics_port: int | None = None
+    """None: the usual one if it is free, else any."""
+    kubelet_port: int = 0
+    has_contention: bool = True
+    """Pods that share a GPU slow each other down, and find its memory taken."""
+    is_child: bool = False
+    """This is a process of a cluster whose server is its parent, and ends with it."""
+    children: tuple[tuple[str, ...], ...] = ()
+    """Commands that do the clients' part in processes of their own."""
+    has_foreign: bool = True
+    """Kinds of other projects are provided, where anybody lives beside the server at all."""
+
+    @property
+    def is_alone(self) -> bool:
+        """Nobody lives beside the server."""
+        return not (self.machines or self.controllers or self.children)

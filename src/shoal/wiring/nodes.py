@@ -1,0 +1,95 @@
+"""A fleet of simulated nodes with its doors: started against any server, whoever that is."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from shoal.cluster.gpus.book import Book
+from shoal.cluster.gpus.contention import Contention
+from shoal.cluster.kubelets.endpoint.api_server_trust import NAME, NAMESPACE, trusting
+from shoal.cluster.kubelets.endpoint.endpoint import Endpoint, EndpointSettings, Ports
+from shoal.cluster.kubelets.fleet import Fleet
+from shoal.cluster.kubelets.settings import FleetSettings
+from shoal.store.live.kind import CONFIG_MAPS
+from shoal.store.live.refusals import NotFoundError
+from shoal.units.errors import BugError, UserError
+from shoal.wiring.cast import Cast
+from shoal.wiring.life import Life
+
+if TYPE_CHECKING:
+    from shoal.cluster.kubelets.sight import NodeSight
+    from shoal.cluster.machines.machine import Machine
+    from shoal.store.live.item import Obj
+    from shoal.store.live.port import Api
+
+_MANY, _LEASE_S, _MANY_LEASE_S = 100, 10.0, 40.0
+"""Fleets above that size renew their leases as seldom as Kubernetes bears."""
+_METRICS_PORT = 9400
+_ENDPOINT, _METRICS = "shoal.dev/endpoint", "shoal.dev/metrics"
+
+
+async def start_nodes(life: Life, api: Api, cast: Cast) -> tuple[Fleet, Ports, str]:
+    """The fleet, where its doors are, and what their certificate is signed with. `api` is the kubelets' way in."""
+    nodes = _Expected()
+    endpoint, ports = await _doors(life, nodes, cast)
+    machines = [_with_doors(machine, ports) for machine in cast.machines]
+    fleet = Fleet(life.context("kubelet", api), machines, _fleet_settings(cast, ports))
+    nodes.fleet = fleet
+    life.start("nodes", fleet.run)
+    return fleet, ports, endpoint.ca
+
+
+async def _doors(life: Life, nodes: _Expected, cast: Cast) -> tuple[Endpoint, Ports]:
+    """Open. Where nobody asked for a port, the usual one, or any if somebody has it."""
+    trust = await _trust(life.api)
+    wanted = (_METRICS_PORT, 0) if cast.metrics_port is None else (cast.metrics_port,)
+    for port in wanted:
+        settings = trusting(EndpointSettings(kubelet_port=cast.kubelet_port, metrics_port=port), trust)
+        endpoint = Endpoint(nodes, settings, life.clock.seconds, life.node_labels)
+        try:
+            ports = await endpoint.start()
+        except UserError:
+            if port == wanted[-1]:
+                raise
+            continue
+        life.at_end(endpoint.stop)
+        return endpoint, ports
+    raise BugError("no port was tried")
+
+
+def _with_doors(machine: Machine, ports: Ports) -> Machine:
+    doors = {_ENDPOINT: ports.kubelet_url, _METRICS: f"{ports.metrics_url}/nodes/{machine.name}/metrics"}
+    return msgspec.structs.replace(machine, annotations={**machine.annotations, **doors})
+
+
+async def _trust(api: Api) -> Obj | None:
+    """Whose certificates the doors let in."""
+    try:
+        return (await api.get(CONFIG_MAPS, NAMESPACE, NAME)).obj()
+    except NotFoundError:
+        return None
+
+
+def _fleet_settings(cast: Cast, ports: Ports) -> FleetSettings:
+    return FleetSettings(
+        lease_every_s=_LEASE_S if len(cast.machines) <= _MANY else _MANY_LEASE_S,
+        kubelet_port=ports.kubelet_port,
+        stage_folders=cast.stages,
+        gpus=lambda machine: Book(machine, Contention(is_on=cast.has_contention)),
+    )
+
+
+class _Expected:
+    """The nodes of a fleet that needs to know the doors that need to know the nodes."""
+
+    def __init__(self) -> None:
+        self.fleet: Fleet | None = None
+
+    def node(self, name: str) -> NodeSight | None:
+        return self.fleet.node(name) if self.fleet is not None else None
+
+    def names(self) -> Sequence[str]:
+        return self.fleet.names() if self.fleet is not None else ()

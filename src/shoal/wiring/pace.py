@@ -1,0 +1,84 @@
+"""A cluster's own time: as fast as it was asked to be, never running back, the same in all its processes."""
+
+from __future__ import annotations
+
+import asyncio
+from datetime import UTC, datetime
+from time import time
+
+import msgspec
+
+from shoal.store.live.clock import Clock, LoopClock, WallClock
+from shoal.store.live.kind import LEASES
+from shoal.store.live.port import Api, Patch
+from shoal.store.live.refusals import NotFoundError
+
+_NAMESPACE, _NAME = "kube-system", "shoal-clock"
+_EVERY_S = 5.0
+
+
+class Moment(msgspec.Struct, frozen=True):
+    """It was `cluster_s` in the cluster when it was `machine_s` on the machine, both in seconds since 1970."""
+
+    machine_s: float
+    cluster_s: float
+
+    @classmethod
+    def read(cls, text: str) -> Moment:
+        machine, _, cluster = text.partition(":")
+        return cls(float(machine), float(cluster))
+
+    def __str__(self) -> str:
+        return f"{self.machine_s!r}:{self.cluster_s!r}"
+
+
+OwnClock = WallClock | LoopClock
+
+
+def clock_of(speed: float, since: Moment | None = None) -> OwnClock:
+    if speed == 1.0:
+        clock = WallClock()
+        if since is not None:
+            clock.not_before(_at(time(), speed, since))
+        return clock
+    now = time()
+    return LoopClock(now if since is None else _at(now, speed, since), speed)
+
+
+def _at(machine_s: float, speed: float, since: Moment) -> float:
+    return since.cluster_s + (machine_s - since.machine_s) * speed
+
+
+def moment(clock: Clock) -> Moment:
+    return Moment(time(), clock.seconds())
+
+
+async def go_on(clock: OwnClock, api: Api) -> None:
+    """A cluster that ran ahead of the world goes on from where it was: objects from the future would confuse it."""
+    try:
+        found = await api.get(LEASES, _NAMESPACE, _NAME)
+    except NotFoundError:
+        return
+    clock.not_before(found.read(_Lease).spec.renew_time.timestamp())
+
+
+async def keep(clock: OwnClock, api: Api) -> None:
+    """Write down how late it is, until cancelled. A cluster with the machine's time has nothing to write down."""
+    while clock.is_own:
+        await note(clock, api)
+        await asyncio.sleep(_EVERY_S)
+
+
+async def note(clock: OwnClock, api: Api) -> None:
+    if clock.is_own:
+        spec = {"holderIdentity": _NAME, "renewTime": clock.micro_text()}
+        lease = {"metadata": {"name": _NAME, "namespace": _NAMESPACE}, "spec": spec}
+        await api.patch(LEASES, _NAMESPACE, _NAME, Patch("apply", lease, force=True))
+
+
+class _Spec(msgspec.Struct, rename="camel"):
+    renew_time: datetime = datetime.fromtimestamp(0, UTC)
+
+
+class _Lease(msgspec.Struct):
+    spec: _Spec

@@ -1,0 +1,48 @@
+"""Objects that a cluster of Shoal has from the start beside Kubernetes' own, written through its API."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+from shoal.cluster.kubelets.endpoint.metrics_objects import metrics_objects
+from shoal.controllers.volumes.classes import local_class
+from shoal.store.live.kind import API_SERVICES, CLUSTER_ROLES, SERVICES, STORAGE_CLASSES
+from shoal.store.live.port import Api, Patch
+from shoal.store.live.refusals import AlreadyExistsError, NotFoundError
+
+if TYPE_CHECKING:
+    from shoal.cluster.kubelets.endpoint.endpoint import Ports
+    from shoal.store.live.item import Obj
+
+METRICS = "v1beta1.metrics.k8s.io"
+_KINDS = {kind.name: kind for kind in (SERVICES, CLUSTER_ROLES, API_SERVICES)}
+
+
+async def provide_metrics(api: Api, ports: Ports, ca: str) -> None:
+    await put(api, metrics_objects(ports.host, ports.kubelet_port, ca))
+
+
+async def has_metrics(api: Api) -> bool:
+    """Whether somebody serves metrics.k8s.io already, and answers."""
+    try:
+        found = (await api.get(API_SERVICES, "", METRICS)).obj()
+    except NotFoundError:
+        return False
+    conditions = (found.get("status") or {}).get("conditions") or ()
+    return any(one["type"] == "Available" and one["status"] == "True" for one in conditions)
+
+
+async def provide_storage(api: Api) -> None:
+    """A default class, so that claims are bound; whoever changes it keeps it as changed."""
+    try:
+        await api.create(STORAGE_CLASSES, local_class())
+    except AlreadyExistsError:
+        return
+
+
+async def put(api: Api, objects: Iterable[Obj]) -> None:
+    """Written over what an earlier life left: the doors are elsewhere now."""
+    for obj in objects:
+        meta = obj["metadata"]
+        await api.patch(_KINDS[obj["kind"]], meta.get("namespace", ""), meta["name"], Patch("apply", obj, force=True))

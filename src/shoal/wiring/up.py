@@ -1,0 +1,126 @@
+"""A server and who lives beside it, in one loop: what `shoal up` runs."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator, Callable, Coroutine
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING, Any
+
+from shoal.cluster.calls import Actor
+from shoal.cluster.inside.api import InsideApi
+from shoal.cluster.server.run import serve
+from shoal.store.live.port import Api
+from shoal.wiring.cast import Cast
+from shoal.wiring.life import Life
+from shoal.wiring.pace import OwnClock, clock_of, go_on, keep, moment, note
+from shoal.wiring.split import Child
+
+if TYPE_CHECKING:
+    from shoal.cluster.server.plane import Plane
+    from shoal.cluster.settings import Settings
+
+_SYSTEM, _AUTHENTICATED = "system:serviceaccounts", "system:authenticated"
+_CACHES, _FLEET = "system:kube-controller-manager", "system:shoal:fleet"
+_PATIENCE_S = 30.0
+Show = Callable[[Life, Callable[[], None]], Coroutine[Any, Any, None]]
+"""Looks at what lives until it is cancelled, or ends it all by calling its last argument."""
+
+
+def up(settings: Settings, cast: Cast, ready: Callable[[str], None], show: Show | None = None) -> None:
+    """Blocks until SIGINT or SIGTERM. `ready` is called with the URL once the nodes are ready."""
+
+    @asynccontextmanager
+    async def beside(plane: Plane, _: str, stop: Callable[[], None]) -> AsyncIterator[None]:
+        life = Life(
+            _as(plane, Actor("admin", ("system:masters", _AUTHENTICATED)), "shoal"), _caches(plane), plane.clock
+        )
+        try:
+            await _keep_time(life, clocks[0])
+            await _settle(life, plane, cast)
+            if show is not None:
+                life.start("board", lambda: show(life, stop))
+            yield
+        finally:
+            await life.end()
+
+    clocks: list[OwnClock] = []
+
+    def make_clock() -> OwnClock:
+        clocks.append(clock_of(cast.speed))
+        return clocks[0]
+
+    serve(settings, ready, beside, make_clock)
+
+
+async def _keep_time(life: Life, clock: OwnClock) -> None:
+    await go_on(clock, life.api)
+    life.start("clock", lambda: keep(clock, life.api))
+    life.at_end(lambda: note(clock, life.api))
+
+
+async def _settle(life: Life, plane: Plane, cast: Cast) -> None:
+    if cast.is_alone:
+        return
+    # Imported here: a server alone is up before half of this is read.
+    from shoal.wiring.foreign_kinds import provide_foreign
+
+    if cast.has_foreign:
+        await provide_foreign(life.api)
+    if cast.controllers or cast.children:
+        await _start_controllers(life, plane, cast)
+    if cast.children:
+        await _start_children(life, cast)
+    life.start("caches", life.informers.run)
+    if cast.machines:
+        await _start_nodes(life, plane, cast)
+
+
+async def _start_nodes(life: Life, plane: Plane, cast: Cast) -> None:
+    from shoal.wiring.nodes import start_nodes
+    from shoal.wiring.provided import provide_metrics
+
+    fleet, ports, ca = await start_nodes(life, _as(plane, Actor(_FLEET, (_AUTHENTICATED,)), "kubelet"), cast)
+    await life.nodes_ready(fleet.names(), _PATIENCE_S, are_tended=bool(cast.controllers))
+    await provide_metrics(life.api, ports, ca)
+
+
+async def _start_children(life: Life, cast: Cast) -> None:
+    since = ("--clock", str(moment(life.clock)))
+    children = [Child([*command, *since]) for command in cast.children]
+    for child in children:
+        life.start("a client process", child.run)
+    with contextlib.suppress(TimeoutError):
+        async with asyncio.timeout(_PATIENCE_S):
+            for child in children:
+                await child.is_ready.wait()
+
+
+def _as(plane: Plane, actor: Actor, agent: str) -> Api:
+    return InsideApi(plane, actor, agent)
+
+
+def _caches(plane: Plane) -> Api:
+    return _as(plane, Actor(_CACHES, (_AUTHENTICATED,)), "shoal")
+
+
+async def _start_controllers(life: Life, plane: Plane, cast: Cast) -> None:
+    """Those that need the server's keys stay with it, wherever the others are."""
+    from shoal.wiring.controllers import own_controllers
+    from shoal.wiring.provided import provide_storage
+
+    def as_(user: str, name: str) -> Api:
+        return _as(plane, _controller(user), name)
+
+    life.start_controllers(cast.controllers, as_)
+    for name, (user, maker) in own_controllers(plane).items():
+        life.start_controller(name, as_(user, name), maker)
+    await provide_storage(life.api)
+
+
+def _controller(user: str) -> Actor:
+    if ":" in user:
+        return Actor(user, (_AUTHENTICATED,))
+    user = f"system:serviceaccount:kube-system:{user}"
+    return Actor(user, (_SYSTEM, f"{_SYSTEM}:kube-system", _AUTHENTICATED))

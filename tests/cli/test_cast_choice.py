@@ -1,0 +1,86 @@
+"""Who lives beside the server, as the command line says it and says it again to another process."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from shoal.cli.cast_choice import CastChoice
+from shoal.cli.main import main
+from shoal.wiring.controllers import CONTROLLERS
+from shoal.wiring.pace import Moment
+
+
+def test_a_newcomer_gets_two_gpu_nodes_and_all_controllers() -> None:
+    cast = CastChoice().cast()
+    assert [machine.name for machine in cast.machines] == ["p5-48xlarge-0", "p5-48xlarge-1"]
+    assert cast.controllers == tuple(CONTROLLERS)
+
+
+def test_none_is_no_nodes() -> None:
+    assert (
+        CastChoice(nodes="none", has_controllers=False).cast() == CastChoice(nodes="none", has_controllers=False).cast()
+    )
+    assert CastChoice(nodes="none").cast().machines == ()
+
+
+def test_a_detached_server_is_told_the_same_with_files_it_can_find(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    choice = CastChoice(nodes="2xp5.48xlarge,lab.yaml", has_controllers=False, speed=60, stages=(Path("own"),))
+    assert choice.arguments() == [
+        "--nodes",
+        f"2xp5.48xlarge,{tmp_path}/lab.yaml",
+        "--speed",
+        "60",
+        "--no-controllers",
+        "--stages",
+        f"{tmp_path}/own",
+    ]
+
+
+def test_what_is_switched_off_stays_off_in_every_process(tmp_path: Path) -> None:
+    choice = CastChoice(has_contention=False, has_foreign=False, metrics_port=0)
+    assert choice.arguments()[-3:] == ["--metrics-port", "0", "--no-contention"]
+    assert "--no-foreign-kinds" in choice.arguments()
+    assert (choice.cast().has_contention, choice.cast().has_foreign) == (False, False)
+    split = msgspec.structs.replace(choice, is_split=True).cast(tmp_path / "kubeconfig")
+    assert not split.has_foreign
+    assert ["--no-contention" in command for command in split.children] == [False, True]
+
+
+def test_a_split_cluster_has_its_clients_in_two_processes(tmp_path: Path) -> None:
+    cast = CastChoice(is_split=True, speed=2).cast(tmp_path / "kubeconfig")
+    assert (cast.machines, cast.controllers) == ((), ())
+    assert [command[:2] for command in cast.children] == [("cluster", "controllers"), ("cluster", "nodes")]
+    assert all("--speed" in command and str(tmp_path / "kubeconfig") in command for command in cast.children)
+
+
+def test_a_split_cluster_finds_out_about_a_wrong_fleet_before_it_starts(tmp_path: Path) -> None:
+    with pytest.raises(Exception, match="p5\\.48xlarge"):
+        CastChoice(is_split=True, nodes="p5.48xlrge").cast(tmp_path / "kubeconfig")
+
+
+def test_a_moment_survives_the_command_line() -> None:
+    moment = Moment(1_700_000_000.125, 1_800_000_000.5)
+    assert Moment.read(str(moment)) == moment
+
+
+def test_the_demonstration_says_what_does_not_go_with_it(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["up", "--demo", "--nodes", "1xp5.48xlarge"]) == 2
+    err = capsys.readouterr().err
+    assert err.startswith("shoal: --nodes does not go with --demo; ")
+    assert err.count("\n") == 1
+
+
+@pytest.mark.parametrize("command", [["up"], ["cluster", "nodes", "--kubeconfig", "/nowhere"]])
+def test_an_unknown_machine_is_one_line_with_the_nearest_names(
+    command: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main([*command, "--nodes", "2xp5.48xlrge"]) == 2
+    err = capsys.readouterr().err
+    assert "p5.48xlarge" in err
+    assert err.count("\n") == 1

@@ -1,0 +1,184 @@
+"""`shoal cluster fail`, `heal`, `gpu-fail`, ...: what they write on nodes, and one line for what cannot be."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import random
+import uuid
+from collections.abc import Awaitable, Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import typer
+
+from build.cluster_server import ServerProcess
+from shoal.cli.cluster_faults import add_faults
+from shoal.cli.cluster_folder import cluster_folder
+from shoal.cli.exits import exit_code
+from shoal.cluster.security.state_folder import Running, claim
+from shoal.store.kube.api import KubeApi
+from shoal.store.kube.locate import locate
+from shoal.store.live.item import Obj
+from shoal.store.live.kind import NODES
+from shoal.store.live.port import Api
+
+FAULT, GPU_FAULTS = "shoal.dev/fault", "shoal.dev/gpu-faults"
+
+
+@pytest.fixture(scope="module")
+def kubeconfig(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    server = ServerProcess(tmp_path_factory.mktemp("faults"), "--memory")
+    yield server.kubeconfig
+    server.stop()
+
+
+@pytest.fixture(autouse=True)
+def _home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.delenv("KUBECONFIG", raising=False)
+
+
+def shoal(*arguments: str) -> int:
+    """`shoal cluster ...`."""
+    app = typer.Typer()
+    app.callback()(lambda: None)
+    add_faults(app)
+    command = typer.main.get_command(app)
+    return exit_code(lambda: command.main(args=list(arguments), prog_name="shoal cluster", standalone_mode=False))
+
+
+def asked(kubeconfig: Path, work: Callable[[Api], Awaitable[Any]]) -> Any:
+    async def run() -> Any:
+        api = KubeApi(locate(kubeconfig), random.Random(1))
+        try:
+            return await work(api)
+        finally:
+            await api.close()
+
+    return asyncio.run(run())
+
+
+@pytest.fixture
+def node(kubeconfig: Path) -> str:
+    """A node with eight GPUs."""
+    name = f"gpu-{uuid.uuid4().hex[:8]}"
+    labels = {"nvidia.com/gpu.count": "8"}
+    asked(kubeconfig, lambda api: api.create(NODES, {"metadata": {"name": name, "labels": labels}}))
+    return name
+
+
+def written_on(kubeconfig: Path, node: str) -> Obj:
+    async def read(api: Api) -> Any:
+        return (await api.get(NODES, "", node)).obj()["metadata"].get("annotations", {})
+
+    found: Obj = asked(kubeconfig, read)
+    return found
+
+
+@pytest.mark.parametrize("kind", ["fail", "partition", "reboot", "spot-interrupt"])
+def test_a_fault_is_an_annotation_until_it_is_healed(
+    kind: str, kubeconfig: Path, node: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    there = ("--kubeconfig", str(kubeconfig))
+    assert shoal(kind, node, *there) == 0
+    first = json.loads(written_on(kubeconfig, node)[FAULT])
+    assert first["kind"] == kind
+    assert shoal(kind, node, *there) == 0
+    second = json.loads(written_on(kubeconfig, node)[FAULT])
+    assert first["id"] != second["id"], "a second reboot is another one"
+    assert shoal("heal", node, *there) == 0
+    assert FAULT not in written_on(kubeconfig, node)
+    assert shoal("heal", node, *there) == 0
+    out = capsys.readouterr().out.splitlines()
+    assert out[-2:] == [f"node {node} is healed", f"node {node} had no fault"]
+
+
+def test_gpus_fail_and_heal_one_by_one_or_all_together(kubeconfig: Path, node: str) -> None:
+    there = ("--kubeconfig", str(kubeconfig))
+    assert shoal("gpu-fail", node, "3", *there) == 0
+    assert shoal("gpu-fail", node, "0", "--xid", "48", *there) == 0
+    assert written_on(kubeconfig, node)[GPU_FAULTS] == '{"0":48,"3":79}'
+    assert shoal("heal", node, "--gpu", "3", *there) == 0
+    assert written_on(kubeconfig, node)[GPU_FAULTS] == '{"0":48}'
+    assert shoal("heal", node, "--gpu", "3", *there) == 0
+    assert shoal("heal", node, *there) == 0
+    assert GPU_FAULTS not in written_on(kubeconfig, node)
+
+
+def test_the_embedded_server_has_the_faults_that_are_asked_of_it(
+    kubeconfig: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    there = ("--kubeconfig", str(kubeconfig))
+    assert shoal("slow-api", "--delay-ms", "5", "--seconds", "1", *there) == 0
+    assert shoal("slow-api", "--delay-ms", "0", *there) == 0
+    assert shoal("expire-watches", *there) == 0
+    assert capsys.readouterr().err == ""
+
+
+def _only_line(capsys: pytest.CaptureFixture[str]) -> str:
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert err.count("\n") == 1, err
+    return err
+
+
+@pytest.mark.parametrize("command", [["fail"], ["heal"], ["gpu-fail", "0"], ["drain"]])
+def test_a_node_that_does_not_exist_is_answered_with_the_nearest(
+    command: list[str], kubeconfig: Path, node: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    name, *more = command
+    assert shoal(name, node[:-1] + "_", *more, "--kubeconfig", str(kubeconfig)) == 2
+    line = _only_line(capsys)
+    assert f'there is no node "{node[:-1]}_"' in line
+    assert f"the nearest: {node}" in line
+
+
+@pytest.mark.parametrize("command", [["gpu-fail", "{node}", "8"], ["heal", "{node}", "--gpu", "9"]])
+def test_a_gpu_that_is_not_there_is_answered_with_those_that_are(
+    command: list[str], kubeconfig: Path, node: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert shoal(*[part.format(node=node) for part in command], "--kubeconfig", str(kubeconfig)) == 2
+    assert "its GPUs are 0 to 7" in _only_line(capsys)
+
+
+def test_a_node_without_gpus_has_none_to_fail(kubeconfig: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    asked(kubeconfig, lambda api: api.create(NODES, {"metadata": {"name": "plain"}}))
+    assert shoal("gpu-fail", "plain", "0", "--kubeconfig", str(kubeconfig)) == 2
+    assert "it has no GPUs" in _only_line(capsys)
+
+
+def test_the_cluster_that_runs_here_is_meant_when_none_is_named(
+    kubeconfig: Path, node: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("KUBECONFIG", "/of/another/cluster")
+    with claim(cluster_folder(None)) as claimed:
+        claimed.announce(Running(1, "https://127.0.0.1:1", str(kubeconfig), "1.36"))
+        assert shoal("fail", node) == 0
+    assert FAULT in written_on(kubeconfig, node)
+    monkeypatch.setenv("KUBECONFIG", str(kubeconfig))
+    assert shoal("heal", node) == 0
+    assert FAULT not in written_on(kubeconfig, node)
+
+
+def test_no_cluster_is_a_line_about_how_to_name_one(capsys: pytest.CaptureFixture[str]) -> None:
+    assert shoal("fail", "n") == 2
+    assert "no cluster is known" in _only_line(capsys)
+
+
+def test_a_context_that_is_not_there_names_those_that_are(kubeconfig: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert shoal("fail", "n", "--kubeconfig", str(kubeconfig), "--context", "none") == 2
+    assert "choose one of: shoal" in _only_line(capsys)
+
+
+def test_a_server_that_does_not_answer_is_a_failure_and_not_the_users_fault(
+    tmp_path: Path, kubeconfig: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    elsewhere = tmp_path / "elsewhere"
+    text = kubeconfig.read_text()
+    url = next(line.split()[-1] for line in text.splitlines() if "server:" in line)
+    elsewhere.write_text(text.replace(url, "https://127.0.0.1:1"))
+    assert shoal("fail", "n", "--kubeconfig", str(elsewhere)) == 1
+    assert "no answer from https://127.0.0.1:1" in _only_line(capsys)

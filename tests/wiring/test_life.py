@@ -1,0 +1,150 @@
+"""What is kept up beside a server, and the time it lives in."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+from time import time
+
+import pytest
+
+from build.small_clusters import START_S, SmallCluster, small_cluster
+from build.virtual_time import virtual
+from shoal.store.live.clock import LoopClock, WallClock
+from shoal.store.live.kind import NODES, Kind
+from shoal.wiring.controllers import CONTROLLERS, make
+from shoal.wiring.life import Life
+from shoal.wiring.pace import Moment, clock_of, go_on, keep, moment, note
+
+_LEASES = Kind("coordination.k8s.io", "v1", "leases", "Lease")
+_READY = {"type": "Ready", "status": "True"}
+_TAINT = {"key": "node.kubernetes.io/not-ready", "effect": "NoSchedule"}
+
+
+def _life(cluster: SmallCluster) -> Life:
+    return Life(cluster.api, cluster.api, cluster.clock)
+
+
+@virtual
+async def test_a_part_that_breaks_starts_again_and_the_others_go_on(tmp_path: Path) -> None:
+    async with small_cluster(tmp_path) as cluster:
+        life, tries, steps = _life(cluster), [0], [0]
+
+        async def brittle() -> None:
+            tries[0] += 1
+            if tries[0] < 3:
+                raise RuntimeError("broke")
+            await asyncio.Event().wait()
+
+        async def steady() -> None:
+            while True:
+                steps[0] += 1
+                await cluster.clock.sleep(1)
+
+        life.start("brittle", brittle)
+        life.start("steady", steady)
+        await cluster.pass_time(10.5)
+        assert (tries[0], steps[0]) == (3, 11)
+        await life.end()
+        await cluster.pass_time(10)
+        assert steps[0] == 11
+
+
+@virtual
+async def test_a_part_that_breaks_while_it_is_ended_does_not_keep_the_others_from_ending(tmp_path: Path) -> None:
+    async with small_cluster(tmp_path) as cluster:
+        life = _life(cluster)
+
+        async def sulking() -> None:
+            try:
+                await asyncio.Event().wait()
+            finally:
+                raise OSError("the terminal is gone")
+
+        life.start("sulking", sulking)
+        await cluster.pass_time(1)
+        async with asyncio.timeout(60):
+            await life.end()
+
+
+@virtual
+async def test_nodes_are_ready_once_pods_may_come(tmp_path: Path) -> None:
+    async with small_cluster(tmp_path) as cluster:
+        life = _life(cluster)
+        life.start("caches", life.informers.run)
+        await cluster.create(NODES, {"metadata": {"name": "n"}, "spec": {"taints": [_TAINT]}})
+        waiting = asyncio.ensure_future(life.nodes_ready(["n"], 600, are_tended=True))
+        await cluster.patch(NODES, "n", {"status": {"conditions": [_READY]}}, "status")
+        await cluster.pass_time(5)
+        assert not waiting.done()
+        await cluster.patch(NODES, "n", {"spec": {"taints": None}})
+        await cluster.pass_time(1)
+        assert waiting.done()
+        await life.end()
+
+
+@virtual
+async def test_a_node_that_never_comes_is_not_waited_for_for_ever(tmp_path: Path) -> None:
+    async with small_cluster(tmp_path) as cluster:
+        life = _life(cluster)
+        life.start("caches", life.informers.run)
+        await life.nodes_ready(["nobody"], 30)
+        assert cluster.clock.seconds() >= START_S + 30
+        await life.end()
+
+
+@virtual
+async def test_every_controller_of_the_list_can_be_made(tmp_path: Path) -> None:
+    async with small_cluster(tmp_path) as cluster:
+        for name in CONTROLLERS:
+            assert callable(make(name, cluster.context(name)).run)
+
+
+@virtual
+async def test_a_cluster_that_ran_ahead_goes_on_from_where_it_was(tmp_path: Path) -> None:
+    async with small_cluster(tmp_path) as cluster:
+        ahead = LoopClock(START_S + 86_400, 60)
+        keeping = asyncio.ensure_future(keep(ahead, cluster.api))
+        await cluster.pass_time(12)
+        keeping.cancel()
+        written = (await cluster.get(_LEASES, "shoal-clock", "kube-system"))["spec"]["renewTime"]
+        assert written.startswith("2026-01-02T00:10:00")
+        again = LoopClock(START_S, 60)
+        await go_on(again, cluster.api)
+        assert again.text() == "2026-01-02T00:10:00Z"
+        assert again.is_own
+        slow = WallClock()
+        await go_on(slow, cluster.api)
+        assert not slow.is_own
+        later = LoopClock(START_S + 10 * 86_400, 60)
+        await go_on(later, cluster.api)
+        assert later.seconds() == pytest.approx(START_S + 10 * 86_400, abs=1)
+
+
+@virtual
+async def test_a_cluster_at_the_machine_s_pace_writes_nothing_down(tmp_path: Path) -> None:
+    async with small_cluster(tmp_path) as cluster:
+        await keep(WallClock(), cluster.api)
+        assert not [one for one in await cluster.all(_LEASES) if one["metadata"]["name"] == "shoal-clock"]
+
+
+@virtual
+async def test_a_cluster_that_slows_down_stays_ahead_and_says_so_when_it_ends(tmp_path: Path) -> None:
+    async with small_cluster(tmp_path) as cluster:
+        fast = LoopClock(time() + 1e6, 60)
+        await note(fast, cluster.api)
+        slow = WallClock()
+        await go_on(slow, cluster.api)
+        assert slow.is_own
+        assert slow.seconds() == pytest.approx(fast.seconds(), abs=60)
+        await note(slow, cluster.api)
+        assert slow.text()[:16] in (await cluster.get(_LEASES, "shoal-clock", "kube-system"))["spec"]["renewTime"]
+
+
+@virtual
+async def test_two_processes_tell_the_same_time() -> None:
+    first = clock_of(60)
+    second = clock_of(60, moment(first))
+    assert second.seconds() - first.seconds() == pytest.approx(0, abs=5)
+    assert isinstance(clock_of(1), WallClock)
+    assert Moment.read(str(moment(first))).cluster_s == pytest.approx(first.seconds(), abs=1)
