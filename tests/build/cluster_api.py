@@ -18,6 +18,7 @@ from typing import Any
 
 import aiohttp
 import yaml
+from yarl import URL
 
 Obj = dict[str, Any]
 PATIENCE_S = 20.0
@@ -27,6 +28,8 @@ MERGE = "application/merge-patch+json"
 STRATEGIC = "application/strategic-merge-patch+json"
 JSON_PATCH = "application/json-patch+json"
 APPLY = "application/apply-patch+yaml"
+_OUTCOME = 3
+"""The channel on which a stream says how it ended."""
 
 
 class Answer:
@@ -178,6 +181,26 @@ class Api:
         async with self._session.get(self._url + path, headers=sent, params=params, read_bufsize=1 << 22) as response:
             assert response.status == 200, f"{response.status}: {await response.text()}"
             yield WatchLines(response)
+
+    @asynccontextmanager
+    async def lines(self, path: str, **query: Any) -> AsyncIterator[aiohttp.StreamReader]:
+        """Text that goes on coming, such as a log that is followed."""
+        async with self._session.get(self._url + path, params=_texts(query)) as response:
+            assert response.status == 200, f"{response.status}: {await response.text()}"
+            yield response.content
+
+    async def run(self, path: str, *command: str, container: str = "") -> tuple[str, Obj]:
+        """What a command in a pod says, by `exec` over WebSocket, and its outcome as a Status."""
+        query = [*(("command", word) for word in command), ("stdout", "true"), ("stderr", "true")]
+        query += [("container", container)] if container else []
+        url, said, outcome = URL(self._url + path).with_query(query), b"", Obj()
+        async with self._session.ws_connect(url, protocols=("v5.channel.k8s.io",)) as socket:
+            async for frame in socket:
+                if frame.data[0] == _OUTCOME:
+                    outcome = json.loads(frame.data[1:])
+                else:
+                    said += frame.data[1:]
+        return said.decode(), outcome
 
 
 def _texts(query: Mapping[str, Any]) -> dict[str, str]:

@@ -12,14 +12,18 @@ _START_S = 60
 
 
 class ServerProcess:
-    """`shoal up` in the foreground, until `stop`. Its output lies in a file beside its state."""
+    """`shoal up` in the foreground, until `stop`. Its output lies in a file beside its state.
 
-    def __init__(self, folder: Path, *arguments: str, port: int = 0) -> None:
+    Bare: an API server alone. Otherwise `arguments` say which nodes there are, and controllers make them work.
+    """
+
+    def __init__(self, folder: Path, *arguments: str, port: int = 0, is_bare: bool = True) -> None:
         self.folder = folder
         self.kubeconfig = folder / "kubeconfig"
         self.log = folder / "log"
         state = ["--state", str(folder / "state")]
-        command = [sys.executable, "-m", "shoal", "up", *state, "--port", str(port), *arguments]
+        alone = ["--nodes", "none", "--no-controllers"] if is_bare else ["--metrics-port", "0"]
+        command = [sys.executable, "-m", "shoal", "up", *state, "--port", str(port), *alone, *arguments]
         environment = {**os.environ, "KUBECONFIG": str(self.kubeconfig)}
         with self.log.open("ab") as log:
             self.process = subprocess.Popen(

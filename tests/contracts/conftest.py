@@ -19,8 +19,9 @@ from build.cluster_api import Api
 from build.cluster_server import ServerProcess
 
 EVERYTHING = frozenset({"api", "controllers", "kubelet", "serviceaccounts"})
-OURS = frozenset({"api", "serviceaccounts", "reachable"})
+OURS = EVERYTHING | {"reachable"}
 """`reachable`: the server can call a webhook that listens on the loopback of the machine where the tests run."""
+NODES = "2xp5.48xlarge"
 
 
 def _has() -> frozenset[str]:
@@ -44,7 +45,7 @@ def kubeconfig(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     if given:
         yield Path(given)
         return
-    server = ServerProcess(tmp_path_factory.mktemp("contracts"))
+    server = ServerProcess(tmp_path_factory.mktemp("contracts"), "--nodes", NODES, is_bare=False)
     yield server.kubeconfig
     server.stop()
 

@@ -103,6 +103,8 @@ async def test_an_update_of_the_scale_owns_the_replicas(api: Api) -> None:
     (await api.apply(api.group("apps/v1", "deployments", "d"), deployment("d", replicas=0), "alice")).ok(201)
     path = api.group("apps/v1", "deployments", "d", "scale")
     scale = (await api.get(path)).ok()
+    # Of whatever version: a controller may write to the deployment meanwhile.
+    del scale["metadata"]["resourceVersion"]
     (await api.put(path, {**scale, "spec": {"replicas": 2}}, fieldManager="kubectl-scale")).ok(200)
     whole = (await api.get(api.group("apps/v1", "deployments", "d"))).ok()
     assert managers(whole)["kubectl-scale", "Update/scale"] == {"f:spec": {"f:replicas": {}}}

@@ -47,7 +47,7 @@ def test_the_test_command_of_the_readme_is_the_one_that_ci_runs() -> None:
 
 def _options(command: Any, path: str) -> Iterator[tuple[str, str]]:
     for parameter in command.params:
-        for option in parameter.opts:
+        for option in parameter.opts if parameter.param_type_name == "option" else [parameter.metavar]:
             yield path, option
     for inner, deeper in getattr(command, "commands", {}).items():
         yield from _options(deeper, f"{path} {inner}")

@@ -71,7 +71,7 @@ def stocks(draw: st.DrawFn) -> Stock:
     return stock(there, sets=sets, taken=tuple(taken))
 
 
-@settings(max_examples=600, deadline=None)
+@settings(max_examples=150, deadline=None)
 @given(st.lists(claims(), min_size=1, max_size=2), stocks())
 def test_the_search_finds_devices_exactly_where_trying_everything_does(asked: list[ClaimAsk], there: Stock) -> None:
     found, plain = find(asked, there), plainly(asked, there)

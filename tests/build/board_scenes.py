@@ -1,0 +1,69 @@
+"""Scenes for the board: a node, a pod, an event in a line each; or read from objects, with whatever text is in them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import msgspec
+
+from shoal.views.board.faces import Happening, NodeFace, PodFace, Scene, Slot
+from shoal.views.board.filled import fleet_of, tile_of
+from shoal.views.board.reading import happening, node_face, pod_face
+
+
+def node(name: str, gpus: int = 8, kind: str = "p5.48xlarge", **more: object) -> NodeFace:
+    return NodeFace(name, kind, gpus, (), **more)  # type: ignore[arg-type]
+
+
+def cut_node(name: str, gpus: int = 2, parts: int = 4) -> NodeFace:
+    """Every GPU in equal slices called `GPU/SLICE`."""
+    slots = [Slot(f"{gpu}/{at}", gpu, at / parts, 1 / parts) for gpu in range(gpus) for at in range(parts)]
+    return NodeFace(name, "p4d.24xlarge", gpus, tuple(slots))
+
+
+def pod(name: str, team: str = "vision", gpus: float = 1, node: str = "n-0", *devices: str) -> PodFace:
+    phase = "Running" if node else "Pending"
+    return PodFace(team, name, phase, node, gpus, devices, "" if node else "no GPU is free", "2026-01-01T00:00:00Z")
+
+
+def event(reason: str = "Scheduled", *, is_warning: bool = False) -> Happening:
+    return Happening("2026-01-01T10:20:30Z", "pod/a", reason, "Successfully assigned it to a node", is_warning)
+
+
+def read_node(name: str, kind: str, count: str = "8") -> NodeFace:
+    labels = {"node.kubernetes.io/instance-type": kind, "nvidia.com/gpu.count": count}
+    return node_face(msgspec.json.encode({"metadata": {"name": name, "labels": labels}}))
+
+
+def read_pod(namespace: str, name: str, why: str, node: str = "", gpus: str = "1") -> PodFace:
+    spec = {"nodeName": node, "containers": [{"name": "c", "resources": {"limits": {"nvidia.com/gpu": gpus}}}]}
+    status = {"phase": "Running" if node else "Pending", "message": why}
+    return pod_face(
+        msgspec.json.encode({"metadata": {"namespace": namespace, "name": name}, "spec": spec, "status": status})
+    )
+
+
+def read_event(reason: str, about: str, message: str) -> Happening:
+    return happening(
+        msgspec.json.encode(
+            {
+                "metadata": {"name": "e", "creationTimestamp": about},
+                "involvedObject": {"kind": about, "name": about},
+                "reason": reason,
+                "message": message,
+            }
+        )
+    )
+
+
+def scene(
+    nodes: Sequence[NodeFace], pods: Sequence[PodFace] = (), events: Sequence[Happening] = (), footer: str = ""
+) -> Scene:
+    held: dict[str, list[PodFace]] = {}
+    for one in pods:
+        if one.node:
+            held.setdefault(one.node, []).append(one)
+    waiting = [one for one in pods if not one.node]
+    tiles = [tile_of(one, held.get(one.name, ())) for one in nodes]
+    running = len(pods) - len(waiting)
+    return Scene("Shoal", "00:42", tiles, fleet_of(tiles), waiting, len(waiting), running, 3, 1, events, footer)

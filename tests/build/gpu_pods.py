@@ -1,0 +1,64 @@
+"""Pods that ask for GPUs, as short as they can be said, and books of machines by their catalogue names."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from shoal.cluster.gpus.book import Book
+from shoal.cluster.gpus.node_gpus import Grant, Refused
+from shoal.cluster.machines.fleet_spec import read_fleet
+
+Obj = dict[str, Any]
+GPU = "nvidia.com/gpu"
+
+
+def book(spec: str) -> Book:
+    return Book(read_fleet(spec)[0])
+
+
+def gpu_pod(uid: str, amount: int = 1, resource: str = GPU, **annotations: str) -> Obj:
+    return pod_of(uid, [container("main", amount, resource)], annotations=annotations)
+
+
+def pod_of(
+    uid: str, containers: list[Obj], init: list[Obj] | None = None, annotations: dict[str, str] | None = None
+) -> Obj:
+    spelled = {f"shoal.dev/{name.replace('_', '-')}": value for name, value in (annotations or {}).items()}
+    return {
+        "metadata": {"name": uid, "namespace": "team", "uid": uid, "annotations": spelled},
+        "spec": {"containers": containers, "initContainers": init or []},
+    }
+
+
+def container(name: str, amount: int, resource: str = GPU, **more: Any) -> Obj:
+    return {"name": name, "resources": {"limits": {resource: str(amount)}}, **more}
+
+
+def granted(found: tuple[Grant, ...] | Refused) -> tuple[Grant, ...]:
+    assert not isinstance(found, Refused), found
+    return found
+
+
+def refused(found: tuple[Grant, ...] | Refused) -> Refused:
+    assert isinstance(found, Refused), found
+    return found
+
+
+def gpus_of(found: tuple[Grant, ...] | Refused) -> list[int]:
+    return [gpu for grant in granted(found) for gpu in grant.gpus]
+
+
+def config_map(**data: str) -> Obj:
+    return {"data": {key.replace("__", "."): text for key, text in data.items()}}
+
+
+def status_of(found: tuple[Grant, ...]) -> Obj:
+    """A pod's status as the kubelet reports these grants."""
+    entries: dict[str, list[Obj]] = {}
+    for grant in found:
+        resources = [{"resourceID": one, "health": "Healthy"} for one in grant.device_ids]
+        entries.setdefault(grant.container, []).append({"name": grant.resource, "resources": resources})
+    statuses = [{"name": name, "allocatedResourcesStatus": entry} for name, entry in entries.items()]
+    return msgspec.to_builtins({"containerStatuses": statuses})  # type: ignore[no-any-return]

@@ -1,0 +1,37 @@
+"""Small objects, and what a watch says of them, for tests of the port to an API server."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import aclosing
+from typing import Any
+
+from shoal.store.live.item import Change, Obj
+from shoal.store.live.kind import Kind
+from shoal.store.live.port import EVERYTHING, Api, Select
+
+
+def config(home: str, name: str, **data: str) -> Obj:
+    return {"metadata": {"name": name, "namespace": home, "labels": {"app": name}}, "data": data}
+
+
+def pod(home: str, name: str, **metadata: Any) -> Obj:
+    return {
+        "metadata": {"name": name, "namespace": home, **metadata},
+        "spec": {"containers": [{"name": "c", "image": "x"}]},
+    }
+
+
+async def heard(api: Api, kind: Kind, since: int, home: str, number: int, select: Select = EVERYTHING) -> list[Change]:
+    """The first changes of a watch, bookmarks left out."""
+    found: list[Change] = []
+    async with asyncio.timeout(20), aclosing(api.watch(kind, since, home, select)) as batches:  # type: ignore[type-var]
+        async for batch in batches:
+            found += [change for change in batch if change.kind != "BOOKMARK"]
+            if len(found) >= number:
+                break
+    return found
+
+
+def told(changes: list[Change]) -> list[tuple[str, str]]:
+    return [(change.kind, change.item.name if change.item else "") for change in changes]

@@ -1,0 +1,102 @@
+"""A pod's life as stages tell it, without server or fleet: from an input file to what its status becomes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from shoal.cluster.gpus.node_gpus import Refused
+from shoal.cluster.kubelets import life
+from shoal.cluster.kubelets.due import Timetable
+from shoal.cluster.kubelets.life import Scene
+from shoal.cluster.kubelets.pod_facts import PodFacts
+from shoal.cluster.kubelets.pod_run import ContainerRun, PodRun, new_run
+from shoal.cluster.kubelets.pod_status import status_of
+from shoal.cluster.kubelets.stage_files import read_stages
+
+Obj = dict[str, Any]
+START_S = 1_767_225_600.0
+_SCHEDULED = {"type": "PodScheduled", "status": "True"}
+
+
+class Story(msgspec.Struct, forbid_unknown_fields=True, rename="camel"):
+    """The input: a pod, what its node is like, and how long to look."""
+
+    pod: Obj
+    until_s: float
+    delete_at_s: float | None = None
+    refuses: tuple[str, str] | None = None
+    """Reason and message with which the node refuses it."""
+    error: str = ""
+    """What its program meets when it starts."""
+    pace: float = 1.0
+
+
+class _Node:
+    def __init__(self, story: Story) -> None:
+        self.story = story
+        self.said: list[str] = []
+
+    def admit(self, run: PodRun, facts: PodFacts) -> Refused | None:
+        return Refused(*self.story.refuses) if self.story.refuses else None
+
+    def address(self, facts: PodFacts) -> str:
+        return "10.128.0.1"
+
+    def started(self, run: PodRun, one: ContainerRun, facts: PodFacts) -> str | None:
+        one.pace = self.story.pace
+        return self.story.error or None
+
+    def stopped(self, run: PodRun, one: ContainerRun) -> None: ...
+
+    def over(self, run: PodRun) -> None: ...
+
+    def say(self, run: PodRun, reason: str, message: str, type_: str, container: str = "") -> None:
+        self.said.append(f"{type_} {reason}: {message}")
+
+
+def told(story: Story) -> tuple[list[Obj], set[str]]:
+    """What the status is after each moment in which something happens, and the names of the stages that were played."""
+    facts = msgspec.convert({"status": {"conditions": [_SCHEDULED]}, **story.pod}, PodFacts)
+    run, node = new_run(facts, START_S), _Node(story)
+    run.grace_s = float(facts.spec.termination_grace_period_seconds)
+    timetable = Timetable(read_stages(), 2.0, 1)
+    moments: list[Obj] = []
+    played: set[str] = set()
+    delete_at_s = story.delete_at_s
+    while len(moments) < 100:
+        due = timetable.first(run, facts)
+        at_s = due.at_s - START_S if due is not None else float("inf")
+        if delete_at_s is not None and delete_at_s < at_s:
+            life.stop(Scene(run, facts, node, START_S + delete_at_s), run.grace_s)
+            at_s, delete_at_s = delete_at_s, None
+        elif due is None or at_s > story.until_s:
+            return moments, played
+        else:
+            played.add(due.stage.name)
+            life.play(Scene(run, facts, node, due.at_s), due)
+        if moments and moments[-1]["at"] == at_s:
+            node.said = moments.pop()["events"] + node.said
+        moments.append({"at": at_s, **_shown(status_of(run, facts, "10.0.0.10", START_S + at_s)), "events": node.said})
+        node.said = []
+    raise AssertionError("the story does not end")
+
+
+def _shown(status: Obj) -> Obj:
+    """A status on a few lines."""
+    shown: Obj = {key: status[key] for key in ("phase", "reason", "message") if key in status}
+    shown["conditions"] = {
+        one["type"]: " ".join(filter(None, (one["status"], one.get("reason")))) for one in status.get("conditions", ())
+    }
+    shown["containers"] = {one["name"]: _container(one) for one in status.get("containerStatuses", ())}
+    inits = {one["name"]: _container(one) for one in status.get("initContainerStatuses", ())}
+    return shown | ({"initContainers": inits} if inits else {})
+
+
+def _container(one: Obj) -> Obj:
+    said: Obj = {"ready": one["ready"], "started": one["started"], "restarts": one["restartCount"]}
+    for name in ("state", "lastState"):
+        for kind, words in one[name].items():
+            said[name] = {kind: {key: value for key, value in words.items() if key != "containerID"}}
+    return said

@@ -1,0 +1,47 @@
+"""Two living clusters for the session, one at life's pace, one whose minutes are seconds; a namespace for each test."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from build.cluster_server import ServerProcess
+from build.kubectl_runs import Kubectl
+from build.living_cluster import living, namespaces_in
+
+
+@pytest.fixture(scope="session")
+def steady(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerProcess]:
+    """Two nodes with eight GPUs each, and one without."""
+    with living(tmp_path_factory.mktemp("steady"), "2xp5.48xlarge,1xcpu-64", "--memory") as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def hasty(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerProcess]:
+    """Three nodes with eight GPUs each."""
+    with living(tmp_path_factory.mktemp("hasty"), "3xp5.48xlarge", "--memory", "--speed", "60") as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def steady_namespaces(steady: ServerProcess, kubectl_home: Path) -> Iterator[Kubectl]:
+    return namespaces_in(Kubectl(steady.kubeconfig, kubectl_home))
+
+
+@pytest.fixture(scope="session")
+def hasty_namespaces(hasty: ServerProcess, kubectl_home: Path) -> Iterator[Kubectl]:
+    return namespaces_in(Kubectl(hasty.kubeconfig, kubectl_home))
+
+
+@pytest.fixture
+def kubectl(steady_namespaces: Iterator[Kubectl]) -> Kubectl:
+    return next(steady_namespaces)
+
+
+@pytest.fixture
+def fast(hasty_namespaces: Iterator[Kubectl]) -> Kubectl:
+    """kubectl on the cluster whose minutes are seconds."""
+    return next(hasty_namespaces)
