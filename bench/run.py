@@ -10,6 +10,7 @@ import msgspec
 from rich.console import Console
 
 from bench import decode, packing, queues
+from bench.alive import run as alive
 from bench.cluster import run as cluster
 from shoal.cli.bench import figure_table
 from shoal.sim.enginefigures import run
@@ -26,6 +27,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     queues.main([])
     print("\nAPI server")
     cluster.main(["--quick"] if chosen.quick else [])
+    print("\nliving cluster")
+    alive.main(["--quick"] if chosen.quick else [])
     print("\npacking, public trace")
     packing.main(["--seeds", "2" if chosen.quick else "10"])
     print("\ndecoding")

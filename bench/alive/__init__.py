@@ -1,0 +1,1 @@
+"""What the embedded cluster does when nodes and controllers live in it."""

@@ -1,0 +1,7 @@
+"""`python -m bench.alive`."""
+
+import sys
+
+from bench.alive.run import main
+
+sys.exit(main())
