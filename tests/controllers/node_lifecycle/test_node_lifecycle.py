@@ -81,6 +81,24 @@ async def test_a_silent_node_is_unknown_after_fifty_seconds_and_tainted(tmp_path
 
 
 @virtual
+async def test_what_the_process_slept_through_is_nobody_s_silence(tmp_path: Path) -> None:
+    async with small_cluster(tmp_path, [node_lifecycle_controller]) as cluster:
+        for name in ("lively", "silent"):
+            await _node(cluster, name)
+        renewing = asyncio.ensure_future(_renew(cluster, "lively"))
+        await cluster.pass_time(20)
+        # A machine that was suspended, or a cluster at sixty times life's pace whose process had to wait for a second.
+        cluster.clock.not_before(cluster.clock.seconds() + 60)
+        await cluster.pass_time(8)
+        assert (await _condition(cluster, "silent"))[0] == "True"
+        assert (await _condition(cluster, "lively"))[0] == "True"
+        await cluster.pass_time(40)
+        assert (await _condition(cluster, "silent"))[0] == "Unknown"
+        assert (await _condition(cluster, "lively"))[0] == "True"
+        renewing.cancel()
+
+
+@virtual
 async def test_a_node_that_speaks_again_loses_its_taints(tmp_path: Path) -> None:
     async with small_cluster(tmp_path, [node_lifecycle_controller]) as cluster:
         for name in ("lively", "silent"):

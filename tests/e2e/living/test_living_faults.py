@@ -126,8 +126,13 @@ def test_a_job_cut_off_for_long_completes_each_index_once(faulty: Kubectl) -> No
     on_first(faulty, made)
     before = everyone(faulty)
     told(faulty, "partition", FIRST)
-    until(lambda: len(pods(faulty)) == 4 and not before.keys() & uids(pods(faulty)).keys())
-    assert (indexes(pods(faulty)), before.keys() <= everyone(faulty).keys()) == ([0, 1, 2, 3], True)
+
+    def is_replaced() -> bool:
+        present = pods(faulty)
+        return indexes(present) == [0, 1, 2, 3] and not before.keys() & uids(present).keys()
+
+    until(is_replaced)
+    assert before.keys() <= everyone(faulty).keys()
     told(faulty, "heal", FIRST)
     until(lambda: not before.keys() & everyone(faulty).keys())
     wait(faulty, "job/train", "condition=complete")

@@ -85,7 +85,12 @@ class NodeLifecycle:
     # -- looking ------------------------------------------------------------------------------------------------------
 
     async def _watch_over(self) -> None:
+        looked_s = self._clock.seconds()
         while True:
+            now_s = self._clock.seconds()
+            # What this process slept through, or was too busy for, it cannot have heard: that was nobody's silence.
+            self._beats.pardon(max(now_s - looked_s - _EVERY_S, 0.0), now_s)
+            looked_s = now_s
             self._look()
             await self._clock.sleep(_EVERY_S)
 

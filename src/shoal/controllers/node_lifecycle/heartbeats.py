@@ -115,6 +115,12 @@ class Heartbeats:
     def forget(self, name: str) -> Beat | None:
         return self.beats.pop(name, None)
 
+    def pardon(self, seconds: float, now_s: float) -> None:
+        """So much of the time since they were last heard of does not count."""
+        if seconds > 0:
+            for beat in self.beats.values():
+                beat.heard_s = min(beat.heard_s + seconds, now_s)
+
     def forgive(self, now_s: float) -> None:
         """All are heard of now: who was cut off were we, not they."""
         for beat in self.beats.values():
