@@ -8,15 +8,14 @@ from typing import Any
 
 import msgspec
 
+from shoal.cluster.dynamic.endpoints import ANNOTATION as ENDPOINT
+from shoal.cluster.kubelets.faults import FAULT, GPU_FAULTS
 from shoal.store.live.item import Obj
 from shoal.store.live.kind import NODES
 from shoal.store.live.port import Api, Patch
 from shoal.store.live.refusals import NotFoundError, StaleError
 from shoal.units.errors import UserError, excerpt
 
-FAULT = "shoal.dev/fault"
-GPU_FAULTS = "shoal.dev/gpu-faults"
-_ENDPOINT = "shoal.dev/endpoint"
 _GPU_COUNT, _GPUS = "nvidia.com/gpu.count", "nvidia.com/gpu"
 _TRIES = 10
 
@@ -37,7 +36,7 @@ async def break_node(api: Api, name: str, kind: str) -> bool:
     node = await node_of(api, name)
     fault = msgspec.json.encode({"kind": kind, "id": uuid.uuid4().hex[:12]}).decode()
     await api.patch(NODES, "", name, Patch("merge", _annotations({FAULT: fault})))
-    return _ENDPOINT in _annotations_of(node)
+    return ENDPOINT in _annotations_of(node)
 
 
 async def heal_node(api: Api, name: str) -> bool:
@@ -52,7 +51,7 @@ async def heal_node(api: Api, name: str) -> bool:
 async def break_gpu(api: Api, name: str, gpu: int, xid: int) -> bool:
     """Whether the node is simulated."""
     await _with_gpu_faults(api, name, gpu, xid)
-    return _ENDPOINT in _annotations_of(await node_of(api, name))
+    return ENDPOINT in _annotations_of(await node_of(api, name))
 
 
 async def heal_gpu(api: Api, name: str, gpu: int) -> bool:

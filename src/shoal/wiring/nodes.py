@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from shoal.cluster.dynamic.endpoints import ANNOTATION as ENDPOINT
 from shoal.cluster.gpus.book import Book
 from shoal.cluster.gpus.contention import Contention
 from shoal.cluster.kubelets.endpoint.api_server_trust import NAME, NAMESPACE, trusting
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
 _MANY, _LEASE_S, _MANY_LEASE_S = 100, 10.0, 40.0
 """Fleets above that size renew their leases as seldom as Kubernetes bears."""
 _METRICS_PORT = 9400
-_ENDPOINT, _METRICS = "shoal.dev/endpoint", "shoal.dev/metrics"
+_METRICS = "shoal.dev/metrics"
 
 
 async def start_nodes(life: Life, api: Api, cast: Cast) -> tuple[Fleet, Ports, str]:
@@ -61,7 +62,7 @@ async def _doors(life: Life, nodes: _Expected, cast: Cast) -> tuple[Endpoint, Po
 
 
 def _with_doors(machine: Machine, ports: Ports) -> Machine:
-    doors = {_ENDPOINT: ports.kubelet_url, _METRICS: f"{ports.metrics_url}/nodes/{machine.name}/metrics"}
+    doors = {ENDPOINT: ports.kubelet_url, _METRICS: f"{ports.metrics_url}/nodes/{machine.name}/metrics"}
     return msgspec.structs.replace(machine, annotations={**machine.annotations, **doors})
 
 

@@ -12,11 +12,11 @@ from urllib.parse import urlsplit
 
 import msgspec
 
+from shoal.cluster.dynamic.endpoints import ANNOTATION as ENDPOINT
 from shoal.store.live.kind import NODES
 from shoal.store.live.port import Api
 from shoal.units.errors import UserError
 
-_ENDPOINT = "shoal.dev/endpoint"
 _PATIENCE_S = 2.0
 
 
@@ -33,7 +33,7 @@ async def check_untended(api: Api, names: Iterable[str]) -> None:
     wanted = set(names)
     doors: dict[str, list[str]] = {}
     for item in (await api.list(NODES)).items:
-        url = item.read(_Node).metadata.annotations.get(_ENDPOINT, "") if item.name in wanted else ""
+        url = item.read(_Node).metadata.annotations.get(ENDPOINT, "") if item.name in wanted else ""
         if url:
             doors.setdefault(url, []).append(item.name)
     for url, nodes in doors.items():

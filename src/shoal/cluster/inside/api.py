@@ -107,7 +107,7 @@ class InsideApi:
     async def delete(self, kind: Kind, namespace: str, name: str, how: Deletion = GENTLY) -> Item | None:
         with _translated():
             call = await self._call("delete", kind, namespace, name)
-            found, is_gone = await _finished(delete(self._stage, call, delete_options(_options(how))))
+            found, is_gone = await _finished(delete(self._stage, call, delete_options(how.to_api())))
             return None if is_gone else await self._item(found, call)
 
     async def post(self, kind: Kind, namespace: str, name: str, door: str, obj: Obj) -> Obj:
@@ -173,18 +173,6 @@ def _typed(kind: Kind, obj: Obj) -> Obj:
 async def _finished(work: Awaitable[_T]) -> _T:
     """A write that was begun is finished, even if whoever began it is cancelled."""
     return await asyncio.shield(asyncio.ensure_future(work))
-
-
-def _options(how: Deletion) -> Obj:
-    options: Obj = {}
-    if how.grace_s is not None:
-        options["gracePeriodSeconds"] = how.grace_s
-    if how.policy:
-        options["propagationPolicy"] = how.policy
-    conditions = ({"uid": how.uid} if how.uid else {}) | ({"resourceVersion": str(how.version)} if how.version else {})
-    if conditions:
-        options["preconditions"] = conditions
-    return options
 
 
 @contextmanager

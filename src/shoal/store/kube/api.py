@@ -91,7 +91,7 @@ class KubeApi:
         return object_of(await self._connection.ask("PATCH", path, query, body, media=_MEDIA[patch.how]))
 
     async def delete(self, kind: Kind, namespace: str, name: str, how: Deletion = GENTLY) -> Item | None:
-        body = await self._connection.ask("DELETE", kind.path(namespace, name), body=_options(how))
+        body = await self._connection.ask("DELETE", kind.path(namespace, name), body=how.to_api())
         return left_of(body, at_once=how.grace_s == 0)
 
     async def post(self, kind: Kind, namespace: str, name: str, door: str, obj: Obj) -> Obj:
@@ -119,15 +119,3 @@ def _typed(kind: Kind, obj: Obj) -> Obj:
 def _query(select: Select) -> dict[str, str]:
     query = {"labelSelector": select.labels, "fieldSelector": select.fields}
     return {name: text for name, text in query.items() if text}
-
-
-def _options(how: Deletion) -> Obj:
-    options: Obj = {"kind": "DeleteOptions", "apiVersion": "v1"}
-    if how.grace_s is not None:
-        options["gracePeriodSeconds"] = how.grace_s
-    if how.policy:
-        options["propagationPolicy"] = how.policy
-    conditions = ({"uid": how.uid} if how.uid else {}) | ({"resourceVersion": str(how.version)} if how.version else {})
-    if conditions:
-        options["preconditions"] = conditions
-    return options

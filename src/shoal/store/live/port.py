@@ -42,6 +42,20 @@ class Deletion(msgspec.Struct, frozen=True):
     uid: str = ""
     version: int = 0
 
+    def to_api(self) -> Obj:
+        """The DeleteOptions that say so."""
+        options: Obj = {"kind": "DeleteOptions", "apiVersion": "v1"}
+        if self.grace_s is not None:
+            options["gracePeriodSeconds"] = self.grace_s
+        if self.policy:
+            options["propagationPolicy"] = self.policy
+        conditions = {"uid": self.uid} if self.uid else {}
+        if self.version:
+            conditions["resourceVersion"] = str(self.version)
+        if conditions:
+            options["preconditions"] = conditions
+        return options
+
 
 GENTLY = Deletion()
 
