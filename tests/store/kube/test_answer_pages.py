@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from shoal.store.kube.pages import Lines, changes_of, left_of, object_of, page_of
+from shoal.store.live.item import item_of
 from shoal.store.live.kind import PODS
 from shoal.store.live.refusals import BusyError, ExpiredError
 
@@ -39,21 +40,21 @@ def test_lines_are_the_same_however_their_bytes_were_cut(lines: list[bytes], dat
     assert [line for piece in pieces for line in taken.take(piece)] == [line for line in lines if line.strip()]
 
 
-def test_items_of_a_list_get_the_kind_that_the_server_left_out() -> None:
+async def test_items_of_a_list_get_the_kind_that_the_server_left_out() -> None:
     custom = {"kind": "Pod", "apiVersion": "v1", **pod("b", 3)}
     page = {"kind": "PodList", "metadata": {"resourceVersion": "9", "continue": "on"}, "items": [pod("a", 2), custom]}
-    items, version, go_on = page_of(PODS, encoded(page))
+    items, version, go_on = await page_of(PODS, encoded(page), item_of)
     assert [(item.key, item.version) for item in items] == [(("a", "a"), 2), (("a", "b"), 3)]
     assert [list(item.obj()) for item in items] == [["kind", "apiVersion", "metadata"]] * 2
     assert (version, go_on) == (9, "on")
 
 
-def test_a_list_may_have_no_items_and_no_version() -> None:
-    assert page_of(PODS, encoded({"metadata": {}, "items": None})) == ([], 0, "")
+async def test_a_list_may_have_no_items_and_no_version() -> None:
+    assert await page_of(PODS, encoded({"metadata": {}, "items": None}), item_of) == ([], 0, "")
 
 
 def test_a_bookmark_says_only_how_far_the_watch_is() -> None:
-    [change], broken = changes_of([event("BOOKMARK", {"kind": "Pod", "metadata": {"resourceVersion": "12"}})])
+    [change], broken = changes_of([event("BOOKMARK", {"kind": "Pod", "metadata": {"resourceVersion": "12"}})], item_of)
     assert (change.kind, change.item, change.version, broken) == ("BOOKMARK", None, 12, None)
 
 
@@ -67,20 +68,24 @@ def test_a_bookmark_says_only_how_far_the_watch_is() -> None:
     ],
 )
 def test_a_watch_that_breaks_still_tells_what_came_before(status: Any, kind: type[Exception]) -> None:
-    changes, broken = changes_of([event("ADDED", pod("a", 2)), event("ERROR", status), event("ADDED", pod("b", 3))])
+    lines = [event("ADDED", pod("a", 2)), event("ERROR", status), event("ADDED", pod("b", 3))]
+    changes, broken = changes_of(lines, item_of)
     assert [change.version for change in changes] == [2]
     assert isinstance(broken, kind)
 
 
 def test_types_of_lines_that_are_not_known_yet_are_passed_over() -> None:
-    assert changes_of([event("NEWS", pod("a", 2))]) == ([], None)
+    assert changes_of([event("NEWS", pod("a", 2))], item_of) == ([], None)
 
 
 @pytest.mark.parametrize("body", [b"", b"<html>", b"[]", b'{"metadata":7}', b'{"metadata":{"name":"a"}'])
-def test_what_cannot_be_understood_is_like_no_answer(body: bytes) -> None:
-    for reads in (object_of, lambda text: page_of(PODS, text), lambda text: changes_of([text])):
-        with pytest.raises(BusyError, match="cannot be understood"):
-            reads(body)
+async def test_what_cannot_be_understood_is_like_no_answer(body: bytes) -> None:
+    with pytest.raises(BusyError, match="cannot be understood"):
+        object_of(body, item_of)
+    with pytest.raises(BusyError, match="cannot be understood"):
+        await page_of(PODS, body, item_of)
+    with pytest.raises(BusyError, match="cannot be understood"):
+        changes_of([body], item_of)
 
 
 GONE = {"deletionTimestamp": "2026-01-01T00:00:00Z", "name": "a"}
@@ -99,4 +104,4 @@ LEFT: list[tuple[str, Any, bool, bool]] = [
 
 @pytest.mark.parametrize(("answer", "at_once", "waits"), [row[1:] for row in LEFT], ids=[row[0] for row in LEFT])
 def test_what_a_deletion_leaves(answer: Any, at_once: bool, waits: bool) -> None:
-    assert (left_of(encoded(answer), at_once=at_once) is not None) == waits
+    assert (left_of(encoded(answer), item_of, at_once=at_once) is not None) == waits

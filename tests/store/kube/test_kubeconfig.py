@@ -14,6 +14,7 @@ from shoal.store.kube.locate import locate
 from shoal.units.errors import UserError
 
 SERVER = "https://10.0.0.1:6443"
+EXEC = {"apiVersion": "client.authentication.k8s.io/v1", "command": "aws", "interactiveMode": "Never"}
 
 
 def content(name: str = "one", **parts: Any) -> dict[str, Any]:
@@ -114,8 +115,14 @@ BROKEN: list[tuple[Any, list[str]]] = [
     ),
     (content(user={"client-certificate-data": encoded("x")}), ["users[0].user", "there is no client-key"]),
     (content(user={"client-key-data": encoded("x")}), ["there is no client-certificate"]),
-    (content(user={"exec": {"command": "aws"}}), ["users[0].user.exec", "not supported yet", "kubectl create token"]),
-    (content(user={"auth-provider": {"name": "gcp"}}), ["auth-provider", "not supported yet"]),
+    (content(user={"exec": {"command": "aws"}}), ["users[0].user.exec", "apiVersion"]),
+    (content(user={"exec": EXEC | {"apiVersion": "v1"}}), ['"v1" is not known; use client.authentication.k8s.io/v1']),
+    (content(user={"exec": EXEC | {"interactiveMode": ""}}), ["there is no interactiveMode; say Never"]),
+    (content(user={"exec": EXEC | {"interactiveMode": "Maybe"}}), ["users[0].user.exec", "Maybe"]),
+    (
+        content(user={"auth-provider": {"name": "gcp"}}),
+        ["users[0].user.auth-provider", "not supported", "kubectl create token"],
+    ),
 ]
 
 
@@ -152,3 +159,51 @@ def test_the_environment_names_files_then_the_usual_one_is_taken_then_the_pods(t
 def test_no_cluster_at_all_says_how_to_name_one(tmp_path: Path) -> None:
     with pytest.raises(UserError, match="no cluster is known; name a kubeconfig with --kubeconfig"):
         locate(environment={"HOME": str(tmp_path)}, service_account=tmp_path / "none")
+
+
+def test_a_program_is_read_with_what_it_wants_to_know(tmp_path: Path) -> None:
+    said = EXEC | {
+        "command": "bin/aws",
+        "args": ["get"],
+        "env": [{"name": "A", "value": "b"}],
+        "provideClusterInfo": True,
+    }
+    extensions = [{"name": "client.authentication.k8s.io/exec", "extension": {"audience": "x"}}, {"name": "other"}]
+    file = written(
+        tmp_path / "config", content(user={"exec": said}, cluster={"extensions": extensions, "tls-server-name": "k"})
+    )
+    program = read_kubeconfig([file]).program
+    assert program is not None
+    assert (program.command, program.arguments, program.mode) == (str(tmp_path / "bin/aws"), ("get",), "Never")
+    assert program.environment == (("A", "b"),)
+    assert program.cluster == {"server": SERVER, "tls-server-name": "k", "config": {"audience": "x"}}
+
+
+def test_a_program_of_the_older_version_may_ask_if_there_is_a_terminal_and_is_told_nothing(tmp_path: Path) -> None:
+    said = {"apiVersion": "client.authentication.k8s.io/v1beta1", "command": "aws", "installHint": "brew it"}
+    program = read_kubeconfig([written(tmp_path / "config", content(user={"exec": said}))]).program
+    assert program is not None
+    assert (program.command, program.mode, program.hint, program.cluster) == ("aws", "IfAvailable", "brew it", None)
+
+
+def test_where_files_are_is_kept_so_that_they_can_be_read_again(tmp_path: Path) -> None:
+    for name in ("cert", "key", "ca"):
+        (tmp_path / name).write_text(name)
+    user = {"client-certificate": "cert", "client-key": "key", "token": ""}
+    access = read_kubeconfig(
+        [written(tmp_path / "config", content(user=user, cluster={"certificate-authority": "ca"}))]
+    )
+    assert (access.certificate, access.key, access.authority) == (b"cert", b"key", "ca")
+    assert (access.certificate_file, access.key_file) == (tmp_path / "cert", tmp_path / "key")
+    assert access.authority_file == tmp_path / "ca"
+
+
+@pytest.mark.parametrize(
+    ("cluster", "compresses"),
+    [({}, True), ({"disable-compression": True}, False), ({"server": "https://127.0.0.1:6443"}, False)],
+    ids=["far away", "not wanted", "on this machine"],
+)
+def test_answers_are_compressed_where_the_way_is_long(
+    tmp_path: Path, cluster: dict[str, Any], compresses: bool
+) -> None:
+    assert read_kubeconfig([written(tmp_path / "config", content(cluster=cluster))]).compresses is compresses

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import random
+from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
@@ -18,10 +19,10 @@ from build.virtual_time import in_virtual_time, virtual
 from shoal.store.live.clock import LoopClock
 from shoal.store.live.informer import Informer
 from shoal.store.live.informers import Informers
-from shoal.store.live.item import Item, Listed
-from shoal.store.live.kind import CONFIG_MAPS
+from shoal.store.live.item import Change, Item, Listed
+from shoal.store.live.kind import CONFIG_MAPS, Kind
 from shoal.store.live.learning import LearningApi
-from shoal.store.live.port import Deletion
+from shoal.store.live.port import EVERYTHING, Batch, Deletion, Select
 from shoal.store.live.refusals import AlreadyExistsError, BusyError, ForbiddenError, NotFoundError
 from shoal.units.errors import BugError, ConflictError, TemporaryError, UserError
 
@@ -280,3 +281,62 @@ async def test_a_kind_asked_for_later_is_followed_from_then_on(tmp_path: Path) -
         await cluster.informers.synced([CONFIG_MAPS])
         assert cluster.informers.of(CONFIG_MAPS).get("default", "a") is not None
         assert cluster.informers.of(CONFIG_MAPS) is cluster.informers.known(CONFIG_MAPS)
+
+
+@virtual
+async def test_a_server_that_is_full_is_left_alone_for_as_long_as_it_says() -> None:
+    server = ScriptedApi()
+    server.watches_end_at_once, server.ends_with = True, BusyError("too many", 45.0, code=429)
+    informer = Informer(server, CONFIG_MAPS, LoopClock(START_S), random.Random(1))
+    following = asyncio.ensure_future(informer.run())
+    await asyncio.sleep(44)
+    assert len(server.watched_from) == 1
+    await asyncio.sleep(45)
+    assert len(server.watched_from) == 2
+    assert server.lists == 1
+    following.cancel()
+
+
+@virtual
+async def test_a_bookmark_moves_where_a_broken_watch_goes_on_from() -> None:
+    class Marking(ScriptedApi):
+        async def watch(
+            self, kind: Kind, since: int, namespace: str = "", select: Select = EVERYTHING
+        ) -> AsyncIterator[Batch]:
+            self.watched_from.append(since)
+            yield [Change("BOOKMARK", None, since + 100)]
+            await asyncio.sleep(1)
+
+    server = Marking()
+    informer = Informer(server, CONFIG_MAPS, LoopClock(START_S), random.Random(1))
+    following = asyncio.ensure_future(informer.run())
+    while len(server.watched_from) < 3:  # noqa: ASYNC110 - there is nothing else to wait for
+        await asyncio.sleep(0.1)
+    following.cancel()
+    assert server.watched_from[:3] == [0, 100, 200]
+    assert server.lists == 1
+
+
+@virtual
+async def test_a_first_list_of_thousands_lets_others_go_on_and_a_later_one_is_taken_whole() -> None:
+    """Who relies on a cache never sees it between two lists."""
+    server = ScriptedApi()
+    for number in range(2000):
+        await server.create(CONFIG_MAPS, {"metadata": {"namespace": "default", "name": f"c-{number}"}})
+    informer = Informer(server, CONFIG_MAPS, LoopClock(START_S), random.Random(1))
+    following = asyncio.ensure_future(informer.run())
+    sizes: list[int] = []
+    while not informer.is_synced:
+        sizes.append(len(informer))
+        await asyncio.sleep(0)
+    assert len({size for size in sizes if 0 < size < 2000}) >= 5
+    server.start_anew()
+    for number in range(1000):
+        await server.create(CONFIG_MAPS, {"metadata": {"namespace": "default", "name": f"d-{number}"}})
+    server.expire()
+    sizes.clear()
+    while len(informer) != 1000:
+        sizes.append(len(informer))
+        await asyncio.sleep(0.001)
+    assert set(sizes) == {2000}
+    following.cancel()

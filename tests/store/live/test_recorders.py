@@ -7,12 +7,13 @@ import random
 from pathlib import Path
 
 from build.small_clusters import SmallCluster, small_cluster
-from build.stormy_api import StormyApi, Weather
+from build.stormy_api import CALM, StormyApi, Weather
 from build.virtual_time import virtual
-from shoal.store.live.item import Obj
-from shoal.store.live.kind import CONFIG_MAPS, EVENTS
+from shoal.store.live.item import Item, Obj
+from shoal.store.live.kind import CONFIG_MAPS, EVENTS, Kind
 from shoal.store.live.port import Api
 from shoal.store.live.recorder import Recorder
+from shoal.store.live.refusals import BusyError
 
 
 async def about(cluster: SmallCluster, name: str = "a") -> Obj:
@@ -145,3 +146,27 @@ async def test_a_server_in_trouble_costs_events_and_nothing_else(tmp_path: Path)
         events.record(obj, "Broken", "heard")
         await events.settled()
         assert [event["message"] for event in await cluster.events("a")] == ["heard"]
+
+
+@virtual
+async def test_a_server_that_is_full_hears_of_it_later(tmp_path: Path) -> None:
+    """It took nothing on, so that nothing is said twice; and it is not asked before the time it named."""
+
+    class Full(StormyApi):
+        asked_at_s: list[float] = []  # noqa: RUF012 - one of these is made
+
+        async def create(self, kind: Kind, obj: Obj) -> Item:
+            self.asked_at_s.append(asyncio.get_running_loop().time())
+            if len(self.asked_at_s) < 3:
+                raise BusyError("too many", 7.0, code=429)
+            return await super().create(kind, obj)
+
+    async with small_cluster(tmp_path) as cluster:
+        full = Full(cluster.api, cluster.clock, random.Random(1), CALM)
+        events = started(cluster, full)
+        events.record(await about(cluster), "Broken", "heard")
+        await events.settled()
+        [event] = await cluster.events("a")
+        assert (event["message"], event["count"]) == ("heard", 1)
+        first, second, third = full.asked_at_s
+        assert (second - first, third - second) == (7, 7)

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
 import random
+import uuid
+from collections.abc import AsyncIterator
 from pathlib import Path
 
 import msgspec
 import pytest
 
-from shoal.store.kube.access import Access
+from shoal.store.kube.access import Access, Program
 from shoal.store.kube.api import KubeApi
 from shoal.store.kube.locate import locate
 from shoal.store.live.kind import NAMESPACES
@@ -73,3 +76,84 @@ def test_pem_that_is_none_is_said_before_anything_is_sent(
     with pytest.raises(UserError) as refused:
         KubeApi(msgspec.structs.replace(access, **{field: value}), random.Random(1))
     assert str(refused.value).startswith(f"{access.where}: {words}")
+
+
+@pytest.fixture
+async def renewing(access: Access, tmp_path: Path) -> AsyncIterator[tuple[KubeApi, Access]]:
+    """A client whose certificate, key and authority stand in files, and where they stand."""
+    names = {
+        "certificate_file": access.certificate,
+        "key_file": access.key,
+        "authority_file": access.authority.encode(),
+    }
+    for name, content in names.items():
+        (tmp_path / name).write_bytes(content)
+    found = msgspec.structs.replace(access, **{name: tmp_path / name for name in names})
+    api = KubeApi(found, random.Random(1))
+    yield api, found
+    await api.close()
+
+
+async def test_credentials_that_do_not_fit_leave_the_last_in_use(renewing: tuple[KubeApi, Access]) -> None:
+    api, access = renewing
+    assert access.key_file is not None
+    assert (await api.get(NAMESPACES, "", "default")).name == "default"
+    access.key_file.write_bytes(b"half of a k")
+    api.look_again()
+    assert (await api.get(NAMESPACES, "", "default")).name == "default"
+
+
+async def test_a_certificate_that_was_renewed_is_shown_from_then_on(renewing: tuple[KubeApi, Access]) -> None:
+    """What is refused as nobody's is asked for again with what stands in the files by now."""
+    api, access = renewing
+    assert access.certificate_file is not None
+    assert access.key_file is not None
+    certificate, key = access.certificate, access.key
+    access.certificate_file.write_bytes(certificate + b"\n")
+    watching = api.watch(NAMESPACES, (await api.list(NAMESPACES)).version)
+    first = asyncio.ensure_future(anext(watching))
+    await asyncio.sleep(0.1)
+    access.key_file.write_bytes(key + b"\n")
+    api.look_again()
+    made = await api.create(NAMESPACES, {"metadata": {"name": f"t-{uuid.uuid4().hex[:10]}"}})
+    # The watch that was open goes on over what it was opened with.
+    batch = await asyncio.wait_for(first, 10)
+    assert batch[0].item is not None
+    assert batch[0].item.name == made.name
+    await watching.aclose()  # type: ignore[attr-defined]
+    await api.delete(NAMESPACES, "", made.name)
+
+
+async def test_a_proxy_between_passes_tls_through(access: Access) -> None:
+    asked: list[bytes] = []
+
+    async def pass_on(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        while not writer.is_closing() and (piece := await reader.read(1 << 16)):
+            writer.write(piece)
+        writer.close()
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        head = await reader.readuntil(b"\r\n\r\n")
+        asked.append(head.split(b"\r\n")[0])
+        host, _, port = head.split()[1].decode().rpartition(":")
+        there = await asyncio.open_connection(host, int(port))
+        writer.write(b"HTTP/1.1 200 Connection established\r\n\r\n")
+        await asyncio.gather(pass_on(reader, there[1]), pass_on(there[0], writer))
+
+    proxy = await asyncio.start_server(serve, "127.0.0.1", 0)
+    port = proxy.sockets[0].getsockname()[1]
+    assert await first_name(msgspec.structs.replace(access, proxy=f"http://127.0.0.1:{port}")) == "default"
+    proxy.close()
+    server = access.server.removeprefix("https://")
+    assert asked == [f"CONNECT {server} HTTP/1.1".encode()]
+
+
+async def test_a_program_may_show_a_certificate_for_us(access: Access, tmp_path: Path) -> None:
+    if not access.certificate:
+        pytest.skip("the cluster's administrator has no certificate")
+    version = "client.authentication.k8s.io/v1"
+    status = {"clientCertificateData": access.certificate.decode(), "clientKeyData": access.key.decode()}
+    answer = tmp_path / "answer"
+    answer.write_bytes(msgspec.json.encode({"kind": "ExecCredential", "apiVersion": version, "status": status}))
+    program = Program("cat", version, (str(answer),), mode="Never")
+    assert await first_name(msgspec.structs.replace(access, certificate=b"", key=b"", program=program)) == "default"

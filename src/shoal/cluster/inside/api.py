@@ -14,6 +14,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, TypeVar
 
 import msgspec
+from msgspec import structs
 
 from shoal.cluster import status
 from shoal.cluster.calls import Actor, Attributes, Call, Verb
@@ -24,7 +25,7 @@ from shoal.cluster.rest.incoming import accepted, at_home
 from shoal.cluster.rest.options import ReadOptions
 from shoal.cluster.rest.patching import patch
 from shoal.cluster.rest.replacing import replace
-from shoal.cluster.rest.selection import Selection, selection
+from shoal.cluster.rest.selection import Selection, name_asked_for, selection
 from shoal.cluster.rest.watching import seen_as
 from shoal.cluster.security.verdict import refusal
 from shoal.cluster.state.record import Record
@@ -59,7 +60,7 @@ class InsideApi:
 
     async def list(self, kind: Kind, namespace: str = "", select: Select = EVERYTHING) -> Listed:
         with _translated():
-            call = await self._call("list", kind, namespace)
+            call = await self._call("list", kind, namespace, confined_to=select)
             options = ReadOptions(label_selector=select.labels, field_selector=select.fields)
             found = reading.list_(self._stage, call, options)
             return Listed([await self._item(one, call) for one in found.records], found.revision)
@@ -68,7 +69,7 @@ class InsideApi:
         self, kind: Kind, since: int, namespace: str = "", select: Select = EVERYTHING
     ) -> AsyncIterator[Batch]:
         with _translated():
-            call = await self._call("watch", kind, namespace)
+            call = await self._call("watch", kind, namespace, confined_to=select)
             chosen = selection(call.resource, select.labels, select.fields)
             state = self._stage.state
             watch = state.watch(call.resource.home, namespace or None, min(since, state.revision))
@@ -124,16 +125,27 @@ class InsideApi:
     async def served(self) -> tuple[ServedKind, ...]:
         catalog = self._stage.catalog
         found: dict[tuple[str, str], ServedKind] = {}
+        versions: dict[tuple[str, str], list[str]] = {}
         rank = {group: list(catalog.versions(group)) for group in catalog.groups()}
         for one in sorted(catalog.all(), key=lambda one: rank[one.group].index(one.version)):
             kind = Kind(one.group, one.version, one.plural, one.kind, one.namespaced)
-            found.setdefault((one.group, one.plural), ServedKind(kind, frozenset(one.verbs)))
-        return tuple(found.values())
+            found.setdefault((one.group, one.plural), ServedKind(kind, frozenset(one.verbs), ()))
+            versions.setdefault((one.group, one.plural), []).append(one.version)
+        return tuple(structs.replace(one, versions=tuple(versions[name])) for name, one in found.items())
 
     async def close(self) -> None:
         """Nothing is open between two calls."""
 
-    async def _call(self, verb: Verb, kind: Kind, namespace: str, name: str = "", door: str = "") -> Call:
+    async def _call(
+        self,
+        verb: Verb,
+        kind: Kind,
+        namespace: str,
+        name: str = "",
+        door: str = "",
+        *,
+        confined_to: Select = EVERYTHING,
+    ) -> Call:
         """The request, once it is known that there is such a resource and that this user may."""
         await self._faults.before(verb)
         resource = self._stage.catalog.find(kind.group, kind.version, kind.plural)
@@ -141,7 +153,8 @@ class InsideApi:
             raise status.no_such_path()
         if door in _ELSEWHERE:
             raise status.method_not_supported(kind.plural, kind.group)
-        asked = Attributes(verb, kind.group, kind.version, kind.plural, door, namespace, name)
+        named = name or name_asked_for(confined_to.fields)
+        asked = Attributes(verb, kind.group, kind.version, kind.plural, door, namespace, named)
         verdict = self._stage.authorizer.allows(self._actor, asked)
         if not verdict.allowed:
             raise refusal(self._actor, asked, verdict)

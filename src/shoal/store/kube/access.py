@@ -1,14 +1,32 @@
 """Where an API server is and who asks: what a kubeconfig or a pod's own service account comes to.
 
-Secrets are held as bytes that were read once, save for a token in a file, which somebody may renew at any time. None of
-them is ever shown: what is printed of an Access is its address and where it came from.
+What stands in files is read again, since somebody may renew it at any time; what a program says is asked for when it is
+needed (`credentials.py`). No secret is ever shown: what is printed of an Access is its address and where it came from.
 """
 
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any, Literal
 
 import msgspec
+
+
+class Program(msgspec.Struct, frozen=True):
+    """Another program that says who asks: `exec` of a kubeconfig."""
+
+    command: str
+    """A name to be found in PATH, or a path."""
+    api_version: str
+    arguments: tuple[str, ...] = ()
+    environment: tuple[tuple[str, str], ...] = ()
+    """Beside the environment of this process."""
+    hint: str = ""
+    """How to install it."""
+    mode: Literal["Never", "IfAvailable", "Always"] = "IfAvailable"
+    """Whether it may ask the person at the terminal."""
+    cluster: dict[str, Any] | None = None
+    """What it is told of the server, if it wants to know."""
 
 
 class Access(msgspec.Struct, frozen=True):
@@ -18,19 +36,25 @@ class Access(msgspec.Struct, frozen=True):
     """For messages: `context "shoal" of /home/me/.kube/config`."""
     authority: str = ""
     """PEM. Empty: what the system trusts."""
+    authority_file: Path | None = None
     is_insecure: bool = False
     """The server's certificate is not looked at."""
     tls_name: str = ""
     """The name its certificate must bear, where that is not the address."""
     certificate: bytes = b""
     key: bytes = b""
+    certificate_file: Path | None = None
+    key_file: Path | None = None
     token: str = ""
     token_file: Path | None = None
-    """Is read again and again; what stands there goes before `token`."""
+    """What stands in files is read again and again, and goes before what was read first."""
+    program: Program | None = None
     headers: tuple[tuple[str, str], ...] = ()
     """Sent with every request: impersonation, a name and password."""
     proxy: str = ""
     namespace: str = "default"
+    compresses: bool = False
+    """Large answers may come compressed: worth its time over a slow line only."""
 
     def __repr__(self) -> str:
         return f"Access({self.server}, {self.where})"

@@ -12,7 +12,8 @@ from shoal.store.kube.connection import Connection
 from shoal.store.kube.discovery import Discovery
 from shoal.store.kube.pages import Lines, changes_of, left_of, object_of, page_of
 from shoal.store.kube.settings import KubeSettings
-from shoal.store.live.item import Item, Listed, Obj
+from shoal.store.kube.slim import slim_item_of
+from shoal.store.live.item import Item, Listed, Obj, item_of
 from shoal.store.live.kind import Kind
 from shoal.store.live.port import EVERYTHING, GENTLY, Batch, Deletion, Patch, Select, ServedKind
 from shoal.store.live.refusals import BusyError, ExpiredError
@@ -23,6 +24,7 @@ _MEDIA = {
     "json": "application/json-patch+json",
     "apply": "application/apply-patch+yaml",
 }
+_FULL, _TRIES_WHEN_FULL = 429, 9
 
 
 class KubeApi:
@@ -33,10 +35,11 @@ class KubeApi:
         self._draw = draw
         self._connection = Connection(access, self._settings)
         self._discovery = Discovery(self._connection)
+        self._take = item_of if self._settings.keeps_managed_fields else slim_item_of
         self._signed = {"fieldManager": self._settings.manager}
 
     async def get(self, kind: Kind, namespace: str, name: str) -> Item:
-        return object_of(await self._connection.ask("GET", kind.path(namespace, name)))
+        return object_of(await self._connection.ask("GET", kind.path(namespace, name)), self._take)
 
     async def list(self, kind: Kind, namespace: str = "", select: Select = EVERYTHING) -> Listed:
         try:
@@ -48,12 +51,22 @@ class KubeApi:
     async def _pages(self, kind: Kind, namespace: str, query: dict[str, str]) -> Listed:
         items: list[Item] = []
         while True:
-            body = await self._connection.ask("GET", kind.path(namespace), query)
-            page, version, go_on = page_of(kind, body)
+            body = await self._page(kind.path(namespace), query)
+            page, version, go_on = await page_of(kind, body, self._take)
             items += page
             if not go_on:
                 return Listed(items, version)
             query["continue"] = go_on
+
+    async def _page(self, path: str, query: dict[str, str]) -> bytes:
+        """A server that is full for a moment must not cost the pages that are there already."""
+        for _ in range(_TRIES_WHEN_FULL):
+            try:
+                return await self._connection.ask("GET", path, query)
+            except BusyError as error:
+                if error.code != _FULL:
+                    raise
+        return await self._connection.ask("GET", path, query)
 
     async def watch(
         self, kind: Kind, since: int, namespace: str = "", select: Select = EVERYTHING
@@ -68,7 +81,7 @@ class KubeApi:
         lines = Lines()
         async with self._connection.stream(kind.path(namespace), query, lasts_s) as pieces:
             async for piece in pieces:
-                changes, broken = changes_of(lines.take(piece))
+                changes, broken = changes_of(lines.take(piece), self._take)
                 if changes:
                     yield changes
                 if broken is not None:
@@ -76,11 +89,11 @@ class KubeApi:
 
     async def create(self, kind: Kind, obj: Obj) -> Item:
         path = kind.path(obj.get("metadata", {}).get("namespace", ""))
-        return object_of(await self._connection.ask("POST", path, self._signed, _typed(kind, obj)))
+        return object_of(await self._connection.ask("POST", path, self._signed, _typed(kind, obj)), self._take)
 
     async def update(self, kind: Kind, obj: Obj, door: str = "") -> Item:
         path = kind.path(obj["metadata"].get("namespace", ""), obj["metadata"]["name"], door)
-        return object_of(await self._connection.ask("PUT", path, self._signed, _typed(kind, obj)))
+        return object_of(await self._connection.ask("PUT", path, self._signed, _typed(kind, obj)), self._take)
 
     async def patch(self, kind: Kind, namespace: str, name: str, patch: Patch, door: str = "") -> Item:
         body, query = patch.body, self._signed
@@ -88,11 +101,11 @@ class KubeApi:
             body = _typed(kind, dict(body))
             query = {**query, "force": "true"} if patch.force else query
         path = kind.path(namespace, name, door)
-        return object_of(await self._connection.ask("PATCH", path, query, body, media=_MEDIA[patch.how]))
+        return object_of(await self._connection.ask("PATCH", path, query, body, media=_MEDIA[patch.how]), self._take)
 
     async def delete(self, kind: Kind, namespace: str, name: str, how: Deletion = GENTLY) -> Item | None:
         body = await self._connection.ask("DELETE", kind.path(namespace, name), body=how.to_api())
-        return left_of(body, at_once=how.grace_s == 0)
+        return left_of(body, self._take, at_once=how.grace_s == 0)
 
     async def post(self, kind: Kind, namespace: str, name: str, door: str, obj: Obj) -> Obj:
         metadata = {**(obj.get("metadata") or {}), "name": name} | ({"namespace": namespace} if namespace else {})
@@ -107,6 +120,10 @@ class KubeApi:
 
     async def served(self) -> tuple[ServedKind, ...]:
         return await self._discovery.served()
+
+    def look_again(self) -> None:
+        """Before the next request, look whether what is shown to the server has been renewed."""
+        self._connection.look_again()
 
     async def close(self) -> None:
         await self._connection.close()

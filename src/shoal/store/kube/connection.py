@@ -3,37 +3,36 @@
 What the server refuses is what its Status says; no answer, or one that is no Kubernetes answer, is BusyError, because
 nothing is known then of what became of a write. What only a person can mend (a certificate that does not fit, TLS asked
 of a server without it) is a UserError that names the context.
+
+A request whose credentials are not taken was not done: if others have come meanwhile, it is made once more with them. A
+server that has too much to do (429) is left alone by all requests of this connection for as long as it says.
 """
 
 from __future__ import annotations
 
 import asyncio
-import socket
 import ssl
-from collections.abc import AsyncIterator, Iterator, Mapping
-from contextlib import asynccontextmanager, contextmanager, suppress
-from urllib.parse import urlsplit
-from urllib.request import getproxies, proxy_bypass
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
 
 import aiohttp
 import msgspec
 
 from shoal.store.kube.access import Access
-from shoal.store.kube.bearer import Bearer
+from shoal.store.kube.address import Address
+from shoal.store.kube.credentials import Credentials, Shown
+from shoal.store.kube.line import Line, keep_alive
 from shoal.store.kube.pace import Pace
-from shoal.store.kube.settings import KubeSettings, user_agent
-from shoal.store.kube.tls import client_context
+from shoal.store.kube.settings import KubeSettings
 from shoal.store.live.item import Obj
-from shoal.store.live.refusals import BusyError, RefusedError, refusal_of
+from shoal.store.live.refusals import BusyError, RefusedError, UnauthorizedError, refusal_of
 from shoal.units.errors import UserError, Where
 
 JSON = "application/json"
-_CONNECT_S = 10.0
-_WATCH_MARGIN_S = 30.0
-_WATCH_BUFFER = 1 << 20
+_NO_ANSWER = (aiohttp.ClientError, TimeoutError, OSError)
 _NO_TLS = ("WRONG_VERSION_NUMBER", "HTTP_REQUEST", "RECORD_LAYER_FAILURE")
-_LOOPBACK = ("localhost", "127.0.0.1", "::1")
 Query = Mapping[str, str]
+_NO_QUERY: Query = {}
 
 
 class Connection:
@@ -42,93 +41,99 @@ class Connection:
     def __init__(self, access: Access, settings: KubeSettings) -> None:
         self.access = access
         self._settings = settings
-        self._bearer = Bearer(access)
+        self._credentials = Credentials(access)
         self._pace = Pace(settings.requests_per_second, settings.burst)
-        self._tls = client_context(access) if access.server.startswith("https:") else None
-        self._proxy = access.proxy or _proxy_of(access.server)
-        self._requests: aiohttp.ClientSession | None = None
-        self._watches: aiohttp.ClientSession | None = None
+        self._address = Address(access.server)
+        self._last = Shown(access.token, access.certificate, access.key, access.authority)
+        self._line = Line(access, self._last, settings)
 
     async def ask(
         self,
         method: str,
         path: str,
-        query: Query | None = None,
+        query: Query = _NO_QUERY,
         body: object = None,
         *,
         media: str = JSON,
         accept: str = JSON,
     ) -> bytes:
         """The body of a good answer."""
-        if self._requests is None:
-            self._requests = self._session(self._settings.connections, self._settings.timeout_s)
         data = None if body is None else msgspec.json.encode(body)
+        url = self._address.of(path, query)
         await self._pace.turn()
-        headers = self._headers(accept, media if data is not None else "")
-        with self._translated():
-            async with self._requests.request(
-                method,
-                self.access.server + path,
-                params=query,
-                data=data,
-                headers=headers,
-                proxy=self._proxy,
-                server_hostname=self.access.tls_name or None,
-                allow_redirects=False,
-            ) as answer:
-                found = await answer.read()
-        if answer.status >= 300:
-            raise self._refusal(answer, found)
-        return found
+        is_second = False
+        while True:
+            line = await self._shown_line()
+            try:
+                with line:
+                    async with line.requests().request(
+                        method,
+                        url,
+                        data=data,
+                        headers=line.headers(accept, "" if data is None else media),
+                        proxy=line.proxy,
+                        server_hostname=line.server_name,
+                        allow_redirects=False,
+                    ) as answer:
+                        found = await answer.read()
+            except _NO_ANSWER as error:
+                raise self._failure(error) from None
+            if answer.status < 300:
+                return found
+            refusal = self._refusal(answer, found)
+            if is_second or not isinstance(refusal, UnauthorizedError) or not await self._has_others(line.shown):
+                raise refusal
+            is_second = True
 
     @asynccontextmanager
     async def stream(self, path: str, query: Query, lasts_s: float) -> AsyncIterator[AsyncIterator[bytes]]:
         """The pieces of an answer that goes on for `lasts_s`, as they come."""
-        if self._watches is None:
-            self._watches = self._session(0, None)
+        url = self._address.of(path, query)
         await self._pace.turn()
-        timeout = aiohttp.ClientTimeout(total=lasts_s + _WATCH_MARGIN_S, sock_connect=_CONNECT_S)
-        with self._translated():
-            async with self._watches.get(
-                self.access.server + path,
-                params=query,
-                headers=self._headers(JSON),
-                timeout=timeout,
-                read_bufsize=_WATCH_BUFFER,
-                proxy=self._proxy,
-                server_hostname=self.access.tls_name or None,
-                allow_redirects=False,
-            ) as answer:
-                if answer.status >= 300:
-                    raise self._refusal(answer, await answer.read())
-                _keep_alive(answer)
-                yield answer.content.iter_any()
+        line = await self._shown_line()
+        try:
+            with line:
+                async with line.watches().get(
+                    url,
+                    headers=line.headers(JSON, ""),
+                    timeout=line.watch_timeout(lasts_s),
+                    proxy=line.proxy,
+                    server_hostname=line.server_name,
+                    allow_redirects=False,
+                ) as answer:
+                    if answer.status >= 300:
+                        raise self._refusal(answer, await answer.read())
+                    keep_alive(answer)
+                    yield answer.content.iter_any()
+        except _NO_ANSWER as error:
+            raise self._failure(error) from None
+
+    def look_again(self) -> None:
+        self._credentials.forget()
 
     async def close(self) -> None:
-        for session in (self._requests, self._watches):
-            if session is not None:
-                await session.close()
+        await self._line.close()
 
-    def _session(self, connections: int, timeout_s: float | None) -> aiohttp.ClientSession:
-        connector = aiohttp.TCPConnector(limit=connections, ssl=self._tls or True)
-        return aiohttp.ClientSession(
-            connector=connector,
-            timeout=aiohttp.ClientTimeout(total=timeout_s, sock_connect=_CONNECT_S),
-            cookie_jar=aiohttp.DummyCookieJar(),
-        )
+    async def _shown_line(self) -> Line:
+        """The line that shows what is to be shown now."""
+        now_s = asyncio.get_running_loop().time()
+        shown = self._credentials.known(now_s)
+        if shown is None:
+            shown = await self._credentials.renewed(now_s)
+        if shown is not self._last and shown != self._last:
+            before, self._last = self._line, shown
+            self._line = before.showing(shown)
+            if self._line is not before:
+                await before.retire()
+        return self._line
 
-    def _headers(self, accept: str, media: str = "") -> list[tuple[str, str]]:
-        headers = [("Accept", accept), ("User-Agent", user_agent()), *self.access.headers]
-        if media:
-            headers.append(("Content-Type", media))
-        token = self._bearer.token(asyncio.get_running_loop().time())
-        if token:
-            headers.append(("Authorization", f"Bearer {token}"))
-        return headers
+    async def _has_others(self, before: Shown) -> bool:
+        """Whether something else can be shown than what was not taken just now."""
+        return self._credentials.may_change and (await self._shown_line()).shown != before
 
     def _refusal(self, answer: aiohttp.ClientResponse, body: bytes) -> RefusedError | BusyError:
         if answer.status == 401:
-            self._bearer.forget()
+            self._credentials.forget()
         try:
             status: Obj = msgspec.json.decode(body, type=dict)
         except msgspec.MsgspecError:
@@ -136,47 +141,25 @@ class Connection:
         if status.get("kind") != "Status":
             words = " ".join(body[:200].decode(errors="replace").split())
             status = {"message": f"{self.access.server} answered {answer.status}: {words or answer.reason}"}
-        return refusal_of({**status, "code": answer.status}, _seconds(answer.headers.get("Retry-After", "")))
+        refusal = refusal_of({**status, "code": answer.status}, _seconds(answer.headers.get("Retry-After", "")))
+        if isinstance(refusal, BusyError) and refusal.code == 429 and not refusal.details.get("causes"):
+            # With causes it is about one object, as when a disruption budget refuses an eviction.
+            self._pace.rest(refusal.delay_s)
+        return refusal
 
-    @contextmanager
-    def _translated(self) -> Iterator[None]:
-        try:
-            yield
-        except (aiohttp.ClientConnectorCertificateError, ssl.SSLCertVerificationError) as error:
+    def _failure(self, error: Exception) -> UserError | BusyError:
+        """What it means that there was no answer."""
+        where = Where(self.access.where)
+        if isinstance(error, aiohttp.ClientConnectorCertificateError | ssl.SSLCertVerificationError):
             inner = getattr(error, "certificate_error", error)
             words = getattr(inner, "verify_message", "") or str(inner)
             what = f"the certificate of {self.access.server} is not trusted: {words}"
-            fix = "take a kubeconfig with the right certificate-authority and server"
-            raise UserError(what, where=Where(self.access.where), fix=fix) from None
-        except (aiohttp.ClientError, TimeoutError, OSError) as error:
-            if isinstance(error, aiohttp.ClientSSLError) and any(word in str(error) for word in _NO_TLS):
-                what = f"{self.access.server} does not speak TLS"
-                raise UserError(what, where=Where(self.access.where), fix="does it begin with http://?") from None
-            words = str(error) or type(error).__name__
-            raise BusyError(f"no answer from {self.access.server}: {words}") from None
+            return UserError(what, where=where, fix="take a kubeconfig with the right certificate-authority and server")
+        if isinstance(error, aiohttp.ClientSSLError) and any(word in str(error) for word in _NO_TLS):
+            return UserError(f"{self.access.server} does not speak TLS", where=where, fix="does it begin with http://?")
+        return BusyError(f"no answer from {self.access.server}: {str(error) or type(error).__name__}")
 
 
 def _seconds(retry_after: str) -> float:
     """Servers of Kubernetes say seconds; proxies may say a date, which is taken for nothing said."""
     return float(retry_after) if retry_after.isdecimal() else 0.0
-
-
-def _proxy_of(server: str) -> str | None:
-    """As the environment says, which aiohttp would read too, but along with passwords of a netrc file."""
-    address = urlsplit(server)
-    if address.hostname in _LOOPBACK or proxy_bypass(address.netloc):
-        return None
-    proxy = getproxies().get(address.scheme, "")
-    return proxy if proxy.startswith(("http://", "https://")) else None
-
-
-def _keep_alive(answer: aiohttp.ClientResponse) -> None:
-    """A watch is silent for minutes; a peer that is gone without a word must be noticed sooner."""
-    transport = answer.connection.transport if answer.connection is not None else None
-    found = transport.get_extra_info("socket") if transport is not None else None
-    if found is None:
-        return
-    with suppress(OSError, AttributeError):
-        found.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
-        for option, value in (("TCP_KEEPIDLE", 30), ("TCP_KEEPINTVL", 10), ("TCP_KEEPCNT", 3)):
-            found.setsockopt(socket.IPPROTO_TCP, getattr(socket, option), value)

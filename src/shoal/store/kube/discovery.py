@@ -10,6 +10,7 @@ Rejected: the older documents, one for each version of each group. Every server 
 from __future__ import annotations
 
 import msgspec
+from msgspec import structs
 
 from shoal.store.kube.connection import Connection
 from shoal.store.live.kind import Kind
@@ -75,12 +76,14 @@ class Discovery:
     def _of(self, group: _Group) -> list[ServedKind]:
         name = group.metadata.name
         found: dict[str, ServedKind] = {}
+        versions: dict[str, list[str]] = {}
         for version in group.versions:
             for one in self._resources(name, version):
                 word = one.response_kind.kind if one.response_kind else ""
                 kind = Kind(name, version.version, one.resource, word, one.scope == "Namespaced")
-                found.setdefault(one.resource, ServedKind(kind, one.verbs))
-        return list(found.values())
+                found.setdefault(one.resource, ServedKind(kind, one.verbs, ()))
+                versions.setdefault(one.resource, []).append(version.version)
+        return [structs.replace(one, versions=tuple(versions[name])) for name, one in found.items()]
 
     def _resources(self, group: str, version: _Version) -> list[_Resource]:
         address = (group, version.version)

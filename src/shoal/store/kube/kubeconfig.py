@@ -3,8 +3,9 @@
 Of several files the first that says a thing is right, entry by entry, and paths in a file start at that file, as with
 kubectl. What is wrong is one line that says which file, which entry and what to do.
 
-Rejected: running the programs that `exec` users name. It would start other people's code, with their environment, and
-keep it alive; until there is a need, such users are told how to do without.
+What stands in files of its own is read here, so that what is wrong is said at once, and its place is kept, because it
+may be renewed there. Rejected: `auth-provider`, which kubectl itself has given up but for one; its users are told how
+to do without.
 """
 
 from __future__ import annotations
@@ -17,14 +18,23 @@ from typing import Any, TypeVar
 
 import msgspec
 import yaml
+from msgspec import structs
 
 from shoal.store.kube.access import Access
+from shoal.store.kube.program import program_of, told_of
 from shoal.units.errors import UserError, Where, excerpt
 
 T = TypeVar("T")
 _SECTIONS = ("clusters", "contexts", "users")
 _DO_WITHOUT = "use a user with a token (`kubectl create token NAME`) or a client certificate"
 _PROXIES = ("http://", "https://")
+_FOR_PROGRAMS = "client.authentication.k8s.io/exec"
+_NEAR = ("//localhost", "//127.0.0.1", "//[::1]")
+
+
+class _Extension(msgspec.Struct):
+    name: str = ""
+    extension: Any = None
 
 
 class _Cluster(msgspec.Struct, rename="kebab"):
@@ -34,6 +44,8 @@ class _Cluster(msgspec.Struct, rename="kebab"):
     insecure_skip_tls_verify: bool = False
     tls_server_name: str = ""
     proxy_url: str = ""
+    disable_compression: bool = False
+    extensions: list[_Extension] = []
 
 
 class _User(msgspec.Struct, rename="kebab"):
@@ -146,10 +158,9 @@ def _typed(entry: _Entry, what: type[T]) -> T:
 
 def _access(where: str, namespace: str, cluster_entry: _Entry, user_entry: _Entry) -> Access:
     cluster, user = _typed(cluster_entry, _Cluster), _typed(user_entry, _User)
-    for key, value in (("exec", user.program), ("auth-provider", user.auth_provider)):
-        if value is not None:
-            what = f"users that get their credentials by `{key}` are not supported yet"
-            raise UserError(what, where=user_entry.where.below(key), fix=_DO_WITHOUT)
+    if user.auth_provider is not None:
+        what = "users that get their credentials by `auth-provider` are not supported"
+        raise UserError(what, where=user_entry.where.below("auth-provider"), fix=_DO_WITHOUT)
     authority = _bytes(cluster_entry, "certificate-authority")
     if authority and cluster.insecure_skip_tls_verify:
         what = "insecure-skip-tls-verify and a certificate-authority exclude each other"
@@ -161,20 +172,34 @@ def _access(where: str, namespace: str, cluster_entry: _Entry, user_entry: _Entr
     if bool(certificate) != bool(key_pem):
         lacks = "client-key" if certificate else "client-certificate"
         raise UserError(f"there is no {lacks}", where=user_entry.where, fix="a certificate needs its key, and a key it")
-    return Access(
-        server=_server(cluster_entry, cluster.server),
+    server = _server(cluster_entry, cluster.server)
+    access = Access(
+        server=server,
         where=where,
         authority=authority.decode("ascii", "replace"),
+        authority_file=_file(cluster_entry, "certificate-authority"),
         is_insecure=cluster.insecure_skip_tls_verify,
         tls_name=cluster.tls_server_name,
         certificate=certificate,
         key=key_pem,
+        certificate_file=_file(user_entry, "client-certificate"),
+        key_file=_file(user_entry, "client-key"),
         token=user.token,
         token_file=user_entry.file.parent / user.token_file if user.token_file else None,
         headers=tuple(_headers(user)),
         proxy=cluster.proxy_url,
         namespace=namespace or "default",
+        compresses=not cluster.disable_compression and not any(word in server for word in _NEAR),
     )
+    return access if user.program is None else _with_program(access, user_entry, user.program, cluster)
+
+
+def _with_program(access: Access, entry: _Entry, said: object, cluster: _Cluster) -> Access:
+    program, wants_to_know = program_of(said, entry.where.below("exec"), entry.file.parent)
+    if wants_to_know:
+        config = next((one.extension for one in cluster.extensions if one.name == _FOR_PROGRAMS), None)
+        program = structs.replace(program, cluster=told_of(access, config))
+    return structs.replace(access, program=program)
 
 
 def _server(entry: _Entry, server: str) -> str:
@@ -193,18 +218,23 @@ def _headers(user: _User) -> Iterable[tuple[str, str]]:
             yield "Impersonate-Group", group
 
 
+def _file(entry: _Entry, key: str) -> Path | None:
+    path = entry.value.get(key)
+    return entry.file.parent / Path(str(path)) if path and not entry.value.get(f"{key}-data") else None
+
+
 def _bytes(entry: _Entry, key: str) -> bytes:
     """What stands in the file itself goes before a path to another."""
-    data, path = entry.value.get(f"{key}-data"), entry.value.get(key)
+    data, file = entry.value.get(f"{key}-data"), _file(entry, key)
     if data:
         try:
             return base64.b64decode(str(data), validate=True)
         except (binascii.Error, ValueError):
             raise UserError("this is not base64", where=entry.where.below(f"{key}-data")) from None
-    if not path:
+    if file is None:
         return b""
     try:
-        return (entry.file.parent / Path(path)).read_bytes()
+        return file.read_bytes()
     except OSError as error:
-        what = f"{excerpt(str(path))} cannot be read: {error.strerror or error}"
+        what = f"{excerpt(str(entry.value[key]))} cannot be read: {error.strerror or error}"
         raise UserError(what, where=entry.where.below(key)) from None

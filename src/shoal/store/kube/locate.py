@@ -44,6 +44,7 @@ def in_cluster(environment: Mapping[str, str], folder: Path = SERVICE_ACCOUNT) -
         server=f"https://[{host}]:{port}" if ":" in host else f"https://{host}:{port}",
         where=f"the service account in {folder}",
         authority=authority.read_text() if authority.exists() else "",
+        authority_file=authority if authority.exists() else None,
         token_file=token,
         namespace=namespace.read_text().strip() if namespace.exists() else "default",
     )

@@ -18,6 +18,8 @@ class KubeSettings(msgspec.Struct, frozen=True):
     """For requests, at once; each watch has a connection of its own beside them."""
     timeout_s: float = 60.0
     """Of one request, from its turn to its answer. Watches last as long as they were asked for."""
+    keeps_managed_fields: bool = True
+    """Whether objects come with who manages which of their fields: four tenths of a pod, which caches do without."""
     page: int = 500
     """Objects in one answer of a list."""
     watch_s: tuple[int, int] = (300, 600)

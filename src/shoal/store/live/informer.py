@@ -28,9 +28,8 @@ _log = logging.getLogger("shoal.store")
 Handler = Callable[[Item | None, Item | None], None]
 """Before and after; one of them is None when an object comes or goes."""
 Values = Callable[[Item], Iterable[str]]
-_SHORTEST_S, _LONGEST_S = 0.2, 30.0
-_LASTED_S = 10.0
-_MOST_TOMBSTONES = 10_000
+_SHORTEST_S, _LONGEST_S, _LASTED_S = 0.2, 30.0, 10.0
+_MOST_TOMBSTONES, _AT_ONCE = 10_000, 200
 
 
 class Index:
@@ -195,7 +194,7 @@ class Informer:
             except ShoalError as error:
                 # Whatever it is, even a certificate that somebody has to mend: other kinds must not end with this one.
                 self._lacks |= not isinstance(error, TemporaryError)
-                wait_s = self._next_wait_s()
+                wait_s = max(self._next_wait_s(), error.delay_s if isinstance(error, TemporaryError) else 0.0)
                 _log.warning("%s cannot be followed: %s; again in %.1f s", self.kind.plural, error, wait_s)
                 await self._clock.sleep(wait_s)
 
@@ -212,8 +211,11 @@ class Informer:
             # What was learned after the list was made is newer than the list.
             if is_another or (present.get(item.key) != item.uid and item.version <= listed.version):
                 self._drop(item)
-        for item in listed.items:
+        for at, item in enumerate(listed.items):
             self._learn(item)
+            # Ten thousands of first sights would hold everybody up; later lists are for who relies on this cache.
+            if at % _AT_ONCE == 0 and not self.is_synced:
+                await asyncio.sleep(0)
         self._since, self._lacks = listed.version, False
         self._synced.set()
 
@@ -231,15 +233,13 @@ class Informer:
 
     def _take(self, change: Change) -> None:
         item = change.item
-        if item is None:
-            return
-        if change.kind != "DELETED":
+        if item is not None and change.kind != "DELETED":
             self._learn(item)
-            return
-        self._gone.pop(item.uid, None)
-        present = self._items.get(item.key)
-        if present is not None and present.uid == item.uid and present.version <= item.version:
-            self._drop(present)
+        elif item is not None:
+            self._gone.pop(item.uid, None)
+            present = self._items.get(item.key)
+            if present is not None and present.uid == item.uid and present.version <= item.version:
+                self._drop(present)
 
 
 def _call(handler: Handler, before: Item | None, after: Item | None) -> None:

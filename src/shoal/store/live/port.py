@@ -65,6 +65,8 @@ class ServedKind(msgspec.Struct, frozen=True):
 
     kind: Kind
     verbs: frozenset[str]
+    versions: tuple[str, ...]
+    """All in which it is served, the preferred one first."""
 
 
 class Api(Protocol):

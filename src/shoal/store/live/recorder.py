@@ -18,7 +18,7 @@ from shoal.store.live.clock import Clock
 from shoal.store.live.item import Obj
 from shoal.store.live.kind import EVENTS
 from shoal.store.live.port import Api, Patch
-from shoal.store.live.refusals import AlreadyExistsError, RefusedError
+from shoal.store.live.refusals import AlreadyExistsError, BusyError, RefusedError
 from shoal.units.errors import ShoalError
 
 _log = logging.getLogger("shoal.events")
@@ -28,6 +28,7 @@ _SAME_S = 600.0
 _LONGEST_MESSAGE = 1024
 _LONGEST_NAME = 253
 _TRIES = 64
+_FULL, _TRIES_WHEN_FULL = 429, 5
 
 
 class Recorder:
@@ -108,12 +109,23 @@ class Pen:
             while self._waiting:
                 same, involved, now = self._waiting.popleft()
                 try:
-                    await self._write(same, involved, now)
+                    await self._write_patiently(same, involved, now)
                 except ShoalError as error:
                     _log.debug("an event was not written: %s", error)
             self._idle.set()
             self._wakeup.clear()
             await self._wakeup.wait()
+
+    async def _write_patiently(self, same: _Same, involved: Obj, now: str) -> None:
+        """A server in trouble is spared Events first. Only a write that it did not take on is tried again."""
+        for _ in range(_TRIES_WHEN_FULL):
+            try:
+                await self._write(same, involved, now)
+            except BusyError as error:
+                await self.clock.sleep(error.delay_s)
+                if error.code == _FULL:
+                    continue
+            return
 
     async def _write(self, same: _Same, involved: Obj, now: str) -> None:
         known = self._known.get(same)

@@ -6,9 +6,16 @@ are answers that a controller expects and handles: not there, there already, too
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 from shoal.units.errors import ConflictError, ShoalError, TemporaryError
+
+_DENIED = re.compile(
+    r'User "(?P<user>[^"]*)" cannot (?P<verb>\S+) '
+    r'(?:resource "(?P<resource>[^"]+)" in API group "(?P<group>[^"]*)"(?: in the namespace "(?P<namespace>[^"]*)")?'
+    r'|path "(?P<path>[^"]+)")'
+)
 
 
 class RefusedError(ShoalError):
@@ -31,9 +38,27 @@ class AlreadyExistsError(RefusedError):
 
 
 class ForbiddenError(RefusedError):
-    """Not allowed, or over quota: `what` has the server's words."""
+    """Not allowed, or over quota: `what` has the server's words.
+
+    What RBAC did not allow is in `verb` (and so on) as those words have it; `rbac_advice.py` says what would.
+    """
 
     code = 403
+
+    def __init__(self, what: str, *, reason: str = "", details: dict[str, Any] | None = None) -> None:
+        super().__init__(what, reason=reason, details=details)
+        found = _DENIED.search(what)
+        said = found.groupdict(default="") if found is not None else {}
+        self.user = said.get("user", "")
+        self.verb = said.get("verb", "")
+        """Empty: it was not RBAC that refused, but a quota, say."""
+        self.resource = said.get("resource", "")
+        """With its subresource: `pods/binding`."""
+        self.group = said.get("group", "")
+        self.namespace = said.get("namespace", "")
+        """Empty: in all namespaces, or of the cluster."""
+        self.path = said.get("path", "")
+        """In place of a resource: `/metrics`."""
 
 
 class UnauthorizedError(RefusedError):

@@ -82,6 +82,10 @@ class WorkQueue(Generic[K]):
             self._ready.append(key)
             self._wake()
 
+    def __len__(self) -> int:
+        """How many are ready to be looked at."""
+        return len(self._ready)
+
     @property
     def is_idle(self) -> bool:
         """Nothing to do now; timers may still run."""

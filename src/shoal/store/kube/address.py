@@ -1,0 +1,44 @@
+"""Addresses of requests, made without parsing what we have put together ourselves.
+
+A path differs from request to request and a query hardly ever: what comes before and after the path is kept, in a form
+that aiohttp takes as it is. Parsing and quoting whole addresses was an eighth of a small request.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from urllib.parse import quote, urlencode
+
+from yarl import URL
+
+_PLAIN = re.compile(r"[A-Za-z0-9/._:~-]*")
+_MOST = 64
+
+
+class Address:
+    def __init__(self, server: str) -> None:
+        """`server` may have a path of its own."""
+        self._root = URL(server)
+        self._below = self._root.raw_path.rstrip("/")
+        self._bases: dict[tuple[tuple[str, str], ...], URL] = {}
+
+    def of(self, path: str, query: Mapping[str, str]) -> URL:
+        below = path if _PLAIN.fullmatch(path) else quote(path, safe="/:~@")
+        return self._base(query).with_path(self._below + below, encoded=True, keep_query=True)
+
+    def _base(self, query: Mapping[str, str]) -> URL:
+        asked = tuple(query.items())
+        found = self._bases.get(asked)
+        if found is None:
+            if len(self._bases) >= _MOST:
+                self._bases.clear()
+            found = URL.build(
+                scheme=self._root.scheme,
+                authority=self._root.raw_authority,
+                path="/",
+                query_string=urlencode(query),
+                encoded=True,
+            )
+            self._bases[asked] = found
+        return found

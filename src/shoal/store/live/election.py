@@ -1,0 +1,138 @@
+"""Which of several processes works: the one that holds a Lease, as client-go's leader election has it.
+
+Promises: work never runs in two processes at once, as long as it ends within `lease_s - renew_s` of being cancelled.
+Who leads counts from when its renewal was sent, who waits from when it saw it: clocks that disagree, jump or are wrong
+by years change nothing. An answer that is lost, a refusal, a server that is away are tried again until the lease
+cannot be kept any more; seeing another holder ends the work at once, where client-go waits for the deadline.
+
+Rejected: asking before each write whether one still leads. The answer is old when the write arrives; writes are safe by
+the versions and uids that they name, and the election only keeps two from getting in each other's way.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import random
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+
+from shoal.store.live.clock import Clock
+from shoal.store.live.kind import LEASES
+from shoal.store.live.lease_lock import JITTER, LeaseLock, Lock, now_s
+from shoal.store.live.port import Api
+from shoal.store.live.recorder import Recorder
+from shoal.store.live.refusals import AlreadyExistsError
+from shoal.units.errors import ConflictError, ShoalError, TemporaryError
+
+_log = logging.getLogger("shoal.election")
+Work = Callable[[], Awaitable[None]]
+
+
+class LeaderElection:
+    def __init__(self, api: Api, clock: Clock, draw: random.Random, lock: Lock, events: Recorder | None = None) -> None:
+        """`api` is best one of its own: a renewal must not wait behind a thousand bindings."""
+        self._lock = lock
+        self._timing = lock.timing
+        self._lease = LeaseLock(api, clock, lock)
+        self._draw = draw
+        self._events = events
+
+    @property
+    def leader(self) -> str:
+        """Who holds the lease, as last seen; empty: nobody."""
+        return self._lease.holder
+
+    @property
+    def is_leading(self) -> bool:
+        return now_s() < self._deadline_s
+
+    @property
+    def _deadline_s(self) -> float:
+        return self._lease.renewed_at_s + self._timing.renew_s
+
+    async def run(self, work: Work) -> None:
+        """Wait to lead, work, and after a lost lease wait again. Ends when the work does. The lease is free then, and
+        also when this is cancelled, so that the next one need not wait it out."""
+        try:
+            while True:
+                await self._acquire()
+                if await self._lead(work):
+                    return
+        finally:
+            with suppress(ShoalError, TimeoutError):
+                async with asyncio.timeout(self._timing.retry_s):
+                    await self._lease.release()
+            self._lease.forget()
+
+    async def _lead(self, work: Work) -> bool:
+        """Whether the work came to an end of its own."""
+        self._tell("became leader")
+        working = asyncio.ensure_future(work())
+        keeping = asyncio.ensure_future(self._keep())
+        try:
+            await asyncio.wait((working, keeping), return_when=asyncio.FIRST_COMPLETED)
+            has_ended = working.done()
+        finally:
+            self._tell("stopped leading")
+            working.cancel()
+            keeping.cancel()
+            try:
+                await asyncio.gather(working, keeping, return_exceptions=True)
+            finally:
+                if not working.done():
+                    # Nobody waited for its end, so that the lease has to run out by itself.
+                    self._lease.forget()
+        if has_ended:
+            working.result()
+            return True
+        if not working.cancelled() and (error := working.exception()) is not None:
+            _log.error("work did not end well when its lease was lost", exc_info=error)
+        keeping.result()
+        return False
+
+    async def _keep(self) -> None:
+        """Returns when the lease is lost."""
+        while self.is_leading:
+            await asyncio.sleep(min(self._timing.retry_s, self._deadline_s - now_s()))
+            if not await self._is_renewed_until(self._deadline_s):
+                break
+        _log.warning("%s lost the lease %s", self._lock.identity, self._lock.name)
+        self._lease.renewed_at_s = float("-inf")
+
+    async def _is_renewed_until(self, deadline_s: float) -> bool:
+        while now_s() < deadline_s:
+            with suppress(TimeoutError):
+                async with asyncio.timeout_at(deadline_s):
+                    try:
+                        return await self._lease.attempt()
+                    except ShoalError as error:
+                        wait_s = self._wait_after(error)
+                    await asyncio.sleep(wait_s)
+        return False
+
+    async def _acquire(self) -> None:
+        while True:
+            wait_s = self._timing.retry_s
+            try:
+                # A server that does not answer must not keep a candidate from its next try.
+                async with asyncio.timeout(self._timing.renew_s):
+                    if await self._lease.attempt() and self.is_leading:
+                        break
+            except TimeoutError:
+                _log.info("the lease %s/%s: no answer", self._lock.namespace, self._lock.name)
+            except ShoalError as error:
+                wait_s = self._wait_after(error)
+            await asyncio.sleep(wait_s * self._draw.uniform(1, 1 + JITTER))
+
+    def _wait_after(self, error: ShoalError) -> float:
+        will_pass = isinstance(error, TemporaryError | ConflictError | AlreadyExistsError)
+        level = logging.INFO if will_pass else logging.WARNING
+        _log.log(level, "the lease %s/%s: %s", self._lock.namespace, self._lock.name, error)
+        return max(self._timing.retry_s, error.delay_s if isinstance(error, TemporaryError) else 0.0)
+
+    def _tell(self, what: str) -> None:
+        _log.info("%s %s", self._lock.identity, what)
+        if self._events is not None:
+            about = {"kind": LEASES.name, "apiVersion": LEASES.api_version, "metadata": self._lease.meta}
+            self._events.record(about, "LeaderElection", f"{self._lock.identity} {what}")

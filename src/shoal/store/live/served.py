@@ -1,0 +1,74 @@
+"""Which of the kinds that may be absent are there, and in which version: asked now and then, as people install things.
+
+A kind that comes later is told when it comes. One that goes away again is left followed: its informer waits.
+
+Rejected: following definitions of custom resources. Aggregated kinds have none, and not everybody may read them.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+
+from shoal.store.live.context import Context
+from shoal.store.live.kind import Kind
+from shoal.units.errors import ShoalError
+
+_log = logging.getLogger("shoal.store")
+_EVERY_S = 30.0
+Then = Callable[[Kind], None]
+"""Is told the kind in the version that is served."""
+
+
+class Served:
+    def __init__(self, context: Context, every_s: float = _EVERY_S) -> None:
+        self._context = context
+        self._every_s = every_s
+        self._wanted: list[tuple[tuple[Kind, ...], list[Then]]] = []
+        self._found: dict[Kind, Kind] = {}
+
+    def when_there(self, kind: Kind, then: Then | None = None, *others: Kind) -> None:
+        """`others` are older versions that will do. Called before the first `look`, or at any time."""
+        candidates = (kind, *others)
+        for known, thens in self._wanted:
+            if known[0] == kind:
+                if then is not None:
+                    thens.append(then)
+                    if kind in self._found:
+                        then(self._found[kind])
+                return
+        self._wanted.append((candidates, [] if then is None else [then]))
+
+    def find(self, kind: Kind) -> Kind | None:
+        """As it is served, as far as is known."""
+        return self._found.get(kind)
+
+    def missing(self) -> list[Kind]:
+        return [candidates[0] for candidates, _ in self._wanted if candidates[0] not in self._found]
+
+    async def look(self) -> None:
+        """Ask once; a failure of the server leaves everything as it is known."""
+        if not self.missing():
+            return
+        there = {(one.kind.group, one.kind.plural): one.versions for one in await self._context.api.served()}
+        come: list[tuple[Kind, list[Then]]] = []
+        for candidates, thens in self._wanted:
+            first = candidates[0]
+            versions = there.get((first.group, first.plural), ())
+            found = next((kind for kind in candidates if kind.version in versions), None)
+            if found is not None and first not in self._found:
+                self._found[first] = found
+                come.append((found, list(thens)))
+        # Whoever is told of one kind may ask for another that came with it.
+        for found, waiting in come:
+            for then in waiting:
+                then(found)
+
+    async def run(self) -> None:
+        """Until cancelled."""
+        while True:
+            try:
+                await self.look()
+            except ShoalError as error:
+                _log.info("the server's kinds cannot be read: %s", error)
+            await self._context.clock.sleep(self._every_s)

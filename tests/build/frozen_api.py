@@ -1,0 +1,83 @@
+"""An Api through which a process gets so far and no further: from its n-th write on nothing is sent any more.
+
+    api = FrozenApi(cluster.api, writes=3, is_lost=True)
+    brain = start_brain(cluster, api)
+    await api.frozen.wait()
+    await brain.kill()
+
+With `is_lost` the last write is done and its answer never comes. Every await at which a process can die in the middle
+of its writes is one of these.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable
+from typing import NoReturn, TypeVar
+
+from shoal.store.live.item import Item, Listed, Obj
+from shoal.store.live.kind import EVENTS, Kind
+from shoal.store.live.port import EVERYTHING, GENTLY, Api, Batch, Deletion, Patch, Select, ServedKind
+
+T = TypeVar("T")
+
+
+class FrozenApi:
+    def __init__(self, api: Api, writes: int, *, is_lost: bool = False) -> None:
+        """`writes` are done; Events do not count."""
+        self.frozen = asyncio.Event()
+        self.done = 0
+        self._api = api
+        self._left = writes
+        self._is_lost = is_lost
+
+    async def get(self, kind: Kind, namespace: str, name: str) -> Item:
+        return await self._api.get(kind, namespace, name)
+
+    async def list(self, kind: Kind, namespace: str = "", select: Select = EVERYTHING) -> Listed:
+        return await self._api.list(kind, namespace, select)
+
+    def watch(self, kind: Kind, since: int, namespace: str = "", select: Select = EVERYTHING) -> AsyncIterator[Batch]:
+        return self._api.watch(kind, since, namespace, select)
+
+    async def create(self, kind: Kind, obj: Obj) -> Item:
+        call = self._api.create(kind, obj)
+        return await (call if kind == EVENTS else self._written(call))
+
+    async def update(self, kind: Kind, obj: Obj, door: str = "") -> Item:
+        return await self._written(self._api.update(kind, obj, door))
+
+    async def patch(self, kind: Kind, namespace: str, name: str, patch: Patch, door: str = "") -> Item:
+        call = self._api.patch(kind, namespace, name, patch, door)
+        return await (call if kind == EVENTS else self._written(call))
+
+    async def delete(self, kind: Kind, namespace: str, name: str, how: Deletion = GENTLY) -> Item | None:
+        return await self._written(self._api.delete(kind, namespace, name, how))
+
+    async def post(self, kind: Kind, namespace: str, name: str, door: str, obj: Obj) -> Obj:
+        return await self._written(self._api.post(kind, namespace, name, door, obj))
+
+    async def served(self) -> tuple[ServedKind, ...]:
+        return await self._api.served()
+
+    async def close(self) -> None:
+        await self._api.close()
+
+    async def _written(self, call: Awaitable[T]) -> T:
+        if self._left == 0:
+            close = getattr(call, "close", None)
+            if close is not None:
+                close()
+            await self._freeze()
+        self._left -= 1
+        answer = await call
+        self.done += 1
+        if self._left == 0 and self._is_lost:
+            await self._freeze()
+        return answer
+
+    async def _freeze(self) -> NoReturn:
+        self._left = 0
+        self.frozen.set()
+        await asyncio.Event().wait()
+        raise AssertionError("nothing thaws it")
