@@ -140,10 +140,10 @@ COUNTED = {
         (Cause(Code.TOO_MANY_PODS, "", 1),),
         (bound("a", ask()),),
     ),
-    "a taken port counts beside what else is missing": Case(
+    "a node whose port is taken is not asked what else it lacks": Case(
         (node("a"), node("b")),
         ask(cpu=9000, ports=(HostPort(80), HostPort(443))),
-        (Cause(Code.INSUFFICIENT, "cpu", 2), Cause(Code.PORTS, "80, 443", 1)),
+        (Cause(Code.PORTS, "80, 443", 1), Cause(Code.INSUFFICIENT, "cpu", 1)),
         (bound("a", ask(ports=(HostPort(443),))),),
     ),
     "a tolerated cordon is no cause": Case(
@@ -312,7 +312,7 @@ def one_by_one(cluster: Cluster, nodes: list[NodeFacts], pods: list[PodBound], w
             tally[barred] += 1
             continue
         lacks = shortfalls(cluster, facts, here, wanted)
-        for cause, _ in lacks:
+        for cause in first_to_fail([cause for cause, _ in lacks]):
             tally[cause] += 1
         fitting += not lacks
         too_small = any(lack.total < lack.asked for lack in small(cluster, facts, wanted))
@@ -325,6 +325,11 @@ def one_by_one(cluster: Cluster, nodes: list[NodeFacts], pods: list[PodBound], w
         return Evidence(len(nodes), tuple(causes), fitting)
     *_, place, lacking = min(candidates)
     return Evidence(len(nodes), tuple(causes), fitting, nodes[place].name, lacking)
+
+
+def first_to_fail(causes: list[tuple[Code, str]]) -> list[tuple[Code, str]]:
+    """Ports are asked before resources, and of these all that lack are named."""
+    return [cause for cause in causes if cause[0] is Code.PORTS] or causes
 
 
 def barrier(facts: NodeFacts, wanted: Ask) -> tuple[Code, str] | None:

@@ -133,6 +133,9 @@ class Pod(ApiStruct, frozen=True):
         """It ended and holds nothing any more, though its object is still there."""
         return self.status.phase in _FINISHED
 
+    def has_succeeded(self) -> bool:
+        return self.status.phase == "Succeeded"
+
     def is_terminating(self) -> bool:
         return self.metadata.deletion_timestamp is not None
 

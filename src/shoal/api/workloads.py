@@ -58,6 +58,17 @@ class JobCondition(ApiStruct, frozen=True):
 
 class JobStatus(ApiStruct, frozen=True):
     conditions: tuple[JobCondition, ...] = ()
+    succeeded: int = 0
+    failed_indexes: str = ""
+    """`1,3-5`: completions that nobody tries again."""
+
+    def failed_index_count(self) -> int:
+        count = 0
+        for piece in self.failed_indexes.split(",") if self.failed_indexes else ():
+            first, _, last = piece.partition("-")
+            if first.isdigit() and (not last or last.isdigit()):
+                count += int(last or first) - int(first) + 1
+        return max(count, 0)
 
 
 class Job(ApiStruct, frozen=True):

@@ -24,19 +24,31 @@ STEPS: tuple[Step, ...] = (allocate, consolidate(), preempt())
 """What a round does by default: nobody is told to yield where moving others does."""
 
 
-def cycle(cluster: Cluster, placement: Placement, *, now_s: float, seed: int, steps: Sequence[Step] = STEPS) -> Plan:
-    """Decide for all waiting pods."""
+def cycle(
+    cluster: Cluster,
+    placement: Placement,
+    *,
+    now_s: float,
+    seed: int,
+    steps: Sequence[Step] = STEPS,
+    most: int | None = None,
+) -> Plan:
+    """Decide for all waiting pods; with `most`, until so many have been placed: the next round goes on from there."""
     version = cluster.version
     ledger = Ledger(cluster)
     fresh = cluster.pending.take_fresh()
     placement.renew()
-    round_ = Round(cluster, placement, ledger, Fitter(placement, ledger, seed), now_s)
+    round_ = Round(cluster, placement, ledger, Fitter(placement, ledger, seed), now_s, most=most)
     _look_again_at_promises(round_)
     for step in steps:
-        step(round_)
-    _tell(round_, fresh)
+        if not round_.is_cut:
+            step(round_)
+    if round_.is_cut:
+        cluster.pending.still_fresh(fresh)
+    else:
+        _tell(round_, fresh)
     ledger.commit()
-    return Plan(now_s, version, tuple(round_.intentions))
+    return Plan(now_s, version, tuple(round_.intentions), round_.is_cut)
 
 
 def _look_again_at_promises(round_: Round) -> None:

@@ -1,10 +1,11 @@
 """What turned the nodes away: gathered for all nodes at once, and only when somebody asks.
 
-Nodes are counted the way kube-scheduler counts them. A rule about names, labels, taints or models ends the matter for
-a node, so it counts under the first such rule it fails; a node that passes them counts under *every* resource it
-lacks; one that lacks nothing, under the first rule about other pods that it fails. The nearest node is the one that
-lacks least in proportion to what is asked, and a node that could hold the pod if it were empty is nearer than any that
-never could: about the former there is something to wait for.
+Nodes are counted the way kube-scheduler counts them. A rule about names, labels, taints, models or ports ends the
+matter for a node, so it counts under the first such rule it fails; a node that passes them counts under *every*
+resource it lacks; one that lacks nothing, under the first rule about other pods that it fails, and if there is none,
+under the first about claims. The nearest node is the one that lacks least of all these in proportion to what is asked,
+and a node that could hold the pod if it were empty is nearer than any that never could: about the former there is
+something to wait for.
 
 Rejected: counting while placing. A backlog is refused again and again, and nearly nobody reads the reasons.
 """
@@ -12,6 +13,7 @@ Rejected: counting while placing. A backlog is refused again and again, and near
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Collection
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,6 +32,8 @@ from shoal.engine.window import Window
 
 Tally = Counter[tuple[Code, str]]
 
+_BEFORE_ROOM = frozenset({Code.PORTS})
+_ABOUT_CLAIMS = frozenset({Code.CLAIM_UNUSABLE, Code.CLAIM_ELSEWHERE, Code.CLAIMS})
 _DEVICE_UNITS = {facts.GPU_WHOLE: EMPTY_GPUS, facts.GPU_BEST: GPU_PIECE}
 
 
@@ -104,16 +108,15 @@ class _Lacks:
                 self._refused.append((rule, ~verdicts))
                 if isinstance(rule, MeasuringFilter):
                     self._measures[rule.code] = rule.measure(cluster, ask, rows)
-        self._company: list[tuple[Code, Verdicts, int]] = []
+        self._company: list[tuple[Code, Verdicts]] = []
         self._lacking = self._short.sum(axis=1)
         for _, refused in self._refused:
             self._lacking += refused
 
     def mind(self, refusals: list[tuple[Code, Verdicts]]) -> None:
-        """Take rules about other pods into account; they are asked last."""
-        room = self._lacking == 0
+        """Take rules about other pods into account."""
         for code, refused in refusals:
-            self._company.append((code, refused, int(np.count_nonzero(refused & room))))
+            self._company.append((code, refused))
             self._lacking += refused
 
     @property
@@ -121,20 +124,46 @@ class _Lacks:
         return int(np.count_nonzero(self._lacking == 0))
 
     def count(self, tally: Tally) -> None:
-        for place, nodes in enumerate(self._short.sum(axis=0).tolist()):
-            if nodes:
-                other = self._short[:, place] & self._other_words(place)
-                tally[self._cause(place)] += nodes - int(np.count_nonzero(other))
-                tally[self._cause(place, other=True)] += int(np.count_nonzero(other))
-        for cause in [cause for cause, nodes in tally.items() if not nodes]:
-            del tally[cause]
-        for rule, refused in self._refused:
-            failing = self._rows[refused]
-            if len(failing):
-                tally[rule.code, rule.detail(self._cluster, self._ask, int(failing[0]))] += len(failing)
-        for code, _, nodes in self._company:
+        """Stage by stage: a node that one of them turns away is not asked in the next."""
+        left = self._count_first(tally, _BEFORE_ROOM, np.ones(len(self._rows), np.bool_))
+        left = self._count_room(tally, left)
+        for code, refused in self._company:
+            # Of these, each has only what those before it let through.
+            nodes = int(np.count_nonzero(refused & left))
             if nodes:
                 tally[code, ""] += nodes
+        for _, refused in self._company:
+            left &= ~refused
+        self._count_first(tally, _ABOUT_CLAIMS, left)
+
+    def _count_room(self, tally: Tally, left: Verdicts) -> Verdicts:
+        """Under all that a node lacks; which nodes lack nothing."""
+        short = self._short & left[:, None]
+        for place, nodes in enumerate(short.sum(axis=0).tolist()):
+            others = int(np.count_nonzero(short[:, place] & self._other_words(place))) if nodes else 0
+            if nodes > others:
+                tally[self._cause(place)] += nodes - others
+            if others:
+                tally[self._cause(place, other=True)] += others
+        roomy = left & ~short.any(axis=1)
+        for rule, refused in self._refused:
+            if rule.code not in _BEFORE_ROOM and rule.code not in _ABOUT_CLAIMS:
+                self._count(tally, rule, refused & left)
+                roomy &= ~refused
+        return roomy
+
+    def _count_first(self, tally: Tally, codes: Collection[Code], left: Verdicts) -> Verdicts:
+        """Under the first of these rules that a node fails; which nodes pass them all."""
+        for rule, refused in self._refused:
+            if rule.code in codes:
+                self._count(tally, rule, refused & left)
+                left = left & ~refused
+        return left
+
+    def _count(self, tally: Tally, rule: NodeFilter, refused: Verdicts) -> None:
+        failing = self._rows[refused]
+        if len(failing):
+            tally[rule.code, rule.detail(self._cluster, self._ask, int(failing[0]))] += len(failing)
 
     def nearest(self) -> tuple[str, tuple[Shortfall, ...]]:
         if len(self._rows) == 0:
@@ -151,7 +180,7 @@ class _Lacks:
                 gap += np.where(refused, (measure.asked - measure.free) / measure.asked, 0.0)
                 # Also where another rule spoke first: GPUs that lie apart stay apart when all of them are free.
                 hopeless |= measure.total < measure.asked
-        for _, refused, _ in self._company:
+        for _, refused in self._company:
             gap += refused
         line = int(np.lexsort((self._cluster.rank.take(self._rows), self._lacking, gap, hopeless))[0])
         return self._cluster.names[int(self._rows[line])], self._shortfalls(line)
@@ -176,7 +205,7 @@ class _Lacks:
                 lacking.append(Shortfall(measure.unit, measure.asked, free, total, rule.code))
             elif refused[line]:
                 lacking.append(Shortfall(rule.detail(self._cluster, self._ask, row), 1, 0, 1, rule.code))
-        lacking.extend(Shortfall("", 1, 0, 1, code) for code, refused, _ in self._company if refused[line])
+        lacking.extend(Shortfall("", 1, 0, 1, code) for code, refused in self._company if refused[line])
         return tuple(lacking)
 
     def _other_words(self, place: int) -> Verdicts:

@@ -190,3 +190,7 @@ class Pending:
         fresh = [key for key in self._fresh if key in self._pods]
         self._fresh = {}
         return fresh
+
+    def still_fresh(self, keys: list[str]) -> None:
+        """They have got no answer yet."""
+        self._fresh = dict.fromkeys(keys) | self._fresh

@@ -73,6 +73,8 @@ class Plan(msgspec.Struct, frozen=True):
     now_s: float
     version: int
     intentions: tuple[Intention, ...]
+    is_cut: bool = False
+    """The round ended before everybody was tried: another one is due at once."""
 
     @property
     def placed(self) -> list[Place]:

@@ -25,6 +25,16 @@ class Round:
     intentions: list[Intention] = field(default_factory=list)
     why: dict[str, Code] = field(default_factory=dict)
     """Gang -> why it was not placed, as found last."""
+    most: int | None = None
+    """So many pods are placed at most; a gang that goes beyond is placed whole."""
+    is_cut: bool = False
+    """It was ended by that, with some not yet tried."""
+
+    def is_full(self) -> bool:
+        """Whether as many were placed as may be; then the round is cut."""
+        if self.most is not None and len(self.intentions) >= self.most:
+            self.is_cut = True
+        return self.is_cut
 
     def place(self, pods: list[str]) -> None:
         """The pods that the ledger has placed are to be bound."""

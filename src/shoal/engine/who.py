@@ -47,6 +47,16 @@ class Who(msgspec.Struct, frozen=True, gc=False):
     """When its work was last saved; None when it never is, so everything since the start would be lost."""
     order: int = 0
     """Within its gang, the place in which it is tried; lowest first."""
+    saves_every_s: float = 0.0
+    """How often it saves by its own account; zero where it does not say."""
+
+    def lost_s(self, now_s: float) -> float:
+        """How much of its work would be lost if it were stopped now."""
+        since_s = self.since_s if self.saved_s is None else max(self.since_s, self.saved_s)
+        lost_s = max(now_s - since_s, 0.0)
+        if self.saves_every_s:
+            lost_s = min(lost_s, max(now_s - self.since_s, 0.0) % self.saves_every_s)
+        return lost_s
 
 
 NOBODY = Who()

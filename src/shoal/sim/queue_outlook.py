@@ -24,7 +24,7 @@ def outlook(kueue: Kueue, now_s: float) -> dict[str, Reason]:
             break
     for key in kueue.queues.held:
         if key not in before:
-            reasons[key] = Reason(ADMISSIBLE, "It would be admitted now.", "")
+            reasons[key] = Reason(ADMISSIBLE, "By quota alone it would be admitted now.", "")
     heads: dict[str, str] = {}
     for standing in kueue.states():
         local = kueue.queues.local_queues.get(standing.queue)

@@ -16,8 +16,8 @@ from shoal.engine.events import Event, GroupSeen, PodArrived, PodBound, PodGone
 from shoal.engine.groups import GroupFacts, Wish
 from shoal.engine.intake import Intake
 from shoal.engine.queues.facts import Admission, PodSetAdmission, TopologyAssignment, WorkloadFacts
+from shoal.engine.queues.flavored import flavored, flavors_of, labels_added, unflavored
 from shoal.engine.queues.state import Queues
-from shoal.sim.flavored import flavored, flavors_of, labels_added, unflavored
 
 Domain = Mapping[str, str]
 """Labels of the nodes of a domain."""

@@ -113,7 +113,9 @@ class _Told:
                 self._yielded.setdefault(evicted.beneficiary, []).append(evicted.pod)
 
     def _on(self, spot: Place | Nominate) -> str:
-        devices = device_names(self._cluster, self._cluster.pods[spot.pod].ask, spot.node, spot.grant)
+        holding = self._cluster.pods.get(spot.pod)
+        # One that was placed and made to yield in one round is not there any more.
+        devices = [] if holding is None else device_names(self._cluster, holding.ask, spot.node, spot.grant)
         return f", {device_words(devices)}" if devices else ""
 
     # -- a pod -----------------------------------------------------------------------------------------------

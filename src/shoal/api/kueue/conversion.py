@@ -23,6 +23,8 @@ _VERSION_FIELD = Where(path="apiVersion")
 GROUP = "kueue.x-k8s.io"
 V1BETA1 = f"{GROUP}/v1beta1"
 V1BETA2 = f"{GROUP}/v1beta2"
+_ALSO = {"Topology": (f"{GROUP}/v1alpha1",)}
+"""Older versions by kinds that have them; they differ in nothing but their name."""
 
 _MAY_STOP = "MayStopSearch"
 _OLD_WORDS = {"whenCanBorrow": "Borrow", "whenCanPreempt": "Preempt"}
@@ -40,11 +42,12 @@ _CLUSTER_SOURCES = ("kubeConfig", "clusterProfileRef")
 
 def convert(raw: Plain, to_version: str) -> Plain:
     """`to_version` with its group, as a conversion webhook is asked for it."""
-    if to_version not in {V1BETA1, V1BETA2}:
+    known = {V1BETA1, V1BETA2, *_ALSO.get(str(raw.get("kind")), ())}
+    if to_version not in known:
         fix = f"supported are {V1BETA1} and {V1BETA2}"
         raise UserError(f"no conversion to {excerpt(to_version)}", where=_VERSION_FIELD, fix=fix)
     found = raw.get("apiVersion")
-    if found not in {V1BETA1, V1BETA2}:
+    if found not in known:
         raise UserError(f"no conversion from {excerpt(str(found))}", where=_VERSION_FIELD)
     if found == to_version:
         return dict(raw)
@@ -52,6 +55,11 @@ def convert(raw: Plain, to_version: str) -> Plain:
     step = table.get(str(raw.get("kind")))
     converted = dict(raw) if step is None else step(raw)
     return {**converted, "apiVersion": to_version}
+
+
+def differs(kind: str) -> bool:
+    """Whether the versions of a kind differ in more than their name."""
+    return kind in _UP or kind in _DOWN
 
 
 def cluster_queue_up(raw: Plain) -> Plain:

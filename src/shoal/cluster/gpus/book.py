@@ -64,7 +64,7 @@ class Book:
         return _with_gone(found, self._labels_before)
 
     def annotations(self) -> Mapping[str, str | None]:
-        return _with_gone(own_words(self._scene, self._devices), self._words_before)
+        return _with_gone(own_words(self._scene, self._devices, self._unhealthy), self._words_before)
 
     def configure(self, labels: Mapping[str, str], configs: Mapping[str, Obj]) -> Sequence[str]:
         # Whoever kept the node before may have left labels of a layout that is no more.

@@ -2,8 +2,9 @@
 
 Either by container, resource and id, as a scheduler writes it that knows the node's devices:
 `{"main":{"nvidia.com/gpu":["GPU-..."]}}`; or as the engine reads it of running pods: `0,1` are the GPUs by number and
-`0:4,1:0` MIG instances by GPU and first memory slice, dealt out to the containers in order. What cannot be read as
-either chooses nothing.
+`0:4,1:0` MIG instances by GPU and first memory slice, dealt out to the containers in order. By number a device may be
+named among ids too: a scheduler that wants an instance to be cut knows no id of it. What cannot be read chooses
+nothing.
 """
 
 from __future__ import annotations
@@ -33,21 +34,27 @@ class Choice:
         """The devices chosen, or the one that is not free; None where nothing is chosen."""
         named = self._ids.get(container, {}).get(resource)
         if named is not None:
-            by_id = {device.id: device for device in free}
-            missing = [one for one in named if one not in by_id]
-            return missing[0] if missing else [by_id[one] for one in dict.fromkeys(named)]
+            found = {one: _named(one, free) for one in named}
+            missing = [one for one, device in found.items() if device is None]
+            return missing[0] if missing else [device for device in found.values() if device is not None]
         if not self._spots:
             return None
         left = list(free)
         chosen: list[Device] = []
         for spot in self._spots[:count]:
-            found = next((device for device in left if _is_at(device, spot)), None)
-            if found is None:
+            device = next((device for device in left if _is_at(device, spot)), None)
+            if device is None:
                 return str(spot[0]) if spot[1] is None else f"{spot[0]}:{spot[1]}"
-            left.remove(found)
-            chosen.append(found)
+            left.remove(device)
+            chosen.append(device)
         del self._spots[:count]
         return chosen
+
+
+def _named(one: str, free: Sequence[Device]) -> Device | None:
+    by_id = next((device for device in free if device.id == one), None)
+    spots = _spots(one) if by_id is None else []
+    return next((device for device in free if _is_at(device, spots[0])), None) if len(spots) == 1 else by_id
 
 
 def _is_at(device: Device, spot: _Spot) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 
 import msgspec
 
@@ -16,11 +17,14 @@ ONE_PER_REQUEST = "shoal.dev/fail-requests-greater-than-one"
 TOPOLOGY = "shoal.dev/topology"
 
 
-def own_words(scene: Scene, devices: Mapping[str, Sequence[Device]]) -> dict[str, str]:
+def own_words(
+    scene: Scene, devices: Mapping[str, Sequence[Device]], unhealthy: AbstractSet[int] = frozenset()
+) -> dict[str, str]:
+    """`unhealthy` are the indexes of GPUs that the plugin does not offer for now."""
     if not scene.seats:
         return {}
     numbers, places = _numbered(scene)
-    found = {TOPOLOGY: _topology(scene, devices)}
+    found = {TOPOLOGY: _topology(scene, devices, unhealthy)}
     # The engine numbers the whole GPUs that are advertised; instances of MIG are counted by name.
     if numbers:
         found[ISLANDS] = _groups([scene.seats[index].island for index in places], numbers)
@@ -59,7 +63,7 @@ def _spans(numbers: Sequence[int]) -> Iterable[str]:
         start = last = number
 
 
-def _topology(scene: Scene, devices: Mapping[str, Sequence[Device]]) -> str:
+def _topology(scene: Scene, devices: Mapping[str, Sequence[Device]], unhealthy: AbstractSet[int]) -> str:
     gpus = []
     for seat, gpu in zip(scene.seats, scene.gpus, strict=True):
         row: dict[str, object] = {
@@ -70,6 +74,8 @@ def _topology(scene: Scene, devices: Mapping[str, Sequence[Device]]) -> str:
             "island": seat.island,
             "memoryMiB": seat.memory_mib,
         }
+        if seat.index in unhealthy:
+            row["unhealthy"] = True
         if gpu.is_mig:
             row["mig"] = [{"profile": c.profile.name, "start": c.start, "uuid": c.uuid} for c in gpu.cuts]
         gpus.append(row)

@@ -43,6 +43,8 @@ class Layout(msgspec.Struct, frozen=True, cache_hash=True):
     """The MIG layout by which devices are cut on demand; empty when instances are fixed or there are none."""
     mig_devices: tuple[int, ...] = ()
     """The devices in MIG mode; they serve no other ask."""
+    broken: tuple[int, ...] = ()
+    """Devices that are there and serve nobody, as they do not work."""
 
     def is_replicated(self) -> bool:
         return self.replicas > 1 or self.renamed

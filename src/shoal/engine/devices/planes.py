@@ -55,7 +55,7 @@ class DevicePlanes:
     def __init__(self) -> None:
         self.compute: NDArray[np.int32] = np.zeros((0, _LEAST_WIDTH), np.int32)
         self.full: NDArray[np.int32] = np.zeros((0, _LEAST_WIDTH), np.int32)
-        """What COMPUTE would be, were nothing taken: nothing on devices in MIG mode."""
+        """What COMPUTE would be, were nothing taken: nothing on devices in MIG mode and on broken ones."""
         self.count: NDArray[np.int32] = np.zeros(0, np.int32)
         self.planes: list[Plane] = [
             self.compute,
@@ -108,7 +108,7 @@ class DevicePlanes:
         before = self._pressures(row)
         full = np.zeros(self.width, np.int32)
         full[:count] = FULL_MILLI
-        full[[device for device in layout.mig_devices if device < count]] = 0
+        full[[device for device in (*layout.mig_devices, *layout.broken) if device < count]] = 0
         self.compute[row] += full - self.full[row]
         self.full[row] = full
         self.count[row] = count
@@ -210,7 +210,7 @@ class DevicePlanes:
             line[: len(values)] = values[: len(line)]
         for kept, belongs in (
             (self.layouts, layout != PLAIN),
-            (self.odd, layout.is_replicated() or bool(layout.mig_devices)),
+            (self.odd, layout.is_replicated() or bool(layout.mig_devices or layout.broken)),
             (self.strict, layout.is_strict()),
         ):
             if belongs:

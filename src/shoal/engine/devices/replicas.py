@@ -6,6 +6,7 @@ by keeping a device empty that nobody can have to himself.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable
 
 import numpy as np
@@ -36,7 +37,7 @@ class ReplicaKind:
         return forced_replicas(bench, range(bench.count), demand.count)
 
     def held(self, bench: Bench, demand: Replicas, spots: Spots) -> Grant | None:
-        return forced_replicas(bench, sorted({device for device, _ in spots}), demand.count)
+        return held_replicas(bench, spots, demand.count)
 
     def asked(self, demand: Replicas) -> int:
         return demand.count
@@ -68,6 +69,14 @@ def spread_replicas(bench: Bench, devices: Iterable[int], count: int) -> Grant |
 def forced_replicas(bench: Bench, devices: Iterable[int], count: int) -> Grant:
     """The same for a pod that is there whether there is room or not."""
     return _spread(bench, dict.fromkeys(devices, count), count)
+
+
+def held_replicas(bench: Bench, spots: Spots, count: int) -> Grant:
+    """The replicas that a pod is said to hold; of some devices only, as many as it has, where they are not counted."""
+    held = Counter(device for device, _ in spots)
+    if held.total() == count:
+        return plane_grant(tuple((device, SLOTS, amount) for device, amount in sorted(held.items())))
+    return forced_replicas(bench, sorted(held), count)
 
 
 def _spread(bench: Bench, most: dict[int, int], count: int) -> Grant:

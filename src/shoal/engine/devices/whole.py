@@ -10,7 +10,7 @@ from shoal.engine.devices.bench import Bench
 from shoal.engine.devices.columns import DeviceColumns, Ints
 from shoal.engine.devices.demand import FULL_MILLI, Grant, WholeGpus, compute_grant
 from shoal.engine.devices.kind import Spots
-from shoal.engine.devices.replicas import forced_replicas, spread_replicas
+from shoal.engine.devices.replicas import forced_replicas, held_replicas, spread_replicas
 from shoal.engine.devices.wiring import best_connected, most_together
 from shoal.engine.facts import GPU_MILLI, GPU_WHOLE
 
@@ -50,7 +50,7 @@ class Whole:
     def held(self, bench: Bench, demand: WholeGpus, spots: Spots) -> Grant | None:
         devices = tuple(sorted({device for device, _ in spots}))
         if bench.is_replicated:
-            return forced_replicas(bench, devices, demand.count)
+            return held_replicas(bench, spots, demand.count)
         return compute_grant(devices, FULL_MILLI) if len(devices) == demand.count else None
 
     def asked(self, demand: WholeGpus) -> int:

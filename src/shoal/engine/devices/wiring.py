@@ -68,7 +68,7 @@ def _numa_width(layout: Layout, count: int, demand: WholeGpus) -> int:
         return 0
     by_node = [0] * MOST_NUMA
     for device in range(min(count, len(layout.numa))):
-        if layout.numa[device] >= 0 and device not in layout.mig_devices:
+        if layout.numa[device] >= 0 and device not in layout.mig_devices and device not in layout.broken:
             by_node[layout.numa[device]] += layout.replicas
     by_node.sort(reverse=True)
     return next((width for width in range(1, MOST_NUMA + 1) if sum(by_node[:width]) >= demand.count), MOST_NUMA)

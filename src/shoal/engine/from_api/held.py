@@ -2,26 +2,38 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
+from shoal.api.node import Node
 from shoal.api.pod import Pod
 from shoal.engine.devices.kind import Spots
-from shoal.engine.spelling import HeldDevices, spots_of_pod
+from shoal.engine.spelling import UNKNOWN_IDS, HeldDevices, NodeIds, node_ids, spots_of_pod
 from shoal.units.errors import Where
 
 
-def spots_of_pods(pods: Iterable[Pod]) -> dict[str, Spots]:
-    """By pod; pods on which nothing is written are left out. Bind these first: the others take what is left."""
+def ids_of_nodes(nodes: Iterable[Node]) -> dict[str, NodeIds]:
+    """What nodes call their devices, by node; those that do not say are left out."""
+    found = {node.metadata.name: node_ids(node.metadata.labels, node.metadata.annotations) for node in nodes}
+    return {name: ids for name, ids in found.items() if ids is not UNKNOWN_IDS}
+
+
+def spots_of_pods(pods: Iterable[Pod], ids: Mapping[str, NodeIds] = {}) -> dict[str, Spots]:
+    """By pod; pods on which nothing is written are left out. Bind these first: the others take what is left.
+
+    `ids` are what their nodes call their devices.
+    """
     running = [pod for pod in pods if pod.spec.node_name]
     held = HeldDevices()
     told = {}
     for pod in running:
-        spots = spots_of_pod(pod.metadata.annotations, Where(obj=f"Pod {pod.metadata.key}"))
+        known = ids.get(pod.spec.node_name, UNKNOWN_IDS)
+        spots = spots_of_pod(pod.metadata.annotations, Where(obj=f"Pod {pod.metadata.key}"), known)
         if spots:
             told[pod.metadata.key] = spots
             held.reserve(pod.spec.node_name, spots)
     for pod in running:
-        key, meta = pod.metadata.key, pod.metadata
-        if key not in told and (named := held.spots(pod.spec.node_name, meta.annotations, meta.labels)):
+        key, meta, node = pod.metadata.key, pod.metadata, pod.spec.node_name
+        own = ids.get(node, UNKNOWN_IDS)
+        if key not in told and (named := held.spots(node, meta.annotations, meta.labels, own)):
             told[key] = named
     return told

@@ -29,6 +29,7 @@ _LABELS = (
     LIGHT_GROUP_LABEL,
     KUEUE_GROUP_LABEL,
 )
+_IN_LABELS, _IN_ANNOTATIONS = frozenset(_LABELS), frozenset(_ANNOTATIONS)
 
 
 class Spelling(msgspec.Struct, frozen=True):
@@ -40,6 +41,8 @@ class Spelling(msgspec.Struct, frozen=True):
 
 def group_of(pod: Pod, where: Where) -> str:
     """The gang as namespace/name; empty for a pod on its own."""
+    if _is_alone(pod):
+        return ""
     found = list(_spellings(pod))
     for spelling in found[1:]:
         if spelling.name != found[0].name:
@@ -49,6 +52,14 @@ def group_of(pod: Pod, where: Where) -> str:
                 fix="a pod belongs to one group",
             )
     return f"{pod.metadata.namespace}/{found[0].name}" if found else ""
+
+
+def _is_alone(pod: Pod) -> bool:
+    """Whether it names no group in any way, told quickly: most pods do not, and there are many."""
+    meta, spec = pod.metadata, pod.spec
+    if spec.scheduling_group is not None or spec.workload_ref is not None:
+        return False
+    return _IN_LABELS.isdisjoint(meta.labels) and _IN_ANNOTATIONS.isdisjoint(meta.annotations)
 
 
 def _spellings(pod: Pod) -> Iterator[Spelling]:

@@ -1,9 +1,9 @@
 """Who a pod is: its company, its turn, and whether it yields, from everything that is written on it.
 
-Yielding follows the ecosystem that the pod shows it belongs to. Volcano's `preemptable` is taken at its word. KAI holds
-that work of priority 100 and more is not preemptible unless it says otherwise; that rule is applied to pods with KAI's
-queue or group on them and to nobody else, because a priority of 1000 means nothing of the kind elsewhere. What belongs
-to the system never yields.
+Yielding follows the ecosystem that the pod shows it belongs to. Shoal's own `preemptible` and Volcano's `preemptable`
+are taken at their word. KAI holds that work of priority 100 and more is not preemptible unless it says otherwise; that
+rule is applied to pods with KAI's queue or group on them and to nobody else, because a priority of 1000 means nothing
+of the kind elsewhere. What belongs to the system never yields.
 
 Only a pod that somebody makes anew can be moved: one with a controller, or of a gang. A pod written by hand would be
 gone for good.
@@ -18,21 +18,21 @@ from shoal.api.groups.kai import QUEUE_LABEL, SUB_GROUP_LABEL
 from shoal.api.pod import Pod
 from shoal.engine.from_api.membership import group_of
 from shoal.engine.from_api.priorities import SYSTEM_PRIORITY, Rank
+from shoal.engine.from_api.saving import saved_s, saves_every_s
 from shoal.engine.who import Traits, Who
 from shoal.units.errors import UserError, Where, excerpt
-
-CHECKPOINT_ANNOTATION = "shoal.dev/last-checkpoint"
-"""When the pod's work was last saved, as RFC 3339: what is lost if it is stopped is counted from there."""
 
 ROLE_KEY = "volcano.sh/task-spec"
 VOLCANO_QUEUE_ANNOTATION = "scheduling.volcano.sh/queue-name"
 PREEMPTABLE_KEY = "volcano.sh/preemptable"
 PREEMPTIBILITY_LABEL = "kai.scheduler/preemptibility"
+PREEMPTIBLE_ANNOTATION = "shoal.dev/preemptible"
 
 FIRST_KAI_LASTING = 100
 """KAI's priority from which work is not preemptible."""
 
 _WORDS = {"true": True, "false": False}
+_SAYS = frozenset({PREEMPTIBLE_ANNOTATION, PREEMPTABLE_KEY, PREEMPTIBILITY_LABEL, QUEUE_LABEL, KAI_GROUP_ANNOTATION})
 _KAI_WORDS = {"preemptible": True, "nonpreemptible": False, "semipreemptible": True}
 
 
@@ -52,7 +52,8 @@ def who_of_pod(pod: Pod, rank: Rank, *, order: int = 0) -> Who:
         yields=_yields(pod, rank.value, where),
         returns=bool(group) or any(owner.controller for owner in meta.owner_references),
         since_s=_seconds(pod.status.start_time) or 0.0,
-        saved_s=_saved(pod, where),
+        saved_s=saved_s(meta.annotations, where),
+        saves_every_s=saves_every_s(meta.annotations, where),
         order=order,
     )
 
@@ -66,9 +67,13 @@ def _yields(pod: Pod, priority: int, where: Where) -> bool:
     if priority >= SYSTEM_PRIORITY:
         return False
     meta = pod.metadata
+    if _SAYS.isdisjoint(meta.labels) and _SAYS.isdisjoint(meta.annotations):
+        # Most pods say nothing of it, and there are many.
+        return True
     said = [
-        _said(text, words, where.with_path(f"metadata.{field}[{key}]"))
+        (key, field, _said(text, words, where.with_path(f"metadata.{field}[{key}]")))
         for field, key, words, there in (
+            ("annotations", PREEMPTIBLE_ANNOTATION, _WORDS, meta.annotations),
             ("annotations", PREEMPTABLE_KEY, _WORDS, meta.annotations),
             ("labels", PREEMPTABLE_KEY, _WORDS, meta.labels),
             ("labels", PREEMPTIBILITY_LABEL, _KAI_WORDS, meta.labels),
@@ -76,14 +81,15 @@ def _yields(pod: Pod, priority: int, where: Where) -> bool:
         if (text := there.get(key)) is not None
     ]
     if said:
-        if len(set(said)) > 1:
-            path = "metadata.annotations" if PREEMPTABLE_KEY in meta.annotations else "metadata.labels"
+        first, field, yields = said[0]
+        other = next((key for key, _, word in said if word != yields), "")
+        if other:
             raise UserError(
-                f"{PREEMPTABLE_KEY} and {PREEMPTIBILITY_LABEL} contradict each other",
-                where=where.with_path(path),
+                f"{first} and {other} contradict each other",
+                where=where.with_path(f"metadata.{field}"),
                 fix="keep one of them",
             )
-        return said[0]
+        return yields
     if QUEUE_LABEL in meta.labels or KAI_GROUP_ANNOTATION in meta.annotations:
         return priority < FIRST_KAI_LASTING
     return True
@@ -95,20 +101,6 @@ def _said(text: str, words: dict[str, bool], where: Where) -> bool:
         spelled = "true or false" if words is _WORDS else "preemptible or non-preemptible"
         raise UserError(f"expected {spelled}, got {excerpt(text)}", where=where)
     return word
-
-
-def _saved(pod: Pod, where: Where) -> float | None:
-    text = pod.metadata.annotations.get(CHECKPOINT_ANNOTATION)
-    if text is None:
-        return None
-    here = where.with_path(f"metadata.annotations[{CHECKPOINT_ANNOTATION}]")
-    try:
-        saved = datetime.fromisoformat(text)
-    except ValueError as error:
-        raise UserError(f"{excerpt(text)} is not a time", where=here, fix="write e.g. 2026-01-31T12:00:00Z") from error
-    if saved.tzinfo is None:
-        raise UserError(f"{excerpt(text)} has no time zone", where=here, fix="end it with Z or an offset")
-    return saved.timestamp()
 
 
 def _seconds(moment: datetime | None) -> float | None:

@@ -66,7 +66,7 @@ class Candidates:
         self.alone = np.ones(count, np.bool_)
         """May yield without its gang, as far as its running time goes."""
         self.late: list[int] = []
-        """What it adds to the running time lost: its own, in milliseconds, and its number."""
+        """What it adds to the time lost: since it started or saved its work, in milliseconds, and its number."""
         self.queue: list[str] = []
         self.gone = np.zeros(count, np.bool_)
         for key, holding in holdings:
@@ -132,8 +132,8 @@ class Candidates:
             # What a share of memory takes of compute depends on the node.
             parts = holding.grant.parts
             self.taken[at, facts.GPU_MILLI] = sum(amount for _, plane, amount in parts if plane == COMPUTE)
-        age_ms = 0 if fresh else max(round(1000 * (self._now_s - who.since_s)), 0)
-        self.late.append((age_ms << AGE_BITS) + at)
+        lost_ms = 0 if fresh else round(1000 * who.lost_s(self._now_s))
+        self.late.append((lost_ms << AGE_BITS) + at)
         if place >= 0:
             company = self.companies[place]
             company.members[at] = who

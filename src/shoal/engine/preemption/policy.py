@@ -1,8 +1,9 @@
 """Who yields first: what it costs that a pod ends, under each order a cluster may choose.
 
 A set of victims costs, compared from left to right: budgets broken; the highest level among them; the sum of their
-weights; how long they have run in all. Orders differ in what a level and a weight are, so that search, trimming and
-proof are one piece of code. Rejected: a comparison of whole sets per order, which no bound can be computed from.
+weights; how much work is lost in all, which for those that never save is all the time they have run. Orders differ in
+what a level and a weight are, so that search, trimming and proof are one piece of code. Rejected: a comparison of whole
+sets per order, which no bound can be computed from.
 """
 
 from __future__ import annotations
@@ -59,7 +60,7 @@ class Price(NamedTuple):
     level: float
     weight: int
     late: int
-    """Running time in all; newer pods are cheaper."""
+    """Time lost in all; pods that are newer, or have saved their work, are cheaper."""
 
 
 NOTHING = Price(0, float("-inf"), 0, 0)
@@ -82,6 +83,5 @@ def level_and_weight(
         case Order.FIFO:
             return started_s, 1
         case Order.LEAST_LOST_WORK:
-            saved_s = holding.who.since_s if holding.who.saved_s is None else holding.who.saved_s
-            lost_ms = round(1000 * max(now_s - max(saved_s, holding.who.since_s), 0.0))
+            lost_ms = round(1000 * holding.who.lost_s(now_s))
             return 0.0, lost_ms * max(holding.charge.gpu_milli, 1)

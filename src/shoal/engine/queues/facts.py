@@ -142,6 +142,10 @@ class LocalQueueFacts(msgspec.Struct, frozen=True):
     weight: float = 1.0
     used: float | None = None
     """Admission fair sharing: the weighted consumption told so far (before division by `weight`)."""
+    consumed: dict[str, float] = {}
+    """The same by resource, in cores and whole units, where it was told so."""
+    used_s: float = 0.0
+    """When that was so, for who has been using it since; 0 is now."""
 
 
 class SliceLayer(msgspec.Struct, frozen=True):

@@ -277,7 +277,9 @@ class Kueue:
         if self._use_generation != self.queues.use_generation:
             self._use_generation = self.queues.use_generation
             for local in self.queues.local_queues.values():
-                self.usage.weigh(local.key, local.weight, local.used, now_s)
+                self.usage.weigh(
+                    local.key, local.weight, local.used, now_s, consumed=local.consumed, since_s=local.used_s
+                )
         while self._spared and self._spared[0][0] <= now_s:
             held = self.queues.held.get(heappop(self._spared)[1])
             if held is not None:

@@ -92,7 +92,7 @@ class Queues:
                 known = self.local_queues.get(fact.key)
                 self.local_queues[fact.key] = fact
                 self.use_generation += 1
-                if known is not None and replace(fact, used=known.used, weight=known.weight) == known:
+                if known is not None and _without_use(fact) == _without_use(known):
                     return
             case QueueNode():
                 self._nodes_changed()
@@ -336,6 +336,10 @@ class Queues:
             if not known.active:
                 return "AdmissionCheckInactive", f"demands AdmissionCheck {check.name}, which is not active"
         return None
+
+
+def _without_use(local: LocalQueueFacts) -> LocalQueueFacts:
+    return replace(local, weight=1.0, used=None, consumed={}, used_s=0.0)
 
 
 def _sum_below(cohort: Cohort) -> None:

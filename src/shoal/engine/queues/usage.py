@@ -8,18 +8,23 @@ Rejected: sampling every five minutes, as Kueue does. A sample in between says n
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 from shoal.api.resources import CPU
 from shoal.engine.queues.facts import Admission, Settings
 
 INFINITE = float("inf")
+_WEIGHED = ""
+"""Stands for use that was told as one number, over resources that nobody knows any more."""
 
 
 @dataclass(slots=True)
 class _Account:
-    consumed: float = 0.0
-    running: float = 0.0
+    """By resource, in cores and whole units."""
+
+    consumed: dict[str, float] = field(default_factory=dict)
+    running: dict[str, float] = field(default_factory=dict)
     at_s: float = 0.0
 
 
@@ -36,13 +41,24 @@ class LocalUsage:
     def is_on(self) -> bool:
         return self._settings.usage_half_life_s is not None
 
-    def weigh(self, queue: str, weight: float, used: float | None, now_s: float) -> None:
-        """What the local queue's object says of it; the same word twice is no news."""
+    def weigh(
+        self,
+        queue: str,
+        weight: float,
+        used: float | None,
+        now_s: float,
+        *,
+        consumed: Mapping[str, float] | None = None,
+        since_s: float = 0.0,
+    ) -> None:
+        """What the local queue's object says of it; the same word twice is no news. `consumed` is the same as `used` by
+        resource, and was so at `since_s`: what held quota since then has used it."""
         self._weights[queue] = weight
         if used is not None and self._told.get(queue) != used:
             self._told[queue] = used
             account = self._accounts.setdefault(queue, _Account(at_s=now_s))
-            account.consumed, account.at_s = used, now_s
+            account.consumed = dict(consumed) if consumed else {_WEIGHED: used}
+            account.at_s = min(since_s, now_s) if since_s else now_s
 
     def of(self, queue: str, now_s: float) -> float:
         """Its use as the order of the line counts it."""
@@ -51,30 +67,49 @@ class LocalUsage:
         if account is None:
             return 0.0 if weight > 0 else INFINITE
         self._settle(account, now_s)
-        return account.consumed / weight if weight > 0 else INFINITE
+        return self._weighted(account.consumed) / weight if weight > 0 else INFINITE
+
+    def consumed(self, queue: str, now_s: float) -> dict[str, float]:
+        """Its use by resource, for who writes it down."""
+        account = self._accounts.get(queue)
+        if account is None:
+            return {}
+        self._settle(account, now_s)
+        return {name: amount for name, amount in account.consumed.items() if name != _WEIGHED}
 
     def admitted(self, queue: str, admission: Admission, now_s: float, *, is_new: bool) -> None:
         """It holds more; a new admission counts at once as if it had run for one sampling interval."""
         account = self._accounts.setdefault(queue, _Account(at_s=now_s))
         self._settle(account, now_s)
-        amount = self._weighted(admission)
-        account.running += amount
-        if is_new:
-            account.consumed += amount * self._share(self._settings.usage_sampling_s)
+        share = self._share(self._settings.usage_sampling_s) if is_new else 0.0
+        for name, amount in _amounts(admission).items():
+            account.running[name] = account.running.get(name, 0.0) + amount
+            account.consumed[name] = account.consumed.get(name, 0.0) + amount * share
 
     def released(self, queue: str, admission: Admission, now_s: float) -> None:
         account = self._accounts.get(queue)
         if account is not None:
             self._settle(account, now_s)
-            account.running = max(0.0, account.running - self._weighted(admission))
+            for name, amount in _amounts(admission).items():
+                account.running[name] = max(0.0, account.running.get(name, 0.0) - amount)
 
     def _settle(self, account: _Account, now_s: float) -> None:
-        if not self._settings.usage_half_life_s:
+        if not self._settings.usage_half_life_s and now_s > account.at_s:
             # Nothing is remembered at all: as soon as time has passed, all are equal.
-            account.consumed = account.consumed if now_s <= account.at_s else 0.0
+            account.consumed = {}
         share = self._share(now_s - account.at_s)
-        account.consumed += (account.running - account.consumed) * share
+        if share:
+            running, consumed = account.running, account.consumed
+            for name in consumed.keys() | running.keys():
+                before = consumed.get(name, 0.0)
+                consumed[name] = before + (running.get(name, 0.0) - before) * share
         account.at_s = max(account.at_s, now_s)
+
+    def _weighted(self, amounts: Mapping[str, float]) -> float:
+        weights = self._settings.usage_weights
+        return sum(
+            (1.0 if name == _WEIGHED else weights.get(name, 1.0)) * amount for name, amount in sorted(amounts.items())
+        )
 
     def _share(self, elapsed_s: float) -> float:
         """How much of the past is forgotten after so long."""
@@ -83,10 +118,10 @@ class LocalUsage:
             return 0.0
         return float(1.0 - 0.5 ** (elapsed_s / half_life))
 
-    def _weighted(self, admission: Admission) -> float:
-        weights = self._settings.usage_weights
-        total = 0.0
-        for pod_set in admission.pod_sets:
-            for resource, amount in pod_set.usage.items():
-                total += weights.get(resource, 1.0) * (amount / 1000 if resource == CPU else amount)
-        return total
+
+def _amounts(admission: Admission) -> dict[str, float]:
+    found: dict[str, float] = {}
+    for pod_set in admission.pod_sets:
+        for name, amount in pod_set.usage.items():
+            found[name] = found.get(name, 0.0) + (amount / 1000 if name == CPU else amount)
+    return found

@@ -7,6 +7,7 @@ unknown is left unknown.
 
 from shoal.engine.spelling.held_devices import HeldDevices, spots_of_pod
 from shoal.engine.spelling.names import GPU
+from shoal.engine.spelling.node_ids import UNKNOWN_IDS, NodeIds, ids_in, node_ids, replica_id
 from shoal.engine.spelling.node_words import NodeDevices, layout_of_node
 from shoal.engine.spelling.numa_zones import layout_with_zones
 from shoal.engine.spelling.pod_words import MOST_GPUS, devices_of_pod
@@ -15,12 +16,17 @@ from shoal.engine.spelling.profiles import profile_fault, tiles_fault
 __all__ = [
     "GPU",
     "MOST_GPUS",
+    "UNKNOWN_IDS",
     "HeldDevices",
     "NodeDevices",
+    "NodeIds",
     "devices_of_pod",
+    "ids_in",
     "layout_of_node",
     "layout_with_zones",
+    "node_ids",
     "profile_fault",
+    "replica_id",
     "spots_of_pod",
     "tiles_fault",
 ]

@@ -33,6 +33,7 @@ REPLICAS = "nvidia.com/gpu.replicas"
 SHARING = "nvidia.com/gpu.sharing-strategy"
 ISLAND_SIZE = "gpu.nvidia.com/nvlink-gpus-per-island"
 NVLINK = "gpu.nvidia.com/nvlink-enabled"
+MIG_STRATEGY = "nvidia.com/mig.strategy"
 
 # Shoal's own, as annotations; on nodes as labels too.
 OWN_ISLANDS = "shoal.dev/gpu-islands"
@@ -44,3 +45,4 @@ OWN_ONE_PER_REQUEST = "shoal.dev/fail-requests-greater-than-one"
 OWN_ISLAND = "shoal.dev/gpu-island"
 OWN_NUMA_NODE = "shoal.dev/gpu-numa"
 OWN_DEVICES = "shoal.dev/devices"
+OWN_TOPOLOGY = "shoal.dev/topology"

@@ -15,12 +15,14 @@ from shoal.data.mig import layout_of_product
 from shoal.engine.devices.layout import SLOTS_PER_DEVICE, Layout, NumaPolicy, Sharing
 from shoal.engine.devices.planes import MOST_NUMA
 from shoal.engine.spelling import names
+from shoal.engine.spelling.node_ids import NodeIds, node_ids
 from shoal.engine.spelling.numbers import groups, numbers, one_of, optional_number, whole_number
 from shoal.engine.spelling.pod_words import MOST_GPUS
 from shoal.engine.spelling.registers import register_of
 from shoal.units.errors import UserError, Where, excerpt
 
 _DYNAMIC = "dynamic"
+_UNHEALTHY = '"unhealthy"'
 _LABELS = "metadata.labels"
 _ANNOTATIONS = "metadata.annotations"
 
@@ -48,6 +50,9 @@ def layout_of_node(
     register = register_of(annotations, left)
     if register is not None:
         gpus, replicas, sharing, renamed = register.gpus, 1, "none", False
+    broken: tuple[int, ...] = ()
+    if register is None and _UNHEALTHY in annotations.get(names.OWN_TOPOLOGY, ""):
+        gpus, broken = _with_broken(node_ids(labels, annotations), gpus)
     words = _Words(labels, annotations, where)
     mig, mig_devices = _mig(words, labels, gpus)
     if mig:
@@ -64,9 +69,16 @@ def layout_of_node(
         numa=_numa(words, gpus) or (register.numa if register else ()),
         numa_policy=_policy(words),
         mig=mig,
-        mig_devices=mig_devices,
+        mig_devices=tuple(device for device in mig_devices if device not in broken),
+        broken=broken,
     )
     return NodeDevices(gpus, layout, left)
+
+
+def _with_broken(ids: NodeIds, gpus: int) -> tuple[int, tuple[int, ...]]:
+    """All devices and those that do not work, which a device plugin does not advertise: the others keep their numbers.
+    Where the node's words do not agree on how many there are, it is taken by what it advertises."""
+    return (len(ids.numbers), ids.broken) if len(ids.numbers) - len(ids.broken) == gpus else (gpus, ())
 
 
 class _Words:

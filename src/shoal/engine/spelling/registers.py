@@ -26,6 +26,7 @@ class Register(NamedTuple):
 
 
 class _Device(msgspec.Struct, frozen=True):
+    id: str = ""
     count: int = SLOTS_PER_DEVICE
     devmem: int = 0
     numa: int = -1
@@ -49,6 +50,11 @@ def register_of(annotations: Mapping[str, str], allocatable: Mapping[str, int]) 
     return Register(gpus, allocatable.get(names.VGPU_MEMORY, 0) // gpus, max(slots // gpus, 1))
 
 
+def registered_ids(annotations: Mapping[str, str]) -> tuple[str, ...]:
+    """What the healthy devices of HAMi's register are called, in its order."""
+    return tuple(device.id for device in _listed(annotations.get(names.HAMI_REGISTER, "")) if device.health)
+
+
 def _listed(text: str) -> list[_Device]:
     if text.lstrip().startswith("["):
         try:
@@ -60,5 +66,5 @@ def _listed(text: str) -> list[_Device]:
         fields = part.split(",")
         if len(fields) in _OLD_FIELDS and all(fields[at].isdecimal() for at in (1, 2)):
             numa = int(fields[5]) if fields[5].isdecimal() else -1
-            devices.append(_Device(int(fields[1]), int(fields[2]), numa, fields[6] == "true"))
+            devices.append(_Device(fields[0], int(fields[1]), int(fields[2]), numa, fields[6] == "true"))
     return devices

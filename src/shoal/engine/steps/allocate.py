@@ -23,7 +23,7 @@ def allocate(round_: Round) -> None:
     names, holdings = cluster.names, cluster.pods
     line = Line(cluster)
     departures = Departures(cluster)
-    while (head := line.first()) is not None:
+    while (head := line.first()) is not None and not round_.is_full():
         _, _, key, what = head
         if isinstance(what, Gang):
             _gang(round_, line, what, departures)

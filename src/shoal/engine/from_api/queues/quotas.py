@@ -62,6 +62,7 @@ def local_queue_facts_of(queue: LocalQueue, resource_weights: Mapping[str, float
         stop=_stop(queue.spec.stop_policy, queue.metadata),
         weight=_weight(queue.spec.fair_sharing),
         used=None if sharing is None else _weighted(sharing.consumed_resources, resource_weights),
+        consumed={} if sharing is None else {name: q.nano / NANO for name, q in sharing.consumed_resources.items()},
     )
 
 

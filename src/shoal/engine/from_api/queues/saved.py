@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from datetime import datetime
 
-from shoal.engine.from_api.standing import CHECKPOINT_ANNOTATION
+from shoal.engine.from_api.saving import CHECKPOINT_ANNOTATION
 from shoal.units.errors import UserError, Where, excerpt
 
 

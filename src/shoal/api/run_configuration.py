@@ -1,0 +1,93 @@
+"""How `shoal run` works on a cluster, as a file says it: whose pods, by which policy, who is asked to yield, who leads.
+
+A document of its own, so that it may stand in one file with what people have already: Kueue's Configuration and a
+KubeSchedulerConfiguration. A field that nobody knows is refused here, because a typing error in the one file that says
+who may be evicted must not pass in silence.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from msgspec import Meta, field
+
+from shoal.api.kueue.durations import seconds
+from shoal.api.meta import ObjectMeta
+from shoal.api.webhook_rules import WebhookRules
+from shoal.api.wire import ApiStruct
+from shoal.units.errors import UserError, Where
+
+RUN_VERSION = "config.shoal.dev/v1alpha1"
+RUN_KIND = "ShoalConfiguration"
+_HERE = Where()
+_MOST_NAMES = 64
+_JITTER = 1.2
+
+Positive = Annotated[float, Meta(gt=0, le=1e6)]
+Some = Annotated[int, Meta(ge=1, le=4096)]
+
+
+class LeaderElectionRules(ApiStruct, frozen=True, forbid_unknown_fields=True):
+    leader_elect: bool = True
+    resource_namespace: str = "kube-system"
+    resource_name: str = "shoal"
+    lease_duration: str = "15s"
+    renew_deadline: str = "10s"
+    retry_period: str = "2s"
+
+    def timing_s(self, where: Where = _HERE) -> tuple[float, float, float]:
+        lasts = seconds(self.lease_duration, where.below("leaseDuration"))
+        renews = seconds(self.renew_deadline, where.below("renewDeadline"))
+        again = seconds(self.retry_period, where.below("retryPeriod"))
+        if not lasts > renews > again * _JITTER > 0:
+            fix = "as in 15s, 10s and 2s"
+            what = f"leaseDuration > renewDeadline > {_JITTER} x retryPeriod > 0 must hold"
+            raise UserError(what, where=where, fix=fix)
+        return lasts, renews, again
+
+
+class ClientRules(ApiStruct, frozen=True, forbid_unknown_fields=True):
+    """How hard the API server is pushed; it guards itself, and is obeyed when it says 429."""
+
+    requests_per_second: Annotated[float, Meta(ge=0, le=1e6)] = 0.0
+    """0 is no limit."""
+    burst: Annotated[int, Meta(ge=1, le=1_000_000)] = 2000
+    connections: Some = 64
+
+
+class PreemptionRules(ApiStruct, frozen=True, forbid_unknown_fields=True):
+    victims: Literal[
+        "lowest-priority-first", "fewest-victims", "fewest-gpus", "newest-first", "fifo", "least-lost-work"
+    ] = "lowest-priority-first"
+    min_runtime: str = "0"
+    break_budgets: bool = False
+    """Disruption budgets give way when there is no other way, as with kube-scheduler."""
+    moves: bool = False
+    """Whether running pods may be moved so that others fit: they end, and their controllers make them anew."""
+
+    def min_runtime_s(self, where: Where = _HERE) -> float:
+        return seconds(self.min_runtime, where.below("minRuntime"))
+
+
+class RunConfiguration(ApiStruct, frozen=True, forbid_unknown_fields=True):
+    api_version: str = RUN_VERSION
+    kind: str = RUN_KIND
+    metadata: ObjectMeta = field(default_factory=ObjectMeta)
+    scheduler_names: tuple[str, ...] = ("shoal",)
+    policy: str = "Shoal"
+    controllers: tuple[str, ...] = ()
+    """Empty: all."""
+    leader_election: LeaderElectionRules = field(default_factory=LeaderElectionRules)
+    client: ClientRules = field(default_factory=ClientRules)
+    preemption: PreemptionRules = field(default_factory=PreemptionRules)
+    webhook: WebhookRules = field(default_factory=WebhookRules)
+
+    def check(self, where: Where) -> None:
+        names, here = self.scheduler_names, where.below("schedulerNames")
+        if not names or not all(names):
+            raise UserError("names at least one scheduler", where=here, fix="the usual one is shoal")
+        if len(names) > _MOST_NAMES or len(set(names)) != len(names):
+            raise UserError(f"at most {_MOST_NAMES} names, each once", where=here)
+        self.leader_election.timing_s(where.below("leaderElection"))
+        self.preemption.min_runtime_s(where.below("preemption"))
+        self.webhook.check(where.below("webhook"))

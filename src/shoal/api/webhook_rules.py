@@ -1,0 +1,48 @@
+"""What the one file of `shoal run` says of the webhook: whether there is one, where it listens, how it is reached.
+
+A value of its own beside `run_configuration.py`: how an API server comes to a process is another question than what the
+process does.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+from urllib.parse import urlsplit
+
+from msgspec import Meta
+
+from shoal.api.wire import ApiStruct
+from shoal.units.errors import UserError, Where
+
+Port = Annotated[int, Meta(ge=1, le=65535)]
+
+
+class WebhookRules(ApiStruct, frozen=True, forbid_unknown_fields=True):
+    enabled: Literal["auto", "always", "never"] = "auto"
+    """`auto`: with a url, or once the Service is there. A webhook that nobody reaches would stop what it is asked
+    about."""
+    address: str = "0.0.0.0"  # noqa: S104 - the API server comes from another machine
+    port: Port = 9443
+    url: str = ""
+    """Where the API server reaches it; else by the Service."""
+    service_namespace: str = "shoal-system"
+    service_name: str = "shoal-webhook"
+    service_port: Port = 443
+    names: tuple[str, ...] = ()
+    """More names and addresses that its certificate is for."""
+
+    def check(self, where: Where) -> None:
+        if self.url:
+            parts = urlsplit(self.url)
+            if parts.scheme != "https" or not parts.hostname or parts.query or parts.fragment or parts.username:
+                fix = "as in https://shoal.example.com:9443"
+                raise UserError(
+                    "the API server asks by https at a host and nothing else", where=where.below("url"), fix=fix
+                )
+        for field, name in (("serviceNamespace", self.service_namespace), ("serviceName", self.service_name)):
+            if not name:
+                raise UserError("is not to be empty", where=where.below(field))
+
+    def all_names(self) -> tuple[str, ...]:
+        host = urlsplit(self.url).hostname if self.url else None
+        return (*self.names, *([host] if host else []))

@@ -1,0 +1,51 @@
+"""What a pod would lose by being stopped: when its work was last saved, or how often it saves.
+
+A program that reports writes the moment down; one that does not may say how often it saves, and is then believed: the
+last save is the last whole multiple since its start. Whoever says neither loses everything since the start.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from datetime import datetime
+
+from shoal.units.errors import UserError, Where, excerpt
+
+CHECKPOINT_ANNOTATION = "shoal.dev/last-checkpoint"
+"""When the pod's work was last saved, as RFC 3339: what is lost if it is stopped is counted from there."""
+CHECKPOINT_EVERY_ANNOTATION = "shoal.dev/checkpoint-every"
+"""How often it saves, as a duration such as `10m`."""
+
+_UNITS_S = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
+_DURATION = re.compile(r"(?:\d+(?:\.\d+)?(?:ms|[smhd]))+")
+_PART = re.compile(r"(\d+(?:\.\d+)?)(ms|[smhd])")
+
+
+def saved_s(annotations: Mapping[str, str], where: Where) -> float | None:
+    """`where` is the pod's."""
+    text = annotations.get(CHECKPOINT_ANNOTATION)
+    if text is None:
+        return None
+    here = where.with_path(f"metadata.annotations[{CHECKPOINT_ANNOTATION}]")
+    try:
+        saved = datetime.fromisoformat(text)
+    except ValueError as error:
+        raise UserError(f"{excerpt(text)} is not a time", where=here, fix="write e.g. 2026-01-31T12:00:00Z") from error
+    if saved.tzinfo is None:
+        raise UserError(f"{excerpt(text)} has no time zone", where=here, fix="end it with Z or an offset")
+    return saved.timestamp()
+
+
+def saves_every_s(annotations: Mapping[str, str], where: Where) -> float:
+    """Zero: it does not say."""
+    text = annotations.get(CHECKPOINT_EVERY_ANNOTATION)
+    if text is None:
+        return 0.0
+    seconds = 0.0
+    if _DURATION.fullmatch(text):
+        seconds = sum(float(amount) * _UNITS_S[unit] for amount, unit in _PART.findall(text))
+    if seconds <= 0:
+        here = where.with_path(f"metadata.annotations[{CHECKPOINT_EVERY_ANNOTATION}]")
+        raise UserError(f"{excerpt(text)} is not a time span", where=here, fix="write e.g. 10m or 1h30m")
+    return seconds
