@@ -1,13 +1,16 @@
 """Which pods form gangs, from group objects, from the pods' own words, and from the controllers that made them.
 
-A group object says most and wins. Without one, a controller may be marked as a gang (Volcano's and KAI's minimum
-annotations, Kueue's queue and placement annotations), and pods may carry the minimum themselves. Pods that name a group
-of which nothing else is known form a gang without facts: they wait, and are told so.
+A group object says most and wins. Without one, a controller may be marked as a gang (our own annotation, Volcano's and
+KAI's minimum annotations, Kueue's queue and placement annotations), and pods may carry the minimum themselves. Pods
+that name a group of which nothing else is known form a gang without facts: they wait, and are told so.
+
+How many a controller's gang needs is what its specification says, not how many of its pods are there yet. A pod that
+succeeded has done its part: the gang needs one less.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from msgspec import structs
@@ -26,18 +29,13 @@ from shoal.engine.from_api import (
     volcano_part,
     volcano_queue,
 )
-from shoal.engine.from_api.membership import whole_number, workload_gang
+from shoal.engine.from_api.membership import workload_gang
 from shoal.engine.groups import GroupFacts, Wish
 from shoal.engine.who import Who
+from shoal.store.ended_members import less_those_that_ended
 from shoal.store.inventory import Inventory, Placed
-from shoal.store.replicas import KUEUE_QUEUE_LABEL, Maker, makers, name_of
+from shoal.store.pod_makers import Owner, PodMaker, makers_of, top_owner
 from shoal.units.errors import Where
-
-VOLCANO_MINIMUM = "scheduling.volcano.sh/group-min-member"
-KAI_MINIMUM = "kai.scheduler/batch-min-member"
-
-Owner = tuple[str, str, str]
-"""(namespace, kind, name)."""
 
 
 @dataclass(slots=True)
@@ -56,21 +54,35 @@ class Gangs:
     warnings: list[str] = field(default_factory=list)
 
 
-def gangs_of(inventory: Inventory, members: list[Member], priorities: Priorities, topologies: Topologies) -> Gangs:
-    """The gangs; the standings of their pods are completed with part, queue and group."""
-    return _Gatherer(inventory, members, priorities, topologies).gather()
+def gangs_of(
+    inventory: Inventory,
+    members: list[Member],
+    priorities: Priorities,
+    topologies: Topologies,
+    ended: Sequence[Member] = (),
+) -> Gangs:
+    """The gangs; the standings of their pods are completed with part, queue and group. `ended` are pods that
+    succeeded."""
+    return _Gatherer(inventory, members, ended, GangReader(priorities, topologies), topologies).gather()
 
 
 class _Gatherer:
     def __init__(
-        self, inventory: Inventory, members: list[Member], priorities: Priorities, topologies: Topologies
+        self,
+        inventory: Inventory,
+        members: list[Member],
+        ended: Sequence[Member],
+        reader: GangReader,
+        topologies: Topologies,
     ) -> None:
         self._inventory = inventory
         self._members = members
-        self._reader = GangReader(priorities, topologies)
+        self._ended = ended
+        self._reader = reader
         self._topologies = topologies
-        self._makers = {_owner(placed.value): placed for placed in makers(inventory)}
+        self._makers = makers_of(inventory)
         self._of: dict[str, list[Member]] = {}
+        self._ended_of: dict[str, list[Member]] = {}
         self._found = Gangs()
         self._known: set[str] = set()
 
@@ -79,6 +91,9 @@ class _Gatherer:
         for member in self._members:
             if member.who.group:
                 self._of.setdefault(member.who.group, []).append(member)
+        for member in self._ended:
+            if member.who.group:
+                self._ended_of.setdefault(member.who.group, []).append(member)
         self._objects()
         self._workloads()
         self._without_object()
@@ -92,7 +107,7 @@ class _Gatherer:
             members = self._of.get(group.metadata.key, [])
             pods = [member.placed.value for member in members]
             queue = volcano_queue(group.spec.queue)
-            for member in members:
+            for member in (*members, *self._ended_of.get(group.metadata.key, ())):
                 part = volcano_part(group, member.placed.value)
                 member.who = structs.replace(member.who, part=part, queue=member.who.queue or queue)
             self._add(self._reader.volcano(group, pods, volcano.where), volcano.where, "spec.minMember")
@@ -117,6 +132,7 @@ class _Gatherer:
         self._known.add(facts.name)
         if facts.wish.is_empty:
             facts = structs.replace(facts, wish=self._wish_of_pods(members))
+        facts = less_those_that_ended(facts, [member.who for member in self._ended_of.get(facts.name, ())])
         self._found.facts.append(facts)
         if not members:
             self._found.warnings.append(f"{where}: no pod belongs to it")
@@ -166,26 +182,25 @@ class _Gatherer:
 
     def _join_by_owner(self) -> None:
         """Pods that name no group may have an owner who does, or be marked as one pod set by their annotations."""
-        together: dict[Owner, list[Member]] = {}
-        for member in self._members:
-            pod = member.placed.value
-            if member.who.group:
-                continue
-            owner = self._top_owner(pod)
-            if owner is not None:
-                together.setdefault(owner, []).append(member)
-        for owner, members in together.items():
-            self._join(owner, members)
+        together: dict[Owner, tuple[list[Member], list[Member]]] = {}
+        for at, members in enumerate((self._members, self._ended)):
+            for member in members:
+                owner = None if member.who.group else self._top_owner(member.placed.value)
+                if owner is not None:
+                    together.setdefault(owner, ([], []))[at].append(member)
+        for owner, (members, ended) in together.items():
+            if members:
+                self._join(owner, members, ended)
 
-    def _join(self, owner: Owner, members: list[Member]) -> None:
+    def _join(self, owner: Owner, members: list[Member], ended: list[Member]) -> None:
         maker = self._makers.get(owner)
-        minimum = self._minimum(maker, owner[1], members)
+        minimum = self._minimum(maker, members, ended)
         if minimum is None:
             return
         name = f"{owner[0]}/{owner[2]}"
         wish = self._wish_of_pods(members)
         if wish.is_empty and maker is not None:
-            wish = self._wish(maker.value.metadata.annotations, maker.where.with_path("metadata.annotations"))
+            wish = self._wish(maker.annotations, maker.at_annotations)
         for member in members:
             member.who = structs.replace(member.who, group=name)
         self._known.add(name)
@@ -194,29 +209,26 @@ class _Gatherer:
         if minimum > len(members):
             self._found.warnings.append(f"{where}: needs {minimum} pods, and only {len(members)} of its pods are there")
 
-    def _minimum(self, maker: Placed[Maker] | None, kind: str, members: list[Member]) -> int | None:
+    def _minimum(self, maker: PodMaker | None, members: list[Member], ended: list[Member]) -> int | None:
         """How many must start together; None where nobody says that any should."""
-        if maker is not None:
-            annotations = maker.value.metadata.annotations
-            where = maker.where.with_path("metadata.annotations")
-            for key in (VOLCANO_MINIMUM, KAI_MINIMUM):
-                if key in annotations and (key is VOLCANO_MINIMUM or kind == "Job"):
-                    return whole_number(annotations[key], where.key(key))
-            if kind == "Job" and KUEUE_QUEUE_LABEL in maker.value.metadata.labels:
-                return len(members)
-            if not self._wish(annotations, where).is_empty:
-                return len(members)
-        return None if self._wish_of_pods(members).is_empty else len(members)
+        if maker is None:
+            return None if self._wish_of_pods(members).is_empty else len(members)
+        said = maker.said_minimum()
+        if said is not None:
+            return max(said - len(ended), 0)
+        if maker.is_no_gang:
+            return None
+        is_one = maker.is_all_or_nothing or not self._wish(maker.annotations, maker.at_annotations).is_empty
+        if not is_one and self._wish_of_pods(members).is_empty:
+            return None
+        expected = maker.expected(len(ended))
+        return len(members) if expected is None else expected
 
     def _top_owner(self, pod: Pod) -> Owner | None:
         reference = pod.metadata.controller()
         if reference is None:
             return None
-        namespace = pod.metadata.namespace
-        owner = namespace, reference.kind, reference.name
-        maker = self._makers.get(owner)
-        above = maker.value.metadata.controller() if maker is not None else None
-        return owner if above is None else (namespace, above.kind, above.name)
+        return top_owner((pod.metadata.namespace, reference.kind, reference.name), self._makers)
 
     def _wish_of_pods(self, members: list[Member]) -> Wish:
         for member in members:
@@ -232,7 +244,3 @@ class _Gatherer:
             return Wish()
         wish = self._topologies.kueue_wish(annotations, where)
         return self._topologies.kai_annotations_wish(annotations, where) if wish.is_empty else wish
-
-
-def _owner(maker: Maker) -> Owner:
-    return maker.metadata.namespace, type(maker).__name__, name_of(maker)

@@ -15,8 +15,6 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
-from msgspec import structs
-
 from shoal.api.claims import ResourceClaim, ResourceClaimTemplate
 from shoal.api.decode import Document
 from shoal.api.device_classes import DeviceClass
@@ -28,7 +26,7 @@ from shoal.api.node_affinity import NodeAffinity
 from shoal.api.node_resource_topology import NodeResourceTopology
 from shoal.api.pod import Pod, PodSpec
 from shoal.api.slices import ResourceSlice
-from shoal.api.topology import HOSTNAME_LABEL, KaiTopology, KueueTopology
+from shoal.api.topology import KaiTopology, KueueTopology
 from shoal.api.workloads import DaemonSet
 from shoal.data.gpus import PRODUCT_LABEL
 from shoal.engine.asks import Ask
@@ -40,7 +38,6 @@ from shoal.engine.events import (
     Event,
     GroupSeen,
     NamespaceSeen,
-    NodeSeen,
     PodArrived,
     PodBound,
     TopologySeen,
@@ -53,7 +50,7 @@ from shoal.engine.from_api import (
     ask_of_pod,
     budget_facts_of,
     daemon_set_ask,
-    node_facts_of,
+    ids_of_nodes,
     spots_of_pods,
     who_of_pod,
 )
@@ -61,6 +58,7 @@ from shoal.engine.spelling import tiles_fault
 from shoal.store.dra import Dra, dra_of
 from shoal.store.gangs import Gangs, Member, gangs_of
 from shoal.store.inventory import Inventory, Placed
+from shoal.store.nodes import node_seen
 from shoal.store.replicas import made_pods
 from shoal.units.errors import UserError, Where
 
@@ -112,6 +110,7 @@ class _Reader:
         self._spots: dict[str, Spots] = {}
         self._told: dict[tuple[str, ...], tuple[str, int]] = {}
         self._dra = Dra()
+        self._ended: list[Member] = []
 
     def world(self) -> World:
         members = self._members()
@@ -134,6 +133,7 @@ class _Reader:
             pod = placed.value
             key = pod.metadata.key
             if pod.is_finished():
+                self._note_end(placed)
                 continue
             if key in members:
                 raise UserError(
@@ -148,8 +148,16 @@ class _Reader:
             members[key] = Member(placed, who)
         return list(members.values())
 
+    def _note_end(self, placed: Placed[Pod]) -> None:
+        """A gang needs one less for each pod that succeeded."""
+        if placed.value.has_succeeded():
+            try:
+                self._ended.append(Member(placed, who_of_pod(placed.value, Rank())))
+            except UserError as error:
+                raise placed.told(error) from error
+
     def _gangs(self, members: list[Member]) -> Gangs:
-        gangs = gangs_of(self._inventory, members, self._priorities, self._topologies)
+        gangs = gangs_of(self._inventory, members, self._priorities, self._topologies, self._ended)
         self._world.warnings += gangs.warnings
         return gangs
 
@@ -166,12 +174,9 @@ class _Reader:
         for placed in self._inventory.of(Node):
             name = placed.value.metadata.name
             try:
-                facts = node_facts_of(placed.value, zones.get(name))
+                self._say(node_seen(placed.value, zones.get(name), self._tree))
             except UserError as error:
                 raise placed.told(error) from error
-            # A kubelet always says the former; whoever writes a node by hand forgets to.
-            labels = {HOSTNAME_LABEL: name, **facts.labels, **self._tree.labels_of(name)}
-            self._say(NodeSeen(structs.replace(facts, labels=labels)))
         for daemon in self._inventory.of(DaemonSet):
             try:
                 self._say(DaemonSetSeen(daemon.value.metadata.key, daemon_set_ask(daemon.value)))
@@ -182,7 +187,8 @@ class _Reader:
         """What pods hold and claim, as far as it is written down."""
         pods = [member.placed.value for member in members]
         try:
-            self._spots = spots_of_pods(pods)
+            ids = ids_of_nodes(placed.value for placed in self._inventory.of(Node))
+            self._spots = spots_of_pods(pods, ids)
         except UserError as error:
             raise self._with_place(error, members) from error
         of = self._inventory.of

@@ -7,7 +7,7 @@ devices. What a class is always called, `deviceclass.resource.kubernetes.io/<cla
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Set as AbstractSet
 from typing import NamedTuple
 
 from msgspec import structs
@@ -20,7 +20,8 @@ from shoal.engine.dra.requests import ClaimAsk, ClaimRef, Option, Request
 from shoal.store.dra.sets import DeviceSets
 
 _ALWAYS = "deviceclass.resource.kubernetes.io/"
-_NAME = "extended-resources"
+EXTENDED = "extended-resources"
+"""What such a pod's own claim is called."""
 
 
 class Served(NamedTuple):
@@ -30,17 +31,30 @@ class Served(NamedTuple):
     ref: ClaimRef
 
 
-class Extended:
-    """Which resources come from which class."""
+def advertised_by(node: Node) -> frozenset[str]:
+    """Resources that the node has a device plugin for."""
+    return frozenset(name for name, amount in node.allocatable().items() if amount and "/" in name)
 
-    def __init__(self, sets: DeviceSets, nodes: Iterable[Node]) -> None:
+
+class Extended:
+    """Which resources come from which class. `advertised` are those that some node has a device plugin for."""
+
+    def __init__(self, sets: DeviceSets, advertised: AbstractSet[str] = frozenset()) -> None:
         self._sets = sets
-        self._class_of = {_ALWAYS + name: name for name in sets.classes}
-        advertised = {name for node in nodes for name, amount in node.allocatable().items() if amount and "/" in name}
-        named = {each.spec.extended_resource_name: name for name, each in sorted(sets.classes.items(), reverse=True)}
-        self._class_of |= {
-            resource: name for resource, name in named.items() if resource and resource not in advertised
-        }
+        self._class_of: dict[str, str] = {}
+        self.renew(advertised)
+
+    def renew(self, advertised: AbstractSet[str]) -> set[str]:
+        """Look at the classes again; the resources that are served otherwise than before."""
+        classes, before = self._sets.classes, self._class_of
+        named = {each.spec.extended_resource_name: name for name, each in sorted(classes.items(), reverse=True)}
+        served = {resource: name for resource, name in named.items() if resource and resource not in advertised}
+        self._class_of = {_ALWAYS + name: name for name in classes} | served
+        return {name for name in before.keys() | self._class_of if before.get(name) != self._class_of.get(name)}
+
+    def class_of(self, resource: str) -> str:
+        """The class that serves a resource, if one does."""
+        return self._class_of.get(resource, "")
 
     def served(self, pod: Pod) -> Served | None:
         """What of the pod's requests devices serve; None when nothing is."""
@@ -55,7 +69,7 @@ class Extended:
                 requests.append(Request(resource, (Option(meant.name, amount),)))
         if not requests:
             return None
-        return Served(self._stripped(pod), ClaimRef(_NAME, own=ClaimAsk(tuple(requests)), trouble=fault))
+        return Served(self._stripped(pod), ClaimRef(EXTENDED, own=ClaimAsk(tuple(requests)), trouble=fault))
 
     def _stripped(self, pod: Pod) -> Pod:
         spec = pod.spec

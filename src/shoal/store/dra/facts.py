@@ -9,7 +9,7 @@ from shoal.api.slices import Attribute, Device, Reach, ResourceSlice
 from shoal.engine.dra.devices import Attribute as Value
 from shoal.engine.dra.devices import Consumption, DeviceFacts, SliceFacts
 from shoal.engine.dra.requests import ClaimAsk, ClaimFacts, Constraint, Option, Pick, Picks, Request
-from shoal.store.dra.sets import DeviceSets
+from shoal.store.dra.sets import DeviceSets, SetKey
 
 
 def slice_facts(piece: ResourceSlice) -> SliceFacts:
@@ -54,6 +54,15 @@ def _value(attribute: Attribute) -> Value:
         if value is not None:
             return kind, value
     return "version", attribute.version or ""
+
+
+def sets_of(devices: DeviceClaim) -> list[SetKey]:
+    """The sets that a claim's requests mean."""
+    asks: list[DeviceAsk] = []
+    for request in devices.requests:
+        exact = request.exact()
+        asks += request.first_available if exact is None else (exact,)
+    return [(ask.device_class_name, tuple(one.cel.expression for one in ask.selectors)) for ask in asks]
 
 
 def claim_ask(devices: DeviceClaim, sets: DeviceSets) -> tuple[ClaimAsk, str]:
@@ -103,8 +112,15 @@ def claim_facts(claim: ResourceClaim, sets: DeviceSets) -> ClaimFacts:
         allocation=None if allocation is None else _picks(claim),
         reach=None if allocation is None else allocation.node_selector,
         reserved=frozenset(f"{namespace}/{each.name}" for each in claim.status.reserved_for),
-        trouble=f'resourceclaim "{namespace}/{name}": {fault}' if fault and allocation is None else "",
+        trouble=_trouble(claim, fault),
     )
+
+
+def _trouble(claim: ResourceClaim, fault: str) -> str:
+    key = claim.metadata.key
+    if claim.metadata.deletion_timestamp is not None:
+        return f'resourceclaim "{key}" is being deleted'
+    return f'resourceclaim "{key}": {fault}' if fault and not claim.is_allocated() else ""
 
 
 def _picks(claim: ResourceClaim) -> Picks:

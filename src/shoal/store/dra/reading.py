@@ -1,8 +1,7 @@
 """All that manifests say about devices and claims, as events, and what each pod claims.
 
-A pod's own claim comes from a template and has content but no name; where a claim object made for the pod exists and is
-allocated, that object is what counts. Nothing in here refuses a file: a claim that is not there, a class that nobody
-defined, an expression that fails are reasons for the pod to wait, as in Kubernetes, and it says which.
+Nothing in here refuses a file: a claim that is not there, a class that nobody defined, an expression that fails are
+reasons for the pod to wait, as in Kubernetes, and it says which.
 """
 
 from __future__ import annotations
@@ -13,15 +12,14 @@ from dataclasses import dataclass, field
 from shoal.api.claims import ResourceClaim, ResourceClaimTemplate
 from shoal.api.device_classes import DeviceClass
 from shoal.api.node import Node
-from shoal.api.pod import Pod, PodClaim
+from shoal.api.pod import Pod
 from shoal.api.slices import ResourceSlice
 from shoal.engine.dra.requests import ClaimRef
 from shoal.engine.events import ClaimSeen, DevicesSeen, Event
-from shoal.store.dra.extended import Extended
-from shoal.store.dra.facts import claim_ask, claim_facts, slice_facts
+from shoal.store.dra.claim_refs import ClaimRefs, made_for
+from shoal.store.dra.extended import Extended, advertised_by
+from shoal.store.dra.facts import claim_facts, slice_facts
 from shoal.store.dra.sets import DeviceSets
-
-_POD_CLAIM = "resource.kubernetes.io/pod-claim-name"
 
 
 @dataclass(slots=True)
@@ -60,51 +58,21 @@ class _Reader:
         self._pieces = [slice_facts(piece) for piece in slices]
         self._sets = DeviceSets(classes, self._pieces)
         self._claims = {claim.metadata.key: claim for claim in claims}
-        self._templates = {template.metadata.key: template for template in templates}
-        self._made: dict[tuple[str, str], str] = {}
-        for key, claim in self._claims.items():
-            owner = claim.metadata.controller()
-            if owner is not None and owner.kind == "Pod":
-                name = claim.metadata.annotations.get(_POD_CLAIM, "")
-                self._made[f"{claim.metadata.namespace}/{owner.name}", name] = key
-        self._extended = Extended(self._sets, nodes)
+        # Of several for one pod the first by name.
+        by_name = sorted(self._claims.items(), reverse=True)
+        made = {pod: key for key, claim in by_name if (pod := made_for(claim)) is not None}
+        by_key = {template.metadata.key: template for template in templates}
+        extended = Extended(self._sets, frozenset().union(*map(advertised_by, nodes)))
+        self._refs = ClaimRefs(self._sets, self._claims, by_key, made, extended)
 
     def dra(self, pods: Iterable[Pod]) -> Dra:
         dra = Dra()
         for pod in pods:
-            refs = [self._ref(pod, claim) for claim in pod.spec.resource_claims]
-            served = self._extended.served(pod)
-            if served is not None:
-                refs.append(served.ref)
-                dra.stripped[pod.metadata.key] = served.pod
-            if refs:
-                dra.refs[pod.metadata.key] = tuple(refs)
+            claimed = self._refs.of(pod)
+            if claimed.pod is not pod:
+                dra.stripped[pod.metadata.key] = claimed.pod
+            if claimed.refs:
+                dra.refs[pod.metadata.key] = claimed.refs
         seen = [ClaimSeen(claim_facts(claim, self._sets)) for claim in self._claims.values()]
         dra.events = [*map(DevicesSeen, self._pieces), *self._sets.events(), *seen]
         return dra
-
-    def _ref(self, pod: Pod, claim: PodClaim) -> ClaimRef:
-        namespace = pod.metadata.namespace
-        if claim.resource_claim_name:
-            return ClaimRef(claim.name, f"{namespace}/{claim.resource_claim_name}")
-        made = self._made_for(pod, claim)
-        if made is not None and (made.is_allocated() or not claim.resource_claim_template_name):
-            return ClaimRef(claim.name, made.metadata.key)
-        spec = made.spec if made is not None else None
-        if spec is None:
-            key = f"{namespace}/{claim.resource_claim_template_name}"
-            template = self._templates.get(key)
-            if template is None:
-                what = f'resourceclaimtemplate "{key}" not found'
-                return ClaimRef(claim.name, trouble=what)
-            spec = template.spec.spec
-        ask, fault = claim_ask(spec.devices, self._sets)
-        return ClaimRef(claim.name, own=ask, trouble=f"claim {claim.name}: {fault}" if fault else "")
-
-    def _made_for(self, pod: Pod, claim: PodClaim) -> ResourceClaim | None:
-        """The claim object that was made for the pod from its template, if it is there."""
-        for status in pod.status.resource_claim_statuses:
-            if status.name == claim.name and status.resource_claim_name:
-                return self._claims.get(f"{pod.metadata.namespace}/{status.resource_claim_name}")
-        key = self._made.get((pod.metadata.key, claim.name))
-        return None if key is None else self._claims[key]

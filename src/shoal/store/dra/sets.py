@@ -3,12 +3,15 @@
 Sets have names made of what selects them, so that requests which mean the same devices share one. Selectors are
 evaluated one after the other, the class's first, and a device that one of them refuses is not shown to the next. As in
 Kubernetes an expression that fails on some device fails for good: which devices were meant is then not known, and the
-claim waits with the expression's complaint.
+claim waits with the expression's complaint; of several devices, that of the first slice by name is told.
+
+What was evaluated is kept pool by pool. When a slice changes, its pool is looked at again and no other.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from operator import attrgetter
 from typing import Any, NamedTuple
 
 from shoal.api.device_classes import DeviceClass, DeviceSelector
@@ -25,88 +28,204 @@ class Meant(NamedTuple):
     fault: str = ""
 
 
-_Seen = list[tuple[str, Mapping[str, Any]]]
+Expressions = tuple[str, ...]
+SetKey = tuple[str, Expressions]
+"""A class by name, and further selectors."""
+
+
+class _Seen(NamedTuple):
+    piece: str
+    device: str
+    value: Mapping[str, Any]
+
+
+class _Failed(NamedTuple):
+    """Compared by which is met first."""
+
+    selector: int
+    piece: str
+    place: int
+    words: str
+
+
+class _Verdict(NamedTuple):
+    chosen: list[_Seen]
+    failed: _Failed | None
+
+
+class _Pool:
+    """The slices of one pool, and what expressions make of its devices."""
+
+    def __init__(self) -> None:
+        self.pieces: dict[str, SliceFacts] = {}
+        self._devices: list[_Seen] | None = None
+        self._verdicts: dict[tuple[Expressions, ...], _Verdict] = {}
+
+    def forget(self) -> None:
+        self._devices = None
+        self._verdicts.clear()
+
+    def verdict(self, *chains: Expressions) -> _Verdict:
+        """Of several chains the last one's, on the devices that the others leave."""
+        known = self._verdicts.get(chains)
+        if known is None:
+            devices = self.verdict(*chains[:-1]).chosen if len(chains) > 1 else self._all()
+            known = self._verdicts[chains] = _judged(devices, chains[-1])
+        return known
+
+    def _all(self) -> list[_Seen]:
+        if self._devices is None:
+            newest = max(piece.generation for piece in self.pieces.values())
+            pieces = sorted(self.pieces.values(), key=attrgetter("name"))
+            self._devices = [each for piece in pieces if piece.generation == newest for each in _seen(piece)]
+        return self._devices
 
 
 class DeviceSets:
     """All sets that somebody asked for."""
 
-    def __init__(self, classes: Iterable[DeviceClass], pieces: Iterable[SliceFacts]) -> None:
-        self.classes = {each.metadata.name: each for each in classes}
-        self._pieces = list(pieces)
-        self._devices: _Seen | None = None
-        self._of_class: dict[str, _Seen | str] = {}
+    def __init__(self, classes: Iterable[DeviceClass] = (), pieces: Iterable[SliceFacts] = ()) -> None:
+        self.classes: dict[str, DeviceClass] = {}
+        self._pools: dict[str, _Pool] = {}
+        self._pool_of: dict[str, str] = {}
         self._sets: dict[str, frozenset[str]] = {}
-        self._meant: dict[tuple[str, tuple[str, ...]], Meant] = {}
+        self._meant: dict[SetKey, Meant] = {}
+        self._told: dict[str, frozenset[str]] = {}
+        self._fresh: dict[str, frozenset[str]] = {}
+        for each in classes:
+            self.put_class(each)
+        for piece in pieces:
+            self.put(piece)
+
+    # -- facts ------------------------------------------------------------------------------------------------------
+
+    def put(self, piece: SliceFacts) -> None:
+        """A slice. What was said of sets before holds until `renewed`."""
+        if self._pool_of.get(piece.name, piece.pool_key) != piece.pool_key:
+            self.drop(piece.name)
+        self._pool_of[piece.name] = piece.pool_key
+        pool = self._pools.setdefault(piece.pool_key, _Pool())
+        pool.pieces[piece.name] = piece
+        pool.forget()
+
+    def drop(self, name: str) -> None:
+        key = self._pool_of.pop(name, None)
+        if key is None:
+            return
+        pool = self._pools[key]
+        del pool.pieces[name]
+        pool.forget()
+        if not pool.pieces:
+            del self._pools[key]
+
+    def put_class(self, each: DeviceClass) -> None:
+        self.classes[each.metadata.name] = each
+        self._forget_verdicts()
+
+    def drop_class(self, name: str) -> None:
+        self.classes.pop(name, None)
+        self._forget_verdicts()
+
+    def _forget_verdicts(self) -> None:
+        for pool in self._pools.values():
+            pool.forget()
+
+    # -- sets -------------------------------------------------------------------------------------------------------
 
     def meant(self, class_name: str, selectors: tuple[DeviceSelector, ...]) -> Meant:
         """The set of a class and further selectors."""
-        expressions = tuple(selector.cel.expression for selector in selectors)
-        key = class_name, expressions
+        key = class_name, tuple(selector.cel.expression for selector in selectors)
         known = self._meant.get(key)
         if known is None:
-            known = self._meant[key] = self._evaluated(class_name, expressions)
+            known = self._meant[key] = self._evaluated(*key)
         return known
+
+    def renewed(self) -> set[SetKey]:
+        """Look again at all sets named so far; those of which there is something else to say than before."""
+        before, self._meant = self._meant, {}
+        self._sets = {}
+        self._meant = {key: self._evaluated(*key) for key in before}
+        return {key for key, meant in self._meant.items() if before[key] != meant}
 
     def events(self) -> list[DeviceSetSeen]:
         """The sets named so far."""
         return [DeviceSetSeen(name, devices) for name, devices in sorted(self._sets.items())]
 
-    def _evaluated(self, class_name: str, expressions: tuple[str, ...]) -> Meant:
+    @property
+    def has_news(self) -> bool:
+        return bool(self._fresh)
+
+    def news(self) -> list[DeviceSetSeen]:
+        """The sets named or changed since the last call."""
+        fresh, self._fresh = self._fresh, {}
+        self._told |= fresh
+        return [DeviceSetSeen(name, devices) for name, devices in sorted(fresh.items())]
+
+    def _evaluated(self, class_name: str, expressions: Expressions) -> Meant:
         if class_name not in self.classes:
             return Meant(fault=f"device class {class_name} does not exist")
-        found = self._class(class_name)
-        if isinstance(found, str):
-            return Meant(fault=f"device class {class_name}: {found}")
-        chosen = _chosen(found, expressions)
-        if isinstance(chosen, str):
-            return Meant(fault=chosen)
+        of_class = tuple(selector.cel.expression for selector in self.classes[class_name].spec.selectors)
+        fault = self._fault(of_class)
+        if fault:
+            return Meant(fault=f"device class {class_name}: {fault}")
+        fault = self._fault(of_class, expressions)
+        if fault:
+            return Meant(fault=fault)
         name = " and ".join([f"class {class_name}", *expressions])
-        self._sets[name] = frozenset(device for device, _ in chosen)
+        verdicts = (pool.verdict(of_class, expressions) for pool in self._pools.values())
+        devices = frozenset(each.device for verdict in verdicts for each in verdict.chosen)
+        self._sets[name] = devices
+        if self._told.get(name) != devices:
+            self._fresh[name] = devices
         return Meant(name)
 
-    def _class(self, name: str) -> _Seen | str:
-        known = self._of_class.get(name)
-        if known is None:
-            selectors = self.classes[name].spec.selectors
-            known = _chosen(self._all(), tuple(selector.cel.expression for selector in selectors))
-            self._of_class[name] = known
-        return known
-
-    def _all(self) -> _Seen:
-        if self._devices is None:
-            newest: dict[str, int] = {}
-            for piece in self._pieces:
-                newest[piece.pool_key] = max(newest.get(piece.pool_key, 0), piece.generation)
-            self._devices = [
-                (
-                    f"{piece.pool_key}/{device.name}",
-                    device_value(
-                        piece.driver,
-                        device.attributes,
-                        {name: has.value for name, has in device.capacity.items()},
-                        device.shared,
-                    ),
-                )
-                for piece in self._pieces
-                if piece.generation == newest[piece.pool_key]
-                for device in piece.devices
-            ]
-        return self._devices
+    def _fault(self, *chains: Expressions) -> str:
+        """The first complaint that the last of the chains meets."""
+        failed = min(
+            (failed for pool in self._pools.values() if (failed := pool.verdict(*chains).failed) is not None),
+            default=None,
+        )
+        wrong = _first_wrong(chains[-1])
+        if failed is not None and (wrong is None or failed.selector < wrong):
+            return failed.words
+        if wrong is None:
+            return ""
+        expression = chains[-1][wrong]
+        return f"selectors[{wrong}] {excerpt(expression)}: {selector_of(expression).fault}"
 
 
-def _chosen(devices: _Seen, expressions: tuple[str, ...]) -> _Seen | str:
-    """The devices that all the expressions select, or the complaint of one of them."""
-    for number, expression in enumerate(expressions):
+def _first_wrong(expressions: Expressions) -> int | None:
+    """The first that means nothing."""
+    return next((number for number, each in enumerate(expressions) if selector_of(each).fault), None)
+
+
+def _seen(piece: SliceFacts) -> list[_Seen]:
+    return [
+        _Seen(
+            piece.name,
+            f"{piece.pool_key}/{device.name}",
+            device_value(
+                piece.driver,
+                device.attributes,
+                {name: has.value for name, has in device.capacity.items()},
+                device.shared,
+            ),
+        )
+        for device in piece.devices
+    ]
+
+
+def _judged(devices: list[_Seen], expressions: Expressions) -> _Verdict:
+    """The devices that all the expressions select, or the complaint of the first that fails."""
+    for number, expression in enumerate(expressions[: _first_wrong(expressions)]):
         selector = selector_of(expression)
-        if selector.fault:
-            return f"selectors[{number}] {excerpt(expression)}: {selector.fault}"
         left = []
-        for device, value in devices:
-            verdict = selector.selects(value)
+        for place, each in enumerate(devices):
+            verdict = selector.selects(each.value)
             if isinstance(verdict, Fault):
-                return f"selectors[{number}] {excerpt(expression)} fails on device {device}: {verdict.what}"
+                words = f"selectors[{number}] {excerpt(expression)} fails on device {each.device}: {verdict.what}"
+                return _Verdict([], _Failed(number, each.piece, place, words))
             if verdict:
-                left.append((device, value))
+                left.append(each)
         devices = left
-    return devices
+    return _Verdict(devices, None)

@@ -1,35 +1,32 @@
 """Jobs of every kind that is read, as pod templates and how many of each.
 
-A kind whose replicas lie in a map or a list of its own is a row of a table and is read raw: quota asks nothing else of
-it. Pod sets are named and ordered as Kueue does it, whoever leads coming first.
+Where the templates of each kind stand is a row of the table in `job_parts`, which living clusters are read by as well.
+Pod sets are named and ordered as Kueue does it, whoever leads coming first.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Annotated, Any
+from typing import Any
 
-from msgspec import Meta, field, structs
+from msgspec import structs
 
 from shoal.api.decode import Unknown, convert
 from shoal.api.meta import DEFAULT_NAMESPACE, ObjectMeta
 from shoal.api.pod import PodTemplate
-from shoal.api.wire import ApiStruct
-from shoal.api.workloads import Job, JobCondition, JobSpec
+from shoal.api.workloads import Job
 from shoal.engine.from_api.membership import whole_number
 from shoal.engine.from_api.queues import Batch
 from shoal.store.inventory import Inventory, Placed
+from shoal.store.queues.job_parts import SHAPES, JobShape, Look, PodPart, dig, path_of
+from shoal.store.queues.job_parts.plain import LEAST_ANNOTATION
 from shoal.store.replicas import name_of
 from shoal.units.errors import Where
 
-LEAST_ANNOTATION = "kueue.x-k8s.io/job-min-parallelism"
 LONGEST_LABEL = "kueue.x-k8s.io/max-exec-time-seconds"
 
-_ENDED = frozenset({"Complete", "Completed", "Succeeded", "Failed"})
-_LEADERS = ("launcher", "chief", "master")
-
-Replicas = Annotated[int, Meta(ge=0, le=2**31 - 1)]
+_RUNTIMES = frozenset({"TrainingRuntime", "ClusterTrainingRuntime"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,48 +46,32 @@ class AnyJob:
     """After so long it gives up."""
 
 
-class _ReplicaSpec(ApiStruct, frozen=True):
-    replicas: Replicas = 1
-    template: PodTemplate = field(default_factory=PodTemplate)
-
-
-class _JobTemplate(ApiStruct, frozen=True):
-    spec: JobSpec = field(default_factory=JobSpec)
-
-
-class _ReplicatedJob(ApiStruct, frozen=True):
-    name: str
-    replicas: Replicas = 1
-    template: _JobTemplate = field(default_factory=_JobTemplate)
-
-
-class _RunPolicy(ApiStruct, frozen=True):
-    suspend: bool = False
-
-
-class _Switch(ApiStruct, frozen=True):
-    """Where kinds keep the word that holds their pods back."""
-
-    suspend: bool = False
-    run_policy: _RunPolicy = field(default_factory=_RunPolicy)
-
-
-class _Status(ApiStruct, frozen=True):
-    conditions: tuple[JobCondition, ...] = ()
-
-
-Reader = Callable[[dict[str, Any], Where], tuple[Batch, ...]]
-"""The batches of a spec; the place is the spec's."""
-
-
 def jobs_of(inventory: Inventory) -> Iterator[AnyJob]:
     for placed in inventory.of(Job):
         yield _batch_job(placed)
+    look = _look_in(inventory)
     for other in inventory.others():
         raw = other.value
-        row = _TABLE.get((raw.api_version.partition("/")[0], raw.kind))
-        if row is not None:
-            yield _raw_job(other, row)
+        shape = SHAPES.get((raw.api_version.partition("/")[0], raw.kind))
+        if shape is not None and not shape.is_left_alone(raw.raw):
+            yield _raw_job(other, shape, look)
+
+
+def _look_in(inventory: Inventory) -> Look:
+    """Runtimes of training jobs, of which there are few."""
+    known = {
+        (each.value.kind, each.value.metadata.namespace, each.value.metadata.name): each.value.raw
+        for each in inventory.others()
+        if each.value.kind in _RUNTIMES
+    }
+
+    def look(kind: str, namespace: str, name: str) -> dict[str, Any] | None:
+        found = known.get((kind, namespace, name))
+        if found is None and namespace == DEFAULT_NAMESPACE:
+            found = known.get((kind, "", name))
+        return found
+
+    return look
 
 
 def _batch_job(placed: Placed[Job]) -> AnyJob:
@@ -115,64 +96,30 @@ def _batch_job(placed: Placed[Job]) -> AnyJob:
     )
 
 
-def _raw_job(placed: Placed[Unknown], read: Reader) -> AnyJob:
+def _raw_job(placed: Placed[Unknown], shape: JobShape, look: Look) -> AnyJob:
     value, where = placed.value, placed.where
     # A raw object has not been completed as typed ones are.
     meta = structs.replace(value.metadata, namespace=value.metadata.namespace or DEFAULT_NAMESPACE)
-    spec = convert(value.raw.get("spec") or {}, dict[str, Any], where.with_path("spec"))
-    status = convert(value.raw.get("status") or {}, _Status, where.with_path("status"))
-    switch = convert(spec, _Switch, where.with_path("spec"))
+    for field in ("spec", "status"):
+        convert(value.raw.get(field) or {}, dict[str, Any], where.with_path(field))
+    suspend = dig(value.raw, shape.suspend) if shape.suspend else None
+    is_suspended = convert(suspend or False, bool, where.with_path(path_of(shape.suspend)))
     return AnyJob(
         placed,
         value.kind,
         meta,
         meta.name or meta.generate_name.rstrip("-"),
-        read(spec, where.with_path("spec")),
-        is_finished=any(each.type in _ENDED and each.status == "True" for each in status.conditions),
-        is_suspended=switch.suspend or switch.run_policy.suspend,
+        tuple(_batch(part, where) for part in shape.read(value.raw, where.with_path(""), look)),
+        is_finished=shape.ending(value.raw) is not None,
+        is_suspended=is_suspended,
         longest_s=_longest(placed, meta),
     )
 
 
-def _replica_specs(name: str) -> Reader:
-    """A map from the name of a role to its template and number."""
-
-    def read(spec: dict[str, Any], where: Where) -> tuple[Batch, ...]:
-        roles = convert(spec.get(name) or {}, dict[str, _ReplicaSpec], where.below(name))
-        ordered = sorted(roles, key=lambda role: (role.lower() not in _LEADERS, role.lower()))
-        return tuple(
-            Batch(roles[role].template, roles[role].replicas, name=role.lower(), path=f"spec.{name}.{role}.template")
-            for role in ordered
-        )
-
-    return read
-
-
-def _replicated_jobs(spec: dict[str, Any], where: Where) -> tuple[Batch, ...]:
-    """A list of jobs, each so many times."""
-    here = where.below("replicatedJobs")
-    jobs = convert(spec.get("replicatedJobs") or [], tuple[_ReplicatedJob, ...], here)
-    return tuple(
-        Batch(
-            each.template.spec.template,
-            each.replicas * Job(spec=structs.replace(each.template.spec, suspend=False)).pods_at_once(),
-            name=each.name,
-            path=f"spec.replicatedJobs[{index}].template.spec.template",
-        )
-        for index, each in enumerate(jobs)
-    )
-
-
-_TABLE: dict[tuple[str, str], Reader] = {
-    ("kubeflow.org", "PyTorchJob"): _replica_specs("pytorchReplicaSpecs"),
-    ("kubeflow.org", "TFJob"): _replica_specs("tfReplicaSpecs"),
-    ("kubeflow.org", "XGBoostJob"): _replica_specs("xgbReplicaSpecs"),
-    ("kubeflow.org", "PaddleJob"): _replica_specs("paddleReplicaSpecs"),
-    ("kubeflow.org", "JAXJob"): _replica_specs("jaxReplicaSpecs"),
-    ("kubeflow.org", "MPIJob"): _replica_specs("mpiReplicaSpecs"),
-    ("jobset.x-k8s.io", "JobSet"): _replicated_jobs,
-}
-"""By API group and kind."""
+def _batch(part: PodPart, where: Where) -> Batch:
+    path = path_of(part.at)
+    template = convert(part.template, PodTemplate, where.with_path(path))
+    return Batch(template, part.count, name=part.name, least=part.least, path=path)
 
 
 def _longest(placed: Placed[Any], meta: ObjectMeta) -> float | None:

@@ -1,0 +1,23 @@
+"""What a gang still needs when some of its pods have succeeded: these have done their part for good."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from msgspec import structs
+
+from shoal.engine.groups import GroupFacts
+from shoal.engine.who import Who
+
+
+def less_those_that_ended(facts: GroupFacts, ended: list[Who]) -> GroupFacts:
+    """What the gang needs of the pods that are left."""
+    if not ended:
+        return facts
+    parts, roles = Counter(who.part for who in ended), Counter(who.role for who in ended)
+    return structs.replace(
+        facts,
+        minimum=max(facts.minimum - len(ended), 0),
+        parts=tuple(structs.replace(part, minimum=max(part.minimum - parts[part.name], 0)) for part in facts.parts),
+        roles=tuple((role, least - roles[role]) for role, least in facts.roles if least > roles[role]),
+    )

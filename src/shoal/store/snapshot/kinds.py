@@ -1,0 +1,94 @@
+"""Which kinds a picture of a cluster holds: those that decisions read, in the versions that `api/` reads.
+
+Promises: a kind that nobody installed is left out; one that is served in an older version that we read is taken in that
+version. Kinds whose objects hold what people keep to themselves (Secrets, ConfigMaps) are not in the list; one
+ConfigMap is looked at, and only what it says of Kueue leaves it.
+
+Rejected: all kinds that discovery names. Most say nothing about who runs where, and some are secrets.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from shoal.api.kinds import find_kind
+from shoal.store.live import ecosystem_kinds as others
+from shoal.store.live import kind as core
+from shoal.store.live.kind import Kind
+from shoal.store.live.port import ServedKind
+
+LIMIT_RANGES = Kind("", "v1", "limitranges", "LimitRange")
+RUNTIME_CLASSES = Kind("node.k8s.io", "v1", "runtimeclasses", "RuntimeClass", is_namespaced=False)
+
+NEEDED = (core.NODES, core.PODS)
+"""Without these there is nothing to decide about."""
+
+WANTED: tuple[Kind, ...] = (
+    core.NAMESPACES,
+    core.NODES,
+    others.NODE_TOPOLOGIES,
+    core.DEVICE_CLASSES,
+    core.RESOURCE_SLICES,
+    core.PRIORITY_CLASSES,
+    RUNTIME_CLASSES,
+    core.STORAGE_CLASSES,
+    core.VOLUMES,
+    others.KUEUE_TOPOLOGIES,
+    others.KAI_TOPOLOGIES,
+    others.HYPER_NODES,
+    others.RESOURCE_FLAVORS,
+    others.ADMISSION_CHECKS,
+    others.WORKLOAD_PRIORITY_CLASSES,
+    others.COHORTS,
+    others.CLUSTER_QUEUES,
+    others.LOCAL_QUEUES,
+    others.VOLCANO_QUEUES,
+    others.KAI_QUEUES,
+    LIMIT_RANGES,
+    core.DISRUPTION_BUDGETS,
+    core.VOLUME_CLAIMS,
+    core.RESOURCE_CLAIM_TEMPLATES,
+    core.RESOURCE_CLAIMS,
+    others.VOLCANO_POD_GROUPS,
+    others.LIGHT_POD_GROUPS,
+    others.KAI_POD_GROUPS,
+    others.GROUP_WORKLOADS,
+    others.GROUP_POD_GROUPS,
+    core.DAEMON_SETS,
+    core.DEPLOYMENTS,
+    core.STATEFUL_SETS,
+    core.REPLICA_SETS,
+    core.JOBS,
+    others.VOLCANO_JOBS,
+    others.JOB_SETS,
+    others.PYTORCH_JOBS,
+    others.TF_JOBS,
+    others.XGBOOST_JOBS,
+    others.PADDLE_JOBS,
+    others.JAX_JOBS,
+    others.MPI_JOBS,
+    others.TRAIN_JOBS,
+    others.RAY_JOBS,
+    others.RAY_CLUSTERS,
+    others.RAY_SERVICES,
+    others.LEADER_WORKER_SETS,
+    others.SPARK_APPLICATIONS,
+    others.WORKLOADS,
+    core.PODS,
+)
+"""In the order in which they stand in a picture: surroundings, rules, who makes pods, pods."""
+
+
+def present(served: Iterable[ServedKind]) -> Iterator[Kind]:
+    """Those that this server lists, each in a version of the server's that is read, in our order."""
+    there = {(one.kind.group, one.kind.plural): one for one in served}
+    for kind in WANTED:
+        found = there.get((kind.group, kind.plural))
+        if found is not None and "list" in found.verbs:
+            yield _in_version(kind, found)
+
+
+def _in_version(kind: Kind, served: ServedKind) -> Kind:
+    """The server's first that is read; its preferred one where nothing is known of the kind in any version."""
+    versions = [kind._replace(version=each) for each in served.versions]
+    return next((each for each in versions if find_kind(each.api_version, each.name) is not None), served.kind)

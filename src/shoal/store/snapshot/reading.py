@@ -1,0 +1,133 @@
+"""A picture of a living cluster: its objects, kind by kind, each without what is private.
+
+Promises: the same cluster gives the same picture, whatever order the server lists in; a kind that may not be read is
+named and left out, unless nothing can be told without it; an object that no command could read is named and left out,
+so that one mistake in a cluster does not keep everybody from looking at it.
+
+A picture is no moment: the cluster goes on while kinds are read. Pods come last, so that what they speak of is known.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+
+import msgspec
+
+from shoal.api.decode import MAX_BYTES, Document, read
+from shoal.api.kueue.config_map import unwrapped
+from shoal.api.kueue.configuration import Configuration
+from shoal.api.kueue.conversion import V1BETA2
+from shoal.api.wire import to_json
+from shoal.store.live.item import Item
+from shoal.store.live.kind import CONFIG_MAPS, PODS, Kind
+from shoal.store.live.port import Api
+from shoal.store.live.refusals import ForbiddenError, NotFoundError, RefusedError
+from shoal.store.snapshot.kinds import NEEDED, present
+from shoal.store.snapshot.redaction import Obj, redacted
+from shoal.units.errors import UserError, Where, one_line
+
+KUEUE_NAMESPACE, KUEUE_CONFIG = "kueue-system", "kueue-manager-config"
+_AHEAD, _BETWEEN, _BEHIND = b'{"apiVersion":"v1","kind":"List","items":[\n', b",\n", b"\n]}\n"
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    line: bytes
+    """The object in JSON."""
+    document: Document
+    """The same as commands read it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """In the order of kinds, then by namespace and name."""
+
+    entries: list[Entry] = field(default_factory=list, repr=False)
+    notes: list[str] = field(default_factory=list)
+    """What was left out, and why."""
+
+    def to_json(self, most_bytes: int = MAX_BYTES) -> bytes:
+        """One List, an object on each line: `kubectl` and every command of ours reads it, and `diff` and `grep` do."""
+        size = sum(len(entry.line) + len(_BETWEEN) for entry in self.entries)
+        if size > most_bytes:
+            what = f"the picture of the cluster is {size / 2**20:,.0f} MiB large"
+            raise UserError(what, fix=f"nothing larger than {most_bytes / 2**20:,.0f} MiB is read back")
+        return b"".join((_AHEAD, _BETWEEN.join(entry.line for entry in self.entries), _BEHIND))
+
+    def to_yaml(self) -> bytes:
+        """A document for each object, for people who read it; large clusters are read back from JSON much sooner."""
+        return b"---\n".join(msgspec.yaml.encode(msgspec.json.decode(entry.line)) for entry in self.entries)
+
+    def without(self, obj: str) -> Snapshot:
+        """Without the object that places call so: `Pod default/x`."""
+        return Snapshot([entry for entry in self.entries if entry.document.where.obj != obj], self.notes)
+
+    def take(self, name: str, obj: Obj) -> None:
+        """One object more, without what is private by now; or a note why no command could read it."""
+        line = msgspec.json.encode(obj)
+        try:
+            found = read(line)
+        except UserError as error:
+            path = f"{error.where.path}: " if error.where.path else ""
+            self.notes.append(one_line(f"{name} is left out: {path}{error.what}"))
+            return
+        # It is known by its name: there is no file that it stands in.
+        self.entries.extend(Entry(line, Document(one.value, Where(obj=one.where.obj))) for one in found)
+
+
+async def read_snapshot(api: Api) -> Snapshot:
+    """Everything that decisions depend on. A refusal of nodes or pods, or of the server, is raised."""
+    snapshot = Snapshot()
+    kinds = list(present(await api.served()))
+    ahead = [kind for kind in kinds if kind != PODS]
+    for kind, found in zip(ahead, await asyncio.gather(*(_listed(api, kind) for kind in ahead)), strict=True):
+        _take(snapshot, kind, found)
+    for kind in kinds[len(ahead) :]:
+        _take(snapshot, kind, await _listed(api, kind))
+    for obj in await _configuration(api, snapshot.notes):
+        snapshot.take("Configuration", obj)
+    return snapshot
+
+
+def _take(snapshot: Snapshot, kind: Kind, found: list[Item] | ForbiddenError) -> None:
+    if isinstance(found, ForbiddenError):
+        if kind in NEEDED:
+            raise found
+        snapshot.notes.append(f"{kind.plural} are left out: {found}")
+        return
+    for item in sorted(found, key=lambda each: each.key):
+        snapshot.take(f"{kind.name} {'/'.join(part for part in item.key if part)}", redacted(item.obj()))
+
+
+async def _listed(api: Api, kind: Kind) -> list[Item] | ForbiddenError:
+    try:
+        return (await api.list(kind)).items
+    except NotFoundError:
+        # It went away since discovery told of it, or is not there in the version that we read.
+        return []
+    except ForbiddenError as error:
+        return error
+
+
+async def _configuration(api: Api, notes: list[str]) -> list[Obj]:
+    """What Kueue is told to do, where that is kept in its usual place."""
+    try:
+        item = await api.get(CONFIG_MAPS, KUEUE_NAMESPACE, KUEUE_CONFIG)
+        return list(_inside(item))
+    except RefusedError:
+        return []
+    except UserError as error:
+        notes.append(f"ConfigMap {KUEUE_NAMESPACE}/{KUEUE_CONFIG} is left out: {error}")
+        return []
+
+
+def _inside(item: Item) -> Iterator[Obj]:
+    """Only what the type has, so that nothing else in the map comes along."""
+    documents: Iterable[Document] = read(msgspec.json.encode(item.obj()))
+    for document in unwrapped(documents):
+        if isinstance(document.value, Configuration):
+            fields = msgspec.json.decode(to_json(document.value), type=Obj)
+            head = {"apiVersion": f"config.{V1BETA2}", "kind": "Configuration", "metadata": {"name": "configuration"}}
+            yield {**fields, **head}

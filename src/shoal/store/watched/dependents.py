@@ -1,0 +1,51 @@
+"""Who has to be read again when something else changes: whoever hangs on it says so when it is read."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable
+
+
+class Dependents:
+    """Readers by name, and what each hangs on."""
+
+    def __init__(self) -> None:
+        self._on: dict[str, frozenset[Hashable]] = {}
+        self._of: dict[Hashable, set[str]] = {}
+        self._stirred: set[str] = set()
+
+    def put(self, reader: str, on: Iterable[Hashable]) -> None:
+        """It was read, and hangs on these from now on."""
+        after = frozenset(on)
+        before = self._on.get(reader, frozenset())
+        if after == before:
+            return
+        for each in before - after:
+            self._forget(each, reader)
+        for each in after - before:
+            self._of.setdefault(each, set()).add(reader)
+        if after:
+            self._on[reader] = after
+        else:
+            del self._on[reader]
+
+    def drop(self, reader: str) -> None:
+        self.put(reader, ())
+        self._stirred.discard(reader)
+
+    def stir(self, what: Hashable) -> bool:
+        """It has changed; whether anybody hangs on it."""
+        readers = self._of.get(what)
+        if readers:
+            self._stirred |= readers
+        return bool(readers)
+
+    def take(self) -> set[str]:
+        """Who was stirred since the last call."""
+        stirred, self._stirred = self._stirred, set()
+        return stirred
+
+    def _forget(self, what: Hashable, reader: str) -> None:
+        readers = self._of[what]
+        readers.discard(reader)
+        if not readers:
+            del self._of[what]

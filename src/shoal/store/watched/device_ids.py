@@ -1,0 +1,216 @@
+"""A decision on devices as `shoal.dev/devices` says it: container by container, resource by resource, by the ids that
+the node's device plugin knows; and where the ids come from.
+
+Promises: a container gets as many devices of a resource as it asks for; containers that run side by side get different
+ones; an init container that ends before them gets what they have, or what the largest of them left over; what is read
+back (`spots_of_pod`) is exactly the grant.
+
+The engine counts replicas of a device and fixed MIG instances without telling one from another. Which of them it is is
+chosen here: the first of the device that nobody is known to hold (`taken`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from collections.abc import Set as AbstractSet
+
+import msgspec
+
+from shoal.api.container import Container
+from shoal.api.pod import PodSpec
+from shoal.engine.devices.demand import SLOTS, Demand, Grant, MigTiles, Replicas, VirtualGpus, WholeGpus
+from shoal.engine.devices.tiling import occupancy, tiling
+from shoal.engine.dra.devices import SliceFacts
+from shoal.engine.spelling import UNKNOWN_IDS, NodeIds, names, replica_id
+from shoal.engine.spelling.node_ids import Spot
+
+Chosen = dict[str, dict[str, list[str]]]
+"""Container -> resource -> ids."""
+_GPU_TYPE = "gpu"
+_Asker = tuple[Container, int]
+
+
+def ids_of(told: NodeIds, pieces: Iterable[SliceFacts] = ()) -> NodeIds:
+    """What a node's devices are called: as the node says, else as the slices of a driver for GPUs that are its own."""
+    return told if told is not UNKNOWN_IDS else _of_slices(pieces)
+
+
+def _of_slices(pieces: Iterable[SliceFacts]) -> NodeIds:
+    """Devices of type `gpu` with a `uuid`, by their `index`; without one, in the order of their names."""
+    found: list[tuple[int, str]] = []
+    for piece in pieces:
+        for device in piece.devices:
+            told = {name.rpartition("/")[2]: value for name, (_, value) in device.attributes.items()}
+            uuid, index = told.get("uuid"), told.get("index", told.get("minor"))
+            if told.get("type") == _GPU_TYPE and isinstance(uuid, str):
+                found.append((index if isinstance(index, int) else len(found), uuid))
+    if not found:
+        return UNKNOWN_IDS
+    numbers = tuple(uuid for _, uuid in sorted(found))
+    return NodeIds(numbers, spots={uuid: (number, 0) for number, uuid in enumerate(numbers)})
+
+
+def devices_annotation(chosen: Chosen) -> str:
+    """Empty where nothing was chosen."""
+    return msgspec.json.encode(chosen).decode() if chosen else ""
+
+
+def chosen_ids(
+    spec: PodSpec,
+    demand: Demand | None,
+    grant: Grant | None,
+    ids: NodeIds,
+    taken: AbstractSet[str] = frozenset(),
+) -> Chosen:
+    """Which device each container gets. `taken` are replicas and fixed instances that others hold."""
+    writer = _Chooser(spec, ids, taken)
+    if isinstance(demand, MigTiles):
+        writer.tiles(demand, grant)
+    elif demand is not None and grant is not None and grant.parts:
+        writer.gpus(demand, grant)
+    return writer.chosen
+
+
+def needs_taken(demand: Demand | None, grant: Grant | None) -> bool:
+    """Whether `chosen_ids` has to know what others hold."""
+    if isinstance(demand, MigTiles):
+        return grant is None or not grant.parts
+    return grant is not None and any(plane == SLOTS for _, plane, _ in grant.parts)
+
+
+class _Chooser:
+    def __init__(self, spec: PodSpec, ids: NodeIds, taken: AbstractSet[str]) -> None:
+        self._spec = spec
+        self._ids = ids
+        self._taken = taken
+        self.chosen: Chosen = {}
+
+    def gpus(self, demand: Demand, grant: Grant) -> None:
+        """Whole GPUs, shares, virtual GPUs and replicas: all of one resource."""
+        resource = self._resource(demand)
+        units: list[str] = []
+        if isinstance(demand, (WholeGpus, Replicas, VirtualGpus)) and self._is_replicated(demand, grant):
+            for device, plane, amount in grant.parts:
+                units += self._replicas(device, resource, amount) if plane == SLOTS else ()
+        else:
+            units = [self._ids.id_of(device) for device in grant.devices]
+        self._deal(resource, units)
+
+    def tiles(self, demand: MigTiles, grant: Grant | None) -> None:
+        """MIG instances: where they are to be cut, or some of those that are there."""
+        is_cut = grant is None or not grant.parts
+        placed = {} if grant is None or is_cut or not self._ids.layout else _placed(self._ids.layout, demand, grant)
+        for name, count in demand.tiles:
+            resource = names.MIG_PREFIX + name
+            units = [self._ids.id_of(device, start) for device, start in placed.get(name, ())]
+            if is_cut:
+                units = self._instances(resource, count)
+            if units:
+                self._deal(resource, units)
+
+    def _resource(self, demand: Demand) -> str:
+        if isinstance(demand, Replicas):
+            return names.GPU_SHARED
+        if isinstance(demand, VirtualGpus):
+            asked = {name for container in _all(self._spec) for name in _amounts(container)}
+            return names.VGPU if any(name.startswith("volcano.sh/") for name in asked) else names.GPU
+        return names.GPU
+
+    def _is_replicated(self, demand: Demand, grant: Grant) -> bool:
+        """A virtual GPU is on a replica only where the node has replicas; of whole GPUs replicas alone take slots."""
+        if isinstance(demand, VirtualGpus):
+            return self._ids.replicas.get(names.GPU, 1) > 1
+        return any(plane == SLOTS for _, plane, _ in grant.parts)
+
+    def _replicas(self, device: int, resource: str, amount: int) -> list[str]:
+        own = self._ids.id_of(device)
+        most = max(self._ids.replicas.get(resource, 0), amount + len(self._taken))
+        every = [replica_id(own, number) for number in range(most)]
+        free = [each for each in every if each not in self._taken]
+        return (free + [each for each in every if each in self._taken])[:amount]
+
+    def _instances(self, resource: str, count: int) -> list[str]:
+        """None where it is not known which there are, or too few are free."""
+        replicas = self._ids.replicas.get(resource, 1)
+        own = self._ids.instances.get(resource, ())
+        every = [replica_id(each, number) for number in range(replicas) for each in own] if replicas > 1 else own
+        free = [each for each in every if each not in self._taken]
+        return free[:count] if len(free) >= count else []
+
+    # -- to whom ----------------------------------------------------------------------------------------------------
+
+    def _deal(self, resource: str, units: Sequence[str]) -> None:
+        staying, passing = self._askers(resource)
+        if not staying and not passing:
+            # Asked for in an annotation: it is the first container's.
+            first = next(iter(self._spec.containers), None)
+            if first is not None:
+                self._give(first, resource, units)
+            return
+        had: dict[str, Sequence[str]] = {}
+        left = list(units)
+        for container, count in staying:
+            had[container.name], left = left[:count], left[count:]
+            self._give(container, resource, had[container.name])
+        for container, count in passing:
+            kept = {each for one in _sidecars_before(self._spec, container) for each in had.get(one.name, ())}
+            self._give(container, resource, [each for each in units if each not in kept][:count])
+
+    def _askers(self, resource: str) -> tuple[list[_Asker], list[_Asker]]:
+        """Containers that keep what they get, in the kubelet's order, and those that hand it on."""
+        sidecars = [one for one in self._spec.init_containers if one.is_sidecar()]
+        passing = [one for one in self._spec.init_containers if not one.is_sidecar()]
+        return _asking((*sidecars, *self._spec.containers), resource), _asking(passing, resource)
+
+    def _give(self, container: Container, resource: str, ids: Sequence[str]) -> None:
+        if ids:
+            self.chosen.setdefault(container.name, {})[resource] = list(ids)
+
+
+def _asking(containers: Iterable[Container], resource: str) -> list[_Asker]:
+    found = []
+    for container in containers:
+        amounts = _amounts(container)
+        count = amounts.get(resource, 0)
+        if not count and any(amounts.get(name) for name in _BY_ITSELF.get(resource, ())):
+            count = 1
+        if count:
+            found.append((container, count))
+    return found
+
+
+_BY_ITSELF = {
+    names.GPU: (names.GPU_MEMORY, names.GPU_MEMORY_PERCENT, names.GPU_CORES),
+    names.VGPU: (names.VGPU_MEMORY, names.VGPU_MEMORY_PERCENT, names.VGPU_CORES),
+}
+"""Memory or cores of a virtual GPU are asked for on one device, where nothing says how many."""
+
+
+def _amounts(container: Container) -> dict[str, int]:
+    resources = container.resources
+    return {name: amount.value() for name, amount in {**resources.limits, **resources.requests}.items() if "/" in name}
+
+
+def _all(spec: PodSpec) -> tuple[Container, ...]:
+    return (*spec.init_containers, *spec.containers)
+
+
+def _sidecars_before(spec: PodSpec, container: Container) -> list[Container]:
+    at = spec.init_containers.index(container)
+    return [one for one in spec.init_containers[:at] if one.is_sidecar()]
+
+
+def _placed(layout: str, demand: MigTiles, grant: Grant) -> dict[str, list[Spot]]:
+    """Which part of the grant is which profile's. A part says which slices are taken, which two profiles may have
+    alike: the profile with fewer legal places chooses first."""
+    there = tiling(layout)
+    profiles = [(name, count, profile) for name, count in demand.tiles if (profile := there.profile(name)) is not None]
+    left = list(grant.parts)
+    found: dict[str, list[Spot]] = {}
+    for name, count, profile in sorted(profiles, key=lambda one: len(one[2].starts)):
+        start_of = {occupancy(mask): start for mask, start in zip(there.places(profile), profile.starts, strict=True)}
+        own = [part for part in left if part[2] in start_of][:count]
+        for part in own:
+            left.remove(part)
+        found[name] = [(device, start_of[amount]) for device, _, amount in own]
+    return found

@@ -1,0 +1,246 @@
+"""Devices of dynamic resource allocation in a living cluster: slices, classes, claims as events, and what pods claim.
+
+Promises: after any changes the facts are those that `store/dra` reads of the same objects at once; a change of one
+slice evaluates expressions on the devices of its pool only; who claims something that came to mean something else is
+named (`stirred`). What cannot be read is left out and told.
+
+Rejected: reading all of it anew. A fleet of forty thousand devices takes seconds, and claims change all the time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import TypeVar
+
+from shoal.api.claims import ResourceClaim, ResourceClaimTemplate
+from shoal.api.device_classes import DeviceClass
+from shoal.api.pod import Pod
+from shoal.api.slices import ResourceSlice
+from shoal.api.wire import ApiStruct
+from shoal.engine.devices.kind import Spots
+from shoal.engine.dra.requests import ClaimFacts, ClaimRef
+from shoal.engine.events import ClaimGone, ClaimSeen, DevicesGone, DevicesSeen, Event
+from shoal.engine.spelling import NodeIds, spots_of_pod
+from shoal.store.dra.claim_refs import ClaimRefs
+from shoal.store.dra.extended import Extended
+from shoal.store.dra.facts import claim_facts, sets_of, slice_facts
+from shoal.store.dra.sets import DeviceSets
+from shoal.store.live.context import Context
+from shoal.store.live.item import Item
+from shoal.store.live.kind import (
+    DEVICE_CLASSES,
+    NODES,
+    PODS,
+    RESOURCE_CLAIM_TEMPLATES,
+    RESOURCE_CLAIMS,
+    RESOURCE_SLICES,
+    Kind,
+)
+from shoal.store.live.served import Served
+from shoal.store.watched.claim_needs import needs_of
+from shoal.store.watched.claims import KnownClaims
+from shoal.store.watched.dependents import Dependents
+from shoal.store.watched.device_ids import ids_of
+from shoal.store.watched.node_devices import NodeDevices
+from shoal.store.watched.pools import KnownPools
+from shoal.store.watched.reading import value_of
+from shoal.store.watched.troubles import UNREADABLE, Trouble, Troubles, words_of
+from shoal.units.errors import UserError, Where
+
+V = TypeVar("V", bound=ApiStruct)
+_KINDS = (DEVICE_CLASSES, RESOURCE_SLICES, RESOURCE_CLAIM_TEMPLATES, RESOURCE_CLAIMS)
+_OLDER = ("v1beta2", "v1beta1")
+Handler = Callable[[Kind, str, Item | None], None]
+
+
+class WatchedDevices:
+    """`wake` is called when something is to be drained."""
+
+    def __init__(self, context: Context, served: Served, wake: Callable[[], None]) -> None:
+        self._wake = wake
+        self._informers = context.informers
+        self._served = served
+        self._troubles = Troubles()
+        self._sets = DeviceSets()
+        self.pools = KnownPools()
+        self.claims = KnownClaims()
+        self._templates: dict[str, ResourceClaimTemplate] = {}
+        self._told: dict[str, ClaimFacts] = {}
+        self._dirty_pieces: dict[str, None] = {}
+        self._dirty_claims: dict[str, None] = {}
+        self._are_sets_old = self._are_resources_old = False
+        self._pods = Dependents()
+        self._asking = Dependents()
+        """Claims by the sets that they ask for."""
+        self._nodes = NodeDevices(context.informers.of(NODES), self._resources_changed)
+        self._extended = Extended(self._sets)
+        known = self.claims
+        self._refs = ClaimRefs(self._sets, known.by_key, self._templates, known.made, self._extended)
+        context.informers.of(PODS).on_change(self._pod_changed)
+        handlers = (self._class_changed, self._piece_changed, self._template_changed, self._claim_changed)
+        for kind, handler in zip(_KINDS, handlers, strict=True):
+            older = (kind._replace(version=version) for version in _OLDER)
+            served.when_there(kind, self._following(handler), *older)
+
+    def _following(self, handler: Handler) -> Callable[[Kind], None]:
+        def follow(kind: Kind) -> None:
+            self._informers.of(kind).on_change(lambda before, after: handler(kind, _key(before, after), after))
+
+        return follow
+
+    async def synced(self) -> None:
+        await self._informers.synced([NODES, *(found for kind in _KINDS if (found := self._served.find(kind)))])
+
+    def take_troubles(self) -> list[Trouble]:
+        """Objects that cannot be read, each once."""
+        return self._troubles.take()
+
+    def served(self, kind: Kind) -> Kind:
+        """The kind in the version that is served."""
+        return self._served.find(kind) or kind
+
+    # -- asking -----------------------------------------------------------------------------------------------------
+
+    def refs(self, pod: Pod) -> tuple[tuple[ClaimRef, ...], Pod]:
+        """What the pod claims, and the pod without the resources that claims stand for."""
+        self._settle()
+        claimed = self._refs.of(pod)
+        self._pods.put(pod.metadata.key, needs_of(pod, self._refs, self._templates, self._extended))
+        if self._sets.has_news:
+            self._wake()
+        return claimed
+
+    def stirred(self) -> set[str]:
+        """Pods (namespace/name) whose answer above may be another one by now."""
+        self._settle()
+        return self._pods.take()
+
+    def spots(self, annotations: Mapping[str, str], node: str) -> Spots:
+        """Devices that a pod on the node says it holds; none where that cannot be read."""
+        try:
+            return spots_of_pod(annotations, Where(), self.ids(node))
+        except UserError:
+            return ()
+
+    def class_of(self, resource: str) -> str:
+        """The class that serves an extended resource, if one does."""
+        return self._extended.class_of(resource)
+
+    def ids(self, node: str) -> NodeIds:
+        """What the node's devices are called."""
+        return ids_of(self._nodes.ids(node), self.pools.on(node))
+
+    # -- hearing ----------------------------------------------------------------------------------------------------
+
+    def _read(self, kind: Kind, key: str, item: Item | None, what: type[V]) -> V | None:
+        if item is not None:
+            try:
+                value = value_of(kind, item, what)
+            except UserError as error:
+                self._troubles.put(Trouble(kind, key, item.uid, UNREADABLE, words_of(error)))
+                return None
+            self._troubles.settle(kind, key)
+            return value
+        self._troubles.settle(kind, key)
+        return None
+
+    def _piece_changed(self, kind: Kind, key: str, item: Item | None) -> None:
+        piece = self._read(kind, key, item, ResourceSlice)
+        facts = slice_facts(piece) if piece is not None else None
+        if not self.pools.put(key, facts):
+            return
+        if facts is None:
+            self._sets.drop(key)
+        else:
+            self._sets.put(facts)
+        self._dirty_pieces[key] = None
+        self._are_sets_old = True
+        self._wake()
+
+    def _class_changed(self, kind: Kind, key: str, item: Item | None) -> None:
+        value = self._read(kind, key, item, DeviceClass)
+        known = self._sets.classes.get(key)
+        if value is None:
+            self._sets.drop_class(key)
+        elif known is None or known.spec != value.spec:
+            self._sets.put_class(value)
+        else:
+            return
+        self._are_sets_old = self._are_resources_old = True
+        self._wake()
+
+    def _template_changed(self, kind: Kind, key: str, item: Item | None) -> None:
+        template = self._read(kind, key, item, ResourceClaimTemplate)
+        if template is not None:
+            self._templates[key] = template
+        else:
+            self._templates.pop(key, None)
+        if self._pods.stir(("template", key)):
+            self._wake()
+
+    def _claim_changed(self, kind: Kind, key: str, item: Item | None) -> None:
+        claim = self._read(kind, key, item, ResourceClaim)
+        for pod in self.claims.put(key, claim):
+            self._pods.stir(("made", pod))
+        self._pods.stir(("claim", key))
+        self._dirty_claims[key] = None
+        self._wake()
+
+    def _resources_changed(self) -> None:
+        self._are_resources_old = True
+        self._wake()
+
+    def _pod_changed(self, before: Item | None, after: Item | None) -> None:
+        if after is None and before is not None:
+            self._pods.drop(f"{before.namespace}/{before.name}")
+
+    # -- telling ----------------------------------------------------------------------------------------------------
+
+    def drain(self) -> list[Event]:
+        """What happened to devices, sets of them and claims since the last call."""
+        self._settle()
+        dirty, self._dirty_pieces = self._dirty_pieces, {}
+        pieces: list[Event] = []
+        for name in dirty:
+            piece = self.pools.get(name)
+            pieces.append(DevicesGone(name) if piece is None else DevicesSeen(piece))
+        claims = self._claim_events()
+        return [*pieces, *self._sets.news(), *claims]
+
+    def _claim_events(self) -> list[Event]:
+        dirty, self._dirty_claims = self._dirty_claims, {}
+        events: list[Event] = []
+        for key in dirty:
+            claim = self.claims.by_key.get(key)
+            if claim is None:
+                self._asking.drop(key)
+                if self._told.pop(key, None) is not None:
+                    events.append(ClaimGone(key))
+                continue
+            facts = claim_facts(claim, self._sets)
+            self._asking.put(key, sets_of(claim.spec.devices))
+            if self._told.get(key) != facts:
+                self._told[key] = facts
+                events.append(ClaimSeen(facts))
+        return events
+
+    def _settle(self) -> None:
+        """Let those know who hang on sets and on resources that mean something else by now."""
+        if self._are_sets_old:
+            self._are_sets_old = False
+            for key in self._sets.renewed():
+                self._pods.stir(key)
+                self._asking.stir(key)
+        if self._are_resources_old:
+            self._are_resources_old = False
+            for resource in self._extended.renew(self._nodes.advertised()):
+                self._pods.stir(("resource", resource))
+        for claim in self._asking.take():
+            self._dirty_claims[claim] = None
+
+
+def _key(before: Item | None, after: Item | None) -> str:
+    item = after or before
+    if item is None:
+        return ""
+    return f"{item.namespace}/{item.name}" if item.namespace else item.name

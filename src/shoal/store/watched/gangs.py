@@ -1,0 +1,228 @@
+"""Which pods form gangs, kept up as pods, group objects and their makers change.
+
+Pods are kept by what may hold them together: the group they name, or the owner they come from. When something about one
+such company changes, it alone is read again, by the code that reads gangs from manifests. Where only pods joined, these
+are read with one that was there before; all are where that gives another gang.
+
+Promises: pods of a plain owner cost a look-up; a pod that starts to run changes nothing of its gang; of an object that
+cannot be read people are told, and its pods wait.
+
+Rejected: reading a company anew for every pod that joins it. A gang whose thousand pods come over a hundred rounds
+would be read a hundred times.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from itertools import islice
+from typing import NamedTuple
+
+import msgspec
+from msgspec import structs
+
+from shoal.engine.events import Event, GroupGone, GroupSeen
+from shoal.engine.from_api import Priorities, Topologies
+from shoal.engine.groups import GroupFacts
+from shoal.engine.who import Traits, Who
+from shoal.store.gangs import Member
+from shoal.store.pod_makers import Owner
+from shoal.store.watched.company_reading import CompanyReader
+from shoal.store.watched.group_objects import Company, GroupObjects
+from shoal.store.watched.pod_states import PodState
+from shoal.store.watched.pods import Pods
+from shoal.store.watched.troubles import Troubles
+
+_MOST_SIGNS = 16_384
+_Standing = tuple[str, str, str]
+"""(group, part, queue)."""
+
+
+class _Sign(NamedTuple):
+    """What of a pod its gang is read from."""
+
+    traits: Traits
+    group: str
+    part: str
+    role: str
+    queue: str
+    wishes: bool
+    has_ended: bool
+
+
+class _Unit(msgspec.Struct):
+    """One company."""
+
+    members: dict[str, _Sign] = msgspec.field(default_factory=dict)
+    fresh: dict[str, None] = msgspec.field(default_factory=dict)
+    """Members that are not read yet."""
+    is_old: bool = False
+    """All of it has to be read."""
+    standing: dict[str, _Standing] = msgspec.field(default_factory=dict)
+    """Of members whose gang completes them."""
+    told: GroupFacts | None = None
+
+
+class WatchedGangs:
+    def __init__(self, pods: Pods, objects: GroupObjects, troubles: Troubles) -> None:
+        self._pods = pods
+        self._objects = objects
+        self._reader = CompanyReader(pods, objects, troubles)
+        self._units: dict[Company, _Unit] = {}
+        self._company_of: dict[str, Company] = {}
+        self._by_name: dict[str, Company] = {}
+        """Gangs of which the engine was told."""
+        self._dirty: dict[Company, None] = {}
+        self._signs: dict[_Sign, _Sign] = {}
+        self._moved: dict[str, None] = {}
+        """Pods that left a gang without a word of their own."""
+
+    # -- asking -----------------------------------------------------------------------------------------------------
+
+    def who(self, key: str, state: PodState) -> Who:
+        """The pod's standing, completed by its gang."""
+        company = self._company_of.get(key)
+        standing = None if company is None else self._units[company].standing.get(key)
+        # Pods of a gang are tried by age; of one second, as they came.
+        age = int(state.created_s)
+        if standing is None:
+            return structs.replace(state.who, order=age) if state.who.group else state.who
+        group, part, queue = standing
+        return structs.replace(state.who, group=group, part=part, queue=queue, order=age)
+
+    def gang_members(self, group: str) -> list[str]:
+        """Keys of the pods of a gang that have not ended, whether or not it has an object."""
+        unit = self._units.get(self._by_name.get(group, Company(group)))
+        return [] if unit is None else [key for key, sign in unit.members.items() if not sign.has_ended]
+
+    # -- keeping up -------------------------------------------------------------------------------------------------
+
+    def all_dirty(self) -> None:
+        """What gangs are read against has changed."""
+        for company in self._units:
+            self._make_old(company)
+
+    def _make_old(self, company: Company) -> None:
+        unit = self._units.get(company)
+        if unit is None:
+            if not company.group or not self._objects.is_there(company):
+                return
+            unit = self._units[company] = _Unit()
+        if self._matters(company, unit) or any(sign.wishes for sign in unit.members.values()):
+            unit.is_old = True
+            self._dirty[company] = None
+
+    def drain(
+        self, pods: Iterable[str], priorities: Priorities, topologies: Topologies
+    ) -> tuple[list[Event], list[str]]:
+        """What is news of gangs, given the pods that changed; and the pods whose standing is another one by now."""
+        for owner, above in self._objects.take_moved().items():
+            self._move(owner, above)
+        for company in self._objects.take_changed():
+            self._make_old(company)
+        for key in pods:
+            self._sort_in(key, self._pods.get(key))
+        dirty, self._dirty = self._dirty, {}
+        events: list[Event] = []
+        others, self._moved = list(self._moved), {}
+        for company in dirty:
+            unit = self._units.get(company)
+            if unit is None:
+                continue
+            others += self._renew(company, unit, priorities, topologies, events)
+            if not unit.members and unit.told is None and not self._objects.is_there(company):
+                del self._units[company]
+        return events, others
+
+    def _move(self, owner: Owner, above: Owner | None) -> None:
+        """Whoever stands above this owner is another one now: its pods may belong elsewhere."""
+        for place in (owner, above):
+            unit = self._units.get(Company(owner=place)) if place is not None else None
+            for key in list(unit.members) if unit is not None else ():
+                state = self._pods.get(key)
+                if state is not None and state.owner == owner:
+                    self._sort_in(key, state)
+
+    def _sort_in(self, key: str, state: PodState | None) -> None:
+        before = self._company_of.get(key)
+        after = None if state is None else self._company(state)
+        if before is not None and before != after:
+            unit = self._units[before]
+            del self._company_of[key], unit.members[key]
+            unit.fresh.pop(key, None)
+            if unit.standing.pop(key, None) is not None:
+                self._moved[key] = None
+            if self._matters(before, unit):
+                unit.is_old = True
+                self._dirty[before] = None
+        if after is None or state is None:
+            return
+        unit = self._units.get(after) or self._units.setdefault(after, _Unit())
+        who = state.who
+        sign = _Sign(who.traits, who.group, who.part, who.role, who.queue, state.wishes, state.is_finished)
+        sign = self._shared(sign)
+        known = unit.members.get(key)
+        if known == sign:
+            return
+        unit.members[key] = sign
+        unit.fresh[key] = None
+        unit.is_old |= known is not None
+        self._company_of[key] = after
+        if state.wishes or self._matters(after, unit):
+            self._dirty[after] = None
+
+    def _shared(self, sign: _Sign) -> _Sign:
+        if len(self._signs) >= _MOST_SIGNS:
+            self._signs.clear()
+        return self._signs.setdefault(sign, sign)
+
+    def _company(self, state: PodState) -> Company | None:
+        if state.fault or (state.is_finished and not state.has_succeeded):
+            return None
+        if state.who.group:
+            return Company(state.who.group)
+        return Company(owner=self._objects.top(state.owner)) if state.owner is not None else None
+
+    def _matters(self, company: Company, unit: _Unit) -> bool:
+        """Whether a pod more or less may make a difference."""
+        return bool(company.group) or unit.told is not None or self._objects.is_marked(company.owner)
+
+    # -- reading ----------------------------------------------------------------------------------------------------
+
+    def _renew(
+        self, company: Company, unit: _Unit, priorities: Priorities, topologies: Topologies, events: list[Event]
+    ) -> list[str]:
+        """Read a company, or what is new of it; its pods whose standing has changed."""
+        fresh, is_old = unit.fresh, unit.is_old or unit.told is None
+        unit.fresh, unit.is_old = {}, False
+        if not is_old:
+            one_before = [key for key in islice(unit.members, 1) if key not in fresh]
+            members, facts = self._reader.read(company, [*one_before, *fresh], priorities, topologies)
+            if facts == unit.told:
+                return self._stand(unit, members)
+        members, facts = self._reader.read(company, list(unit.members), priorities, topologies)
+        if facts != unit.told:
+            self._tell(company, unit, facts, events)
+        return self._stand(unit, members)
+
+    def _tell(self, company: Company, unit: _Unit, facts: GroupFacts | None, events: list[Event]) -> None:
+        if unit.told is not None and (facts is None or facts.name != unit.told.name):
+            events.append(GroupGone(unit.told.name))
+            self._by_name.pop(unit.told.name, None)
+        if facts is not None:
+            events.append(GroupSeen(facts))
+            self._by_name[facts.name] = company
+        unit.told = facts
+
+    def _stand(self, unit: _Unit, members: Iterable[Member]) -> list[str]:
+        changed = []
+        for member in members:
+            key, who = member.placed.value.metadata.key, member.who
+            sign, before = unit.members[key], unit.standing.get(key)
+            standing = (who.group, who.part, who.queue)
+            if standing != (sign.group, sign.part, sign.queue):
+                unit.standing[key] = standing
+            else:
+                unit.standing.pop(key, None)
+            if before != unit.standing.get(key):
+                changed.append(key)
+        return changed

@@ -1,0 +1,233 @@
+"""The objects that gangs are read from: group objects of every ecosystem, Workloads with groups inside, and the
+controllers that make pods; each found from the company of pods that it is about.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from typing import NamedTuple
+
+import msgspec
+
+from shoal.api.decode import Document
+from shoal.api.pod import WorkloadReference
+from shoal.store.live.informer import Informer
+from shoal.store.live.informers import Informers
+from shoal.store.live.item import Item
+from shoal.store.live.kind import DEPLOYMENTS, JOBS, REPLICA_SETS, STATEFUL_SETS, Kind
+from shoal.store.pod_makers import GANG, KAI_MINIMUM, VOLCANO_MINIMUM, Owner
+from shoal.store.replicas import KUEUE_QUEUE_LABEL
+from shoal.store.watched.reading import document_of
+from shoal.store.watched.troubles import UNREADABLE, Trouble, Troubles, words_of
+from shoal.units.errors import UserError
+
+MAKERS = (JOBS, REPLICA_SETS, STATEFUL_SETS, DEPLOYMENTS)
+_OWN = GANG.encode()
+_MARKS = (
+    _OWN,
+    *map(str.encode, (VOLCANO_MINIMUM, KAI_MINIMUM, KUEUE_QUEUE_LABEL, "kueue.x-k8s.io/podset-", "kai.scheduler/")),
+)
+
+
+class Company(NamedTuple):
+    """What may hold pods together: the name of a group, or an owner."""
+
+    group: str = ""
+    owner: Owner = ("", "", "")
+
+
+class _Reference(msgspec.Struct, gc=False):
+    kind: str = ""
+    name: str = ""
+    controller: bool = False
+
+
+class _Meta(msgspec.Struct, rename="camel", gc=False):
+    labels: msgspec.Raw = msgspec.Raw()
+    annotations: msgspec.Raw = msgspec.Raw()
+    owner_references: tuple[_Reference, ...] = ()
+
+
+class _Status(msgspec.Struct, rename="camel", gc=False):
+    succeeded: int = 0
+    failed_indexes: str = ""
+
+
+class _Head(msgspec.Struct, gc=False):
+    """What counts of an object; its status is another one every few seconds."""
+
+    metadata: _Meta = msgspec.field(default_factory=_Meta)
+    spec: msgspec.Raw = msgspec.Raw()
+    status: _Status = msgspec.field(default_factory=_Status)
+
+    def mark(self) -> int:
+        meta, status = self.metadata, self.status
+        counted = status.succeeded, status.failed_indexes
+        return hash((bytes(meta.labels), bytes(meta.annotations), bytes(self.spec), counted))
+
+
+class _Maker(msgspec.Struct, frozen=True):
+    is_marked: bool
+    above: Owner | None
+    mark: int
+
+
+_heads = msgspec.json.Decoder(_Head)
+
+
+class GroupObjects:
+    def __init__(self, informers: Informers, troubles: Troubles, stir: Callable[[], None]) -> None:
+        self._informers = informers
+        self._troubles = troubles
+        self._stir = stir
+        self._groups: list[Informer] = []
+        self._workloads: Informer | None = None
+        self._makers: dict[str, Informer] = {}
+        self._known: dict[Owner, _Maker] = {}
+        """Makers on which something is written, or above whom somebody stands."""
+        self._of_workload: dict[str, dict[Company, None]] = {}
+        self._changed: dict[Company, None] = {}
+        self._moved: dict[Owner, Owner | None] = {}
+
+    def follow(self) -> None:
+        for kind in MAKERS:
+            self.follow_makers(self._informers.of(kind))
+
+    def follow_groups(self, groups: Informer) -> None:
+        self._groups.append(groups)
+        groups.on_change(self._group_changed)
+
+    def follow_workloads(self, workloads: Informer) -> None:
+        """Kubernetes' own, with groups inside."""
+        self._workloads = workloads
+        workloads.on_change(self._workload_changed)
+
+    def follow_makers(self, makers: Informer) -> None:
+        kind = makers.kind.name
+        self._makers[kind] = makers
+        makers.on_change(lambda before, after: self._maker_changed(kind, before, after))
+
+    # -- hearing ----------------------------------------------------------------------------------------------------
+
+    def _group_changed(self, before: Item | None, after: Item | None) -> None:
+        item = after or before
+        if item is not None and not _is_same(before, after):
+            self._changed[Company(f"{item.namespace}/{item.name}")] = None
+            self._stir()
+
+    def _workload_changed(self, before: Item | None, after: Item | None) -> None:
+        item = after or before
+        if item is not None and not _is_same(before, after):
+            self._changed |= self._of_workload.get(f"{item.namespace}/{item.name}", {})
+            self._stir()
+
+    def _maker_changed(self, kind: str, before: Item | None, after: Item | None) -> None:
+        item = after or before
+        if item is None:
+            return
+        owner = item.namespace, kind, item.name
+        was, now = self._known.get(owner), None if after is None else _maker(after)
+        if now is not None:
+            self._known[owner] = now
+        else:
+            self._known.pop(owner, None)
+        above = was.above if was is not None else None
+        if above != (now.above if now is not None else None):
+            self._moved.setdefault(owner, above)
+        if was != now:
+            self._changed[Company(owner=owner)] = None
+            self._stir()
+
+    def take_changed(self) -> list[Company]:
+        changed, self._changed = self._changed, {}
+        return list(changed)
+
+    def take_moved(self) -> dict[Owner, Owner | None]:
+        """Owners above whom somebody else stands than before, and who stood there."""
+        moved, self._moved = self._moved, {}
+        return moved
+
+    # -- asking -----------------------------------------------------------------------------------------------------
+
+    def top(self, owner: Owner) -> Owner:
+        """Whoever owns the owner, if anybody does."""
+        maker = self._known.get(owner)
+        return owner if maker is None or maker.above is None else maker.above
+
+    def is_marked(self, owner: Owner) -> bool:
+        maker = self._known.get(owner)
+        return maker is not None and maker.is_marked
+
+    def is_there(self, company: Company) -> bool:
+        namespace, _, name = company.group.partition("/")
+        return any(informer.get(namespace, name) is not None for informer in self._groups)
+
+    def makers(self, owners: Iterable[Owner]) -> list[Document]:
+        """These controllers, as far as they are there."""
+        return [
+            document
+            for namespace, kind, name in owners
+            if (makers := self._makers.get(kind)) is not None
+            for document in self._read([makers], namespace, name)
+        ]
+
+    def groups(self, company: Company, reference: WorkloadReference | None) -> list[Document]:
+        """Group objects of that name. `reference` is what the pods say of their Workload."""
+        namespace, _, name = company.group.partition("/")
+        found = self._read(self._groups, namespace, name)
+        if reference is not None:
+            self._of_workload.setdefault(f"{namespace}/{reference.name}", {})[company] = None
+            found += self._read([self._workloads] if self._workloads is not None else [], namespace, reference.name)
+        return found
+
+    def _read(self, informers: list[Informer], namespace: str, name: str) -> list[Document]:
+        found = []
+        for informer in informers:
+            item = informer.get(namespace, name)
+            if item is not None:
+                found.append(document_of(informer.kind, item))
+        return found
+
+    def complain(self, error: UserError) -> None:
+        """On the object that it is about."""
+        for kind, item in self._meant(error.where.obj):
+            key = f"{item.namespace}/{item.name}"
+            self._troubles.put(Trouble(kind, key, item.uid, UNREADABLE, words_of(error)))
+
+    def praise(self, documents: Iterable[Document]) -> None:
+        """They were read, and nothing is wrong with them."""
+        for document in documents if self._troubles.has_any else ():
+            for kind, item in self._meant(document.where.obj):
+                self._troubles.settle(kind, f"{item.namespace}/{item.name}")
+
+    def _meant(self, obj: str) -> Iterator[tuple[Kind, Item]]:
+        """The objects that are called so: `PodGroup default/train`."""
+        name_of_kind, _, key = obj.partition(" ")
+        namespace, _, name = key.rpartition("/")
+        known = [*self._groups, *self._makers.values()]
+        for informer in known if self._workloads is None else [*known, self._workloads]:
+            item = informer.get(namespace, name) if informer.kind.name == name_of_kind else None
+            if item is not None:
+                yield informer.kind, item
+
+
+def _is_same(before: Item | None, after: Item | None) -> bool:
+    if before is None or after is None:
+        return False
+    try:
+        return _heads.decode(before.data).mark() == _heads.decode(after.data).mark()
+    except msgspec.DecodeError:
+        return False
+
+
+def _maker(item: Item) -> _Maker | None:
+    """None where nothing about it can matter."""
+    head = _heads.decode(item.data)
+    meta = head.metadata
+    written = bytes(meta.labels) + bytes(meta.annotations)
+    is_marked = any(mark in written for mark in _MARKS)
+    above = next((one for one in meta.owner_references if one.controller), None)
+    # One that is a gang by its own word stands for itself.
+    is_below = above is not None and _OWN not in bytes(meta.annotations)
+    owner = (item.namespace, above.kind, above.name) if above is not None and is_below else None
+    return _Maker(is_marked, owner, head.mark() if is_marked else 0) if is_marked or owner is not None else None

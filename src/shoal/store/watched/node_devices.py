@@ -1,0 +1,111 @@
+"""What nodes call their devices, and which extended resources they have device plugins for.
+
+A node reports itself all the time; what matters here is compared as bytes before anything is decoded.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from typing import NamedTuple
+
+import msgspec
+from msgspec import Raw
+
+from shoal.engine.spelling import UNKNOWN_IDS, NodeIds, node_ids
+from shoal.store.live.informer import Informer
+from shoal.store.live.item import Item
+
+_NOTHING = Raw()
+
+
+class _Meta(msgspec.Struct, gc=False):
+    labels: Raw = _NOTHING
+    annotations: Raw = _NOTHING
+
+
+class _Status(msgspec.Struct, gc=False):
+    capacity: Raw = _NOTHING
+    allocatable: Raw = _NOTHING
+
+
+class _Head(msgspec.Struct, gc=False):
+    metadata: _Meta = msgspec.field(default_factory=_Meta)
+    status: _Status = msgspec.field(default_factory=_Status)
+
+
+class _Known(NamedTuple):
+    mark: int
+    ids: NodeIds
+    plugins: frozenset[str]
+
+
+_heads = msgspec.json.Decoder(_Head)
+_texts = msgspec.json.Decoder(dict[str, str] | None)
+_amounts = msgspec.json.Decoder(dict[str, str | int | float] | None)
+
+
+class NodeDevices:
+    """`stir` is called when a resource gets its first device plugin, or loses its last."""
+
+    def __init__(self, nodes: Informer, stir: Callable[[], None]) -> None:
+        self._stir = stir
+        self._known: dict[str, _Known] = {}
+        self._plugins: Counter[str] = Counter()
+        self._shared: dict[frozenset[str], frozenset[str]] = {}
+        nodes.on_change(self._changed)
+
+    def ids(self, node: str) -> NodeIds:
+        known = self._known.get(node)
+        return known.ids if known is not None else UNKNOWN_IDS
+
+    def advertised(self) -> frozenset[str]:
+        """Extended resources that some node has a device plugin for."""
+        return frozenset(self._plugins)
+
+    def _changed(self, before: Item | None, after: Item | None) -> None:
+        if after is None:
+            if before is not None and (known := self._known.pop(before.name, None)) is not None:
+                self._count(known.plugins, frozenset())
+            return
+        known = self._known.get(after.name)
+        try:
+            head = _heads.decode(after.data)
+            mark = _mark(head)
+            if known is None or known.mark != mark:
+                self._known[after.name] = fresh = self._read(head, mark)
+                self._count(known.plugins if known is not None else frozenset(), fresh.plugins)
+        except msgspec.DecodeError:
+            # Whoever reads nodes complains of it; what was known of it stands.
+            return
+
+    def _read(self, head: _Head, mark: int) -> _Known:
+        status = head.status
+        has = _amounts.decode(status.allocatable) if memoryview(status.allocatable) else None
+        if not has and memoryview(status.capacity):
+            has = _amounts.decode(status.capacity)
+        plugins = frozenset(name for name, amount in (has or {}).items() if "/" in name and str(amount) != "0")
+        labels, annotations = (
+            (_texts.decode(raw) if memoryview(raw) else None) or {}
+            for raw in (head.metadata.labels, head.metadata.annotations)
+        )
+        return _Known(mark, node_ids(labels, annotations), self._shared.setdefault(plugins, plugins))
+
+    def _count(self, before: frozenset[str], after: frozenset[str]) -> None:
+        if before == after:
+            return
+        known = len(self._plugins)
+        self._plugins.update(after - before)
+        is_news = len(self._plugins) != known
+        for name in before - after:
+            self._plugins[name] -= 1
+            if not self._plugins[name]:
+                del self._plugins[name]
+                is_news = True
+        if is_news:
+            self._stir()
+
+
+def _mark(head: _Head) -> int:
+    parts = (head.metadata.labels, head.metadata.annotations, head.status.capacity, head.status.allocatable)
+    return hash(tuple(map(bytes, parts)))

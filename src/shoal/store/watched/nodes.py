@@ -1,0 +1,177 @@
+"""Nodes with the zones that are told of them and the network that they are in, told again only when something changed.
+
+A node reports itself all the time. What it reports is compared as bytes before anything is decoded.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+import msgspec
+from msgspec import Raw
+
+from shoal.api.hyper_nodes import HyperNode
+from shoal.api.node import Node
+from shoal.api.node_resource_topology import NodeResourceTopology
+from shoal.engine.events import Event, NodeGone, NodeSeen
+from shoal.engine.from_api import HyperTree
+from shoal.store.live.informer import Informer
+from shoal.store.live.item import Item
+from shoal.store.live.kind import NODES
+from shoal.store.nodes import node_seen
+from shoal.store.watched.reading import place_of, value_of
+from shoal.store.watched.troubles import UNREADABLE, Trouble, Troubles, words_of
+from shoal.units.errors import UserError
+
+_NOTHING = Raw()
+
+
+class _Meta(msgspec.Struct, gc=False):
+    labels: Raw = _NOTHING
+    annotations: Raw = _NOTHING
+
+
+class _Status(msgspec.Struct, gc=False):
+    capacity: Raw = _NOTHING
+    allocatable: Raw = _NOTHING
+
+
+class _Head(msgspec.Struct, gc=False):
+    metadata: _Meta = msgspec.field(default_factory=_Meta)
+    spec: Raw = _NOTHING
+    status: _Status = msgspec.field(default_factory=_Status)
+
+    def mark(self) -> tuple[int, int]:
+        """Of the labels, and of the rest."""
+        meta, status = self.metadata, self.status
+        rest = (meta.annotations, self.spec, status.capacity, status.allocatable)
+        return hash(bytes(meta.labels)), hash(tuple(map(bytes, rest)))
+
+
+_heads = msgspec.json.Decoder(_Head)
+
+
+class Nodes:
+    def __init__(self, nodes: Informer, troubles: Troubles, stir: Callable[[], None]) -> None:
+        self._informer = nodes
+        self._troubles = troubles
+        self._stir = stir
+        self._marks: dict[str, tuple[int, int]] = {}
+        self._told: set[str] = set()
+        self._dirty: dict[str, None] = {}
+        self._zones: Informer | None = None
+        self._hyper: Informer | None = None
+        self._tree_is_old = False
+        self.tree = HyperTree((), ())
+
+    def follow(self) -> None:
+        self._informer.on_change(self._changed)
+
+    def _changed(self, before: Item | None, after: Item | None) -> None:
+        if after is None:
+            if before is not None:
+                self._marks.pop(before.name, None)
+                self._tree_is_old = True
+                self._touch(before.name)
+            return
+        known, mark = self._marks.get(after.name), _heads.decode(after.data).mark()
+        if known != mark:
+            self._marks[after.name] = mark
+            self._tree_is_old |= known is None or known[0] != mark[0]
+            self._touch(after.name)
+
+    def _touch(self, name: str) -> None:
+        self._dirty[name] = None
+        self._stir()
+
+    # -- what may be there beside them ------------------------------------------------------------------------------
+
+    def follow_zones(self, zones: Informer) -> None:
+        self._zones = zones
+        zones.on_change(lambda before, after: self._touch((after or before or _NO_ITEM).name))
+
+    def follow_network(self, hyper_nodes: Informer) -> None:
+        self._hyper = hyper_nodes
+        hyper_nodes.on_change(lambda *_: self._network_changed())
+
+    def _network_changed(self) -> None:
+        self._tree_is_old = True
+        self._stir()
+
+    def renew_tree(self) -> bool:
+        """Read the network anew if it changed; whether it is another one now."""
+        if not self._tree_is_old or self._hyper is None:
+            return False
+        self._tree_is_old = False
+        found = []
+        for item in self._hyper:
+            try:
+                found.append((value_of(self._hyper.kind, item, HyperNode), place_of(self._hyper.kind, item)))
+            except UserError as error:
+                self._complain(self._hyper, item, error)
+        try:
+            tree = HyperTree(found, [(item.name, self._labels(item)) for item in self._informer])
+        except UserError as error:
+            at = next((item for item in self._hyper if error.where.obj.endswith(f" {item.name}")), None)
+            if at is not None:
+                self._complain(self._hyper, at, error)
+            return False
+        before, self.tree = self.tree, tree
+        for name in self._marks:
+            if before.labels_of(name) != tree.labels_of(name):
+                self._dirty[name] = None
+        return before.facts() != tree.facts() or before.tier_names() != tree.tier_names()
+
+    def _labels(self, item: Item) -> Mapping[str, str]:
+        return item.read(_Labelled).metadata.labels
+
+    # -- telling ----------------------------------------------------------------------------------------------------
+
+    def drain(self) -> list[Event]:
+        dirty, self._dirty = self._dirty, {}
+        events: list[Event] = []
+        for name in dirty:
+            item = self._informer.get("", name)
+            if item is None:
+                self._troubles.settle(NODES, name)
+                if name in self._told:
+                    self._told.discard(name)
+                    events.append(NodeGone(name))
+                continue
+            try:
+                events.append(self._seen(item))
+            except UserError as error:
+                # What is known of it stands: pods that run on it are true all the same.
+                self._troubles.put(Trouble(NODES, name, item.uid, UNREADABLE, words_of(error)))
+            else:
+                self._troubles.settle(NODES, name)
+                self._told.add(name)
+        return events
+
+    def _seen(self, item: Item) -> NodeSeen:
+        return node_seen(value_of(NODES, item, Node), self._zones_of(item.name), self.tree)
+
+    def _zones_of(self, name: str) -> NodeResourceTopology | None:
+        zones = self._zones
+        item = zones.get("", name) if zones is not None else None
+        if item is None or zones is None:
+            return None
+        try:
+            return value_of(zones.kind, item, NodeResourceTopology)
+        except UserError as error:
+            self._complain(zones, item, error)
+            return None
+
+    def _complain(self, informer: Informer, item: Item, error: UserError) -> None:
+        self._troubles.put(Trouble(informer.kind, item.name, item.uid, UNREADABLE, words_of(error)))
+
+
+class _Labels(msgspec.Struct, gc=False):
+    labels: dict[str, str] = msgspec.field(default_factory=dict)
+
+
+class _Labelled(msgspec.Struct, gc=False):
+    metadata: _Labels
+
+
+_NO_ITEM = Item("", "", "", 0, b"")

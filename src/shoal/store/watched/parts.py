@@ -1,0 +1,31 @@
+"""What the readers of pods ask of those who know devices and volumes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Protocol
+
+from shoal.api.node_affinity import NodeAffinity
+from shoal.api.pod import Pod
+from shoal.engine.devices.kind import Spots
+from shoal.engine.dra.requests import ClaimRef
+
+
+class Devices(Protocol):
+    def refs(self, pod: Pod) -> tuple[tuple[ClaimRef, ...], Pod]:
+        """What the pod claims, and the pod without the resources that claims stand for."""
+        ...
+
+    def spots(self, annotations: Mapping[str, str], node: str) -> Spots:
+        """Devices that a pod on the node says it holds."""
+        ...
+
+
+class Volumes(Protocol):
+    def rule(self, pod: Pod) -> NodeAffinity | str | None:
+        """Nodes from which the pod's volumes can be reached; a text says why the pod has to wait for them."""
+        ...
+
+    def turned_away(self, pod: Pod) -> str:
+        """What kube-scheduler says of nodes from which they cannot be reached; empty where no node is asked."""
+        ...

@@ -1,0 +1,206 @@
+"""What pods ask for and who they are, read once for all pods that are written alike.
+
+Pods of one template share one ask, and those with equal labels one standing: thousands are kept for as long as they
+live, and a new one costs a look-up.
+"""
+
+from __future__ import annotations
+
+from itertools import count
+from typing import Any
+
+from msgspec import structs
+
+from shoal.api.node_affinity import NodeAffinity
+from shoal.api.pod import Pod, PodSpec, PodStatus
+from shoal.engine.asks import Ask
+from shoal.engine.from_api import Priorities, Rank, ask_of_pod, who_of_pod
+from shoal.engine.from_api.node_rules import both_rules
+from shoal.engine.spelling import names
+from shoal.engine.who import Who
+from shoal.store.live.item import Item
+from shoal.store.live.kind import PODS
+from shoal.store.watched.parts import Devices, Volumes
+from shoal.store.watched.pod_heads import Head, Spec, head_of, spec_of
+from shoal.store.watched.pod_words import Words, pod_of, words_of_head
+from shoal.store.watched.reading import value_of
+from shoal.store.watched.usual_spread import Shared, is_spread, shared_labels, with_usual_spread
+from shoal.units.errors import UserError, Where
+
+_Key = tuple[object, ...]
+_MOST = 16_384
+_SAMPLE = "~"
+"""No pod's name begins so."""
+_UNKNOWN: Any = object()
+_ASKED = (
+    names.FRACTION,
+    names.FRACTION_MEMORY,
+    names.FRACTION_DEVICES,
+    names.OWN_ISLAND,
+    names.OWN_NUMA_NODE,
+)
+"""Annotations that change what a pod asks for."""
+
+
+class PodAsks:
+    def __init__(
+        self,
+        added: NodeAffinity | None,
+        devices: Devices | None,
+        volumes: Volumes | None,
+        spreading: frozenset[str] = frozenset(),
+    ) -> None:
+        """`spreading`: schedulers that spread replicas which say nothing about it."""
+        self._added = added
+        self._spreading = spreading
+        self._devices = devices
+        self._volumes = volumes
+        self.priorities = Priorities()
+        self._asks: dict[_Key, Ask | UserError | None] = {}
+        """None: the pods of this template claim devices, each its own."""
+        self._samples: dict[str, _Key] = {}
+        """Templates by the name under which whoever knows devices was asked about them."""
+        self._numbers = count()
+        self._equal: dict[Ask, Ask] = {}
+        self._whos: dict[_Key, Who] = {}
+        self._ranks: dict[tuple[int | None, str, str], Rank | UserError] = {}
+
+    def put_priorities(self, priorities: Priorities) -> bool:
+        """Whether any pod that was read has another rank by now."""
+        self.priorities = priorities
+        before, self._ranks = self._ranks, {}
+        return any(self._rank(key) != rank for key, rank in before.items())
+
+    def rank(self, spec: Spec) -> Rank:
+        rank = self._rank((spec.priority, spec.priority_class_name, spec.preemption_policy))
+        if isinstance(rank, UserError):
+            raise rank
+        return rank
+
+    def _rank(self, key: tuple[int | None, str, str]) -> Rank | UserError:
+        rank = self._ranks.get(key)
+        if rank is None:
+            priority, name, policy = key
+            spec = PodSpec(
+                priority=priority,
+                priority_class_name=name,
+                preemption_policy="Never" if policy == "Never" else "PreemptLowerPriority",
+            )
+            try:
+                rank = self.priorities.of_pod(spec, Where(path="spec"))
+            except UserError as error:
+                rank = error
+            self._ranks[key] = rank
+        return rank
+
+    # -- asks -------------------------------------------------------------------------------------------------------
+
+    def ask(self, item: Item, head: Head, spec: Spec, words: Words, *, is_ours: bool) -> Ask | str:
+        """What the pod asks for; a text says why it has to wait before it can ask."""
+        if is_ours and self._volumes is not None and spec.mounts_claims and not spec.node_name:
+            rule = self._volumes.rule(value_of(PODS, item, Pod))
+            if isinstance(rule, str):
+                return rule
+            ask = self._ask(item, head, spec, words, is_ours=is_ours)
+            return self._shared(structs.replace(ask, nodes=both_rules(ask.nodes, rule)))
+        return self._ask(item, head, spec, words, is_ours=is_ours)
+
+    def beside_volumes(self, item: Item) -> tuple[Ask, str] | None:
+        """What one of our pods asks for apart from its volumes, and what is said of nodes that only they rule out."""
+        head = head_of(item)
+        spec = spec_of(head)
+        said = self._volumes.turned_away(value_of(PODS, item, Pod)) if self._volumes and spec.mounts_claims else ""
+        return (self._ask(item, head, spec, words_of_head(head), is_ours=True), said) if said else None
+
+    def _ask(self, item: Item, head: Head, spec: Spec, words: Words, *, is_ours: bool) -> Ask:
+        if spec.claims_devices:
+            return self._own(item, is_ours=is_ours)
+        noted = words.annotations
+        asked = tuple(noted.get(name) for name in _ASKED) if noted else ()
+        company: _Key = (item.namespace, bytes(head.metadata.labels)) if spec.has_company else ()
+        shared: Shared = ()
+        if is_ours and spec.scheduler_name in self._spreading:
+            shared = shared_labels(head, spec, words.labels)
+            company = (item.namespace, shared) if shared else company
+        key = (*spec.key(), asked, company, is_ours)
+        found: Ask | UserError | None = self._asks.get(key, _UNKNOWN)
+        if found is _UNKNOWN:
+            found = self._read(key, item, shared, is_ours=is_ours)
+        if isinstance(found, UserError):
+            raise found
+        return self._own(item, is_ours=is_ours) if found is None else found
+
+    def _read(self, key: _Key, item: Item, shared: Shared, *, is_ours: bool) -> Ask | UserError | None:
+        if len(self._asks) >= _MOST:
+            self._asks.clear()
+            self._samples.clear()
+            self._equal.clear()
+        ask: Ask | UserError | None
+        try:
+            pod = value_of(PODS, item, Pod)
+            ask = None if self._claims_anyway(key, pod) else ask_of_pod(pod, self._more(is_ours), ())
+            if shared and ask is not None and is_spread(ask):
+                ask = ask_of_pod(with_usual_spread(pod, shared), self._more(is_ours), ())
+            ask = ask and self._shared(ask)
+        except UserError as error:
+            ask = error.at(Where(path=error.where.path))
+        self._asks[key] = ask
+        return ask
+
+    def _claims_anyway(self, key: _Key, pod: Pod) -> bool:
+        """Whether claims stand for some of the resources of a pod that names none. Asked once for each template."""
+        if self._devices is None:
+            return False
+        name = f"{_SAMPLE}{next(self._numbers)}"
+        sample = structs.replace(pod, metadata=structs.replace(pod.metadata, name=name))
+        self._samples[sample.metadata.key] = key
+        return bool(self._devices.refs(sample)[0])
+
+    def _own(self, item: Item, *, is_ours: bool) -> Ask:
+        """Of a pod with claims, which are its own."""
+        pod = value_of(PODS, item, Pod)
+        if self._devices is None:
+            return self._shared(ask_of_pod(pod, self._more(is_ours)))
+        refs, asking = self._devices.refs(pod)
+        return self._shared(ask_of_pod(asking, self._more(is_ours), refs))
+
+    def bare(self, item: Item) -> Ask | None:
+        """What a pod with a fault takes on its node, as far as that can be said."""
+        try:
+            pod = value_of(PODS, item, Pod)
+            meta = structs.replace(pod.metadata, annotations={})
+            spec = structs.replace(pod.spec, affinity=None, topology_spread_constraints=())
+            return self._shared(ask_of_pod(structs.replace(pod, metadata=meta, spec=spec), None, ()))
+        except UserError:
+            return None
+
+    def forget_sample(self, name: str) -> bool:
+        """Whether this is no pod but a template, which is to be read anew from now on."""
+        key = self._samples.pop(name, None)
+        if key is not None:
+            self._asks.pop(key, None)
+        return key is not None
+
+    def _more(self, is_ours: bool) -> NodeAffinity | None:
+        return self._added if is_ours else None
+
+    def _shared(self, ask: Ask) -> Ask:
+        """The same ask, as the one that others have."""
+        return self._equal.setdefault(ask, ask)
+
+    # -- standings --------------------------------------------------------------------------------------------------
+
+    def who(self, item: Item, head: Head, spec: Spec, words: Words, rank: Rank) -> Who:
+        meta = head.metadata
+        has_owner = b'"controller":true' in bytes(meta.owner_references)
+        grouped = bytes(spec.scheduling_group), bytes(spec.workload_ref)
+        key = (item.namespace, bytes(meta.labels), bytes(meta.annotations), has_owner, rank, *grouped)
+        who = self._whos.get(key)
+        if who is None:
+            if len(self._whos) >= _MOST:
+                self._whos.clear()
+            pod = pod_of(item, head, spec, words)
+            # Since when it runs is its own; all else it has in common with its like.
+            who = self._whos[key] = who_of_pod(structs.replace(pod, status=PodStatus()), rank)
+        start = head.status.start_time
+        return who if start is None else structs.replace(who, since_s=start.timestamp())

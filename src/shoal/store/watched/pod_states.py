@@ -1,0 +1,150 @@
+"""What is kept of one pod. There are fifty thousand of them: what many have in common is one object."""
+
+from __future__ import annotations
+
+from sys import intern
+
+import msgspec
+
+from shoal.engine.asks import Ask
+from shoal.engine.devices.kind import Spots
+from shoal.engine.events import PodArrived, PodBound
+from shoal.engine.who import NOBODY, Who
+from shoal.store.live.item import Item
+from shoal.store.watched.held_spots import HeldSpots
+from shoal.store.watched.pod_heads import Head, Spec
+from shoal.store.watched.pod_words import Words, owners_of
+from shoal.store.watched.sights import PodSight
+
+KUEUE_WORKLOAD_ANNOTATION = "kueue.x-k8s.io/workload"
+KUEUE_POD_SET_LABEL = "kueue.x-k8s.io/podset"
+_WISHES = ("kueue.x-k8s.io/podset-", "kai.scheduler/topology")
+_GATED = "waits for its scheduling gates: "
+
+Owner = tuple[str, str, str]
+"""(namespace, kind, name)."""
+
+
+class PodState(msgspec.Struct, gc=False):
+    uid: str
+    mark: int
+    born: int
+    """The version at which it was first seen: among pods of one second, the older is the lower."""
+    scheduler: str = ""
+    ask: Ask | None = None
+    who: Who = NOBODY
+    """Before its gang completes it."""
+    priority: int = 0
+    owner: Owner | None = None
+    daemon_set: str = ""
+    node: str = ""
+    nominated: str = ""
+    names_devices: Words | None = None
+    """What it says of the devices it holds, until it is told of: what its node calls them may be heard after it."""
+    spots: Spots = ()
+    """The devices that it says it holds, once it was told of."""
+    gates: tuple[str, ...] = ()
+    fault: str = ""
+    waits_for: str = ""
+    """Volumes that are not there, say."""
+    workload: str = ""
+    pod_set: str = ""
+    wishes: bool = False
+    """Whether it says itself how close to its like it wants to be."""
+    phase: str = ""
+    is_finished: bool = False
+    is_leaving: bool = False
+    is_ready: bool = False
+    generation: int = 0
+    created_s: float = 0.0
+    bound_s: float = 0.0
+    told: PodArrived | PodBound | None = None
+
+    @property
+    def has_succeeded(self) -> bool:
+        return self.phase == "Succeeded"
+
+    @property
+    def held(self) -> str:
+        """Why the engine does not hear of it, though it waits."""
+        if self.fault:
+            return self.fault
+        return _GATED + ", ".join(self.gates) if self.gates else self.waits_for
+
+    def note(self, head: Head) -> bool:
+        """Take over what changes without the specification; whether any of it matters to anybody."""
+        status = head.status
+        is_leaving, is_ready = head.metadata.deletion_timestamp is not None, status.is_ready()
+        before = (self.phase, self.nominated, self.is_leaving, self.is_ready)
+        if before == (status.phase, status.nominated_node_name, is_leaving, is_ready):
+            return False
+        self.phase = intern(status.phase)
+        self.nominated = intern(status.nominated_node_name)
+        self.is_leaving = is_leaving
+        self.is_ready = is_ready
+        self.is_finished = status.is_finished
+        return True
+
+    def is_same(self, head: Head, mark: int) -> bool:
+        """Whether nothing but the status has changed, and since when it runs is known: its standing says that."""
+        start = head.status.start_time
+        return self.mark == mark and (start is None or start.timestamp() == self.who.since_s)
+
+    def asks_on(self, spec: Spec) -> bool:
+        """Whether the pod, now that it is on a node, asks what it asked before. What it was bound by must stay what it
+        holds; later only resources may change, and claims and volumes are not looked up again for those with any."""
+        return self.ask is not None and (not self.node or spec.claims_devices or spec.mounts_claims)
+
+    def sight(self, key: str, item: Item, *, is_ours: bool) -> PodSight:
+        is_kept = is_ours and not self.node and not self.is_finished
+        return PodSight(
+            key,
+            item.namespace,
+            item.name,
+            self.uid,
+            item.version,
+            self.scheduler,
+            self.told,
+            self.held if is_kept else "",
+            bool(self.fault),
+            self.node,
+            self.nominated,
+            self.generation,
+            self.created_s,
+            self.bound_s,
+            self.workload,
+            self.pod_set,
+        )
+
+
+def state_of(item: Item, head: Head, mark: int, spec: Spec, words: Words, before: PodState | None) -> PodState:
+    """All that is written on the pod; what it asks and who it is are read against other objects."""
+    meta = head.metadata
+    state = PodState(item.uid, mark, item.version if before is None else before.born)
+    state.scheduler = intern(spec.scheduler_name)
+    state.node = intern(spec.node_name)
+    state.gates = tuple(intern(gate.name) for gate in spec.scheduling_gates)
+    workload = words.annotations.get(KUEUE_WORKLOAD_ANNOTATION)
+    state.workload = intern(f"{item.namespace}/{workload}") if workload else ""
+    state.pod_set = intern(words.labels.get(KUEUE_POD_SET_LABEL, ""))
+    state.wishes = any(name.startswith(_WISHES) for name in words.annotations)
+    state.generation = meta.generation
+    state.created_s = meta.creation_timestamp.timestamp() if meta.creation_timestamp is not None else 0.0
+    state.owner = _owner(item, head)
+    if state.owner is not None and state.owner[1] == "DaemonSet":
+        state.daemon_set = intern(f"{state.owner[0]}/{state.owner[2]}")
+    state.note(head)
+    state.bound_s = head.status.bound_s() if state.node else 0.0
+    if before is not None:
+        state.told = before.told
+        state.spots = before.spots if before.node == state.node else ()
+    if state.node and not isinstance(state.told, PodBound) and HeldSpots.has_any(words):
+        state.names_devices = words
+    return state
+
+
+def _owner(item: Item, head: Head) -> Owner | None:
+    for owner in owners_of(head):
+        if owner.controller:
+            return intern(item.namespace), intern(owner.kind), intern(owner.name)
+    return None

@@ -1,0 +1,189 @@
+"""All pods as they were seen last, and what of it is news.
+
+Promises: a change of status that concerns no decision is noted and wakes nobody; a pod made anew under its name is gone
+first; what nobody can read of a pod that waits is said on it, and such a pod is kept from the engine.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+import msgspec
+
+from shoal.engine.events import PodArrived, PodBound, PodGone
+from shoal.engine.who import Who
+from shoal.store.live.informer import Informer
+from shoal.store.live.item import Item
+from shoal.store.live.kind import PODS
+from shoal.store.watched.held_spots import HeldSpots
+from shoal.store.watched.parts import Devices
+from shoal.store.watched.pod_asks import PodAsks
+from shoal.store.watched.pod_heads import Head, head_of, spec_of
+from shoal.store.watched.pod_states import PodState, state_of
+from shoal.store.watched.pod_words import words_of_head
+from shoal.store.watched.sights import PodSight
+from shoal.store.watched.troubles import UNREADABLE, Trouble, Troubles, words_of
+from shoal.units.errors import UserError
+
+
+class Pods:
+    def __init__(
+        self,
+        pods: Informer,
+        asks: PodAsks,
+        schedulers: frozenset[str],
+        troubles: Troubles,
+        stir: Callable[[], None],
+        devices: Devices | None = None,
+    ) -> None:
+        self._held = HeldSpots(devices)
+        self._informer = pods
+        self._asks = asks
+        self._schedulers = schedulers
+        self._troubles = troubles
+        self._stir = stir
+        self._states: dict[str, PodState] = {}
+        self._dirty: dict[str, None] = {}
+        self._gone: dict[str, None] = {}
+
+    def follow(self) -> None:
+        self._informer.on_change(self._changed)
+
+    def __iter__(self) -> Iterator[tuple[str, PodState]]:
+        return iter(self._states.items())
+
+    def get(self, key: str) -> PodState | None:
+        return self._states.get(key)
+
+    def item(self, key: str) -> Item | None:
+        namespace, _, name = key.partition("/")
+        return self._informer.get(namespace, name)
+
+    # -- hearing ----------------------------------------------------------------------------------------------------
+
+    def _changed(self, before: Item | None, after: Item | None) -> None:
+        if after is None:
+            if before is not None:
+                self._drop(f"{before.namespace}/{before.name}")
+            return
+        key = f"{after.namespace}/{after.name}"
+        try:
+            head = head_of(after)
+            mark = head.mark()
+            state = self._states.get(key)
+            if state is None or not state.is_same(head, mark):
+                self._read(key, after, head, mark)
+            elif state.note(head):
+                self._touch(key)
+        except msgspec.DecodeError as error:
+            self._drop(key)
+            self._troubles.put(Trouble(PODS, key, after.uid, UNREADABLE, f"cannot be read: {error}"))
+
+    def _drop(self, key: str) -> None:
+        state = self._states.pop(key, None)
+        self._troubles.settle(PODS, key)
+        if state is not None:
+            if state.told is not None:
+                self._gone[key] = None
+            self._touch(key)
+
+    def _touch(self, key: str) -> None:
+        self._dirty[key] = None
+        self._stir()
+
+    def read_again(self, key: str) -> None:
+        """What it was read with has changed."""
+        item = self.item(key)
+        if item is not None and key in self._states:
+            head = head_of(item)
+            self._read(key, item, head, head.mark())
+
+    def _read(self, key: str, item: Item, head: Head, mark: int) -> None:
+        spec, words = spec_of(head), words_of_head(head)
+        before = self._states.get(key)
+        state = state_of(item, head, mark, spec, words, before)
+        is_ours = state.scheduler in self._schedulers
+        try:
+            rank = self._asks.rank(spec)
+            state.priority = rank.value
+            state.who = self._asks.who(item, head, spec, words, rank)
+            if before is not None and state.node and before.asks_on(spec):
+                state.ask = before.ask
+            elif is_ours or state.node:
+                ask = self._asks.ask(item, head, spec, words, is_ours=is_ours)
+                if isinstance(ask, str):
+                    state.waits_for = ask
+                else:
+                    state.ask = ask
+        except UserError as error:
+            state.fault = words_of(error)
+            self._troubles.put(Trouble(PODS, key, item.uid, UNREADABLE, state.fault))
+            if state.node:
+                # It runs whatever is wrong with it, and takes room.
+                state.ask = self._asks.bare(item)
+        else:
+            self._troubles.settle(PODS, key)
+        self._states[key] = state
+        if is_ours or state.node or state.told is not None:
+            self._touch(key)
+        else:
+            # Somebody else's, for which nobody has to wake.
+            self._dirty[key] = None
+
+    # -- telling ----------------------------------------------------------------------------------------------------
+
+    @property
+    def is_quiet(self) -> bool:
+        return not self._dirty
+
+    def touch(self, key: str) -> None:
+        """Something that its event hangs on has changed elsewhere."""
+        self._dirty[key] = None
+
+    def take_dirty(self) -> list[str]:
+        """Pods that came, went or changed since the last call."""
+        dirty, self._dirty = self._dirty, {}
+        return list(dirty)
+
+    def take_gone(self) -> list[PodGone]:
+        gone, self._gone = self._gone, {}
+        return [PodGone(key) for key in gone]
+
+    def news(self, key: str, who: Who) -> PodArrived | PodBound | PodGone | None:
+        """What is to be told of it, which is told by that."""
+        state = self._states.get(key)
+        if state is None:
+            return None
+        event = self._event(key, state, who)
+        told = state.told
+        if event == told:
+            return None
+        state.told = event
+        return PodGone(key) if event is None else event
+
+    def _event(self, key: str, state: PodState, who: Who) -> PodArrived | PodBound | None:
+        if state.is_finished or state.ask is None:
+            return None
+        if state.node:
+            if state.names_devices is not None:
+                state.spots = self._held.spots(state.node, state.names_devices)
+                state.names_devices = None
+            return PodBound(
+                key,
+                state.ask,
+                state.node,
+                priority=state.priority,
+                daemon_set=state.daemon_set,
+                who=who,
+                leaving=state.is_leaving,
+                spots=state.spots,
+            )
+        if state.is_leaving or state.held or state.scheduler not in self._schedulers:
+            return None
+        return PodArrived(key, state.ask, state.priority, state.daemon_set, who, state.nominated)
+
+    def sight(self, key: str) -> PodSight | None:
+        state, item = self._states.get(key), self.item(key)
+        if state is None or item is None:
+            return None
+        return state.sight(key, item, is_ours=state.scheduler in self._schedulers)

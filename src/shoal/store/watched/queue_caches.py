@@ -1,0 +1,101 @@
+"""The caches that queues are read from, as far as the server serves their kinds, and what changed in them.
+
+A kind is called by its newest version here, whichever is served.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+
+from shoal.store.live.context import Context
+from shoal.store.live.ecosystem_kinds import (
+    ADMISSION_CHECKS,
+    CLUSTER_QUEUES,
+    COHORTS,
+    KUEUE_TOPOLOGIES,
+    LOCAL_QUEUES,
+    RESOURCE_FLAVORS,
+    WORKLOADS,
+)
+from shoal.store.live.item import Item
+from shoal.store.live.kind import NAMESPACES, NODES, Kind
+from shoal.store.live.served import Served
+
+TOLD: tuple[Kind, ...] = (
+    KUEUE_TOPOLOGIES,
+    RESOURCE_FLAVORS,
+    ADMISSION_CHECKS,
+    COHORTS,
+    CLUSTER_QUEUES,
+    LOCAL_QUEUES,
+    NODES,
+    NAMESPACES,
+)
+"""In the order in which they are told."""
+_OWN = frozenset({NODES, NAMESPACES})
+"""Kinds that every server has."""
+
+
+def name_of(item: Item) -> str:
+    return f"{item.namespace}/{item.name}" if item.namespace else item.name
+
+
+class QueueCaches:
+    """`wake` is called when something changed."""
+
+    def __init__(self, context: Context, served: Served, wake: Callable[[], None]) -> None:
+        self._informers = context.informers
+        self._wake = wake
+        self._kinds: dict[Kind, Kind] = {}
+        """As our code calls them -> as they are served."""
+        self._changed: dict[Kind, dict[str, Item | None]] = {kind: {} for kind in (*TOLD, WORKLOADS)}
+        for kind in self._changed:
+            if kind in _OWN:
+                self._follow(kind, kind)
+            else:
+                served.when_there(kind, partial(self._follow, kind), kind._replace(version="v1beta1"))
+
+    def kind(self, kind: Kind) -> Kind | None:
+        """As it is served; None while it is not."""
+        return self._kinds.get(kind)
+
+    def item(self, kind: Kind, namespace: str, name: str) -> Item | None:
+        served = self._kinds.get(kind)
+        return None if served is None else self._informers.of(served).get(namespace, name)
+
+    def items(self, kind: Kind) -> list[Item]:
+        served = self._kinds.get(kind)
+        return [] if served is None else list(self._informers.of(served))
+
+    async def synced(self) -> None:
+        await self._informers.synced(set(self._kinds.values()))
+
+    def again(self, kind: Kind) -> None:
+        """As if all of the kind had changed."""
+        for item in self.items(kind):
+            self._changed[kind].setdefault(name_of(item), item)
+
+    def once_again(self, kind: Kind, name: str) -> None:
+        """As if this one had changed."""
+        namespace, _, short = name.rpartition("/")
+        self._changed[kind][name] = self.item(kind, namespace, short)
+
+    def take(self, kind: Kind) -> dict[str, Item | None]:
+        """What changed since the last call; None for what is gone."""
+        changed, self._changed[kind] = self._changed[kind], {}
+        return changed
+
+    # Inside
+
+    def _follow(self, kind: Kind, served: Kind) -> None:
+        self._kinds[kind] = served
+        changes = self._changed
+
+        def changed(before: Item | None, after: Item | None) -> None:
+            item = after or before
+            assert item is not None  # noqa: S101 - one of them is always there
+            changes[kind][name_of(item)] = after
+            self._wake()
+
+        self._informers.of(served).on_change(changed)

@@ -1,0 +1,86 @@
+"""One object of Kueue's kinds, or a node, as the queue engine's fact: which reader is for which kind."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from msgspec import structs
+
+from shoal.api.kueue import AdmissionCheck, ClusterQueue, Cohort, LocalQueue, ResourceFlavor
+from shoal.api.node import Node
+from shoal.api.topology import KueueTopology
+from shoal.engine.from_api.queues import (
+    check_facts_of,
+    cluster_queue_facts_of,
+    cohort_facts_of,
+    flavor_facts_of,
+    local_queue_facts_of,
+    queue_node_of,
+    topology_levels_of,
+)
+from shoal.engine.queues.facts import (
+    Amounts,
+    CheckFacts,
+    ClusterQueueFacts,
+    CohortFacts,
+    FlavorFacts,
+    LocalQueueFacts,
+    QueueNode,
+    TopologyLevels,
+)
+from shoal.engine.queues.state import Fact
+from shoal.store.live.ecosystem_kinds import (
+    ADMISSION_CHECKS,
+    CLUSTER_QUEUES,
+    COHORTS,
+    KUEUE_TOPOLOGIES,
+    LOCAL_QUEUES,
+    RESOURCE_FLAVORS,
+)
+from shoal.store.live.item import Item
+from shoal.store.live.kind import NODES, Kind
+from shoal.store.watched.reading import value_of
+
+FACT_OF: dict[Kind, type[Fact]] = {
+    NODES: QueueNode,
+    LOCAL_QUEUES: LocalQueueFacts,
+    CLUSTER_QUEUES: ClusterQueueFacts,
+    RESOURCE_FLAVORS: FlavorFacts,
+    KUEUE_TOPOLOGIES: TopologyLevels,
+    COHORTS: CohortFacts,
+    ADMISSION_CHECKS: CheckFacts,
+}
+"""What each kind becomes."""
+
+_PLAIN: dict[Kind, Callable[[Kind, Item], Fact]] = {
+    CLUSTER_QUEUES: lambda served, item: cluster_queue_facts_of(value_of(served, item, ClusterQueue)),
+    RESOURCE_FLAVORS: lambda served, item: flavor_facts_of(value_of(served, item, ResourceFlavor)),
+    KUEUE_TOPOLOGIES: lambda served, item: topology_levels_of(value_of(served, item, KueueTopology)),
+    COHORTS: lambda served, item: cohort_facts_of(value_of(served, item, Cohort)),
+    ADMISSION_CHECKS: lambda served, item: check_facts_of(value_of(served, item, AdmissionCheck)),
+}
+"""Those that nothing but the object itself is needed for."""
+
+
+class FactReader:
+    """`taken` tells what runs on a node beside the work of queues."""
+
+    def __init__(self, taken: Callable[[str], Amounts]) -> None:
+        self._taken = taken
+
+    def read(self, kind: Kind, served: Kind, item: Item, weights: Mapping[str, float]) -> Fact:
+        """`weights`: of resources, where local queues are told apart by use. Raises UserError."""
+        if kind is NODES:
+            return queue_node_of(value_of(served, item, Node), self._taken(item.name))
+        if kind is LOCAL_QUEUES:
+            return _local_queue(value_of(served, item, LocalQueue), weights)
+        return _PLAIN[kind](served, item)
+
+
+def _local_queue(queue: LocalQueue, weights: Mapping[str, float]) -> LocalQueueFacts:
+    """What was told of its use was so when it was told: time went by since, and its work went on."""
+    told = queue.status.fair_sharing
+    sharing = told.admission_fair_sharing_status if told is not None else None
+    since = sharing.last_update if sharing is not None else None
+    facts = local_queue_facts_of(queue, weights)
+    return facts if since is None else structs.replace(facts, used_s=since.timestamp())

@@ -1,0 +1,156 @@
+"""What runs on nodes beside the work of queues, as topology placement counts it: kept up pod by pod.
+
+Pods of a workload whose pod set has a topology assignment are counted by that assignment, wherever they are by now; all
+other pods on a node are taken room. Nobody asks where no queue places by topology, and then no pod is read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection
+
+import msgspec
+
+from shoal.api.pod import PodSpec
+from shoal.api.resources import PODS, effective_requests
+from shoal.api.wire import dec_hook
+from shoal.engine.queues.facts import Amounts
+from shoal.store.live.context import Context
+from shoal.store.live.item import Item
+from shoal.store.live.kind import PODS as POD_KIND
+from shoal.store.queues.room import POD_SET_LABEL
+from shoal.store.queues.world import WORKLOAD_ANNOTATION
+
+_FINISHED = frozenset({"Succeeded", "Failed"})
+_MOST_SPECS = 10_000
+_spec_decoder = msgspec.json.Decoder(PodSpec, dec_hook=dec_hook)
+
+
+class _Meta(msgspec.Struct, gc=False):
+    labels: dict[str, str] | None = None
+    annotations: dict[str, str] | None = None
+
+
+class _Status(msgspec.Struct, gc=False):
+    phase: str = ""
+
+
+class _Bound(msgspec.Struct, rename="camel", gc=False):
+    node_name: str = ""
+    containers: msgspec.Raw = msgspec.Raw()
+    init_containers: msgspec.Raw = msgspec.Raw()
+    overhead: msgspec.Raw = msgspec.Raw()
+    resources: msgspec.Raw = msgspec.Raw()
+
+
+class _Head(msgspec.Struct, gc=False):
+    metadata: _Meta = msgspec.field(default_factory=_Meta)
+    spec: msgspec.Raw = msgspec.Raw()
+    status: _Status = msgspec.field(default_factory=_Status)
+
+
+_heads = msgspec.json.Decoder(_Head)
+_bounds = msgspec.json.Decoder(_Bound)
+
+
+class _Taking(msgspec.Struct, frozen=True):
+    node: str
+    workload: str
+    pod_set: str
+    amounts: Amounts
+
+
+class TakenRoom:
+    """`accounted` tells the pod sets of a workload that topology assignments account for."""
+
+    def __init__(self, accounted: Callable[[str], Collection[str]]) -> None:
+        self._accounted = accounted
+        self._pods: dict[tuple[str, str], _Taking] = {}
+        self._of: dict[str, set[tuple[str, str]]] = {}
+        """By workload."""
+        self._on: dict[str, Amounts] = {}
+        self._counts: dict[tuple[str, str], bool] = {}
+        """Pods, and whether each is counted as taken."""
+        self._amounts: dict[bytes, Amounts] = {}
+        self.stirred: set[str] = set()
+        """Nodes on which it is another amount by now."""
+        self.is_on = False
+
+    def follow(self, context: Context, wake: Callable[[], None]) -> None:
+        """From now on pods are read."""
+        if self.is_on:
+            return
+        self.is_on = True
+
+        def changed(before: Item | None, after: Item | None) -> None:
+            if after is None:
+                if before is not None:
+                    self._put(before.key, None)
+            else:
+                self._put(after.key, self._taking(after))
+            if self.stirred:
+                wake()
+
+        context.informers.of(POD_KIND).on_change(changed)
+
+    def on(self, node: str) -> Amounts:
+        return {name: amount for name, amount in self._on.get(node, {}).items() if amount}
+
+    def recount(self, workload: str) -> None:
+        """What accounts for its pods is something else by now."""
+        for key in self._of.get(workload, ()):
+            self._count(key)
+
+    def _taking(self, item: Item) -> _Taking | None:
+        try:
+            head = _heads.decode(item.data)
+            bound = _bounds.decode(head.spec)
+            if not bound.node_name or head.status.phase in _FINISHED:
+                return None
+            amounts = self._amounts_of(bound, head.spec)
+        except msgspec.DecodeError:
+            return None
+        labels, annotations = head.metadata.labels or {}, head.metadata.annotations or {}
+        name = annotations.get(WORKLOAD_ANNOTATION, "")
+        workload = f"{item.namespace}/{name}" if name else ""
+        return _Taking(bound.node_name, workload, labels.get(POD_SET_LABEL, ""), amounts)
+
+    def _amounts_of(self, bound: _Bound, spec: msgspec.Raw) -> Amounts:
+        parts = (bound.containers, bound.init_containers, bound.overhead, bound.resources)
+        key = b"|".join(map(bytes, parts))
+        found = self._amounts.get(key)
+        if found is None:
+            if len(self._amounts) >= _MOST_SPECS:
+                self._amounts.clear()
+            found = self._amounts[key] = {**effective_requests(_spec_decoder.decode(spec)), PODS: 1}
+        return found
+
+    def _put(self, key: tuple[str, str], taking: _Taking | None) -> None:
+        before = self._pods.get(key)
+        if before == taking:
+            return
+        if before is not None:
+            self._change(key, is_taken=False)
+            del self._pods[key], self._counts[key]
+            self._of[before.workload].discard(key)
+            if not self._of[before.workload]:
+                del self._of[before.workload]
+        if taking is not None:
+            self._pods[key] = taking
+            self._counts[key] = False
+            self._of.setdefault(taking.workload, set()).add(key)
+            self._count(key)
+
+    def _count(self, key: tuple[str, str]) -> None:
+        taking = self._pods[key]
+        sets = self._accounted(taking.workload) if taking.workload else ()
+        self._change(key, is_taken=not (sets and (not taking.pod_set or taking.pod_set in sets)))
+
+    def _change(self, key: tuple[str, str], *, is_taken: bool) -> None:
+        if self._counts[key] == is_taken:
+            return
+        self._counts[key] = is_taken
+        taking, sign = self._pods[key], 1 if is_taken else -1
+        there = self._on.setdefault(taking.node, {})
+        for name, amount in taking.amounts.items():
+            there[name] = there.get(name, 0) + sign * amount
+        self.stirred.add(taking.node)

@@ -1,0 +1,242 @@
+"""The queues of a living cluster as the queue engine's facts: the same reading as of a set of manifests, kept up as
+objects change.
+
+Promises: only what changed is decoded, once; a fact is told when it is another one, whatever else was written into its
+object; whatever cannot be read is told as it is, and keeps nobody else from being read.
+
+Rejected: reading all workloads anew for each round. Five thousand that wait would cost a second of each.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable
+
+from shoal.api.kueue import Configuration, Workload
+from shoal.api.meta import Namespace
+from shoal.engine.from_api import Priorities
+from shoal.engine.queues.facts import ClusterQueueFacts, LocalQueueFacts, Settings
+from shoal.engine.queues.state import Fact
+from shoal.store.live.context import Context
+from shoal.store.live.ecosystem_kinds import (
+    CLUSTER_QUEUES,
+    KUEUE_TOPOLOGIES,
+    LOCAL_QUEUES,
+    WORKLOAD_PRIORITY_CLASSES,
+    WORKLOADS,
+)
+from shoal.store.live.item import Item
+from shoal.store.live.kind import NAMESPACES, NODES, Kind
+from shoal.store.live.served import Served
+from shoal.store.watched.queue_caches import TOLD, QueueCaches
+from shoal.store.watched.queue_configuration import ConfigurationWatch
+from shoal.store.watched.queue_doors import Doors
+from shoal.store.watched.queue_facts import FACT_OF, FactReader
+from shoal.store.watched.queue_news import QueueNews, WorkloadSight
+from shoal.store.watched.queue_room import TakenRoom
+from shoal.store.watched.queue_rules import QueueRules
+from shoal.store.watched.queue_sights import sight_of
+from shoal.store.watched.reading import value_of
+from shoal.store.watched.troubles import UNREADABLE, Trouble, Troubles, words_of
+from shoal.units.errors import ShoalError, UserError
+
+_log = logging.getLogger("shoal.queues")
+_AGAIN_S = 1.0
+
+
+class WatchedQueues:
+    """`wake` is called when there is something to drain."""
+
+    def __init__(
+        self,
+        context: Context,
+        served: Served,
+        wake: Callable[[], None],
+        configuration: Configuration | None = None,
+    ) -> None:
+        """`configuration` given here is not looked for in the cluster."""
+        self.troubles = Troubles()
+        self._context = context
+        self._served = served
+        self._wake = wake
+        self._synced = asyncio.Event()
+        self._rereads = False
+        self._is_configured = False
+        self._sights: dict[str, WorkloadSight] = {}
+        self._doors = Doors()
+        self._room = TakenRoom(self._accounted)
+        self._reader = FactReader(self._room.on)
+        self.rules = QueueRules(context, self.troubles, self._all_again, configuration)
+        self._configuration = None
+        if configuration is None:
+            self._configuration = ConfigurationWatch(context, self.troubles, self._configure)
+        self._caches = QueueCaches(context, served, wake)
+        classes = WORKLOAD_PRIORITY_CLASSES
+        served.when_there(classes, self.rules.follow_classes, classes._replace(version="v1beta1"))
+
+    # -- what others ask -------------------------------------------------------------------------------------
+
+    @property
+    def settings(self) -> Settings:
+        return self.rules.settings
+
+    @property
+    def priorities(self) -> Priorities:
+        """Of pods."""
+        return self.rules.priorities
+
+    def kind(self, kind: Kind) -> Kind | None:
+        """As it is served; None while it is not."""
+        return self._caches.kind(kind)
+
+    def item(self, kind: Kind, namespace: str, name: str) -> Item | None:
+        return self._caches.item(kind, namespace, name)
+
+    def workload(self, key: str) -> Workload | None:
+        """The whole of it, decoded anew; None where it is not there or cannot be read."""
+        namespace, _, name = key.partition("/")
+        item, kind = self.item(WORKLOADS, namespace, name), self.kind(WORKLOADS)
+        if item is None or kind is None:
+            return None
+        try:
+            return value_of(kind, item, Workload)
+        except UserError:
+            return None
+
+    def sight(self, key: str) -> WorkloadSight | None:
+        return self._sights.get(key)
+
+    def sights(self) -> list[WorkloadSight]:
+        return list(self._sights.values())
+
+    async def synced(self) -> None:
+        """Returns when all that is served is known."""
+        await self._synced.wait()
+
+    @property
+    def is_synced(self) -> bool:
+        return self._synced.is_set()
+
+    async def run(self) -> None:
+        """Follow what only this follows, until cancelled."""
+        async with asyncio.TaskGroup() as group:
+            if self._configuration is not None:
+                group.create_task(self._configuration.run())
+            await self._know_all()
+            self._synced.set()
+            self._wake()
+
+    # -- news ------------------------------------------------------------------------------------------------
+
+    def again(self, key: str) -> None:
+        """Tell a workload once more, as it is now."""
+        self._caches.once_again(WORKLOADS, key)
+
+    def drain(self) -> QueueNews:
+        news = QueueNews()
+        if self._is_configured:
+            self._is_configured = False
+            news.settings = self.rules.settings
+        for kind in TOLD:
+            for name, item in self._caches.take(kind).items():
+                self._tell(kind, name, item, news)
+        if self._rereads:
+            self._rereads = False
+            self._caches.again(WORKLOADS)
+        for name, item in self._caches.take(WORKLOADS).items():
+            self._tell_workload(name, item, news)
+        self._tell_room(news)
+        return news
+
+    # -- inside ----------------------------------------------------------------------------------------------
+
+    async def _know_all(self) -> None:
+        while True:
+            try:
+                await self._served.look()
+                break
+            except ShoalError as error:
+                _log.info("the server's kinds cannot be read: %s", error)
+                await self._context.clock.sleep(_AGAIN_S)
+        await self._caches.synced()
+        await self.rules.synced()
+        if self._configuration is not None:
+            await self._configuration.synced()
+
+    def _configure(self, configuration: Configuration | None) -> None:
+        before = self.rules.settings
+        self.rules.configure(configuration)
+        if before != self.rules.settings:
+            self._is_configured = True
+            for kind in TOLD:
+                self._caches.again(kind)
+
+    def _all_again(self) -> None:
+        self._rereads = True
+        self._wake()
+
+    def _tell(self, kind: Kind, name: str, item: Item | None, news: QueueNews) -> None:
+        served = self.kind(kind) or kind
+        self.troubles.settle(served, name)
+        value: Fact | None = None
+        if item is not None:
+            try:
+                if kind is NAMESPACES:
+                    news.namespaces.append((name, value_of(served, item, Namespace).labels()))
+                    return
+                value = self._reader.read(kind, served, item, self.settings.usage_weights)
+            except UserError as error:
+                self.troubles.put(Trouble(served, name, item.uid, UNREADABLE, words_of(error)))
+        if kind is NAMESPACES:
+            return
+        if kind is KUEUE_TOPOLOGIES and item is not None:
+            self._room.follow(self._context, self._wake)
+        if value is None:
+            news.dropped.append((FACT_OF[kind], name))
+        else:
+            news.facts.append(value)
+        self._note_doors(kind, name, value)
+
+    def _note_doors(self, kind: Kind, name: str, value: Fact | None) -> None:
+        moved: list[str] = []
+        if kind is CLUSTER_QUEUES:
+            moved = self._doors.put_cluster_queue(name, value if isinstance(value, ClusterQueueFacts) else None)
+        elif kind is LOCAL_QUEUES:
+            queue = value.cluster_queue if isinstance(value, LocalQueueFacts) else ""
+            moved = self._doors.put_local_queue(name, queue)
+        for sight in self._sights.values() if moved else ():
+            if sight.queue in moved:
+                self.again(sight.key)
+
+    def _tell_workload(self, key: str, item: Item | None, news: QueueNews) -> None:
+        served = self.kind(WORKLOADS) or WORKLOADS
+        if item is None:
+            self._sights.pop(key, None)
+            news.gone.append(key)
+        else:
+            sight = sight_of(served, item, self.rules.reader(self._doors.all))
+            before = self._sights.get(key)
+            if before is not None and before.uid != sight.uid:
+                news.gone.append(key)
+            self._sights[key] = sight
+            news.workloads.append(sight)
+            if sight.fault:
+                self.troubles.put(Trouble(served, key, item.uid, UNREADABLE, sight.fault))
+            else:
+                self.troubles.settle(served, key)
+        if self._room.is_on:
+            self._room.recount(key)
+
+    def _tell_room(self, news: QueueNews) -> None:
+        stirred, self._room.stirred = self._room.stirred, set()
+        nodes = self._context.informers.of(NODES)
+        for name in stirred:
+            item = nodes.get("", name)
+            if item is not None:
+                self._tell(NODES, name, item, news)
+
+    def _accounted(self, workload: str) -> list[str]:
+        sight = self._sights.get(workload)
+        admission = sight.facts.admission if sight is not None and sight.facts is not None else None
+        return [] if admission is None else [each.name for each in admission.pod_sets if each.topology is not None]

@@ -1,0 +1,212 @@
+"""Volumes of a living cluster: from which nodes a pod's volumes can be reached, or why it has to wait for them.
+
+Promises: a pod is named (`stirred`) when its claims, their volumes or their classes have changed, and no other; the
+words are kube-scheduler's. Volumes promised to a decision that is being written (`needs.promise`) are nobody else's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterator
+
+import msgspec
+
+from shoal.api.node_affinity import NodeAffinity
+from shoal.api.pod import Pod
+from shoal.store.live.context import Context
+from shoal.store.live.informer import Handler, Index
+from shoal.store.live.item import Item
+from shoal.store.live.kind import NODES, PODS, STORAGE_CLASSES, VOLUME_CLAIMS, VOLUMES
+from shoal.store.volumes.needs import Mounts, Needed, VolumeNeeds, Wanted, mounts_of
+from shoal.store.volumes.reach import rule_of
+from shoal.store.volumes.values import SINGLE_POD, Claim, Known, StorageClass, Volume
+from shoal.store.watched.dependents import Dependents
+
+_KINDS = (VOLUME_CLAIMS, VOLUMES, STORAGE_CLASSES)
+NOWHERE = "node(s) didn't find available persistent volumes to bind"
+ELSEWHERE = "node(s) didn't match PersistentVolume's node affinity"
+LOST = "node(s) unavailable due to one or more pvc(s) bound to non-existent pv(s)"
+TAKEN = "node has pod using PersistentVolumeClaim with the same name and ReadWriteOncePod access mode"
+_MOUNTS = (b'"persistentVolumeClaim"', b'"ephemeral"')
+_ENDED = (b'"phase":"Succeeded"', b'"phase":"Failed"')
+_NODES = "nodes"
+_USERS = "volume-claim-users"
+
+
+class _Labels(msgspec.Struct, gc=False):
+    labels: dict[str, str] = msgspec.field(default_factory=dict)
+
+
+class _Labelled(msgspec.Struct, gc=False):
+    metadata: _Labels
+
+
+class _OfClass(msgspec.Struct, rename="camel", gc=False):
+    storage_class_name: str = ""
+
+
+class _Volume(msgspec.Struct, gc=False):
+    spec: _OfClass
+
+
+class _Spec(msgspec.Struct, rename="camel", gc=False):
+    node_name: str = ""
+
+
+class _Placed(msgspec.Struct, gc=False):
+    spec: _Spec
+
+
+class WatchedVolumes:
+    """`wake` is called when a pod is stirred."""
+
+    def __init__(self, context: Context, wake: Callable[[], None]) -> None:
+        self._wake = wake
+        self._informers = of = context.informers
+        self._pods = of.of(PODS)
+        self._asked = Dependents()
+        self._users: Index | None = None
+        """Pods on nodes, by the claims they use; made when a claim is for one pod only."""
+        self.needs = VolumeNeeds(
+            Known(of.of(VOLUME_CLAIMS), Claim),
+            Known(of.of(VOLUMES), Volume),
+            Known(of.of(STORAGE_CLASSES), StorageClass),
+        )
+        # After the values above have read the same change.
+        of.of(VOLUME_CLAIMS).on_change(self._stirring(lambda item: ("claim", item.key)))
+        of.of(STORAGE_CLASSES).on_change(self._stirring(lambda item: ("class", item.name)))
+        of.of(VOLUMES).on_change(self._volume_changed)
+        of.of(NODES).on_change(lambda before, after: None if before and after else self._stir(_NODES))
+        self._pods.on_change(self._pod_changed)
+
+    async def synced(self) -> None:
+        await self._informers.synced((*_KINDS, PODS, NODES))
+
+    # -- asking -----------------------------------------------------------------------------------------------------
+
+    def rule(self, pod: Pod) -> NodeAffinity | str | None:
+        """Nodes from which the pod's volumes can be reached; a text says why the pod has to wait for them."""
+        meta, mounts = pod.metadata, self._mounts(pod)
+        if not mounts.claims:
+            self._asked.put(meta.key, ())
+            return None
+        needed = self.needs.needed(mounts)
+        self._asked.put(meta.key, self._hangs_on(mounts, needed))
+        if isinstance(needed, str):
+            return needed
+        if fault := self._fault(needed, meta.key):
+            return fault
+        rule = rule_of(self.needs, needed, self._places)
+        return NOWHERE if rule is not None and _is_nowhere(rule) else rule
+
+    def turned_away(self, pod: Pod) -> str:
+        """What kube-scheduler says of nodes from which they cannot be reached; empty where no node is asked."""
+        mounts = self._mounts(pod)
+        needed = self.needs.needed(mounts) if mounts.claims else ""
+        if isinstance(needed, str):
+            return ""
+        is_tied = any(volume is not None and volume.spec.node_affinity is not None for _, volume in needed.bound)
+        return self._fault(needed, pod.metadata.key) or (ELSEWHERE if is_tied else NOWHERE)
+
+    def _mounts(self, pod: Pod) -> Mounts:
+        item = self._pods.get(pod.metadata.namespace, pod.metadata.name)
+        return mounts_of(item) if item is not None and any(word in item.data for word in _MOUNTS) else Mounts(())
+
+    def _fault(self, needed: Needed, pod: str) -> str:
+        """Of volumes that no node can reach."""
+        if any(volume is None for _, volume in needed.bound):
+            return LOST
+        is_taken = any(self._is_taken(claim, pod) for claim in (*needed.waiting, *(one for one, _ in needed.bound)))
+        return TAKEN if is_taken else ""
+
+    def stirred(self) -> set[str]:
+        """Pods (namespace/name) whose answer above may be another one by now."""
+        return self._asked.take()
+
+    def promise(self, wanted: list[Wanted]) -> None:
+        """These volumes are given away, though nobody has written it yet."""
+        self.needs.promise(wanted)
+        self._stir_rivals(wanted)
+
+    def withdraw(self, wanted: list[Wanted]) -> None:
+        self.needs.withdraw(wanted)
+        self._stir_rivals(wanted)
+
+    def labels_of(self, node: str) -> dict[str, str]:
+        item = self._informers.of(NODES).get("", node)
+        return item.read(_Labelled).metadata.labels if item is not None else {}
+
+    def _places(self) -> Iterator[tuple[str, dict[str, str]]]:
+        for item in self._informers.of(NODES):
+            yield item.name, item.read(_Labelled).metadata.labels
+
+    def _hangs_on(self, mounts: Mounts, needed: Needed | str) -> list[Hashable]:
+        found: list[Hashable] = [("claim", key) for key in mounts.claims]
+        if not isinstance(needed, str) and len(needed.waiting) > 1:
+            found.append(_NODES)
+        for key in mounts.claims:
+            claim = self.needs.claims.get(key)
+            if claim is None:
+                continue
+            found.append(("class", claim.class_name))
+            if claim.spec.volume_name:
+                found.append(("volume", claim.spec.volume_name))
+            if not claim.is_bound and not isinstance(needed, str):
+                found.append(("volumes", claim.class_name))
+        return found
+
+    # -- claims for one pod only ------------------------------------------------------------------------------------
+
+    def _is_taken(self, claim: Claim, pod: str) -> bool:
+        if SINGLE_POD not in claim.spec.access_modes:
+            return False
+        if self._users is None:
+            self._users = self._pods.index(_USERS, _claims_in_use)
+        return any(f"{item.namespace}/{item.name}" != pod for item in self._users["/".join(claim.key)])
+
+    # -- hearing ----------------------------------------------------------------------------------------------------
+
+    def _stirring(self, name: Callable[[Item], Hashable]) -> Handler:
+        def changed(before: Item | None, after: Item | None) -> None:
+            item = after or before
+            if item is not None:
+                self._stir(name(item))
+
+        return changed
+
+    def _stir(self, what: Hashable) -> None:
+        if self._asked.stir(what):
+            self._wake()
+
+    def _volume_changed(self, before: Item | None, after: Item | None) -> None:
+        for item in (before, after):
+            if item is not None:
+                self._stir(("volume", item.name))
+                self._stir(("volumes", item.read(_Volume).spec.storage_class_name))
+
+    def _stir_rivals(self, wanted: list[Wanted]) -> None:
+        for one in wanted:
+            if one.volume is not None:
+                self._stir(("volumes", one.claim.class_name))
+
+    def _pod_changed(self, before: Item | None, after: Item | None) -> None:
+        if after is None and before is not None:
+            self._asked.drop(f"{before.namespace}/{before.name}")
+        item = after or before
+        if self._users is None or item is None or _MOUNTS[0] not in item.data:
+            return
+        if after is None or any(word in after.data for word in _ENDED):
+            for key in mounts_of(item).claims:
+                self._stir(("claim", key))
+
+
+def _is_nowhere(rule: NodeAffinity) -> bool:
+    return rule.required is not None and not rule.required.node_selector_terms
+
+
+def _claims_in_use(item: Item) -> list[str]:
+    """Of a pod on a node."""
+    if not any(word in item.data for word in _MOUNTS) or any(word in item.data for word in _ENDED):
+        return []
+    if not item.read(_Placed).spec.node_name:
+        return []
+    return ["/".join(key) for key in mounts_of(item).claims]

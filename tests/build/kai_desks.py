@@ -1,0 +1,94 @@
+"""A brain with a KAI desk beside a small cluster in which KAI's kinds are served, and its objects in short."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+from build.live_brains import LiveBrain, places, pod
+from build.small_clusters import SmallCluster, small_cluster
+from shoal.cluster.foreign.definitions import definitions_of, tables
+from shoal.controllers.brain.desks import Desks
+from shoal.controllers.kai.desk import KaiDesk
+from shoal.store.live.ecosystem_kinds import KAI_POD_GROUPS, KAI_QUEUES
+from shoal.store.live.item import Obj
+from shoal.store.live.kind import DEFINITIONS, PODS, PRIORITY_CLASSES
+
+QUEUE_LABEL = "kai.scheduler/queue"
+GROUP = "pod-group-name"
+_CLASSES = {"train": 50, "build": 100, "inference": 125}
+
+
+@asynccontextmanager
+async def kai_cluster(folder: Path) -> AsyncIterator[SmallCluster]:
+    async with small_cluster(folder) as cluster:
+        for file, table in tables():
+            if file == "kai.yaml":
+                for definition in definitions_of(file, table):
+                    await cluster.create(DEFINITIONS, definition)
+
+        async def are_served() -> bool:
+            return {KAI_QUEUES, KAI_POD_GROUPS} <= {one.kind for one in await cluster.api.served()}
+
+        await cluster.until(are_served)
+        for name, value in _CLASSES.items():
+            await cluster.create(PRIORITY_CLASSES, {"metadata": {"name": name}, "value": value})
+        yield cluster
+
+
+class KaiDesked:
+    def __init__(self, brain: LiveBrain, desk: KaiDesk) -> None:
+        self.brain = brain
+        self.desk = desk
+
+    async def kill(self) -> None:
+        await self.brain.kill()
+
+
+def start_kai(cluster: SmallCluster) -> KaiDesked:
+    brain = LiveBrain(cluster)
+    made: list[KaiDesk] = []
+
+    def make(onward: Any) -> KaiDesk:
+        made.append(KaiDesk(brain.context, brain.scheduler.served, brain.brain, onward))
+        return made[0]
+
+    desks = Desks(brain.brain.intake)
+    desks.add(make)
+    brain.brain.desk = desks
+    brain.start()
+    return KaiDesked(brain, made[0])
+
+
+async def add_kai_queue(
+    cluster: SmallCluster, name: str, gpu: float = -1, *, limit: float = -1, weight: float = 1, parent: str = ""
+) -> None:
+    """Of GPUs; of everything else as much as anybody likes."""
+    endless = {"quota": -1, "limit": -1, "overQuotaWeight": 1}
+    resources = {"gpu": {"quota": gpu, "limit": limit, "overQuotaWeight": weight}, "cpu": endless, "memory": endless}
+    spec: Obj = {"resources": resources} | ({"parentQueue": parent} if parent else {})
+    await cluster.create(KAI_QUEUES, {"metadata": {"name": name}, "spec": spec})
+
+
+async def add_work(cluster: SmallCluster, name: str, queue: str, gpus: int = 1, **more: Any) -> None:
+    """A pod that has no group."""
+    await cluster.create(PODS, pod(name, gpus=gpus, labels={QUEUE_LABEL: queue}, **more))
+
+
+async def add_gang(cluster: SmallCluster, name: str, queue: str, count: int, least: int, **spec: Any) -> None:
+    await cluster.create(
+        KAI_POD_GROUPS, {"metadata": {"name": name}, "spec": {"queue": queue, "minMember": least, **spec}}
+    )
+    for index in range(count):
+        body = pod(f"{name}-{index}", gpus=1, labels={QUEUE_LABEL: queue}, annotations={GROUP: name})
+        await cluster.create(PODS, body)
+
+
+async def leaving(cluster: SmallCluster) -> list[str]:
+    return sorted(one["metadata"]["name"] for one in await cluster.pods() if one["metadata"].get("deletionTimestamp"))
+
+
+async def bound(cluster: SmallCluster, start: str = "") -> list[str]:
+    return sorted(name for name, node in (await places(cluster)).items() if node and name.startswith(start))

@@ -1,0 +1,134 @@
+"""A brain beside a small cluster: it places the pods that name `shoal`, and can be killed and followed by another.
+
+    async with small_cluster(tmp_path) as cluster:
+        brain = start_brain(cluster)
+        await add_node(cluster, "n1", gpus=8)
+        await cluster.create(PODS, pod("a", gpus=1))
+        await cluster.until(lambda: is_bound(cluster, "a"))
+        await brain.kill()
+
+`prepare` is called before the brain starts: who adds a desk or other hands does it there.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import Any
+
+from build.small_clusters import SmallCluster
+from shoal.controllers.brain.brain import BrainSettings
+from shoal.controllers.scheduler.controller import SchedulerAlone
+from shoal.engine.profile import DEFAULT_POLICY
+from shoal.store.live.context import Context
+from shoal.store.live.informers import Informers
+from shoal.store.live.item import Obj
+from shoal.store.live.kind import NODES, PODS
+from shoal.store.live.learning import LearningApi
+from shoal.store.live.port import Api
+from shoal.store.live.recorder import Recorder
+from shoal.store.watched.world import WatchSettings
+
+Prepare = Callable[["LiveBrain"], None]
+
+
+class LiveBrain:
+    """One process: caches of its own, a brain and its hands."""
+
+    def __init__(
+        self,
+        cluster: SmallCluster,
+        api: Api | None = None,
+        watch: WatchSettings | None = None,
+        settings: BrainSettings | None = None,
+    ) -> None:
+        api = api or cluster.api
+        self._cluster = cluster
+        self.informers = Informers(api, cluster.clock, cluster.draw)
+        learning, recorder = LearningApi(api, self.informers), Recorder(api, cluster.clock, "shoal-scheduler")
+        self.context = Context("shoal-scheduler", learning, self.informers, cluster.clock, cluster.draw, recorder)
+        self.scheduler = SchedulerAlone(
+            self.context, watch or WatchSettings(), settings or BrainSettings(), DEFAULT_POLICY
+        )
+        self.brain, self.hands = self.scheduler.brain, self.scheduler.hands
+        self.tasks: list[asyncio.Task[Any]] = []
+
+    def start(self) -> None:
+        runs = (self.informers.run(), self.scheduler.run(), self.context.events.run())
+        self.tasks = [asyncio.ensure_future(run) for run in runs]
+        self._cluster.tasks += self.tasks
+
+    async def kill(self) -> None:
+        """In the middle of whatever it does; a fault of its own is the test's."""
+        broken = [task.exception() for task in self.tasks if task.done() and not task.cancelled()]
+        for task in self.tasks:
+            task.cancel()
+            self._cluster.tasks.remove(task)
+        await asyncio.gather(*self.tasks, return_exceptions=True)
+        assert not broken, broken
+
+
+def start_brain(
+    cluster: SmallCluster,
+    api: Api | None = None,
+    *,
+    watch: WatchSettings | None = None,
+    settings: BrainSettings | None = None,
+    prepare: Prepare | None = None,
+) -> LiveBrain:
+    """It ends with the cluster."""
+    brain = LiveBrain(cluster, api, watch, settings)
+    if prepare is not None:
+        prepare(brain)
+    brain.start()
+    return brain
+
+
+async def add_node(
+    cluster: SmallCluster,
+    name: str,
+    *,
+    gpus: int = 0,
+    cpu: str = "8",
+    pods: int = 110,
+    labels: dict[str, str] | None = None,
+    taints: list[Obj] | None = None,
+) -> None:
+    """Without the taint that the server puts on nodes nobody has called ready."""
+    has = {"cpu": cpu, "memory": "32Gi", "pods": str(pods)} | ({"nvidia.com/gpu": str(gpus)} if gpus else {})
+    meta = {"name": name, "labels": {"kubernetes.io/hostname": name, **(labels or {})}}
+    await cluster.create(NODES, {"metadata": meta, "status": {"capacity": has, "allocatable": has}})
+    await cluster.patch(NODES, name, {"spec": {"taints": taints}})
+
+
+def pod(
+    name: str,
+    *,
+    gpus: int = 0,
+    cpu: str = "",
+    labels: dict[str, str] | None = None,
+    annotations: dict[str, str] | None = None,
+    **spec: Any,
+) -> Obj:
+    """For Shoal to place; `spec` may name another scheduler."""
+    resources: Obj = {"limits": {"nvidia.com/gpu": str(gpus)}} if gpus else {}
+    if cpu:
+        resources["requests"] = {"cpu": cpu}
+    container = {"name": "main", "image": "pause", "resources": resources}
+    meta = {"name": name, "labels": labels or {}, "annotations": annotations or {}}
+    return {"metadata": meta, "spec": {"schedulerName": "shoal", "containers": [container], **spec}}
+
+
+async def places(cluster: SmallCluster) -> dict[str, str]:
+    """Pod -> node, empty while it has none."""
+    return {one["metadata"]["name"]: one["spec"].get("nodeName", "") for one in await cluster.pods()}
+
+
+async def is_bound(cluster: SmallCluster, *names: str) -> bool:
+    there = await places(cluster)
+    return all(there.get(name) for name in names)
+
+
+async def condition(cluster: SmallCluster, name: str, type_: str = "PodScheduled") -> Obj:
+    status = (await cluster.get(PODS, name)).get("status", {})
+    return next((one for one in status.get("conditions", ()) if one["type"] == type_), {})

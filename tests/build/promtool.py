@@ -1,0 +1,19 @@
+"""Prometheus' own checker over what we write, where it is installed."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+
+import pytest
+
+PROMTOOL = shutil.which("promtool")
+needs_promtool = pytest.mark.skipif(PROMTOOL is None, reason="promtool is not installed")
+
+
+def faults(text: bytes) -> str:
+    """What `promtool check metrics` says of it; empty when it is content."""
+    assert PROMTOOL is not None
+    done = subprocess.run([PROMTOOL, "check", "metrics"], input=text, capture_output=True, timeout=60, check=False)
+    said = (done.stdout + done.stderr).decode()
+    return said or ("" if done.returncode == 0 else f"it ended with {done.returncode}")

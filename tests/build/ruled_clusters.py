@@ -1,0 +1,131 @@
+"""A small cluster in which RBAC decides, with all of Shoal beside it as one user whose refusals are noted.
+
+async with ruled_cluster(tmp_path) as ruled:
+    ruled.start_shoal("system:shoal")
+    ...
+    assert ruled.refused == []
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+from build.live_brains import LiveBrain
+from build.small_clusters import START_S, SmallCluster
+from shoal.cluster.calls import Actor
+from shoal.cluster.foreign.definitions import definitions_of, tables
+from shoal.cluster.inside.api import InsideApi
+from shoal.cluster.server.plane import open_plane
+from shoal.cluster.settings import Settings
+from shoal.cluster.storage.memory import MemoryStorage
+from shoal.controllers.gatekeeping.installer import gatekeeping_controller
+from shoal.controllers.queued_jobs.controller import queued_jobs_controller
+from shoal.controllers.queued_pods.controller import queued_pods_controller
+from shoal.controllers.queues.desk import QueueDesk
+from shoal.controllers.volcano.controller import volcano_controller
+from shoal.store.live.clock import LoopClock
+from shoal.store.live.item import Obj
+from shoal.store.live.kind import CLUSTER_ROLES, DEFINITIONS, NAMESPACES, SERVICE_ACCOUNTS, Kind
+from shoal.store.live.port import Api, Patch
+from shoal.store.live.refusals import ForbiddenError
+from shoal.store.watched.queues import WatchedQueues
+from shoal.wiring.forbidden import ForbiddenReporter
+from shoal.wiring.observed_api import ObservedApi, Observers
+
+_RBAC = "rbac.authorization.k8s.io"
+KINDS: dict[str, Kind] = {
+    kind.name: kind
+    for kind in (
+        NAMESPACES,
+        SERVICE_ACCOUNTS,
+        CLUSTER_ROLES,
+        Kind(_RBAC, "v1", "clusterrolebindings", "ClusterRoleBinding", is_namespaced=False),
+        Kind(_RBAC, "v1", "roles", "Role"),
+        Kind(_RBAC, "v1", "rolebindings", "RoleBinding"),
+    )
+}
+
+
+class Noted(ForbiddenReporter):
+    """Everything that RBAC refused, also what was told before."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.refused: list[str] = []
+
+    def tell(self, error: ForbiddenError) -> bool:
+        if error.verb:
+            self.refused.append(f"{error.verb} {error.resource}.{error.group} {error.namespace}".strip())
+        return super().tell(error)
+
+
+class RuledCluster:
+    def __init__(self, cluster: SmallCluster) -> None:
+        self.cluster = cluster
+        self.noted = Noted()
+
+    @property
+    def refused(self) -> list[str]:
+        return sorted(set(self.noted.refused))
+
+    def way_in(self, user: str) -> Api:
+        actor = Actor(user, ("system:authenticated",))
+        api = InsideApi(self.cluster.plane, actor, "shoal")
+        return ObservedApi(api, self.cluster.clock, Observers(None, self.noted))
+
+    async def apply(self, objects: Sequence[Obj]) -> None:
+        for obj in objects:
+            meta, kind = obj["metadata"], KINDS[obj["kind"]]
+            patch = Patch("apply", obj, force=True)
+            await self.cluster.api.patch(kind, meta.get("namespace", ""), meta["name"], patch)
+
+    def start_scheduler(self, user: str) -> LiveBrain:
+        brain = LiveBrain(self.cluster, self.way_in(user))
+        brain.start()
+        return brain
+
+    def start_shoal(self, user: str) -> LiveBrain:
+        """Scheduler, queues, jobs, pods, the gatekeeper and Volcano's kinds, in one process."""
+        brain = LiveBrain(self.cluster, self.way_in(user))
+        context, served = brain.context, brain.scheduler.served
+        watched = WatchedQueues(context, served, brain.brain.wake, None)
+        brain.brain.desk = QueueDesk(context, watched, brain.brain)
+        others = (
+            queued_jobs_controller(context, served),
+            queued_pods_controller(context, served),
+            gatekeeping_controller(context, served),
+            volcano_controller(context, served),
+        )
+        brain.start()
+        for controller in others:
+            task = asyncio.ensure_future(controller.run())
+            brain.tasks.append(task)
+            self.cluster.tasks.append(task)
+        return brain
+
+
+@asynccontextmanager
+async def ruled_cluster(folder: Path, *projects: str) -> AsyncIterator[RuledCluster]:
+    """`projects`: whose kinds are served."""
+    clock = LoopClock(START_S)
+    settings = Settings(None, folder / "kubeconfig", authorization="rbac")
+    plane = await open_plane(settings, ("127.0.0.1", 1), MemoryStorage(), clock)
+    cluster = SmallCluster(plane, clock, 1)
+    following = asyncio.ensure_future(cluster.informers.run())
+    try:
+        for file, table in tables():
+            if table.project in projects:
+                for definition in definitions_of(file, table):
+                    await cluster.create(DEFINITIONS, definition)
+        await clock.sleep(2)
+        yield RuledCluster(cluster)
+        broken = [task for task in cluster.tasks if task.done()]
+        assert not broken, [task.exception() for task in broken]
+    finally:
+        for task in (following, *cluster.tasks):
+            task.cancel()
+        await asyncio.gather(following, *cluster.tasks, return_exceptions=True)
+        await plane.close()
