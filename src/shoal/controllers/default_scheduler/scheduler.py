@@ -139,9 +139,9 @@ class Scheduler:
         row = promised if promised in look.rows else world.chooser.best(pod, look.rows)
         node = fleet.name(row)
         needed, _ = world.needs(pod)
-        wanted = (needed and world.volumes.wanted(needed, node, fleet.labels(row))) or []
+        wanted = (needed and world.volumes.needs.wanted(needed, node, fleet.labels(row))) or []
         given = (self.watching.devices.given(pod, row) or {}) if pod.ask.device_claims else {}
-        world.volumes.promise(wanted)
+        world.volumes.needs.promise(wanted)
         self.watching.devices.promise(given)
         world.place(node, pod)
         return partial(self._carry_out, Decision(pod, node, wanted, given))
@@ -204,7 +204,7 @@ class Scheduler:
             await self._look_again(pod)
             raise
         finally:
-            self._world.volumes.withdraw(decision.wanted)
+            self._world.volumes.needs.withdraw(decision.wanted)
             self.watching.devices.withdraw(decision.given)
 
     @asynccontextmanager

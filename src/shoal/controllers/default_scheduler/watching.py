@@ -20,7 +20,6 @@ from shoal.controllers.default_scheduler.device_fit import DeviceFit
 from shoal.controllers.default_scheduler.queue import PodQueue
 from shoal.controllers.default_scheduler.volume_fit import VolumeFit
 from shoal.controllers.default_scheduler.world import World
-from shoal.controllers.volumes.values import Claim, Known, StorageClass, Volume
 from shoal.store.live.context import Context
 from shoal.store.live.item import Item
 from shoal.store.live.kind import (
@@ -34,6 +33,8 @@ from shoal.store.live.kind import (
     VOLUME_CLAIMS,
     VOLUMES,
 )
+from shoal.store.volumes.needs import VolumeNeeds
+from shoal.store.volumes.values import Claim, Known, StorageClass, Volume
 
 _log = logging.getLogger("shoal.controllers")
 _nodes = msgspec.json.Decoder(Node, dec_hook=dec_hook)
@@ -69,9 +70,10 @@ class Watching:
         self._labels: dict[frozenset[tuple[str, str]], dict[str, str]] = {}
         self.queue = PodQueue()
         of = context.informers.of
-        self.volumes = VolumeFit(
+        needs = VolumeNeeds(
             Known(of(VOLUME_CLAIMS), Claim), Known(of(VOLUMES), Volume), Known(of(STORAGE_CLASSES), StorageClass)
         )
+        self.volumes = VolumeFit(needs)
         self.world = World(self._namespaces, self.volumes)
         fleet = self.world.fleet
         self.devices = DeviceFit(fleet, of(RESOURCE_CLAIMS), of(RESOURCE_SLICES), of(DEVICE_CLASSES))

@@ -16,7 +16,8 @@ from shoal.controllers.default_scheduler.company import Company, Verdicts
 from shoal.controllers.default_scheduler.device_fit import DeviceFit
 from shoal.controllers.default_scheduler.fleet import Fleet
 from shoal.controllers.default_scheduler.reasons import Refusal
-from shoal.controllers.default_scheduler.volume_fit import Needed, VolumeFit
+from shoal.controllers.default_scheduler.volume_fit import VolumeFit
+from shoal.store.volumes.needs import Needed
 
 
 class World:
@@ -95,7 +96,7 @@ class World:
 
     def forget_promises(self) -> None:
         """Whoever was given something and is not there by now gets it no more."""
-        self.volumes.withdraw_all()
+        self.volumes.needs.withdraw_all()
         if self.devices is not None:
             self.devices.withdraw_all()
         self.nominated = {uid: one for uid, one in self.nominated.items() if one[1].nominated}

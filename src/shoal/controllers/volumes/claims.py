@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from shoal.controllers.volumes.ground import OLD_PROVISIONER, PROVISIONER, SELECTED_NODE, Ground, annotations_of
 from shoal.controllers.volumes.marriage import bind, set_claim_phase
-from shoal.controllers.volumes.matching import NO_PROVISIONER, best_volume, fault_of
-from shoal.controllers.volumes.values import Claim, StorageClass
 from shoal.store.live.kind import VOLUME_CLAIMS
+from shoal.store.volumes.matching import NO_PROVISIONER, best_volume, fault_of
+from shoal.store.volumes.values import Claim, StorageClass
 
 LOOK_AGAIN_S = 15.0
 _NONE = "no persistent volumes available for this claim and no storage class is set"

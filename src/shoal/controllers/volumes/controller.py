@@ -13,11 +13,11 @@ from shoal.controllers.volumes.ground import Ground
 from shoal.controllers.volumes.protection import Protection, claims_of
 from shoal.controllers.volumes.provisioning import Provisioning
 from shoal.controllers.volumes.reclaim import VolumeWork
-from shoal.controllers.volumes.values import Claim, Volume
 from shoal.store.live.context import Context, Controller
 from shoal.store.live.item import Item, Key
 from shoal.store.live.kind import NODES, PODS, STORAGE_CLASSES, VOLUME_CLAIMS, VOLUMES
 from shoal.store.live.loop import Loop
+from shoal.store.volumes.values import Claim, Volume
 
 
 def volume_binder(context: Context) -> Controller:

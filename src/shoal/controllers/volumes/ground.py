@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Literal
 
-from shoal.controllers.volumes.values import Claim, Known, StorageClass, Volume
 from shoal.store.live.context import Context
 from shoal.store.live.item import Item, Obj
 from shoal.store.live.kind import STORAGE_CLASSES, VOLUME_CLAIMS, VOLUMES
+from shoal.store.volumes.values import Claim, Known, StorageClass, Volume
 
 BIND_COMPLETED = "pv.kubernetes.io/bind-completed"
 BOUND_BY_CONTROLLER = "pv.kubernetes.io/bound-by-controller"

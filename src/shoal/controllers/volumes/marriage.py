@@ -7,9 +7,9 @@ the rest: the volume is kept for the claim before the claim knows of it, and nob
 from __future__ import annotations
 
 from shoal.controllers.volumes.ground import BIND_COMPLETED, BOUND_BY_CONTROLLER, Ground, annotations_of
-from shoal.controllers.volumes.values import Claim, Volume
 from shoal.store.live.item import Obj
 from shoal.store.live.kind import VOLUME_CLAIMS, VOLUMES
+from shoal.store.volumes.values import Claim, Volume
 
 
 async def bind(ground: Ground, claim: Claim, volume: Volume) -> None:

@@ -9,9 +9,9 @@ from msgspec import field
 
 from shoal.api.wire import ApiStruct
 from shoal.controllers.volumes.ground import Ground
-from shoal.controllers.volumes.values import Claim, Volume
 from shoal.store.live.item import Item, Key, Obj
 from shoal.store.live.kind import PODS, VOLUME_CLAIMS, VOLUMES, Kind
+from shoal.store.volumes.values import Claim, Volume
 
 CLAIM_FINALIZER = "kubernetes.io/pvc-protection"
 VOLUME_FINALIZER = "kubernetes.io/pv-protection"

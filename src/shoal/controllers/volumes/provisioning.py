@@ -10,11 +10,11 @@ from __future__ import annotations
 from collections.abc import Collection
 
 from shoal.controllers.volumes.ground import OLD_PROVISIONER, PROVISIONED_BY, PROVISIONER, SELECTED_NODE, Ground
-from shoal.controllers.volumes.values import Claim, StorageClass, Volume
 from shoal.store.live.item import Obj
 from shoal.store.live.kind import NODES, VOLUME_CLAIMS, VOLUMES
 from shoal.store.live.port import Deletion
 from shoal.store.live.refusals import AlreadyExistsError
+from shoal.store.volumes.values import Claim, StorageClass, Volume
 
 _HOST = "kubernetes.io/hostname"
 ALL = "*"

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from shoal.controllers.volumes.ground import BOUND_BY_CONTROLLER, PROVISIONED_BY, Ground, annotations_of
 from shoal.controllers.volumes.marriage import set_volume_phase
-from shoal.controllers.volumes.values import Volume
 from shoal.store.live.item import Obj
 from shoal.store.live.kind import VOLUME_CLAIMS, VOLUMES
 from shoal.store.live.refusals import NotFoundError
+from shoal.store.volumes.values import Volume
 
 
 class VolumeWork:

@@ -1,0 +1,65 @@
+"""Which containers of a pod ask for which resources: all that the choice of its devices needs to know of it.
+
+Pods of one template ask alike, so what was read for one is kept for the others. Rejected: reading each pod whole, which
+takes as long as everything else that is done to bind it.
+"""
+
+from __future__ import annotations
+
+import msgspec
+from msgspec import Raw
+
+from shoal.api.container import Container
+from shoal.api.pod import Pod, PodSpec
+from shoal.store.live.item import Item
+from shoal.store.live.kind import PODS
+from shoal.store.watched.reading import value_of
+
+_NOTHING = Raw()
+_MOST = 4096
+
+
+class _Container(msgspec.Struct, rename="camel", gc=False):
+    name: str = ""
+    resources: Raw = _NOTHING
+    restart_policy: str | None = None
+
+
+class _Spec(msgspec.Struct, rename="camel", gc=False):
+    containers: tuple[_Container, ...] = ()
+    init_containers: tuple[_Container, ...] | None = None
+
+
+class _Pod(msgspec.Struct, gc=False):
+    spec: _Spec
+
+
+_pods = msgspec.json.Decoder(_Pod)
+
+
+class Asking:
+    def __init__(self) -> None:
+        self._known: dict[object, PodSpec] = {}
+
+    def of(self, item: Item) -> PodSpec:
+        """The pod's specification as far as its containers' resources go."""
+        spec = _pods.decode(item.data).spec
+        key = _key(spec.containers), _key(spec.init_containers or ())
+        found = self._known.get(key)
+        if found is None:
+            if len(self._known) >= _MOST:
+                self._known.clear()
+            whole = value_of(PODS, item, Pod).spec
+            found = self._known[key] = PodSpec(
+                containers=tuple(map(_bare, whole.containers)),
+                init_containers=tuple(map(_bare, whole.init_containers)),
+            )
+        return found
+
+
+def _key(containers: tuple[_Container, ...]) -> tuple[object, ...]:
+    return tuple((one.name, bytes(one.resources), one.restart_policy) for one in containers)
+
+
+def _bare(container: Container) -> Container:
+    return Container(name=container.name, resources=container.resources, restart_policy=container.restart_policy)

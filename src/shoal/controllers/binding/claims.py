@@ -1,0 +1,193 @@
+"""Devices written to claims: the allocation, and who it is reserved for.
+
+As few writes as may be: the finalizer, which only the object itself takes, and then allocation and reservation
+together; of a claim that is allocated already, the reservation alone.
+"""
+
+from __future__ import annotations
+
+import logging
+import random
+import uuid
+from collections.abc import Callable
+
+import msgspec
+
+from shoal.api.slices import Reach
+from shoal.api.wire import enc_hook
+from shoal.controllers.binding.users import User
+from shoal.engine.dra.requests import Pick, Picks
+from shoal.store.live.context import Context
+from shoal.store.live.item import Key, Obj
+from shoal.store.live.kind import DEVICE_CLASSES, RESOURCE_CLAIMS, Kind
+from shoal.store.live.refusals import StaleError
+from shoal.units.errors import ConflictError, ShoalError
+from shoal.units.quantity import Quantity
+
+_log = logging.getLogger("shoal.controllers")
+_TRIES = 16
+FINALIZER = "resource.kubernetes.io/delete-protection"
+Asks = dict[str, Obj]
+"""What is asked for by each name that a result may have."""
+Reached = Callable[[Picks], list[Reach]]
+"""Where devices can be used."""
+
+
+class ClaimWriter:
+    def __init__(
+        self, context: Context, reach: Reached, claims: Kind = RESOURCE_CLAIMS, classes: Kind = DEVICE_CLASSES
+    ) -> None:
+        """`claims` and `classes` are these kinds in the version that is served."""
+        self._api = context.api
+        self._clock = context.clock
+        self._draw: random.Random = context.draw
+        self._kind = claims
+        self._classes = context.informers.of(classes)
+        self._reach = reach
+
+    async def reserve(self, key: Key, user: User, picks: Picks, node: str) -> None:
+        """The allocation, if there is none yet, and the pod among those it is reserved for.
+
+        An allocation of other devices that is kept for nobody but this pod is taken back: it is from a try that did not
+        end in a binding. One that somebody else may use means that the decision was made on old facts.
+        """
+        for _ in range(_TRIES):
+            try:
+                await self._reserve(key, user, picks, node)
+            except StaleError:
+                # Many pods of one claim come at one time; what is decided stays decided.
+                continue
+            return
+        raise ConflictError(f'resourceclaim "{key[0]}/{key[1]}" is written by others all the time')
+
+    async def _reserve(self, key: Key, user: User, picks: Picks, node: str) -> None:
+        obj = (await self._api.get(self._kind, *key)).obj()
+        found = _allocated(obj)
+        if found is not None and picks and found != _devices(picks):
+            if not _is_alone(obj, user):
+                raise ConflictError(f'resourceclaim "{key[0]}/{key[1]}" was allocated otherwise meanwhile')
+            for field in ("allocation", "reservedFor", "devices"):
+                obj["status"].pop(field, None)
+            obj = (await self._api.update(self._kind, obj, "status")).obj()
+        await self._write(obj, user, picks, node)
+
+    async def release(self, key: Key, user: User) -> None:
+        """Take the pod back from a claim, and the allocation with it where nobody else uses it; as far as that can be
+        written: whoever decides next finds what is left."""
+        try:
+            obj = (await self._api.get(self._kind, *key)).obj()
+            status = obj.get("status") or {}
+            users = status.get("reservedFor") or []
+            kept = [one for one in users if one["uid"] != user.uid]
+            if len(kept) == len(users):
+                return
+            status["reservedFor"] = kept
+            if not kept and FINALIZER in (obj["metadata"].get("finalizers") or ()):
+                for field in ("allocation", "reservedFor", "devices"):
+                    status.pop(field, None)
+            await self._api.update(self._kind, obj, "status")
+        except ShoalError as error:
+            _log.info("resourceclaim %s/%s keeps its reservation: %s", *key, error)
+
+    async def _write(self, obj: Obj, user: User, picks: Picks, node: str) -> None:
+        status = obj.setdefault("status", {})
+        if "allocation" not in status:
+            if not picks and obj["spec"].get("devices", {}).get("requests"):
+                name = obj["metadata"]["name"]
+                raise ConflictError(f'resourceclaim "{user.namespace}/{name}" is not allocated any more')
+            finalizers = obj["metadata"].setdefault("finalizers", [])
+            if FINALIZER not in finalizers:
+                finalizers.append(FINALIZER)
+                obj = (await self._api.update(self._kind, obj)).obj()
+                status = obj.setdefault("status", {})
+            status["allocation"] = self._allocation(obj, picks, node)
+        users = status.setdefault("reservedFor", [])
+        if any(one["uid"] == user.uid for one in users):
+            return
+        users.append({"resource": "pods", "name": user.name, "uid": user.uid})
+        await self._api.update(self._kind, obj, "status")
+
+    def _allocation(self, claim: Obj, picks: Picks, node: str) -> Obj:
+        asks = _asks(claim)
+        config = self._config(claim, {name: ask for name, ask in asks.items() if any(p.request == name for p in picks)})
+        results = [self._result(pick, asks.get(pick.request, {})) for pick in picks]
+        devices: Obj = {"results": results} | ({"config": config} if config else {})
+        found: Obj = {"devices": devices, "allocationTimestamp": self._clock.text()}
+        selector = _selector(self._reach(picks), node)
+        return found | ({"nodeSelector": selector} if selector is not None else {})
+
+    def _config(self, claim: Obj, asks: Asks) -> list[Obj]:
+        """Of the classes first, then of the claim, as drivers read it."""
+        found: list[Obj] = []
+        for name, ask in asks.items():
+            item = self._classes.get("", ask["deviceClassName"])
+            configs = item.obj()["spec"].get("config", ()) if item is not None else ()
+            found += [{"source": "FromClass", "requests": [name], **config} for config in configs]
+        own = claim["spec"].get("devices", {}).get("config", ())
+        return found + [{"source": "FromClaim", **config} for config in own]
+
+    def _result(self, pick: Pick, ask: Obj) -> Obj:
+        driver, pool, device = _address(pick.device)
+        found: Obj = {"request": pick.request, "driver": driver, "pool": pool, "device": device}
+        if pick.admin:
+            found["adminAccess"] = True
+        if ask.get("tolerations"):
+            found["tolerations"] = ask["tolerations"]
+        if pick.share:
+            found["shareID"] = str(uuid.UUID(int=self._draw.getrandbits(128), version=4))
+            found["consumedCapacity"] = {name: str(Quantity(nano)) for name, nano in pick.share}
+        return found
+
+
+def _asks(claim: Obj) -> Asks:
+    """By the names that results have; an older version of the API has an exact request's fields in the request."""
+    found: Asks = {}
+    for request in claim["spec"].get("devices", {}).get("requests", ()):
+        name = request["name"]
+        options = request.get("firstAvailable")
+        if options:
+            found |= {f"{name}/{one['name']}": one for one in options}
+        else:
+            found[name] = request.get("exactly") or request
+    return found
+
+
+_Devices = list[tuple[str, str]]
+
+
+def _allocated(claim: Obj) -> _Devices | None:
+    """Request and device, of a claim that is allocated."""
+    allocation = (claim.get("status") or {}).get("allocation")
+    if allocation is None:
+        return None
+    results = (allocation.get("devices") or {}).get("results") or ()
+    return sorted((one["request"], "/".join((one["driver"], one["pool"], one["device"]))) for one in results)
+
+
+def _devices(picks: Picks) -> _Devices:
+    return sorted((pick.request, pick.device) for pick in picks)
+
+
+def _is_alone(claim: Obj, user: User) -> bool:
+    return all(one["uid"] == user.uid for one in claim["status"].get("reservedFor") or ())
+
+
+def _address(device: str) -> tuple[str, str, str]:
+    """Driver, pool and name; a pool's name may have slashes in it."""
+    pool, _, name = device.rpartition("/")
+    driver, _, pool = pool.partition("/")
+    return driver, pool, name
+
+
+def _selector(reaches: list[Reach], node: str) -> Obj | None:
+    """Where all of the devices can be used; None for everywhere."""
+    if any(reach.node_name for reach in reaches):
+        field = {"key": "metadata.name", "operator": "In", "values": [node]}
+        return {"nodeSelectorTerms": [{"matchFields": [field]}]}
+    term: Obj = {}
+    for reach in reaches:
+        for one in reach.node_selector.node_selector_terms if reach.node_selector is not None else ():
+            plain: Obj = msgspec.json.decode(msgspec.json.encode(one, enc_hook=enc_hook))
+            for name, requirements in plain.items():
+                term.setdefault(name, []).extend(requirements)
+    return {"nodeSelectorTerms": [term]} if term else None

@@ -1,0 +1,111 @@
+"""The claim of a pod whose extended resources come from device classes: made by the scheduler, as nobody else does it.
+
+Its name follows from the pod, so that a successor of a killed scheduler finds it and makes no second one. The pod's
+status says which request serves which container.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import NamedTuple
+
+from msgspec import structs
+
+from shoal.api.container import Container
+from shoal.api.pod import Pod
+from shoal.controllers.binding.users import User
+from shoal.engine.dra.requests import Picks
+from shoal.store.live.context import Context
+from shoal.store.live.item import Key, Obj
+from shoal.store.live.kind import PODS, RESOURCE_CLAIMS, Kind
+from shoal.store.live.port import Patch
+from shoal.store.live.refusals import AlreadyExistsError
+from shoal.units.errors import ConflictError
+
+_MARK = "resource.kubernetes.io/extended-resource-claim"
+_LONGEST_BASE = 200
+ClassOf = Callable[[str], str]
+
+
+class _Part(NamedTuple):
+    """What one container asks of one resource."""
+
+    request: str
+    container: str
+    resource: str
+    amount: int
+
+
+class ExtendedClaims:
+    def __init__(self, context: Context, class_of: ClassOf, kind: Kind = RESOURCE_CLAIMS) -> None:
+        self._api = context.api
+        self._class_of = class_of
+        self._kind = kind
+
+    async def made(self, pod: Pod, user: User) -> Key:
+        """The pod's claim, made if it is not there."""
+        name = f"{user.name[:_LONGEST_BASE]}-extended-resources-{user.uid[:8]}"
+        owner = {"apiVersion": "v1", "kind": "Pod", "name": user.name, "uid": user.uid}
+        requests = [
+            {
+                "name": part.request,
+                "exactly": {
+                    "deviceClassName": self._class_of(part.resource),
+                    "allocationMode": "ExactCount",
+                    "count": part.amount,
+                },
+            }
+            for part in self._parts(pod)
+        ]
+        claim: Obj = {
+            "metadata": {
+                "name": name,
+                "namespace": user.namespace,
+                "annotations": {_MARK: "true"},
+                "ownerReferences": [owner | {"controller": True, "blockOwnerDeletion": True}],
+            },
+            "spec": {"devices": {"requests": requests}},
+        }
+        try:
+            await self._api.create(self._kind, claim)
+        except AlreadyExistsError:
+            there = (await self._api.get(self._kind, user.namespace, name)).obj()
+            owners = there["metadata"].get("ownerReferences") or ()
+            if not any(one["uid"] == user.uid for one in owners):
+                raise ConflictError(f'resourceclaim "{user.namespace}/{name}" is not the pod\'s') from None
+        return user.namespace, name
+
+    async def tell(self, pod: Pod, user: User, claim: Key) -> None:
+        """Which request serves which container, for the kubelet."""
+        mappings = [
+            {"containerName": part.container, "resourceName": part.resource, "requestName": part.request}
+            for part in self._parts(pod)
+        ]
+        status = {"extendedResourceClaimStatus": {"requestMappings": mappings, "resourceClaimName": claim[1]}}
+        body = {"metadata": {"uid": user.uid}, "status": status}
+        await self._api.patch(PODS, user.namespace, user.name, Patch("merge", body), "status")
+
+    def renamed(self, pod: Pod, picks: Picks) -> Picks:
+        """The devices under the names of the claim's requests; they were decided resource by resource."""
+        left: dict[str, list[str]] = {}
+        for part in self._parts(pod):
+            left.setdefault(part.resource, []).extend([part.request] * part.amount)
+        return tuple(structs.replace(pick, request=left[pick.request].pop(0)) for pick in picks if left[pick.request])
+
+    def _parts(self, pod: Pod) -> Iterator[_Part]:
+        """Containers that keep what they get; init containers that end before them use it first."""
+        spec = pod.spec
+        kept = [
+            (number, container)
+            for number, container in enumerate((*spec.init_containers, *spec.containers))
+            if number >= len(spec.init_containers) or container.is_sidecar()
+        ]
+        for number, container in kept:
+            for place, (resource, count) in enumerate(self._served(container)):
+                yield _Part(f"container-{number}-request-{place}", container.name, resource, count)
+
+    def _served(self, container: Container) -> Iterator[tuple[str, int]]:
+        resources = container.resources
+        for name, amount in sorted({**resources.limits, **resources.requests}.items()):
+            if amount.value() and self._class_of(name):
+                yield name, amount.value()

@@ -1,0 +1,106 @@
+"""Which replicas and fixed instances of a node somebody holds: read from its pods, and from what was chosen just now.
+
+A pod says it in the annotation that its scheduler wrote, or its kubelet says it in the status. What was chosen for a
+pod that is not on its node yet counts as well, until the pod is seen there, or chosen for again, or gone.
+
+Rejected: a book kept over all pods. Replicas and fixed instances are on few nodes, and who asks looks at one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import msgspec
+
+from shoal.engine.spelling import ids_in, names
+from shoal.store.live.context import Context
+from shoal.store.live.informer import Index
+from shoal.store.live.item import Item, Seen
+from shoal.store.live.kind import PODS
+from shoal.store.watched.device_ids import Chosen
+
+_INDEX = "pods-with-devices"
+_DEVICES = (names.OWN_DEVICES.encode(), b"allocatedResourcesStatus")
+_ENDED = frozenset({"Succeeded", "Failed"})
+
+
+class _Meta(msgspec.Struct, gc=False):
+    annotations: dict[str, str] = msgspec.field(default_factory=dict)
+
+
+class _Spec(msgspec.Struct, rename="camel", gc=False):
+    node_name: str = ""
+
+
+class _One(msgspec.Struct, rename="camel", gc=False):
+    resource_id: str = msgspec.field(default="", name="resourceID")
+
+
+class _Entry(msgspec.Struct, gc=False):
+    resources: tuple[_One, ...] | None = None
+
+
+class _Container(msgspec.Struct, rename="camel", gc=False):
+    allocated_resources_status: tuple[_Entry, ...] | None = None
+
+
+class _Status(msgspec.Struct, rename="camel", gc=False):
+    phase: str = ""
+    container_statuses: tuple[_Container, ...] | None = None
+    init_container_statuses: tuple[_Container, ...] | None = None
+
+
+class _Pod(msgspec.Struct, gc=False):
+    metadata: _Meta = msgspec.field(default_factory=_Meta)
+    spec: _Spec = msgspec.field(default_factory=_Spec)
+    status: _Status = msgspec.field(default_factory=_Status)
+
+
+class HeldIds:
+    def __init__(self, context: Context) -> None:
+        self._pods = context.informers.of(PODS)
+        self._seen: Seen[_Pod] = Seen(_Pod)
+        self._index: Index | None = None
+        self._chosen: dict[str, tuple[Item, str, frozenset[str]]] = {}
+        """By the pod's uid."""
+
+    def on(self, node: str, pod: Item) -> frozenset[str]:
+        """Ids that others hold on the node."""
+        if self._index is None:
+            self._index = self._pods.index(_INDEX, self._nodes_of)
+        self._settle()
+        held: set[str] = set()
+        for item in self._index[node]:
+            if item.uid != pod.uid:
+                held.update(_ids_of(self._seen(item)))
+        for uid, (_, where, ids) in self._chosen.items():
+            if where == node and uid != pod.uid:
+                held |= ids
+        return frozenset(held)
+
+    def choose(self, node: str, pod: Item, chosen: Chosen) -> None:
+        """These are about to be the pod's."""
+        ids = frozenset(each for resources in chosen.values() for ids in resources.values() for each in ids)
+        self._chosen[pod.uid] = (pod, node, ids)
+
+    def _settle(self) -> None:
+        for uid, (pod, _, _) in list(self._chosen.items()):
+            now = self._pods.get(*pod.key)
+            if now is None or now.uid != uid or self._seen(now).spec.node_name:
+                del self._chosen[uid]
+
+    def _nodes_of(self, item: Item) -> Iterable[str]:
+        if not any(word in item.data for word in _DEVICES):
+            return ()
+        pod = self._seen(item)
+        return (pod.spec.node_name,) if pod.spec.node_name and pod.status.phase not in _ENDED else ()
+
+
+def _ids_of(pod: _Pod) -> Iterable[str]:
+    for resources in ids_in(pod.metadata.annotations.get(names.OWN_DEVICES, "")).values():
+        for ids in resources.values():
+            yield from ids
+    status = pod.status
+    for container in (*(status.container_statuses or ()), *(status.init_container_statuses or ())):
+        for entry in container.allocated_resources_status or ():
+            yield from (one.resource_id for one in entry.resources or ())

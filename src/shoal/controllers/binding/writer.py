@@ -1,0 +1,158 @@
+"""All that has to be written before a pod is bound: volumes chosen and there, claims allocated and reserved; and the
+names of its devices, which travel in the binding itself.
+
+Promises: it may be called again for the same pod, by this process or by one that follows it, and after any failure; a
+pod that needs none of it costs a few looks at its bytes. What cannot be written is raised as a typed failure: whether
+to wait, to decide anew or to give up is the caller's to see.
+
+Rejected: claims before volumes. Volumes may take minutes, and devices would be kept from others meanwhile.
+"""
+
+from __future__ import annotations
+
+from shoal.api.pod import Pod
+from shoal.controllers.binding.asking import Asking
+from shoal.controllers.binding.claims import ClaimWriter
+from shoal.controllers.binding.extended_claims import ExtendedClaims
+from shoal.controllers.binding.held_ids import HeldIds
+from shoal.controllers.binding.users import User
+from shoal.controllers.binding.volumes import VolumeWriter
+from shoal.engine.devices.demand import Demand
+from shoal.engine.dra.requests import ClaimGrant, Picks
+from shoal.engine.from_api import ask_of_pod
+from shoal.engine.plan import Place
+from shoal.engine.spelling import names
+from shoal.store.dra.extended import EXTENDED
+from shoal.store.live.context import Context
+from shoal.store.live.item import Item, Key
+from shoal.store.live.kind import DEVICE_CLASSES, PODS, RESOURCE_CLAIMS
+from shoal.store.live.refusals import NotFoundError
+from shoal.store.volumes.needs import Mounts, mounts_of
+from shoal.store.watched.device_ids import chosen_ids, devices_annotation, needs_taken
+from shoal.store.watched.devices import WatchedDevices
+from shoal.store.watched.reading import value_of
+from shoal.store.watched.sights import PodSight
+from shoal.store.watched.volumes import NOWHERE, WatchedVolumes
+from shoal.units.errors import ConflictError, ShoalError, TemporaryError
+
+_MOUNTS = (b'"persistentVolumeClaim"', b'"ephemeral"')
+_LONGEST_S, _LOOK_S = 15.0, 0.1
+
+
+class Writer:
+    """One per process: what it has chosen and not yet seen written is known to it alone."""
+
+    def __init__(self, context: Context, devices: WatchedDevices, volumes: WatchedVolumes) -> None:
+        self._context = context
+        self._clock = context.clock
+        self._pods = context.informers.of(PODS)
+        self._devices = devices
+        self._volumes = volumes
+        self._volume_writer = VolumeWriter(context, volumes.needs)
+        self._held = HeldIds(context)
+        self._asking = Asking()
+
+    async def prepare(self, sight: PodSight, place: Place) -> dict[str, str]:
+        """Claims and volumes are the pod's when this returns, which may take minutes; annotations for its binding."""
+        item = self._pods.get(sight.namespace, sight.name)
+        if item is None or item.uid != sight.uid:
+            raise NotFoundError(f'pods "{sight.name}" not found')
+        user = User(sight.namespace, sight.name, sight.uid)
+        if any(word in item.data for word in _MOUNTS):
+            mounts = mounts_of(item)
+            if mounts.claims:
+                await self._serve_volumes(user, mounts, place.node)
+        grant = place.grant
+        demand = sight.event.ask.devices if sight.event is not None else _demand_of(item)
+        claims = grant.claims if grant is not None else ()
+        if demand is None and not claims:
+            return {}
+        if claims:
+            await self._serve_claims(value_of(PODS, item, Pod), user, claims, place.node)
+        return self._named(item, demand, place)
+
+    # -- volumes ----------------------------------------------------------------------------------------------------
+
+    async def _serve_volumes(self, user: User, mounts: Mounts, node: str) -> None:
+        needs = self._volumes.needs
+        needed = needs.needed(mounts)
+        if isinstance(needed, str):
+            raise TemporaryError(needed, 1.0)
+        if not needed.waiting:
+            return
+        wanted = needs.wanted(needed, node, self._volumes.labels_of(node))
+        if wanted is None:
+            raise ConflictError(NOWHERE)
+        self._volumes.promise(wanted)
+        try:
+            await self._volume_writer.choose(wanted, node)
+            await self._volume_writer.bound(user, mounts, wanted, node)
+        finally:
+            self._volumes.withdraw(wanted)
+
+    # -- claims -----------------------------------------------------------------------------------------------------
+
+    async def _serve_claims(self, pod: Pod, user: User, grants: tuple[ClaimGrant, ...], node: str) -> None:
+        kind = self._devices.served(RESOURCE_CLAIMS)
+        writer = ClaimWriter(self._context, self._devices.pools.reach, kind, self._devices.served(DEVICE_CLASSES))
+        extended = ExtendedClaims(self._context, self._devices.class_of, kind)
+        reserved: list[Key] = []
+        try:
+            for grant in grants:
+                picks, is_extended = grant.picks, grant.name == EXTENDED and not grant.shared
+                if is_extended:
+                    key, picks = await extended.made(pod, user), extended.renamed(pod, picks)
+                else:
+                    key = await self._claim_of(user, grant)
+                self._check_free(key, picks)
+                reserved.append(key)
+                await writer.reserve(key, user, picks, node)
+                if grant.name == EXTENDED:
+                    await extended.tell(pod, user, key)
+        except ShoalError:
+            for key in reversed(reserved):
+                await writer.release(key, user)
+            raise
+
+    async def _claim_of(self, user: User, grant: ClaimGrant) -> Key:
+        """The claim by its own name, or the one made for the pod, as soon as it is made."""
+        if grant.shared:
+            namespace, _, name = grant.shared.partition("/")
+            return namespace, name
+        ends_s = self._clock.seconds() + _LONGEST_S
+        at = f"{user.namespace}/{user.name}", grant.name
+        while True:
+            key = self._devices.claims.made.get(at)
+            claim = self._devices.claims.by_key.get(key) if key is not None else None
+            if claim is not None and any(owner.uid == user.uid for owner in claim.metadata.owner_references):
+                return user.namespace, claim.metadata.name
+            if self._clock.seconds() >= ends_s:
+                what = "waiting for dynamic resource controller to create the resourceclaim"
+                raise TemporaryError(f'pod "{user.namespace}/{user.name}": {what} "{grant.name}"', 1.0)
+            await self._clock.sleep(_LOOK_S)
+
+    def _check_free(self, key: Key, picks: Picks) -> None:
+        """Another claim that has the device by now was written by somebody who decided at the same time."""
+        own = "/".join(key)
+        for pick in picks:
+            others = self._devices.claims.holders(pick.device) - {own}
+            if others and not pick.admin and not self._devices.pools.is_shared(pick.device):
+                raise ConflictError(f'device {pick.device} was given to resourceclaim "{min(others)}" meanwhile')
+
+    # -- names of devices -------------------------------------------------------------------------------------------
+
+    def _named(self, item: Item, demand: Demand | None, place: Place) -> dict[str, str]:
+        if demand is None:
+            return {}
+        node, grant = place.node, place.grant
+        must_know = needs_taken(demand, grant)
+        taken = self._held.on(node, item) if must_know else frozenset()
+        chosen = chosen_ids(self._asking.of(item), demand, grant, self._devices.ids(node), taken)
+        if must_know:
+            self._held.choose(node, item, chosen)
+        text = devices_annotation(chosen)
+        return {names.OWN_DEVICES: text} if text else {}
+
+
+def _demand_of(item: Item) -> Demand | None:
+    return ask_of_pod(value_of(PODS, item, Pod)).devices

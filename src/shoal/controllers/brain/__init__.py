@@ -1,0 +1,1 @@
+"""What one process of Shoal knows and decides; everybody else carries out."""

@@ -1,0 +1,162 @@
+"""The round, over and over: hear what happened, decide about queues and places together, hand it out.
+
+One process has one brain, because a gang's quota and its places are one decision. Nothing in a round waits: while
+others write, the next round may be decided, and what was decided already stands in the facts.
+
+Promises: a change is decided upon in the round after it; a round places a bounded number of pods, so that the writing
+of a large backlog begins at once and leases are kept; whatever breaks in a round is logged and does not end the brain.
+
+Rejected: a scheduler and an admission controller that meet in the API only. Between the admission of a gang and the
+arrival of its pods somebody else would take its room.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Sequence
+
+import msgspec
+from msgspec import structs
+
+from shoal.controllers.brain.parts import Desk, Hands
+from shoal.engine.cluster import Cluster
+from shoal.engine.cycle import STEPS, cycle
+from shoal.engine.events import Event
+from shoal.engine.intake import Intake
+from shoal.engine.placement import Placement
+from shoal.engine.plan import Evict, Place, Plan
+from shoal.engine.round import Step
+from shoal.store.live.clock import Clock
+from shoal.store.watched.world import WatchedWorld
+
+_log = logging.getLogger("shoal.brain")
+_AGAIN_S = 1.0
+_LONGEST_S = 30.0
+"""How long is waited for what queues are decided by."""
+
+
+class BrainSettings(msgspec.Struct, frozen=True):
+    steps: tuple[Step, ...] = STEPS
+    seed: int = 42
+    most_placed: int = 256
+    """Pods placed in one round; a gang that goes beyond is placed whole all the same."""
+    places: bool = True
+    """False: pods are somebody else's to place, and only queues are decided here."""
+
+
+class Brain:
+    def __init__(
+        self,
+        clock: Clock,
+        make_world: Callable[[Callable[[], None]], WatchedWorld],
+        placement: Callable[[Cluster], Placement],
+        settings: BrainSettings,
+    ) -> None:
+        """`make_world` is given what wakes the brain."""
+        self.cluster = Cluster()
+        self.intake = Intake(self.cluster)
+        self.placement = placement(self.cluster)
+        self.settings = settings
+        self._clock = clock
+        self._wakeup = asyncio.Event()
+        self.world = make_world(self.wake)
+        self.hands: Sequence[Hands] = ()
+        self.desk: Desk | None = None
+        self.rounds = 0
+        self._decided: list[Place | Evict] = []
+        """By the desk, and not handed out yet."""
+
+    def wake(self) -> None:
+        """Something happened: a round is due."""
+        self._wakeup.set()
+
+    async def run(self) -> None:
+        """Until cancelled."""
+        await self.world.synced()
+        async with asyncio.TaskGroup() as group:
+            for hands in self.hands:
+                group.create_task(hands.run())
+            if self.desk is not None:
+                group.create_task(self.desk.run())
+                await self._known_to(self.desk)
+            while True:
+                self._wakeup.clear()
+                due_s = self._round_or_story()
+                if due_s is not None and due_s <= 0:
+                    # Others get their turn between two rounds.
+                    await asyncio.sleep(0)
+                else:
+                    await self._until(due_s)
+
+    async def _known_to(self, desk: Desk) -> None:
+        """Before it is known who is admitted, others would be given the places that are kept for them. Kinds that
+        nobody may read keep the brain from nothing but that."""
+        knowing = asyncio.ensure_future(desk.synced())
+        try:
+            await asyncio.wait((knowing,), timeout=_LONGEST_S)
+            if knowing.done():
+                knowing.result()
+            else:
+                _log.warning("what queues are decided by is not known after %.0f s: it goes on without", _LONGEST_S)
+        finally:
+            knowing.cancel()
+
+    def _round_or_story(self) -> float | None:
+        try:
+            return self.round()
+        except Exception:  # noqa: BLE001 - what broke one round may be gone in the next; nobody else decides meanwhile
+            _log.exception("a round broke")
+            return _AGAIN_S
+
+    def round(self) -> float | None:
+        """Hear, decide, hand out; in how many seconds to look again, None: when something happens."""
+        self.rounds += 1
+        now_s = self._clock.seconds()
+        for hands in self.hands:
+            for event in hands.outcomes():
+                self._hear(event, None)
+        desk = self.desk
+        for event in self.world.drain():
+            self._hear(event, desk)
+        # It stands in the facts already: should the rest of the round break, it is handed out in the next.
+        self._decided += desk.round(now_s) if desk is not None else ()
+        plan = self._placement_plan(now_s)
+        if self._decided:
+            plan = structs.replace(plan, intentions=(*self._decided, *plan.intentions))
+            self._decided = []
+        for hands in self.hands:
+            hands.carry_out(plan)
+        if plan.is_cut or (desk is not None and not desk.is_idle):
+            return 0.0
+        due_s = desk.next_s() if desk is not None else None
+        return None if due_s is None else max(due_s - now_s, 0.01)
+
+    def _hear(self, event: Event, desk: Desk | None) -> None:
+        try:
+            if desk is None or not desk.hear(event):
+                self.intake.apply(event)
+        except Exception:  # noqa: BLE001 - nobody tells the others again: one that breaks the code must not cost them
+            _log.exception("a %s could not be taken in", type(event).__name__)
+
+    def _placement_plan(self, now_s: float) -> Plan:
+        settings = self.settings
+        if not settings.places:
+            return Plan(now_s, self.cluster.version, ())
+        return cycle(
+            self.cluster,
+            self.placement,
+            now_s=now_s,
+            seed=settings.seed,
+            steps=settings.steps,
+            most=settings.most_placed,
+        )
+
+    async def _until(self, due_s: float | None) -> None:
+        """Something happens, or it is time."""
+        timer = None if due_s is None else self._clock.call_later(due_s, self._wakeup.set)
+        try:
+            await self._wakeup.wait()
+        finally:
+            if timer is not None:
+                timer.cancel()

@@ -1,0 +1,58 @@
+"""What the brain asks of those who carry out its decisions, and of those who decide about queues before it.
+
+None of them waits inside a round: they note what is to be written and write it beside.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Protocol
+
+from shoal.engine.events import Event
+from shoal.engine.plan import Evict, Place, Plan
+
+
+class Hands(Protocol):
+    """Binds, ends and tells pods."""
+
+    def carry_out(self, plan: Plan) -> None:
+        """Take on what a round decided. Called once a round, also for an empty plan."""
+        ...
+
+    def outcomes(self) -> Sequence[Event]:
+        """What became of it since the last call, as far as the caches do not tell: PodRejected, PodStays."""
+        ...
+
+    async def run(self) -> None:
+        """Write until cancelled."""
+        ...
+
+
+class Desk(Protocol):
+    """Decides who is admitted, over the brain's facts."""
+
+    async def synced(self) -> None:
+        """Returns when all that it decides by is known, while it runs."""
+        ...
+
+    def hear(self, event: Event) -> bool:
+        """Whether the desk keeps this event to itself (a pod that is to take a place kept for it); else the facts
+        take it at once."""
+        ...
+
+    def round(self, now_s: float) -> Sequence[Place | Evict]:
+        """Decide; the pods that take places which were kept for them, and those that have to yield."""
+        ...
+
+    def next_s(self) -> float | None:
+        """When time alone may change something."""
+        ...
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether another round would change nothing before something happens."""
+        ...
+
+    async def run(self) -> None:
+        """Write until cancelled."""
+        ...

@@ -1,0 +1,1 @@
+"""Pods bound, ended and told, as the brain has decided."""

@@ -1,0 +1,61 @@
+"""Gangs whose pods are still being created: nobody is told that a gang lacks pods while its controller makes them.
+
+A gang of hundreds arrives over many rounds. To tell each pod how many of its fellows are there so far would be hundreds
+of writes that are wrong by the time they are read. So a gang that lacks pods is told once it has not grown for a
+second.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from shoal.engine.gangs.members import Gang, Gangs
+from shoal.store.live.clock import Clock
+
+_GROWS_S = 1.0
+_MOST_KEPT = 10_000
+
+
+class Arriving:
+    """`tell` is called with the name of a gang that may be told by now."""
+
+    def __init__(self, clock: Clock, gangs: Callable[[], Gangs], tell: Callable[[str], None]) -> None:
+        self._clock = clock
+        self._gangs = gangs
+        self._tell = tell
+        self._growing: dict[str, int] = {}
+        """Gang -> its pods when it was looked at; somebody looks again after a while."""
+        self._settled: dict[str, int] = {}
+
+    def is_growing(self, gang: Gang) -> bool:
+        """Whether it lacks pods that may still come."""
+        name, size = gang.name, _size(gang)
+        if gang.facts is None or size >= gang.facts.minimum:
+            self._settled.pop(name, None)
+            return False
+        if self._settled.get(name) == size:
+            return False
+        if name not in self._growing:
+            self._look_later(name, size)
+        return True
+
+    def _look_later(self, name: str, size: int) -> None:
+        self._growing[name] = size
+        self._clock.call_later(_GROWS_S, lambda: self._look(name))
+
+    def _look(self, name: str) -> None:
+        before, gang = self._growing.pop(name), self._gangs().find(name)
+        if gang is None:
+            self._settled.pop(name, None)
+        elif _size(gang) != before:
+            self._look_later(name, _size(gang))
+        else:
+            if len(self._settled) >= _MOST_KEPT:
+                # Gangs that are gone are never asked about again.
+                self._settled.clear()
+            self._settled[name] = before
+            self._tell(name)
+
+
+def _size(gang: Gang) -> int:
+    return len(gang.waiting) + len(gang.running)

@@ -1,0 +1,183 @@
+"""Pods that have to yield, ended gracefully: the reason on the pod, an Event, then its end with the grace it asks for.
+
+Where disruption budgets cover a pod its end is asked of the server's eviction door, which counts them at that very
+moment: between the facts and the write somebody else may have used up what a budget allowed. An end that is refused is
+said to the engine, and it looks for others.
+
+Pods of a queued workload are ended by whoever admits workloads, all together and with their job told; never from here.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+
+from shoal.controllers.scheduler.bindings import Bindings
+from shoal.controllers.scheduler.known import Mind, Sights
+from shoal.controllers.scheduler.looking import State, state_of
+from shoal.controllers.scheduler.outcomes import Outcomes
+from shoal.controllers.scheduler.pool import Pool
+from shoal.controllers.scheduler.telling import Teller
+from shoal.engine.events import PodRejected, PodStays
+from shoal.engine.plan import Evict, Move
+from shoal.store.live.context import Context
+from shoal.store.live.item import Obj
+from shoal.store.live.kind import PODS
+from shoal.store.live.port import Deletion
+from shoal.store.live.refusals import BusyError, NotFoundError, RefusedError
+from shoal.store.watched.sights import PodSight
+from shoal.units.errors import ConflictError, ShoalError
+
+YIELDS = "PreemptionByScheduler"
+"""The reason of the condition."""
+_TRIES = 6
+_SHORTEST_S = 0.2
+_TOO_MANY = 429
+
+
+class Endings:
+    def __init__(
+        self, context: Context, mind: Mind, world: Sights, pool: Pool, outcomes: Outcomes, bindings: Bindings
+    ) -> None:
+        self._bindings = bindings
+        self._context = context
+        self._mind = mind
+        self._world = world
+        self._pool = pool
+        self._outcomes = outcomes
+        self._teller = Teller(context)
+        self._under_way: dict[str, str] = {}
+        """Pod -> its uid."""
+
+    def take(self, ending: Evict | Move) -> None:
+        sight = self._world.sight(ending.pod)
+        if sight is None or self._under_way.get(ending.pod) == sight.uid:
+            return
+        self._under_way[ending.pod] = sight.uid
+        if sight.workload:
+            self._pool.add(partial(self._stays, ending.pod, sight))
+        else:
+            self._pool.add(partial(self._end, ending, sight))
+
+    def end(self, sight: PodSight, reason: str, words: str, event: tuple[str, str]) -> None:
+        """For a reason of one's own; the engine learns of it when it is done."""
+        if self._under_way.get(sight.key) != sight.uid:
+            self._under_way[sight.key] = sight.uid
+            self._pool.add(partial(self._ended, sight, (reason, words), event))
+
+    async def _end(self, ending: Evict | Move, sight: PodSight) -> None:
+        if not sight.node and not await self._is_bound(sight):
+            self._under_way.pop(sight.key, None)
+            return
+        if isinstance(ending, Move):
+            condition = f"{sight.scheduler}: moving to another node to make room for {ending.beneficiary}"
+            words = f"Moved away from node {ending.source} to make room for {ending.beneficiary}"
+            event = "Moved", f"{words}; there is room for its successor on {ending.target}"
+        else:
+            condition = f"{sight.scheduler}: preempting to accommodate a higher priority pod"
+            node = sight.node or self._node_of(ending.pod)
+            event = "Preempted", f"Preempted by {self._name(ending.beneficiary)} on node {node}"
+        await self._ended(sight, (YIELDS, condition), event)
+
+    def _node_of(self, pod: str) -> str:
+        current = self._world.sight(pod)
+        return current.node if current is not None else ""
+
+    async def _is_bound(self, sight: PodSight) -> bool:
+        """Of a pod that was to be bound when it was told to yield: nobody has to end what has not begun."""
+        await self._bindings.called_off(sight.key)
+        state = await state_of(self._context, sight)
+        if state is State.WAITS:
+            self._outcomes.say(PodRejected(sight.key))
+        return state is State.STANDS
+
+    def _name(self, beneficiary: str) -> str:
+        """A pod by its uid, as kube-scheduler has it; a gang by its name."""
+        sight = self._world.sight(beneficiary)
+        return f"pod {sight.uid}" if sight is not None else f"pod group {beneficiary}"
+
+    async def _ended(self, sight: PodSight, condition: tuple[str, str], event: tuple[str, str]) -> None:
+        try:
+            if await self._is_ended(sight, condition):
+                self._outcomes.forget(sight.key)
+                self._teller.record(sight, *event)
+                return
+            await self._say_stays(sight)
+        finally:
+            if self._under_way.get(sight.key) == sight.uid:
+                del self._under_way[sight.key]
+
+    async def _is_ended(self, sight: PodSight, condition: tuple[str, str]) -> bool:
+        """Whether it is ending, or gone."""
+        for number in range(_TRIES):
+            try:
+                await self._write(sight, condition)
+            except NotFoundError:
+                return True
+            except (ConflictError, BusyError) as error:
+                if await state_of(self._context, sight) is State.OVER:
+                    return True
+                if _is_budget(error):
+                    return False
+                with self._pool.aside():
+                    delay_s = getattr(error, "delay_s", 0.0)
+                    await self._context.clock.sleep(max(delay_s, _SHORTEST_S * (1 << number)))
+            except ShoalError as error:
+                self._teller.record(sight, "PreemptionFailed", f"Cannot be ended: {error}", is_warning=True)
+                return False
+            else:
+                return True
+        return False
+
+    async def _write(self, sight: PodSight, condition: tuple[str, str]) -> None:
+        api = self._context.api
+        at = PODS, sight.namespace, sight.name
+        if self._has_budget(sight.key):
+            # First, since the door writes a condition of its own.
+            meta = {"name": sight.name, "namespace": sight.namespace}
+            options: Obj = {"preconditions": {"uid": sight.uid}}
+            eviction: Obj = {"apiVersion": "policy/v1", "kind": "Eviction", "metadata": meta, "deleteOptions": options}
+            await api.post(*at, "eviction", eviction)
+            await self._note(sight, condition)
+        else:
+            await self._note(sight, condition)
+            await api.delete(*at, Deletion(uid=sight.uid))
+
+    async def _note(self, sight: PodSight, condition: tuple[str, str]) -> None:
+        reason, words = condition
+        body: Obj = {
+            "type": "DisruptionTarget",
+            "status": "True",
+            "reason": reason,
+            "message": words,
+            "lastTransitionTime": self._context.clock.text(),
+        }
+        if sight.generation:
+            body["observedGeneration"] = sight.generation
+        await self._teller.patch(sight, {"conditions": [body]})
+
+    def _has_budget(self, key: str) -> bool:
+        return any(key in budget.pods for budget in self._mind.cluster.budgets.values())
+
+    async def _stays(self, key: str, sight: PodSight) -> None:
+        try:
+            await self._say_stays(sight)
+        finally:
+            if self._under_way.get(key) == sight.uid:
+                del self._under_way[key]
+
+    async def _say_stays(self, sight: PodSight) -> None:
+        """Later each time: whoever asked for its end would ask again at once."""
+        wait_s = self._outcomes.delay_s(sight.key)
+        if wait_s:
+            with self._pool.aside():
+                await self._context.clock.sleep(wait_s)
+        current = self._world.sight(sight.key)
+        if current is not None and current.uid == sight.uid:
+            self._outcomes.say(PodStays(sight.key))
+
+
+def _is_budget(error: ShoalError) -> bool:
+    """Whether a disruption budget stands behind a refusal, and not a server that has too much to do."""
+    if not isinstance(error, (BusyError, RefusedError)) or error.code != _TOO_MANY:
+        return False
+    return any(cause.get("reason") == "DisruptionBudget" for cause in error.details.get("causes") or ())

@@ -1,0 +1,142 @@
+"""Gangs that were left half bound, by a process that was killed or by bindings that failed: completed or undone.
+
+A gang that lacks what it needs, of which some pods are bound and another pod waits that was there when they were bound,
+was left half. The engine tries to place the rest in every round. If half a minute brings it no further, the bound pods
+are ended, so that the room is free and the gang can start as a whole. Bindings that are under way are given their time.
+
+So is a gang that had to yield as a whole, when only some of its pods were ended: the others bear the mark of it.
+
+A gang that ran whole and lost a pod is no half gang: the pod that replaces it is younger than the bindings. Nor is one
+that this process has seen whole: it lost somebody whom an older spare was to replace.
+
+Nothing is remembered across restarts: the ages of pods and bindings tell a successor all there is to know. Rejected: a
+mark of the bindings. It would be one more write, and a kill could come before it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import msgspec
+
+from shoal.controllers.scheduler.endings import YIELDS, Endings
+from shoal.controllers.scheduler.known import Mind, Sights
+from shoal.controllers.scheduler.outcomes import Outcomes
+from shoal.engine.gangs.attempt import is_running
+from shoal.engine.gangs.members import Gang
+from shoal.store.live.context import Context
+from shoal.store.live.kind import PODS
+from shoal.store.watched.sights import PodSight
+
+LOOK_S = 5.0
+PATIENCE_S = 30.0
+_MARK = YIELDS.encode()
+_Size = tuple[int, int]
+"""Pods on nodes, and pods that wait."""
+
+
+class _Condition(msgspec.Struct):
+    type: str = ""
+    status: str = ""
+
+
+class _Status(msgspec.Struct):
+    conditions: tuple[_Condition, ...] = ()
+
+
+class _Pod(msgspec.Struct):
+    status: _Status = msgspec.field(default_factory=_Status)
+
+
+class HalfGangs:
+    def __init__(self, context: Context, mind: Mind, world: Sights, endings: Endings, outcomes: Outcomes) -> None:
+        self._clock = context.clock
+        self._mind = mind
+        self._world = world
+        self._endings = endings
+        self._outcomes = outcomes
+        self._pods = context.informers.of(PODS)
+        self._whole: dict[str, _Size] = {}
+        """Gangs that were seen with all they need, bound; and how large they were when they were looked at."""
+        self._half: dict[str, tuple[int, float]] = {}
+        """Gang -> how many of it are bound, and since when they are no more."""
+
+    async def run(self) -> None:
+        """Until cancelled."""
+        while True:
+            self.look()
+            await self._clock.sleep(LOOK_S)
+
+    def look(self) -> None:
+        now_s, cluster = self._clock.seconds(), self._mind.cluster
+        half: dict[str, tuple[int, float]] = {}
+        whole: dict[str, _Size] = {}
+        for gang in cluster.gangs:
+            size = len(gang.running), len(gang.waiting)
+            if not gang.running or gang.facts is None or gang.fault:
+                # Nobody knows what it needs.
+                continue
+            if self._whole.get(gang.name) == size and gang.name not in self._half:
+                # Nobody came or went: there are thousands of these.
+                whole[gang.name] = size
+                continue
+            failing = self._failing(gang)
+            if is_running(cluster, gang) and not failing:
+                if gang.name in self._whole or self._is_settled(gang, failing):
+                    whole[gang.name] = size
+                continue
+            if was_whole := gang.name in self._whole:
+                whole[gang.name] = size
+            if left := self._left_half(gang, failing, was_whole=was_whole):
+                known = self._half.get(gang.name, (-1, 0.0))
+                half[gang.name] = _, since_s = known if known[0] >= len(left) else (len(left), now_s)
+                if now_s - since_s >= PATIENCE_S and self._is_settled(gang, failing):
+                    self._roll_back(gang, left)
+        self._half, self._whole = half, whole
+
+    def _failing(self, gang: Gang) -> set[str]:
+        """Pods that have a place which they cannot be bound to; for the gang they are as good as waiting."""
+        pods = self._mind.cluster.pods
+        return {pod for pod in gang.running if not pods[pod].bound and self._outcomes.is_failing(pod)}
+
+    def _is_settled(self, gang: Gang, failing: set[str]) -> bool:
+        """Whether no binding of it is under way, such as one that waits for a volume to be made."""
+        pods = self._mind.cluster.pods
+        return all(pods[pod].bound or pod in failing for pod in gang.running)
+
+    def _left_half(self, gang: Gang, failing: set[str], *, was_whole: bool) -> list[PodSight]:
+        """Its bound pods, if it was left half."""
+        bound = list(self._bound(gang))
+        least = gang.facts.minimum if gang.facts is not None else 0
+        if not bound or (failing and len(bound) >= least):
+            return []
+        if any(map(self._had_to_yield, bound)):
+            return bound
+        latest_s = max(sight.bound_s for sight in bound)
+        waiting = () if was_whole else (self._world.sight(pod) for pod in (*gang.waiting, *failing))
+        is_half = any(sight is not None and sight.created_s <= latest_s for sight in waiting)
+        return bound if is_half else []
+
+    def _had_to_yield(self, sight: PodSight) -> bool:
+        """Whether its end was begun, and never done."""
+        item = self._pods.get(sight.namespace, sight.name)
+        if item is None or _MARK not in item.data:
+            return False
+        conditions = item.read(_Pod).status.conditions
+        return any((one.type, one.status) == ("DisruptionTarget", "True") for one in conditions)
+
+    def _bound(self, gang: Gang) -> Iterator[PodSight]:
+        cluster = self._mind.cluster
+        for pod in gang.running:
+            holding = cluster.pods[pod]
+            if holding.bound and not holding.leaving:
+                sight = self._world.sight(pod)
+                if sight is not None and sight.node:
+                    yield sight
+
+    def _roll_back(self, gang: Gang, bound: list[PodSight]) -> None:
+        least = gang.facts.minimum if gang.facts is not None else 0
+        words = f"Only {len(bound)} of the {least} pods that gang {gang.name} needs got a node: it is started anew"
+        for sight in bound:
+            condition = f"{sight.scheduler}: the gang {gang.name} cannot be completed"
+            self._endings.end(sight, YIELDS, condition, ("GangRolledBack", words))

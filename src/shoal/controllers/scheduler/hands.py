@@ -1,0 +1,72 @@
+"""The hands of the brain: whatever a round decided about pods is carried out here, beside the rounds.
+
+A round hands over and goes on; what became of it is heard in a later one. Bindings, ends and nominations go first and
+many at once; people are told last. Nothing is remembered across restarts: the pods say all there is to know.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+
+from shoal.controllers.scheduler.bindings import Bindings
+from shoal.controllers.scheduler.endings import Endings
+from shoal.controllers.scheduler.half_gangs import HalfGangs
+from shoal.controllers.scheduler.known import Mind, Sights, Writer
+from shoal.controllers.scheduler.outcomes import Outcomes
+from shoal.controllers.scheduler.pool import Pool
+from shoal.controllers.scheduler.promises import Promises
+from shoal.controllers.scheduler.refusals import Refusals
+from shoal.engine.events import Event
+from shoal.engine.plan import Evict, Move, Nominate, Place, Plan, Refuse, RefuseGroup
+from shoal.store.live.context import Context
+
+_MOST_BINDINGS = 64
+_MOST_OTHERS = 16
+
+
+class SchedulerHands:
+    """`Hands` for pods."""
+
+    def __init__(self, context: Context, mind: Mind, world: Sights, writer: Writer | None = None) -> None:
+        self._mind = mind
+        self._binders = Pool(_MOST_BINDINGS)
+        self._others = Pool(_MOST_OTHERS)
+        self._outcomes = Outcomes(mind)
+        self._bindings = Bindings(context, mind, world, self._binders, self._outcomes, writer)
+        self._endings = Endings(context, mind, world, self._others, self._outcomes, self._bindings)
+        self._promises = Promises(context, world, self._others)
+        self._refusals = Refusals(context, mind, world)
+        self._half_gangs = HalfGangs(context, mind, world, self._endings, self._outcomes)
+
+    def carry_out(self, plan: Plan) -> None:
+        nominated: dict[str, str] = {}
+        placed: set[str] = set()
+        for intention in plan.intentions:
+            if isinstance(intention, Place):
+                self._bindings.take(intention)
+                placed.add(intention.pod)
+            elif isinstance(intention, Nominate):
+                nominated[intention.pod] = intention.node
+            elif isinstance(intention, Evict | Move):
+                self._endings.take(intention)
+            else:
+                self._refusals.take(intention)
+                for pod in self._refused(intention):
+                    self._promises.take_back(pod)
+        for pod in self._promises.take(nominated, placed, is_cut=plan.is_cut):
+            self._refusals.look(pod)
+
+    def _refused(self, refused: Refuse | RefuseGroup) -> list[str]:
+        if isinstance(refused, Refuse):
+            return [refused.pod]
+        gang = self._mind.cluster.gangs.find(refused.group)
+        return [] if gang is None else list(gang.waiting)
+
+    def outcomes(self) -> Sequence[Event]:
+        return self._outcomes.take()
+
+    async def run(self) -> None:
+        async with asyncio.TaskGroup() as group:
+            for part in (self._binders, self._others, self._refusals, self._half_gangs):
+                group.create_task(part.run())

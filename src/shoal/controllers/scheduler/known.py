@@ -1,0 +1,78 @@
+"""What the hands need of the others in their process, and no more: the facts, the sights of pods, who writes claims."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Protocol
+
+from shoal.engine.asks import Ask
+from shoal.engine.cluster import Cluster
+from shoal.engine.placement import Placement
+from shoal.engine.plan import Place
+from shoal.engine.who import Who
+from shoal.store.watched.sights import PodSight
+from shoal.store.watched.troubles import Trouble
+
+
+class Mind(Protocol):
+    """The brain. Its facts are read, and tried on a ledger that leaves no trace; only rounds and events change them."""
+
+    @property
+    def cluster(self) -> Cluster: ...
+
+    @property
+    def placement(self) -> Placement: ...
+
+    def wake(self) -> None:
+        """There are outcomes to be heard."""
+        ...
+
+
+class Kept(Protocol):
+    """A pod as far as it may be kept from the engine."""
+
+    @property
+    def waits_for(self) -> str:
+        """A volume that is not there, say, in kube-scheduler's words."""
+        ...
+
+    @property
+    def fault(self) -> str: ...
+
+    @property
+    def gates(self) -> Sequence[str]: ...
+
+    @property
+    def node(self) -> str: ...
+
+    @property
+    def is_leaving(self) -> bool: ...
+
+
+class Sights(Protocol):
+    """Pods as they were seen last."""
+
+    def sight(self, key: str, /) -> PodSight | None: ...
+
+    def states(self) -> Sequence[tuple[str, Kept]]:
+        """All pods."""
+        ...
+
+    def beside_volumes(self, key: str, /) -> tuple[Ask, Who, str] | None:
+        """What a pod asks for apart from its volumes, who it is, and what is said of nodes that only they rule out."""
+        ...
+
+    def take_troubles(self) -> Sequence[Trouble]:
+        """What is wrong with objects, since the last call."""
+        ...
+
+
+class Writer(Protocol):
+    """Makes what a pod needs ready on its node."""
+
+    async def prepare(self, sight: PodSight, place: Place, /) -> Mapping[str, str]:
+        """Claims and volumes are the pod's when this returns, which may take minutes; annotations for its binding.
+
+        May be called again for a pod that it was called for before, by this process or by one that was killed.
+        """
+        ...

@@ -1,0 +1,62 @@
+"""What has become of a pod, asked of the server itself: the only way to know after a write whose answer is unknown."""
+
+from __future__ import annotations
+
+import logging
+from enum import Enum
+
+import msgspec
+
+from shoal.store.live.context import Context
+from shoal.store.live.kind import PODS
+from shoal.store.live.refusals import NotFoundError
+from shoal.store.watched.sights import PodSight
+from shoal.units.errors import ShoalError, TemporaryError
+
+_log = logging.getLogger("shoal.scheduler")
+_PAUSE_S = 0.5
+
+
+class State(Enum):
+    WAITS = "waits"
+    """On no node, and may be bound."""
+    STANDS = "stands"
+    """On a node, whoever put it there."""
+    OVER = "over"
+    """Gone, going, or another pod has its name."""
+
+
+class _Meta(msgspec.Struct, rename="camel"):
+    deletion_timestamp: str | None = None
+
+
+class _Spec(msgspec.Struct, rename="camel"):
+    node_name: str = ""
+
+
+class _Pod(msgspec.Struct):
+    metadata: _Meta
+    spec: _Spec
+
+
+async def state_of(context: Context, sight: PodSight) -> State:
+    """Asked until there is an answer; the caches know it too when this returns."""
+    while True:
+        try:
+            item = await context.api.get(PODS, sight.namespace, sight.name)
+        except NotFoundError:
+            return State.OVER
+        except TemporaryError as busy:
+            await context.clock.sleep(max(busy.delay_s, _PAUSE_S))
+            continue
+        except ShoalError as error:
+            _log.warning("pod %s cannot be read: %s", sight.key, error)
+            found = context.informers.of(PODS).get(sight.namespace, sight.name)
+            if found is None:
+                return State.OVER
+            item = found
+        break
+    pod = item.read(_Pod)
+    if item.uid != sight.uid or pod.metadata.deletion_timestamp is not None:
+        return State.OVER
+    return State.STANDS if pod.spec.node_name else State.WAITS

@@ -1,0 +1,43 @@
+"""What became of decisions, for the next round to hear; said later and later where the same thing fails again."""
+
+from __future__ import annotations
+
+from shoal.controllers.scheduler.known import Mind
+from shoal.engine.events import Event
+
+_LONGEST_S = 60.0
+_MOST_KEPT = 10_000
+
+
+class Outcomes:
+    def __init__(self, mind: Mind) -> None:
+        self._mind = mind
+        self._events: list[Event] = []
+        self._failures: dict[str, int] = {}
+
+    def say(self, event: Event) -> None:
+        self._events.append(event)
+        self._mind.wake()
+
+    def take(self) -> list[Event]:
+        """Those since the last call."""
+        if not self._events:
+            return []
+        events, self._events = self._events, []
+        return events
+
+    def delay_s(self, key: str) -> float:
+        """How long to wait before a failure with this pod is said: at first not at all."""
+        if len(self._failures) > _MOST_KEPT:
+            # Pods that failed and went say nothing more.
+            self._failures.clear()
+        failures = self._failures[key] = self._failures.get(key, 0) + 1
+        return 0.0 if failures == 1 else min(0.5 * (1 << min(failures - 1, 10)), _LONGEST_S)
+
+    def is_failing(self, key: str) -> bool:
+        """Whether it failed more than once, and has not gone well since."""
+        return self._failures.get(key, 0) > 1
+
+    def forget(self, key: str) -> None:
+        """It went well, or the pod is gone."""
+        self._failures.pop(key, None)

@@ -1,0 +1,82 @@
+"""Writes beside the rounds: begun in order, a bounded number at once, none waited for.
+
+Whoever only waits while working (for a volume, for a busy server) steps aside and holds no turn meanwhile. What breaks
+one piece of work is logged and costs nobody else anything. Nothing is written before `run`, and nothing after it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import deque
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
+
+from shoal.units.errors import ShoalError
+
+_log = logging.getLogger("shoal.scheduler")
+_MOST_ASIDE = 1024
+Work = Callable[[], Awaitable[None]]
+
+
+class Pool:
+    def __init__(self, width: int) -> None:
+        self._width = width
+        self._waiting: deque[Work] = deque()
+        self._busy = 0
+        self._aside = 0
+        self._group: asyncio.TaskGroup | None = None
+
+    def __len__(self) -> int:
+        return len(self._waiting)
+
+    def add(self, work: Work) -> None:
+        self._waiting.append(work)
+        self._start()
+
+    @contextmanager
+    def aside(self) -> Iterator[None]:
+        """Others work meanwhile, as long as not too many stand aside."""
+        steps = self._aside < _MOST_ASIDE
+        self._busy -= steps
+        self._aside += steps
+        self._start()
+        try:
+            yield
+        finally:
+            self._busy += steps
+            self._aside -= steps
+
+    async def run(self) -> None:
+        """Until cancelled."""
+        try:
+            async with asyncio.TaskGroup() as group:
+                self._group = group
+                self._busy = self._aside = 0
+                self._start()
+                await asyncio.Event().wait()
+        finally:
+            self._group = None
+
+    def _start(self) -> None:
+        if self._group is None:
+            return
+        for _ in range(min(self._width - self._busy, len(self._waiting))):
+            self._busy += 1
+            self._group.create_task(self._work())
+
+    async def _work(self) -> None:
+        try:
+            while self._waiting and self._busy <= self._width:
+                await _done(self._waiting.popleft())
+        finally:
+            self._busy -= 1
+
+
+async def _done(work: Work) -> None:
+    try:
+        await work()
+    except ShoalError as error:
+        _log.warning("%s", error)
+    except Exception:  # noqa: BLE001 - a fault with one pod must not end the work on all others
+        _log.exception("a write failed")

@@ -1,0 +1,190 @@
+"""Whoever waits is told why: soon after the first round that could not help, and again when the reason has changed.
+
+Telling has the lowest rank of all writes, a few dozen a second: it never keeps a binding waiting, and a backlog of ten
+thousand pods is told over minutes. The words are made when a pod's turn comes, from the facts as they are then, so that
+whoever was helped meanwhile is told nothing.
+
+Also told here: pods that the world keeps from the engine (a volume is not there), and objects that nobody can read.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import deque
+
+import msgspec
+
+from shoal.controllers.scheduler.arriving import Arriving
+from shoal.controllers.scheduler.known import Mind, Sights
+from shoal.controllers.scheduler.telling import UNSCHEDULABLE, Teller
+from shoal.controllers.scheduler.words import Words
+from shoal.engine.plan import Refuse, RefuseGroup
+from shoal.store.live.context import Context
+from shoal.store.live.item import Obj
+from shoal.store.live.kind import PODS
+from shoal.store.watched.troubles import Trouble
+from shoal.units.errors import ShoalError
+from shoal.views.live_refusals import held_words
+
+_log = logging.getLogger("shoal.scheduler")
+_PAUSE_S = 0.02
+"""Between two that cost something: words made, or a write."""
+_AT_ONCE = 200
+"""Looked at before others get a turn, where it costs nothing."""
+_AGAIN_S = 30.0
+_HELD_S = 5.0
+
+
+class _Turn(msgspec.Struct, frozen=True):
+    """Who is to be told. `words` where they are known: pods of a gang are told the same."""
+
+    key: str
+    is_gang: bool = False
+    words: str = ""
+
+
+class Refusals:
+    def __init__(self, context: Context, mind: Mind, world: Sights) -> None:
+        self._context = context
+        self._clock = context.clock
+        self._mind = mind
+        self._world = world
+        self._teller = Teller(context)
+        self._words = Words(mind, world)
+        self._arriving = Arriving(context.clock, lambda: mind.cluster.gangs, lambda name: self.look(name, is_gang=True))
+        self._turns: deque[_Turn] = deque()
+        self._named: set[str] = set()
+        """Keys of those in `_turns` whose words are not known yet."""
+        self._told: dict[str, tuple[str, str]] = {}
+        """Pod -> its uid and the words."""
+        self._wakeup = asyncio.Event()
+        self._looked_at = -1
+
+    def take(self, refused: Refuse | RefuseGroup) -> None:
+        if isinstance(refused, Refuse):
+            self.look(refused.pod)
+        else:
+            self.look(refused.group, is_gang=True)
+
+    def look(self, key: str, *, is_gang: bool = False) -> None:
+        if key not in self._named:
+            self._named.add(key)
+            self._turns.append(_Turn(key, is_gang))
+            self._wakeup.set()
+
+    async def run(self) -> None:
+        """Until cancelled."""
+        async with asyncio.TaskGroup() as group:
+            group.create_task(self._look_again())
+            group.create_task(self._look_at_held())
+            while True:
+                self._wakeup.clear()
+                await self._tell_all()
+                await self._wakeup.wait()
+
+    async def _tell_all(self) -> None:
+        free = 0
+        while self._turns:
+            turn, made = self._turns.popleft(), self._words.made
+            try:
+                wrote = await self._tell(turn)
+            except ShoalError as error:
+                _log.info("%s could not be told: %s", turn.key, error)
+                wrote = True
+            except Exception:  # noqa: BLE001 - one pod that breaks the code must not keep the others from being told
+                _log.exception("%s could not be told", turn.key)
+                wrote = True
+            free = 0 if wrote or self._words.made != made else free + 1
+            if free == 0 or free > _AT_ONCE:
+                free = 0
+                await self._clock.sleep(_PAUSE_S)
+
+    async def _tell(self, turn: _Turn) -> bool:
+        """Whether anything was written."""
+        if turn.is_gang:
+            self._named.discard(turn.key)
+            self._tell_gang(turn.key)
+            return False
+        if turn.words:
+            return turn.key in self._mind.cluster.pending and await self._say(turn.key, turn.words)
+        self._named.discard(turn.key)
+        words = self._words.of_pod(turn.key) or self._words.of_promised(turn.key)
+        return bool(words) and await self._say(turn.key, words)
+
+    def _tell_gang(self, name: str) -> None:
+        gang = self._mind.cluster.gangs.find(name)
+        if gang is None or not gang.waiting or self._arriving.is_growing(gang):
+            return
+        words = self._words.of_gang(gang)
+        if words:
+            self._turns.extend(_Turn(pod, words=words) for pod in gang.waiting)
+
+    async def _say(self, key: str, words: str, reason: str = UNSCHEDULABLE) -> bool:
+        sight = self._world.sight(key)
+        if sight is None or sight.node or self._told.get(key) == (sight.uid, words):
+            return False
+        self._told[key] = sight.uid, words
+        try:
+            return await self._teller.waits(sight, words, reason)
+        except ShoalError:
+            self._told.pop(key, None)
+            raise
+
+    # -- again ------------------------------------------------------------------------------------------------------
+
+    async def _look_again(self) -> None:
+        """What was said to somebody who still waits may not be true any more."""
+        while True:
+            await self._clock.sleep(_AGAIN_S)
+            cluster = self._mind.cluster
+            self._told = {key: said for key, said in self._told.items() if self._still_waits(key)}
+            if self._turns or cluster.version == self._looked_at:
+                continue
+            groups: set[str] = set()
+            for key in cluster.pending.keys():  # noqa: SIM118 - in the order in which they are tried
+                group = cluster.pending[key].who.group
+                if not group:
+                    self.look(key)
+                elif group not in groups:
+                    groups.add(group)
+                    self.look(group, is_gang=True)
+            # Gangs are tried on the ledger, which makes the version grow though nothing has changed.
+            self._looked_at = cluster.version
+
+    def _still_waits(self, key: str) -> bool:
+        sight = self._world.sight(key)
+        return sight is not None and not sight.node
+
+    async def _look_at_held(self) -> None:
+        while True:
+            for trouble in self._world.take_troubles():
+                await self._tell_trouble(trouble)
+            for key, state in self._world.states():
+                if state.waits_for and not (state.fault or state.gates or state.node or state.is_leaving):
+                    await self._tell_held(key)
+            await self._clock.sleep(_HELD_S)
+
+    async def _tell_held(self, key: str) -> None:
+        sight = self._world.sight(key)
+        if sight is None or not sight.held:
+            return
+        try:
+            words = self._words.of_mounting(key) or held_words(sight.held, len(self._mind.cluster.row_of))
+            await self._say(key, words)
+        except ShoalError as error:
+            _log.info("%s could not be told: %s", key, error)
+
+    async def _tell_trouble(self, trouble: Trouble) -> None:
+        """On the object itself: a pod that waits says it in its condition, whatever else it is in an Event."""
+        sight = self._world.sight(trouble.key) if trouble.kind == PODS else None
+        if sight is not None and sight.held:
+            try:
+                await self._say(trouble.key, trouble.message)
+            except ShoalError as error:
+                _log.info("%s could not be told: %s", trouble.key, error)
+            return
+        namespace, _, name = trouble.key.rpartition("/")
+        meta = {"name": name, "namespace": namespace, "uid": trouble.uid}
+        about: Obj = {"kind": trouble.kind.name, "apiVersion": trouble.kind.api_version, "metadata": meta}
+        self._context.events.record(about, trouble.reason, trouble.message, type_="Warning")

@@ -1,0 +1,210 @@
+"""What the processes of a distributed job have to know of each other, for pods that ask for it: annotations that are
+written with the binding. Variables of the containers refer to them, and are read when the containers start.
+
+Ranks follow the numbers in the pods' names, which their controllers give in order. A pod that was bound keeps its rank;
+one that replaces another takes the rank that is free. An address of the first pod is only told where it is known before
+that pod runs: behind a headless service, or on the node's own network.
+
+Rejected: ranks by nodes, so that neighbours have neighbouring ranks. Indexed Jobs and checkpoints expect a pod's index
+to be its rank; the levels of the network are told beside it instead.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+import msgspec
+
+from shoal.controllers.scheduler.known import Mind
+from shoal.engine.gangs.members import Gang
+from shoal.engine.plan import Place
+from shoal.store.live.context import Context
+from shoal.store.live.item import Item
+from shoal.store.live.kind import NODES, PODS
+from shoal.store.watched.sights import PodSight
+
+ASKS = "shoal.dev/rendezvous"
+RANK, NODE_RANK = "shoal.dev/rank", "shoal.dev/node-rank"
+WORLD_SIZE = "shoal.dev/world-size"
+MASTER_ADDRESS, MASTER_PORT = "shoal.dev/master-addr", "shoal.dev/master-port"
+NODE_LIST = "shoal.dev/nodes"
+TOPOLOGY = "shoal.dev/nccl-topology"
+"""Per level that the gang was to be close in, else per level that nodes are usually labelled with: domain -> ranks."""
+DEFAULT_PORT = "29500"
+USUAL_LEVELS = (
+    "topology.kubernetes.io/zone",
+    "topology.k8s.aws/network-node-layer-1",
+    "topology.k8s.aws/network-node-layer-2",
+    "topology.k8s.aws/network-node-layer-3",
+    "cloud.google.com/gce-topology-block",
+    "cloud.google.com/gce-topology-subblock",
+    "cloud.provider.com/topology-block",
+    "cloud.provider.com/topology-rack",
+    "nvidia.com/gpu.clique",
+)
+"""From the widest to the narrowest."""
+
+Levels = dict[str, dict[str, list[int]]]
+_ASKED = ASKS.encode()
+_NUMBERS = re.compile(r"(\d+)")
+
+
+class _Meta(msgspec.Struct, rename="camel"):
+    annotations: dict[str, str] = {}
+
+
+class _Spec(msgspec.Struct, rename="camel"):
+    hostname: str = ""
+    subdomain: str = ""
+    host_network: bool = False
+
+
+class _Pod(msgspec.Struct):
+    metadata: _Meta = msgspec.field(default_factory=_Meta)
+    spec: _Spec = msgspec.field(default_factory=_Spec)
+
+
+class _Address(msgspec.Struct):
+    type: str = ""
+    address: str = ""
+
+
+class _NodeStatus(msgspec.Struct):
+    addresses: tuple[_Address, ...] = ()
+
+
+class _Node(msgspec.Struct):
+    status: _NodeStatus = msgspec.field(default_factory=_NodeStatus)
+
+
+class _Company(msgspec.Struct, frozen=True):
+    """What is the same for all pods of a gang."""
+
+    version: int
+    """Of the facts."""
+    ranks: dict[str, int]
+    shared: dict[str, str]
+
+
+class Rendezvous:
+    def __init__(self, context: Context, mind: Mind) -> None:
+        self._pods = context.informers.of(PODS)
+        self._nodes = context.informers.of(NODES)
+        self._mind = mind
+        self._given: dict[str, dict[str, int]] = {}
+        """Gang -> ranks by uid that were given here: bindings of one gang are under way at the same time."""
+        self._companies: dict[str, _Company] = {}
+
+    def facts(self, place: Place, sight: PodSight) -> dict[str, str]:
+        """Annotations for the pod's binding; none unless it asks."""
+        item = self._pods.get(sight.namespace, sight.name)
+        if item is None or _ASKED not in item.data:
+            return {}
+        said = item.read(_Pod).metadata.annotations
+        if said.get(ASKS) != "true":
+            return {}
+        company = self._company(place.pod)
+        rank = str(company.ranks[place.pod])
+        found = {RANK: rank, NODE_RANK: rank, **company.shared}
+        return found if MASTER_PORT in said else {**found, MASTER_PORT: DEFAULT_PORT}
+
+    def _company(self, pod: str) -> _Company:
+        cluster = self._mind.cluster
+        holding = cluster.pods.get(pod)
+        gang = cluster.gangs.find(holding.who.group) if holding is not None and holding.who.group else None
+        if gang is None:
+            return self._made({pod: 0}, None)
+        known = self._companies.get(gang.name)
+        if known is not None and known.version == cluster.version and pod in known.ranks:
+            return known
+        for name in [name for name in self._given if cluster.gangs.find(name) is None]:
+            self._given.pop(name, None)
+            self._companies.pop(name, None)
+        company = self._companies[gang.name] = self._made(self._ranked(gang), gang)
+        return company
+
+    def _made(self, ranks: dict[str, int], gang: Gang | None) -> _Company:
+        order = sorted(ranks, key=lambda pod: (ranks[pod], pod))
+        nodes = [self._node_of(pod) for pod in order]
+        least = gang.facts.minimum if gang is not None and gang.facts is not None else 0
+        shared = {WORLD_SIZE: str(max(len(order), least)), NODE_LIST: ",".join(nodes)}
+        if address := self._address(order[0], nodes[0]):
+            shared[MASTER_ADDRESS] = address
+        if gang is not None and (found := self._near(gang, nodes)):
+            shared[TOPOLOGY] = msgspec.json.encode(found).decode()
+        return _Company(self._mind.cluster.version, ranks, shared)
+
+    def _ranked(self, gang: Gang) -> dict[str, int]:
+        """All pods of the gang: those that have a rank keep it, the others take the lowest that are free."""
+        given = self._given.get(gang.name, {})
+        items = {pod: item for pod in (*gang.running, *gang.waiting) if (item := self._item(pod)) is not None}
+        ranks = {pod: rank for pod, item in items.items() if (rank := given.get(item.uid, _rank_of(item))) is not None}
+        free = iter(sorted(set(range(len(items) + len(ranks))) - set(ranks.values())))
+        for pod in sorted(items.keys() - ranks.keys(), key=_natural):
+            ranks[pod] = next(free)
+        self._given[gang.name] = {items[pod].uid: rank for pod, rank in ranks.items()}
+        return ranks
+
+    def _item(self, pod: str) -> Item | None:
+        namespace, _, name = pod.partition("/")
+        return self._pods.get(namespace, name)
+
+    def _node_of(self, pod: str) -> str:
+        cluster = self._mind.cluster
+        holding = cluster.pods.get(pod)
+        return cluster.names[holding.row] if holding is not None else ""
+
+    def _address(self, pod: str, node: str) -> str:
+        """Where the first pod will listen."""
+        item = self._item(pod)
+        if item is None:
+            return ""
+        spec = item.read(_Pod).spec
+        if spec.subdomain:
+            return f"{spec.hostname or item.name}.{spec.subdomain}.{item.namespace}.svc"
+        there = self._nodes.get("", node) if spec.host_network else None
+        if there is None:
+            return ""
+        addresses = there.read(_Node).status.addresses
+        return next((one.address for one in addresses if one.type == "InternalIP"), "")
+
+    def _levels(self, gang: Gang) -> Iterable[str]:
+        wish = gang.facts.wish if gang.facts is not None else None
+        if wish is None or wish.is_empty:
+            return ()
+        topology = self._mind.cluster.topologies.get(wish.topology)
+        if topology is not None:
+            return topology.levels
+        return dict.fromkeys(level for level in (wish.required, wish.preferred, wish.slice_level) if level)
+
+    def _near(self, gang: Gang, nodes: list[str]) -> Levels:
+        """Who is near whom."""
+        if levels := self._levels(gang):
+            return self._domains(levels, nodes)
+        return {level: domains for level, domains in self._domains(USUAL_LEVELS, nodes).items() if domains}
+
+    def _domains(self, levels: Iterable[str], nodes: list[str]) -> Levels:
+        cluster = self._mind.cluster
+        rows = [cluster.row_of.get(node, -1) for node in nodes]
+        labels = {row: cluster.labels.of(row) for row in set(rows) if row >= 0}
+        found: Levels = {}
+        for level in levels:
+            domains = found.setdefault(level, {})
+            for rank, row in enumerate(rows):
+                if row >= 0 and (domain := labels[row].get(level)):
+                    domains.setdefault(domain, []).append(rank)
+        return found
+
+
+def _rank_of(item: Item) -> int | None:
+    """As its binding said."""
+    if RANK.encode() not in item.data:
+        return None
+    text = item.read(_Pod).metadata.annotations.get(RANK, "")
+    return int(text) if text.isascii() and text.isdigit() else None
+
+
+def _natural(pod: str) -> list[tuple[int, int, str]]:
+    """`worker-2` before `worker-10`."""
+    return [(0, int(part), "") if part.isdigit() else (1, 0, part) for part in _NUMBERS.split(pod) if part]

@@ -1,0 +1,98 @@
+"""What stands on a pod about its scheduling, and what is recorded about it: in kube-scheduler's words and places.
+
+A condition is written only where it says something new, and the Event with it.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from shoal.store.live.context import Context
+from shoal.store.live.item import Obj
+from shoal.store.live.kind import PODS
+from shoal.store.live.port import Patch
+from shoal.store.live.recorder import Recorder
+from shoal.store.watched.sights import PodSight
+from shoal.units.errors import ShoalError
+
+UNSCHEDULABLE = "Unschedulable"
+SCHEDULER_ERROR = "SchedulerError"
+
+
+class _Condition(msgspec.Struct, rename="camel"):
+    type: str = ""
+    status: str = ""
+    reason: str = ""
+    message: str = ""
+    last_transition_time: str | None = None
+    observed_generation: int = 0
+
+
+class _Status(msgspec.Struct):
+    conditions: tuple[_Condition, ...] = ()
+
+
+class _Pod(msgspec.Struct):
+    status: _Status = msgspec.field(default_factory=_Status)
+
+
+class Teller:
+    def __init__(self, context: Context) -> None:
+        self._context = context
+        self._pods = context.informers.of(PODS)
+        self._pens: dict[str, Recorder] = {}
+
+    def bound(self, sight: PodSight, node: str) -> None:
+        words = f"Successfully assigned {sight.namespace}/{sight.name} to {node}"
+        self.record(sight, "Scheduled", words)
+
+    def record(self, sight: PodSight, reason: str, words: str, *, is_warning: bool = False) -> None:
+        """In the name that the pod calls its scheduler by."""
+        pen = self._pens.get(sight.scheduler)
+        if pen is None:
+            pen = self._pens[sight.scheduler] = self._context.events.named(sight.scheduler)
+        pen.record(about(sight), reason, words, type_="Warning" if is_warning else "Normal")
+
+    async def failed(self, sight: PodSight, error: ShoalError) -> None:
+        """The server will not have the pod where it was to go."""
+        words = f'binding rejected: running Bind plugin "DefaultBinder": {error}'
+        await self.waits(sight, words, SCHEDULER_ERROR)
+
+    async def waits(self, sight: PodSight, words: str, reason: str = UNSCHEDULABLE) -> bool:
+        """Whether there was anything to write: not where it stands there already."""
+        item = self._pods.get(sight.namespace, sight.name)
+        if item is None or item.uid != sight.uid:
+            return False
+        before = next((one for one in item.read(_Pod).status.conditions if one.type == "PodScheduled"), None)
+        if before is not None and before.status == "True":
+            return False
+        if before is not None and (before.reason, before.message) == (reason, words):
+            return False
+        since = before.last_transition_time if before is not None and before.status == "False" else None
+        condition: Obj = {
+            "type": "PodScheduled",
+            "status": "False",
+            "reason": reason,
+            "message": words,
+            "lastProbeTime": None,
+            "lastTransitionTime": since or self._context.clock.text(),
+        }
+        if sight.generation:
+            condition["observedGeneration"] = sight.generation
+        self.record(sight, "FailedScheduling", words, is_warning=True)
+        await self.patch(sight, {"conditions": [condition]})
+        return True
+
+    async def nominated(self, sight: PodSight, node: str) -> None:
+        """An empty node takes a nomination back."""
+        await self.patch(sight, {"nominatedNodeName": node or None})
+
+    async def patch(self, sight: PodSight, status: Obj) -> None:
+        """Of this very pod, not of one that has its name by now."""
+        patch = Patch("strategic", {"metadata": {"uid": sight.uid}, "status": status})
+        await self._context.api.patch(PODS, sight.namespace, sight.name, patch, "status")
+
+
+def about(sight: PodSight) -> Obj:
+    meta = {"name": sight.name, "namespace": sight.namespace, "uid": sight.uid}
+    return {"kind": "Pod", "apiVersion": "v1", "metadata": meta}

@@ -1,0 +1,112 @@
+"""Why a pod or a gang waits, as of now, in the words that are written on it.
+
+Made from the facts when somebody is to be told, never in a round: once for an ask as long as the facts stay the same.
+A gang is tried on the ledger, which leaves the facts as they are but makes their version grow.
+"""
+
+from __future__ import annotations
+
+from msgspec import structs
+
+from shoal.controllers.scheduler.known import Mind, Sights
+from shoal.engine.asks import Ask
+from shoal.engine.cluster import Cluster
+from shoal.engine.evidence import Evidences
+from shoal.engine.fitter import Fitter
+from shoal.engine.gangs.evidence import group_evidence
+from shoal.engine.gangs.members import Gang
+from shoal.engine.ledger import Ledger
+from shoal.engine.preemption.reach import Reaches
+from shoal.engine.reasons import Evidence
+from shoal.engine.unmatched import unmatched
+from shoal.engine.who import Who
+from shoal.views.live_refusals import FINAL, Outlook, gang_words, pod_words, promised_words
+from shoal.views.remedies import unmatched_words
+
+_MOST_KEPT = 256
+
+
+class Words:
+    def __init__(self, mind: Mind, world: Sights) -> None:
+        self._mind = mind
+        self._world = world
+        self._evidences = Evidences(mind.cluster)
+        self._version = -1
+        self._known: dict[tuple[Ask, Evidence, bool], str] = {}
+        self.made = 0
+        """How often words were really made: what a caller who must not take too long counts."""
+
+    def of_pod(self, key: str) -> str:
+        """Empty where it does not wait, or has a place by now."""
+        cluster = self._mind.cluster
+        if key not in cluster.pending:
+            return ""
+        waiting = cluster.pending[key]
+        evidence = self._evidence(waiting.charge.ask, waiting.who)
+        if evidence.fitting:
+            return ""
+        if mounting := self.of_mounting(key):
+            return mounting
+        at = waiting.charge.ask, evidence, waiting.who.preempts
+        found = self._known.get(at)
+        if found is None:
+            self.made += 1
+            while len(self._known) >= _MOST_KEPT:
+                del self._known[next(iter(self._known))]
+            found = self._known[at] = pod_words(self._outlook(waiting.charge.ask, evidence, waiting.who))
+        return found
+
+    def of_mounting(self, key: str) -> str:
+        """Of a pod whose volumes rule nodes out, which kube-scheduler asks after all else; empty for any other."""
+        found = self._world.beside_volumes(key)
+        if found is None:
+            return ""
+        self.made += 1
+        ask, who, said = found
+        outlook = self._outlook(ask, self._evidence(ask, who), who)
+        helpless = outlook.helpless + outlook.evidence.fitting
+        return pod_words(structs.replace(outlook, helpless=helpless, volumes=said))
+
+    def of_promised(self, key: str) -> str:
+        """Empty where nothing is promised to it any more."""
+        cluster = self._mind.cluster
+        holding = cluster.pods.get(key)
+        if holding is None or not holding.promised:
+            return ""
+        evidence = self._evidence(holding.ask, holding.who)
+        return promised_words(self._outlook(holding.ask, evidence, holding.who), cluster.names[holding.row])
+
+    def of_gang(self, gang: Gang) -> str:
+        """What is said on each of its waiting pods; empty where it could run by now."""
+        cluster, placement = self._mind.cluster, self._mind.placement
+        self.made += 1
+        placement.renew()
+        story = group_evidence(Fitter(placement, Ledger(cluster), 0), gang)
+        pod = story.pod or next(iter(gang.waiting), "")
+        if pod not in cluster.pending:
+            return ""
+        waiting = cluster.pending[pod]
+        evidence = self._evidence(waiting.charge.ask, waiting.who)
+        return gang_words(story, self._outlook(waiting.charge.ask, evidence, waiting.who))
+
+    def _evidence(self, ask: Ask, who: Who) -> Evidence:
+        version = self._mind.cluster.version
+        if version != self._version:
+            self._version = version
+            self.made += 1
+        return self._evidences.of(ask, who)
+
+    def _outlook(self, ask: Ask, evidence: Evidence, who: Who) -> Outlook:
+        cluster = self._mind.cluster
+        meant = unmatched(cluster, ask.nodes)
+        return Outlook(ask, evidence, _helpless(cluster, ask, evidence), who.preempts, unmatched_words(meant))
+
+
+def _helpless(cluster: Cluster, ask: Ask, evidence: Evidence) -> int:
+    """Nodes that would not take such a pod even if they were empty."""
+    charge = cluster.charge(ask)
+    rows = Reaches(cluster).of(charge)
+    columns = (charge.need > 0).nonzero()[0]
+    large = (cluster.total[rows][:, columns] >= charge.need[columns]).all(axis=1)
+    final = sum(cause.nodes for cause in evidence.causes if cause.code in FINAL)
+    return evidence.nodes - int(large.sum()) + final

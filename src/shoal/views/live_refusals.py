@@ -1,0 +1,143 @@
+"""What is written on a living pod that waits: kube-scheduler's own line first, to the letter, then Shoal's reason.
+
+People, tools and tests compare the first part with Kubernetes 1.36: reasons are sorted as text, taints are not named,
+GPUs are a resource like any other, and why nobody yields follows. What it does not say (which node comes nearest, what
+a gang lacks) comes behind it.
+
+Rejected: the words of `why.py` here. They are for people who ask, name taints and put the commonest cause first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import msgspec
+
+from shoal.engine.asks import Ask
+from shoal.engine.devices.demand import WholeGpus
+from shoal.engine.gangs.evidence import GroupEvidence
+from shoal.engine.reasons import Cause, Code, Evidence
+from shoal.engine.spelling import names
+from shoal.views.gangs import gang_help, gang_message
+from shoal.views.why import cause_words, nearest_sentence
+
+NO_NODES = "no nodes available to schedule pods"
+_NO_CLAIMS = "no new claims to deallocate"
+_NEVER = "preemption: not eligible due to preemptionPolicy=Never."
+_NO_VICTIMS = "No preemption victims found for incoming pod"
+_NO_HELP = "Preemption is not helpful for scheduling"
+_NOT_NAMED = "node(s) didn't satisfy plugin(s) [NodeAffinity]"
+_NOT_TOGETHER = "node(s) didn't have room for the whole gang"
+
+FINAL = frozenset({Code.SPREAD_LABEL, Code.POD_AFFINITY, Code.CLAIM_ELSEWHERE})
+"""Rules about pods and claims that would refuse the node even if nobody stood on it."""
+
+
+class Outlook(msgspec.Struct, frozen=True):
+    """Everything that the words are made from."""
+
+    ask: Ask
+    evidence: Evidence
+    helpless: int = 0
+    """Nodes that would not take the pod even if they were empty."""
+    preempts: bool = True
+    help: str = ""
+    """What is said instead of the nearest node: conditions that no node can meet."""
+    volumes: str = ""
+    """What is said of nodes that would fit if the pod's volumes could be reached from there."""
+
+
+def pod_words(outlook: Outlook) -> str:
+    """Of a pod on its own."""
+    if not outlook.evidence.nodes:
+        return NO_NODES
+    line = f"{unplaced_line(outlook)} {preemption_words(outlook)}"
+    if outlook.volumes and outlook.evidence.fitting:
+        return f"{line} There is room, but not where its volumes can be reached."
+    return f"{line} {outlook.help or nearest_sentence(outlook.evidence)}"
+
+
+def promised_words(outlook: Outlook, node: str) -> str:
+    """Of a pod for which others make room."""
+    return f"{unplaced_line(outlook)} Others are making room for it on {node}."
+
+
+def held_words(why: str, nodes: int) -> str:
+    """Of a pod that no node can take before something else is there, a volume, say."""
+    if not nodes:
+        return NO_NODES
+    return (
+        f"0/{nodes} nodes are available: {why.removesuffix('.')}. {_NO_CLAIMS}, preemption: 0/{nodes} nodes are "
+        f"available: {nodes} {_NO_HELP}."
+    )
+
+
+def gang_words(gang: GroupEvidence, outlook: Outlook) -> str:
+    """Of every pod of a gang that waits."""
+    evidence = outlook.evidence
+    if gang.code in _ABOUT_THE_GANG:
+        said = gang_message(gang, evidence).removesuffix(".")
+        line = f"0/{evidence.nodes} nodes are available: {said}." if evidence.nodes else f"{_capital(said)}."
+        return f"{line} {gang_help(gang, evidence)}"
+    if not evidence.nodes:
+        return NO_NODES
+    more = {_NOT_TOGETHER: evidence.fitting} if evidence.fitting else {}
+    story = _capital(gang_message(gang, evidence).partition(";")[0])
+    line = f"{_line(outlook, more)} {preemption_words(outlook)}"
+    return f"{line} {story}. {gang_help(gang, evidence)}"
+
+
+_ABOUT_THE_GANG = (Code.GANG_UNKNOWN, Code.GANG_MALFORMED, Code.GANG_TOO_SMALL)
+
+
+def unplaced_line(outlook: Outlook) -> str:
+    """How many nodes there are, and how many each reason turned away."""
+    return _line(outlook, {}) if outlook.evidence.nodes else NO_NODES
+
+
+def preemption_words(outlook: Outlook) -> str:
+    """Why nobody yields, as kube-scheduler counts it."""
+    if not outlook.preempts:
+        return f"{_NO_CLAIMS}, {_NEVER}"
+    nodes = outlook.evidence.nodes
+    counts = {_NO_VICTIMS: nodes - outlook.helpless, _NO_HELP: outlook.helpless}
+    return f"{_NO_CLAIMS}, preemption: 0/{nodes} nodes are available: {_listed(counts)}."
+
+
+def _line(outlook: Outlook, more: Mapping[str, int]) -> str:
+    evidence = outlook.evidence
+    counts = {**more, **({outlook.volumes: evidence.fitting} if outlook.volumes else {})}
+    for cause in evidence.causes:
+        words = _words(cause, outlook.ask)
+        counts[words] = counts.get(words, 0) + cause.nodes
+    said = _listed(counts)
+    return f"0/{evidence.nodes} nodes are available: {said}." if said else f"0/{evidence.nodes} nodes are available:"
+
+
+def _words(cause: Cause, ask: Ask) -> str:
+    match cause.code:
+        case Code.TAINTED:
+            return "node(s) had untolerated taint(s)"
+        case Code.NO_DEVICE if isinstance(ask.devices, WholeGpus):
+            return f"Insufficient {names.GPU}"
+        case Code.AFFINITY if _names_nodes(ask):
+            return _NOT_NAMED
+        case _:
+            return cause_words(cause)
+
+
+def _names_nodes(ask: Ask) -> bool:
+    """Whether every term names its nodes, as the pods of DaemonSets have it: then no others are looked at."""
+    terms = ask.nodes.terms
+    return bool(terms) and all(
+        any(one.key == "metadata.name" and one.operator == "In" for one in term.match_fields) for term in terms or ()
+    )
+
+
+def _listed(counts: Mapping[str, int]) -> str:
+    """Sorted as text, as there: "13 ..." comes before "3 ..."."""
+    return ", ".join(sorted(f"{count} {words}" for words, count in counts.items() if count))
+
+
+def _capital(text: str) -> str:
+    return text[:1].upper() + text[1:]
