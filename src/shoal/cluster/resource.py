@@ -7,6 +7,7 @@ from CustomResourceDefinitions.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import msgspec
@@ -16,6 +17,8 @@ from shoal.cluster.strategy import GENERIC, Strategy
 
 Obj = dict[str, Any]
 """An object of the API as plain JSON values."""
+Converter = Callable[[Obj, str], Obj]
+"""An object as another apiVersion of its kind writes it, the argument as it was; UserError where that cannot be."""
 
 
 class Home(NamedTuple):
@@ -79,6 +82,8 @@ class Resource(msgspec.Struct, frozen=True, dict=True, eq=False):
     """Of a custom resource with the scale subresource: the JSON paths of spec replicas, status replicas, selector."""
     conversion_webhook: Obj | None = None
     """Of a custom resource: spec.conversion.webhook when versions are converted by one."""
+    converter: Converter | None = None
+    """Of a custom resource whose versions are converted by the server itself; None: they call everything alike."""
     home_group: str | None = None
     home_plural: str = ""
     """Where this is another face of a resource of another group (events)."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from shoal.cluster.bootstrap.role_lines import EVENTS, READ
+from shoal.data import permissions
 
 _REVIEWS = ("create tokenreviews @authentication.k8s.io", "create subjectaccessreviews @authorization.k8s.io")
 _CERTIFICATES = "certificates.k8s.io"
@@ -38,6 +39,8 @@ ROLES: dict[str, tuple[str, ...]] = {
         f"{READ} misplacedclusterpolicies @config.openshift.io",
         EVENTS,
     ),
+    # All parts of `shoal run`, so that whoever runs it here need not be everybody.
+    "system:shoal": permissions.lines_of(tuple(permissions.PARTS)),
     "system:heapster": (f"{READ} events,namespaces,nodes,pods", f"{READ} deployments @extensions"),
     "system:kube-aggregator": (f"{READ} endpoints,services",),
     "system:kube-dns": ("list,watch endpoints,services",),
@@ -142,6 +145,7 @@ ROLES: dict[str, tuple[str, ...]] = {
 }
 
 BINDINGS: dict[str, tuple[str, ...]] = {
+    "system:shoal": ("User system:shoal",),
     "system:shoal:fleet": ("User system:shoal:fleet",),
     "system:node-proxier": ("User system:kube-proxy",),
     "system:kube-controller-manager": ("User system:kube-controller-manager",),
@@ -161,6 +165,7 @@ NAMESPACE_ROLES: dict[tuple[str, str], tuple[str, ...]] = {
         f"{READ} configmaps =extension-apiserver-authentication",
     ),
     ("kube-system", "system:controller:bootstrap-signer"): (f"{READ} secrets",),
+    (permissions.ELECTION_NAMESPACE, "system:shoal"): permissions.ELECTION,
     ("kube-system", "system:controller:cloud-provider"): (f"create,{READ},update configmaps",),
     ("kube-system", "system:controller:token-cleaner"): (f"delete,{READ} secrets", EVENTS),
     ("kube-system", "system::leader-locking-kube-controller-manager"): (
@@ -179,6 +184,7 @@ NAMESPACE_BINDINGS: dict[tuple[str, str], tuple[str, ...]] = {
     ("kube-public", "system:controller:bootstrap-signer"): _SIGNER,
     ("kube-system", "extension-apiserver-authentication-reader"): (_MANAGER, _SCHEDULER),
     ("kube-system", "system:controller:bootstrap-signer"): _SIGNER,
+    (permissions.ELECTION_NAMESPACE, "system:shoal"): ("User system:shoal",),
     ("kube-system", "system:controller:cloud-provider"): ("ServiceAccount cloud-provider/kube-system",),
     ("kube-system", "system:controller:token-cleaner"): ("ServiceAccount token-cleaner/kube-system",),
     ("kube-system", "system::leader-locking-kube-controller-manager"): (

@@ -11,6 +11,7 @@ from typing import Any
 from shoal.cluster.crds.custom import CustomStrategy
 from shoal.cluster.crds.establish import is_established
 from shoal.cluster.crds.structural import schema_of
+from shoal.cluster.foreign.provided import converter_of
 from shoal.cluster.resource import Column, Resource, Subresource
 
 Obj = dict[str, Any]
@@ -64,6 +65,7 @@ def _resource(crd: Obj, version: Obj) -> Resource:
         is_custom=True,
         scale_paths=_scale_paths(subresources.get("scale")),
         conversion_webhook=conversion.get("webhook") if conversion.get("strategy") == "Webhook" else None,
+        converter=converter_of(crd),
     )
 
 

@@ -11,11 +11,11 @@ from importlib.resources import files
 from typing import Any
 
 from shoal.cluster.foreign.notation import field_name, is_required, schema
+from shoal.cluster.foreign.provided import LABEL
 from shoal.cluster.foreign.tables import ForeignKind, Shape, Table, read_table
 from shoal.units.errors import Where
 
 Obj = dict[str, Any]
-LABEL = "shoal.dev/provided"
 _APPROVED = "api-approved.kubernetes.io"
 
 

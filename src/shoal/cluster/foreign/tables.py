@@ -1,7 +1,7 @@
 """What one table of foreign kinds says: a row for each kind, read from YAML.
 
-Versions mostly show the same fields, also where the project that owns them renamed some: nothing here converts between
-versions, and a field that only one of them knew would be lost to who reads the other. Where even that does not work, a
+Versions mostly have the same fields, also where the project that owns them renamed some: where nobody converts between
+versions, a field that only one of them knew would be lost to who reads the other. Where even that does not work, a
 version has a shape of its own.
 """
 

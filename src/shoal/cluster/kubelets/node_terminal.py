@@ -6,8 +6,10 @@ Whatever needs no devices is answered from the objects, as for pods of no simula
 from __future__ import annotations
 
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from datetime import UTC, datetime
+
+from msgspec import structs
 
 from shoal.cluster.gpus.book import Book
 from shoal.cluster.gpus.node_gpus import Grant, NodeGpus
@@ -26,17 +28,10 @@ def answer(place: Place, command: Sequence[str], gpus: NodeGpus, grants: Sequenc
         sight = sight_of_container(gpus, place.pod["metadata"]["uid"], container, now_s, at)
         said = nvidia_smi(sight, words[1:])
         return Answer(said.text, code=said.code)
-    found = CannedTerminal().run(place, command)
     added: dict[str, str] = {}
     for grant in mine:
         added |= grant.environment
-    return _with_environment(found, added) if added and words in (["env"], ["printenv"]) else found
-
-
-def _with_environment(found: Answer, added: Mapping[str, str]) -> Answer:
-    kept = [line for line in found.stdout.splitlines() if line.partition("=")[0] not in added]
-    lines = [*kept, *(f"{key}={value}" for key, value in added.items())]
-    return Answer("".join(f"{line}\n" for line in lines), found.stderr, found.code)
+    return CannedTerminal().run(structs.replace(place, added=added), command)
 
 
 def _words(command: Sequence[str]) -> list[str]:

@@ -84,7 +84,8 @@ class _Work:
 async def _work_out(stage: Stage, work: _Work, make: Make, applied: bool) -> None:
     call = work.admission.call
     work.old = old = await codec.shown(stage, work.record, call.resource)
-    work.new = new = await make(await codec.shown(stage, work.record, call.resource))
+    made = await make(await codec.shown(stage, work.record, call.resource))
+    work.new = new = codec.as_read_back(stage, made, call.resource)
     work.admission.obj, work.admission.old = new, old
     metadata, before = new["metadata"], old["metadata"]
     _check_version(call, metadata, before)

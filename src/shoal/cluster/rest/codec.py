@@ -17,6 +17,7 @@ from shoal.cluster.kinds.conversion import convert_builtin
 from shoal.cluster.resource import Obj, Resource
 from shoal.cluster.rest.stage import Stage
 from shoal.cluster.state.record import Record
+from shoal.units.errors import UserError
 
 _decode = msgspec.json.Decoder().decode
 _encode = msgspec.json.Encoder().encode
@@ -76,6 +77,19 @@ async def to_stored(stage: Stage, obj: Obj, resource: Resource) -> Obj:
         stored = stage.catalog.stored(resource.home) or resource
         kept = (await _converted(stage, [obj], resource, stored.api_version))[0]
     return ordered(kept)
+
+
+def as_read_back(stage: Stage, obj: Obj, resource: Resource) -> Obj:
+    """What was written, in the words in which it will be read: what the stored version has other words for is said in
+    those, so that writing it again changes nothing. Only where the server converts by itself; the caller's own."""
+    stored = stage.catalog.stored(resource.home)
+    if resource.converter is None or stored is None or stored.api_version == resource.api_version:
+        return obj
+    try:
+        return resource.converter(resource.converter(obj, stored.api_version), resource.api_version)
+    except UserError:
+        # It is about to be refused, in better words.
+        return obj
 
 
 def as_defined(stage: Stage, kept: Obj, resource: Resource) -> Obj:

@@ -30,6 +30,7 @@ _SERVER_SETS = ("selfLink", "deletionTimestamp", "deletionGracePeriodSeconds")
 async def create(stage: Stage, call: Call, obj: Obj, options: Obj | None = None) -> Obj | Record:
     """Create the object; of a dry run what would have been stored, else the record."""
     at_home(call, obj)
+    obj = codec.as_read_back(stage, obj, call.resource)
     metadata = obj["metadata"]
     generated = not metadata.get("name") and metadata.get("generateName", "")
     tries = _TRIES_OF_A_GENERATED_NAME if generated else 1

@@ -9,6 +9,7 @@ from __future__ import annotations
 from shoal.cluster.apply.versions import Elsewhere
 from shoal.cluster.calls import Call
 from shoal.cluster.catalog import Catalog
+from shoal.cluster.crds.conversion import converted_here
 from shoal.cluster.kinds.conversion import convert_builtin
 from shoal.cluster.resource import Home, Obj, Resource
 from shoal.cluster.schema.node import Schema
@@ -43,7 +44,7 @@ def elsewhere(catalog: Catalog, resource: Resource) -> Elsewhere:
         if found is None or found.home != resource.home:
             return None
         if resource.is_custom:
-            return {**obj, "apiVersion": api_version}, found.schema
+            return converted_here(obj, api_version, resource), found.schema
         return convert_builtin(obj, api_version), found.schema
 
     return at

@@ -58,6 +58,16 @@ class Selection(msgspec.Struct, frozen=True):
 EVERYTHING = Selection(Selector.EVERYTHING, ())
 
 
+def name_asked_for(field_selector: str) -> str:
+    """The name that a list or watch is confined to: whoever may read that object alone may ask for it so. Read before
+    it is known whether the selector is valid, because authorization comes first."""
+    for term in field_selector.split(","):
+        field, sign, value = term.partition("=")
+        if sign and field.strip() == "metadata.name":
+            return value.removeprefix("=").strip()
+    return ""
+
+
 def selection(resource: Resource, labels: str, fields: str) -> Selection:
     if not labels and not fields:
         return EVERYTHING

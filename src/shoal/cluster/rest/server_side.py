@@ -40,7 +40,8 @@ async def apply_object(
     config = _configuration(call, body, problems, (resource.api_version, resource.kind))
     _check_address(call, config)
     is_named = isinstance(config["metadata"], dict) and bool(config["metadata"].get("name"))
-    wanted = addressed(call, config)
+    # So that the applier owns what is there afterwards, and takes away what he says no more.
+    wanted = codec.as_read_back(stage, addressed(call, config), resource)
     while True:
         present = stage.state.get(resource.ref(call.namespace, call.name))
         if present is None:

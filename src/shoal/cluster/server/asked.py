@@ -9,10 +9,13 @@ from aiohttp import web
 from shoal.cluster.calls import Actor, Attributes, Call, Verb
 from shoal.cluster.resource import Resource
 from shoal.cluster.rest.options import LONGEST_MANAGER, WriteOptions
+from shoal.cluster.rest.selection import name_asked_for
 from shoal.cluster.server.paths import Target
 
 _WRITES: dict[str, Verb] = {"POST": "create", "PUT": "update", "PATCH": "patch"}
 _FALSE = ("false", "0")
+_CONFINED = ("list", "watch", "deletecollection")
+"""What may be confined to one name by a field selector."""
 
 
 def verb_of(request: web.BaseRequest, target: Target) -> Verb | None:
@@ -27,10 +30,13 @@ def verb_of(request: web.BaseRequest, target: Target) -> Verb | None:
     return _WRITES.get(method)
 
 
-def attributes_of(target: Target, verb: str, method: str) -> Attributes:
+def attributes_of(target: Target, verb: str, request: web.BaseRequest) -> Attributes:
     """What the authorizer is asked."""
     if not target.is_resource:
-        return Attributes(method.lower(), path=target.path)
+        return Attributes(request.method.lower(), path=target.path)
+    name = target.name
+    if not name and "fieldSelector" in request.query and verb in _CONFINED:
+        name = name_asked_for(request.query["fieldSelector"])
     return Attributes(
         verb,
         target.group,
@@ -38,7 +44,7 @@ def attributes_of(target: Target, verb: str, method: str) -> Attributes:
         target.plural,
         target.subresource,
         target.namespace,
-        target.name,
+        name,
     )
 
 

@@ -16,6 +16,7 @@ from shoal.cluster import status
 from shoal.cluster.calls import SERVER, Call
 from shoal.cluster.crds.establish import CLEANUP, add_stored_version, condition, establish, is_established
 from shoal.cluster.crds.serving import served, storage_version
+from shoal.cluster.foreign.provided import provider_of
 from shoal.cluster.resource import Home, Obj, Ref, Resource
 from shoal.cluster.rest.changing import change
 from shoal.cluster.rest.deleting import DeleteOptions, delete_all
@@ -44,7 +45,7 @@ class CustomResources:
         self._stage = stage
         self._errands = Errands()
         self._names: dict[str, _Names] = {}
-        self._shapes: dict[str, tuple[Obj, Obj]] = {}
+        self._shapes: dict[str, tuple[Obj, Obj, str]] = {}
         """What the catalog has of each: its spec and the names it was given."""
         definitions = [(record, record.obj()) for record in stage.state.list(CRDS, None).records]
         for record, crd in definitions:
@@ -84,7 +85,7 @@ class CustomResources:
             self._errands.start(f"the cleaning up behind definition {name}", partial(self._clean, record.ref))
 
     def _serve(self, record: Record, crd: Obj) -> None:
-        shape = crd["spec"], crd["status"].get("acceptedNames") or {}
+        shape = crd["spec"], crd["status"].get("acceptedNames") or {}, provider_of(crd)
         if self._shapes.get(record.ref.name) == shape:
             return
         resources = served(crd)

@@ -70,7 +70,7 @@ class Door:
             if verb is None:
                 raise status.method_not_supported(target.plural, target.group)
             actor = self._recognised(request)
-            asked = attributes_of(target, verb, request.method)
+            asked = attributes_of(target, verb, request)
             verdict = self._authorizer.allows(actor, asked)
             if not verdict.allowed and not _is_open(target):
                 raise refusal(actor, asked, verdict)

@@ -7,7 +7,7 @@ the objects; every other one is told so in one line, with the exit code a shell 
 from __future__ import annotations
 
 import shlex
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
 import msgspec
@@ -27,6 +27,8 @@ class Place(msgspec.Struct, frozen=True):
     pod: Obj
     container: Obj
     node: Obj | None = None
+    added: Mapping[str, str] = {}
+    """Variables that came with the devices that were granted."""
 
 
 class Answer(msgspec.Struct, frozen=True):
@@ -47,14 +49,23 @@ class CannedTerminal:
     def run(self, place: Place, command: Sequence[str]) -> Answer:
         words = _unwrapped(command)
         name = words[0].rpartition("/")[2] if words else ""
-        if name in ("env", "printenv") and len(words) == 1:
-            lines = [f"{key}={value}" for key, value in environment(place.pod, place.container).items()]
-            return Answer("".join(f"{line}\n" for line in lines))
+        if name == "printenv" or (name == "env" and len(words) == 1):
+            return _variables(place, words[1:])
         if name == "nvidia-smi":
             return _nvidia_smi(place, words[1:])
         if name == "tar":
             return _absent("tar", "files cannot be copied")
         return _absent(" ".join(words), "only `nvidia-smi` and `env` are answered")
+
+
+def _variables(place: Place, names: Sequence[str]) -> Answer:
+    """All with their names; or the values of those that are named, as printenv has it."""
+    given = environment(place.pod, place.container, place.node)
+    found = {key: value for key, value in given.items() if key not in place.added} | dict(place.added)
+    if not names:
+        return Answer("".join(f"{key}={value}\n" for key, value in found.items()))
+    said = "".join(f"{found[name]}\n" for name in names if name in found)
+    return Answer(said, code=0 if all(name in found for name in names) else 1)
 
 
 def _nvidia_smi(place: Place, options: Sequence[str]) -> Answer:

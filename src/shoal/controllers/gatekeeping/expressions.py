@@ -1,0 +1,186 @@
+"""The expressions of the admission policies: JSON patches in CEL, put together from the table of kinds.
+
+JSON patches and not configurations laid over the object: those may not touch what Kubernetes keeps whole, such as a
+variable's field reference, and need a schema for every kind.
+
+An expression makes maps and lists that are not there before it writes below them. Every step is a list of operations,
+and steps are added up.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from shoal.controllers.gatekeeping.held_kinds import (
+    DEFAULT_QUEUE,
+    GATE,
+    HOLDERS,
+    MANAGED,
+    PARENT,
+    PRIORITY_LABEL,
+    QUEUE_LABEL,
+    Keeper,
+)
+from shoal.controllers.gatekeeping.rendezvous import ASKS, VARIABLES
+
+_MOST_CONTAINERS = 32
+Path = tuple[str, ...]
+
+
+def suspending(path: Path) -> str:
+    *above, last = path
+    return _sum(*_made_maps(tuple(above), from_depth=2), _added((*above, last), "true"))
+
+
+def labelled_default() -> str:
+    """The queue named `default` as the object's own."""
+    return _sum(*_made_maps(("metadata", "labels")), _added(("metadata", "labels", QUEUE_LABEL), f"'{DEFAULT_QUEUE}'"))
+
+
+def gating() -> str:
+    """A pod: label, finalizer, gate."""
+    return _sum(
+        *_made_maps(("metadata", "labels")),
+        _added(("metadata", "labels", MANAGED), "'true'"),
+        _listed(("metadata", "finalizers"), f"'{MANAGED}'", f"f == '{MANAGED}'"),
+        _listed(
+            ("spec", "schedulingGates"),
+            f"{{'name': '{GATE}'}}",
+            f"f.name == '{GATE}'",
+        ),
+    )
+
+
+def handing_down(keeper: Keeper, queue: str = "") -> str:
+    """The queue, and the priority where there is one, on the templates. `queue` is an expression; without it the
+    object's label."""
+    first, *others = keeper.templates
+    own = f"object.metadata.labels['{QUEUE_LABEL}']"
+    steps = [_template(first, keeper, queue or own)]
+    steps += [f"({_has(path)} ? {_template(path, keeper, queue or own)} : [])" for path in others]
+    return _sum(*steps)
+
+
+def _template(path: Path, keeper: Keeper, queue: str) -> str:
+    labels, notes = (*path, "metadata", "labels"), (*path, "metadata", "annotations")
+    priority = _added((*labels, PRIORITY_LABEL), f"object.metadata.labels['{PRIORITY_LABEL}']")
+    return (
+        "("
+        + _sum(
+            *_made_maps(labels, from_depth=len(path) + 1),
+            *_made_maps(notes, from_depth=len(notes)),
+            _added((*labels, QUEUE_LABEL), queue),
+            f"({_has_label(PRIORITY_LABEL)} ? {priority} : [])",
+            _added((*notes, PARENT), f"'{keeper.kind.name.lower()}'"),
+        )
+        + ")"
+    )
+
+
+def rendezvous() -> str:
+    """One operation for each container, with all its variables; the first says of what type the list is."""
+    asked = _pointer(("metadata", "annotations", ASKS))
+    return _sum(
+        f"[JSONPatch{{op: 'test', path: '{asked}', value: 'true'}}]",
+        *(
+            f"({_has(('spec', part))} ? {_places()}.filter(i, i < size(object.spec.{part})).map(i, "
+            f"JSONPatch{{op: 'add', path: '/spec/{part}/' + string(i) + '/env', value: {_environment(part)}}}) : [])"
+            for part in ("containers", "initContainers")
+        ),
+    )
+
+
+def asks_rendezvous() -> str:
+    return f"has(object.metadata.annotations) && object.metadata.annotations[?'{ASKS}'].orValue('') == 'true'"
+
+
+def _places() -> str:
+    return f"[{', '.join(map(str, range(_MOST_CONTAINERS)))}]"
+
+
+def _environment(part: str) -> str:
+    present = f"object.spec.{part}[i]"
+    steps = []
+    for name, annotation in VARIABLES.items():
+        reference = f"{{'fieldRef': {{'fieldPath': \"metadata.annotations['{annotation}']\"}}}}"
+        # Values of one map have one type in CEL, unless somebody says that they have any.
+        made = f"[dyn({{'name': dyn('{name}'), 'valueFrom': dyn({reference})}})]"
+        steps.append(f"(has({present}.env) && {present}.env.exists(e, e.name == '{name}') ? [] : {made})")
+    return _sum(*steps, f"(has({present}.env) ? {present}.env : [])")
+
+
+# -- conditions --------------------------------------------------------------------------------------------------------
+
+
+def asks_for_queue() -> str:
+    return f"{_has_label(QUEUE_LABEL)} && object.metadata.labels['{QUEUE_LABEL}'] != ''"
+
+
+def asks_for_no_queue() -> str:
+    return f"!({_has_label(QUEUE_LABEL)})"
+
+
+def is_nobodys() -> str:
+    """No controller at all."""
+    return _no_owner("o.?controller.orValue(false)")
+
+
+def is_no_child() -> str:
+    """No controller that is itself held."""
+    kinds = ", ".join(f"'{group}/{name}'" for group, name in HOLDERS)
+    owner = "o.apiVersion.split('/')[0] + '/' + o.kind"
+    return _no_owner(f"o.?controller.orValue(false) && ({owner}) in [{kinds}]")
+
+
+def _no_owner(which: str) -> str:
+    return f"!has(object.metadata.ownerReferences) || !object.metadata.ownerReferences.exists(o, {which})"
+
+
+def is_held_by_parent() -> str:
+    return f"has(object.metadata.annotations) && '{PARENT}' in object.metadata.annotations"
+
+
+def is_unbound() -> str:
+    return "object.spec.?nodeName.orValue('') == ''"
+
+
+def has_spec() -> str:
+    return "has(object.spec)"
+
+
+# -- pieces ------------------------------------------------------------------------------------------------------------
+
+
+def _sum(*steps: str) -> str:
+    return " + ".join(steps)
+
+
+def _pointer(path: Sequence[str]) -> str:
+    return "/" + "/".join(part.replace("~", "~0").replace("/", "~1") for part in path)
+
+
+def _has(path: Path) -> str:
+    """Every field on the way that may be absent is asked for. Metadata and spec are always there."""
+    return " && ".join(f"has(object.{'.'.join(path[:depth])})" for depth in range(2, len(path) + 1))
+
+
+def _has_label(name: str) -> str:
+    return f"has(object.metadata.labels) && '{name}' in object.metadata.labels"
+
+
+def _made_maps(path: Path, from_depth: int = 2) -> list[str]:
+    """Operations that make the maps at and above `path`, from that depth on."""
+    return [
+        f"(!({_has(path[:depth])}) ? {_added(path[:depth], '{}')} : [])" for depth in range(from_depth, len(path) + 1)
+    ]
+
+
+def _added(path: Sequence[str], value: str) -> str:
+    return f"[JSONPatch{{op: 'add', path: '{_pointer(path)}', value: {value}}}]"
+
+
+def _listed(path: Path, value: str, is_there: str) -> str:
+    """Append to a list what is not in it."""
+    place = f"object.{'.'.join(path)}"
+    appended = _added((*path, "-"), value)
+    return f"(!has({place}) ? {_added(path, f'[{value}]')} : {place}.exists(f, {is_there}) ? [] : {appended})"

@@ -1,0 +1,122 @@
+"""Which objects are held back at creation, and where each kind keeps the word for it.
+
+One table serves both ways of holding: the expressions of admission policies (`policies.py`) and the webhook that does
+the same where policies are not served (`holding.py`). A kind is a line here.
+
+Promises: a child of another job in these tables is never held (its parent is); who asks for no queue is left alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import msgspec
+
+from shoal.api.kueue import Configuration
+from shoal.store.live.ecosystem_kinds import (
+    JAX_JOBS,
+    JOB_SETS,
+    LEADER_WORKER_SETS,
+    MPI_JOBS,
+    PADDLE_JOBS,
+    PYTORCH_JOBS,
+    RAY_CLUSTERS,
+    RAY_JOBS,
+    RAY_SERVICES,
+    SPARK_APPLICATIONS,
+    TF_JOBS,
+    TRAIN_JOBS,
+    XGBOOST_JOBS,
+)
+from shoal.store.live.kind import DEPLOYMENTS, JOBS, PODS, REPLICA_SETS, STATEFUL_SETS, Kind
+
+QUEUE_LABEL = "kueue.x-k8s.io/queue-name"
+PRIORITY_LABEL = "kueue.x-k8s.io/priority-class"
+MANAGED = "kueue.x-k8s.io/managed"
+"""A label of held pods (`"true"`), and a finalizer."""
+GATE = "kueue.x-k8s.io/admission"
+PARENT = "kueue.x-k8s.io/pod-suspending-parent"
+"""An annotation of pod templates: who held the pods' owner back."""
+DEFAULT_QUEUE = "default"
+
+APP_WRAPPERS = Kind("workload.codeflare.dev", "v1beta2", "appwrappers", "AppWrapper")
+
+
+class Switch(msgspec.Struct, frozen=True):
+    """Kinds that have a word `suspend` at this path."""
+
+    name: str
+    path: tuple[str, ...]
+    kinds: tuple[Kind, ...]
+
+
+SWITCHES = (
+    Switch(
+        "jobs",
+        ("spec", "suspend"),
+        (JOBS, JOB_SETS, TRAIN_JOBS, RAY_JOBS, RAY_CLUSTERS, SPARK_APPLICATIONS, APP_WRAPPERS),
+    ),
+    Switch(
+        "training-jobs",
+        ("spec", "runPolicy", "suspend"),
+        (PYTORCH_JOBS, TF_JOBS, XGBOOST_JOBS, PADDLE_JOBS, JAX_JOBS, MPI_JOBS),
+    ),
+    Switch("ray-services", ("spec", "rayClusterConfig", "suspend"), (RAY_SERVICES,)),
+)
+
+
+class Keeper(msgspec.Struct, frozen=True):
+    """A kind that keeps pods running: its pods are held one by one, so its queue is handed down to their templates."""
+
+    kind: Kind
+    templates: tuple[tuple[str, ...], ...]
+    """The first is always there, others may be."""
+
+
+KEEPERS = (
+    Keeper(DEPLOYMENTS, (("spec", "template"),)),
+    Keeper(REPLICA_SETS, (("spec", "template"),)),
+    Keeper(STATEFUL_SETS, (("spec", "template"),)),
+    Keeper(
+        LEADER_WORKER_SETS,
+        (("spec", "leaderWorkerTemplate", "workerTemplate"), ("spec", "leaderWorkerTemplate", "leaderTemplate")),
+    ),
+)
+
+HOLDERS: tuple[tuple[str, str], ...] = tuple(
+    sorted(
+        {(kind.group, kind.name) for switch in SWITCHES for kind in switch.kinds}
+        | {(keeper.kind.group, keeper.kind.name) for keeper in KEEPERS if keeper.kind != REPLICA_SETS}
+    )
+)
+"""Group and kind of everybody whose children are not held beside it."""
+
+SYSTEM_NAMESPACES = ("kube-system", "kueue-system", "shoal-system")
+
+HELD_KINDS = (*(kind for switch in SWITCHES for kind in switch.kinds), *(keeper.kind for keeper in KEEPERS), PODS)
+
+
+class HoldingRules(msgspec.Struct, frozen=True):
+    """Whose objects are held."""
+
+    namespaces: dict[str, object] | None = None
+    """A label selector; None: all but the system's."""
+    everything: bool = False
+    """Jobs that ask for no queue too."""
+
+    def selector(self) -> dict[str, object]:
+        if self.namespaces is not None:
+            return self.namespaces
+        but = {"key": "kubernetes.io/metadata.name", "operator": "NotIn", "values": list(SYSTEM_NAMESPACES)}
+        return {"matchExpressions": [but]}
+
+
+Rules = Callable[[], HoldingRules | None]
+"""The present ones; None while somebody else admits jobs in this cluster."""
+
+
+def holding_rules_of(configuration: Configuration) -> HoldingRules:
+    chosen = configuration.managed_jobs_namespace_selector
+    return HoldingRules(
+        None if chosen is None else msgspec.to_builtins(chosen), configuration.manage_jobs_without_queue_name
+    )

@@ -1,0 +1,142 @@
+"""Keeps the admission policies installed: written when they are missing or say something else, and never anything else.
+
+What somebody else installed stays as it is, also under our name: only objects with our labels are changed or taken
+away. Where policies are not served, nothing is installed here and the webhook does their work (`webhook.py`); where
+somebody else admits jobs in this cluster, the policies of queues are taken away and that of the rendezvous stays.
+
+Rejected: installing once at the start. An upgrade, a careless delete or another version of Shoal would leave jobs that
+nobody holds, and nobody would see it.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+from typing import Any
+
+from shoal.controllers.gatekeeping.held_kinds import HoldingRules, Rules
+from shoal.controllers.gatekeeping.policies import (
+    BINDINGS,
+    OLDER_BINDINGS,
+    OLDER_POLICIES,
+    OURS,
+    POLICIES,
+    PolicyPair,
+    queue_policies,
+    rendezvous_policy,
+)
+from shoal.store.live.context import Context, Controller
+from shoal.store.live.ecosystem_kinds import LOCAL_QUEUES
+from shoal.store.live.item import Item, Key, Obj
+from shoal.store.live.kind import Kind
+from shoal.store.live.loop import Loop
+from shoal.store.live.port import Patch
+from shoal.store.live.refusals import ForbiddenError, InvalidError, NotFoundError
+from shoal.store.live.served import Served
+
+_log = logging.getLogger("shoal.gatekeeping")
+_OLDER_QUEUES = LOCAL_QUEUES._replace(version="v1beta1")
+_THE_ONE: Key = ("", "gatekeeping")
+_LOOK_S = 30.0
+_REFUSED_S = 60.0
+
+
+def gatekeeping_controller(
+    context: Context,
+    served: Served,
+    rules: Rules = HoldingRules,
+) -> Controller:
+    installer = Installer(context, served, rules)
+    loop = Loop(context, installer.reconcile, workers=1)
+    loop.wake(_THE_ONE)
+
+    def follow(kind: Kind) -> None:
+        context.informers.of(kind).on_change(lambda _before, _after: loop.wake(_THE_ONE, 0.1))
+
+    served.when_there(POLICIES, follow, OLDER_POLICIES)
+    served.when_there(BINDINGS, follow, OLDER_BINDINGS)
+    served.when_there(LOCAL_QUEUES, lambda _: loop.wake(_THE_ONE), _OLDER_QUEUES)
+    return loop
+
+
+class Installer:
+    def __init__(self, context: Context, served: Served, rules: Rules) -> None:
+        self._context = context
+        self._served = served
+        self._rules = rules
+        self._told = ""
+
+    async def reconcile(self, _: Key) -> float:
+        """Look at everything; in how many seconds to look again."""
+        policies, bindings = self._served.find(POLICIES), self._served.find(BINDINGS)
+        if policies is None or bindings is None:
+            return _LOOK_S
+        await self._context.informers.synced((policies, bindings))
+        refused = await self._install(policies, bindings)
+        self._tell("; ".join(refused))
+        return _REFUSED_S if refused else _LOOK_S
+
+    async def _install(self, policies: Kind, bindings: Kind) -> list[str]:
+        """What was refused; the others are installed nevertheless."""
+        wanted = {pair.name: pair for pair in self._wanted()}
+        refused = []
+        for pair in wanted.values():
+            try:
+                await self._put(policies, pair.policy)
+                await self._put(bindings, pair.binding)
+            except (ForbiddenError, InvalidError) as error:
+                refused.append(str(error))
+        # What binds goes before what is bound: a binding without its policy would refuse what it concerns.
+        for kind in (bindings, policies):
+            for item in self._context.informers.of(kind):
+                if item.name not in wanted and is_ours(item.obj()):
+                    await self._remove(kind, item)
+        return refused
+
+    def _wanted(self) -> list[PolicyPair]:
+        queues = self._served.find(LOCAL_QUEUES)
+        # Without queues nobody would ever let go what is held.
+        rules = self._rules() if queues is not None else None
+        return [*(queue_policies(rules, queues) if rules is not None else ()), rendezvous_policy()]
+
+    async def _put(self, kind: Kind, wanted: Obj) -> None:
+        name = wanted["metadata"]["name"]
+        item = self._context.informers.of(kind).get("", name)
+        if item is not None:
+            present = item.obj()
+            if says(present, wanted):
+                return
+            if not is_ours(present):
+                raise InvalidError(f"{kind.name} {name} is somebody else's and stays as it is")
+        body = {"apiVersion": kind.api_version, "kind": kind.name, **wanted}
+        await self._context.api.patch(kind, "", name, Patch("apply", body, force=True))
+
+    async def _remove(self, kind: Kind, item: Item) -> None:
+        try:
+            await self._context.api.delete(kind, "", item.name)
+        except NotFoundError:
+            return
+
+    def _tell(self, words: str) -> None:
+        """Once, until it is well again."""
+        if words != self._told:
+            self._told = words
+            if words:
+                _log.warning("jobs are not held back at their creation: %s", words)
+
+
+def says(present: Any, wanted: Any) -> bool:
+    """Whether an object has all of that, whatever else the server or others have filled in."""
+    if isinstance(wanted, Mapping):
+        return isinstance(present, Mapping) and all(says(present.get(name), value) for name, value in wanted.items())
+    if isinstance(wanted, list):
+        return (
+            isinstance(present, list)
+            and len(present) == len(wanted)
+            and all(says(one, other) for one, other in zip(present, wanted, strict=True))
+        )
+    return bool(present == wanted)
+
+
+def is_ours(obj: Obj) -> bool:
+    return says(obj["metadata"].get("labels") or {}, OURS)

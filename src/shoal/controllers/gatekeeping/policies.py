@@ -1,0 +1,141 @@
+"""The admission policies that hold jobs and pods back at their creation, as the objects that Shoal installs.
+
+Kubernetes evaluates them itself: nothing of Shoal has to answer while a job is created, and while Shoal is away no job
+slips in. Each holding is there twice: for objects that name their queue, and, with the LocalQueue `default` of the
+object's namespace as its parameter, for those that do not. Only the first fails closed: it concerns labelled objects
+alone, while the second would stop every pod of a cluster whose queues were uninstalled.
+
+Rejected: one policy for everything. A fault in one kind's expression would let through, or stop, all others.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from shoal.controllers.gatekeeping import expressions as cel
+from shoal.controllers.gatekeeping.held_kinds import (
+    DEFAULT_QUEUE,
+    KEEPERS,
+    QUEUE_LABEL,
+    SWITCHES,
+    HoldingRules,
+)
+from shoal.store.live.kind import PODS, Kind
+
+Obj = dict[str, Any]
+GROUP = "admissionregistration.k8s.io"
+POLICIES = Kind(GROUP, "v1", "mutatingadmissionpolicies", "MutatingAdmissionPolicy", is_namespaced=False)
+BINDINGS = Kind(GROUP, "v1", "mutatingadmissionpolicybindings", "MutatingAdmissionPolicyBinding", is_namespaced=False)
+OLDER_POLICIES = POLICIES._replace(version="v1beta1")
+OLDER_BINDINGS = BINDINGS._replace(version="v1beta1")
+OURS = {"app.kubernetes.io/managed-by": "shoal", "app.kubernetes.io/component": "gatekeeping"}
+"""Labels: what has them may be changed and deleted."""
+
+_ON_CREATE = ("CREATE",)
+_ON_WRITE = ("CREATE", "UPDATE")
+Conditions = Sequence[tuple[str, str]]
+
+
+class PolicyPair:
+    """A policy and its binding, without apiVersion and kind."""
+
+    def __init__(self, name: str, spec: Obj, binding: Obj) -> None:
+        meta: Obj = {"name": name, "labels": dict(OURS)}
+        self.name = name
+        self.policy: Obj = {"metadata": meta, "spec": spec}
+        self.binding: Obj = {"metadata": meta, "spec": {"policyName": name, **binding}}
+
+
+def queue_policies(rules: HoldingRules, queues: Kind | None) -> list[PolicyPair]:
+    """`queues`: LocalQueues as they are served, None without them: then nobody has a queue by default."""
+    found = list(_named(rules))
+    if queues is not None:
+        found += _by_default(rules, queues)
+    return found
+
+
+def rendezvous_policy() -> PolicyPair:
+    conditions = (("asks-for-rendezvous", cel.asks_rendezvous()),)
+    return _pair("shoal-rendezvous", (PODS,), conditions, [cel.rendezvous()])
+
+
+def _named(rules: HoldingRules) -> Iterator[PolicyPair]:
+    asks: list[tuple[str, str]] = [] if rules.everything else [("asks-for-a-queue", cel.asks_for_queue())]
+    labelled = {"matchExpressions": [{"key": QUEUE_LABEL, "operator": "Exists"}]}
+    selecting: Obj = {"namespaceSelector": rules.selector()}
+    if not rules.everything:
+        selecting["objectSelector"] = labelled
+    child = ("is-no-part-of-another-job", cel.is_no_child())
+    for switch in SWITCHES:
+        conditions = (*asks, child, ("has-a-spec", cel.has_spec()))
+        yield _pair(f"shoal-hold-{switch.name}", switch.kinds, conditions, [cel.suspending(switch.path)], selecting)
+    pods: Conditions = (
+        ("is-to-be-held", _held_pod(rules)),
+        ("is-not-on-a-node", cel.is_unbound()),
+    )
+    yield _pair("shoal-hold-pods", (PODS,), pods, [cel.gating()], selecting)
+    handed = {**selecting, "objectSelector": labelled}
+    for keeper in KEEPERS:
+        name = f"shoal-hand-down-{keeper.kind.plural}"
+        asked: Conditions = (("asks-for-a-queue", cel.asks_for_queue()), child)
+        yield _pair(name, (keeper.kind,), asked, [cel.handing_down(keeper)], handed, _ON_WRITE)
+
+
+def _held_pod(rules: HoldingRules) -> str:
+    queued = f"({cel.asks_for_queue()}) && (({cel.is_held_by_parent()}) || ({cel.is_no_child()}))"
+    return f"{queued} || ({cel.is_nobodys()})" if rules.everything else queued
+
+
+def _by_default(rules: HoldingRules, queues: Kind) -> Iterator[PolicyPair]:
+    selecting: Obj = {"namespaceSelector": rules.selector()}
+    asks = ("asks-for-no-queue", cel.asks_for_no_queue())
+    child = ("is-no-part-of-another-job", cel.is_no_child())
+    label = cel.labelled_default()
+    for switch in SWITCHES:
+        conditions = (asks, child, ("has-a-spec", cel.has_spec()))
+        mutations = [label, cel.suspending(switch.path)]
+        name = f"shoal-hold-{switch.name}-default"
+        yield _with_default(_pair(name, switch.kinds, conditions, mutations, selecting), queues)
+    pods = (asks, ("belongs-to-nobody", cel.is_nobodys()), ("is-not-on-a-node", cel.is_unbound()))
+    mutations = [label, cel.gating()]
+    yield _with_default(_pair("shoal-hold-pods-default", (PODS,), pods, mutations, selecting), queues)
+    for keeper in KEEPERS:
+        name = f"shoal-hand-down-{keeper.kind.plural}-default"
+        mutations = [label, cel.handing_down(keeper, f"'{DEFAULT_QUEUE}'")]
+        yield _with_default(_pair(name, (keeper.kind,), (asks, child), mutations, selecting), queues)
+
+
+def _with_default(pair: PolicyPair, queues: Kind) -> PolicyPair:
+    pair.policy["spec"]["paramKind"] = {"apiVersion": queues.api_version, "kind": queues.name}
+    pair.policy["spec"]["failurePolicy"] = "Ignore"
+    pair.binding["spec"]["paramRef"] = {"name": DEFAULT_QUEUE, "parameterNotFoundAction": "Allow"}
+    return pair
+
+
+def _pair(
+    name: str,
+    kinds: Sequence[Kind],
+    conditions: Conditions,
+    mutations: Sequence[str],
+    selecting: Obj | None = None,
+    operations: Sequence[str] = _ON_CREATE,
+) -> PolicyPair:
+    spec: Obj = {
+        "matchConstraints": {**(selecting or {}), "resourceRules": _rules(kinds, operations)},
+        "matchConditions": [{"name": short, "expression": text} for short, text in conditions],
+        "mutations": [{"patchType": "JSONPatch", "jsonPatch": {"expression": text}} for text in mutations],
+        "failurePolicy": "Fail",
+        "reinvocationPolicy": "IfNeeded",
+    }
+    return PolicyPair(name, spec, {})
+
+
+def _rules(kinds: Sequence[Kind], operations: Sequence[str]) -> list[Obj]:
+    groups: dict[str, list[str]] = {}
+    for kind in kinds:
+        groups.setdefault(kind.group, []).append(kind.plural)
+    return [
+        {"apiGroups": [group], "apiVersions": ["*"], "operations": list(operations), "resources": plurals}
+        for group, plurals in groups.items()
+    ]

@@ -1,0 +1,197 @@
+"""The webhook: certificates that renew themselves, a server that shows them, and what tells the API server of both.
+
+It converts Kueue's kinds between their versions, and holds jobs where admission policies are not served. Any number of
+replicas run it at once: they share their papers, write the same configurations, and each answers.
+
+Definitions are only touched where they came from Shoal: Kueue's own lead to Kueue's own webhook.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable
+from datetime import datetime
+
+import msgspec
+
+from shoal.controllers.gatekeeping.held_kinds import DEFAULT_QUEUE, HoldingRules, Rules
+from shoal.controllers.gatekeeping.hooks import (
+    CONVERTING_PATH,
+    HOLDING_PATH,
+    HOOKS,
+    NAME,
+    RENDEZVOUS_PATH,
+    Address,
+    configuration,
+    conversion,
+)
+from shoal.controllers.gatekeeping.installer import is_ours, says
+from shoal.controllers.gatekeeping.paper_secret import PaperSecret
+from shoal.controllers.gatekeeping.papers import Papers, machine_date
+from shoal.controllers.gatekeeping.policies import BINDINGS, OLDER_BINDINGS, OLDER_POLICIES, POLICIES
+from shoal.controllers.gatekeeping.reviews import admitted, converted
+from shoal.controllers.gatekeeping.webhook_server import Answer, WebhookServer
+from shoal.store.live.context import Context, Controller
+from shoal.store.live.ecosystem_kinds import KUEUE, LOCAL_QUEUES
+from shoal.store.live.item import Item, Obj
+from shoal.store.live.kind import DEFINITIONS, Kind
+from shoal.store.live.port import Patch
+from shoal.store.live.refusals import NotFoundError
+from shoal.store.live.served import Served
+from shoal.units.errors import ConflictError, ShoalError
+
+_log = logging.getLogger("shoal.gatekeeping")
+_SECRET = "shoal-webhook-papers"  # noqa: S105 - the name of one
+_LOOK_S = 60.0
+_AGAIN_S = 2.0
+_PROVIDED = "shoal.dev/provided"
+
+
+class WebhookSettings(msgspec.Struct, frozen=True):
+    host: str = "0.0.0.0"  # noqa: S104 - the API server comes from another machine
+    port: int = 9443
+    address: Address = Address()
+    names: tuple[str, ...] = ()
+    """More names and addresses that its certificate is for."""
+    converts: bool = True
+    """Whether the definitions of Kueue's kinds that Shoal provided lead here."""
+    is_last_resort: bool = True
+    """Holding jobs is left to admission policies where these are served."""
+    date: Callable[[], datetime] = machine_date
+
+
+def webhook_controller(
+    context: Context,
+    served: Served,
+    settings: WebhookSettings,
+    rules: Rules = HoldingRules,
+) -> Controller:
+    return Webhook(context, served, settings, rules)
+
+
+class Webhook:
+    def __init__(
+        self,
+        context: Context,
+        served: Served,
+        settings: WebhookSettings,
+        rules: Rules,
+    ) -> None:
+        self.name = context.name
+        self._context = context
+        self._served = served
+        self._settings = settings
+        self._rules = rules
+        address = settings.address
+        hosts = (*settings.names, *address.hosts())
+        self._secret = PaperSecret(context, (address.namespace, _SECRET), hosts, settings.date)
+        answers: dict[str, Answer] = {HOLDING_PATH: self._held, RENDEZVOUS_PATH: self._met, CONVERTING_PATH: converted}
+        self.server = WebhookServer(answers)
+        self._papers: Papers | None = None
+        self._wakeup = asyncio.Event()
+        served.when_there(POLICIES, None, OLDER_POLICIES)
+        served.when_there(BINDINGS, None, OLDER_BINDINGS)
+        older = LOCAL_QUEUES._replace(version="v1beta1")
+        served.when_there(LOCAL_QUEUES, self._follow, older)
+        context.informers.of(DEFINITIONS).on_change(self._heard)
+
+    def _follow(self, kind: Kind) -> None:
+        self._context.informers.of(kind)
+
+    async def run(self) -> None:
+        """Until cancelled."""
+        try:
+            while True:
+                self._wakeup.clear()
+                await self._wait(await self._looked())
+        finally:
+            await self.server.close()
+
+    async def _looked(self) -> float:
+        try:
+            await self.look()
+        except ConflictError:
+            return _AGAIN_S
+        except ShoalError as error:
+            _log.warning("the webhook cannot be kept up: %s", error)
+            return _AGAIN_S * 5
+        return _LOOK_S
+
+    async def look(self) -> None:
+        """Papers, server, configurations: whatever of it is not as it should be."""
+        papers = await self._secret.papers()
+        if papers != self._papers:
+            self.server.show(papers)
+            self._papers = papers
+        if not self.server.port:
+            await self.server.start(self._settings.host, self._settings.port)
+        address = self._settings.address
+        if self._has_policies() and self._settings.is_last_resort:
+            await self._take_away()
+        else:
+            await self._configure(configuration(address, papers.bundle, self._rules()))
+        if self._settings.converts:
+            await self._context.informers.synced((DEFINITIONS,))
+            wanted = conversion(address, papers.bundle)
+            for item in self._context.informers.of(DEFINITIONS):
+                await self._lead(item, wanted)
+
+    def _has_policies(self) -> bool:
+        return self._served.find(POLICIES) is not None and self._served.find(BINDINGS) is not None
+
+    def _held(self, review: Obj) -> Obj:
+        is_queued = self._served.find(LOCAL_QUEUES) is not None
+        return admitted(review, self._rules() if is_queued else None, self._has_default)
+
+    def _met(self, review: Obj) -> Obj:
+        return admitted(review, None, self._has_default)
+
+    def _has_default(self, namespace: str) -> bool:
+        kind = self._served.find(LOCAL_QUEUES)
+        return kind is not None and self._context.informers.of(kind).get(namespace, DEFAULT_QUEUE) is not None
+
+    async def _configure(self, wanted: Obj) -> None:
+        present = await self._configured()
+        if present is not None and (says(present, wanted) or not is_ours(present)):
+            return
+        body = {"apiVersion": HOOKS.api_version, "kind": HOOKS.name, **wanted}
+        await self._context.api.patch(HOOKS, "", NAME, Patch("apply", body, force=True))
+
+    async def _take_away(self) -> None:
+        present = await self._configured()
+        if present is not None and is_ours(present):
+            await self._context.api.delete(HOOKS, "", NAME)
+
+    async def _configured(self) -> Obj | None:
+        try:
+            return (await self._context.api.get(HOOKS, "", NAME)).obj()
+        except NotFoundError:
+            return None
+
+    async def _lead(self, item: Item, wanted: Obj) -> None:
+        """A definition of ours converts here."""
+        if not item.name.endswith(f".{KUEUE}"):
+            return
+        obj = item.obj()
+        if (obj["metadata"].get("labels") or {}).get(_PROVIDED) != "kueue" or len(obj["spec"]["versions"]) < 2:
+            return
+        if says(obj["spec"].get("conversion"), wanted):
+            return
+        # It may have led elsewhere: of url and service one stays.
+        client = {"url": None, "service": None, **wanted["webhook"]["clientConfig"]}
+        written = {**wanted, "webhook": {**wanted["webhook"], "clientConfig": client}}
+        body = {"metadata": {"resourceVersion": str(item.version)}, "spec": {"conversion": written}}
+        await self._context.api.patch(DEFINITIONS, "", item.name, Patch("merge", body))
+
+    def _heard(self, before: Item | None, after: Item | None) -> None:
+        item = after or before
+        if item is not None and item.name.endswith(f".{KUEUE}"):
+            self._wakeup.set()
+
+    async def _wait(self, seconds: float) -> None:
+        timer = self._context.clock.call_later(seconds, self._wakeup.set)
+        try:
+            await self._wakeup.wait()
+        finally:
+            timer.cancel()

@@ -1,0 +1,1 @@
+"""Jobs of every kind and the Workloads that stand for them in queues."""

@@ -1,0 +1,98 @@
+"""Which priority a job's Workload gets: of its own class, else of its pods' class, else of the default class.
+
+The number is copied once: whatever becomes of the class later, the Workload keeps it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import msgspec
+
+from shoal.controllers.queued_jobs.fields import texts
+from shoal.engine.from_api.queues import PRIORITY_CLASS_LABEL
+from shoal.store.live.context import Context
+from shoal.store.live.ecosystem_kinds import WORKLOAD_PRIORITY_CLASSES
+from shoal.store.live.item import Obj
+from shoal.store.live.kind import PRIORITY_CLASSES, Kind
+from shoal.store.queues.job_parts import PodPart, Steps, dig
+from shoal.units.errors import UserError
+
+_OF_WORKLOADS, _OF_PODS = "WorkloadPriorityClass", "PriorityClass"
+
+
+class NoClassError(UserError):
+    """A class that is named and not there."""
+
+    def __init__(self, kind: str, what: str) -> None:
+        super().__init__(what)
+        self.kind = kind
+
+
+class _Spec(msgspec.Struct):
+    value: int | None = None
+
+
+class _Class(msgspec.Struct, rename="camel"):
+    value: int | None = None
+    spec: _Spec | None = None
+    """Where some people write it."""
+    global_default: bool = False
+
+    @property
+    def number(self) -> int:
+        if self.value is None and self.spec is not None:
+            return self.spec.value or 0
+        return self.value or 0
+
+
+class PriorityDesk:
+    def __init__(self, context: Context, find: Callable[[Kind], Kind | None], *, is_old: bool) -> None:
+        """`is_old`: Workloads are written in v1beta1, which has other fields for it."""
+        self._context = context
+        self._find = find
+        self._of_pods = context.informers.of(PRIORITY_CLASSES)
+        self._is_old = is_old
+
+    def fields(self, job: Obj, parts: Sequence[PodPart], own: Steps) -> Obj:
+        """Of a Workload's spec. `own`: where jobs of this kind name a class for all of their pods."""
+        named = texts(job["metadata"], "labels").get(PRIORITY_CLASS_LABEL)
+        if named:
+            return self.of_workload_class(named)
+        said = dig(job, own) if own else None
+        name = str(said or next((one for part in parts if (one := dig(part.template, _CLASS_NAME))), ""))
+        if name:
+            found = self._of_pods.get("", name)
+            if found is None:
+                raise NoClassError(_OF_PODS, f'priorityclasses.scheduling.k8s.io "{name}" not found')
+            return self._written(_OF_PODS, name, found.read(_Class).number)
+        default = next((one for one in self._of_pods if one.read(_Class).global_default), None)
+        if default is None:
+            return {"priority": 0}
+        return self._written(_OF_PODS, default.name, default.read(_Class).number)
+
+    def of_workload_class(self, name: str) -> Obj:
+        kind = self._find(WORKLOAD_PRIORITY_CLASSES)
+        found = None if kind is None else self._context.informers.of(kind).get("", name)
+        if found is None:
+            raise NoClassError(_OF_WORKLOADS, f'workloadpriorityclasses.kueue.x-k8s.io "{name}" not found')
+        return self._written(_OF_WORKLOADS, name, found.read(_Class).number)
+
+    def is_newly_named(self, job: Obj, workload: Obj) -> bool:
+        """The job names another WorkloadPriorityClass than its Workload has."""
+        named = texts(job["metadata"], "labels").get(PRIORITY_CLASS_LABEL)
+        if not named:
+            return False
+        if self._is_old:
+            return bool(named != dig(workload, ("spec", "priorityClassName")))
+        reference = dig(workload, ("spec", "priorityClassRef")) or {}
+        return (reference.get("kind"), reference.get("name")) != (_OF_WORKLOADS, named)
+
+    def _written(self, kind: str, name: str, value: int) -> Obj:
+        group = "kueue.x-k8s.io" if kind == _OF_WORKLOADS else "scheduling.k8s.io"
+        if self._is_old:
+            return {"priorityClassName": name, "priorityClassSource": f"{group}/{kind.lower()}", "priority": value}
+        return {"priorityClassRef": {"group": group, "kind": kind, "name": name}, "priority": value}
+
+
+_CLASS_NAME: Steps = ("spec", "priorityClassName")

@@ -1,0 +1,203 @@
+"""Workloads as their jobs see them: found by owner, asked how far they are, and made."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Sequence
+from copy import deepcopy
+from typing import Any
+
+import msgspec
+
+from shoal.controllers.queued_jobs.clothes import OWN_ANNOTATIONS, OWN_LABELS
+from shoal.controllers.queued_jobs.fields import put_or_drop, texts
+from shoal.controllers.queued_jobs.words import ADMITTED, EVICTED, FINISHED, IN_USE, JOB_UID, LONGEST, QUOTA_RESERVED
+from shoal.engine.from_api.membership import whole_number
+from shoal.engine.from_api.queues.topology_wishes import topology_of_annotations
+from shoal.engine.queues.facts import TopologyRequest
+from shoal.store.live.item import Item, Obj, Seen
+from shoal.store.live.kind import Kind
+from shoal.store.queues.job_parts import PodPart, dig
+from shoal.units.errors import Where
+
+_HASH, _LONGEST_NAME, _LONGEST_LABEL = 5, 253, 63
+_COPIED = ("kueue.x-k8s.io/admission-gated-by", "kueue.x-k8s.io/priority-boost")
+_COPIED_BEGINNINGS = ("provreq.kueue.x-k8s.io/", "shoal.dev/")
+
+
+class _Owner(msgspec.Struct, rename="camel", gc=False):
+    api_version: str = ""
+    kind: str = ""
+    name: str = ""
+    uid: str = ""
+    controller: bool = False
+
+
+class _Meta(msgspec.Struct, rename="camel", gc=False):
+    owner_references: tuple[_Owner, ...] = ()
+
+
+class Owned(msgspec.Struct, gc=False):
+    metadata: _Meta
+
+    @property
+    def controller(self) -> _Owner | None:
+        return next((one for one in self.metadata.owner_references if one.controller), None)
+
+
+owned: Seen[Owned] = Seen(Owned)
+
+
+def owner_values(item: Item) -> Iterable[str]:
+    """For an index: `group/Kind/namespace/name` of the job."""
+    owner = owned(item).controller
+    if owner is not None:
+        yield owner_value(owner.api_version.rpartition("/")[0], owner.kind, (item.namespace, owner.name))
+
+
+def owner_value(group: str, kind: str, key: tuple[str, str]) -> str:
+    return f"{group}/{kind}/{key[0]}/{key[1]}"
+
+
+class Workload:
+    """One version of a Workload, as a plain value with questions."""
+
+    def __init__(self, item: Item) -> None:
+        self.item = item
+        self.obj: Obj = item.obj()
+
+    @property
+    def key(self) -> str:
+        return f"{self.item.namespace}/{self.item.name}"
+
+    @property
+    def pod_sets(self) -> dict[str, Obj]:
+        return {str(one.get("name", "main")): one for one in dig(self.obj, ("spec", "podSets")) or ()}
+
+    def condition(self, kind: str) -> Obj | None:
+        each = dig(self.obj, ("status", "conditions")) or ()
+        return next((one for one in each if one.get("type") == kind), None)
+
+    def is_true(self, kind: str) -> bool:
+        found = self.condition(kind)
+        return found is not None and found.get("status") == "True"
+
+    @property
+    def has_quota(self) -> bool:
+        return self.is_true(QUOTA_RESERVED)
+
+    @property
+    def is_admitted(self) -> bool:
+        return self.is_true(ADMITTED)
+
+    @property
+    def is_evicted(self) -> bool:
+        return self.is_true(EVICTED)
+
+    @property
+    def is_finished(self) -> bool:
+        return self.is_true(FINISHED)
+
+    @property
+    def is_deleting(self) -> bool:
+        return "deletionTimestamp" in self.obj["metadata"]
+
+    @property
+    def is_held(self) -> bool:
+        return IN_USE in (self.obj["metadata"].get("finalizers") or ())
+
+    def is_controlled_by(self, uid: str) -> bool:
+        owner = owned(self.item).controller
+        return owner is not None and owner.uid == uid
+
+
+def workload_name(kind: Kind, meta: Obj) -> str:
+    """As Kueue calls it: the same for one job at any time, so that two of them would be one."""
+    said = "\n".join((kind.name, kind.group, str(meta["name"]), str(meta["uid"])))
+    digest = hashlib.sha1(said.encode(), usedforsecurity=False).hexdigest()[:_HASH]
+    return f"{kind.name.lower()}-{meta['name']}"[: _LONGEST_NAME - 1 - _HASH] + f"-{digest}"
+
+
+def new_workload(
+    kind: Kind, job: Obj, parts: Sequence[PodPart], queue: str, priority: Obj, labels_to_copy: Iterable[str]
+) -> Obj:
+    """`priority` are the fields of the spec that say it."""
+    meta = job["metadata"]
+    labels = {key: value for key, value in texts(meta, "labels").items() if key in labels_to_copy}
+    if len(meta["uid"]) <= _LONGEST_LABEL:
+        labels[JOB_UID] = meta["uid"]
+    made: Obj = {
+        "name": workload_name(kind, meta),
+        "namespace": meta["namespace"],
+        "labels": labels,
+        "finalizers": [IN_USE],
+        "ownerReferences": [controller_of(kind, meta)],
+    }
+    annotations = {key: value for key, value in texts(meta, "annotations").items() if _is_copied(key)}
+    if annotations:
+        made["annotations"] = annotations
+    return {"metadata": made, "spec": workload_spec(job, parts, queue, priority)}
+
+
+def workload_spec(job: Obj, parts: Sequence[PodPart], queue: str, priority: Obj) -> Obj:
+    spec: Obj = {"podSets": [pod_set_of(part) for part in parts], "queueName": queue, "active": True, **priority}
+    said = texts(job["metadata"], "labels").get(LONGEST)
+    if said is not None:
+        longest = whole_number(said, Where(path="metadata.labels").key(LONGEST))
+        if longest > 0:
+            spec["maximumExecutionTimeSeconds"] = longest
+    return spec
+
+
+def controller_of(kind: Kind, meta: Obj) -> Obj:
+    return {
+        "apiVersion": kind.api_version,
+        "kind": kind.name,
+        "name": meta["name"],
+        "uid": meta["uid"],
+        "controller": True,
+        "blockOwnerDeletion": True,
+    }
+
+
+def pod_set_of(part: PodPart) -> Obj:
+    made: Obj = {"name": part.name, "count": part.count, "template": _unmarked(part.template)}
+    if part.least is not None:
+        made["minCount"] = part.least
+    where = Where(path="metadata.annotations")
+    wish = topology_of_annotations(texts(part.template, "metadata", "annotations"), where)
+    if wish is not None:
+        made["topologyRequest"] = _topology_request(wish, part)
+    return made
+
+
+def _topology_request(wish: TopologyRequest, part: PodPart) -> Obj:
+    sliced = bool(wish.slice_level) and not wish.layers
+    layers = [{"topology": layer.level, "size": layer.size} for layer in wish.layers]
+    fields: tuple[tuple[str, Any], ...] = (
+        ("required", wish.required),
+        ("preferred", wish.preferred),
+        ("unconstrained", wish.unconstrained),
+        ("podIndexLabel", part.index_label),
+        ("subGroupIndexLabel", part.sub_group_label),
+        ("subGroupCount", part.sub_groups if part.sub_group_label else None),
+        ("podSetGroupName", wish.group),
+        ("podSetSliceRequiredTopology", wish.slice_level if sliced else ""),
+        ("podSetSliceSize", wish.slice_size if sliced else None),
+        ("podsetSliceRequiredTopologyConstraints", layers),
+    )
+    return {name: value for name, value in fields if value}
+
+
+def _unmarked(template: Obj) -> Obj:
+    """Without marks of an earlier admission, whose Workload somebody took away."""
+    copy: Obj = deepcopy(template)
+    for key, marks in (("labels", OWN_LABELS), ("annotations", OWN_ANNOTATIONS)):
+        each = texts(copy, "metadata", key)
+        if each.keys() & marks:
+            put_or_drop(copy["metadata"], key, {name: value for name, value in each.items() if name not in marks})
+    return copy
+
+
+def _is_copied(key: str) -> bool:
+    return key in _COPIED or key.startswith(_COPIED_BEGINNINGS)

@@ -1,0 +1,125 @@
+"""The Workloads that are made of pods and of kinds that keep pods: values in, objects out."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from typing import Any
+
+import msgspec
+
+from shoal.controllers.queued_pods.words import GATE, GROUP, IN_USE, LONGEST_LABEL, POD_SET_LABEL, WORKLOAD_NOTE
+
+Obj = dict[str, Any]
+_PLACING = f"{GROUP}/podset-"
+_NOISE = ("kubectl.kubernetes.io/last-applied-configuration", WORKLOAD_NOTE)
+
+
+class PodSetDraft(msgspec.Struct, frozen=True):
+    name: str
+    template: Obj
+    count: int
+
+    def to_api(self) -> Obj:
+        made: Obj = {"name": self.name, "count": self.count, "template": self.template}
+        request = topology_request(self.template.get("metadata", {}).get("annotations") or {})
+        return made | ({"topologyRequest": request} if request else {})
+
+
+class Rank(msgspec.Struct, frozen=True):
+    """A workload's priority, and of which class it is."""
+
+    value: int = 0
+    group: str = ""
+    kind: str = ""
+    name: str = ""
+
+    def to_api(self) -> Obj:
+        if not self.name:
+            return {"priority": self.value}
+        return {
+            "priority": self.value,
+            "priorityClassRef": {"group": self.group, "kind": self.kind, "name": self.name},
+        }
+
+
+class Draft(msgspec.Struct, frozen=True):
+    """A workload to be made."""
+
+    namespace: str
+    name: str
+    queue: str
+    pod_sets: Sequence[PodSetDraft]
+    owners: Sequence[Obj]
+    labels: Mapping[str, str]
+    annotations: Mapping[str, str]
+    rank: Rank
+    longest: str = ""
+
+    def to_api(self) -> Obj:
+        meta: Obj = {
+            "name": self.name,
+            "namespace": self.namespace,
+            "finalizers": [IN_USE],
+            "ownerReferences": list(self.owners),
+        }
+        if self.labels:
+            meta["labels"] = dict(self.labels)
+        if self.annotations:
+            meta["annotations"] = dict(self.annotations)
+        spec: Obj = {"podSets": [one.to_api() for one in self.pod_sets], "active": True, **self.rank.to_api()}
+        if self.queue:
+            spec["queueName"] = self.queue
+        if self.longest.isdecimal() and int(self.longest) > 0:
+            spec["maximumExecutionTimeSeconds"] = int(self.longest)
+        return {"metadata": meta, "spec": spec}
+
+
+def longest_of(labels: Mapping[str, str]) -> str:
+    return labels.get(LONGEST_LABEL, "")
+
+
+def template_of(pod: Mapping[str, Any]) -> Obj:
+    """What a pod was before it was held; `pod` may be a pod template."""
+    meta = pod.get("metadata") or {}
+    spec = dict(pod.get("spec") or {})
+    gates = [gate for gate in spec.pop("schedulingGates", None) or () if gate.get("name") != GATE]
+    if gates:
+        spec["schedulingGates"] = gates
+    spec.pop("nodeName", None)
+    kept: Obj = {}
+    if meta.get("labels"):
+        kept["labels"] = {name: value for name, value in meta["labels"].items() if name != POD_SET_LABEL}
+    notes = {name: value for name, value in (meta.get("annotations") or {}).items() if name not in _NOISE}
+    if notes:
+        kept["annotations"] = notes
+    return {"metadata": kept, "spec": spec}
+
+
+def topology_request(notes: Mapping[str, str]) -> Obj:
+    """As annotations of a template ask for it."""
+    found: Obj = {}
+    for word, field in (("required", "required"), ("preferred", "preferred")):
+        if value := notes.get(f"{_PLACING}{word}-topology"):
+            found[field] = value
+    if notes.get(f"{_PLACING}unconstrained-topology", "").lower() == "true":
+        found["unconstrained"] = True
+    if level := notes.get(f"{_PLACING}slice-required-topology"):
+        found["podSetSliceRequiredTopology"] = level
+    if (size := notes.get(f"{_PLACING}slice-size", "")).isdecimal():
+        found["podSetSliceSize"] = int(size)
+    if layers := notes.get(f"{_PLACING}slice-required-topology-constraints"):
+        with suppress(ValueError):
+            found["podsetSliceRequiredTopologyConstraints"] = json.loads(layers)
+    if group := notes.get(f"{_PLACING}group-name"):
+        found["podSetGroupName"] = group
+    return found
+
+
+def owner_reference(kind: str, api_version: str, name: str, uid: str) -> Obj:
+    return {"apiVersion": api_version, "kind": kind, "name": name, "uid": uid}
+
+
+def as_controller(reference: Obj) -> Obj:
+    return {**reference, "controller": True, "blockOwnerDeletion": True}

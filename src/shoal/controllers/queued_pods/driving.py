@@ -1,0 +1,123 @@
+"""Pods follow their Workload: let go when it is admitted, ended when it has to stop, held while it waits.
+
+Promises: no pod is let go before its Workload is admitted, and no admission is given back while a pod of it may still
+hold room. Whatever is found, the next step follows from it alone.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection
+
+from shoal.controllers.queued_jobs.clothes import FlavorLook, MisfitError, clothes_of
+from shoal.controllers.queued_jobs.rules import JobRules
+from shoal.controllers.queued_pods import course
+from shoal.controllers.queued_pods.hand import Hand
+from shoal.controllers.queued_pods.membership import Member, Pods
+from shoal.controllers.queued_pods.roles import role_of
+from shoal.controllers.queued_pods.scene import Scene
+from shoal.controllers.queued_pods.serving import Parent, role_in
+from shoal.controllers.queued_pods.starting import let_go
+from shoal.controllers.queued_pods.workload_sight import WorkloadSight
+from shoal.store.live.item import Item, Obj
+
+_AGAIN_S = 1.0
+
+
+class Driving:
+    def __init__(self, hand: Hand, flavor: FlavorLook) -> None:
+        self._hand = hand
+        self._flavor = flavor
+
+    async def drive(
+        self, scene: Scene, item: Item, workload: WorkloadSight, pods: Pods, rules: JobRules
+    ) -> float | None:
+        """Evicted: end; admitted: let go; neither: nothing runs."""
+        evicted = workload.condition("Evicted")
+        running = [one for one in pods if one[1].runs()]
+        if evicted is not None and evicted.status == "True":
+            await self._hand.stop(running, "WorkloadEvicted", evicted.message)
+            if not running and workload.is_true("QuotaReserved"):
+                await self._hand.write_status(item, course.give_back)
+            return None
+        if not workload.is_true("Admitted"):
+            if running:
+                await self._hand.stop(running, "NotAdmitted", "Not admitted by cluster queue")
+                return None
+            await self._keep_in_step(scene, item, workload)
+            return None
+        if scene.parent is not None and _has_grown(scene.parent, workload):
+            await self._anew(item, running)
+            return None
+        return await self._let_go(scene, item, pods, rules.schedulers)
+
+    async def _let_go(self, scene: Scene, item: Item, pods: Pods, schedulers: frozenset[str]) -> float | None:
+        """As many of each role as were admitted."""
+        held = [one for one in pods if one[1].is_held() and not one[1].is_terminating()]
+        if not held:
+            return None
+        workload = item.obj()
+        try:
+            patches = self._patches(scene, workload, (held, pods), schedulers)
+        except MisfitError as error:
+            words = error.what
+            await self._hand.write_status(item, lambda status, moment: course.fail_to_start(status, words, moment))
+            return None
+        if patches is None:
+            return _AGAIN_S
+        queue = workload["status"]["admission"]["clusterQueue"]
+        await self._hand.start(patches, f"Admitted by clusterQueue {queue}")
+        return None
+
+    def _patches(
+        self, scene: Scene, workload: Obj, held_of: tuple[Pods, Pods], schedulers: frozenset[str]
+    ) -> list[tuple[Item, Obj]] | None:
+        """For held pods as far as there is room for their role; None while a flavor is missing."""
+        found = clothes_of(workload, self._flavor, schedulers)
+        if found is None:
+            return None
+        held, pods = held_of
+        clothes = {one.name: one for one in found}
+        room = Counter({one.name: one.count for one in found})
+        room.subtract(_role(scene, clothes, one) for one in pods if one[1].runs())
+        started = []
+        for one in held:
+            role = _role(scene, clothes, one)
+            if room[role] > 0:
+                room[role] -= 1
+                started.append((one[0], let_go(one[0].obj(), clothes[role], role if scene.unit == "group" else "")))
+        return started
+
+    async def _anew(self, item: Item, running: Pods) -> None:
+        """More replicas than were admitted: the whole is asked for again, once nothing of it holds room."""
+        await self._hand.stop(running, "NoMatchingWorkload", "No matching Workload; restarting pod")
+        if not running:
+            await self._hand.discard(item)
+
+    async def _keep_in_step(self, scene: Scene, item: Item, workload: WorkloadSight) -> None:
+        """What waits asks for what its owner asks for now."""
+        if workload.is_true("QuotaReserved"):
+            return
+        spec: Obj = {}
+        queue = scene.parent.queue if scene.parent is not None else scene.pods[0][1].queue if scene.pods else ""
+        if queue and queue != workload.spec.queue_name:
+            spec["queueName"] = queue
+        if scene.parent is not None and scene.parent.counts() != workload.counts():
+            spec["podSets"] = [one.to_api() for one in scene.parent.pod_sets]
+        if spec:
+            await self._hand.amend(item, {"spec": spec})
+
+
+def _role(scene: Scene, names: Collection[str], one: Member) -> str:
+    if scene.unit == "group":
+        return role_of(one[0])
+    if scene.unit == "pod":
+        return next(iter(names), "main")
+    return role_in(names, one[1])
+
+
+def _has_grown(parent: Parent, workload: WorkloadSight) -> bool:
+    """More is asked for than was admitted, or than is left after some was given up."""
+    wanted, given = parent.counts(), Counter(workload.counts())
+    given.subtract(workload.reclaimed())
+    return any(count > given[name] for name, count in wanted.items())

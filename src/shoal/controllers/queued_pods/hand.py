@@ -1,0 +1,176 @@
+"""What is done to pods and Workloads: the writes, each of which may be repeated after a crash at any point.
+
+Rejected: one write for all pods of a group. There is none, and half a group that was let go is let go wholly by the
+next look, since an admission holds until all of it is over.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from copy import deepcopy
+from typing import Literal, TypeVar
+
+from shoal.controllers.queued_pods.membership import Pods
+from shoal.controllers.queued_pods.pod_sight import QueuedPod
+from shoal.controllers.queued_pods.words import IN_USE, MANAGED, TERMINATION_TARGET
+from shoal.controllers.queues.conditions import Moment, Status, difference
+from shoal.store.live.context import Context
+from shoal.store.live.item import Item, Obj
+from shoal.store.live.kind import PODS, Kind
+from shoal.store.live.port import Deletion, Patch
+from shoal.store.live.refusals import NotFoundError
+
+T = TypeVar("T")
+_AT_ONCE = 32
+StopReason = Literal["WorkloadEvicted", "WorkloadDeleted", "NoMatchingWorkload", "NotAdmitted"]
+
+
+class Hand:
+    def __init__(self, context: Context, workloads: Kind) -> None:
+        self._context = context
+        self._workloads = workloads
+
+    # -- pods -------------------------------------------------------------------------------------------------------
+
+    async def release(self, pods: Pods) -> None:
+        """Nothing keeps them from vanishing any more."""
+        await self._each([pod for _, pod in pods if pod.has_finalizer()], self._release)
+
+    async def _release(self, pod: QueuedPod) -> None:
+        meta = pod.metadata
+        body = {"metadata": {"uid": meta.uid, "$deleteFromPrimitiveList/finalizers": [MANAGED]}}
+        try:
+            await self._context.api.patch(PODS, meta.namespace, meta.name, Patch("strategic", body))
+        except NotFoundError:
+            return
+
+    async def stop(self, pods: Pods, reason: StopReason, message: str) -> None:
+        """End those that nobody has ended yet."""
+
+        async def one(pod: QueuedPod) -> None:
+            meta = pod.metadata
+            condition = {
+                "type": TERMINATION_TARGET,
+                "status": "True",
+                "reason": reason,
+                "message": message,
+                "lastTransitionTime": self._context.clock.text(),
+            }
+            body = {"metadata": {"uid": meta.uid}, "status": {"conditions": [condition]}}
+            try:
+                await self._context.api.patch(PODS, meta.namespace, meta.name, Patch("strategic", body), "status")
+                await self._context.api.delete(PODS, meta.namespace, meta.name, Deletion(uid=meta.uid))
+            except NotFoundError:
+                return
+            self.tell(pod, "Stopped", message)
+
+        await self._each([pod for _, pod in pods if not pod.is_terminating()], one)
+
+    async def drop(self, pods: Pods) -> None:
+        """More than the group announced."""
+
+        async def one(pod: QueuedPod) -> None:
+            meta = pod.metadata
+            await self._release(pod)
+            if pod.is_terminating():
+                return
+            try:
+                await self._context.api.delete(PODS, meta.namespace, meta.name, Deletion(uid=meta.uid))
+            except NotFoundError:
+                return
+            self.tell(pod, "ExcessPodDeleted", "Excess pod deleted")
+
+        await self._each([pod for _, pod in pods], one)
+
+    async def start(self, pods: Sequence[tuple[Item, Obj]], message: str) -> None:
+        """`pods` with the patches that let them go."""
+
+        async def one(started: tuple[Item, Obj]) -> None:
+            item, patch = started
+            await self._context.api.patch(PODS, item.namespace, item.name, Patch("merge", patch))
+            self._tell_about(item.namespace, item.name, item.uid, "Started", message)
+
+        await self._each(pods, one)
+
+    async def _each(self, what: Sequence[T], do: Callable[[T], Awaitable[None]]) -> None:
+        """All of them, however many fail; the first failure is raised at the end."""
+        failures: list[BaseException] = []
+        for at in range(0, len(what), _AT_ONCE):
+            answers = await asyncio.gather(*map(do, what[at : at + _AT_ONCE]), return_exceptions=True)
+            failures += [one for one in answers if isinstance(one, BaseException)]
+        if failures:
+            raise failures[0]
+
+    # -- workloads --------------------------------------------------------------------------------------------------
+
+    async def create(self, workload: Obj) -> Item:
+        return await self._context.api.create(self._workloads, workload)
+
+    async def write_status(self, item: Item, *changes: Callable[[Status, Moment], None]) -> Item:
+        """One patch, for that version of the Workload alone; none where nothing changes."""
+        obj = item.obj()
+        before = obj.get("status") or {}
+        after = deepcopy(before)
+        clock = self._context.clock
+        moment = Moment(clock.text(), clock.seconds(), int(obj["metadata"].get("generation") or 0))
+        for change in changes:
+            change(after, moment)
+        changed = difference(before, after)
+        if not changed:
+            return item
+        body = {"metadata": {"resourceVersion": str(item.version)}, "status": changed}
+        return await self._context.api.patch(self._workloads, item.namespace, item.name, Patch("merge", body), "status")
+
+    async def amend(self, item: Item, body: Obj) -> Item:
+        """A merge patch of that version."""
+        meta = {**body.get("metadata", {}), "resourceVersion": str(item.version)}
+        patch = Patch("merge", {**body, "metadata": meta})
+        return await self._context.api.patch(self._workloads, item.namespace, item.name, patch)
+
+    async def let_vanish(self, item: Item) -> None:
+        """Take our finalizer away."""
+        present = item.obj()["metadata"].get("finalizers") or []
+        if IN_USE in present:
+            kept = [one for one in present if one != IN_USE]
+            try:
+                await self.amend(item, {"metadata": {"finalizers": kept or None}})
+            except NotFoundError:
+                return
+
+    async def discard(self, item: Item) -> None:
+        """It stands for nothing any more."""
+        await self.let_vanish(item)
+        try:
+            await self._context.api.delete(self._workloads, item.namespace, item.name, Deletion(uid=item.uid))
+        except NotFoundError:
+            return
+
+    # -- words ------------------------------------------------------------------------------------------------------
+
+    def tell(self, pod: QueuedPod, reason: str, message: str, type_: Literal["Normal", "Warning"] = "Normal") -> None:
+        meta = pod.metadata
+        self._tell_about(meta.namespace, meta.name, meta.uid, reason, message, type_)
+
+    def tell_all(self, pods: Iterable[QueuedPod], reason: str, message: str) -> None:
+        for pod in pods:
+            self.tell(pod, reason, message)
+
+    def tell_object(
+        self, obj: Obj, kind: Kind, reason: str, message: str, type_: Literal["Normal", "Warning"] = "Normal"
+    ) -> None:
+        about = {"kind": kind.name, "apiVersion": kind.api_version, "metadata": obj["metadata"]}
+        self._context.events.record(about, reason, message, type_=type_)
+
+    def _tell_about(
+        self,
+        namespace: str,
+        name: str,
+        uid: str,
+        reason: str,
+        message: str,
+        type_: Literal["Normal", "Warning"] = "Normal",
+    ) -> None:
+        meta = {"namespace": namespace, "name": name, "uid": uid}
+        about = {"kind": "Pod", "apiVersion": "v1", "metadata": meta}
+        self._context.events.record(about, reason, message, type_=type_)

@@ -1,0 +1,98 @@
+"""Everything that belongs to one Workload of queued pods, as the caches have it now."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import msgspec
+
+from shoal.controllers.queued_pods.membership import Pods
+from shoal.controllers.queued_pods.naming import Unit, unit_of
+from shoal.controllers.queued_pods.pod_sight import queued_pod
+from shoal.controllers.queued_pods.serving import PARENT_KINDS, Parent, names_of, parent_of
+from shoal.controllers.queued_pods.words import IS_GROUP
+from shoal.controllers.queued_pods.workload_sight import WorkloadSight, workload_sight
+from shoal.store.live.context import Context
+from shoal.store.live.item import Item, Key
+from shoal.store.live.kind import PODS, Kind
+from shoal.store.live.served import Served
+
+_INDEX = "queued"
+
+
+class Scene(msgspec.Struct, frozen=True, eq=False):
+    key: Key
+    unit: Unit
+    pods: Pods
+    """Oldest first."""
+    parent: Parent | None
+    item: Item | None
+    """The Workload."""
+    workload: WorkloadSight | None
+
+
+class Scenes:
+    """Finds them by the Workload's name: from pods and their owners by an index, so that nothing is remembered."""
+
+    def __init__(self, context: Context, served: Served, workloads: Kind) -> None:
+        self._context = context
+        self._served = served
+        self._workloads = context.informers.of(workloads)
+        self._pods = context.informers.of(PODS).index(_INDEX, _keys_of_pod)
+
+    def of(self, key: Key) -> Scene | None:
+        """None where nothing of ours has that name."""
+        value = "/".join(key)
+        seen = ((item, queued_pod(item)) for item in self._pods[value])
+        pods = sorted(((item, pod) for item, pod in seen if pod is not None), key=lambda one: one[1].age())
+        item = self._workloads.get(*key)
+        workload = workload_sight(item) if item is not None else None
+        parent = self._parent(value)
+        unit = _unit(pods, parent, workload)
+        return None if unit is None else Scene(key, unit, pods, parent, item, workload)
+
+    def keys_of_parent(self, kind: Kind, item: Item) -> list[Key]:
+        return [(item.namespace, name) for name in names_of(kind, item)]
+
+    def _parent(self, value: str) -> Parent | None:
+        for kind in PARENT_KINDS:
+            found = self._served.find(kind) if kind.group != "apps" else kind
+            if found is None:
+                continue
+            informer = self._context.informers.of(found)
+            for item in informer.index(_INDEX, _Names(found))[value]:
+                return parent_of(found, item)
+        return None
+
+
+class _Names:
+    """The values of an index of one kind."""
+
+    def __init__(self, kind: Kind) -> None:
+        self._kind = kind
+
+    def __call__(self, item: Item) -> Iterator[str]:
+        return (f"{item.namespace}/{name}" for name in names_of(self._kind, item))
+
+
+def keys_of_pod(item: Item) -> list[Key]:
+    pod = queued_pod(item)
+    return [] if pod is None else [(item.namespace, unit_of(pod)[1])]
+
+
+def _keys_of_pod(item: Item) -> list[str]:
+    return ["/".join(key) for key in keys_of_pod(item)]
+
+
+def _unit(pods: Pods, parent: Parent | None, workload: WorkloadSight | None) -> Unit | None:
+    if parent is not None:
+        return "parent"
+    if pods:
+        return unit_of(pods[0][1])[0]
+    if workload is None:
+        return None
+    if workload.metadata.annotations.get(IS_GROUP) == "true":
+        return "group"
+    if workload.owners("Pod"):
+        return "pod"
+    return "parent" if any(workload.owners(kind.name) for kind in PARENT_KINDS) else None

@@ -1,0 +1,35 @@
+"""Labels, annotations, conditions and reasons of queued pods: Kueue's, since people and their tools look for them."""
+
+from __future__ import annotations
+
+GROUP = "kueue.x-k8s.io"
+QUEUE_LABEL = f"{GROUP}/queue-name"
+PRIORITY_LABEL = f"{GROUP}/priority-class"
+MANAGED = f"{GROUP}/managed"
+"""A label of pods that were held at creation, and the finalizer that keeps them until they are counted."""
+GATE = f"{GROUP}/admission"
+PARENT = f"{GROUP}/pod-suspending-parent"
+GROUP_LABEL = f"{GROUP}/pod-group-name"
+TOTAL = f"{GROUP}/pod-group-total-count"
+FAST = f"{GROUP}/pod-group-fast-admission"
+SERVING = f"{GROUP}/pod-group-serving"
+RETRIABLE = f"{GROUP}/retriable-in-group"
+ROLE_HASH = f"{GROUP}/role-hash"
+IS_GROUP = f"{GROUP}/is-group-workload"
+POD_SET_LABEL = f"{GROUP}/podset"
+WORKLOAD_NOTE = f"{GROUP}/workload"
+JOB_UID_LABEL = f"{GROUP}/job-uid"
+LONGEST_LABEL = f"{GROUP}/max-exec-time-seconds"
+IN_USE = f"{GROUP}/resource-in-use"
+"""The finalizer of Workloads."""
+
+LWS_NAME = "leaderworkerset.sigs.k8s.io/name"
+LWS_GROUP = "leaderworkerset.sigs.k8s.io/group-index"
+LWS_WORKER = "leaderworkerset.sigs.k8s.io/worker-index"
+
+TERMINATION_TARGET = "TerminationTarget"
+WAITING_FOR_REPLACEMENT = "WaitingForReplacementPods"
+NOT_READY = "Not all pods are ready or succeeded"
+ALL_READY = "All pods reached readiness and the workload is running"
+LOST_ONE = "At least one pod has failed, waiting for recovery"
+MOST_ROLES = 18

@@ -1,0 +1,209 @@
+"""Places kept for the pods of an admission until the pods are there.
+
+A ghost is a pod of the facts that nobody has created: `<workload>#<pod set>#<n>`, made from the workload's template
+with what its flavors and its domain add. The proof of an admission places ghosts, all or none; they hold their places
+against everybody else, and a pod that comes takes the place of one.
+
+Promises: a ghost never yields, and none waits in line when places are given out; what is kept is kept for five minutes
+from the admission, whatever happens to this process meanwhile.
+
+Rejected: admitting on a promise that there is room. Between the admission of a gang and the arrival of its pods
+somebody else would take it, and the gang would hold quota and wait.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterable, Mapping
+
+import msgspec
+from msgspec import structs
+
+from shoal.api.kueue import Workload
+from shoal.api.meta import ObjectMeta
+from shoal.api.pod import Pod, PodTemplate
+from shoal.engine.asks import Ask
+from shoal.engine.cluster import Cluster, Holding
+from shoal.engine.events import GroupGone, GroupSeen, PodArrived, PodGone
+from shoal.engine.from_api import Priorities, who_of_pod
+from shoal.engine.groups import GroupFacts
+from shoal.engine.intake import Intake
+from shoal.engine.plan import Place
+from shoal.engine.queues.facts import Admission, PodSetAdmission, TopologyAssignment, WorkloadFacts
+from shoal.engine.queues.flavored import flavored, flavors_of
+from shoal.engine.queues.state import Queues
+from shoal.engine.who import Who
+from shoal.units.errors import UserError, Where
+
+_log = logging.getLogger("shoal.queues")
+KEPT_S = 300.0
+AskOf = Callable[[Pod], Ask]
+
+
+class Ghost(msgspec.Struct, frozen=True):
+    key: str
+    pod_set: str
+
+
+class _Mould(msgspec.Struct, frozen=True):
+    """What all ghosts of a pod set have in common."""
+
+    ask: Ask
+    priority: int
+    who: Who
+
+
+class Ghosts:
+    """`present` counts the pods of a workload that are there, by pod set."""
+
+    def __init__(
+        self,
+        intake: Intake,
+        whole: Callable[[str], Workload | None],
+        ask_of: AskOf,
+        present: Callable[[str], Mapping[str, int]],
+    ) -> None:
+        self._intake = intake
+        self._whole = whole
+        self._ask_of = ask_of
+        self._present = present
+        self._kept: dict[str, dict[str, str]] = {}
+        """Workload -> ghost -> pod set."""
+        self._moulds: dict[str, dict[str, _Mould]] = {}
+        """Of the workloads whose places are looked for now."""
+        self._groups: dict[str, None] = {}
+
+    # -- proving ---------------------------------------------------------------------------------------------
+
+    def pods_of(
+        self, queues: Queues, priorities: Priorities, facts: WorkloadFacts, admission: Admission
+    ) -> list[PodArrived]:
+        """The pods that an admission lets loose and that are not there, nor kept a place for."""
+        moulds = self._moulds_of(facts, priorities)
+        kept = self._kept.get(facts.key, {})
+        present = self._present(facts.key)
+        pods: list[PodArrived] = []
+        for each in admission.pod_sets:
+            mould = moulds.get(each.name)
+            if mould is None:
+                continue
+            there = present.get(each.name, 0)
+            most = each.count - facts.reclaimable.get(each.name, 0)
+            for index, domain in enumerate(_domains(each)[there:most], there):
+                key = f"{facts.key}#{each.name}#{index}"
+                if key not in kept:
+                    ask = flavored(mould.ask, flavors_of(queues, each), domain)
+                    pods.append(PodArrived(key, ask, mould.priority, who=mould.who))
+        if len(pods) > 1:
+            group = f"{facts.key}#"
+            self._groups[group] = None
+            self._intake.apply(GroupSeen(GroupFacts(name=group, minimum=len(pods), preempts=False, yields=False)))
+            pods = [structs.replace(pod, who=structs.replace(pod.who, group=group)) for pod in pods]
+        return pods
+
+    def keep(self, placed: Iterable[Place]) -> None:
+        """These were placed by a proof."""
+        for place in placed:
+            workload, pod_set, _ = place.pod.rsplit("#", 2)
+            self._kept.setdefault(workload, {})[place.pod] = pod_set
+
+    def tidy(self) -> None:
+        """Nothing is left of trials."""
+        self._moulds.clear()
+        for group in [name for name in self._groups if name[:-1] not in self._kept]:
+            del self._groups[group]
+            self._intake.apply(GroupGone(group))
+
+    # -- keeping ---------------------------------------------------------------------------------------------
+
+    def of(self, workload: str) -> list[Ghost]:
+        return [Ghost(key, pod_set) for key, pod_set in self._kept.get(workload, {}).items()]
+
+    def keys(self, workload: str) -> Iterable[str]:
+        return self._kept.get(workload, ())
+
+    def workloads(self) -> list[str]:
+        return list(self._kept)
+
+    def count(self, workload: str) -> int:
+        return len(self._kept.get(workload, ()))
+
+    def holding(self, ghost: str) -> Holding | None:
+        return self._intake.cluster.pods.get(ghost)
+
+    def drop(self, workload: str, ghosts: Iterable[str] | None = None) -> int:
+        """Give places back: these, or all of the workload's; how many there were."""
+        kept = self._kept.get(workload)
+        if kept is None:
+            return 0
+        gone = [key for key in (list(kept) if ghosts is None else ghosts) if key in kept]
+        for key in gone:
+            del kept[key]
+            self._intake.apply(PodGone(key))
+        if not kept:
+            del self._kept[workload]
+        return len(gone)
+
+    def give_way(self, workload: str, pod_set: str, node: str) -> None:
+        """A pod of it is on a node that others chose: one place is not needed any more."""
+        kept = [ghost for ghost in self.of(workload) if not pod_set or ghost.pod_set == pod_set]
+        names = self.cluster.names
+        for ghost in kept:
+            holding = self.holding(ghost.key)
+            if holding is not None and names[holding.row] == node:
+                self.drop(workload, [ghost.key])
+                return
+        if kept:
+            self.drop(workload, [kept[-1].key])
+
+    def homeless(self) -> list[str]:
+        """Workloads some of whose places are gone with their nodes: they keep none, and need new ones."""
+        pending = self.cluster.pending
+        found = [workload for workload, kept in self._kept.items() if any(key in pending for key in kept)]
+        for workload in found:
+            self.drop(workload)
+        return found
+
+    @property
+    def cluster(self) -> Cluster:
+        return self._intake.cluster
+
+    # -- inside ----------------------------------------------------------------------------------------------
+
+    def _moulds_of(self, facts: WorkloadFacts, priorities: Priorities) -> dict[str, _Mould]:
+        found = self._moulds.get(facts.key)
+        if found is None:
+            workload = self._whole(facts.key)
+            sets = workload.spec.pod_sets if workload is not None else ()
+            found = self._moulds[facts.key] = {}
+            for each in sets:
+                try:
+                    found[each.name] = self._mould(facts, each.template, priorities)
+                except UserError as error:
+                    _log.info("no places are kept for pod set %s of %s: %s", each.name, facts.key, error)
+        return found
+
+    def _mould(self, facts: WorkloadFacts, template: PodTemplate, priorities: Priorities) -> _Mould:
+        namespace, _, name = facts.key.partition("/")
+        meta = ObjectMeta(
+            name=name,
+            namespace=namespace,
+            labels=template.metadata.labels,
+            annotations=template.metadata.annotations,
+        )
+        pod = Pod(metadata=meta, spec=template.spec)
+        rank = priorities.of_pod(template.spec, Where(path="spec"))
+        who = structs.replace(
+            who_of_pod(pod, rank, order=0), group="", part="", role="", preempts=False, yields=False, returns=False
+        )
+        return _Mould(self._ask_of(pod), rank.value, who)
+
+
+def _domains(each: PodSetAdmission) -> list[Mapping[str, str]]:
+    """One for each pod."""
+    topology: TopologyAssignment | None = each.topology
+    if topology is None:
+        return [{}] * each.count
+    return [
+        dict(zip(topology.levels, values, strict=False)) for values, count in topology.domains for _ in range(count)
+    ]

@@ -1,0 +1,145 @@
+"""What happened to queues and Workloads, put into the book.
+
+What caches say of a Workload while a decision about it is being written is old, and is not heard: it is told again
+once that is written.
+"""
+
+from __future__ import annotations
+
+from msgspec import structs
+
+from shoal.controllers.queues.book import Book
+from shoal.controllers.queues.ghosts import KEPT_S
+from shoal.controllers.queues.held_as_before import holds_as_before
+from shoal.controllers.queues.local_use import as_known
+from shoal.controllers.queues.places import Places
+from shoal.controllers.queues.stories import Stories
+from shoal.controllers.queues.telling import Telling
+from shoal.controllers.queues.tending import Tending
+from shoal.engine.queues.facts import Settings, WorkloadFacts
+from shoal.engine.queues.reasons import Wait
+from shoal.store.watched.queue_news import QueueNews, WorkloadSight
+
+
+class Hearing:
+    def __init__(self, book: Book, places: Places, telling: Telling, stories: Stories) -> None:
+        self._book = book
+        self._places = places
+        self._telling = telling
+        self._stories = stories
+        self._tending = Tending(telling)
+        self._faults: dict[str, tuple[int, str]] = {}
+        """Workloads that the server would not have written, at a generation, and its words."""
+
+    def take_in(self, news: QueueNews, now_s: float) -> None:
+        book = self._book
+        if news.settings is not None and news.settings != book.queues.settings:
+            self._begin_anew(news.settings, now_s)
+        queues = book.queues
+        for fact in as_known(news.facts, queues.local_queues):
+            queues.put(fact)
+        for kind, name in news.dropped:
+            queues.drop(kind, name)
+        for name, labels in news.namespaces:
+            queues.put_namespace(name, labels)
+        if queues.is_stale:
+            queues.refresh()
+            book.is_upkeep_due = book.is_cycle_due = True
+            # Why somebody stands in no line may be another thing by now.
+            book.untold.update(dict.fromkeys(book.sights))
+            for sight in book.sights.values():
+                self._tend(sight, now_s)
+        for key in self._tending.due(now_s):
+            if (due := book.sights.get(key)) is not None:
+                self._tend(due, now_s)
+        for key in news.gone:
+            self._forget(key, now_s)
+        for sight in news.workloads:
+            self._hear(sight, now_s)
+
+    def next_s(self) -> float | None:
+        return self._tending.next_s()
+
+    def refused(self, workload: str, words: str) -> None:
+        """The server would not have it written: it waits for somebody to change it."""
+        sight = self._book.sights.get(workload)
+        if sight is not None:
+            self._faults[workload] = sight.generation, words
+
+    # Inside
+
+    def _begin_anew(self, settings: Settings, now_s: float) -> None:
+        """By other rules: everybody lines up again, and whoever holds something holds it. All facts are told anew."""
+        self._book.begin_anew(settings)
+        self._places.begin_anew()
+        for sight in self._book.sights.values():
+            if sight.facts is not None and not sight.is_finished:
+                self._book.kueue.put_workload(self._read(sight, sight.facts), now_s)
+
+    def _forget(self, key: str, now_s: float) -> None:
+        book = self._book
+        book.pen.forget(key)
+        book.sights.pop(key, None)
+        book.untold.pop(key, None)
+        self._faults.pop(key, None)
+        self._tending.forget(key)
+        self._places.forget(key)
+        book.kueue.drop_workload(key, now_s)
+
+    def _hear(self, sight: WorkloadSight, now_s: float) -> None:
+        book, key = self._book, sight.key
+        book.sights[key] = sight
+        if sight.is_finished:
+            self._finish(sight, now_s)
+            return
+        if sight.facts is None:
+            book.kueue.drop_workload(key, now_s)
+            if sight.fault:
+                self._telling.waits(sight, None, (Wait.MISCONFIGURED, sight.fault))
+            return
+        if book.is_deciding(key):
+            return
+        if sight.is_leaving and sight.facts.admission is None:
+            book.kueue.drop_workload(key, now_s)
+            return
+        self._put(self._read(sight, sight.facts), now_s)
+        self._tend(sight, now_s)
+
+    def _finish(self, sight: WorkloadSight, now_s: float) -> None:
+        self._places.give_back(sight.key)
+        self._book.untold.pop(sight.key, None)
+        self._book.kueue.drop_workload(sight.key, now_s, finished=sight.ran_s is not None)
+
+    def _read(self, sight: WorkloadSight, facts: WorkloadFacts) -> WorkloadFacts:
+        """As it is in a living cluster, where silence about readiness means that nothing runs yet."""
+        if self._book.queues.settings.wait_for_pods_ready and facts.admitted and "PodsReady" not in sight.marks:
+            facts = structs.replace(facts, pods_ready=False)
+        generation, fault = self._faults.get(sight.key, (-1, ""))
+        return structs.replace(facts, fault=fault) if fault and generation == sight.generation else facts
+
+    def _put(self, facts: WorkloadFacts, now_s: float) -> None:
+        book = self._book
+        held = book.held(facts.key)
+        book.is_upkeep_due = True
+        self._stories.touch(facts.key)
+        if held is not None and holds_as_before(held, facts):
+            # Who holds what it held frees nothing, and nobody needs to look again.
+            was_ready = held.facts.pods_ready
+            held.facts = structs.replace(facts, admission=held.admission)
+            if held.facts.pods_ready != was_ready and book.queues.settings.block_admission:
+                book.kueue.wake()
+        else:
+            book.kueue.put_workload(facts, now_s)
+        if facts.admission is None or facts.evicted_s is not None:
+            self._places.give_back(facts.key)
+            if facts.admission is None:
+                book.untold[facts.key] = None
+        elif facts.admitted and held is None and now_s < facts.admitted_s + KEPT_S:
+            self._places.want(facts.key)
+
+    def _tend(self, sight: WorkloadSight, now_s: float) -> None:
+        facts = sight.facts
+        if facts is None or self._book.is_deciding(sight.key):
+            return
+        if self._tending.tend(self._book.queues, sight, facts, now_s) and facts.admission is not None:
+            self._places.want(sight.key)

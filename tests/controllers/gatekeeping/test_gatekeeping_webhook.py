@@ -1,0 +1,195 @@
+"""Where policies are not served, the webhook holds jobs; and it converts Kueue's kinds. All over real HTTPS."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import socket
+import ssl
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import aiohttp
+import pytest
+
+from build.small_clusters import SmallCluster, small_cluster
+from shoal.cluster.foreign.converting import kueue_definitions
+from shoal.controllers.gatekeeping.held_kinds import GATE, MANAGED, QUEUE_LABEL, HoldingRules
+from shoal.controllers.gatekeeping.hooks import HOOKS, NAME, Address
+from shoal.controllers.gatekeeping.rendezvous import ASKS
+from shoal.controllers.gatekeeping.webhook import Webhook, WebhookSettings
+from shoal.store.live.context import Context, Controller
+from shoal.store.live.ecosystem_kinds import CLUSTER_QUEUES, LOCAL_QUEUES, WORKLOADS
+from shoal.store.live.kind import DEFINITIONS, JOBS, PODS, SECRETS
+from shoal.store.live.refusals import RefusedError
+from shoal.store.live.served import Served
+
+Obj = dict[str, Any]
+_QUEUED = {QUEUE_LABEL: "team"}
+_SPEED = 50.0
+
+
+def _pod() -> Obj:
+    return {"restartPolicy": "Never", "containers": [{"name": "main", "image": "busybox"}]}
+
+
+class _Listening:
+    def __init__(self, context: Context, port: int, *, is_last_resort: bool) -> None:
+        self.name = "webhook"
+        self._served = Served(context)
+        address = Address(url=f"https://127.0.0.1:{port}")
+        settings = WebhookSettings("127.0.0.1", port, address, ("127.0.0.1",), is_last_resort=is_last_resort)
+        self.webhook = Webhook(context, self._served, settings, HoldingRules)
+
+    async def run(self) -> None:
+        await self._served.look()
+        await self.webhook.run()
+
+
+def _free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+@asynccontextmanager
+async def _hooked(folder: Path, *, is_last_resort: bool = False) -> AsyncIterator[SmallCluster]:
+    async with small_cluster(folder, speed=_SPEED) as cluster:
+        for definition in kueue_definitions():
+            await cluster.create(DEFINITIONS, definition)
+        await cluster.pass_time(10)
+        port = _free_port()
+
+        def make(context: Context) -> Controller:
+            return _Listening(context, port, is_last_resort=is_last_resort)
+
+        cluster.start(make)
+        await cluster.until(lambda: _is_led(cluster), 300)
+        yield cluster
+
+
+async def _is_led(cluster: SmallCluster) -> bool:
+    strategies = {one["spec"].get("conversion", {}).get("strategy") for one in await cluster.all(DEFINITIONS)}
+    return strategies == {"Webhook"}
+
+
+def _in_a_loop(test: Callable[[Path], Awaitable[None]]) -> Callable[[Path], None]:
+    def run(tmp_path: Path) -> None:
+        asyncio.run(_limited(test(tmp_path)))
+
+    run.__name__, run.__doc__ = getattr(test, "__name__", ""), test.__doc__
+    return run
+
+
+async def _limited(work: Awaitable[None]) -> None:
+    await asyncio.wait_for(work, 60)
+
+
+@_in_a_loop
+async def test_the_webhook_holds_jobs_and_pods_where_it_has_to(tmp_path: Path) -> None:
+    async with _hooked(tmp_path) as cluster:
+        meta: Obj = {"name": "j", "labels": dict(_QUEUED)}
+        job = await cluster.create(JOBS, {"metadata": meta, "spec": {"template": {"spec": _pod()}}})
+        assert job["spec"]["suspend"] is True
+        meta = {"name": "p", "labels": dict(_QUEUED), "annotations": {ASKS: "true"}}
+        pod = await cluster.create(PODS, {"metadata": meta, "spec": _pod()})
+        assert pod["spec"]["schedulingGates"] == [{"name": GATE}]
+        assert pod["metadata"]["labels"][MANAGED] == "true"
+        names = [one["name"] for one in pod["spec"]["containers"][0]["env"]]
+        assert names[:2] == ["RANK", "WORLD_SIZE"]
+        free = await cluster.create(JOBS, {"metadata": {"name": "free"}, "spec": {"template": {"spec": _pod()}}})
+        assert free["spec"]["suspend"] is False
+        await cluster.create(LOCAL_QUEUES, {"metadata": {"name": "default"}, "spec": {"clusterQueue": "all"}})
+        await cluster.pass_time(10)
+        default = await cluster.create(JOBS, {"metadata": {"name": "d"}, "spec": {"template": {"spec": _pod()}}})
+        assert default["metadata"]["labels"][QUEUE_LABEL] == "default"
+        assert default["spec"]["suspend"] is True
+
+
+@_in_a_loop
+async def test_where_policies_are_served_the_webhook_only_converts(tmp_path: Path) -> None:
+    async with _hooked(tmp_path, is_last_resort=True) as cluster:
+        with pytest.raises(RefusedError):
+            await cluster.get(HOOKS, NAME)
+
+
+@_in_a_loop
+async def test_kueue_objects_are_what_the_other_version_calls_them(tmp_path: Path) -> None:
+    async with _hooked(tmp_path) as cluster:
+        older = CLUSTER_QUEUES._replace(version="v1beta1")
+        fungible = {"whenCanBorrow": "Borrow", "whenCanPreempt": "TryNextFlavor"}
+        spec = {"cohort": "all", "admissionChecks": ["a"], "flavorFungibility": fungible}
+        await cluster.create(older, {"metadata": {"name": "q"}, "spec": spec})
+        now = (await cluster.get(CLUSTER_QUEUES, "q"))["spec"]
+        assert now["cohortName"] == "all"
+        assert "cohort" not in now
+        assert now["admissionChecksStrategy"] == {"admissionChecks": [{"name": "a"}]}
+        assert now["flavorFungibility"]["whenCanBorrow"] == "MayStopSearch"
+        before = (await cluster.get(older, "q"))["spec"]
+        assert before["cohort"] == "all"
+        sets = [{"name": "main", "count": 1, "template": {"spec": _pod()}}]
+        classed = {"priorityClassName": "high", "priorityClassSource": "kueue.x-k8s.io/workloadpriorityclass"}
+        written = {"metadata": {"name": "w"}, "spec": {"podSets": sets, "priority": 5, **classed}}
+        await cluster.create(WORKLOADS._replace(version="v1beta1"), written)
+        reference = (await cluster.get(WORKLOADS, "w"))["spec"]["priorityClassRef"]
+        assert reference == {"group": "kueue.x-k8s.io", "kind": "WorkloadPriorityClass", "name": "high"}
+
+
+@_in_a_loop
+async def test_a_second_replica_shows_the_papers_of_the_first(tmp_path: Path) -> None:
+    async with _hooked(tmp_path) as cluster:
+        secret = (await cluster.get(SECRETS, "shoal-webhook-papers", "shoal-system"))["data"]
+        port = _free_port()
+
+        def make(context: Context) -> Controller:
+            return _Listening(context, port, is_last_resort=True)
+
+        cluster.start(make)
+        bundle = base64.b64decode(secret["ca.crt"]).decode()
+        await cluster.until(lambda: _answers(port, bundle), 300)
+        assert (await cluster.get(SECRETS, "shoal-webhook-papers", "shoal-system"))["data"] == secret
+
+
+@_in_a_loop
+async def test_lost_papers_are_made_anew_and_told_to_everybody(tmp_path: Path) -> None:
+    async with _hooked(tmp_path) as cluster:
+        before = (await cluster.get(SECRETS, "shoal-webhook-papers", "shoal-system"))["data"]
+        await cluster.delete(SECRETS, "shoal-webhook-papers", namespace="shoal-system")
+
+        async def is_told() -> bool:
+            hooks = (await cluster.get(HOOKS, NAME))["webhooks"]
+            return all(one["clientConfig"]["caBundle"] != before["ca.crt"] for one in hooks)
+
+        await cluster.until(is_told, 600)
+        meta: Obj = {"name": "j", "labels": dict(_QUEUED)}
+        job = await cluster.create(JOBS, {"metadata": meta, "spec": {"template": {"spec": _pod()}}})
+        assert job["spec"]["suspend"] is True
+
+
+@_in_a_loop
+async def test_what_is_no_review_is_refused_and_the_next_is_answered(tmp_path: Path) -> None:
+    async with _hooked(tmp_path) as cluster:
+        hooks = (await cluster.get(HOOKS, NAME))["webhooks"]
+        address = hooks[0]["clientConfig"]["url"].rpartition("/")[0]
+        async with aiohttp.ClientSession(connector=aiohttp.TCPConnector(ssl=False)) as session:
+            for raw in (b"", b"[]", b"{}", b'{"request": {}}', b"\xff"):
+                async with session.post(f"{address}/hold", data=raw) as answer:
+                    assert answer.status == 400, raw
+            review = {"request": {"uid": "u", "desiredAPIVersion": "kueue.x-k8s.io/v9", "objects": [{}]}}
+            async with session.post(f"{address}/convert", json=review) as answer:
+                found = await answer.json()
+        assert found["response"]["result"]["status"] == "Failure"
+
+
+async def _answers(port: int, bundle: str) -> bool:
+    tls = ssl.create_default_context(cadata=bundle)
+    try:
+        async with (
+            aiohttp.ClientSession() as session,
+            session.get(f"https://127.0.0.1:{port}/healthz", ssl=tls) as answer,
+        ):
+            return answer.status == 200
+    except aiohttp.ClientError:
+        return False

@@ -1,0 +1,472 @@
+"""A batch Job from its creation in a queue to its end, with the real job controller."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from build.job_hands import Hand, job
+from build.queue_desk import FLAVOR, QUEUE, TOLERATION, Desk, condition, queue_cluster, reasons, said, until_field
+from build.small_clusters import SmallCluster
+from build.virtual_time import virtual
+from shoal.controllers.queued_jobs.rules import JobRules
+from shoal.store.live.ecosystem_kinds import WORKLOAD_PRIORITY_CLASSES, WORKLOADS
+from shoal.store.live.item import Obj
+from shoal.store.live.kind import JOBS, NAMESPACES, PRIORITY_CLASSES
+
+
+def queued(name: str = "train", *, labels: Obj | None = None, **spec: Any) -> Obj:
+    made = job(name, **({"suspend": True, "parallelism": 3, "completions": 3} | spec))
+    made["metadata"]["labels"] = QUEUE | (labels or {})
+    return made
+
+
+async def _admitted(cluster: SmallCluster, desk: Desk, **more: Any) -> str:
+    name: str = (await desk.only())["metadata"]["name"]
+    await desk.admit(name, **more)
+    await until_field(cluster, JOBS, "train", ("spec", "suspend"), False)
+    return name
+
+
+@virtual
+async def test_a_suspended_job_in_a_queue_gets_a_workload_as_kueue_makes_it(tmp_path: Path) -> None:
+    async with queue_cluster(tmp_path) as cluster:
+        made = await cluster.create(JOBS, queued(labels={"kueue.x-k8s.io/max-exec-time-seconds": "60"}))
+        workload = await Desk(cluster).only()
+        meta, spec = workload["metadata"], workload["spec"]
+        assert meta["name"].startswith("job-train-")
+        assert len(meta["name"]) == len("job-train-") + 5
+        assert meta["labels"] == {"kueue.x-k8s.io/job-uid": made["metadata"]["uid"]}
+        assert meta["finalizers"] == ["kueue.x-k8s.io/resource-in-use"]
+        assert meta["ownerReferences"] == [
+            {
+                "apiVersion": "batch/v1",
+                "kind": "Job",
+                "name": "train",
+                "uid": made["metadata"]["uid"],
+                "controller": True,
+                "blockOwnerDeletion": True,
+            }
+        ]
+        assert (spec["queueName"], spec["priority"], spec["maximumExecutionTimeSeconds"]) == ("team", 0, 60)
+        (main,) = spec["podSets"]
+        assert (main["name"], main["count"], main["template"]) == ("main", 3, made["spec"]["template"])
+        assert await said(cluster, "train", "CreatedWorkload") == f"Created Workload: default/{meta['name']}"
+
+
+@virtual
+async def test_an_admitted_job_runs_where_its_flavor_is_and_says_whose_it_is(tmp_path: Path) -> None:
+    async with queue_cluster(tmp_path) as cluster:
+        desk, hand = Desk(cluster), Hand(cluster)
+        await cluster.create(JOBS, queued())
+        name = await _admitted(cluster, desk)
+        await hand.until_live(3)
+        for pod in await hand.live():
+            assert pod["spec"]["nodeSelector"] == FLAVOR
+            assert TOLERATION in pod["spec"]["tolerations"]
+            assert pod["metadata"]["labels"]["kueue.x-k8s.io/podset"] == "main"
+            assert pod["metadata"]["labels"]["kueue.x-k8s.io/cluster-queue-name"] == "cq"
+            assert pod["metadata"]["annotations"]["kueue.x-k8s.io/workload"] == name
+        assert await said(cluster, "train", "Started") == "Admitted by clusterQueue cq"
+
+
+@virtual
+async def test_an_evicted_job_stops_is_as_it_was_and_gives_its_quota_back(tmp_path: Path) -> None:
+    async with queue_cluster(tmp_path) as cluster:
+        desk, hand = Desk(cluster), Hand(cluster)
+        before = await cluster.create(JOBS, queued())
+        name = await _admitted(cluster, desk)
+        await hand.until_live(3)
+        for pod in await hand.live():
+            await hand.run(pod)
+        await cluster.pass_time(10)
+        await desk.evict(name)
+        reserved = await desk.until(name, "QuotaReserved", "False")
+        assert (reserved["reason"], reserved["message"]) == ("PendingEvaluation", "Preempted to accommodate x")
+        workload = await cluster.get(WORKLOADS, name)
+        assert "admission" not in workload["status"]
+        admitted, requeued = condition(workload, "Admitted"), condition(workload, "Requeued")
+        assert (admitted["status"], admitted["reason"]) == ("False", "NoReservation")
+        assert admitted["message"] == "The workload has no reservation"
+        assert (requeued["status"], requeued["reason"]) == ("True", "Preempted")
+        assert workload["status"]["accumulatedPastExecutionTimeSeconds"] >= 10
+        after = await cluster.get(JOBS, "train")
+        assert after["spec"] == before["spec"]
+        assert "annotations" not in after["metadata"] or after["metadata"]["annotations"] == {}
+        assert await hand.live() == []
+        assert await said(cluster, "train", "Stopped") == "Preempted to accommodate x"
+        await desk.admit(name)
+        await hand.until_live(3)
+
+
+@virtual
+async def test_quota_is_held_while_pods_of_an_evicted_job_still_run(tmp_path: Path) -> None:
+    async with queue_cluster(tmp_path, makes=()) as cluster:
+        desk = Desk(cluster)
+        await cluster.create(JOBS, queued())
+        name = await _admitted(cluster, desk)
+        await cluster.patch(JOBS, "train", {"status": {"active": 3, "ready": 3}}, "status")
+        await desk.evict(name)
+        await until_field(cluster, JOBS, "train", ("spec", "suspend"), True)
+        await cluster.pass_time(60)
+        assert condition(await cluster.get(WORKLOADS, name), "QuotaReserved")["status"] == "True"
+        await cluster.patch(JOBS, "train", {"status": {"active": None, "ready": None}}, "status")
+        await desk.until(name, "QuotaReserved", "False")
+
+
+REQUEUED = {"Preempted": "True", "NodeFailures": "True", "PodsReadyTimeout": "False", "Deactivated": "False"}
+
+
+@pytest.mark.parametrize(("reason", "status"), REQUEUED.items())
+def test_who_waits_in_line_at_once_after_an_eviction(tmp_path: Path, reason: str, status: str) -> None:
+    @virtual
+    async def run() -> None:
+        async with queue_cluster(tmp_path) as cluster:
+            desk = Desk(cluster)
+            await cluster.create(JOBS, queued())
+            name = await _admitted(cluster, desk)
+            await desk.evict(name, reason)
+            await desk.until(name, "QuotaReserved", "False")
+            requeued = condition(await cluster.get(WORKLOADS, name), "Requeued")
+            assert (requeued["status"], requeued["reason"]) == (status, reason)
+
+    run()
+
+
+@virtual
+async def test_a_job_that_ends_declares_its_workload_finished(tmp_path: Path) -> None:
+    for code, reason in ((0, "Succeeded"), (1, "Failed")):
+        async with queue_cluster(tmp_path / reason) as cluster:
+            desk, hand = Desk(cluster), Hand(cluster)
+            await cluster.create(JOBS, queued(parallelism=1, completions=1, backoffLimit=0))
+            name = await _admitted(cluster, desk)
+            await hand.until_live(1)
+            for pod in await hand.live():
+                await hand.end(pod, code)
+            finished = await desk.until(name, "Finished", "True")
+            assert finished["reason"] == reason
+            assert finished["message"]
+            await cluster.pass_time(5)
+            assert "finalizers" not in (await cluster.get(WORKLOADS, name))["metadata"]
+            words = f"Workload 'default/{name}' is declared finished"
+            assert await said(cluster, "train", "FinishedWorkload") == words
+
+
+@virtual
+async def test_pods_that_will_not_come_again_give_quota_back(tmp_path: Path) -> None:
+    async with queue_cluster(tmp_path) as cluster:
+        desk, hand = Desk(cluster), Hand(cluster)
+        await cluster.create(JOBS, queued(completions=4))
+        name = await _admitted(cluster, desk)
+        await hand.until_live(3)
+        for ended in (1, 2, 3):
+            await hand.end((await hand.live())[0])
+            await until_field(cluster, JOBS, "train", ("status", "succeeded"), ended)
+            await cluster.pass_time(2)
+            told = (await cluster.get(WORKLOADS, name))["status"].get("reclaimablePods")
+            assert told == ([{"name": "main", "count": ended - 1}] if ended > 1 else None)
+
+
+@virtual
+async def test_readiness_is_told_in_kueues_words(tmp_path: Path) -> None:
+    async with queue_cluster(tmp_path) as cluster:
+        desk, hand = Desk(cluster), Hand(cluster)
+        await cluster.create(JOBS, queued(backoffLimit=10))
+        name = (await desk.only())["metadata"]["name"]
+        waits = await desk.until(name, "PodsReady", "False")
+        assert (waits["reason"], waits["message"]) == ("WaitForStart", "Not all pods are ready or succeeded")
+        await desk.admit(name)
+        await hand.until_live(3)
+        for pod in await hand.live():
+            await hand.run(pod)
+        ready = await desk.until(name, "PodsReady", "True")
+        assert ready["reason"] == "Started"
+        assert ready["message"] == "All pods reached readiness and the workload is running"
+        await hand.end((await hand.live())[0], 1)
+        lost = await desk.until(name, "PodsReady", "False")
+        assert lost["reason"] == "WaitForRecovery"
+        assert lost["message"] == "At least one pod has failed, waiting for recovery"
+
+        async def is_back() -> bool:
+            for pod in await hand.live():
+                await hand.run(pod)
+            return bool(condition(await cluster.get(WORKLOADS, name), "PodsReady")["reason"] == "Recovered")
+
+        await cluster.until(is_back, within_s=120)
+
+
+@virtual
+async def test_nobody_says_that_pods_are_ready_where_nobody_asks(tmp_path: Path) -> None:
+    async with queue_cluster(tmp_path, JobRules(tells_ready=False)) as cluster:
+        await cluster.create(JOBS, queued())
+        await Desk(cluster).only()
+        await cluster.pass_time(5)
+        assert not condition(await Desk(cluster).only(), "PodsReady")
+
+
+@virtual
+async def test_a_job_that_nobody_suspended_is_stopped_before_it_waits(tmp_path: Path) -> None:
+    async with queue_cluster(tmp_path) as cluster:
+        hand = Hand(cluster)
+        await cluster.create(JOBS, queued(suspend=False))
+        workload = await Desk(cluster).only()
+        found = await cluster.get(JOBS, "train")
+        assert found["spec"]["suspend"] is True
+        assert await hand.live() == []
+        assert "Stopped" in await reasons(cluster, "train")
+        assert workload["spec"]["podSets"][0]["template"] == found["spec"]["template"]
+
+
+@virtual
+async def test_a_job_started_by_hand_without_admission_is_stopped_again(tmp_path: Path) -> None:
+    async with queue_cluster(tmp_path) as cluster:
+        await cluster.create(JOBS, queued())
+        name = (await Desk(cluster).only())["metadata"]["name"]
+        await cluster.patch(JOBS, "train", {"spec": {"suspend": False}})
+        await until_field(cluster, JOBS, "train", ("spec", "suspend"), True)
+        await cluster.pass_time(5)
+        assert await said(cluster, "train", "Stopped") == "Not admitted by cluster queue"
+        assert (await Desk(cluster).only())["metadata"]["name"] == name
+        assert not (await cluster.get(JOBS, "train"))["metadata"].get("annotations")
+
+
+@virtual
+async def test_an_admitted_job_suspended_by_hand_goes_on(tmp_path: Path) -> None:
+    async with queue_cluster(tmp_path) as cluster:
+        desk, hand = Desk(cluster), Hand(cluster)
+        await cluster.create(JOBS, queued())
+        await _admitted(cluster, desk)
+        await hand.until_live(3)
+        await cluster.patch(JOBS, "train", {"spec": {"suspend": True}})
+        await cluster.pass_time(10)
+        assert (await cluster.get(JOBS, "train"))["spec"]["suspend"] is False
+        await hand.until_live(3)
+
+
+@virtual
+async def test_a_waiting_job_that_is_changed_changes_what_waits_for_it(tmp_path: Path) -> None:
+    async with queue_cluster(tmp_path) as cluster:
+        desk = Desk(cluster)
+        await cluster.create(JOBS, queued())
+        before = await desk.only()
+        await cluster.patch(JOBS, "train", {"spec": {"parallelism": 2}})
+
+        async def is_smaller() -> bool:
+            return bool((await desk.only())["spec"]["podSets"][0]["count"] == 2)
+
+        await cluster.until(is_smaller)
+        assert (await desk.only())["metadata"]["uid"] == before["metadata"]["uid"]
+        await cluster.patch(JOBS, "train", {"spec": {"template": {"spec": {"nodeSelector": {"zone": "a"}}}}})
+
+        async def is_placed() -> bool:
+            template = (await desk.only())["spec"]["podSets"][0]["template"]
+            return bool(template["spec"].get("nodeSelector") == {"zone": "a"})
+
+        await cluster.until(is_placed)
+        assert "UpdatedWorkload" in await reasons(cluster, "train")
+
+
+@virtual
+async def test_a_running_job_that_is_changed_stops_and_waits_anew(tmp_path: Path) -> None:
+    async with queue_cluster(tmp_path) as cluster:
+        desk, hand = Desk(cluster), Hand(cluster)
+        await cluster.create(JOBS, queued())
+        await _admitted(cluster, desk)
+        await hand.until_live(3)
+        before = await desk.only()
+        await cluster.patch(JOBS, "train", {"spec": {"parallelism": 2}})
+
+        async def is_new() -> bool:
+            each = [one for one in await cluster.all(WORKLOADS) if one["metadata"]["uid"] != before["metadata"]["uid"]]
+            return len(each) == 1 and each[0]["spec"]["podSets"][0]["count"] == 2
+
+        await cluster.until(is_new)
+        after = await cluster.get(JOBS, "train")
+        assert after["spec"]["suspend"] is True
+        assert "nodeSelector" not in after["spec"]["template"]["spec"]
+        assert "DeletedWorkload" in await reasons(cluster, "train")
+
+
+@virtual
+async def test_a_job_changes_queues_while_it_waits(tmp_path: Path) -> None:
+    async with queue_cluster(tmp_path) as cluster:
+        await cluster.create(JOBS, queued())
+        name = (await Desk(cluster).only())["metadata"]["name"]
+        await cluster.patch(JOBS, "train", {"metadata": {"labels": {"kueue.x-k8s.io/queue-name": "other"}}})
+        await until_field(cluster, WORKLOADS, name, ("spec", "queueName"), "other")
+
+
+@virtual
+async def test_priority_is_of_the_jobs_class_or_of_its_pods_class(tmp_path: Path) -> None:
+    async with queue_cluster(tmp_path) as cluster:
+        await cluster.create(WORKLOAD_PRIORITY_CLASSES, {"metadata": {"name": "high"}, "value": 100})
+        await cluster.create(WORKLOAD_PRIORITY_CLASSES, {"metadata": {"name": "higher"}, "value": 200})
+        await cluster.create(PRIORITY_CLASSES, {"metadata": {"name": "pods"}, "value": 7})
+        await cluster.create(JOBS, queued("a", labels={"kueue.x-k8s.io/priority-class": "high"}))
+        await cluster.create(JOBS, queued("b", template={"priorityClassName": "pods"}))
+        await cluster.pass_time(2)
+        found = {one["metadata"]["ownerReferences"][0]["name"]: one for one in await cluster.all(WORKLOADS)}
+        group, kind = "kueue.x-k8s.io", "WorkloadPriorityClass"
+        assert found["a"]["spec"]["priorityClassRef"] == {"group": group, "kind": kind, "name": "high"}
+        assert (found["a"]["spec"]["priority"], found["b"]["spec"]["priority"]) == (100, 7)
+        of_pods = {"group": "scheduling.k8s.io", "kind": "PriorityClass", "name": "pods"}
+        assert found["b"]["spec"]["priorityClassRef"] == of_pods
+        await cluster.patch(JOBS, "a", {"metadata": {"labels": {"kueue.x-k8s.io/priority-class": "higher"}}})
+        await until_field(cluster, WORKLOADS, found["a"]["metadata"]["name"], ("spec", "priority"), 200)
+
+
+@virtual
+async def test_a_class_that_is_not_there_is_said_and_waited_for(tmp_path: Path) -> None:
+    async with queue_cluster(tmp_path) as cluster:
+        await cluster.create(JOBS, queued(labels={"kueue.x-k8s.io/priority-class": "late"}))
+        await cluster.pass_time(2)
+        assert await cluster.all(WORKLOADS) == []
+        assert "WorkloadPriorityClassNotFound" in await reasons(cluster, "train")
+        await cluster.create(WORKLOAD_PRIORITY_CLASSES, {"metadata": {"name": "late"}, "value": 3})
+        await cluster.pass_time(60)
+        assert (await Desk(cluster).only())["spec"]["priority"] == 3
+
+
+@virtual
+async def test_a_job_that_may_start_smaller_does_and_is_whole_again_afterwards(tmp_path: Path) -> None:
+    async with queue_cluster(tmp_path) as cluster:
+        desk, hand = Desk(cluster), Hand(cluster)
+        made = queued(parallelism=4, completions=4)
+        made["metadata"]["annotations"] = {"kueue.x-k8s.io/job-min-parallelism": "2"}
+        before = await cluster.create(JOBS, made)
+        assert (await desk.only())["spec"]["podSets"][0]["minCount"] == 2
+        name = await _admitted(cluster, desk, counts={"main": 2})
+        await hand.until_live(2)
+        await cluster.pass_time(5)
+        assert (await cluster.get(JOBS, "train"))["spec"]["parallelism"] == 2
+        assert (await desk.only())["metadata"]["name"] == name
+        await desk.evict(name)
+        await desk.until(name, "QuotaReserved", "False")
+        after = await cluster.get(JOBS, "train")
+        assert after["spec"] == before["spec"]
+        assert after["metadata"]["annotations"] == before["metadata"]["annotations"]
+
+
+@virtual
+async def test_a_deleted_workload_stops_its_job_which_waits_anew(tmp_path: Path) -> None:
+    async with queue_cluster(tmp_path) as cluster:
+        desk, hand = Desk(cluster), Hand(cluster)
+        before = await cluster.create(JOBS, queued())
+        name = await _admitted(cluster, desk)
+        await hand.until_live(3)
+        first = await cluster.get(WORKLOADS, name)
+        await cluster.delete(WORKLOADS, name)
+
+        async def is_new() -> bool:
+            each = await cluster.all(WORKLOADS)
+            return len(each) == 1 and each[0]["metadata"]["uid"] != first["metadata"]["uid"]
+
+        await cluster.until(is_new)
+        assert (await cluster.get(JOBS, "train"))["spec"] == before["spec"]
+
+
+@virtual
+async def test_nothing_keeps_the_workload_of_a_job_that_goes(tmp_path: Path) -> None:
+    async with queue_cluster(tmp_path) as cluster:
+        await cluster.create(JOBS, queued())
+        name = (await Desk(cluster).only())["metadata"]["name"]
+        await cluster.delete(JOBS, "train")
+
+        async def is_free() -> bool:
+            each = await cluster.all(WORKLOADS)
+            return all("finalizers" not in one["metadata"] for one in each if one["metadata"]["name"] == name)
+
+        await cluster.until(is_free)
+
+
+@virtual
+async def test_jobs_that_are_none_of_the_queues_business_are_left_alone(tmp_path: Path) -> None:
+    async with queue_cluster(tmp_path) as cluster:
+        await cluster.create(JOBS, job("free", parallelism=1))
+        await cluster.create(NAMESPACES, {"metadata": {"name": "kueue-system"}})
+        await cluster.create(JOBS, queued("system"), namespace="kueue-system")
+        await cluster.pass_time(5)
+        assert await cluster.all(WORKLOADS) == []
+        assert not (await cluster.get(JOBS, "free"))["spec"].get("suspend")
+
+
+@virtual
+async def test_where_everything_is_queued_a_job_without_a_queue_is_held(tmp_path: Path) -> None:
+    async with queue_cluster(tmp_path, JobRules(queues_everything=True)) as cluster:
+        await cluster.create(JOBS, job("train", parallelism=1))
+        assert (await Desk(cluster).only())["spec"]["queueName"] == ""
+        assert (await cluster.get(JOBS, "train"))["spec"]["suspend"] is True
+
+
+@virtual
+async def test_a_queue_named_in_an_annotation_is_taken_for_a_label_and_said(tmp_path: Path) -> None:
+    async with queue_cluster(tmp_path) as cluster:
+        await cluster.create(JOBS, job("train", annotations={"kueue.x-k8s.io/queue-name": "team"}))
+        assert (await Desk(cluster).only())["spec"]["queueName"] == "team"
+        assert "MisplacedQueueName" in await reasons(cluster, "train")
+
+
+@virtual
+async def test_a_pod_that_says_other_than_its_flavor_never_starts_and_says_so(tmp_path: Path) -> None:
+    async with queue_cluster(tmp_path) as cluster:
+        desk = Desk(cluster)
+        await cluster.create(JOBS, queued(template={"nodeSelector": {"pool": "iron"}}))
+        name = (await desk.only())["metadata"]["name"]
+        await desk.admit(name)
+        finished = await desk.until(name, "Finished", "True")
+        assert finished["reason"] == "FailedToStart"
+        assert "conflict for nodeSelector: conflict for key=pool, value1=iron, value2=gold" in finished["message"]
+        assert (await cluster.get(JOBS, "train"))["spec"]["suspend"] is True
+
+
+@virtual
+async def test_a_job_that_cannot_be_read_is_told_so_and_stops_nobody(tmp_path: Path) -> None:
+    async with queue_cluster(tmp_path) as cluster:
+        broken = queued("broken", suspend=False)
+        broken["metadata"]["annotations"] = {"kueue.x-k8s.io/job-min-parallelism": "some"}
+        await cluster.create(JOBS, broken)
+        await cluster.create(JOBS, queued("fine"))
+        assert (await Desk(cluster).only())["metadata"]["ownerReferences"][0]["name"] == "fine"
+        await until_field(cluster, JOBS, "broken", ("spec", "suspend"), True)
+        assert "ErrWorkloadCompose" in await reasons(cluster, "broken")
+
+
+@virtual
+async def test_a_job_whose_admission_is_taken_away_stops_and_is_as_it_was(tmp_path: Path) -> None:
+    async with queue_cluster(tmp_path) as cluster:
+        desk, hand = Desk(cluster), Hand(cluster)
+        before = await cluster.create(JOBS, queued())
+        name = await _admitted(cluster, desk)
+        await hand.until_live(3)
+        await desk.withdraw(name)
+        await until_field(cluster, JOBS, "train", ("spec", "suspend"), True)
+        await cluster.pass_time(5)
+        after = await cluster.get(JOBS, "train")
+        assert after["spec"] == before["spec"]
+        assert not after["metadata"].get("annotations")
+        assert (await desk.only())["spec"]["podSets"][0]["template"] == before["spec"]["template"]
+        assert await said(cluster, "train", "Stopped") == "Not admitted by cluster queue"
+
+
+@virtual
+async def test_a_queue_that_is_not_there_is_told_on_the_job_once(tmp_path: Path) -> None:
+    async with queue_cluster(tmp_path) as cluster:
+        desk = Desk(cluster)
+        await cluster.create(JOBS, queued())
+        name = (await desk.only())["metadata"]["name"]
+        for _ in range(3):
+            await desk.refuse(name, "Misconfigured", "LocalQueue team doesn't exist")
+            await cluster.pass_time(2)
+            await cluster.patch(JOBS, "train", {"metadata": {"annotations": {"touched": cluster.clock.text()}}})
+            await cluster.pass_time(2)
+        assert await said(cluster, "train", "Misconfigured") == "LocalQueue team doesn't exist"
+
+
+@virtual
+async def test_jobs_without_a_queue_are_not_even_read(tmp_path: Path) -> None:
+    async with queue_cluster(tmp_path) as cluster:
+        await cluster.create(JOBS, job("free", annotations={"shoal.dev/run-for": "5s"}))
+        await cluster.pass_time(3)
+        assert set(await reasons(cluster, "free")) <= {"SuccessfulCreate"}

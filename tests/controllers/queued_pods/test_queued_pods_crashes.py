@@ -1,0 +1,111 @@
+"""Killed at any step, in any weather: no pod is let go without an admission, and everything comes right in the end."""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+
+import pytest
+
+from build.crashes import crash_often
+from build.queued_scenes import QueuedScene, bare_scene, queued_pods
+from build.stormy_api import CALM, StormyApi
+from build.virtual_time import virtual
+from shoal.store.live.kind import PODS
+from shoal.store.live.port import Deletion
+
+
+async def _no_pod_runs_unadmitted(scene: QueuedScene) -> None:
+    admitted = set()
+    for workload in await scene.workloads():
+        conditions = (workload.get("status") or {}).get("conditions") or ()
+        if any(one["type"] == "Admitted" and one["status"] == "True" for one in conditions):
+            admitted.add(workload["metadata"]["name"])
+    for pod in await scene.cluster.pods():
+        meta = pod["metadata"]
+        if pod["spec"].get("schedulingGates") or "deletionTimestamp" in meta:
+            continue
+        assert meta["annotations"].get("kueue.x-k8s.io/workload") in admitted, meta["name"]
+
+
+async def _admit_all(scene: QueuedScene) -> None:
+    for workload in await scene.workloads():
+        conditions = (workload.get("status") or {}).get("conditions") or ()
+        if not any(one["type"] in ("Admitted", "Finished") and one["status"] == "True" for one in conditions):
+            await scene.admit(workload, "spot")
+
+
+@pytest.mark.parametrize("seed", range(4))
+@virtual
+async def test_killed_anywhere_pods_are_let_go_by_an_admission_alone(tmp_path: Path, seed: int) -> None:
+    draw = random.Random(seed)
+    async with bare_scene(tmp_path) as scene:
+        for index in range(3):
+            await scene.pod(f"single-{index}")
+            await scene.member(f"member-{index}", "gang", 3, cpu=str(1 + index % 2))
+
+        async def check() -> None:
+            await _no_pod_runs_unadmitted(scene)
+            if draw.random() < 0.3:
+                await _admit_all(scene)
+
+        await crash_often(scene.cluster, [queued_pods], draw, 12, check)
+        scene.cluster.start(queued_pods)
+        await scene.cluster.pass_time(5)
+        await _admit_all(scene)
+        await scene.cluster.pass_time(5)
+        assert len(await scene.workloads()) == 4
+        assert await scene.held() == set()
+        for name in await scene.names():
+            await scene.bind(name)
+            await scene.phase("Succeeded", name)
+        await scene.cluster.pass_time(5)
+        for workload in await scene.workloads():
+            finished = [one for one in workload["status"]["conditions"] if one["type"] == "Finished"]
+            assert finished[0]["status"] == "True"
+
+
+@pytest.mark.parametrize("seed", range(4))
+@virtual
+async def test_in_a_storm_an_eviction_ends_what_ran_and_gives_back_once(tmp_path: Path, seed: int) -> None:
+    async with bare_scene(tmp_path) as scene:
+        cluster = scene.cluster
+        storm = StormyApi(cluster.api, cluster.clock, random.Random(seed))
+        cluster.start(queued_pods, api=storm)
+        for name in ("a", "b"):
+            await scene.member(name, "gang", 2)
+
+        async def is_made() -> bool:
+            return len(await scene.workloads()) == 1
+
+        await cluster.until(is_made, 300)
+        await scene.admit(await scene.workload(), "spot")
+
+        async def is_free() -> bool:
+            return not await scene.held()
+
+        await cluster.until(is_free, 300)
+        await scene.bind("a", "b")
+        await scene.evict(await scene.workload())
+
+        async def is_ending() -> bool:
+            return await scene.ending() == {"a", "b"}
+
+        await cluster.until(is_ending, 300)
+        assert (await scene.conditions())["QuotaReserved"][0] == "True"
+        await scene.vanish("a", "b")
+        storm.weather = CALM
+
+        async def is_back() -> bool:
+            return (await scene.conditions())["QuotaReserved"][0] == "False"
+
+        await cluster.until(is_back, 120)
+        await scene.member("c", "gang", 2)
+        await scene.member("d", "gang", 2)
+        await cluster.pass_time(30)
+        assert await scene.names() == {"c", "d"}
+        assert await scene.held() == {"c", "d"}
+        for name in ("c", "d"):
+            await cluster.delete(PODS, name, Deletion(grace_s=0))
+        await cluster.pass_time(30)
+        assert await scene.workloads() == []

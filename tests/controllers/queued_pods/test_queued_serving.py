@@ -1,0 +1,168 @@
+"""Kinds that keep pods running: a StatefulSet is one workload, every replica of a LeaderWorkerSet is one."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from build.queued_scenes import QueuedScene, queued_scene
+from build.virtual_time import virtual
+from shoal.controllers.gatekeeping.held_kinds import PARENT, QUEUE_LABEL, HoldingRules
+from shoal.controllers.gatekeeping.holding import held
+from shoal.store.live.ecosystem_kinds import LEADER_WORKER_SETS
+from shoal.store.live.kind import PODS, STATEFUL_SETS
+from shoal.store.live.port import Deletion
+
+Obj = dict[str, Any]
+_CONTAINERS = [{"name": "main", "image": "busybox", "resources": {"requests": {"cpu": "1"}}}]
+
+
+async def _stateful_set(scene: QueuedScene, replicas: int) -> Obj:
+    template = {"metadata": {"labels": {"app": "db"}}, "spec": {"containers": _CONTAINERS}}
+    spec = {"serviceName": "db", "replicas": replicas, "selector": {"matchLabels": {"app": "db"}}, "template": template}
+    obj = {"metadata": {"name": "db", "namespace": "default", "labels": {QUEUE_LABEL: "team"}}, "spec": spec}
+    return await scene.cluster.create(STATEFUL_SETS, held(obj, ("apps", "StatefulSet"), HoldingRules(), lambda: False))
+
+
+async def _replica(scene: QueuedScene, owner: Obj, index: int) -> None:
+    reference = {
+        "apiVersion": "apps/v1",
+        "kind": "StatefulSet",
+        "name": "db",
+        "uid": owner["metadata"]["uid"],
+        "controller": True,
+    }
+    await scene.pod(f"db-{index}", labels={"app": "db"}, notes={PARENT: "statefulset"}, owners=[reference])
+
+
+@virtual
+async def test_a_stateful_set_is_one_workload_before_its_pods_are_there(tmp_path: Path) -> None:
+    async with queued_scene(tmp_path) as scene:
+        owner = await _stateful_set(scene, 3)
+        await scene.cluster.pass_time(1)
+        workload = await scene.workload()
+        assert workload["metadata"]["name"].startswith("statefulset-db-")
+        assert workload["metadata"]["ownerReferences"][0]["uid"] == owner["metadata"]["uid"]
+        assert [(one["name"], one["count"]) for one in workload["spec"]["podSets"]] == [("main", 3)]
+        await _replica(scene, owner, 0)
+        await scene.cluster.pass_time(1)
+        assert await scene.held() == {"db-0"}
+        await scene.admit(workload, "spot")
+        assert await scene.held() == set()
+        await _replica(scene, owner, 1)
+        await scene.cluster.pass_time(1)
+        assert await scene.held() == set()
+        assert len(await scene.workloads()) == 1
+
+
+@virtual
+async def test_a_stateful_set_that_waits_asks_for_what_it_is_scaled_to(tmp_path: Path) -> None:
+    async with queued_scene(tmp_path) as scene:
+        await _stateful_set(scene, 3)
+        await scene.cluster.pass_time(1)
+        await scene.cluster.patch(STATEFUL_SETS, "db", {"spec": {"replicas": 5}})
+        await scene.cluster.pass_time(1)
+        assert (await scene.workload())["spec"]["podSets"][0]["count"] == 5
+        await scene.cluster.patch(STATEFUL_SETS, "db", {"spec": {"replicas": 0}})
+        await scene.cluster.pass_time(1)
+        assert await scene.workloads() == []
+
+
+@virtual
+async def test_a_running_stateful_set_gives_up_what_it_is_scaled_down_by(tmp_path: Path) -> None:
+    async with queued_scene(tmp_path) as scene:
+        await _stateful_set(scene, 3)
+        await scene.cluster.pass_time(1)
+        await scene.admit(await scene.workload())
+        await scene.cluster.patch(STATEFUL_SETS, "db", {"spec": {"replicas": 1}})
+        await scene.cluster.pass_time(1)
+        workload = await scene.workload()
+        assert workload["status"]["reclaimablePods"] == [{"name": "main", "count": 2}]
+
+
+@virtual
+async def test_a_running_stateful_set_that_grows_is_asked_for_anew(tmp_path: Path) -> None:
+    async with queued_scene(tmp_path) as scene:
+        owner = await _stateful_set(scene, 1)
+        await scene.cluster.pass_time(1)
+        await _replica(scene, owner, 0)
+        before = await scene.workload()
+        await scene.admit(before)
+        await scene.bind("db-0")
+        await scene.cluster.patch(STATEFUL_SETS, "db", {"spec": {"replicas": 2}})
+        await scene.cluster.pass_time(1)
+        assert await scene.ending() == {"db-0"}
+        await scene.vanish("db-0")
+        await scene.cluster.pass_time(2)
+        after = await scene.workload()
+        assert after["metadata"]["uid"] != before["metadata"]["uid"]
+        assert after["spec"]["podSets"][0]["count"] == 2
+        assert await scene.names() == set()
+
+
+@virtual
+async def test_pods_of_a_stateful_set_vanish_as_soon_as_they_are_over(tmp_path: Path) -> None:
+    async with queued_scene(tmp_path) as scene:
+        owner = await _stateful_set(scene, 1)
+        await _replica(scene, owner, 0)
+        await scene.cluster.pass_time(1)
+        await scene.admit(await scene.workload())
+        await scene.bind("db-0")
+        await scene.cluster.delete(PODS, "db-0")
+        await scene.cluster.pass_time(1)
+        assert await scene.ending() == {"db-0"}
+        await scene.cluster.delete(PODS, "db-0", Deletion(grace_s=0))
+        await scene.cluster.pass_time(1)
+        assert await scene.names() == set()
+        await _replica(scene, owner, 0)
+        await scene.cluster.pass_time(1)
+        assert await scene.held() == set()
+
+
+@virtual
+async def test_each_replica_of_leader_and_workers_is_a_workload(tmp_path: Path) -> None:
+    async with queued_scene(tmp_path) as scene:
+        template = {"spec": {"containers": _CONTAINERS}}
+        both = {"size": 3, "leaderTemplate": template, "workerTemplate": template}
+        meta = {"name": "llm", "namespace": "default", "labels": {QUEUE_LABEL: "team"}}
+        await scene.cluster.create(
+            LEADER_WORKER_SETS, {"metadata": meta, "spec": {"replicas": 2, "leaderWorkerTemplate": both}}
+        )
+        await scene.cluster.pass_time(1)
+        workloads = await scene.workloads()
+        assert len(workloads) == 2
+        for workload in workloads:
+            sets = [(one["name"], one["count"]) for one in workload["spec"]["podSets"]]
+            assert sets == [("leader", 1), ("worker", 2)]
+        lws = "leaderworkerset.sigs.k8s.io"
+        for index in ("0", "1"):
+            labels = {f"{lws}/name": "llm", f"{lws}/group-index": "1", f"{lws}/worker-index": index}
+            await scene.pod(f"llm-1-{index}", labels=labels, notes={PARENT: "leaderworkerset"})
+        await scene.cluster.pass_time(1)
+        second = next(one for one in workloads if one["metadata"]["name"].startswith("leaderworkerset-llm-1-"))
+        await scene.admit(second)
+        assert await scene.held() == set()
+        roles = {pod["metadata"]["name"]: pod["metadata"]["labels"] for pod in await scene.cluster.pods()}
+        assert roles["llm-1-0"]["kueue.x-k8s.io/podset"] == "leader"
+        assert roles["llm-1-1"]["kueue.x-k8s.io/podset"] == "worker"
+        await scene.cluster.patch(LEADER_WORKER_SETS, "llm", {"spec": {"replicas": 1}})
+        await scene.cluster.pass_time(2)
+        assert [one["metadata"]["name"].rpartition("-")[0] for one in await scene.workloads()] == [
+            "leaderworkerset-llm-0",
+            "leaderworkerset-llm-1",
+        ]
+        for index in ("0", "1"):
+            await scene.cluster.delete(PODS, f"llm-1-{index}", Deletion(grace_s=0))
+        await scene.cluster.pass_time(2)
+        (left,) = await scene.workloads()
+        assert left["metadata"]["name"].startswith("leaderworkerset-llm-0-")
+
+
+@virtual
+async def test_pods_of_a_deployment_are_admitted_one_by_one(tmp_path: Path) -> None:
+    async with queued_scene(tmp_path) as scene:
+        owner = {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "web-1", "uid": "u", "controller": True}
+        for name in ("web-1-a", "web-1-b"):
+            await scene.pod(name, notes={PARENT: "deployment"}, owners=[owner])
+        await scene.cluster.pass_time(1)
+        assert len(await scene.workloads()) == 2

@@ -1,0 +1,176 @@
+"""Workloads that have to stop: for others, for a cause, and back in line."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from build.queue_desks import (
+    add_flavor,
+    add_queue,
+    is_so,
+    queued_cluster,
+    said,
+    start_desk,
+    stop,
+    submit,
+    until_so,
+)
+from build.virtual_time import virtual
+from shoal.api.kueue import Configuration
+from shoal.api.kueue.configuration import RequeuingStrategy, WaitForPodsReady
+from shoal.store.live.ecosystem_kinds import ADMISSION_CHECKS, CLUSTER_QUEUES, LOCAL_QUEUES, WORKLOADS
+
+
+@virtual
+async def test_a_higher_priority_takes_the_place_of_a_lower_one_in_kueues_words(tmp_path: Path) -> None:
+    async with queued_cluster(tmp_path) as cluster:
+        start_desk(cluster)
+        await add_flavor(cluster)
+        await add_queue(cluster, cpu="2", preemption={"withinClusterQueue": "LowerPriority"})
+        await submit(cluster, "low", cpu="2", priority=1)
+        await until_so(cluster, "low")
+        high = await submit(cluster, "high", cpu="2", priority=100)
+        await until_so(cluster, "low", "Preempted")
+        status, reason, message = await said(cluster, "low", "Preempted")
+        uid = high["metadata"]["uid"]
+        words = (
+            f"Preempted to accommodate a workload (UID: {uid}, JobUID: UNKNOWN) due to prioritization in the "
+            "ClusterQueue; preemptor path: /cq; preemptee path: /cq"
+        )
+        assert (status, reason, message) == ("True", "InClusterQueue", words)
+        assert await said(cluster, "low", "Evicted") == ("True", "Preempted", words)
+        await cluster.pass_time(3)
+        assert not await is_so(cluster, "high")
+        assert (await said(cluster, "high", "QuotaReserved"))[1] == "WaitingForPreemptedWorkloads"
+        reasons = {event["reason"] for event in await cluster.events("low")}
+        assert {"EvictedDueToPreempted", "Preempted"} <= reasons
+        evictions = (await cluster.get(WORKLOADS, "low"))["status"]["schedulingStats"]["evictions"]
+        assert evictions == [{"reason": "Preempted", "underlyingCause": "InClusterQueue", "count": 1}]
+        await stop(cluster, "low")
+        await until_so(cluster, "high")
+        assert not await is_so(cluster, "low")
+
+
+@virtual
+async def test_a_borrower_gives_back_when_the_lender_needs_its_own(tmp_path: Path) -> None:
+    async with queued_cluster(tmp_path) as cluster:
+        start_desk(cluster)
+        await add_flavor(cluster)
+        for name in ("one", "two"):
+            await add_queue(cluster, name, cpu="2", cohortName="all", preemption={"reclaimWithinCohort": "Any"})
+        await submit(cluster, "borrows", queue="one", cpu="4")
+        await until_so(cluster, "borrows")
+        await cluster.pass_time(3)
+        used = (await cluster.get(CLUSTER_QUEUES, "one"))["status"]["flavorsUsage"][0]["resources"][0]
+        assert used == {"name": "cpu", "total": "4", "borrowed": "2"}
+        await submit(cluster, "owns", queue="two", cpu="2")
+        await until_so(cluster, "borrows", "Preempted")
+        assert (await said(cluster, "borrows", "Preempted"))[1] == "InCohortReclamation"
+        await stop(cluster, "borrows")
+        await until_so(cluster, "owns")
+        assert not await is_so(cluster, "borrows")
+
+
+@virtual
+async def test_who_is_switched_off_is_evicted_and_comes_back_when_switched_on(tmp_path: Path) -> None:
+    async with queued_cluster(tmp_path) as cluster:
+        start_desk(cluster)
+        await add_flavor(cluster)
+        await add_queue(cluster)
+        await submit(cluster, "a")
+        await until_so(cluster, "a")
+        await cluster.patch(WORKLOADS, "a", {"spec": {"active": False}})
+        await until_so(cluster, "a", "Evicted")
+        assert await said(cluster, "a", "Evicted") == ("True", "Deactivated", "The workload is deactivated")
+        await stop(cluster, "a", "Deactivated", requeued=False)
+        await cluster.pass_time(3)
+        assert not await is_so(cluster, "a")
+        await cluster.patch(WORKLOADS, "a", {"spec": {"active": True}})
+        await until_so(cluster, "a")
+        assert (await said(cluster, "a", "Requeued"))[1:] == ("Reactivated", "The workload was reactivated")
+        assert await said(cluster, "a", "Evicted") == (
+            "False",
+            "QuotaReserved",
+            "Previously: The workload is deactivated",
+        )
+
+
+@virtual
+async def test_a_drained_queue_stops_its_workloads_and_a_held_one_keeps_them(tmp_path: Path) -> None:
+    async with queued_cluster(tmp_path) as cluster:
+        start_desk(cluster)
+        await add_flavor(cluster)
+        for name in ("held", "drained"):
+            await add_queue(cluster, name)
+            await submit(cluster, name, queue=name)
+            await until_so(cluster, name)
+        await cluster.patch(CLUSTER_QUEUES, "held", {"spec": {"stopPolicy": "Hold"}})
+        await cluster.patch(LOCAL_QUEUES, "drained", {"spec": {"stopPolicy": "HoldAndDrain"}})
+        await until_so(cluster, "drained", "Evicted")
+        assert await said(cluster, "drained", "Evicted") == (
+            "True",
+            "LocalQueueStopped",
+            "The LocalQueue is stopped",
+        )
+        await cluster.pass_time(3)
+        assert await said(cluster, "held", "Evicted") == ("", "", "")
+        await stop(cluster, "drained", "LocalQueueStopped", requeued=False)
+        await cluster.patch(LOCAL_QUEUES, "drained", {"spec": {"stopPolicy": "None"}})
+        await until_so(cluster, "drained")
+        assert (await said(cluster, "drained", "Requeued"))[1] == "LocalQueueRestarted"
+
+
+@virtual
+async def test_pods_that_are_not_ready_in_time_send_it_back_and_in_the_end_switch_it_off(tmp_path: Path) -> None:
+    waits = WaitForPodsReady(
+        timeout="1m", requeuing_strategy=RequeuingStrategy(backoff_limit_count=1, backoff_base_seconds=60)
+    )
+    async with queued_cluster(tmp_path) as cluster:
+        start_desk(cluster, Configuration(wait_for_pods_ready=waits))
+        await add_flavor(cluster)
+        await add_queue(cluster)
+        await submit(cluster, "a")
+        await until_so(cluster, "a")
+        await cluster.until(lambda: is_so(cluster, "a", "Evicted"), 90)
+        assert await said(cluster, "a", "Evicted") == (
+            "True",
+            "PodsReadyTimeout",
+            "Exceeded the PodsReady timeout default/a",
+        )
+        assert (await cluster.get(WORKLOADS, "a"))["status"]["requeueState"]["count"] == 1
+        await stop(cluster, "a", "PodsReadyTimeout", requeued=False)
+        await cluster.pass_time(20)
+        assert not await is_so(cluster, "a")
+        await cluster.until(lambda: is_so(cluster, "a"), 90)
+        assert (await said(cluster, "a", "Requeued"))[1:] == ("BackoffFinished", "The workload backoff was finished")
+        await cluster.until(lambda: is_so(cluster, "a", "Evicted"), 90)
+        words = "The workload is deactivated due to exceeding the maximum number of re-queuing retries"
+        assert (await said(cluster, "a", "Evicted"))[1:] == ("DeactivatedDueToRequeuingLimitExceeded", words)
+        assert (await cluster.get(WORKLOADS, "a"))["spec"]["active"] is False
+
+
+@virtual
+async def test_a_check_holds_back_admission_until_it_says_yes_and_a_no_switches_off(tmp_path: Path) -> None:
+    async with queued_cluster(tmp_path) as cluster:
+        start_desk(cluster)
+        await add_flavor(cluster)
+        check = {"metadata": {"name": "budget"}, "spec": {"controllerName": "example.com/budget"}}
+        await cluster.create(ADMISSION_CHECKS, check)
+        await add_queue(cluster, admissionChecksStrategy={"admissionChecks": [{"name": "budget"}]})
+        for name in ("yes", "no"):
+            await submit(cluster, name)
+            await until_so(cluster, name, "QuotaReserved")
+            await cluster.pass_time(2)
+            assert await said(cluster, name, "Admitted") == (
+                "False",
+                "UnsatisfiedAdmissionChecks",
+                "The workload has not all checks ready",
+            )
+            (found,) = (await cluster.get(WORKLOADS, name))["status"]["admissionChecks"]
+            assert (found["name"], found["state"]) == ("budget", "Pending")
+            state = {"yes": "Ready", "no": "Rejected"}[name]
+            await cluster.patch(WORKLOADS, name, {"status": {"admissionChecks": [{**found, "state": state}]}}, "status")
+        await until_so(cluster, "yes")
+        await until_so(cluster, "no", "Evicted")
+        words = 'The workload is deactivated due to AdmissionCheck in Rejected state: "budget"'
+        assert (await said(cluster, "no", "Evicted"))[1:] == ("DeactivatedDueToAdmissionCheck", words)

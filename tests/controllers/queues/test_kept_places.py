@@ -1,0 +1,156 @@
+"""Places of an admission, kept until its pods are there, and admissions across the death of who decided them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from build.live_brains import add_node, is_bound, places, pod
+from build.queue_desks import (
+    add_flavor,
+    add_queue,
+    is_so,
+    queued_cluster,
+    said,
+    start_desk,
+    start_pods,
+    submit,
+    until_so,
+)
+from build.virtual_time import virtual
+from shoal.store.live.ecosystem_kinds import KUEUE_TOPOLOGIES, WORKLOADS
+from shoal.store.live.kind import LEASES, PODS
+from shoal.store.live.port import Deletion
+
+
+@virtual
+async def test_the_room_of_an_admitted_gang_is_given_to_nobody_else_before_its_pods_come(tmp_path: Path) -> None:
+    async with queued_cluster(tmp_path) as cluster:
+        desk = start_desk(cluster)
+        await add_node(cluster, "n1", cpu="4")
+        await add_flavor(cluster)
+        await add_queue(cluster)
+        await submit(cluster, "gang", cpu="2", count=2)
+        await until_so(cluster, "gang")
+        await cluster.create(PODS, pod("thief", cpu="2"))
+        await cluster.pass_time(5)
+        assert not await is_bound(cluster, "thief")
+        await start_pods(cluster, "gang", 2, cpu="2")
+        await cluster.until(lambda: is_bound(cluster, "gang-0", "gang-1"))
+        assert not await is_bound(cluster, "thief")
+        assert desk.desk.ghosts.count("default/gang") == 0
+
+
+@virtual
+async def test_pods_that_come_one_after_the_other_take_their_places_as_well(tmp_path: Path) -> None:
+    async with queued_cluster(tmp_path) as cluster:
+        start_desk(cluster)
+        await add_node(cluster, "n1", cpu="4")
+        await add_flavor(cluster)
+        await add_queue(cluster)
+        await submit(cluster, "work", cpu="2", count=2)
+        await until_so(cluster, "work")
+        await start_pods(cluster, "work", 1, cpu="2")
+        await cluster.until(lambda: is_bound(cluster, "work-0"), 5)
+        await cluster.create(PODS, pod("thief", cpu="2"))
+        await cluster.pass_time(5)
+        assert not await is_bound(cluster, "thief")
+        await start_pods(cluster, "work", 1, first=1, cpu="2")
+        await cluster.until(lambda: is_bound(cluster, "work-1"), 5)
+
+
+@virtual
+async def test_quota_without_room_on_nodes_admits_nobody_until_there_is_room(tmp_path: Path) -> None:
+    async with queued_cluster(tmp_path) as cluster:
+        start_desk(cluster)
+        await add_node(cluster, "n1", cpu="4")
+        await add_node(cluster, "n2", cpu="4")
+        await add_flavor(cluster)
+        await add_queue(cluster, cpu="100")
+        for name in ("a", "b"):
+            await cluster.create(PODS, pod(name, cpu="3"))
+        await cluster.until(lambda: is_bound(cluster, "a", "b"))
+        await submit(cluster, "gang", cpu="4", count=2)
+        await until_so(cluster, "gang", "QuotaReserved", "False")
+        await cluster.pass_time(5)
+        assert (await said(cluster, "gang", "QuotaReserved"))[1] == "PlacementFailed"
+        for name in ("a", "b"):
+            await cluster.delete(PODS, name, Deletion(grace_s=0))
+        await until_so(cluster, "gang")
+
+
+@virtual
+async def test_places_that_nobody_takes_are_given_back_after_five_minutes(tmp_path: Path) -> None:
+    async with queued_cluster(tmp_path) as cluster:
+        start_desk(cluster)
+        await add_node(cluster, "n1", cpu="4")
+        await add_flavor(cluster)
+        await add_queue(cluster)
+        await submit(cluster, "gang", cpu="2", count=2)
+        await until_so(cluster, "gang")
+        await cluster.create(PODS, pod("thief", cpu="4"))
+        await cluster.pass_time(290)
+        assert not await is_bound(cluster, "thief")
+        await cluster.until(lambda: is_bound(cluster, "thief"), 30)
+        await cluster.pass_time(2)
+        assert "PlacesReleased" in {event["reason"] for event in await cluster.events("gang")}
+
+
+@virtual
+async def test_a_successor_finds_the_same_admissions_quota_and_places(tmp_path: Path) -> None:
+    async with queued_cluster(tmp_path) as cluster:
+        first = start_desk(cluster)
+        await add_node(cluster, "n1", cpu="4")
+        await add_flavor(cluster)
+        await add_queue(cluster)
+        await submit(cluster, "gang", cpu="2", count=2)
+        await until_so(cluster, "gang")
+        before = (await cluster.get(WORKLOADS, "gang"))["metadata"]["resourceVersion"]
+        await first.kill()
+        second = start_desk(cluster)
+        await cluster.pass_time(5)
+        assert (await cluster.get(WORKLOADS, "gang"))["metadata"]["resourceVersion"] == before
+        assert second.desk.ghosts.count("default/gang") == 2
+        await submit(cluster, "late", cpu="1")
+        await cluster.create(PODS, pod("thief", cpu="2"))
+        await cluster.pass_time(5)
+        assert not await is_so(cluster, "late")
+        await start_pods(cluster, "gang", 2, cpu="2")
+        await cluster.until(lambda: is_bound(cluster, "gang-0", "gang-1"))
+        assert not await is_bound(cluster, "thief")
+
+
+@virtual
+async def test_domains_are_written_and_the_places_lie_in_them(tmp_path: Path) -> None:
+    async with queued_cluster(tmp_path) as cluster:
+        start_desk(cluster)
+        for name, rack in (("n1", "r1"), ("n2", "r2"), ("n3", "r2")):
+            await add_node(cluster, name, cpu="2", labels={"rack": rack, "pool": "all"})
+        levels = [{"nodeLabel": "rack"}, {"nodeLabel": "kubernetes.io/hostname"}]
+        await cluster.create(KUEUE_TOPOLOGIES, {"metadata": {"name": "dc"}, "spec": {"levels": levels}})
+        await add_flavor(cluster, nodeLabels={"pool": "all"}, topologyName="dc")
+        await add_queue(cluster, cpu="8")
+        await submit(cluster, "far")
+        await until_so(cluster, "far")
+        (each,) = (await cluster.get(WORKLOADS, "far"))["status"]["admission"]["podSetAssignments"]
+        assignment = each["topologyAssignment"]
+        assert assignment["levels"] == ["kubernetes.io/hostname"]
+        (piece,) = assignment["slices"]
+        node = piece["valuesPerLevel"][0]["universal"]
+        await start_pods(cluster, "far", 1)
+        await cluster.until(lambda: is_bound(cluster, "far-0"))
+        assert (await places(cluster))["far-0"] == node
+
+
+@virtual
+async def test_where_kueue_itself_runs_nothing_is_admitted(tmp_path: Path) -> None:
+    async with queued_cluster(tmp_path) as cluster:
+        lease = {"holderIdentity": "kueue-1", "leaseDurationSeconds": 15, "renewTime": cluster.clock.micro_text()}
+        await cluster.create(LEASES, {"metadata": {"name": "c1f6bfd2.kueue.x-k8s.io"}, "spec": lease})
+        desk = start_desk(cluster)
+        await add_flavor(cluster)
+        await add_queue(cluster)
+        await cluster.until(lambda: desk.desk.presence.is_there)
+        await submit(cluster, "a")
+        await cluster.pass_time(5)
+        assert "conditions" not in (await cluster.get(WORKLOADS, "a")).get("status", {})
+        await cluster.until(lambda: is_so(cluster, "a"), 120)
