@@ -1,0 +1,1 @@
+"""Warnings about objects that were taken as they are and cannot be meant so."""

@@ -1,0 +1,229 @@
+"""KAI's queues beside Kueue's: pods that name one are kept from the facts until quota and places let them in.
+
+The discipline is the one quota tree with fair shares (`engine/queues`), over queues read as in `quotas.py`. Who is let
+in was proven on the nodes with the very pods, which take their places at once; who has to yield is ended by the hands,
+and holds what it holds until its pods are gone.
+
+Promises: work of a queue that is not there waits and says so; an end that was refused is asked for again; nothing is
+remembered that pods on nodes do not say.
+
+Rejected: the cycle's own preemption among these pods. It knows no quotas, and would take from whoever is lowest.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+
+from shoal.controllers.kai.knowledge import Knowledge
+from shoal.controllers.kai.origins import Origins
+from shoal.controllers.kai.parts import Brain, Presence
+from shoal.controllers.kai.quotas import SETTINGS
+from shoal.controllers.kai.statuses import Statuses
+from shoal.controllers.kai.works import Work, Works
+from shoal.engine.events import Event, NodeSeen, PodArrived, PodBound, PodGone
+from shoal.engine.plan import Evict, Place
+from shoal.engine.queues.decisions import Decisions
+from shoal.engine.queues.facts import Admission, WorkloadFacts
+from shoal.engine.queues.kueue import Kueue
+from shoal.engine.queues.proof import Proof
+from shoal.engine.queues.reasons import Wait
+from shoal.engine.queues.state import Queues
+from shoal.store.live.context import Context
+from shoal.store.live.served import Served
+
+_MOST_CYCLES = 32
+AGAIN_S = 30.0
+"""After this an end that did not come is asked for again."""
+
+
+class KaiDesk:
+    def __init__(
+        self,
+        context: Context,
+        served: Served,
+        brain: Brain,
+        onward: Callable[[Event], None] | None = None,
+        presence: Presence | None = None,
+    ) -> None:
+        """`onward`: what becomes of a pod that may be placed; by default the facts take it."""
+        self._brain = brain
+        self._presence = presence
+        self._onward = onward or brain.intake.apply
+        self.works = Works(self._created_s)
+        self.kueue = Kueue(Queues(SETTINGS))
+        self._prover = Proof(self.kueue.queues, brain.intake, brain.placement, self._pods_of, self._running_of)
+        self._knowledge = Knowledge(self.kueue.queues)
+        self._statuses = Statuses(context, self.works)
+        self._origins = Origins(context, served, brain.wake, self._statuses.follow)
+        self._is_freed = False
+        self._is_starved = False
+        """Somebody was turned away for want of places."""
+        self._evicting: dict[str, tuple[float, str]] = {}
+        """Work that has to yield -> when to ask for its end again, and for whose sake."""
+
+    # -- the protocol ------------------------------------------------------------------------------------------------
+
+    def hear(self, event: Event) -> bool:
+        if isinstance(event, PodArrived):
+            return self._arrived(event)
+        if isinstance(event, PodBound):
+            origin = None if self._is_left else self._origins.of(event.key, event.who)
+            if origin is not None:
+                self.works.bound(event, origin)
+        elif isinstance(event, PodGone):
+            self._is_freed = self._is_freed or event.key in self._brain.cluster.pods
+            self.works.leave(event.key)
+        else:
+            self._knowledge.hear(event)
+            self._is_freed = self._is_freed or isinstance(event, NodeSeen)
+        return False
+
+    def round(self, now_s: float) -> Sequence[Place | Evict]:
+        if not self._origins.is_synced:
+            return []
+        if self._is_left:
+            self._statuses.pause()
+            self._let_all_go(now_s)
+            return []
+        is_moved = self._take_in(now_s)
+        if self._is_freed and self._is_starved:
+            self._is_starved = False
+            self.kueue.wake()
+        self._is_freed = False
+        done: list[Place | Evict] = []
+        if not self.kueue.is_idle:
+            is_moved = True
+            self._brain.placement.renew()
+        for _ in range(_MOST_CYCLES):
+            if self.kueue.is_idle:
+                break
+            done += self._obey(self.kueue.cycle(now_s, self._prover if self._knowledge.has_nodes else None), now_s)
+        done += self._ask_again(now_s)
+        if is_moved or done:
+            self._statuses.note(self._origins.queues)
+        return done
+
+    def next_s(self) -> float | None:
+        return min((due_s for due_s, _ in self._evicting.values()), default=None)
+
+    @property
+    def is_idle(self) -> bool:
+        if not self._origins.is_synced or self._is_left:
+            return True
+        return self.kueue.is_idle and self._origins.is_quiet and not self.works.dirty
+
+    async def synced(self) -> None:
+        await self._origins.synced()
+
+    async def run(self) -> None:
+        async with asyncio.TaskGroup() as group:
+            group.create_task(self._statuses.run())
+            if self._presence is not None:
+                group.create_task(self._presence.run(self._brain.wake))
+
+    # -- hearing -----------------------------------------------------------------------------------------------------
+
+    def _arrived(self, event: PodArrived) -> bool:
+        cluster = self._brain.cluster
+        if self._is_left or event.key in cluster.pods or event.key in cluster.pending:
+            return False
+        origin = self._origins.of(event.key, event.who)
+        if origin is None:
+            return False
+        self.works.arrive(event, origin)
+        return True
+
+    def _take_in(self, now_s: float) -> bool:
+        """Whether there was anything."""
+        is_moved = self._origins.is_stale or self._knowledge.is_stale
+        if is_moved:
+            self._origins.is_stale = False
+            self._knowledge.refresh(self._origins.queues)
+            # What waits may be told something else by now.
+            self._statuses.all_again()
+        for origin in self._origins.take_groups():
+            self._claim(origin.name)
+            self.works.again(origin)
+        dirty, self.works.dirty = self.works.dirty, {}
+        for key in dirty:
+            self._put(key, now_s)
+        return is_moved or bool(dirty)
+
+    def _claim(self, group: str) -> None:
+        """Pods that nobody could know to be KAI's, and that are in line already."""
+        gang = self._brain.cluster.gangs.find(group)
+        for pod in list(gang.waiting) if gang is not None else ():
+            sight = self._brain.world.sight(pod)
+            if sight is not None and isinstance(sight.event, PodArrived) and self.works.of_pod(pod) is None:
+                self._brain.intake.apply(PodGone(pod))
+                self._arrived(sight.event)
+
+    def _put(self, key: str, now_s: float) -> None:
+        work = self.works.all.get(key)
+        facts = work.facts() if work is not None else None
+        if work is None or facts is None:
+            self.kueue.drop_workload(key, now_s)
+            self._evicting.pop(key, None)
+            return
+        self.kueue.put_workload(facts, now_s)
+        if facts.admission is None:
+            self._evicting.pop(key, None)
+            if work.origin.queue not in self.kueue.queues.cluster_queues:
+                # No cycle will look at it.
+                self._statuses.stir(key)
+
+    def _created_s(self, pod: str) -> float:
+        sight = self._brain.world.sight(pod)
+        return 0.0 if sight is None else sight.created_s
+
+    # -- deciding ----------------------------------------------------------------------------------------------------
+
+    def _obey(self, decisions: Decisions, now_s: float) -> list[Place | Evict]:
+        placed, self._prover.placed = self._prover.placed, []
+        done: list[Place | Evict] = [*placed]
+        proven = {place.pod for place in placed}
+        for admitted in decisions.admitted:
+            work = self.works.all[admitted.workload]
+            self._statuses.forget(work.key)
+            for event in self.works.let_in(work, now_s):
+                if event.key not in proven:
+                    self._onward(event)
+        for preempted in decisions.preempted:
+            work = self.works.all[preempted.workload]
+            work.evicted_s = now_s
+            beneficiary = self.works.all.get(preempted.beneficiary)
+            done += self._end(work, beneficiary.origin.name if beneficiary is not None else "", now_s)
+        for waiting in decisions.waiting:
+            self._is_starved = self._is_starved or waiting.why is Wait.PLACEMENT
+            self._statuses.stir(waiting.workload)
+        return done
+
+    def _end(self, work: Work, beneficiary: str, now_s: float) -> list[Evict]:
+        self._evicting[work.key] = now_s + AGAIN_S, beneficiary
+        pods = self._brain.cluster.pods
+        return [Evict(pod, beneficiary) for pod in work.there if pod in pods and not pods[pod].leaving]
+
+    def _ask_again(self, now_s: float) -> list[Evict]:
+        due = [(key, whose) for key, (due_s, whose) in self._evicting.items() if now_s >= due_s]
+        return [ended for key, whose in due for ended in self._end(self.works.all[key], whose, now_s)]
+
+    def _pods_of(self, facts: WorkloadFacts, _: Admission) -> list[PodArrived]:
+        work = self.works.all.get(facts.key)
+        return [] if work is None else list(work.waiting.values())
+
+    def _running_of(self, workload: str) -> list[str]:
+        work = self.works.all.get(workload)
+        return [] if work is None else list(work.there)
+
+    # -- leaving it to others ----------------------------------------------------------------------------------------
+
+    @property
+    def _is_left(self) -> bool:
+        return self._presence is not None and self._presence.is_there
+
+    def _let_all_go(self, now_s: float) -> None:
+        """They stand in line like any pod."""
+        for work in list(self.works.all.values()):
+            for event in self.works.let_in(work, now_s) if work.waiting else ():
+                self._onward(event)

@@ -1,0 +1,60 @@
+"""What the discipline knows of queues and nodes, brought up to date when either has changed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from shoal.controllers.kai.quotas import facts_of
+from shoal.controllers.kai.sights import RESOURCES, Queue
+from shoal.engine.events import Event, NodeFacts, NodeGone, NodeSeen
+from shoal.engine.queues.facts import Amounts, LocalQueueFacts, QueueNode
+from shoal.engine.queues.state import Fact, Queues
+
+
+class Knowledge:
+    def __init__(self, queues: Queues) -> None:
+        self._queues = queues
+        self._nodes: dict[str, NodeFacts] = {}
+        self._told: dict[tuple[type[Fact], str], Fact] = {}
+        self.is_stale = True
+        """Nodes changed since the last refresh."""
+
+    @property
+    def has_nodes(self) -> bool:
+        return bool(self._nodes)
+
+    def hear(self, event: Event) -> None:
+        if isinstance(event, NodeSeen):
+            self._nodes[event.node.name] = event.node
+            self.is_stale = True
+        elif isinstance(event, NodeGone):
+            self._nodes.pop(event.name, None)
+            self.is_stale = True
+
+    def refresh(self, queues: Mapping[str, Queue]) -> None:
+        self.is_stale = False
+        known = self._queues
+        for name in self._nodes.keys() - known.nodes.keys():
+            known.put(QueueNode(name))
+        for name in known.nodes.keys() - self._nodes.keys():
+            known.drop(QueueNode, name)
+        found = {(type(fact), _name(fact)): fact for fact in facts_of(queues, self._capacity())}
+        for kind, name in self._told.keys() - found.keys():
+            known.drop(kind, name)
+        for fact in found.values():
+            known.put(fact)
+        self._told = found
+
+    # Inside
+
+    def _capacity(self) -> Amounts:
+        total: Amounts = dict.fromkeys(RESOURCES, 0)
+        for node in self._nodes.values():
+            total["gpu"] += node.gpus * 1000
+            total["cpu"] += node.allocatable.get("cpu", 0)
+            total["memory"] += node.allocatable.get("memory", 0)
+        return total
+
+
+def _name(fact: Fact) -> str:
+    return fact.key if isinstance(fact, LocalQueueFacts) else fact.name

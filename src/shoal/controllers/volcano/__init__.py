@@ -1,0 +1,1 @@
+"""Volcano's queues, pod groups and jobs, looked after where no Volcano runs."""

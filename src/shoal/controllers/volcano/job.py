@@ -1,0 +1,165 @@
+"""A Volcano job as its controller sees it, with what Volcano's admission would have filled in."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+from msgspec import field
+
+from shoal.api.wire import ApiStruct
+from shoal.controllers.volcano.names import DEFAULT_QUEUE, SCHEDULER
+from shoal.controllers.volcano.sights import Meta, Reader
+from shoal.store.live.ecosystem_kinds import VOLCANO_JOBS
+from shoal.store.live.item import Key, Obj
+
+Phases = dict[str, int]
+PENDING, RUNNING, RESTARTING = "Pending", "Running", "Restarting"
+COMPLETING, COMPLETED, FAILED = "Completing", "Completed", "Failed"
+ABORTING, ABORTED = "Aborting", "Aborted"
+TERMINATING, TERMINATED = "Terminating", "Terminated"
+FINISHED = frozenset({COMPLETED, FAILED, TERMINATED})
+_RETRIES = 3
+
+
+class Policy(ApiStruct, frozen=True):
+    action: str = ""
+    event: str = ""
+    events: tuple[str, ...] = ()
+    exit_code: int | None = None
+    timeout: str = ""
+
+    def names(self) -> frozenset[str]:
+        return frozenset((*self.events, self.event)) - {""}
+
+
+class DependsOn(ApiStruct, frozen=True):
+    name: tuple[str, ...] = ()
+    iteration: str = ""
+
+
+class Task(ApiStruct, frozen=True):
+    name: str = ""
+    replicas: int = 1
+    min_available: int | None = None
+    template: dict[str, Any] = field(default_factory=dict)
+    policies: tuple[Policy, ...] = ()
+    topology_policy: str = ""
+    max_retry: int = 0
+    depends_on: DependsOn | None = None
+
+    @property
+    def least(self) -> int:
+        return self.replicas if self.min_available is None else self.min_available
+
+    @property
+    def most_restarts(self) -> int:
+        return self.max_retry or _RETRIES
+
+    @property
+    def pod_spec(self) -> Obj:
+        found: Obj = self.template.get("spec") or {}
+        return found
+
+
+class JobSpec(ApiStruct, frozen=True):
+    scheduler_name: str = SCHEDULER
+    min_available: int | None = None
+    volumes: tuple[dict[str, Any], ...] = ()
+    tasks: tuple[Task, ...] = ()
+    policies: tuple[Policy, ...] = ()
+    plugins: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    queue: str = DEFAULT_QUEUE
+    max_retry: int = _RETRIES
+    min_success: int | None = None
+    ttl_seconds_after_finished: int | None = None
+    priority_class_name: str = ""
+    network_topology: dict[str, Any] | None = None
+
+
+class State(ApiStruct, frozen=True):
+    phase: str = ""
+    reason: str = ""
+    message: str = ""
+    last_transition_time: str = ""
+
+
+class TaskCount(ApiStruct, frozen=True):
+    phase: Phases = field(default_factory=dict)
+
+
+class JobStatus(ApiStruct, frozen=True):
+    state: State = State()
+    min_available: int = 0
+    task_status_count: dict[str, TaskCount] = field(default_factory=dict)
+    pending: int = 0
+    running: int = 0
+    succeeded: int = 0
+    failed: int = 0
+    terminating: int = 0
+    unknown: int = 0
+    version: int = 0
+    retry_count: int = 0
+    running_duration: str = ""
+    controlled_resources: dict[str, str] = field(default_factory=dict)
+    conditions: tuple[dict[str, Any], ...] = ()
+
+
+class VolcanoJob(ApiStruct, frozen=True):
+    metadata: Meta
+    spec: JobSpec = field(default_factory=JobSpec)
+    status: JobStatus = field(default_factory=JobStatus)
+
+    @property
+    def name(self) -> str:
+        return self.metadata.name
+
+    @property
+    def key(self) -> Key:
+        return self.metadata.key
+
+    @property
+    def phase(self) -> str:
+        return self.status.state.phase
+
+    @property
+    def queue(self) -> str:
+        return self.spec.queue or DEFAULT_QUEUE
+
+    @property
+    def group_name(self) -> str:
+        """With the uid, so that a job that is made anew under its name gets a group of its own."""
+        return f"{self.name}-{self.metadata.uid}"
+
+    def tasks(self) -> tuple[Task, ...]:
+        """Named, as Volcano names them."""
+        return tuple(
+            task if task.name else msgspec.structs.replace(task, name=f"default{at}")
+            for at, task in enumerate(self.spec.tasks)
+        )
+
+    @property
+    def replicas(self) -> int:
+        return sum(task.replicas for task in self.spec.tasks)
+
+    @property
+    def least(self) -> int:
+        """How many pods must be able to start together."""
+        given = self.spec.min_available
+        return given or sum(task.least for task in self.spec.tasks)
+
+    def pod_name(self, task: Task, index: int) -> str:
+        return f"{self.name}-{task.name}-{index}"
+
+    def owner_reference(self) -> Obj:
+        return {
+            "apiVersion": VOLCANO_JOBS.api_version,
+            "kind": VOLCANO_JOBS.name,
+            "name": self.name,
+            "uid": self.metadata.uid,
+            "controller": True,
+            "blockOwnerDeletion": True,
+        }
+
+
+job_of = Reader(VolcanoJob)

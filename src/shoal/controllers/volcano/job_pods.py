@@ -1,0 +1,165 @@
+"""The pods of jobs: as they are seen, and as they are made from a task's template."""
+
+from __future__ import annotations
+
+from copy import deepcopy
+from datetime import datetime
+
+from msgspec import field
+
+from shoal.api.wire import ApiStruct
+from shoal.controllers.volcano.job import Task, VolcanoJob
+from shoal.controllers.volcano.names import (
+    GROUP,
+    HANDED_ON,
+    JOB_NAME,
+    JOB_NAMESPACE,
+    JOB_QUEUE,
+    JOB_RETRIES,
+    JOB_VERSION,
+    NUMA_POLICY,
+    OUT_OF_SYNC,
+    TASK,
+    TASK_INDEX,
+    TEMPLATE,
+)
+from shoal.controllers.volcano.sights import ENDED, Condition, Meta, Reader
+from shoal.store.live.item import Obj
+
+
+class _Terminated(ApiStruct, frozen=True):
+    exit_code: int = 0
+    finished_at: datetime | None = None
+
+
+class _State(ApiStruct, frozen=True):
+    terminated: _Terminated | None = None
+
+
+class _Container(ApiStruct, frozen=True):
+    restart_count: int = 0
+    state: _State = _State()
+
+
+class _Status(ApiStruct, frozen=True):
+    phase: str = ""
+    conditions: tuple[Condition, ...] = ()
+    container_statuses: tuple[_Container, ...] = ()
+    init_container_statuses: tuple[_Container, ...] = ()
+
+
+class JobPod(ApiStruct, frozen=True):
+    metadata: Meta
+    status: _Status = field(default_factory=_Status)
+
+    @property
+    def name(self) -> str:
+        return self.metadata.name
+
+    @property
+    def task(self) -> str:
+        return self.metadata.annotations.get(TASK, "")
+
+    @property
+    def version(self) -> int:
+        text = self.metadata.annotations.get(JOB_VERSION, "")
+        return int(text) if text.isascii() and text.isdigit() else 0
+
+    @property
+    def index(self) -> int:
+        end = self.name.rsplit("-", 1)[-1]
+        return int(end) if end.isascii() and end.isdigit() else -1
+
+    @property
+    def phase(self) -> str:
+        return self.status.phase
+
+    @property
+    def is_leaving(self) -> bool:
+        return self.metadata.deletion_timestamp is not None
+
+    @property
+    def is_given_up(self) -> bool:
+        """Its job ends it, or is about to."""
+        return OUT_OF_SYNC in self.metadata.annotations
+
+    @property
+    def has_ended(self) -> bool:
+        return self.phase in ENDED
+
+    @property
+    def is_ready(self) -> bool:
+        if self.phase == "Succeeded":
+            return True
+        is_ready = any(one.type == "Ready" and one.status == "True" for one in self.status.conditions)
+        return self.phase == "Running" and is_ready and not self.is_leaving
+
+    @property
+    def exit_code(self) -> int:
+        """Of its first container; 0 where that did not end by itself."""
+        ended = self.status.container_statuses[0].state.terminated if self.status.container_statuses else None
+        return 0 if ended is None else ended.exit_code
+
+    @property
+    def ended_s(self) -> float:
+        states = [one.state.terminated for one in self.status.container_statuses]
+        times = [one.finished_at.timestamp() for one in states if one is not None and one.finished_at is not None]
+        return max(times, default=self.metadata.created_s)
+
+    @property
+    def restarts(self) -> int:
+        return sum(one.restart_count for one in (*self.status.container_statuses, *self.status.init_container_statuses))
+
+
+def new_pod(job: VolcanoJob, task: Task, index: int) -> Obj:
+    """Before plugins dress it."""
+    given = task.template.get("metadata") or {}
+    known = {TASK: task.name, TASK_INDEX: str(index), JOB_NAME: job.name, JOB_QUEUE: job.queue}
+    notes = {key: value for key, value in job.metadata.annotations.items() if key in HANDED_ON}
+    annotations = {
+        **(given.get("annotations") or {}),
+        **known,
+        GROUP: job.group_name,
+        JOB_VERSION: str(job.status.version),
+        JOB_RETRIES: str(job.status.retry_count),
+        TEMPLATE: f"{job.name}-{task.name}",
+        **notes,
+    }
+    if task.topology_policy:
+        annotations[NUMA_POLICY] = task.topology_policy
+    handed = {key: value for key, value in job.metadata.labels.items() if key == HANDED_ON[0]}
+    metadata: Obj = {
+        "namespace": job.metadata.namespace,
+        "name": job.pod_name(task, index),
+        "ownerReferences": [job.owner_reference()],
+        "labels": {**(given.get("labels") or {}), **known, JOB_NAMESPACE: job.metadata.namespace, **handed},
+        "annotations": annotations,
+    }
+    if given.get("finalizers"):
+        metadata["finalizers"] = list(given["finalizers"])
+    spec = deepcopy(task.pod_spec)
+    spec["schedulerName"] = spec.get("schedulerName") or job.spec.scheduler_name
+    _mount(job, spec)
+    return {"kind": "Pod", "apiVersion": "v1", "metadata": metadata, "spec": spec}
+
+
+def claim_name(job: VolcanoJob, at: int) -> str:
+    """Of the claim behind a volume; one that is made for the job is named by its place, so that it is made once."""
+    given: str = job.spec.volumes[at].get("volumeClaimName") or ""
+    return given or f"{job.name}-volume-{at}"
+
+
+def _mount(job: VolcanoJob, spec: Obj) -> None:
+    names: dict[str, str] = {}
+    for at, volume in enumerate(job.spec.volumes):
+        claim = claim_name(job, at)
+        if claim not in names:
+            names[claim] = f"{job.name}-{at}"
+            source = {"persistentVolumeClaim": {"claimName": claim}}
+            spec.setdefault("volumes", []).append({"name": names[claim], **source})
+        for container in spec.get("containers") or ():
+            mount = {"name": names[claim], "mountPath": volume["mountPath"]}
+            container.setdefault("volumeMounts", []).append(mount)
+
+
+pod_of_job = Reader(JobPod)

@@ -1,0 +1,210 @@
+"""Queues, pod groups and their pods as these controllers see them: few fields, decoded once for each version.
+
+An object whose shape cannot be read is None here: it is told so where it matters, and keeps nobody else waiting.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any, Generic, TypeVar
+from weakref import WeakKeyDictionary
+
+import msgspec
+from msgspec import field
+
+from shoal.api.groups.volcano import VolcanoPodGroupSpec
+from shoal.api.pod import PodSpec
+from shoal.api.resources import amounts
+from shoal.api.wire import ApiStruct, Quantities, dec_hook
+from shoal.controllers.volcano.amounts import requests_of
+from shoal.controllers.volcano.names import CLOSED_BY_PARENT, DEFAULT_QUEUE, GROUP, ROOT_QUEUE, TASK
+from shoal.store.live.item import Item, Key
+
+T = TypeVar("T")
+ENDED = frozenset({"Succeeded", "Failed"})
+
+
+class Owner(ApiStruct, frozen=True):
+    api_version: str = ""
+    kind: str = ""
+    name: str = ""
+    uid: str = ""
+    controller: bool = False
+    block_owner_deletion: bool = False
+
+
+class Meta(ApiStruct, frozen=True):
+    name: str = ""
+    namespace: str = ""
+    uid: str = ""
+    resource_version: str = ""
+    labels: dict[str, str] = field(default_factory=dict)
+    annotations: dict[str, str] = field(default_factory=dict)
+    owner_references: tuple[Owner, ...] = ()
+    creation_timestamp: datetime | None = None
+    deletion_timestamp: datetime | None = None
+
+    @property
+    def key(self) -> Key:
+        return (self.namespace, self.name)
+
+    @property
+    def created_s(self) -> float:
+        return 0.0 if self.creation_timestamp is None else self.creation_timestamp.timestamp()
+
+    def controller(self) -> Owner | None:
+        return next((owner for owner in self.owner_references if owner.controller), None)
+
+
+class Condition(ApiStruct, frozen=True):
+    type: str = ""
+    status: str = ""
+    reason: str = ""
+    message: str = ""
+    last_transition_time: str = ""
+
+
+class _PodStatus(ApiStruct, frozen=True):
+    phase: str = ""
+    conditions: tuple[Condition, ...] = ()
+
+
+class GroupPod(ApiStruct, frozen=True):
+    metadata: Meta
+    spec: PodSpec = field(default_factory=PodSpec)
+    status: _PodStatus = field(default_factory=_PodStatus)
+
+    @property
+    def group(self) -> str:
+        return self.metadata.annotations.get(GROUP, "")
+
+    @property
+    def role(self) -> str:
+        return self.metadata.annotations.get(TASK, "")
+
+    @property
+    def is_leaving(self) -> bool:
+        return self.metadata.deletion_timestamp is not None
+
+    @property
+    def has_ended(self) -> bool:
+        return self.status.phase in ENDED
+
+    def requests(self) -> dict[str, int]:
+        return requests_of(self.spec)
+
+
+class GroupStatus(ApiStruct, frozen=True):
+    phase: str = ""
+    running: int = 0
+    succeeded: int = 0
+    failed: int = 0
+    conditions: tuple[Condition, ...] = ()
+
+
+class PodGroup(ApiStruct, frozen=True):
+    metadata: Meta
+    spec: VolcanoPodGroupSpec = field(default_factory=VolcanoPodGroupSpec)
+    status: GroupStatus = field(default_factory=GroupStatus)
+
+    @property
+    def queue(self) -> str:
+        return self.spec.queue or DEFAULT_QUEUE
+
+    @property
+    def is_waiting(self) -> bool:
+        """Nobody let it in yet: none of its pods may start."""
+        return self.status.phase in ("", "Pending")
+
+    def min_resources(self) -> dict[str, int]:
+        return amounts(self.spec.min_resources)
+
+
+class QueueSpec(ApiStruct, frozen=True):
+    weight: int = 1
+    capability: Quantities = field(default_factory=dict)
+    parent: str = ""
+    dequeue_strategy: str = ""
+
+
+class QueueStatus(ApiStruct, frozen=True):
+    state: str = ""
+    allocated: dict[str, str] = field(default_factory=dict)
+    pending: int = 0
+    inqueue: int = 0
+    running: int = 0
+    unknown: int = 0
+    completed: int = 0
+
+
+class Queue(ApiStruct, frozen=True):
+    metadata: Meta
+    spec: QueueSpec = field(default_factory=QueueSpec)
+    status: QueueStatus = field(default_factory=QueueStatus)
+
+    @property
+    def name(self) -> str:
+        return self.metadata.name
+
+    @property
+    def parent(self) -> str:
+        """Every queue but the root itself stands below another one."""
+        return "" if self.name == ROOT_QUEUE else self.spec.parent or ROOT_QUEUE
+
+    @property
+    def is_open(self) -> bool:
+        return self.status.state in ("", "Open")
+
+    @property
+    def was_closed_by_parent(self) -> bool:
+        return self.metadata.annotations.get(CLOSED_BY_PARENT) == "true"
+
+    def capability(self) -> dict[str, int]:
+        return amounts(self.spec.capability)
+
+
+class Reader(Generic[T]):
+    """Reads each version of an object once. The caller must not change what it gets."""
+
+    def __init__(self, what: type[T]) -> None:
+        self._decoder = msgspec.json.Decoder(what, dec_hook=dec_hook)
+        self._known: WeakKeyDictionary[Item, T | None] = WeakKeyDictionary()
+
+    def __call__(self, item: Item) -> T | None:
+        if item in self._known:
+            return self._known[item]
+        found = self._known[item] = self._read(item)
+        return found
+
+    def fault(self, item: Item) -> str:
+        """Why it cannot be read."""
+        try:
+            self._decoder.decode(item.data)
+        except (msgspec.DecodeError, ValueError) as error:
+            return str(error)
+        return ""
+
+    def _read(self, item: Item) -> T | None:
+        try:
+            return self._decoder.decode(item.data)
+        except (msgspec.DecodeError, ValueError):
+            # `null` for what is absent is usual in objects written by hand.
+            return self._without_nulls(item)
+
+    def _without_nulls(self, item: Item) -> T | None:
+        try:
+            plain: Any = _without_nulls(msgspec.json.decode(item.data))
+            return self._decoder.decode(msgspec.json.encode(plain))
+        except (msgspec.DecodeError, ValueError):
+            return None
+
+
+def _without_nulls(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _without_nulls(one) for key, one in value.items() if one is not None}
+    return [_without_nulls(one) for one in value] if isinstance(value, list) else value
+
+
+pod_of = Reader(GroupPod)
+group_of = Reader(PodGroup)
+queue_of = Reader(Queue)

@@ -1,0 +1,378 @@
+"""What each rule says of an object, and when it says nothing: a table for each, around made-up surroundings."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import pytest
+
+from shoal.api.taints import Taint
+from shoal.controllers.advising.advice import Rule
+from shoal.controllers.advising.around import NodeSight
+from shoal.controllers.advising.launching_rules import (
+    dead_images,
+    idle_gpus,
+    launchers,
+    masters,
+    missing_volumes,
+    mpi,
+    restricted,
+    unset_variables,
+    visible_devices,
+)
+from shoal.controllers.advising.pipeline_rules import pipelines, workflows
+from shoal.controllers.advising.placing_rules import (
+    labels_of_nobody,
+    product_names,
+    repels_others_only,
+    strict_counts,
+    untolerated,
+)
+from shoal.controllers.advising.queue_rules import flavors_without_nodes, pod_groups, slipped, volcano_queues
+from shoal.controllers.advising.quota_rules import gpus_for_everybody, uncounted_limits, unknown_priorities
+from shoal.controllers.advising.rules import TABLE
+from shoal.controllers.advising.scheduler_rules import scheduler_configurations
+from shoal.controllers.advising.serving_rules import cpu_of_gpu_pods, governing_services, open_doors, plain_secrets
+from shoal.store.live.ecosystem_kinds import CLUSTER_QUEUES
+from shoal.store.live.item import Obj
+from shoal.store.live.kind import (
+    CONFIG_MAPS,
+    DEPLOYMENTS,
+    NAMESPACES,
+    PRIORITY_CLASSES,
+    SERVICES,
+    VOLUME_CLAIMS,
+    Kind,
+)
+
+A100 = {
+    "nvidia.com/gpu.product": "NVIDIA-A100-SXM4-80GB",
+    "nvidia.com/gpu.count": "8",
+    "nvidia.com/gpu.present": "true",
+}
+GPU_TAINT = Taint("nvidia.com/gpu", "NoSchedule", "present")
+
+
+class Surroundings:
+    """Everything of these kinds is known; nothing else is."""
+
+    def __init__(self, *objects: tuple[Kind, Obj], nodes: Iterable[NodeSight] = (NodeSight(A100),)) -> None:
+        self._objects = objects
+        self._nodes = nodes
+        self._known = (CONFIG_MAPS, PRIORITY_CLASSES, SERVICES, VOLUME_CLAIMS)
+
+    def nodes(self) -> Iterable[NodeSight]:
+        return self._nodes
+
+    def find(self, kind: Kind, namespace: str, name: str) -> Obj | None:
+        return next((obj for obj in self.all(kind, namespace) if obj["metadata"]["name"] == name), None)
+
+    def all(self, kind: Kind, namespace: str = "") -> Iterable[Obj]:
+        return [
+            obj
+            for known, obj in self._objects
+            if known == kind and namespace in ("", obj["metadata"].get("namespace", ""))
+        ]
+
+    def lacks(self, kind: Kind, namespace: str, name: str) -> bool:
+        return kind in self._known and self.find(kind, namespace, name) is None
+
+
+BARE = Surroundings()
+
+
+def container(gpus: int = 0, **fields: Any) -> Obj:
+    limits = {"nvidia.com/gpu": str(gpus)} if gpus else {}
+    return {"name": "main", "image": "x:1", "resources": {"limits": limits}, **fields}
+
+
+def pod(*containers: Obj, labels: Mapping[str, str] | None = None, **spec: Any) -> Obj:
+    meta = {"name": "p", "namespace": "n", "labels": dict(labels or {})}
+    return {"kind": "Pod", "metadata": meta, "spec": {"containers": list(containers or (container(1),)), **spec}}
+
+
+def job(*containers: Obj, kind: str = "Job", **spec: Any) -> Obj:
+    template = {"metadata": {}, "spec": {"containers": list(containers or (container(1),)), **spec}}
+    return {"kind": kind, "metadata": {"name": "j", "namespace": "n"}, "spec": {"template": template}}
+
+
+def named(name: str, namespace: str = "n", **fields: Any) -> Obj:
+    return {"metadata": {"name": name, "namespace": namespace}, **fields}
+
+
+def repelling(**labels: str) -> Obj:
+    term = {"labelSelector": {"matchLabels": {"kind": "training"}}, "topologyKey": "kubernetes.io/hostname"}
+    return pod(labels=labels, affinity={"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}})
+
+
+def with_env(name: str, value: str, gpus: int = 1) -> Obj:
+    return job(container(gpus, env=[{"name": name, "value": value}]))
+
+
+def counting(operator: str, value: str, gpus: int) -> Obj:
+    one = {"key": "nvidia.com/gpu.count", "operator": operator, "values": [value]}
+    terms = {"nodeSelectorTerms": [{"matchExpressions": [one]}]}
+    return pod(container(gpus), affinity={"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": terms}})
+
+
+def configuration(version: str, strategy: str) -> Obj:
+    plugin = f"[{{name: NodeResourcesFit, args: {{scoringStrategy: {{type: {strategy}}}}}}}]"
+    text = f"apiVersion: kubescheduler.config.k8s.io/{version}\nkind: KubeSchedulerConfiguration\n"
+    return {
+        "kind": "ConfigMap",
+        "data": {"c.yaml": f"{text}profiles:\n- {{schedulerName: s, pluginConfig: {plugin}}}\n"},
+    }
+
+
+def queue(api: str = "v1beta2", **spec: Any) -> Obj:
+    return {"apiVersion": f"kueue.x-k8s.io/{api}", "kind": "ClusterQueue", "metadata": {"name": "q"}, "spec": spec}
+
+
+def limits(**fields: Any) -> Obj:
+    return {"metadata": {"name": "l", "namespace": "n"}, "spec": {"limits": [{"type": "Container", **fields}]}}
+
+
+def scoped(*names: str) -> Obj:
+    one = {"scopeName": "PriorityClass", "operator": "In", "values": list(names)}
+    return named("quota", spec={"scopeSelector": {"matchExpressions": [one]}})
+
+
+def flavor(**labels: str) -> Obj:
+    return {"metadata": {"name": "f"}, "spec": {"nodeLabels": labels}}
+
+
+def pipeline(**task: Any) -> Obj:
+    return named("p", spec={"tasks": [{"name": "t", **task}]})
+
+
+TORCHRUN, OLD = ["torchrun", "--nnodes=2", "train.py"], ["python", "-m", "torch.distributed.launch"]
+RESTRICTED = (NAMESPACES, named("n", "", kind="Namespace"))
+RESTRICTED[1]["metadata"]["labels"] = {"pod-security.kubernetes.io/enforce": "restricted"}
+HARDENED = container(1, securityContext={"runAsNonRoot": True, "allowPrivilegeEscalation": False})
+WEB = (DEPLOYMENTS, {**job(container(image="ghcr.io/open-webui/open-webui:main")), "kind": "Deployment"})
+WEB[1]["spec"]["template"]["metadata"]["labels"] = {"app": "web"}
+BALANCER = named("web", spec={"type": "LoadBalancer", "selector": {"app": "web"}})
+SERVING = (DEPLOYMENTS, {**job(container(2), kind="Deployment"), "metadata": {"name": "d", "namespace": "n"}})
+SCALED = {"scaleTargetRef": {"kind": "Deployment", "name": "d"}}
+CPU = {"type": "Resource", "resource": {"name": "cpu"}}
+TAINTED = Surroundings(nodes=(NodeSight(A100, (GPU_TAINT,)), NodeSight({})))
+WORKER: Obj = {"volumeMounts": [{"name": "t", "mountPath": "/topo.xml"}]}
+
+Case = tuple[Rule, Obj, Surroundings, str]
+SAID: dict[str, Case] = {
+    "a short product name": (
+        product_names,
+        pod(nodeSelector={"nvidia.com/gpu.product": "A100-SXM4-80GB"}),
+        BARE,
+        "did you mean NVIDIA-A100-SXM4-80GB?",
+    ),
+    "more GPUs than are asked for": (strict_counts, counting("Gt", "4", 4), BARE, "write Gt 3"),
+    "a label of nobody": (labels_of_nobody, job(nodeSelector={"accelerator": "nvidia"}), BARE, "gpu.present=true"),
+    "a pod that repels others only": (repels_others_only, repelling(), BARE, "the pod itself"),
+    "pods that tolerate nothing": (untolerated, job(), TAINTED, "tainted nvidia.com/gpu=present:NoSchedule"),
+    "an old launcher": (launchers, job(container(1, command=OLD)), BARE, "has been superseded"),
+    "nodes that never meet": (launchers, job(container(1, command=TORCHRUN)), BARE, "to start 2 nodes"),
+    "a variable of nobody": (unset_variables, job(container(args=["--rank=$(POD_INDEX)"])), BARE, "Indexed"),
+    "a master without a Service": (masters, with_env("MASTER_ADDR", "master"), BARE, "no Service of that name in n"),
+    "all devices": (visible_devices, with_env("NVIDIA_VISIBLE_DEVICES", "all"), BARE, "given to others"),
+    "devices by number": (visible_devices, with_env("CUDA_VISIBLE_DEVICES", "0,1", 2), BARE, "numbered from 0"),
+    "one process for eight GPUs": (idle_gpus, job(container(8, command=["train"])), BARE, "--nproc_per_node=8"),
+    "mpirun as root": (mpi, job(container(command=["mpirun", "x"])), BARE, "--allow-run-as-root"),
+    "a topology that is not passed on": (
+        mpi,
+        job(container(0, **WORKER), container(command=["mpirun", "--allow-run-as-root"])),
+        BARE,
+        "-x NCCL_TOPO_FILE=/topo.xml",
+    ),
+    "a missing ConfigMap": (missing_volumes, job(volumes=[{"configMap": {"name": "c"}}]), BARE, "no ConfigMap c in n"),
+    "an image of nobody": (dead_images, pod(container(image="comfyui/comfyui:latest")), BARE, "is not published"),
+    "a tag with two numbers": (
+        dead_images,
+        pod(container(image="nvidia/cuda:12.3-base-ubuntu22.04")),
+        BARE,
+        "nvidia/cuda:12.3.0-base-ubuntu22.04",
+    ),
+    "pods that the namespace refuses": (restricted, job(), Surroundings(RESTRICTED), "level restricted"),
+    "a queue that nobody may use": (slipped, queue(), BARE, "no namespace may use the queue"),
+    "a value below spec": (
+        slipped,
+        {**queue(value=7), "kind": "WorkloadPriorityClass"},
+        BARE,
+        "taken as value",
+    ),
+    "a flavor without nodes": (flavors_without_nodes, flavor(a="b"), BARE, "none has a at all"),
+    "a flavor of tainted nodes": (
+        flavors_without_nodes,
+        flavor(**{"nvidia.com/gpu.count": "8"}),
+        TAINTED,
+        "tainted, the first with nvidia.com/gpu=present:NoSchedule",
+    ),
+    "fields that Volcano drops": (volcano_queues, named("q", spec={"preemptable": True}), BARE, "no field of Volcano"),
+    "a queue of a ClusterQueue's name": (
+        volcano_queues,
+        named("q"),
+        Surroundings((CLUSTER_QUEUES, {"metadata": {"name": "q"}})),
+        "counted twice",
+    ),
+    "a group of a priority that is not there": (
+        pod_groups,
+        named("g", spec={"priorityClassName": "high"}),
+        BARE,
+        "no PriorityClass high",
+    ),
+    "limits that are never counted": (
+        uncounted_limits,
+        named("q", spec={"hard": {"limits.nvidia.com/gpu": "4"}}),
+        BARE,
+        "write requests.nvidia.com/gpu",
+    ),
+    "priorities of nobody": (unknown_priorities, scoped("a", "b"), BARE, "no PriorityClass a or b, so no pod counts"),
+    "a GPU for everybody": (gpus_for_everybody, limits(default={"nvidia.com/gpu": "1"}), BARE, "sidecars"),
+    "a GPU from everybody": (gpus_for_everybody, limits(min={"nvidia.com/gpu": 1}), BARE, "refused or given one"),
+    "an old scheduler": (scheduler_configurations, configuration("v1beta3", "MostAllocated"), BARE, "taken as"),
+    "a scheduler that spreads": (scheduler_configurations, configuration("v1", "LeastAllocated"), BARE, "spreads"),
+    "no headless Service": (governing_services, named("s", spec={"serviceName": "x"}), BARE, "no Service x in n"),
+    "a Service that is not headless": (
+        governing_services,
+        named("s", spec={"serviceName": "x"}),
+        Surroundings((SERVICES, named("x", spec={"clusterIP": "10.0.0.1"}))),
+        "is not headless",
+    ),
+    "a secret in the open": (plain_secrets, with_env("WEBUI_SECRET_KEY", "x"), BARE, "secretKeyRef"),
+    "an open door": (open_doors, BALANCER, Surroundings(WEB), "without a login"),
+    "a figure that does not move": (
+        cpu_of_gpu_pods,
+        named("h", spec={**SCALED, "metrics": [CPU]}),
+        Surroundings(SERVING),
+        "hardly shows in the CPU",
+    ),
+    "a loop in Jinja": (
+        workflows,
+        {"spec": {"templates": [{"steps": [[{"withParam": "[{% for x in y %}]"}]]}]}},
+        BARE,
+        "which Argo does not run",
+    ),
+    "parameters of nobody": (
+        workflows,
+        {"spec": {"arguments": {"parameters": [{"name": "rate"}]}}},
+        BARE,
+        "nothing reads rate",
+    ),
+    "resources of a step": (
+        pipelines,
+        pipeline(taskSpec={"steps": [{"resources": {}}]}),
+        BARE,
+        "computeResources",
+    ),
+    "tolerations of a task": (pipelines, pipeline(taskSpec={"tolerations": []}), BARE, "podTemplate"),
+    "a folder that is not shared": (
+        pipelines,
+        pipeline(taskSpec={"volumes": [{"emptyDir": {}}]}),
+        BARE,
+        "declare a workspace",
+    ),
+}
+SILENT: dict[str, tuple[Rule, Obj, Surroundings]] = {
+    "the whole product name": (product_names, pod(nodeSelector=A100), BARE),
+    "a name that a node does carry": (
+        product_names,
+        pod(nodeSelector={"nvidia.com/gpu.product": "A100-SXM4-80GB"}),
+        Surroundings(nodes=(NodeSight({"nvidia.com/gpu.product": "A100-SXM4-80GB"}),)),
+    ),
+    "fewer GPUs than are asked for": (strict_counts, counting("Gt", "3", 4), BARE),
+    "a label of some node": (labels_of_nobody, job(nodeSelector={"nvidia.com/gpu.count": "9"}), BARE),
+    "a cluster without nodes": (labels_of_nobody, job(nodeSelector={"a": "b"}), Surroundings(nodes=())),
+    "pods that repel their like": (repels_others_only, repelling(kind="training"), BARE),
+    "pods that tolerate the taint": (
+        untolerated,
+        job(tolerations=[{"key": "nvidia.com/gpu", "operator": "Exists"}]),
+        TAINTED,
+    ),
+    "one node that is not tainted": (
+        untolerated,
+        job(),
+        Surroundings(nodes=(NodeSight(A100, (GPU_TAINT,)), NodeSight(A100))),
+    ),
+    "a meeting point": (launchers, job(container(1, command=[*TORCHRUN, "--rdzv_endpoint=m:1"])), BARE),
+    "one node": (launchers, job(container(1, command=["torchrun", "--nnodes=1"])), BARE),
+    "a variable that is set": (
+        unset_variables,
+        job(container(args=["$(RANK)"], env=[{"name": "RANK", "value": "0"}])),
+        BARE,
+    ),
+    "an escaped variable": (unset_variables, job(container(args=["$$(RANK)"])), BARE),
+    "a master with a Service": (
+        masters,
+        with_env("MASTER_ADDR", "master"),
+        Surroundings((SERVICES, named("master"))),
+    ),
+    "no devices": (visible_devices, with_env("NVIDIA_VISIBLE_DEVICES", "void"), BARE),
+    "a launcher for eight GPUs": (idle_gpus, job(container(8, command=["torchrun", "x"])), BARE),
+    "a ConfigMap that is there": (
+        missing_volumes,
+        job(volumes=[{"configMap": {"name": "c"}}]),
+        Surroundings((CONFIG_MAPS, named("c"))),
+    ),
+    "hardened pods": (restricted, job(HARDENED), Surroundings(RESTRICTED)),
+    "a namespace without a level": (restricted, job(), BARE),
+    "a queue for everybody": (slipped, queue(namespaceSelector={}), BARE),
+    "a queue that cannot be read": (slipped, queue(resourceGroups=7), BARE),
+    "a flavor for everywhere": (flavors_without_nodes, flavor(), BARE),
+    "requests": (
+        uncounted_limits,
+        named("q", spec={"hard": {"requests.nvidia.com/gpu": "4", "limits.cpu": "1"}}),
+        BARE,
+    ),
+    "a priority that is there": (
+        unknown_priorities,
+        scoped("a"),
+        Surroundings((PRIORITY_CLASSES, named("a", ""))),
+    ),
+    "memory for everybody": (gpus_for_everybody, limits(default={"memory": "1Gi"}), BARE),
+    "a ConfigMap of something else": (scheduler_configurations, {"data": {"a": "b", "c": "kubescheduler"}}, BARE),
+    "a door inside": (
+        open_doors,
+        named("web", spec={"type": "ClusterIP", "selector": {"app": "web"}}),
+        Surroundings(WEB),
+    ),
+    "a door to something else": (open_doors, BALANCER, BARE),
+    "a secret by reference": (plain_secrets, job(container(env=[{"name": "TOKEN", "valueFrom": {}}])), BARE),
+}
+
+
+@pytest.mark.parametrize("case", SAID)
+def test_a_rule_says(case: str) -> None:
+    rule, obj, around, words = SAID[case]
+    (advice,) = [one for one in rule(obj, around) if words in one.told()]
+    assert advice.told().startswith(f"{advice.path}: ")
+    assert advice.reason.isidentifier()
+
+
+@pytest.mark.parametrize("case", SILENT)
+def test_a_rule_keeps_silent_about(case: str) -> None:
+    rule, obj, around = SILENT[case]
+    assert list(rule(obj, around)) == []
+
+
+ODD: tuple[Obj, ...] = (
+    {},
+    {"spec": None},
+    {"spec": [], "metadata": None, "data": 3},
+    {"kind": "Pod", "spec": {"containers": [None, {"env": "x", "args": {}, "resources": 7}], "affinity": "no"}},
+    {"kind": "Workflow", "spec": {"templates": {"a": 1}, "arguments": []}},
+    {"kind": "InferenceService", "spec": {"predictor": {"model": []}}},
+    {"spec": {"template": {"spec": {"containers": [{"image": None, "command": "x"}], "tolerations": [{"key": 4}]}}}},
+    {"spec": {"limits": {}, "hard": [], "tasks": [{"taskSpec": []}], "nodeLabels": "x", "selector": []}},
+)
+
+
+@pytest.mark.parametrize("rule", dict.fromkeys(rule for row in TABLE for rule in row.rules))
+def test_no_shape_of_an_object_breaks_a_rule(rule: Rule) -> None:
+    for obj in ODD:
+        assert all(advice.told() for advice in rule({"metadata": {"name": "x"}, **obj}, BARE))
+
+
+def test_every_rule_of_the_table_has_a_case() -> None:
+    tested = {rule for rule, *_ in SAID.values()}
+    assert {rule for row in TABLE for rule in row.rules} == tested

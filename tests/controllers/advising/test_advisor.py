@@ -1,0 +1,109 @@
+"""The advisor beside a control plane: an Event for each object and fault, at the right objects, never two of one."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+from typing import Any
+
+from build.foreign_kinds import established
+from build.small_clusters import SmallCluster, small_cluster
+from build.virtual_time import virtual
+from shoal.controllers.advising.advisor import COMPONENT, advisor
+from shoal.store.live.ecosystem_kinds import CLUSTER_QUEUES
+from shoal.store.live.item import Obj
+from shoal.store.live.kind import CONFIG_MAPS, DEPLOYMENTS, EVENTS, JOBS, NODES, PODS
+from shoal.store.live.served import Served
+from shoal.wiring.foreign_kinds import provide_foreign
+
+
+def start(cluster: SmallCluster) -> None:
+    context = cluster.context("shoal-advisor")
+    served = Served(context)
+    cluster.tasks += [asyncio.ensure_future(advisor(context, served).run()), asyncio.ensure_future(served.run())]
+
+
+def gpu_pods(**fields: Any) -> Obj:
+    """A template whose pods see devices that are not theirs."""
+    variables = [{"name": "NVIDIA_VISIBLE_DEVICES", "value": "all"}]
+    limits = {"nvidia.com/gpu": "1"}
+    container = {"name": "main", "image": "x:1", "env": variables, "resources": {"limits": limits}}
+    return {"metadata": {"labels": {"app": "x"}}, "spec": {"containers": [container], **fields}}
+
+
+async def said(cluster: SmallCluster, name: str) -> list[str]:
+    return [one["reason"] for one in await cluster.events(name) if one["reportingComponent"] == COMPONENT]
+
+
+@virtual
+async def test_one_fault_is_one_warning_on_the_object_that_people_wrote(tmp_path: Path) -> None:
+    async with small_cluster(tmp_path) as cluster:
+        start(cluster)
+        await cluster.create(
+            JOBS, {"metadata": {"name": "train"}, "spec": {"template": gpu_pods(restartPolicy="Never")}}
+        )
+        await cluster.pass_time(5)
+        (event,) = await cluster.events("train")
+        assert (event["type"], event["reason"], event["count"]) == ("Warning", "VisibleDevicesByHand", 1)
+        assert event["involvedObject"]["kind"] == "Job"
+        assert event["message"].startswith("spec.template.spec.containers[0].env[0]: NVIDIA_VISIBLE_DEVICES=all")
+
+
+@virtual
+async def test_what_another_object_made_is_not_looked_at(tmp_path: Path) -> None:
+    async with small_cluster(tmp_path) as cluster:
+        start(cluster)
+        owner = {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "r", "uid": "1", "controller": True}
+        await cluster.create(PODS, {**gpu_pods(), "metadata": {"name": "made", "ownerReferences": [owner]}})
+        await cluster.create(PODS, {**gpu_pods(), "metadata": {"name": "written"}})
+        await cluster.pass_time(5)
+        assert await said(cluster, "written") == ["VisibleDevicesByHand"]
+        assert await said(cluster, "made") == []
+
+
+@virtual
+async def test_a_second_advisor_says_nothing_again_and_a_changed_object_is_looked_at_anew(tmp_path: Path) -> None:
+    async with small_cluster(tmp_path) as cluster:
+        start(cluster)
+        spec = {"selector": {"matchLabels": {"app": "x"}}, "template": gpu_pods()}
+        await cluster.create(DEPLOYMENTS, {"metadata": {"name": "web"}, "spec": spec})
+        await cluster.pass_time(5)
+        start(cluster)
+        await cluster.pass_time(5)
+        assert await said(cluster, "web") == ["VisibleDevicesByHand"]
+        await cluster.create(NODES, {"metadata": {"name": "n"}})
+        body = {"spec": {"template": {"spec": {"nodeSelector": {"accelerator": "nvidia"}}}}}
+        await cluster.patch(DEPLOYMENTS, "web", body)
+        await cluster.pass_time(5)
+        assert sorted(await said(cluster, "web")) == ["UnknownNodeLabel", "VisibleDevicesByHand"]
+
+
+@virtual
+async def test_a_warning_that_has_expired_comes_back_while_the_fault_lasts(tmp_path: Path) -> None:
+    async with small_cluster(tmp_path) as cluster:
+        start(cluster)
+        text = "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n"
+        await cluster.create(CONFIG_MAPS, {"metadata": {"name": "s"}, "data": {"c": text}})
+        await cluster.pass_time(5)
+        (event,) = await cluster.events("s")
+        await cluster.delete(EVENTS, event["metadata"]["name"])
+        await cluster.pass_time(5)
+        assert await said(cluster, "s") == []
+        await cluster.pass_time(1000)
+        assert await said(cluster, "s") == ["NotAScheduler"]
+        await cluster.patch(CONFIG_MAPS, "s", {"data": {"c": ""}})
+        await cluster.delete(EVENTS, (await cluster.events("s"))[0]["metadata"]["name"])
+        await cluster.pass_time(2000)
+        assert await said(cluster, "s") == []
+
+
+@virtual
+async def test_kinds_that_come_later_are_looked_at_when_they_do(tmp_path: Path) -> None:
+    async with small_cluster(tmp_path) as cluster:
+        start(cluster)
+        await cluster.pass_time(5)
+        await provide_foreign(cluster.api)
+        await established(cluster)
+        await cluster.create(CLUSTER_QUEUES, {"metadata": {"name": "closed"}, "spec": {}})
+        await cluster.pass_time(60)
+        assert await said(cluster, "closed") == ["NoNamespaceSelector"]
