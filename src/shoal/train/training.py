@@ -1,0 +1,166 @@
+"""The loop around a training step: where to begin, when to save, when to leave.
+
+A signal only sets a flag; what it asks for happens between two steps, when everything is consistent. With several ranks
+all must leave after the same step, or those who stay wait for the others for ever: they agree by torch.distributed,
+where the script has it running, or by a function of its own.
+
+Rejected: saving in the signal handler. It runs in the middle of a step, on whatever happens to be half written.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping
+from types import FrameType, TracebackType
+from typing import Any, Self
+
+from shoal.train.checkpoints import Checkpoints, Write
+from shoal.train.progress import Progress, Reporter, reporter_of
+
+ENDED_BY_SIGTERM = 143
+"""What a shell calls 128 + 15, and Kubernetes shows as the exit code of who was told to end."""
+_PATIENCE_S = 600.0
+_LOOK_S = 0.2
+_TELL_S = 10.0
+Agree = Callable[[bool], bool]
+"""Whether any rank says so; called by all after each step."""
+
+
+class Training:
+    """`save` fills a folder, `load` reads one; both with whatever the script keeps."""
+
+    def __init__(
+        self,
+        folder: str | os.PathLike[str],
+        *,
+        save: Write,
+        load: Write,
+        every_s: float = 600.0,
+        keep: int = 3,
+        environment: Mapping[str, str] = os.environ,
+        agree: Agree | None = None,
+        reporter: Reporter | None = None,
+        clock: Callable[[], float] = time.time,
+        pause: Callable[[float], object] = time.sleep,  # noqa: TID251 - ranks wait for each other's files
+    ) -> None:
+        """`every_s` 0: after every step. `environment` tells RANK and WORLD_SIZE, as torchrun and Shoal set them."""
+        rank, ranks = _whole(environment, "RANK", 0), _whole(environment, "WORLD_SIZE", 1)
+        self.checkpoints = Checkpoints(folder, keep=keep, rank=rank, ranks=ranks)
+        self._rank = rank
+        self._save = save
+        self._load = load
+        self._every_s = every_s
+        self._agree = agree or _agree_by_torch
+        self._reporter = reporter or (reporter_of(environment) if rank == 0 else reporter_of({}))
+        self._clock = clock
+        self._pause = pause
+        self._stop = threading.Event()
+        self._before: Any = None
+        self._saved_s: float | None = None
+        self._due_s = 0.0
+        self._told_s = float("-inf")
+
+    def __enter__(self) -> Self:
+        if threading.current_thread() is threading.main_thread():
+            self._before = signal.signal(signal.SIGTERM, self._heard)
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._before is not None:
+            signal.signal(signal.SIGTERM, self._before)
+        self._reporter.close()
+
+    @property
+    def is_stopping(self) -> bool:
+        """Whether it was told to end; it will, after this step."""
+        return self._stop.is_set()
+
+    def stop(self) -> None:
+        """As SIGTERM does."""
+        self._stop.set()
+
+    def resume(self) -> int:
+        """Load the newest whole checkpoint; the step to go on with, 0 where there is none.
+
+        One that cannot be loaded is passed over for the one before it: better an hour lost than the run.
+        """
+        if self._rank == 0:
+            self.checkpoints.clear()
+        for checkpoint in self.checkpoints.all():
+            try:
+                self._load(checkpoint.folder)
+            except Exception as error:  # noqa: BLE001 - whatever the script's own loading raises
+                sys.stderr.write(f"shoal.train: {checkpoint.folder} cannot be loaded, trying an older one: {error}\n")
+                continue
+            return checkpoint.step
+        return 0
+
+    def steps(self, stop: int) -> Iterator[int]:
+        """From where the last run was up to `stop`. A step is done when the next one is asked for. Told to end, the
+        process saves and exits with 143, so that a Job counts it as ended and not as completed."""
+        done = self.resume()
+        self._due_s = self._clock() + self._every_s
+        self._tell(done, stop)
+        while done < stop:
+            yield done
+            done += 1
+            ends = self._agree(self.is_stopping)
+            if ends or done == stop or self._agree(self._clock() >= self._due_s):
+                self.save(done)
+                self._told_s = float("-inf")
+            self._tell(done, stop)
+            if ends and done < stop:
+                self._reporter.close()
+                raise SystemExit(ENDED_BY_SIGTERM)
+
+    def save(self, step: int) -> None:
+        """Now, whenever it is due."""
+        began_s = self._clock()
+        self.checkpoints.save(step, self._save, wait=self._wait)
+        self._saved_s = began_s
+        self._due_s = self._clock() + self._every_s
+
+    def _tell(self, done: int, stop: int) -> None:
+        now_s = self._clock()
+        if now_s - self._told_s >= _TELL_S:
+            self._told_s = now_s
+            self._reporter.tell(Progress(done, stop, self._saved_s))
+
+    def _wait(self, is_so: Callable[[], bool]) -> bool:
+        ends_s = self._clock() + _PATIENCE_S
+        while not is_so():
+            if self._clock() >= ends_s:
+                return False
+            self._pause(_LOOK_S)
+        return True
+
+    def _heard(self, number: int, frame: FrameType | None) -> None:
+        self._stop.set()
+        if callable(self._before):
+            self._before(number, frame)
+
+
+def _agree_by_torch(mine: bool) -> bool:
+    """Whether any rank says so, where torch.distributed is running; else what this process says."""
+    torch = sys.modules.get("torch")
+    distributed: Any = getattr(torch, "distributed", None)
+    if distributed is None or not distributed.is_available() or not distributed.is_initialized():
+        return mine
+    found: list[bool] = [False] * distributed.get_world_size()
+    distributed.all_gather_object(found, mine)
+    return any(found)
+
+
+def _whole(environment: Mapping[str, str], name: str, otherwise: int) -> int:
+    text = environment.get(name, "")
+    if not text:
+        return otherwise
+    if not (text.isascii() and text.isdigit()):
+        raise ValueError(f"{name} must be a whole number, got {text!r}")
+    return int(text)
