@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -11,7 +12,10 @@ import typer
 if TYPE_CHECKING:
     from shoal.cluster.machines.machine import Machine
     from shoal.wiring.cast import Cast
+    from shoal.wiring.run_choice import RunChoice
 
+OWN_NAMES = ("shoal", "default-scheduler", "volcano", "kai-scheduler")
+"""Whose pods Shoal places in a cluster of its own, where nobody else could."""
 NONE = "none"
 DEFAULT_NODES = "2xp5.48xlarge"
 _FILES = (".yaml", ".yml")
@@ -35,9 +39,25 @@ WithContention = Annotated[
 ]
 
 
+class Scheduler(StrEnum):
+    """Who places pods and admits jobs in a cluster of ours."""
+
+    SHOAL = "shoal"
+    SIMPLE = "simple"
+    """One pod at a time by kube-scheduler's rules; no queues."""
+
+
+USUAL_SCHEDULER = Scheduler.SHOAL
+SchedulerOption = Annotated[
+    Scheduler,
+    typer.Option(help="Shoal's scheduler and queues, or a simple stand-in for kube-scheduler."),
+]
+
+
 class CastChoice(msgspec.Struct, frozen=True, kw_only=True):
     nodes: str = DEFAULT_NODES
     has_controllers: bool = True
+    scheduler: Scheduler = USUAL_SCHEDULER
     speed: float = 1.0
     stages: tuple[Path, ...] = ()
     metrics_port: int | None = None
@@ -54,6 +74,7 @@ class CastChoice(msgspec.Struct, frozen=True, kw_only=True):
         words = ["--nodes", _absolute(self.nodes), "--speed", f"{self.speed:g}"]
         words += [] if self.has_controllers else ["--no-controllers"]
         words += [] if self.has_foreign else ["--no-foreign-kinds"]
+        words += [] if self.scheduler is USUAL_SCHEDULER else ["--scheduler", self.scheduler.value]
         words += self._of_nodes()
         return [*words, "--processes"] if self.is_split else words
 
@@ -67,16 +88,23 @@ class CastChoice(msgspec.Struct, frozen=True, kw_only=True):
         common = ("--kubeconfig", str(kubeconfig), "--speed", f"{self.speed:g}")
         parts: list[tuple[str, ...]] = []
         if self.has_controllers:
-            parts.append(("cluster", "controllers", *common))
+            parts.append(("cluster", "controllers", *common, "--scheduler", self.scheduler.value))
+        if self.has_shoal:
+            names = (word for name in OWN_NAMES for word in ("--scheduler-name", name))
+            parts.append(("run", "--no-leader-elect", "--child", *names, *common))
         if self.nodes != NONE:
             nodes = ("--nodes", _absolute(self.nodes), *self._of_nodes())
             parts.append(("cluster", "nodes", *nodes, *common))
         return tuple(parts)
 
+    @property
+    def has_shoal(self) -> bool:
+        return self.has_controllers and self.scheduler is Scheduler.SHOAL
+
     def cast(self, kubeconfig: Path | None = None) -> Cast:
         """Raises UserError for what cannot be read: before anything is started or written."""
         from shoal.wiring.cast import Cast
-        from shoal.wiring.controllers import CONTROLLERS
+        from shoal.wiring.controllers import CONTROLLERS, DEFAULT_SCHEDULER
         from shoal.wiring.pace import Moment
 
         machines = self._machines()
@@ -88,7 +116,12 @@ class CastChoice(msgspec.Struct, frozen=True, kw_only=True):
             return Cast(speed=self.speed, children=self.parts(kubeconfig), has_foreign=self.has_foreign)
         return Cast(
             machines=machines,
-            controllers=tuple(CONTROLLERS) if self.has_controllers else (),
+            controllers=tuple(
+                name
+                for name in (CONTROLLERS if self.has_controllers else ())
+                if name != DEFAULT_SCHEDULER or self.scheduler is Scheduler.SIMPLE
+            ),
+            shoal=self._shoal() if self.has_shoal and not self.clock else None,
             since=Moment.read(self.clock) if self.clock else None,
             is_child=bool(self.clock),
             speed=self.speed,
@@ -98,6 +131,13 @@ class CastChoice(msgspec.Struct, frozen=True, kw_only=True):
             has_contention=self.has_contention,
             has_foreign=self.has_foreign,
         )
+
+    def _shoal(self) -> RunChoice:
+        from shoal.api.run_configuration import RunConfiguration
+        from shoal.cli.run import run_choice
+        from shoal.cli.run_files import RunFiles
+
+        return run_choice(RunFiles(RunConfiguration(scheduler_names=OWN_NAMES)))
 
     def _machines(self) -> tuple[Machine, ...]:
         if self.nodes == NONE:

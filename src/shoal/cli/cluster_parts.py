@@ -8,7 +8,15 @@ from typing import Annotated
 
 import typer
 
-from shoal.cli.cast_choice import DEFAULT_NODES, CastChoice, MetricsPort, Speed, Stages, WithContention
+from shoal.cli.cast_choice import (
+    DEFAULT_NODES,
+    CastChoice,
+    MetricsPort,
+    Scheduler,
+    Speed,
+    Stages,
+    WithContention,
+)
 from shoal.cli.cluster_access import Kubeconfig, KubeContext, chosen_access
 
 _NOTIFY = typer.Option("--notify-fd", hidden=True)
@@ -52,12 +60,15 @@ def nodes(
             f"{len(cast.machines)} nodes at {access.server}; metrics at {metrics}/nodes/NAME/metrics; Ctrl-C ends this."
         )
 
-    run_nodes(access, cast, _told(said, notify))
+    run_nodes(access, cast, told(said, notify))
 
 
 def controllers(
     kubeconfig: Kubeconfig = None,
     context: KubeContext = "",
+    scheduler: Annotated[
+        Scheduler, typer.Option(help="Who places pods: a simple stand-in here, or `shoal run` beside this.")
+    ] = Scheduler.SIMPLE,
     speed: Speed = 1.0,
     clock: _Clock = "",
     notify: Annotated[int | None, _NOTIFY] = None,
@@ -66,11 +77,11 @@ def controllers(
     from shoal.wiring.join import run_controllers
 
     access = chosen_access(kubeconfig, context)
-    cast = CastChoice(nodes="none", speed=speed, clock=clock).cast()
-    run_controllers(access, cast, _told(lambda what: f"{what} at {access.server}; Ctrl-C ends this.", notify))
+    cast = CastChoice(nodes="none", scheduler=scheduler, speed=speed, clock=clock).cast()
+    run_controllers(access, cast, told(lambda what: f"{what} at {access.server}; Ctrl-C ends this.", notify))
 
 
-def _told(words: Callable[[str], str], notify: int | None) -> Callable[[str], None]:
+def told(words: Callable[[str], str], notify: int | None) -> Callable[[str], None]:
     """Where readiness is reported: on a descriptor that a parent gave, else in a line."""
 
     def ready(what: str) -> None:

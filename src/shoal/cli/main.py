@@ -14,7 +14,24 @@ from typing import Annotated
 
 import typer
 
-from shoal.cli import bench, cluster, decide, demo, down, pack, queue, up, why
+from shoal.cli import (
+    bench,
+    cluster,
+    completion,
+    crds,
+    decide,
+    demo,
+    down,
+    get,
+    pack,
+    permissions,
+    queue,
+    run,
+    snapshot,
+    top,
+    up,
+    why,
+)
 from shoal.cli.exits import exit_code
 
 app = typer.Typer(
@@ -28,12 +45,19 @@ app = typer.Typer(
 app.command("decide")(decide.decide)
 app.command("why")(why.why)
 app.add_typer(queue.app, name="queue")
+app.command("top")(top.top)
+app.add_typer(get.app, name="get")
+app.command("snapshot")(snapshot.snapshot)
 app.command("pack")(pack.pack)
 app.command("demo")(demo.demo)
 app.command("up")(up.up)
+app.command("run")(run.run)
+app.command("permissions")(permissions.permissions)
+app.command("crds")(crds.crds)
 app.command("down")(down.down)
 app.add_typer(cluster.app, name="cluster")
 app.add_typer(bench.app, name="bench")
+app.command("completion")(completion.completion)
 
 
 def _show_version(wanted: bool) -> None:
@@ -69,5 +93,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
     debug = "--debug" in given
     # Taken wherever it stands: whoever adds it does so at the end of the line that just failed.
     given = [argument for argument in given if argument != "--debug"]
+    completion.prepare()
     command = typer.main.get_command(app)
     return exit_code(lambda: command.main(args=given, prog_name="shoal", standalone_mode=False), debug)

@@ -1,37 +1,31 @@
 """`shoal queue`: the quota tree as it stands, and what would change under other quotas.
 
-Promises: with `-o json` stdout holds one document and nothing else; warnings go to stderr.
+Promises: with `-o json` or `-o yaml` stdout holds one document and nothing else; warnings go to stderr.
 """
 
 from __future__ import annotations
 
-import difflib
-import os
-import sys
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from shoal.cli.cluster_access import Kubeconfig, KubeContext
+from shoal.cli.formats import FOR_PROGRAMS, TABLES, TableOutput, checked
+from shoal.cli.living import Files, Namespace
+from shoal.cli.named_group import NamedGroup
 from shoal.cli.options import Seed
-from shoal.units.errors import UserError, Where, excerpt
+from shoal.units.errors import UserError, Where
 
 if TYPE_CHECKING:
-    from rich.console import Console
+    from shoal.views.queue_tree import Tree
+    from shoal.views.queue_workloads import Workloads
 
-app = typer.Typer(help="Look at quota: who has it, who uses it, who waits for it.")
+app = typer.Typer(
+    help="Look at quota: who has it, who uses it, who waits for it.",
+    cls=NamedGroup,
+    subcommand_metavar="[NAME] | COMMAND [ARGS]...",
+)
 
-FORMATS = ("table", "json")
-_PIPE_WIDTH = 4000
-
-_Files = Annotated[
-    list[str] | None,
-    typer.Option(
-        "-f",
-        "--filename",
-        metavar="PATH",
-        help="A file of manifests, a folder of them, or - for standard input; may be given several times.",
-    ),
-]
 _Two = Annotated[
     list[str] | None,
     typer.Option(
@@ -41,88 +35,96 @@ _Two = Annotated[
         help="Given twice, first for the manifests as they are, then as proposed: a file, a folder, or -.",
     ),
 ]
-_Output = Annotated[str, typer.Option("-o", "--output", metavar="FORMAT", help="table or json.")]
+_TABLE = TABLES[0]
 
 
 @app.callback(invoke_without_command=True)
 def queue(
-    context: typer.Context,
-    filename: _Files = None,
-    output: _Output = "table",
+    called: typer.Context,
+    name: Annotated[
+        str, typer.Option("--name", metavar="NAME", help="Only this cohort, cluster queue or local queue.")
+    ] = "",
+    filename: Files = None,
+    namespace: Namespace = "",
+    output: TableOutput = _TABLE,
     workloads: Annotated[
         bool, typer.Option("--workloads", help="Also who holds quota and who waits, and why.")
     ] = False,
+    kubeconfig: Kubeconfig = None,
+    context: KubeContext = "",
 ) -> None:
-    """Show the quota tree: nominal, used, borrowed, lent, waiting, share."""
-    if context.invoked_subcommand is not None:
-        if filename or workloads or output != FORMATS[0]:
+    """Show the quota tree: nominal, used, borrowed, lent, waiting, share.
+
+    With the NAME of a cohort, cluster queue or local queue only that part, and its workloads.
+    """
+    if called.invoked_subcommand is not None:
+        if name or filename or workloads or namespace or output != _TABLE or kubeconfig or context:
             raise UserError("options of a command stand behind its name", where=Where(path="shoal queue"))
         return
-    wants_json = is_json(output)
-    from shoal.cli.queue_manifests import read_queues
+    checked(output, TABLES)
+    from shoal.cli.living import source_of
+    from shoal.cli.manifests import warn
+    from shoal.cli.queue_manifests import queues_of
     from shoal.sim.queue_outlook import outlook
     from shoal.sim.queued_world import kueue_of
     from shoal.views.queue_backlog import waiters_of
-    from shoal.views.queue_tree import queue_tree
+    from shoal.views.queue_part import part_of, workloads_in
+    from shoal.views.queue_tree import Tree, queue_tree
     from shoal.views.queue_workloads import workloads_of
 
-    world = read_queues(filename or [])
+    source = source_of(filename, kubeconfig, context, namespace)
+    world = queues_of(source.documents, filename or [source.words])
+    if filename:
+        warn(world.warnings)
     kueue = kueue_of(world, world.now_s)
     waiters = waiters_of(kueue, {facts.key: facts for facts in world.workloads})
     tree = queue_tree(kueue.queues, waiters)
     listed = None
-    if workloads:
+    if workloads or name or output == "wide":
         reasons = outlook(kueue_of(world, world.now_s), world.now_s)
         listed = workloads_of(kueue.queues.held.values(), waiters, reasons)
-    if wants_json:
+    if name:
+        part = part_of(tree, name, source.namespace)
+        tree = Tree([part.shown])
+        listed = None if listed is None else workloads_in(listed, part.meant)
+    _show(tree, listed, output)
+
+
+def _show(tree: Tree, listed: Workloads | None, output: str) -> None:
+    from shoal.cli.formats import console, write
+
+    if output in FOR_PROGRAMS:
         import msgspec
 
-        document = msgspec.to_builtins(tree) | ({} if listed is None else {"workloads": msgspec.to_builtins(listed)})
-        sys.stdout.write(msgspec.json.format(msgspec.json.encode(document), indent=1).decode() + "\n")
+        write(
+            msgspec.to_builtins(tree) | ({} if listed is None else {"workloads": msgspec.to_builtins(listed)}), output
+        )
         return
     from shoal.views.queue_text import show_tree
     from shoal.views.queue_workloads import show_workloads
 
-    console = _console()
-    show_tree(console, tree)
+    screen = console()
+    show_tree(screen, tree)
     if listed is not None:
-        show_workloads(console, listed)
+        show_workloads(screen, listed)
 
 
 @app.command("diff")
-def diff(filename: _Two = None, output: _Output = "table", seed: Seed = 42) -> None:
+def diff(filename: _Two = None, output: TableOutput = _TABLE, seed: Seed = 42) -> None:
     """Tell who would start, stop or wait longer: -f NOW -f PROPOSED, each a file or a folder.
 
     Where PROPOSED holds queues, flavors and their like alone, they replace those of NOW by kind and name.
     """
-    wants_json = is_json(output)
+    checked(output, TABLES)
+    from shoal.cli.formats import console, write
     from shoal.cli.queue_manifests import futures_of
     from shoal.sim.queue_diff import compare
 
     (now, before), (proposed, after) = futures_of(filename or [], seed)
     comparison = compare(now, proposed, before, after)
-    if wants_json:
-        import msgspec
-
-        sys.stdout.write(msgspec.json.format(msgspec.json.encode(comparison), indent=1).decode() + "\n")
+    if output in FOR_PROGRAMS:
+        write(comparison, output)
         return
     from shoal.views.queue_diff import show_comparison
 
-    show_comparison(_console(), comparison)
-
-
-def _console() -> Console:
-    """As wide as the terminal, or as asked for; lines of a pipe stay whole for whoever searches them."""
-    from rich.console import Console
-
-    is_narrow = sys.stdout.isatty() or "COLUMNS" in os.environ
-    return Console(highlight=False, width=None if is_narrow else _PIPE_WIDTH)
-
-
-def is_json(output: str) -> bool:
-    """Whether programs read it."""
-    if output not in FORMATS:
-        near = difflib.get_close_matches(output, FORMATS, 1)
-        fix = f"did you mean {near[0]}?" if near else f"choose one of {', '.join(FORMATS)}"
-        raise UserError(f"no format is called {excerpt(output)}", where=Where(path="--output"), fix=fix)
-    return output == "json"
+    show_comparison(console(), comparison)

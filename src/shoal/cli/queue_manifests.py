@@ -40,16 +40,12 @@ RULES = (
 """Kinds that say how quota is given, and nothing about who wants it."""
 
 
-def read_queues(paths: Sequence[str]) -> QueueWorld:
-    """The world of queues; warnings are said on stderr."""
-    if not paths:
-        raise UserError("is missing", where=Where(path="--filename"), fix="name a file or folder of manifests")
-    inventory = Inventory(read_manifests(paths))
+def queues_of(documents: Sequence[Document], where: Sequence[str]) -> QueueWorld:
+    """The world of queues; `where` says where the documents are from."""
+    inventory = Inventory(documents)
     if not speaks_of_queues(inventory):
-        raise _no_queues(paths)
-    world = queue_world(inventory)
-    warn(world.warnings)
-    return world
+        raise _no_queues(where)
+    return queue_world(inventory)
 
 
 def futures_of(paths: Sequence[str], seed: int) -> tuple[Lived, Lived]:

@@ -16,7 +16,16 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from shoal.cli.cast_choice import DEFAULT_NODES, CastChoice, MetricsPort, Speed, Stages, WithContention
+from shoal.cli.cast_choice import (
+    DEFAULT_NODES,
+    USUAL_SCHEDULER,
+    CastChoice,
+    MetricsPort,
+    SchedulerOption,
+    Speed,
+    Stages,
+    WithContention,
+)
 from shoal.cli.cluster_folder import StateFolder, cluster_folder
 
 if TYPE_CHECKING:
@@ -66,6 +75,7 @@ def up(
     controllers: Annotated[
         bool, typer.Option("--controllers/--no-controllers", help="Whether workloads become pods that run.")
     ] = True,
+    scheduler: SchedulerOption = USUAL_SCHEDULER,
     speed: Speed = 1.0,
     stages: Stages = None,
     metrics_port: MetricsPort = None,
@@ -98,6 +108,7 @@ def up(
     choice = CastChoice(
         nodes=nodes,
         has_controllers=controllers,
+        scheduler=scheduler,
         speed=speed,
         stages=tuple(stages or ()),
         metrics_port=metrics_port,

@@ -1,4 +1,4 @@
-"""`shoal why`: the story of one pod, gang or workload, on one screen."""
+"""`shoal why`: the story of one pod, gang, workload or job, on one screen: of a living cluster, or of files."""
 
 from __future__ import annotations
 
@@ -6,29 +6,55 @@ from typing import Annotated
 
 import typer
 
-from shoal.cli.options import Manifests, Policy, SchedulerConfigFile, Seed
+from shoal.cli.cluster_access import Kubeconfig, KubeContext
+from shoal.cli.formats import TEXTS, TextOutput, checked
+from shoal.cli.living import Files, Namespace
+from shoal.cli.options import Policy, SchedulerConfigFile, Seed
 
+_POLICY = "Shoal"
 _MOST_S = 2.0
 """For finding what would help a workload."""
 
 
 def why(
     name: Annotated[
-        str, typer.Argument(metavar="NAME", help="A pod, gang or workload, as namespace/name or by name alone.")
+        str,
+        typer.Argument(
+            metavar="NAME",
+            help="pod/x, job/x, workload/x, deployment/x, gang/x ...; or namespace/name, or a name alone.",
+        ),
     ],
-    filename: Manifests,
-    policy: Policy = "Shoal",
+    filename: Files = None,
+    namespace: Namespace = "",
+    output: TextOutput = TEXTS[0],
+    policy: Policy = _POLICY,
     scheduler_config: SchedulerConfigFile = None,
     seed: Seed = 42,
+    kubeconfig: Kubeconfig = None,
+    context: KubeContext = "",
 ) -> None:
-    """Tell why a pod, gang or workload waits, or where it went: what it asks, its turn, the nodes, what would help."""
-    from rich.console import Console
-
-    from shoal.cli.manifests import load, rounds_of
+    """Tell why a pod, gang, workload or job waits, or where it went: what it asks, the nodes, what would help."""
+    checked(output, TEXTS)
+    from shoal.cli.advised import tell_advice
+    from shoal.cli.cluster_access import chosen_access
+    from shoal.cli.formats import console, write
+    from shoal.cli.living import source_of
+    from shoal.cli.manifests import loaded_of, warn
     from shoal.cli.patience import Patience
-    from shoal.sim.story import tell
+    from shoal.cli.why_told import Teller
     from shoal.views.story import show_story
 
-    loaded = load(filename, policy, scheduler_config)
-    story = tell(rounds_of(loaded, seed), loaded.world.gated, name, Patience(_MOST_S))
-    show_story(Console(highlight=False), story)
+    source = source_of(filename, kubeconfig, context, namespace)
+    is_plain = policy == _POLICY and scheduler_config is None
+    loaded = source.taken() if is_plain else loaded_of(source.documents, policy, scheduler_config)
+    if filename:
+        warn(loaded.warnings)
+    story = Teller(source.documents, loaded, seed, Patience(_MOST_S)).about(name, source.namespace)
+    if not filename:
+        tell_advice(story, source.documents, chosen_access(kubeconfig, context))
+    if output != TEXTS[0]:
+        from shoal.views.story_document import document_of
+
+        write(document_of(story), output)
+        return
+    show_story(console(is_folded=True), story)

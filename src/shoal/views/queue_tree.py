@@ -125,6 +125,8 @@ class _Reader:
         asked = _of_one_flavor(queue, _amounts(waiters))
         lines = self._lines(queue, queue.nominal, queue.usage, asked)
         closed = f"it {queue.closed[1]}" if queue.closed is not None else ""
+        if not closed and queue.facts.namespaces.requirements is None:
+            closed = "it has no namespaceSelector, so no namespace may use it; an empty one ({}) lets all"
         return TreeNode("clusterQueue", queue.name, lines, backlog, _share(queue), closed, locals_)
 
     def _local(self, key: str) -> TreeNode:

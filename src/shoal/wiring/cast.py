@@ -8,12 +8,15 @@ import msgspec
 
 from shoal.cluster.machines.machine import Machine
 from shoal.wiring.pace import Moment
+from shoal.wiring.run_choice import RunChoice
 
 
 class Cast(msgspec.Struct, frozen=True):
     machines: tuple[Machine, ...] = ()
     controllers: tuple[str, ...] = ()
     """Names from the list of controllers."""
+    shoal: RunChoice | None = None
+    """Shoal's own controllers, in the place of the simple scheduler."""
     speed: float = 1.0
     """Seconds of the cluster in a second of the machine."""
     since: Moment | None = None
@@ -34,4 +37,4 @@ class Cast(msgspec.Struct, frozen=True):
     @property
     def is_alone(self) -> bool:
         """Nobody lives beside the server."""
-        return not (self.machines or self.controllers or self.children)
+        return not (self.machines or self.controllers or self.shoal or self.children)

@@ -32,8 +32,9 @@ class Row(msgspec.Struct, frozen=True):
 
 
 _SCHEDULER, _TOKENS = "system:kube-scheduler", "system:kube-controller-manager"
+DEFAULT_SCHEDULER = "default-scheduler"
 CONTROLLERS: dict[str, Row] = {
-    "default-scheduler": Row(_SCHEDULER, "default_scheduler.controller:default_scheduler"),
+    DEFAULT_SCHEDULER: Row(_SCHEDULER, "default_scheduler.controller:default_scheduler"),
     "job": Row("job-controller", "jobs.controller:job_controller", "job-controller"),
     "cronjob": Row("cronjob-controller", "cron_jobs.controller:cron_job_controller", "cronjob-controller"),
     "ttl-after-finished": Row("ttl-after-finished-controller", "ttl.controller:ttl_after_finished_controller"),

@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from shoal.cluster.foreign.definitions import LABEL, definitions
+from shoal.cluster.foreign.definitions import definitions
+from shoal.cluster.foreign.provided import LABEL
 from shoal.store.live.kind import DEFINITIONS
 from shoal.store.live.port import Api
 from shoal.store.live.refusals import AlreadyExistsError, RefusedError

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Callable, Coroutine
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
 from contextlib import asynccontextmanager
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from shoal.cluster.calls import Actor
@@ -20,9 +21,10 @@ from shoal.wiring.split import Child
 if TYPE_CHECKING:
     from shoal.cluster.server.plane import Plane
     from shoal.cluster.settings import Settings
+    from shoal.wiring.run_choice import RunChoice
 
 _SYSTEM, _AUTHENTICATED = "system:serviceaccounts", "system:authenticated"
-_CACHES, _FLEET = "system:kube-controller-manager", "system:shoal:fleet"
+_CACHES, _FLEET, _SHOAL = "system:kube-controller-manager", "system:shoal:fleet", "system:shoal"
 _PATIENCE_S = 30.0
 Show = Callable[[Life, Callable[[], None]], Coroutine[Any, Any, None]]
 """Looks at what lives until it is cancelled, or ends it all by calling its last argument."""
@@ -70,11 +72,14 @@ async def _settle(life: Life, plane: Plane, cast: Cast) -> None:
         await provide_foreign(life.api)
     if cast.controllers or cast.children:
         await _start_controllers(life, plane, cast)
+    gates_stand = await _start_shoal(life, plane, cast.shoal) if cast.shoal is not None else None
     if cast.children:
         await _start_children(life, cast)
     life.start("caches", life.informers.run)
     if cast.machines:
         await _start_nodes(life, plane, cast)
+    if gates_stand is not None:
+        await gates_stand()
 
 
 async def _start_nodes(life: Life, plane: Plane, cast: Cast) -> None:
@@ -95,6 +100,15 @@ async def _start_children(life: Life, cast: Cast) -> None:
         async with asyncio.timeout(_PATIENCE_S):
             for child in children:
                 await child.is_ready.wait()
+
+
+async def _start_shoal(life: Life, plane: Plane, choice: RunChoice) -> Callable[[], Awaitable[None]]:
+    """What to wait for once the caches run."""
+    from shoal.wiring.gates import gates_stand
+    from shoal.wiring.shoal import start_shoal
+
+    served = await start_shoal(life, lambda name: _as(plane, Actor(_SHOAL, (_AUTHENTICATED,)), name), choice)
+    return partial(gates_stand, life, served, choice)
 
 
 def _as(plane: Plane, actor: Actor, agent: str) -> Api:

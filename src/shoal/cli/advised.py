@@ -1,0 +1,67 @@
+"""What a living cluster's advisor has said of an object, or of whoever made it: read from its Events for `shoal why`.
+
+Rejected: looking for the same faults here. What is read for a story holds no commands and no variables of containers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+from shoal.api.decode import Document
+from shoal.api.pod import Pod
+from shoal.cli.cluster_access import speak
+from shoal.cli.subjects import POD
+from shoal.store.inventory import Inventory
+from shoal.store.queues.members import Members
+
+if TYPE_CHECKING:
+    from shoal.store.kube.access import Access
+    from shoal.store.live.port import Api
+    from shoal.views.story import Story
+
+HEADING = "advice"
+_FROM = "source=shoal-advisor"
+
+
+def tell_advice(story: Story, documents: Sequence[Document], access: Access) -> None:
+    """At the end of the story: a line for each fault."""
+    about = set(_concerned(story, documents))
+    lines = [
+        f"{kind} {name}: {event.get('message', '')}"
+        for event in speak(access, _said)
+        for kind, namespace, name in (_involved(event),)
+        if (kind.lower(), f"{namespace}/{name}") in about
+    ]
+    story.tell(HEADING, *dict.fromkeys(lines))
+
+
+def _concerned(story: Story, documents: Sequence[Document]) -> Iterator[tuple[str, str]]:
+    """Kinds in small letters, and keys: what the story is about, and who made it."""
+    words = story.title.replace(",", " ").replace(":", " ").split()
+    kind, key = (POD, words[0]) if "/" in words[0] or len(words) == 1 else (words[0], words[1])
+    yield kind, key
+    if kind != POD:
+        return
+    for document in documents:
+        value = document.value
+        if isinstance(value, Pod) and value.metadata.key == key:
+            for namespace, owner, name in Members(Inventory(documents)).owners(value):
+                yield owner.lower(), f"{namespace}/{name}"
+
+
+async def _said(api: Api) -> list[dict[str, Any]]:
+    """None where they may not be read: the story is there without."""
+    from shoal.store.live.kind import EVENTS
+    from shoal.store.live.port import Select
+    from shoal.store.live.refusals import ForbiddenError
+
+    try:
+        return [item.obj() for item in (await api.list(EVENTS, "", Select(fields=_FROM))).items]
+    except ForbiddenError:
+        return []
+
+
+def _involved(event: dict[str, Any]) -> tuple[str, str, str]:
+    about = event.get("involvedObject") or {}
+    return str(about.get("kind", "")), str(about.get("namespace", "")), str(about.get("name", ""))

@@ -1,0 +1,57 @@
+"""How an answer is written: for people as a table or a text, for programs as one document of JSON or YAML.
+
+Promises: with `-o json` or `-o yaml` standard output holds that document and nothing else; colours are for terminals;
+lines of a pipe stay whole for whoever searches them, unless `COLUMNS` says how wide they may be.
+"""
+
+from __future__ import annotations
+
+import difflib
+import os
+import sys
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from shoal.units.errors import UserError, Where, excerpt
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+FOR_PROGRAMS = ("json", "yaml")
+TABLES = ("table", "wide", *FOR_PROGRAMS)
+TEXTS = ("text", *FOR_PROGRAMS)
+_PIPE_WIDTH = 4000
+
+TableOutput = Annotated[
+    str, typer.Option("-o", "--output", metavar="FORMAT", help="table, wide (more columns), json or yaml.")
+]
+TextOutput = Annotated[str, typer.Option("-o", "--output", metavar="FORMAT", help="text, json or yaml.")]
+
+
+def checked(output: str, formats: Sequence[str]) -> str:
+    """One of the formats, or what is wrong with it; asked before any work."""
+    if output not in formats:
+        near = difflib.get_close_matches(output, formats, 1)
+        fix = f"did you mean {near[0]}?" if near else f"choose one of {', '.join(formats)}"
+        raise UserError(f"no format is called {excerpt(output)}", where=Where(path="--output"), fix=fix)
+    return output
+
+
+def write(document: Any, output: str) -> None:
+    """For programs."""
+    import msgspec
+
+    if output == "yaml":
+        sys.stdout.write(msgspec.yaml.encode(msgspec.to_builtins(document)).decode())
+        return
+    sys.stdout.write(msgspec.json.format(msgspec.json.encode(document), indent=1).decode() + "\n")
+
+
+def console(*, is_folded: bool = False) -> Console:
+    """As wide as the terminal, or as asked for. `is_folded`: text is folded at 80 columns in a pipe too."""
+    from rich.console import Console
+
+    is_narrow = is_folded or sys.stdout.isatty() or "COLUMNS" in os.environ
+    return Console(highlight=False, width=None if is_narrow else _PIPE_WIDTH)

@@ -1,0 +1,117 @@
+"""Where a command looks: at files, or at a living cluster, which is read into the same documents.
+
+Promises: whatever is asked of a cluster and of its snapshot gets one answer, because both go through the same readers.
+One wrong object among thousands keeps nobody from looking: it is named on stderr and left out. Files are read whole or
+refused whole, as everywhere.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, TypeVar
+
+import typer
+
+from shoal.cli.cluster_access import chosen_access, speak
+from shoal.cli.exits import FAILED
+from shoal.units.errors import UserError, one_line
+
+if TYPE_CHECKING:
+    from shoal.api.decode import Document
+    from shoal.cli.manifests import Loaded
+    from shoal.store.kube.access import Access
+    from shoal.store.live.port import Api
+    from shoal.store.snapshot.reading import Snapshot
+
+T = TypeVar("T")
+_MOST_LEFT_OUT = 50
+"""Each costs a reading of everything; a cluster with more is to be mended first."""
+
+Files = Annotated[
+    list[str] | None,
+    typer.Option(
+        "-f",
+        "--filename",
+        metavar="PATH",
+        help="Instead of a cluster: a file of manifests, a folder, or - for stdin; may be given several times.",
+    ),
+]
+Namespace = Annotated[
+    str,
+    typer.Option("-n", "--namespace", metavar="NAME", help="Where names are looked for; by default the context's."),
+]
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """What was read."""
+
+    documents: Sequence[Document]
+    namespace: str = ""
+    """Where a bare name is looked for first; empty: everywhere alike."""
+    words: str = "the manifests"
+    loaded: Loaded | None = None
+    """As it is decided about without further options, where that is known already. To be used once."""
+
+    def taken(self) -> Loaded:
+        """Ready for its first round."""
+        from shoal.cli.manifests import loaded_of
+
+        return self.loaded or loaded_of(self.documents)
+
+
+def source_of(filename: Sequence[str] | None, kubeconfig: Path | None, context: str, namespace: str = "") -> Source:
+    """The files if any are given, else the cluster."""
+    if filename:
+        from shoal.store.files import read_manifests
+
+        return Source(read_manifests(filename), namespace)
+    access = chosen_access(kubeconfig, context)
+    snapshot, loaded = taken(access)
+    documents = [entry.document for entry in snapshot.entries]
+    return Source(documents, namespace or access.namespace, access.where, loaded)
+
+
+def taken(access: Access) -> tuple[Snapshot, Loaded]:
+    """A picture of the cluster that every command can read; what had to be left out of it is said on stderr."""
+    from shoal.cli.manifests import loaded_of
+    from shoal.store.live.rbac_advice import rbac_advice
+    from shoal.store.live.refusals import ForbiddenError
+    from shoal.store.snapshot.reading import read_snapshot
+
+    async def work(api: Api) -> Snapshot:
+        try:
+            return await read_snapshot(api)
+        except ForbiddenError as error:
+            typer.echo(
+                "\n".join(part for part in (f"shoal: {access.where}: {error}", rbac_advice(error)) if part), err=True
+            )
+            raise typer.Exit(FAILED) from None
+
+    snapshot = speak(access, work)
+    complain(snapshot.notes)
+    return sound(snapshot, loaded_of)
+
+
+def sound(snapshot: Snapshot, load: Callable[[Sequence[Document]], T]) -> tuple[Snapshot, T]:
+    """Without the objects for which it cannot be loaded: those that contradict others, not themselves."""
+    for _ in range(_MOST_LEFT_OUT):
+        try:
+            loaded = load([entry.document for entry in snapshot.entries])
+        except UserError as error:
+            left = snapshot.without(error.where.obj)
+            if len(left.entries) == len(snapshot.entries):
+                raise
+            snapshot = left
+            path = f"{error.where.path}: " if error.where.path else ""
+            complain([f"{error.where.obj} is left out: {path}{error.what}"])
+        else:
+            return snapshot, loaded
+    raise UserError(f"more than {_MOST_LEFT_OUT} objects of the cluster contradict others", fix="mend those named")
+
+
+def complain(notes: Sequence[str]) -> None:
+    for note in notes:
+        typer.echo(f"shoal: warning: {one_line(note)}", err=True)

@@ -1,0 +1,19 @@
+"""Names with commas between, each of a few that are known: what is misspelt is said with what may have been meant."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Sequence
+
+from shoal.units.errors import UserError, Where, excerpt
+
+
+def named(text: str, known: Sequence[str], option: str = "--controllers", what: str = "controller") -> tuple[str, ...]:
+    """Each once, in their order; empty for an empty text."""
+    names = tuple(dict.fromkeys(part for name in text.split(",") if (part := name.strip())))
+    for name in names:
+        if name not in known:
+            near = difflib.get_close_matches(name, known, 1)
+            fix = f"did you mean {near[0]}?" if near else f"choose among {', '.join(known)}"
+            raise UserError(f"no {what} is called {excerpt(name)}", where=Where(path=option), fix=fix)
+    return names

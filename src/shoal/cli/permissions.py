@@ -1,0 +1,39 @@
+"""`shoal permissions`: the roles that `shoal run` needs, as objects to be read and applied."""
+
+from __future__ import annotations
+
+import sys
+from typing import Annotated
+
+import typer
+
+from shoal.cli.formats import FOR_PROGRAMS, checked
+
+
+def permissions(
+    controllers: Annotated[
+        str, typer.Option(metavar="NAMES", help="For which parts of shoal run, with commas between. By default all.")
+    ] = "",
+    namespace: Annotated[
+        str, typer.Option("-n", "--namespace", metavar="NAME", help="Where Shoal's account and secrets are.")
+    ] = "shoal-system",
+    user: Annotated[
+        str, typer.Option(metavar="NAME", help="For this user, instead of a service account of Shoal's own.")
+    ] = "",
+    output: Annotated[str, typer.Option("-o", "--output", metavar="FORMAT", help="yaml or json.")] = "yaml",
+) -> None:
+    """Print the account and the roles that shoal run needs: shoal permissions | kubectl apply -f -."""
+    import msgspec
+
+    from shoal.cli.named_parts import named
+    from shoal.data.permissions import PARTS
+    from shoal.wiring.permissions import Grant, manifests
+
+    checked(output, FOR_PROGRAMS)
+    parts = named(controllers, tuple(PARTS)) or tuple(PARTS)
+    objects = manifests(parts, Grant(namespace, user))
+    if output == "json":
+        whole = {"apiVersion": "v1", "kind": "List", "items": objects}
+        sys.stdout.write(msgspec.json.format(msgspec.json.encode(whole), indent=1).decode() + "\n")
+        return
+    sys.stdout.write("---\n".join(msgspec.yaml.encode(one).decode() for one in objects))

@@ -1,0 +1,37 @@
+"""What `shoal get` lists of queues: the tree of `shoal queue` taken apart, and the workloads in it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from shoal.cli.living import Source
+from shoal.cli.queue_manifests import queues_of
+from shoal.sim.queue_outlook import outlook
+from shoal.sim.queued_world import kueue_of
+from shoal.views.queue_backlog import waiters_of
+from shoal.views.queue_list import QueueLine, lines_of
+from shoal.views.queue_tree import queue_tree
+from shoal.views.queue_workloads import Workloads, workloads_of
+
+
+def queue_lines(source: Source, filename: Sequence[str] | None) -> list[QueueLine]:
+    world = queues_of(source.documents, filename or [source.words])
+    kueue = kueue_of(world, world.now_s)
+    waiters = waiters_of(kueue, {facts.key: facts for facts in world.workloads})
+    return lines_of(queue_tree(kueue.queues, waiters), [held.facts.queue for held in kueue.queues.held.values()])
+
+
+def workloads_listed(source: Source, filename: Sequence[str] | None, namespace: str) -> Workloads:
+    """Those of one namespace, or all."""
+    world = queues_of(source.documents, filename or [source.words])
+    kueue = kueue_of(world, world.now_s)
+    waiters = waiters_of(kueue, {facts.key: facts for facts in world.workloads})
+    reasons = outlook(kueue_of(world, world.now_s), world.now_s)
+    found = workloads_of(kueue.queues.held.values(), waiters, reasons)
+    if not namespace:
+        return found
+    inside = f"{namespace}/"
+    return Workloads(
+        [each for each in found.holding if each.workload.startswith(inside)],
+        [each for each in found.waiting if each.workload.startswith(inside)],
+    )

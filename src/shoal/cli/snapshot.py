@@ -1,0 +1,39 @@
+"""`shoal snapshot`: everything that decisions depend on, from a living cluster into one file that can be given away."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from shoal.cli.cluster_access import Kubeconfig, KubeContext, chosen_access
+
+_STANDARD_OUTPUT = "-"
+
+
+def snapshot(
+    output: Annotated[
+        str,
+        typer.Option("-o", "--output", metavar="FILE", help="Where to; .json or .yaml by its ending, - for stdout."),
+    ] = _STANDARD_OUTPUT,
+    kubeconfig: Kubeconfig = None,
+    context: KubeContext = "",
+) -> None:
+    """Write what decisions depend on to a file, without secrets; decide, why, queue, top and get read it with -f."""
+    from shoal.cli.living import taken
+    from shoal.cli.private_file import PrivateFile
+
+    file = None if output == _STANDARD_OUTPUT else PrivateFile(Path(output))
+    picture, _ = taken(chosen_access(kubeconfig, context))
+    if file is None:
+        sys.stdout.write(picture.to_json().decode())
+        return
+    is_yaml = file.path.suffix.lower() in (".yaml", ".yml")
+    size = file.write(picture.to_yaml() if is_yaml else picture.to_json())
+    typer.echo(f"{len(picture.entries):,} objects, {_size(size)}, in {output}", err=True)
+
+
+def _size(size: int) -> str:
+    return f"{size / 2**20:,.1f} MiB" if size >= 1 << 20 else f"{size / 1024:,.0f} KiB"

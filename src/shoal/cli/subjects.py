@@ -1,0 +1,135 @@
+"""What a name on the command line means among the objects that were read: `pod/x`, `job/x`, `wl/x`, `gang/x`, or `x`.
+
+Promises: kinds go by the words that kubectl takes; a name is looked for in the namespace given, then in all others; one
+that means several things is refused with all of them, and one that means nothing with what is most like it.
+
+A job, the gang that its pods are and the workload that stands for it in its queue are one matter under one name: the
+gang tells most, then the workload, then the pods.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable, Iterator, Mapping
+from typing import NamedTuple
+
+from shoal.api.decode import Document, Unknown, meta_of
+from shoal.api.kueue import Workload
+from shoal.api.pod import Pod
+from shoal.api.workloads import DaemonSet, Deployment, Job, ReplicaSet, StatefulSet
+from shoal.units.errors import UserError, excerpt
+
+POD, GANG, WORKLOAD = "pod", "gang", "workload"
+_ALIASES: Mapping[str, str] = {
+    **dict.fromkeys(("pod", "pods", "po"), POD),
+    **dict.fromkeys(("gang", "gangs", "podgroup", "podgroups", "pg"), GANG),
+    **dict.fromkeys(("workload", "workloads", "wl"), WORKLOAD),
+    **dict.fromkeys(("deploy", "deployments"), "deployment"),
+    **dict.fromkeys(("rs", "replicasets"), "replicaset"),
+    **dict.fromkeys(("sts", "statefulsets"), "statefulset"),
+    **dict.fromkeys(("ds", "daemonsets"), "daemonset"),
+    **dict.fromkeys(("vj", "vcjob", "vcjobs"), "job"),
+    "jobs": "job",
+    "lws": "leaderworkerset",
+}
+_MAKERS = (Job, Deployment, ReplicaSet, StatefulSet, DaemonSet)
+_FIRST = (GANG, WORKLOAD)
+"""Who tells most of what has one name, before whoever makes the pods."""
+_NEAR = 3
+_ALIKE = 0.75
+
+
+class Subject(NamedTuple):
+    kind: str
+    """In small letters, as kubectl writes it."""
+    key: str
+    """namespace/name."""
+
+    def __str__(self) -> str:
+        return f"{self.kind}/{self.key}"
+
+
+class Subjects:
+    """Everything that can be asked about."""
+
+    def __init__(
+        self, documents: Iterable[Document], pods: Iterable[str], gangs: Iterable[str], workloads: Iterable[str]
+    ):
+        """`pods`, `gangs` and `workloads` are the keys that the facts know; of those that ended documents tell."""
+        self._kinds: dict[str, dict[str, None]] = {}
+        for kind, keys in ((POD, pods), (GANG, gangs), (WORKLOAD, workloads)):
+            for key in keys:
+                self._add(key, kind)
+        for document in documents:
+            kind = _kind_of(document)
+            if kind:
+                self._add(meta_of(document.value).key, kind)
+
+    def find(self, text: str, namespace: str = "") -> Subject:
+        """What is meant."""
+        if text in self._kinds:
+            return self._one(text)
+        kind, name = self._split(text)
+        found = list(self._matching(kind, name, namespace))
+        if not found:
+            raise self._nothing(text, kind, name)
+        if len(found) == 1:
+            return Subject(kind, found[0]) if kind else self._one(found[0])
+        raise UserError(f"{excerpt(text)} is in several namespaces", fix=f"name one of {', '.join(found[:_NEAR])}")
+
+    def _add(self, key: str, kind: str) -> None:
+        self._kinds.setdefault(key, {})[kind] = None
+
+    def _split(self, text: str) -> tuple[str, str]:
+        """The kind, if one is named, and the rest."""
+        word, slash, rest = text.partition("/")
+        word = word.partition(".")[0].lower()
+        known = {kind for kinds in self._kinds.values() for kind in kinds}
+        kind = _ALIASES.get(word) or next((each for each in (word, word.removesuffix("s")) if each in known), "")
+        is_kind = slash and (kind in known or kind in _ALIASES.values())
+        return (kind, rest) if is_kind else ("", text)
+
+    def _matching(self, kind: str, name: str, namespace: str) -> Iterator[str]:
+        full = name if "/" in name else f"{namespace}/{name}" if namespace else name
+        if full in self._kinds and (not kind or kind in self._kinds[full]):
+            yield full
+            return
+        if "/" in name:
+            return
+        for key, kinds in sorted(self._kinds.items()):
+            if key.partition("/")[2] == name and (not kind or kind in kinds):
+                yield key
+
+    def _one(self, key: str) -> Subject:
+        """A name alone: one matter, or a question back."""
+        kinds = self._kinds[key]
+        if POD in kinds and len(kinds) > 1:
+            names = " or ".join(f"{kind}/{key.partition('/')[2]}" for kind in kinds)
+            raise UserError(f"{excerpt(key)} is a {' and a '.join(kinds)}", fix=f"say {names}")
+        return Subject(next((kind for kind in _FIRST if kind in kinds), next(iter(kinds))), key)
+
+    def _nothing(self, text: str, kind: str, name: str) -> UserError:
+        names = sorted(key for key, kinds in self._kinds.items() if not kind or kind in kinds)
+        bare = {known.partition("/")[2]: known for known in names}
+        near = difflib.get_close_matches(name, names, n=_NEAR, cutoff=_ALIKE)
+        short = name.rpartition("/")[2]
+        near += [bare[each] for each in difflib.get_close_matches(short, bare, n=_NEAR, cutoff=_ALIKE)]
+        shown = [f"{kind}/{each}" if kind else each for each in dict.fromkeys(near)][:_NEAR]
+        what = kind or "pod or gang"
+        many = f"{len(names):,} {kind or 'pods and gang'}s are there" if len(names) != 1 else f"1 {what} is there"
+        fix = f"did you mean {' or '.join(shown)}?" if shown else many
+        return UserError(f"no {what} {excerpt(name if kind else text)} is there", fix=fix)
+
+
+def _kind_of(document: Document) -> str:
+    """Of whom something can be told; empty for all other objects."""
+    value = document.value
+    if isinstance(value, Pod):
+        return POD
+    if isinstance(value, Workload):
+        return WORKLOAD
+    if isinstance(value, _MAKERS):
+        return type(value).__name__.lower()
+    is_job = isinstance(value, Unknown) and "/" in value.api_version and isinstance(value.raw.get("spec"), dict)
+    # Of kinds without a type, those of other projects that live in namespaces may make pods; claims of volumes do not.
+    return value.kind.lower() if isinstance(value, Unknown) and is_job and value.metadata.namespace else ""

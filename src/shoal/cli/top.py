@@ -1,0 +1,27 @@
+"""`shoal top`: nodes, their GPUs, who holds them, and what is lost to fragments: of a living cluster, or of files."""
+
+from __future__ import annotations
+
+from shoal.cli.cluster_access import Kubeconfig, KubeContext
+from shoal.cli.formats import FOR_PROGRAMS, TABLES, TableOutput, checked
+from shoal.cli.living import Files
+
+
+def top(
+    filename: Files = None,
+    output: TableOutput = TABLES[0],
+    kubeconfig: Kubeconfig = None,
+    context: KubeContext = "",
+) -> None:
+    """Show what the GPUs are doing: per model, per holder, per node, and how much of what is free is fragments."""
+    checked(output, TABLES)
+    from shoal.cli.formats import console, write
+    from shoal.cli.living import source_of
+    from shoal.cli.overview import top_of_source
+    from shoal.views.top_text import show_top
+
+    found = top_of_source(source_of(filename, kubeconfig, context))
+    if output in FOR_PROGRAMS:
+        write(found, output)
+        return
+    show_top(console(), found, is_wide=output == "wide")

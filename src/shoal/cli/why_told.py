@@ -1,0 +1,194 @@
+"""The story of whatever a name means: of a pod, a gang or a workload as `sim/story.py` tells it; of a job or a
+deployment by its pods; and, where the objects come from a living cluster, in words that fit one.
+
+On a living cluster nothing is placed because we said so. What would happen now is told as that, where a pod is and what
+its scheduler last said of it as facts. The objects themselves say which of the two they are: a living cluster gives
+every pod a phase. So a snapshot gets the same story as the cluster it was taken of.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import cached_property
+
+from shoal.api.decode import Document, Unknown, meta_of
+from shoal.api.kueue import Workload
+from shoal.api.node import Node
+from shoal.api.pod import Pod
+from shoal.api.workloads import Job
+from shoal.cli.earliest import earliest_words
+from shoal.cli.manifests import Loaded, rounds_of
+from shoal.cli.subjects import GANG, POD, WORKLOAD, Subject, Subjects
+from shoal.cli.why_words import (
+    NOBODY_DECIDES,
+    by_node,
+    condition_lines,
+    counted,
+    insert,
+    is_admitted,
+    renamed,
+    said,
+    tell_as_living,
+    without_pods,
+)
+from shoal.engine.from_api.queues import is_finished
+from shoal.sim.queue_rounds import QueueRounds
+from shoal.sim.queue_story import queue_names
+from shoal.sim.rounds import Rounds
+from shoal.sim.story import tell
+from shoal.store.inventory import Inventory
+from shoal.store.queues.members import Members
+from shoal.views.enumeration import few
+from shoal.views.story import Story
+
+GoOn = Callable[[], bool]
+_MOST_PODS = 4
+
+
+class Teller:
+    """Tells of one subject; to be thrown away after that, since the rounds are used up."""
+
+    def __init__(self, documents: Sequence[Document], loaded: Loaded, seed: int, go_on: GoOn) -> None:
+        self._documents = documents
+        self._loaded = loaded
+        self._go_on = go_on
+        self._seed = seed
+        self._rounds: Rounds = rounds_of(loaded, seed)
+        self._pods = {each.value.metadata.key: each.value for each in documents if isinstance(each.value, Pod)}
+        self._workloads = {
+            each.value.metadata.key: each.value for each in documents if isinstance(each.value, Workload)
+        }
+        cluster = loaded.cluster
+        self._queued = set(self._rounds.workloads) if isinstance(self._rounds, QueueRounds) else set[str]()
+        held_back = queue_names(self._rounds) - self._queued
+        self._known = {*cluster.pods, *cluster.pending.keys(), *loaded.world.gated, *held_back}
+        """Pods that have not ended, those that are to be made too."""
+        written = {meta_of(each.value).key for each in documents if isinstance(each.value, Job)}
+        # A job that is held back is no gang yet, though it is known that it will be one.
+        self._is_living = any(isinstance(each.value, Node) and each.value.metadata.uid for each in documents)
+        self._gangs = {gang.name for gang in cluster.gangs if gang.waiting or gang.running or gang.name not in written}
+
+    def about(self, name: str, namespace: str = "") -> Story:
+        subjects = Subjects(self._documents, self._known, self._gangs, self._queued)
+        subject = subjects.find(name, namespace)
+        if subject.kind == POD:
+            return self._pod(subject.key)
+        if subject.kind == GANG:
+            return self._gang(subject.key)
+        if subject.kind == WORKLOAD:
+            return self._workload(subject.key)
+        return self._maker(subject)
+
+    # -- a pod -----------------------------------------------------------------------------------------------
+
+    def _pod(self, key: str) -> Story:
+        pod = self._pods.get(key)
+        if pod is not None and pod.is_finished():
+            story = Story(f"pod {key}", f"has ended: {pod.status.phase}")
+            story.tell("because", pod.status.reason)
+            story.tell("ran on", pod.spec.node_name)
+            return story
+        story = self._told(key)
+        if pod is not None and pod.status.phase:
+            tell_as_living(story, pod)
+            insert(story, "scheduler", said(pod))
+        if pod is not None and not pod.spec.node_name:
+            story.tell("earliest", earliest_words(self._documents, self._seed, key, self._go_on))
+        return story
+
+    # -- a gang ----------------------------------------------------------------------------------------------
+
+    def _gang(self, key: str) -> Story:
+        gang = self._loaded.cluster.gangs.find(key)
+        waiting = [self._pods[name] for name in ([] if gang is None else gang.waiting) if name in self._pods]
+        story = self._told(key)
+        if any(pod.status.phase for pod in waiting) and not story.outcome.startswith("waits"):
+            story.outcome = f"waits: by now it would be let in, {story.outcome.replace('runs', 'running')}"
+        insert(story, "scheduler", next((words for pod in waiting if (words := said(pod))), ""))
+        if waiting:
+            story.tell("earliest", earliest_words(self._documents, self._seed, key, self._go_on))
+        return story
+
+    # -- a workload ------------------------------------------------------------------------------------------
+
+    def _workload(self, key: str) -> Story:
+        written = self._workloads.get(key)
+        if written is not None and is_finished(written):
+            ended = next(each for each in written.status.conditions if each.type == "Finished")
+            return Story(f"workload {key}", "has finished", ended.reason, [("because", [ended.message or "no word"])])
+        story = renamed(self._told(key), f"workload {key}")
+        if self._is_living and not is_admitted(written):
+            if not story.outcome.startswith("waits"):
+                story.outcome = "waits: by now it would be admitted"
+                story.chapters = [("would hold" if name == "holds" else name, lines) for name, lines in story.chapters]
+            insert(story, "status", *(condition_lines(written) or [NOBODY_DECIDES]))
+        if story.outcome.startswith("waits"):
+            story.tell("earliest", earliest_words(self._documents, self._seed, key, self._go_on))
+        return story
+
+    # -- whoever makes pods ----------------------------------------------------------------------------------
+
+    def _maker(self, subject: Subject) -> Story:
+        value = next(each.value for each in self._documents if _is(each, subject))
+        workload = self._workload_of(subject)
+        running = [pod for pod in self._pods_of(subject) if pod.spec.node_name]
+        if workload and not running:
+            return renamed(self._workload(workload), f"{subject.kind} {subject.key}, queued as workload {workload},")
+        if subject.key in self._gangs:
+            return renamed(self._gang(subject.key), f"{subject.kind} {subject.key}, a gang,")
+        pods = self._pods_of(subject)
+        # Pods that are to be made have no object yet, and are told of as the facts have them.
+        waiting = [key for key in self._keys_of(subject) if key not in self._pods or not self._pods[key].spec.node_name]
+        counts = counted(pods, len(waiting))
+        if not waiting:
+            story = Story(f"{subject.kind} {subject.key}:", f"pods: {counts}" if counts else without_pods(value))
+            story.tell("pods", *by_node(pods))
+            return story
+        story = renamed(self._pod(waiting[0]), f"{subject.kind} {subject.key}: {waiting[0]}")
+        story.chapters.insert(0, ("pods", [counts, f"those that wait: {few(waiting, _MOST_PODS)}"]))
+        return story
+
+    def _workload_of(self, subject: Subject) -> str:
+        namespace, _, name = subject.key.partition("/")
+        for key, workload in self._workloads.items():
+            owners = workload.metadata.owner_references
+            if workload.metadata.namespace == namespace and any(
+                owner.kind.lower() == subject.kind and owner.name == name for owner in owners
+            ):
+                return key
+        made = f"{namespace}/{subject.kind}-{name}"
+        return made if made in self._queued else ""
+
+    @cached_property
+    def _members(self) -> Members:
+        return Members(Inventory(self._documents))
+
+    def _keys_of(self, subject: Subject) -> list[str]:
+        """Of all its pods that have not ended, made ones too."""
+        owners = {_kind(each) for each in self._documents if _is(each, subject)}
+        namespace, _, name = subject.key.partition("/")
+        return [key for kind in sorted(owners) for key in self._members.keys_of((namespace, kind, name))]
+
+    def _pods_of(self, subject: Subject) -> list[Pod]:
+        """Those that are there, ended ones too."""
+        namespace, _, name = subject.key.partition("/")
+        alive = set(self._keys_of(subject))
+        found = []
+        for key, pod in self._pods.items():
+            owner = pod.metadata.controller()
+            is_its = owner is not None and (owner.kind.lower(), owner.name) == (subject.kind, name)
+            if key in alive or (is_its and pod.metadata.namespace == namespace):
+                found.append(pod)
+        return found
+
+    def _told(self, key: str) -> Story:
+        return tell(self._rounds, self._loaded.world.gated, key, self._go_on)
+
+
+def _is(document: Document, subject: Subject) -> bool:
+    return _kind(document).lower() == subject.kind and meta_of(document.value).key == subject.key
+
+
+def _kind(document: Document) -> str:
+    value = document.value
+    return value.kind if isinstance(value, Unknown) else type(value).__name__

@@ -1,0 +1,111 @@
+"""Words for what objects of a living cluster say of themselves: where a pod is, what its scheduler last wrote on it,
+how many pods a job has and where.
+
+What decides nothing stays out of `sim/story.py`, which tells what would be decided.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from shoal.api.decode import Unknown
+from shoal.api.kueue import Workload
+from shoal.api.pod import Pod
+from shoal.views.enumeration import few
+from shoal.views.story import Story
+
+_MOST_PODS = 4
+_MOST_WORDS = 3
+_TOLD = ("QuotaReserved", "Admitted", "Evicted", "Preempted", "PodsReady", "Requeued")
+_HEAD = ("asks", "conditions", "gang", "gates", "queue", "needs")
+"""Chapters that come before what others say of it."""
+NOBODY_DECIDES = "nobody has decided about it yet; do the controllers of the queues run?"
+
+
+def tell_as_living(story: Story, pod: Pod) -> None:
+    """What the facts would come to is not what has happened."""
+    outcome, node = story.outcome, pod.spec.node_name
+    ends = outcome.partition("has yielded to ")[2] or outcome.rpartition(" for ")[2]
+    if not node:
+        if outcome.startswith("runs on "):
+            story.outcome = f"waits: by now it fits, on {outcome.removeprefix('runs on ')}"
+        elif outcome.startswith("is promised room on "):
+            story.outcome = f"waits: it would get {outcome.removeprefix('is promised ')}"
+        return
+    state = {"Running": "runs on", "Pending": "starts on"}.get(pod.status.phase, f"is {pod.status.phase} on")
+    story.outcome = f"{'is ending on' if pod.is_terminating() else state} {node}"
+    if outcome.startswith(("has yielded to ", "moves from ")):
+        story.tell("may have to", f"make room for {ends}")
+
+
+def said(pod: Pod) -> str:
+    """What its scheduler last said of it."""
+    for each in pod.status.conditions:
+        if each.type == "PodScheduled" and each.status == "False" and (each.message or each.reason):
+            return f"{pod.spec.scheduler_name} says: {each.message or each.reason}"
+    is_silent = pod.status.phase == "Pending" and not pod.spec.node_name and not pod.spec.scheduling_gates
+    return f"{pod.spec.scheduler_name} has said nothing of it yet; does it run?" if is_silent else ""
+
+
+def is_admitted(workload: Workload | None) -> bool:
+    """None: there is no object of it."""
+    conditions = () if workload is None else workload.status.conditions
+    return any(each.type == "Admitted" and each.status == "True" for each in conditions)
+
+
+def condition_lines(workload: Workload | None) -> list[str]:
+    """What those who decide about it have written on it."""
+    conditions = () if workload is None else workload.status.conditions
+    found = [each for each in conditions if each.type in _TOLD and (each.message or each.reason)]
+    return [f"{each.type} {each.status}: {each.message or each.reason}" for each in found[:_MOST_WORDS]]
+
+
+def insert(story: Story, heading: str, *lines: str) -> None:
+    """After what it asks, before why it waits."""
+    kept = [line for line in lines if line]
+    if kept:
+        at = next((at for at, (name, _) in enumerate(story.chapters) if name not in _HEAD), len(story.chapters))
+        story.chapters.insert(at, (heading, kept))
+
+
+def renamed(story: Story, title: str) -> Story:
+    story.title = title
+    return story
+
+
+def counted(pods: Sequence[Pod], waiting: int) -> str:
+    on_nodes = [pod for pod in pods if pod.spec.node_name and not pod.is_finished()]
+    run = sum(1 for pod in on_nodes if pod.status.phase in ("Running", ""))
+    counted = (
+        (run, "run" if run != 1 else "runs"),
+        (len(on_nodes) - run, "start" if len(on_nodes) - run != 1 else "starts"),
+        (waiting, "wait" if waiting != 1 else "waits"),
+        (sum(1 for pod in pods if pod.status.phase == "Succeeded"), "succeeded"),
+        (sum(1 for pod in pods if pod.status.phase == "Failed"), "failed"),
+    )
+    parts = [f"{count:,} {word}" for count, word in counted if count]
+    return ", ".join(parts)
+
+
+def by_node(pods: Sequence[Pod]) -> Iterator[str]:
+    found: dict[str, list[str]] = {}
+    for pod in pods:
+        if pod.spec.node_name and not pod.is_finished():
+            found.setdefault(pod.spec.node_name, []).append(pod.metadata.name)
+    for node, names in sorted(found.items()):
+        yield f"{node}: {few(sorted(names), _MOST_PODS)}"
+
+
+def without_pods(value: object) -> str:
+    spec = getattr(value, "spec", None)
+    if isinstance(value, Unknown):
+        return "has no pods"
+    if getattr(spec, "suspend", False):
+        return "is suspended and has no pods"
+    if getattr(spec, "replicas", 1) == 0:
+        return "has no pods: it asks for 0 replicas"
+    conditions = getattr(getattr(value, "status", None), "conditions", ())
+    ended = next(
+        (each.type for each in conditions if each.type in ("Complete", "Failed") and each.status == "True"), ""
+    )
+    return f"has ended: {ended}" if ended else "has no pods"

@@ -1,0 +1,189 @@
+"""What each part of `shoal run` may do on a cluster: the one table of which roles are made, docs/permissions.md too.
+
+A line is `verbs resources @groups =names`, several of one sort with commas between; no `@` is the core group. It is
+here, as data, because two rooms that do not see each other read it: the door that prints roles for any cluster, and the
+embedded server, which has the role `system:shoal` from its start.
+
+Promises: a part asks for what it does and for nothing else, no `*` anywhere; Secrets are named, and in one namespace.
+
+Rejected: one role of everything. Whoever runs Shoal beside Kueue needs the scheduler's part alone, and should be able
+to see that it cannot touch a job.
+"""
+
+from __future__ import annotations
+
+READ = "get,list,watch"
+NAMESPACE = "shoal-system"
+"""Where Shoal's own objects are by default."""
+ELECTION_NAMESPACE = "kube-system"
+"""Where the lease of those who want to lead is by default."""
+
+_KUEUE = "@kueue.x-k8s.io"
+_DRA = "@resource.k8s.io"
+_ADMISSION = "@admissionregistration.k8s.io"
+
+EVENTS = "create,patch,update events @,events.k8s.io"
+
+FACTS = (
+    f"{READ} namespaces,nodes,pods",
+    f"{READ} persistentvolumeclaims,persistentvolumes",
+    f"{READ} storageclasses @storage.k8s.io",
+    f"{READ} priorityclasses @scheduling.k8s.io",
+    f"{READ} poddisruptionbudgets @policy",
+    f"{READ} daemonsets,deployments,replicasets,statefulsets @apps",
+    f"{READ} jobs @batch",
+    f"{READ} jobsets @jobset.x-k8s.io",
+    f"{READ} deviceclasses,resourceclaims,resourceclaimtemplates,resourceslices {_DRA}",
+    f"{READ} podgroups,workloads @scheduling.k8s.io",
+    f"{READ} podgroups @scheduling.run.ai,scheduling.volcano.sh,scheduling.x-k8s.io",
+    f"{READ} hypernodes @topology.volcano.sh",
+    f"{READ} noderesourcetopologies @topology.node.k8s.io",
+    f"{READ} topologies @kai.scheduler,kueue.x-k8s.io",
+)
+"""What decisions are made of; whoever decides reads it."""
+
+_WORKLOADS = (
+    f"{READ} priorityclasses @scheduling.k8s.io",
+    f"{READ} namespaces",
+    f"{READ} resourceflavors,workloadpriorityclasses {_KUEUE}",
+    f"create,delete,{READ},patch,update workloads {_KUEUE}",
+    f"get,patch,update workloads/status {_KUEUE}",
+    f"update workloads/finalizers {_KUEUE}",
+)
+
+_PRESENCE = ("get,list leases @coordination.k8s.io", "get,list deployments @apps")
+"""Whether Kueue, Volcano or KAI runs here itself."""
+
+_RULING = (
+    # Kueue's configuration, where people have one.
+    f"{READ} configmaps =kueue-manager-config",
+    *_PRESENCE,
+)
+"""By what rules jobs are held, queued and let go."""
+
+_JOB_KINDS = (
+    ("batch", "jobs"),
+    ("batch.volcano.sh", "jobs"),
+    ("jobset.x-k8s.io", "jobsets"),
+    ("kubeflow.org", "jaxjobs,mpijobs,paddlejobs,pytorchjobs,tfjobs,xgboostjobs"),
+    ("ray.io", "rayclusters,rayjobs,rayservices"),
+    ("sparkoperator.k8s.io", "sparkapplications"),
+    ("trainer.kubeflow.org", "trainjobs"),
+    ("workload.codeflare.dev", "appwrappers"),
+)
+
+
+def _doors(plurals: str, door: str) -> str:
+    return ",".join(f"{plural}/{door}" for plural in plurals.split(","))
+
+
+PARTS: dict[str, tuple[str, ...]] = {
+    "scheduler": (
+        *FACTS,
+        "create pods/binding",
+        "create pods/eviction",
+        "delete pods",
+        "patch,update pods/status",
+        "patch,update persistentvolumeclaims,persistentvolumes",
+        f"create,patch,update resourceclaims {_DRA}",
+        f"patch,update resourceclaims/status {_DRA}",
+        # Since 1.36 the allocation in a claim's status needs this as well; older servers do not know it.
+        f"patch,update resourceclaims/binding {_DRA}",
+    ),
+    "queues": (
+        *FACTS,
+        f"{READ} limitranges",
+        f"{READ} runtimeclasses @node.k8s.io",
+        # Opens the topology gates of pods that other schedulers place.
+        "patch pods",
+        f"{READ} admissionchecks,clusterqueues,cohorts,localqueues,resourceflavors,topologies {_KUEUE}",
+        f"{READ} workloadpriorityclasses,workloads {_KUEUE}",
+        f"patch,update admissionchecks,clusterqueues,resourceflavors,topologies,workloads {_KUEUE}",
+        f"get,patch,update clusterqueues/status,cohorts/status,localqueues/status,workloads/status {_KUEUE}",
+        *_RULING,
+    ),
+    "jobs": (
+        *_WORKLOADS,
+        *_RULING,
+        *(f"{READ},patch,update {plurals} @{group}" for group, plurals in _JOB_KINDS),
+        *(f"get,patch,update {_doors(plurals, 'status')} @{group}" for group, plurals in _JOB_KINDS),
+        *(f"update {_doors(plurals, 'finalizers')} @{group}" for group, plurals in _JOB_KINDS),
+        f"{READ} clustertrainingruntimes,trainingruntimes @trainer.kubeflow.org",
+        "create commands @bus.volcano.sh",
+    ),
+    "pods": (
+        *_WORKLOADS,
+        *_RULING,
+        f"delete,{READ},patch,update pods",
+        "patch,update pods/status",
+        "update pods/finalizers",
+        f"{READ} statefulsets @apps",
+        "update statefulsets/finalizers @apps",
+        f"{READ} leaderworkersets @leaderworkerset.x-k8s.io",
+        "update leaderworkersets/finalizers @leaderworkerset.x-k8s.io",
+    ),
+    "gatekeeper": (
+        *_RULING,
+        f"create,delete,{READ},patch,update mutatingadmissionpolicies,mutatingadmissionpolicybindings {_ADMISSION}",
+        f"create,delete,{READ},patch,update mutatingwebhookconfigurations {_ADMISSION}",
+        f"{READ},patch customresourcedefinitions @apiextensions.k8s.io",
+        # A policy that reads a kind may be written by those only who may read it.
+        f"{READ} localqueues {_KUEUE}",
+        f"{READ} resourceflavors {_KUEUE}",
+        "create,get namespaces",
+    ),
+    "volcano": (
+        f"{READ} namespaces,pods",
+        f"{READ} priorityclasses @scheduling.k8s.io",
+        f"create,delete,{READ},patch,update podgroups @scheduling.volcano.sh",
+        f"create,{READ},patch,update queues @scheduling.volcano.sh",
+        "get,patch,update podgroups/status,queues/status @scheduling.volcano.sh",
+        f"delete,{READ} commands @bus.volcano.sh",
+        f"delete,{READ},patch,update jobs @batch.volcano.sh",
+        "get,patch,update jobs/status @batch.volcano.sh",
+        "update jobs/finalizers @batch.volcano.sh",
+        # The pods of its jobs, and what their plugins put beside them.
+        "create,delete,patch pods",
+        "create,patch configmaps",
+        "create persistentvolumeclaims,secrets,services",
+        "create networkpolicies @networking.k8s.io",
+        "get daemonsets,replicasets,statefulsets @apps",
+        "get jobs @batch",
+        *_PRESENCE,
+    ),
+    "kai": (
+        f"{READ} namespaces,pods",
+        f"{READ} podgroups,queues @scheduling.run.ai",
+        "get,patch,update podgroups/status,queues/status @scheduling.run.ai",
+        *_PRESENCE,
+    ),
+    "advisor": (
+        f"{READ} configmaps,limitranges,namespaces,nodes,persistentvolumeclaims,pods,resourcequotas,services",
+        f"{READ} deployments,statefulsets @apps",
+        f"{READ} horizontalpodautoscalers @autoscaling",
+        f"{READ} priorityclasses @scheduling.k8s.io",
+        f"{READ} clusterqueues,resourceflavors,workloadpriorityclasses {_KUEUE}",
+        f"{READ} podgroups,queues @scheduling.volcano.sh",
+        f"{READ} leaderworkersets @leaderworkerset.x-k8s.io",
+        f"{READ} inferenceservices @serving.kserve.io",
+        f"{READ} workflows @argoproj.io",
+        f"{READ} pipelines,tasks @tekton.dev",
+        *(f"{READ} {plurals} @{group}" for group, plurals in _JOB_KINDS),
+    ),
+}
+"""By part of `shoal run`, in the whole cluster."""
+
+EVERY_PART = (EVENTS,)
+
+ELECTION = ("create leases @coordination.k8s.io", "get,update leases @coordination.k8s.io =shoal")
+"""In the lease's namespace: of several processes one works."""
+
+IN_NAMESPACE: dict[str, tuple[str, ...]] = {
+    "gatekeeper": ("create secrets", "get,update secrets =shoal-webhook-papers", "get services =shoal-webhook"),
+}
+"""By part, in the namespace of Shoal's own objects."""
+
+
+def lines_of(parts: tuple[str, ...]) -> tuple[str, ...]:
+    """What these need in the whole cluster, each line once."""
+    return tuple(dict.fromkeys((*EVERY_PART, *(line for part in parts for line in PARTS[part]))))

@@ -1,0 +1,59 @@
+"""Nodes, GPUs and pods that wait, as the scheduler's facts have them: looked up when somebody reads."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator
+
+import numpy as np
+
+from shoal.engine.cluster import Cluster
+from shoal.engine.facts import GPU_MILLI, GPU_WHOLE
+from shoal.telemetry.families import Head, Values
+from shoal.telemetry.registry import Registry
+
+_GPUS = Head(
+    "gauge",
+    "shoal_gpus",
+    "GPUs by state: used, empty (nothing on them), broken_up (what is left of those that are used in part).",
+    ("state",),
+)
+_NODES = Head("gauge", "shoal_nodes", "Nodes by whether pods may be placed there.", ("state",))
+_PENDING = Head(
+    "gauge",
+    "scheduler_pending_pods",
+    "Pods that wait: active (not tried yet), backoff (while others leave), unschedulable, gated.",
+    ("queue",),
+)
+_MILLI = 1000
+
+
+def measure_fleet(
+    registry: Registry, cluster: Cluster, refused: Callable[[], Collection[str]], gated: Callable[[], int]
+) -> None:
+    """`refused`: pods that fitted nowhere; `gated`: how many have gates that are closed."""
+
+    def gpus() -> Iterator[tuple[Values, float]]:
+        alive = cluster.alive
+        total = float(cluster.total[alive, GPU_MILLI].sum()) / _MILLI
+        free = max(0.0, float(cluster.free[alive, GPU_MILLI].sum()) / _MILLI)
+        # Replicas of one device may be counted several times; there are no more empty ones than there is free.
+        empty = min(float(np.maximum(cluster.free[alive, GPU_WHOLE], 0).sum()), free)
+        yield ("used",), total - free
+        yield ("empty",), empty
+        yield ("broken_up",), free - empty
+
+    def nodes() -> Iterator[tuple[Values, float]]:
+        closed = int((cluster.alive & cluster.unschedulable).sum())
+        yield ("open",), int(cluster.alive.sum()) - closed
+        yield ("unschedulable",), closed
+
+    def pending() -> Iterator[tuple[Values, float]]:
+        waiting, promised = cluster.pending, len(cluster.promised)
+        turned_away = sum(1 for pod in refused() if pod in waiting)
+        yield ("active",), max(0, len(waiting) - turned_away)
+        yield ("backoff",), promised
+        yield ("unschedulable",), turned_away
+        yield ("gated",), gated()
+
+    for head, read in ((_GPUS, gpus), (_NODES, nodes), (_PENDING, pending)):
+        registry.reads(head, read)

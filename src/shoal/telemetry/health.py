@@ -1,0 +1,62 @@
+"""Whether a process is alive and ready: one word for machines, a line for each check for people, as Kubernetes does it.
+
+`/healthz` and `/livez` say whether it is worth keeping, `/readyz` whether it does its work now. A process that stands
+by for a leader is ready: it is what it is meant to be.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Collection, Mapping
+
+import msgspec
+
+_log = logging.getLogger("shoal.telemetry")
+Check = Callable[[], str]
+"""What is wrong; empty when nothing is."""
+LIVE, READY = ("healthz", "livez"), ("readyz",)
+
+
+class Answer(msgspec.Struct, frozen=True):
+    code: int
+    text: str
+
+
+class Health:
+    """`live` are asked for `/healthz` and `/livez`, those and `ready` for `/readyz`."""
+
+    def __init__(self, live: Mapping[str, Check], ready: Mapping[str, Check]) -> None:
+        self._live = {"ping": lambda: "", **live}
+        self._ready = {**self._live, **ready}
+
+    def answer(self, path: str, *, is_verbose: bool = False, left_out: Collection[str] = ()) -> Answer | None:
+        """To a path of health, `/readyz/caches` say; None if it is not one."""
+        name, _, single = path.strip("/").partition("/")
+        checks = self._live if name in LIVE else self._ready if name in READY else {}
+        if single:
+            return self._single(single, checks) if single in checks else None
+        if not checks:
+            return None
+        found = {check: "" if check in left_out else _ask(check, look) for check, look in checks.items()}
+        failed = any(found.values())
+        if not failed and not is_verbose:
+            return Answer(200, "ok")
+        lines = [_line(check, fault, check in left_out) for check, fault in found.items()]
+        lines.append(f"{name} check {'failed' if failed else 'passed'}")
+        return Answer(500 if failed else 200, "\n".join(lines) + "\n")
+
+    def _single(self, name: str, checks: Mapping[str, Check]) -> Answer:
+        fault = _ask(name, checks[name])
+        return Answer(500, f"internal server error: {fault}\n") if fault else Answer(200, "ok")
+
+
+def _line(check: str, fault: str, is_left_out: bool) -> str:
+    return f"[-]{check} failed: {fault}" if fault else f"[+]{check} {'excluded: ' if is_left_out else ''}ok"
+
+
+def _ask(name: str, look: Check) -> str:
+    try:
+        return look()
+    except Exception:  # noqa: BLE001 - a check that breaks has found something, and whoever asked gets an answer
+        _log.exception("the check %s broke", name)
+        return "the check itself broke; the log has the story"

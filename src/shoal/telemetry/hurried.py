@@ -1,0 +1,78 @@
+"""Connections that end by themselves: whoever says nothing, or does not read its answer, holds none of them for long.
+
+aiohttp ends connections that lie idle after a request. One on which the first request never ends, or whose answer is
+never read, it leaves open; some hundreds of these and the process has no sockets left for the API server.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import msgspec
+from aiohttp import web
+from aiohttp.web_protocol import RequestHandler
+
+Handler = Callable[[web.BaseRequest], Awaitable[web.StreamResponse]]
+
+
+class Haste(msgspec.Struct, frozen=True):
+    first_request_s: float = 10.0
+    """From the connection to the end of the first request's headers."""
+    reading_s: float = 30.0
+    """Until an answer is read."""
+    most: int = 64
+    """Connections at once; whoever comes beyond is hung up on."""
+
+
+class HurriedServer(web.Server):
+    """Makes a connection for each client."""
+
+    def __init__(self, handler: Handler, haste: Haste, **options: Any) -> None:
+        super().__init__(handler, **options)
+        self.haste = haste
+        self._options = options
+
+    def __call__(self) -> RequestHandler:
+        return _Hurried(self, self.haste, loop=asyncio.get_running_loop(), **self._options)
+
+
+class _Hurried(RequestHandler):
+    __slots__ = ("_alarm", "_haste", "_server")
+
+    def __init__(self, server: HurriedServer, haste: Haste, **options: Any) -> None:
+        super().__init__(server, **options)
+        self._server = server
+        self._haste = haste
+        self._alarm: asyncio.TimerHandle | None = None
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        super().connection_made(transport)
+        if len(self._server.connections) > self._haste.most:
+            self.force_close()
+            return
+        self._alarm = asyncio.get_running_loop().call_later(self._haste.first_request_s, self._end_if_silent)
+
+    def connection_lost(self, exc: BaseException | None) -> None:
+        if self._alarm is not None:
+            self._alarm.cancel()
+        super().connection_lost(exc)
+
+    def _end_if_silent(self) -> None:
+        if self._request_count == 0:
+            self.force_close()
+
+    async def finish_response(
+        self, request: web.BaseRequest, resp: web.StreamResponse, start_time: float | None
+    ) -> tuple[web.StreamResponse, bool]:
+        alarm = asyncio.get_running_loop().call_later(self._haste.reading_s, _cut_off, self.transport)
+        try:
+            return await super().finish_response(request, resp, start_time)
+        finally:
+            alarm.cancel()
+
+
+def _cut_off(transport: asyncio.Transport | None) -> None:
+    if transport is not None:
+        transport.abort()

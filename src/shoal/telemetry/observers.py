@@ -1,0 +1,131 @@
+"""Who is told what the scheduler does, and counts it: rounds as one more pair of hands, bindings as they are written.
+
+The engine and the controllers know nothing of it. A brain asks its hands for outcomes when a round begins and gives
+them the plan when it is decided; what lies between is the round. Bindings and their answers are seen by whoever stands
+between the scheduler and the API server.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from time import perf_counter
+
+from shoal.engine.events import Event
+from shoal.engine.plan import Evict, Move, Place, Plan, Refuse, RefuseGroup
+from shoal.telemetry.scheduling import MOST_TRIES, SchedulingMetrics
+
+SCHEDULED, UNSCHEDULABLE, ERROR = "scheduled", "unschedulable", "error"
+_TOO_OFTEN = f"{MOST_TRIES}+"
+
+
+class BrainObserver:
+    """`profile` says by which scheduler name a pod is placed, `members` which pods of a gang wait."""
+
+    def __init__(
+        self,
+        metrics: SchedulingMetrics,
+        profile: Callable[[str], str],
+        members: Callable[[str], Iterable[str]] = lambda _: (),
+        timer: Callable[[], float] = perf_counter,
+    ) -> None:
+        self.metrics = metrics
+        self._profile = profile
+        self._members = members
+        self._timer = timer
+        self.refused: set[str] = set()
+        """Pods that fitted nowhere when they were tried last."""
+        self._seen: dict[str, float] = {}
+        """Pods that wait, and since when."""
+        self._tries: dict[str, int] = {}
+        """How often they were refused."""
+        self._began: float | None = None
+
+    # -- as hands of a brain, the first of them ---------------------------------------------------------------------
+
+    def outcomes(self) -> Sequence[Event]:
+        """A round begins."""
+        self._began = self._timer()
+        return ()
+
+    def carry_out(self, plan: Plan) -> None:
+        """It is decided."""
+        if self._began is not None:
+            self.round_done(self._timer() - self._began, plan)
+            self._began = None
+
+    async def run(self) -> None:
+        await asyncio.Event().wait()
+
+    # -- rounds -----------------------------------------------------------------------------------------------------
+
+    def round_done(self, seconds: float, plan: Plan) -> None:
+        metrics = self.metrics
+        metrics.rounds.of().inc()
+        metrics.round_seconds.of().observe(seconds)
+        if not plan.intentions:
+            return
+        results: Counter[tuple[str, str]] = Counter()
+        victims: Counter[str] = Counter()
+        for intention in plan.intentions:
+            if isinstance(intention, Place):
+                results[SCHEDULED, self._profile(intention.pod)] += 1
+                self.refused.discard(intention.pod)
+            elif isinstance(intention, Refuse | RefuseGroup):
+                for pod in self._refused(intention):
+                    results[UNSCHEDULABLE, self._profile(pod)] += 1
+                    self._tries[pod] = self._tries.get(pod, 0) + 1
+                    self.refused.add(pod)
+            elif isinstance(intention, Evict):
+                victims[intention.beneficiary] += 1
+            elif isinstance(intention, Move):
+                metrics.moves.of().inc()
+        share = seconds / (results.total() or 1)
+        for (result, profile), count in results.items():
+            metrics.attempt_seconds.of(result, profile).observe_many(share, count)
+            if result == UNSCHEDULABLE:
+                metrics.attempts.of(result, profile).inc(count)
+        for count in victims.values():
+            metrics.preemptions.of().inc()
+            metrics.victims.of().observe(count)
+
+    def _refused(self, refused: Refuse | RefuseGroup) -> Iterable[str]:
+        return (refused.pod,) if isinstance(refused, Refuse) else list(self._members(refused.group))
+
+    def gang_rolled_back(self) -> None:
+        self.metrics.rolled_back.of().inc()
+
+    # -- pods -------------------------------------------------------------------------------------------------------
+
+    def waits(self, pod: str, now_s: float) -> None:
+        """The pod is there, and nothing keeps it from being placed any more."""
+        self._seen.setdefault(pod, now_s)
+
+    def gone(self, pod: str) -> None:
+        """Deleted, or bound by whomever."""
+        self._seen.pop(pod, None)
+        self._tries.pop(pod, None)
+        self.refused.discard(pod)
+
+    def binding(self) -> None:
+        """One is sent; `bound` or `not_bound` follows."""
+        self.metrics.in_flight.of().add(1)
+
+    def bound(self, pod: str, now_s: float) -> None:
+        metrics = self.metrics
+        metrics.in_flight.of().add(-1)
+        metrics.attempts.of(SCHEDULED, self._profile(pod)).inc()
+        tries = self._tries.get(pod, 0) + 1
+        metrics.tries.of().observe(tries)
+        seen = self._seen.get(pod)
+        if seen is not None:
+            metrics.waits.of(str(tries) if tries < MOST_TRIES else _TOO_OFTEN).observe(max(0.0, now_s - seen))
+        self.gone(pod)
+
+    def not_bound(self, pod: str, *, is_refused: bool) -> None:
+        """`is_refused`: by the server, as opposed to nobody knowing what became of it."""
+        self.metrics.in_flight.of().add(-1)
+        if is_refused:
+            self.metrics.attempts.of(ERROR, self._profile(pod)).inc()
+            self._tries[pod] = self._tries.get(pod, 0) + 1

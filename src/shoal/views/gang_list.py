@@ -1,0 +1,118 @@
+"""All gangs in a list: which run, which wait and for what, those that wait first.
+
+Why one waits is found by trying, a moment each; after the first few dozen the list says no more than that they wait.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import msgspec
+from rich.console import Console
+from rich.text import Text
+
+from shoal.engine.cluster import Cluster
+from shoal.engine.evidence import Evidences
+from shoal.engine.fitter import Fitter
+from shoal.engine.gangs.attempt import is_running
+from shoal.engine.gangs.evidence import group_evidence
+from shoal.engine.gangs.members import Gang
+from shoal.engine.ledger import Ledger
+from shoal.engine.placement import Placement
+from shoal.engine.reasons import Code
+from shoal.views.gangs import gang_message
+from shoal.views.queue_table import KIND, NAME, NUMBER, WORDS, Cell, show_table
+
+_MOST_TRIED = 32
+MOST_LINES = 40
+_STYLES = {"waits": "red", "promised": "cyan", "runs": "green", "empty": "dim"}
+"""In the order of the list."""
+
+
+class GangLine(msgspec.Struct, frozen=True):
+    gang: str
+    state: str
+    """`waits`, `promised` (its room is being left by others), `runs`, or `empty`: none of its pods is there."""
+    needs: int
+    """Pods that must run together; 0 where nothing says so yet."""
+    running: int
+    waiting: int
+    gpus: float
+    """That its pods ask for or hold."""
+    queue: str
+    nodes: int
+    code: str
+    """Why it waits; empty where it does not, or where there are too many to try all."""
+    message: str
+
+
+def gangs_of(placement: Placement, seed: int) -> list[GangLine]:
+    """As the facts are."""
+    placement.renew()
+    cluster: Cluster = placement.cluster
+    fitter = Fitter(placement, Ledger(cluster), seed)
+    evidences = Evidences(cluster)
+    lines = []
+    tried = 0
+    for gang in sorted(cluster.gangs, key=lambda each: each.name):
+        code = message = ""
+        if gang.waiting and not is_running(cluster, gang) and tried < _MOST_TRIED:
+            tried += 1
+            found = group_evidence(fitter, gang)
+            waiting = cluster.pending[found.pod]
+            code = str(found.code)
+            message = gang_message(found, evidences.of(waiting.charge.ask, waiting.who))
+        lines.append(_line(cluster, gang, code, message))
+    return sorted(lines, key=lambda line: (list(_STYLES).index(line.state), line.gang))
+
+
+def _line(cluster: Cluster, gang: Gang, code: str, message: str) -> GangLine:
+    charges = [cluster.pods[pod].charge for pod in gang.running] + [cluster.pending[pod].charge for pod in gang.waiting]
+    who = [cluster.pods[pod].who for pod in gang.running] + [cluster.pending[pod].who for pod in gang.waiting]
+    is_promised = any(pod in cluster.promised for pod in gang.running)
+    state = "waits" if not is_running(cluster, gang) else "promised" if is_promised else "runs"
+    state = state if charges else "empty"
+    return GangLine(
+        gang=gang.name,
+        state=state,
+        needs=0 if gang.facts is None else gang.facts.minimum,
+        running=len(gang.running),
+        waiting=len(gang.waiting),
+        gpus=round(sum(charge.gpu_milli for charge in charges) / 1000, 3),
+        queue=next((each.queue for each in who if each.queue), ""),
+        nodes=len({cluster.pods[pod].row for pod in gang.running}),
+        code=code,
+        message=message,
+    )
+
+
+def show_gangs(console: Console, gangs: Sequence[GangLine], *, is_wide: bool = False) -> None:
+    if not gangs:
+        console.print("no gangs are there")
+        return
+    headings = ["gang", "state", "needs", "run", "wait", "GPUs", "because"]
+    leasts = [NAME, KIND, NUMBER, NUMBER, NUMBER, NUMBER, WORDS]
+    if is_wide:
+        headings += ["queue", "nodes"]
+        leasts += [KIND, NUMBER]
+    shown = gangs if is_wide else gangs[:MOST_LINES]
+    show_table(console, headings, leasts, [_row(gang, is_wide=is_wide)[: len(headings)] for gang in shown])
+    if len(gangs) > len(shown):
+        console.print(Text(f"and {len(gangs) - len(shown):,} more; -o wide or -o json has them all", "dim"))
+
+
+def _row(gang: GangLine, *, is_wide: bool) -> list[Cell]:
+    because = f"{gang.code}: {gang.message}" if is_wide and gang.message else gang.code
+    if gang.code == Code.PLACED:
+        because = "it fits by now"
+    return [
+        gang.gang,
+        Text(gang.state, _STYLES[gang.state]),
+        f"{gang.needs:,}",
+        f"{gang.running:,}",
+        f"{gang.waiting:,}",
+        f"{gang.gpus:,.2f}".rstrip("0").rstrip("."),
+        because,
+        gang.queue,
+        f"{gang.nodes:,}",
+    ]

@@ -1,0 +1,228 @@
+"""What a cluster's GPUs are doing, as one document: per model, per holder, per node, and what is lost to fragments.
+
+Read off the facts as they are; nothing is decided. GPUs are counted in whole ones and parts of them. A node whose GPUs
+are cut into fixed MIG instances tells of those by profile, since nobody else can have them.
+
+Fragmentation is F of the FGD paper (`engine/fragmentation.py`): free GPU compute that pods which want GPUs, as those do
+that run and those that wait, could not use. Rejected: the share of nodes that are partly used. It rises whenever
+anybody starts.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
+
+import msgspec
+from msgspec import structs
+
+from shoal.api.node import Node
+from shoal.engine import facts
+from shoal.engine.cluster import GPU_MODEL_LABEL, Cluster
+from shoal.engine.devices.demand import FULL_MILLI
+from shoal.engine.fragmentation import Fragmentation
+from shoal.engine.mix import Mix, class_of
+from shoal.engine.spelling import names
+
+_GIB = 1 << 30
+_POPULAR = 0.95
+_TYPE, _ZONE = "node.kubernetes.io/instance-type", "topology.kubernetes.io/zone"
+_ROUND = 3
+
+OwnerOf = Callable[[str], str]
+"""Pod -> who it belongs to, as namespace/name."""
+
+
+class Slices(msgspec.Struct, frozen=True):
+    held: int
+    total: int
+
+
+class NodeTop(msgspec.Struct, frozen=True, rename="camel"):
+    name: str
+    state: str
+    """`ready`, `cordoned` or `not ready`."""
+    model: str
+    """Of its GPUs, or its instance type where it has none."""
+    zone: str
+    gpus: int
+    held: float
+    free: float
+    devices: list[float]
+    """What is free of each."""
+    slices: dict[str, Slices]
+    """Fixed MIG instances by profile."""
+    fragmented: float
+    """So many of the free GPUs are of no use to what is asked for here."""
+    cores_free: float
+    cores: float
+    memory_free_gib: float = msgspec.field(name="memoryFreeGiB")
+    memory_gib: float = msgspec.field(name="memoryGiB")
+    pods: int
+    holders: list[str]
+    """Those who hold most first."""
+
+
+class ModelTop(msgspec.Struct, frozen=True, rename="camel"):
+    model: str
+    nodes: int
+    gpus: int
+    held: float
+    free: float
+    empty: int
+    """GPUs with nothing on them."""
+    most_on_one: int
+    """The most empty ones on one node that takes pods: no pod that asks for more can start."""
+    fragmented: float
+
+
+class HolderTop(msgspec.Struct, frozen=True):
+    name: str
+    gpus: float
+    slices: int
+    pods: int
+    nodes: int
+
+
+class Top(msgspec.Struct, frozen=True):
+    nodes: list[NodeTop]
+    models: list[ModelTop]
+    holders: list[HolderTop]
+    waiting: dict[str, float]
+    """`pods` that have no node, and the `gpus` that they ask for; `workloads` whose quota is not free yet."""
+
+
+def top_of(cluster: Cluster, nodes: Iterable[Node], owner_of: OwnerOf, *, gated: int = 0, workloads: int = 0) -> Top:
+    """`gated`: pods that nobody may place yet. `workloads`: those that wait in queues."""
+    values = _lost(cluster)
+    told = [_node(cluster, node, values, owner_of) for node in nodes if node.metadata.name in cluster.row_of]
+    told.sort(key=lambda node: (node.state == "ready", -node.gpus, -node.free, node.name))
+    asked = sum(cluster.pending[pod].charge.gpu_milli for pod in cluster.pending.keys())  # noqa: SIM118 - no mapping
+    waiting = {"pods": float(len(cluster.pending) + gated), "gpus": _gpus(asked), "workloads": float(workloads)}
+    return Top(told, _models(told), _holders(cluster, owner_of), waiting)
+
+
+def _lost(cluster: Cluster) -> list[float]:
+    """F by row, of the pods that want GPUs. Which model they want is left out: a GPU that is the wrong one for somebody
+    is no fragment."""
+    asks = [holding.ask for holding in cluster.pods.values()]
+    asks += [cluster.pending[pod].charge.ask for pod in cluster.pending.keys()]  # noqa: SIM118 - no mapping
+    classes = (structs.replace(class_of(ask), models="") for ask in asks if ask.devices is not None)
+    mix = Mix.of(each for each in classes if each.gpus)
+    values: list[float] = [0.0] * cluster.rows
+    if mix.total:
+        values = Fragmentation(cluster, mix.popular(_POPULAR)).of_rows(cluster.all_rows()).tolist()
+    return values
+
+
+def _node(cluster: Cluster, node: Node, values: list[float], owner_of: OwnerOf) -> NodeTop:
+    row = cluster.row_of[node.metadata.name]
+    labels = cluster.labels.of(row)
+    count = int(cluster.devices.count[row])
+    full = cluster.devices.full[row, :count].tolist()
+    left = [max(0, each) for each in cluster.devices.compute[row, :count].tolist()]
+    slices = _slices(cluster, node, row)
+    free = sum(left)
+    total, unused = cluster.total[row], cluster.free[row]
+    gpus = count or _physical(labels, slices)
+    return NodeTop(
+        name=node.metadata.name,
+        state=_state(node),
+        model=labels.get(GPU_MODEL_LABEL, "") or labels.get(_TYPE, "") or ("unknown" if gpus else ""),
+        zone=labels.get(_ZONE, ""),
+        gpus=gpus,
+        held=_gpus(sum(full) - free),
+        free=_gpus(free),
+        devices=[_gpus(each) for each in left],
+        slices=slices,
+        fragmented=_gpus(values[row]) if count else 0.0,
+        cores_free=round(int(unused[facts.CPU]) / 1000, _ROUND),
+        cores=round(int(total[facts.CPU]) / 1000, _ROUND),
+        memory_free_gib=round(int(unused[facts.MEMORY]) / _GIB, 1),
+        memory_gib=round(int(total[facts.MEMORY]) / _GIB, 1),
+        pods=len(cluster.pods_on(row)),
+        holders=[name for name, _ in _holders_on(cluster, row, owner_of).most_common()],
+    )
+
+
+def _state(node: Node) -> str:
+    if not node.is_ready():
+        return "not ready"
+    return "cordoned" if node.spec.unschedulable else "ready"
+
+
+def _physical(labels: Mapping[str, str], slices: Mapping[str, Slices]) -> int:
+    """GPUs that are all cut up are counted by their label."""
+    counted = labels.get(names.COUNT, "")
+    return int(counted) if slices and counted.isascii() and counted.isdigit() and len(counted) < 5 else 0
+
+
+def _slices(cluster: Cluster, node: Node, row: int) -> dict[str, Slices]:
+    totals = {name: amount.value() for name, amount in node.allocatable().items() if name.startswith(names.MIG_PREFIX)}
+    if not any(totals.values()):
+        return {}
+    held: Counter[str] = Counter()
+    for pod in cluster.pods_on(row):
+        held.update({name: amount for name, amount in cluster.pods[pod].ask.requests if name in totals})
+    return {name.removeprefix(names.MIG_PREFIX): Slices(held[name], total) for name, total in totals.items() if total}
+
+
+def _holders_on(cluster: Cluster, row: int, owner_of: OwnerOf) -> Counter[str]:
+    found: Counter[str] = Counter()
+    for pod in cluster.pods_on(row):
+        charge = cluster.pods[pod].charge
+        amount = charge.gpu_milli + FULL_MILLI * _slices_of(cluster, pod)
+        if amount:
+            found[owner_of(pod)] += amount
+    return found
+
+
+def _slices_of(cluster: Cluster, pod: str) -> int:
+    return sum(amount for name, amount in cluster.pods[pod].ask.requests if name.startswith(names.MIG_PREFIX))
+
+
+def _models(nodes: Iterable[NodeTop]) -> list[ModelTop]:
+    by_model: dict[str, list[NodeTop]] = {}
+    for node in nodes:
+        if node.gpus:
+            by_model.setdefault(node.model, []).append(node)
+    found = [
+        ModelTop(
+            model,
+            len(these),
+            sum(node.gpus for node in these),
+            round(sum(node.held for node in these), _ROUND),
+            round(sum(node.free for node in these), _ROUND),
+            sum(_empty(node) for node in these),
+            max((_empty(node) for node in these if node.state == "ready"), default=0),
+            round(sum(node.fragmented for node in these), _ROUND),
+        )
+        for model, these in by_model.items()
+    ]
+    return sorted(found, key=lambda each: (-each.gpus, each.model))
+
+
+def _empty(node: NodeTop) -> int:
+    return sum(1 for each in node.devices if each == 1)
+
+
+def _holders(cluster: Cluster, owner_of: OwnerOf) -> list[HolderTop]:
+    by_name: dict[str, list[str]] = {}
+    for pod, holding in cluster.pods.items():
+        if holding.charge.gpu_milli or _slices_of(cluster, pod):
+            by_name.setdefault(owner_of(pod), []).append(pod)
+    found = [
+        HolderTop(
+            name,
+            _gpus(sum(cluster.pods[pod].charge.gpu_milli for pod in pods)),
+            sum(_slices_of(cluster, pod) for pod in pods),
+            len(pods),
+            len({cluster.pods[pod].row for pod in pods}),
+        )
+        for name, pods in by_name.items()
+    ]
+    return sorted(found, key=lambda each: (-each.gpus, -each.slices, each.name))
+
+
+def _gpus(milli: float) -> float:
+    return round(milli / FULL_MILLI, _ROUND)

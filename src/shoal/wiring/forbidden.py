@@ -1,0 +1,66 @@
+"""What RBAC refuses is said once: one clear line in the log, and an Event where people look for Shoal.
+
+A controller that is refused tries again for as long as it lives, and each try is the same refusal. Whoever reads the
+log wants to know what is not allowed, which rule lacks and how to grant it, and only once; whether it is granted by now
+is seen in that the work goes on.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+
+from shoal.store.live.item import Obj
+from shoal.store.live.recorder import Recorder
+from shoal.store.live.refusals import ForbiddenError
+
+_log = logging.getLogger("shoal")
+_MOST = 1000
+
+
+class ForbiddenReporter:
+    """`about`: the object that Events are recorded for, the lease of this process say."""
+
+    def __init__(self, events: Recorder | None = None, about: Obj | None = None) -> None:
+        self._events = events
+        self._about = about
+        self._told: dict[tuple[str, str, str, str], None] = {}
+
+    def tell(self, error: ForbiddenError) -> bool:
+        """Whether that was news. What another than RBAC refused (a quota, say) is for whoever asked to tell."""
+        asked = (error.verb, error.group, error.resource or error.path, error.user)
+        if not error.verb or asked in self._told or len(self._told) >= _MOST:
+            return False
+        self._told[asked] = None
+        words = advice_line(error)
+        _log.warning("%s", words)
+        if self._events is not None and self._about is not None:
+            self._events.record(self._about, "Forbidden", words, type_="Warning")
+        return True
+
+    def allowed(self, verb: str, group: str, resource: str) -> None:
+        """It is allowed by now; should it be taken away again, that is news again."""
+        for asked in [one for one in self._told if one[:3] == (verb, group, resource)]:
+            del self._told[asked]
+
+    def __len__(self) -> int:
+        """How many are told and were not allowed since."""
+        return len(self._told)
+
+
+def advice_line(error: ForbiddenError) -> str:
+    """What is not allowed, the rule that lacks, and the command that grants all that Shoal needs."""
+    if error.path:
+        what = error.path
+        rule = f"{{nonResourceURLs: {json.dumps([error.path])}, verbs: {json.dumps([error.verb])}}}"
+    else:
+        what = f"{error.resource}.{error.group}" if error.group else error.resource
+        rule = (
+            f"{{apiGroups: {json.dumps([error.group])}, resources: {json.dumps([error.resource])}, "
+            f"verbs: {json.dumps([error.verb])}}}"
+        )
+    where = f" in namespace {error.namespace}" if error.namespace else ""
+    return (
+        f"RBAC does not let {error.user} {error.verb} {what}{where}: the rule that lacks is {rule}; "
+        "all that shoal run needs: shoal permissions | kubectl apply -f -"
+    )

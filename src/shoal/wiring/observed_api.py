@@ -1,0 +1,138 @@
+"""An Api that tells others what passes through it: how requests end and how long they take, bindings, refusals.
+
+It stands nearest to the server, below the caches, so that each request counts once. Rejected: counting inside the
+transport. The same is wanted beside the embedded server, where there is none.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import aclosing, contextmanager
+from time import perf_counter
+
+import msgspec
+
+from shoal.store.live.clock import Clock
+from shoal.store.live.item import Item, Listed, Obj
+from shoal.store.live.kind import PODS, Kind
+from shoal.store.live.port import EVERYTHING, GENTLY, Api, Batch, Deletion, Patch, Select, ServedKind
+from shoal.store.live.refusals import BusyError, ForbiddenError, RefusedError
+from shoal.telemetry.observers import BrainObserver
+from shoal.telemetry.requests import RequestMetrics
+from shoal.units.errors import ShoalError
+from shoal.wiring.forbidden import ForbiddenReporter
+
+_BINDING = "binding"
+_MADE, _FINE = "201", "200"
+_AS_RBAC_SAYS = {"apply": "patch", "binding": "create", "eviction": "create", "token": "create"}
+
+
+class Observers(msgspec.Struct, frozen=True):
+    """Who is told; each may be missing."""
+
+    requests: RequestMetrics | None = None
+    forbidden: ForbiddenReporter | None = None
+    brain: Callable[[], BrainObserver | None] = lambda: None
+    """Asked at each binding: a process may have one brain after another."""
+
+
+class ObservedApi:
+    def __init__(self, api: Api, clock: Clock, observers: Observers) -> None:
+        self._api = api
+        self._clock = clock
+        self._requests = observers.requests
+        self._forbidden = observers.forbidden
+        self._brain = observers.brain
+
+    async def get(self, kind: Kind, namespace: str, name: str) -> Item:
+        with self._told("get", kind):
+            return await self._api.get(kind, namespace, name)
+
+    async def list(self, kind: Kind, namespace: str = "", select: Select = EVERYTHING) -> Listed:
+        with self._told("list", kind):
+            return await self._api.list(kind, namespace, select)
+
+    async def watch(
+        self, kind: Kind, since: int, namespace: str = "", select: Select = EVERYTHING
+    ) -> AsyncIterator[Batch]:
+        try:
+            batches = self._api.watch(kind, since, namespace, select)
+            async with aclosing(batches):  # type: ignore[type-var]
+                async for batch in batches:
+                    self._allowed("watch", kind)
+                    yield batch
+        except ShoalError as error:
+            self._failed("watch", error)
+            raise
+        self._counted("watch", _FINE)
+
+    async def create(self, kind: Kind, obj: Obj) -> Item:
+        with self._told("create", kind, "", _MADE):
+            return await self._api.create(kind, obj)
+
+    async def update(self, kind: Kind, obj: Obj, door: str = "") -> Item:
+        with self._told("update", kind, door):
+            return await self._api.update(kind, obj, door)
+
+    async def patch(self, kind: Kind, namespace: str, name: str, patch: Patch, door: str = "") -> Item:
+        with self._told("apply" if patch.how == "apply" else "patch", kind, door):
+            return await self._api.patch(kind, namespace, name, patch, door)
+
+    async def delete(self, kind: Kind, namespace: str, name: str, how: Deletion = GENTLY) -> Item | None:
+        with self._told("delete", kind):
+            return await self._api.delete(kind, namespace, name, how)
+
+    async def post(self, kind: Kind, namespace: str, name: str, door: str, obj: Obj) -> Obj:
+        brain = self._brain() if door == _BINDING and kind == PODS else None
+        with self._told(door, kind, door, _MADE):
+            if brain is None:
+                return await self._api.post(kind, namespace, name, door, obj)
+            return await self._bind(brain, namespace, name, obj)
+
+    async def _bind(self, brain: BrainObserver, namespace: str, name: str, obj: Obj) -> Obj:
+        key = f"{namespace}/{name}"
+        brain.binding()
+        try:
+            answer = await self._api.post(PODS, namespace, name, _BINDING, obj)
+        except BaseException as error:
+            brain.not_bound(key, is_refused=isinstance(error, RefusedError))
+            raise
+        brain.bound(key, self._clock.seconds())
+        return answer
+
+    async def served(self) -> tuple[ServedKind, ...]:
+        return await self._api.served()
+
+    async def close(self) -> None:
+        await self._api.close()
+
+    # Inside
+
+    @contextmanager
+    def _told(self, verb: str, kind: Kind, door: str = "", code: str = _FINE) -> Iterator[None]:
+        began = perf_counter()
+        try:
+            yield
+        except ShoalError as error:
+            self._failed(verb, error)
+            raise
+        if self._requests is not None:
+            self._requests.done(verb, code, perf_counter() - began)
+        if self._forbidden:
+            self._allowed(verb, kind, door)
+
+    def _allowed(self, verb: str, kind: Kind, door: str = "") -> None:
+        """What is refused now and then is granted by now."""
+        if self._forbidden:
+            asked = _AS_RBAC_SAYS.get(verb, verb)
+            self._forbidden.allowed(asked, kind.group, f"{kind.plural}/{door}" if door else kind.plural)
+
+    def _failed(self, verb: str, error: ShoalError) -> None:
+        if isinstance(error, ForbiddenError) and self._forbidden is not None:
+            self._forbidden.tell(error)
+        code = error.code if isinstance(error, RefusedError | BusyError) else 0
+        self._counted(verb, str(code) if code else "none")
+
+    def _counted(self, verb: str, code: str) -> None:
+        if self._requests is not None:
+            self._requests.requests.of(verb, code).inc()

@@ -1,0 +1,77 @@
+"""The objects that let `shoal run` do its work on a cluster: an account, roles for each part, and what binds them.
+
+Made of one table (`data/permissions.py`), a role per part, so that people see what each may do before they apply it and
+can leave out what they do not run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import msgspec
+
+from shoal.cluster.bootstrap.role_lines import rules
+from shoal.data.permissions import ELECTION, ELECTION_NAMESPACE, EVERY_PART, IN_NAMESPACE, NAMESPACE, PARTS
+
+Obj = dict[str, Any]
+ACCOUNT = "shoal"
+_GROUP = "rbac.authorization.k8s.io"
+_LABELS = {"app.kubernetes.io/name": "shoal", "app.kubernetes.io/managed-by": "shoal"}
+
+
+class Grant(msgspec.Struct, frozen=True):
+    """To whom, and where Shoal's own objects are."""
+
+    namespace: str = NAMESPACE
+    user: str = ""
+    """A user or client certificate instead of the service account."""
+    election: tuple[str, str] = (ELECTION_NAMESPACE, "shoal")
+    """Namespace and name of the lease."""
+
+
+def manifests(parts: Sequence[str], grant: Grant | None = None) -> list[Obj]:
+    """In an order in which they can be applied."""
+    grant = grant or Grant()
+    found: list[Obj] = [_object("v1", "Namespace", grant.namespace)]
+    if not grant.user:
+        found.append(_object("v1", "ServiceAccount", ACCOUNT, grant.namespace))
+    found += _cluster_wide("shoal", EVERY_PART, grant)
+    for part in parts:
+        found += _cluster_wide(f"shoal-{part}", PARTS[part], grant)
+    namespace, lease = grant.election
+    found += _inside(namespace, "shoal-election", _about(ELECTION, lease), grant)
+    for part in parts:
+        if part in IN_NAMESPACE:
+            found += _inside(grant.namespace, f"shoal-{part}", IN_NAMESPACE[part], grant)
+    return found
+
+
+def _about(lines: tuple[str, ...], lease: str) -> tuple[str, ...]:
+    return tuple(line.replace(f"={ACCOUNT}", f"={lease}") for line in lines)
+
+
+def _cluster_wide(name: str, lines: tuple[str, ...], grant: Grant) -> Iterator[Obj]:
+    yield _rbac("ClusterRole", name, "", rules=rules(lines))
+    yield _rbac("ClusterRoleBinding", name, "", **_bound("ClusterRole", name, grant))
+
+
+def _inside(namespace: str, name: str, lines: tuple[str, ...], grant: Grant) -> Iterator[Obj]:
+    yield _rbac("Role", name, namespace, rules=rules(lines))
+    yield _rbac("RoleBinding", name, namespace, **_bound("Role", name, grant))
+
+
+def _bound(kind: str, name: str, grant: Grant) -> Obj:
+    subject: Obj = {"kind": "ServiceAccount", "name": ACCOUNT, "namespace": grant.namespace}
+    if grant.user:
+        subject = {"apiGroup": _GROUP, "kind": "User", "name": grant.user}
+    return {"roleRef": {"apiGroup": _GROUP, "kind": kind, "name": name}, "subjects": [subject]}
+
+
+def _rbac(kind: str, name: str, namespace: str, **fields: Any) -> Obj:
+    return {**_object(f"{_GROUP}/v1", kind, name, namespace), **fields}
+
+
+def _object(api_version: str, kind: str, name: str, namespace: str = "") -> Obj:
+    meta: Obj = {"name": name, **({"namespace": namespace} if namespace else {}), "labels": dict(_LABELS)}
+    return {"apiVersion": api_version, "kind": kind, "metadata": meta}

@@ -1,0 +1,87 @@
+"""A process that is a client of some API server, from its first request to its last: what `join` and `run` share."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import random
+import signal
+import sys
+from collections.abc import Awaitable, Callable
+
+import msgspec
+
+from shoal.store.kube.access import Access
+from shoal.store.kube.api import KubeApi
+from shoal.store.kube.settings import KubeSettings
+from shoal.wiring.life import Life
+from shoal.wiring.pace import Moment, clock_of
+
+Begin = Callable[[Life], Awaitable[None]]
+_OURS = KubeSettings()
+
+
+class Pacing(msgspec.Struct, frozen=True):
+    """The time it lives in, and with whom it ends."""
+
+    speed: float = 1.0
+    since: Moment | None = None
+    is_child: bool = False
+
+
+def live(access: Access, pacing: Pacing, begin: Begin, settings: KubeSettings = _OURS) -> None:
+    """Until SIGINT or SIGTERM. Raises what `begin` raises."""
+    try:
+        import uvloop
+    except ImportError:
+        asyncio.run(_live(access, pacing, begin, settings))
+    else:
+        uvloop.run(_live(access, pacing, begin, settings))
+
+
+def way_in(life: Life, access: Access, settings: KubeSettings) -> KubeApi:
+    """One of its own, closed with everything else."""
+    api = KubeApi(access, random.Random(), settings)
+    life.at_end(api.close)
+    return api
+
+
+async def _live(access: Access, pacing: Pacing, begin: Begin, settings: KubeSettings) -> None:
+    # Caches are trees that live as long as the process: walking them again and again finds nothing.
+    gc.freeze()
+    gc.set_threshold(50_000, 20, 50)
+    stop = asyncio.Event()
+    for name in (signal.SIGINT, signal.SIGTERM):
+        asyncio.get_running_loop().add_signal_handler(name, stop.set)
+    api = KubeApi(access, random.Random(), settings)
+    life = Life(api, api, clock_of(pacing.speed, pacing.since))
+    if pacing.is_child:
+        _end_with_parent(stop)
+
+    async def started() -> None:
+        # Whatever is wrong with the server or the way to it is said now, not in a log later.
+        await api.served()
+        await begin(life)
+
+    try:
+        beginning = asyncio.ensure_future(started())
+        ended = asyncio.ensure_future(stop.wait())
+        await asyncio.wait((beginning, ended), return_when=asyncio.FIRST_COMPLETED)
+        if beginning.done():
+            beginning.result()
+            await ended
+        beginning.cancel()
+    finally:
+        await life.end()
+        await api.close()
+
+
+def _end_with_parent(stop: asyncio.Event) -> None:
+    """The parent says nothing on our standard input; it is readable once the parent is gone."""
+    loop = asyncio.get_running_loop()
+
+    def gone() -> None:
+        loop.remove_reader(sys.stdin)
+        stop.set()
+
+    loop.add_reader(sys.stdin, gone)

@@ -1,0 +1,67 @@
+"""By what rules jobs and pods are held, queued and let go: those of one configuration, unless Kueue itself is here.
+
+The configuration is a file's, or what the cluster's ConfigMap says at the moment. Whoever holds jobs at their creation
+and whoever starts them asks here each time, so that they never go by different rules; and with the desk they share one
+look at whether Kueue runs, so that none of them works while another stands back.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import Callable
+from typing import Any
+
+from shoal.api.kueue import Configuration
+from shoal.controllers.gatekeeping.held_kinds import HoldingRules, holding_rules_of
+from shoal.controllers.queued_jobs.rules import JobRules, job_rules_of
+from shoal.controllers.queues.presence import KUEUE, Presence
+from shoal.store.live.context import Context
+from shoal.store.watched.queue_configuration import ConfigurationWatch
+from shoal.store.watched.troubles import Troubles
+from shoal.wiring.life import Life
+from shoal.wiring.run_choice import QUEUES, RunChoice
+
+_PATIENCE_S = 5.0
+_GO_BY_IT = {QUEUES, "jobs", "pods", "gatekeeper"}
+
+
+class QueueRuling:
+    def __init__(self, context: Context, choice: RunChoice) -> None:
+        self.presence = Presence(context, KUEUE)
+        self._schedulers = frozenset(choice.own.scheduler_names)
+        self._watch: ConfigurationWatch | None = None
+        if choice.kueue is None:
+            # What is wrong with it is the desk's to tell.
+            self._watch = ConfigurationWatch(context, Troubles(), self._take)
+        self._take(choice.kueue)
+
+    def holding(self) -> HoldingRules | None:
+        return None if self.presence.is_there else self._holding
+
+    def jobs(self) -> JobRules | None:
+        return None if self.presence.is_there else self._jobs
+
+    def of(self, part: str) -> tuple[Callable[[], Any], ...]:
+        """What the maker of that part is given beside context and served kinds."""
+        found: dict[str, Callable[[], Any]] = {"jobs": self.jobs, "pods": self.jobs, "gatekeeper": self.holding}
+        return (found[part],) if part in found else ()
+
+    async def begin(self, life: Life, parts: tuple[str, ...]) -> None:
+        """Returns when the rules are known, so that nobody begins by others. Who may not read them goes by the usual
+        ones, and whoever tells of missing permissions tells of it."""
+        if not _GO_BY_IT & {*parts}:
+            return
+        if self._watch is not None:
+            life.start("configuration of queues", self._watch.run)
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(self._watch.synced(), _PATIENCE_S)
+        await self.presence.look()
+        if QUEUES not in parts:
+            # Else the desk looks, and is woken by it.
+            life.start("presence of Kueue", lambda: self.presence.run(lambda: None))
+
+    def _take(self, configuration: Configuration | None) -> None:
+        present = configuration or Configuration()
+        self._holding = holding_rules_of(present)
+        self._jobs = job_rules_of(present, self._schedulers)

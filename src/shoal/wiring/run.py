@@ -1,0 +1,96 @@
+"""`shoal run`: the brain and its controllers against any API server, one process of several that may stand by.
+
+Whoever leads starts everything anew, caches included: a process that lost its lease may have slept, and what it
+believed of the cluster is worth nothing. Rejected: warm caches in those who stand by. They cost the server a watch of
+everything for each, and save two seconds once in a while.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable
+
+from shoal.store.kube.access import Access
+from shoal.store.kube.settings import KubeSettings
+from shoal.store.live.election import LeaderElection
+from shoal.store.live.lease_lock import Lock, Timing
+from shoal.store.live.port import Api
+from shoal.store.live.recorder import Recorder
+from shoal.wiring.door import Telemetry
+from shoal.wiring.gates import gates_stand
+from shoal.wiring.hooks import start_webhook
+from shoal.wiring.life import Life
+from shoal.wiring.measuring import open_door, telemetry_of
+from shoal.wiring.process import Pacing, live, way_in
+from shoal.wiring.run_choice import RunChoice
+from shoal.wiring.shoal import start_shoal
+from shoal.wiring.standing_by import check_alone
+
+_log = logging.getLogger("shoal")
+
+
+def run(access: Access, choice: RunChoice, ready: Callable[[str], None]) -> None:
+    """Until SIGINT or SIGTERM. `ready` is called once everything that is followed is known, or, of several processes,
+    once this one leads."""
+    rules = choice.own.client
+    settings = KubeSettings(
+        requests_per_second=rules.requests_per_second,
+        burst=rules.burst,
+        connections=rules.connections,
+        keeps_managed_fields=False,
+    )
+
+    async def begin(life: Life) -> None:
+        election = choice.own.leader_election
+        lock = _lock(choice)
+        events = Recorder(life.api, life.clock, "shoal")
+        life.start("events of the process", events.run)
+        telemetry = telemetry_of(choice, lock, life.clock, events)
+        where = await open_door(telemetry, life, choice)
+
+        def enter(inner: Life) -> Api:
+            return telemetry.observed(way_in(inner, access, settings))
+
+        async def work(inner: Life) -> None:
+            telemetry.begins()
+            await _work(inner, enter, choice, telemetry)
+            telemetry.works()
+            ready(", ".join(choice.controllers) + (f", metrics at {where}" if where else ""))
+
+        start_webhook(life, way_in(life, access, settings), choice)
+        if not election.leader_elect:
+            await check_alone(life.api, lock)
+            inner = Life(life.api, enter(life), life.clock)
+            life.at_end(inner.end)
+            await work(inner)
+            return
+        own = way_in(life, access, KubeSettings(connections=2))
+        telemetry.stands_by()
+        chosen = LeaderElection(own, life.clock, life.draw, lock, events)
+
+        async def lead() -> None:
+            _log.info("%s leads", lock.identity)
+            inner = Life(life.api, enter(life), life.clock)
+            try:
+                await work(inner)
+                await asyncio.Event().wait()
+            finally:
+                await inner.end()
+                telemetry.stands_by()
+
+        life.start("election", lambda: chosen.run(lead))
+
+    live(access, Pacing(choice.speed, choice.since, is_child=choice.is_child), begin, settings)
+
+
+async def _work(life: Life, enter: Callable[[Life], Api], choice: RunChoice, telemetry: Telemetry) -> None:
+    served = await start_shoal(life, lambda _: enter(life), choice, telemetry)
+    life.start("caches", life.informers.run)
+    await life.informers.synced()
+    await gates_stand(life, served, choice)
+
+
+def _lock(choice: RunChoice) -> Lock:
+    rules = choice.own.leader_election
+    return Lock(rules.resource_namespace, rules.resource_name, choice.identity, Timing(*rules.timing_s()))

@@ -1,0 +1,135 @@
+"""Shoal's own controllers, put together from their parts: the brain with its hands and its desk, and who works beside.
+
+The same in `shoal run` against any server and in `shoal up` beside the embedded one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from importlib import import_module
+
+from shoal.controllers.brain.brain import Brain, BrainSettings
+from shoal.controllers.queues import presence
+from shoal.controllers.queues.presence import Presence
+from shoal.engine.cluster import Cluster
+from shoal.engine.mix import Mix
+from shoal.engine.placement import Placement
+from shoal.store.live.context import Context, Controller
+from shoal.store.live.ecosystem_kinds import WORKLOADS
+from shoal.store.live.kind import PODS
+from shoal.store.live.port import Api
+from shoal.store.live.served import Served
+from shoal.store.watched.devices import WatchedDevices
+from shoal.store.watched.volumes import WatchedVolumes
+from shoal.store.watched.world import WatchedWorld, WatchSettings
+from shoal.wiring.desks import give_desks
+from shoal.wiring.door import Telemetry
+from shoal.wiring.life import Life
+from shoal.wiring.missing_kinds import MissingKinds
+from shoal.wiring.queue_ruling import QueueRuling
+from shoal.wiring.run_choice import KAI, QUEUES, SCHEDULER, VOLCANO, RunChoice
+
+WayIn = Callable[[str], Api]
+"""The way in of a part, which signs its writes with its name."""
+
+BESIDE: dict[str, str] = {
+    "jobs": "queued_jobs.controller:queued_jobs_controller",
+    "pods": "queued_pods.controller:queued_pods_controller",
+    "gatekeeper": "gatekeeping.installer:gatekeeping_controller",
+    "advisor": "advising.advisor:advisor",
+}
+"""Who works beside the brain, by the names of `--controllers`: a maker below `shoal.controllers`, of context and served
+kinds."""
+_KUBERNETES = "default-scheduler"
+"""Whoever stands in for it spreads replicas as it does."""
+PARTS = (SCHEDULER, QUEUES, *BESIDE, VOLCANO, KAI)
+
+
+async def start_shoal(life: Life, way_in: WayIn, choice: RunChoice, telemetry: Telemetry | None = None) -> Served:
+    """Everything that was chosen, and what the server has. The caches are the caller's to start, afterwards."""
+    own = life.context("shoal", way_in("shoal"))
+    served, ruling = Served(own), QueueRuling(own, choice)
+    await ruling.begin(life, choice.controllers)
+
+    def context_of(part: str) -> Context:
+        return life.context(f"shoal-{part}", way_in(f"shoal-{part}"))
+
+    volcano = _start_volcano(life, context_of, served) if VOLCANO in choice.controllers else None
+    if {SCHEDULER, QUEUES, VOLCANO, KAI} & {*choice.controllers}:
+        brain = _brain(life, way_in, served, choice)
+        queues = give_desks(brain, context_of, served, choice, ruling.presence, volcano)
+        if telemetry is not None:
+            _measure(telemetry, life, brain, choice, served)
+            if queues is not None:
+                telemetry.follow_queues(*queues)
+        life.start("brain", brain.run)
+    for name, maker in BESIDE.items():
+        if name in choice.controllers:
+            life.start(name, _made(maker, context_of(name), served, *ruling.of(name)).run)
+    missing = MissingKinds(served, choice.controllers, life.clock)
+    await served.look()
+    life.start("served kinds", served.run)
+    life.start("missing kinds", missing.run)
+    return served
+
+
+def _start_volcano(life: Life, context_of: Callable[[str], Context], served: Served) -> Presence:
+    """Its objects are looked after; returned is whether Volcano does so itself."""
+    from shoal.controllers.volcano.controller import volcano_controller
+
+    context = context_of(VOLCANO)
+    found = Presence(context, presence.VOLCANO)
+    life.start(VOLCANO, volcano_controller(context, served, found).run)
+    return found
+
+
+def _measure(telemetry: Telemetry, life: Life, brain: Brain, choice: RunChoice, served: Served) -> None:
+    """Times rounds, and so comes before the other hands."""
+    watching = telemetry.follow_scheduler(brain, life.informers.of(PODS), choice.own.scheduler_names)
+    brain.hands = (watching, *brain.hands)
+    if QUEUES in choice.controllers:
+        served.when_there(
+            WORKLOADS,
+            lambda kind: telemetry.follow_workloads(life.informers.of(kind)),
+            WORKLOADS._replace(version="v1beta1"),
+        )
+
+
+def _made(maker: str, context: Context, served: Served, *rules: Callable[[], object]) -> Controller:
+    module, _, function = maker.partition(":")
+    made: Controller = getattr(import_module(f"shoal.controllers.{module}"), function)(context, served, *rules)
+    return made
+
+
+def _brain(life: Life, way_in: WayIn, served: Served, choice: RunChoice) -> Brain:
+    context = life.context("shoal-scheduler", way_in("shoal-scheduler"))
+    names = frozenset(choice.own.scheduler_names)
+    watched = WatchSettings(names, spreading=names & {_KUBERNETES})
+
+    parts: list[tuple[WatchedDevices, WatchedVolumes]] = []
+
+    def make_world(wake: Callable[[], None]) -> WatchedWorld:
+        parts.append((WatchedDevices(context, served, wake), WatchedVolumes(context, wake)))
+        return WatchedWorld(context, served, watched, wake, *parts[0])
+
+    brain = Brain(
+        life.clock,
+        make_world,
+        partial(_placement, choice),
+        BrainSettings(steps=choice.steps, places=SCHEDULER in choice.controllers),
+    )
+    if SCHEDULER in choice.controllers:
+        _give_hands(brain, context, *parts[0])
+    return brain
+
+
+def _give_hands(brain: Brain, context: Context, devices: WatchedDevices, volumes: WatchedVolumes) -> None:
+    from shoal.controllers.binding.writer import Writer
+    from shoal.controllers.scheduler.hands import SchedulerHands
+
+    brain.hands = (SchedulerHands(context, brain, brain.world, Writer(context, devices, volumes)),)
+
+
+def _placement(choice: RunChoice, cluster: Cluster) -> Placement:
+    return Placement(cluster, choice.builder(cluster, Mix()))
