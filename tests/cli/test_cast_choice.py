@@ -7,16 +7,28 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from shoal.cli.cast_choice import CastChoice
+from shoal.cli.cast_choice import OWN_NAMES, CastChoice, Scheduler
 from shoal.cli.main import main
-from shoal.wiring.controllers import CONTROLLERS
+from shoal.wiring.controllers import CONTROLLERS, DEFAULT_SCHEDULER
 from shoal.wiring.pace import Moment
 
 
 def test_a_newcomer_gets_two_gpu_nodes_and_all_controllers() -> None:
     cast = CastChoice().cast()
     assert [machine.name for machine in cast.machines] == ["p5-48xlarge-0", "p5-48xlarge-1"]
-    assert cast.controllers == tuple(CONTROLLERS)
+    assert set(CONTROLLERS) - set(cast.controllers) == {DEFAULT_SCHEDULER}
+    assert cast.shoal is not None
+    assert cast.shoal.own.scheduler_names == OWN_NAMES
+
+
+def test_whoever_asks_for_the_simple_scheduler_has_it_alone() -> None:
+    cast = CastChoice(scheduler=Scheduler.SIMPLE).cast()
+    assert (cast.controllers, cast.shoal) == (tuple(CONTROLLERS), None)
+
+
+def test_without_controllers_nobody_places_pods() -> None:
+    cast = CastChoice(has_controllers=False).cast()
+    assert (cast.controllers, cast.shoal) == ((), None)
 
 
 def test_none_is_no_nodes() -> None:
@@ -49,14 +61,24 @@ def test_what_is_switched_off_stays_off_in_every_process(tmp_path: Path) -> None
     assert (choice.cast().has_contention, choice.cast().has_foreign) == (False, False)
     split = msgspec.structs.replace(choice, is_split=True).cast(tmp_path / "kubeconfig")
     assert not split.has_foreign
-    assert ["--no-contention" in command for command in split.children] == [False, True]
+    assert ["--no-contention" in command for command in split.children] == [False, False, True]
 
 
-def test_a_split_cluster_has_its_clients_in_two_processes(tmp_path: Path) -> None:
+def test_a_split_cluster_has_its_clients_in_three_processes(tmp_path: Path) -> None:
     cast = CastChoice(is_split=True, speed=2).cast(tmp_path / "kubeconfig")
     assert (cast.machines, cast.controllers) == ((), ())
-    assert [command[:2] for command in cast.children] == [("cluster", "controllers"), ("cluster", "nodes")]
+    assert cast.shoal is None
+    controllers, shoal, nodes = cast.children
+    assert (controllers[:2], controllers[-2:]) == (("cluster", "controllers"), ("--scheduler", "shoal"))
+    assert shoal[:3] == ("run", "--no-leader-elect", "--child")
+    assert nodes[:2] == ("cluster", "nodes")
     assert all("--speed" in command and str(tmp_path / "kubeconfig") in command for command in cast.children)
+
+
+def test_a_split_cluster_with_the_simple_scheduler_has_two(tmp_path: Path) -> None:
+    cast = CastChoice(is_split=True, scheduler=Scheduler.SIMPLE).cast(tmp_path / "kubeconfig")
+    assert [command[:2] for command in cast.children] == [("cluster", "controllers"), ("cluster", "nodes")]
+    assert cast.children[0][-2:] == ("--scheduler", "simple")
 
 
 def test_a_split_cluster_finds_out_about_a_wrong_fleet_before_it_starts(tmp_path: Path) -> None:

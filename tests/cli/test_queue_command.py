@@ -75,7 +75,7 @@ def test_a_queue_that_admits_nobody_says_why_below_the_table(command: Command) -
 def test_who_holds_and_who_waits_is_told_on_request(command: Command) -> None:
     text = command.text(*teams(), options=("--workloads",))
     assert "b/held    b   12 GPUs of f" in text
-    assert "a/job-one  4 GPUs  Admissible: It would be admitted now." in text
+    assert "a/job-one  4 GPUs  Admissible: By quota alone it would be admitted now." in text
     assert "a/job-two  8 GPUs  WaitingForQuota: " in text
     assert "b/held" not in command.text(*teams())
 
@@ -173,7 +173,7 @@ def test_the_page_shows_what_the_command_prints(
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        ([], "--filename: is missing"),
+        (["--kubeconfig", "absent"], "absent: cannot be read"),
         (["-f", "examples/manifests/make-room.yaml"], "make-room.yaml: holds no queues"),
         (["-f", EXAMPLE, "-o", "jsn"], '--output: no format is called "jsn"; did you mean json?'),
         (["-f", "absent.yaml"], "absent.yaml: cannot be read"),

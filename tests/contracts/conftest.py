@@ -17,6 +17,7 @@ import pytest
 
 from build.cluster_api import Api
 from build.cluster_server import ServerProcess
+from build.shoal_process import shoal_process
 
 EVERYTHING = frozenset({"api", "controllers", "kubelet", "serviceaccounts"})
 OURS = EVERYTHING | {"reachable"}
@@ -48,6 +49,19 @@ def kubeconfig(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     server = ServerProcess(tmp_path_factory.mktemp("contracts"), "--nodes", NODES, is_bare=False)
     yield server.kubeconfig
     server.stop()
+
+
+@pytest.fixture(scope="session")
+def shoal(kubeconfig: Path) -> Iterator[None]:
+    """Somebody places the pods of the scheduler `shoal`: with `shoal up` it is there, elsewhere it is started.
+
+    Of several test runs beside each other, one of them leads.
+    """
+    if not os.environ.get("SHOAL_TEST_KUBECONFIG"):
+        yield
+        return
+    with shoal_process(kubeconfig, "run", "--controllers", "scheduler"):
+        yield
 
 
 @pytest.fixture

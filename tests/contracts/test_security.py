@@ -153,6 +153,21 @@ async def test_a_right_that_is_granted_is_a_right_and_no_more(admin: Api, guarde
         assert (await robot.post(path, body)).refused(403, "Forbidden")
 
 
+async def test_who_may_list_one_name_lists_it_by_a_field_selector(admin: Api, guarded: Path) -> None:
+    token = await make_account(admin, "robot")
+    rule = {"apiGroups": [""], "resources": ["configmaps"], "verbs": ["list", "watch"], "resourceNames": ["mine"]}
+    await grant(admin, "robot", rule)
+    for name in ("mine", "other"):
+        body = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}}
+        (await admin.post(admin.core("configmaps"), body)).ok(201)
+    path = f"/api/v1/namespaces/{admin.namespace}/configmaps"
+    async with Api.open(guarded, token=token) as robot:
+        found = (await robot.get(path, fieldSelector="metadata.name=mine")).ok(200)
+        assert [one["metadata"]["name"] for one in found["items"]] == ["mine"]
+        for selector in ("metadata.name=other", "metadata.name!=mine", "metadata.namespace=x", ""):
+            assert (await robot.get(path, fieldSelector=selector)).refused(403, "Forbidden")
+
+
 async def test_a_writer_of_rights_cannot_give_more_than_it_has(admin: Api, guarded: Path) -> None:
     token = await make_account(admin, "robot")
     group = "rbac.authorization.k8s.io"

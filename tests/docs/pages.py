@@ -18,6 +18,7 @@ PAGES: tuple[Path, ...] = (
 _FENCE = re.compile(r"^```.*?^```$", re.MULTILINE | re.DOTALL)
 _LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
 _HEADING = re.compile(r"^#+ (.+)$", re.MULTILINE)
+_PIPE = re.compile(r"\s\\?\|\s")
 _MARKS = re.compile(r"[^\w\- ]")
 
 
@@ -53,4 +54,5 @@ def shoal_lines(page: Path) -> list[list[str]]:
     """Arguments of every `shoal` command shown, in console blocks and in prose."""
     shown = [line for line in console_lines(page) if line.startswith("shoal ")]
     shown += re.findall(r"`(shoal\s[^`]+)`", prose(page))
-    return [shlex.split(line)[1:] for line in shown]
+    # What it is piped to is another program's to understand.
+    return [shlex.split(_PIPE.split(line)[0])[1:] for line in shown]

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec import structs
 
 from build.queues import admitted, cluster_queue, cohort, limited, queues, quotas, workload
+from shoal.api.selectors import Selector
 from shoal.engine.queues.facts import WorkloadFacts
 from shoal.engine.queues.kueue import Kueue
 from shoal.engine.queues.state import Queues
@@ -178,3 +180,11 @@ def test_everything_that_is_borrowed_is_lent_by_somebody(
         assert found.lent + min(found.used, nominal) <= nominal
         assert not (found.lent and found.borrowed)
         assert found.used in (0, used)
+
+
+def test_a_queue_without_a_namespace_selector_is_said_to_admit_nobody() -> None:
+    everybody = cluster_queue("open", gpu=8)
+    nobody = structs.replace(cluster_queue("shut", gpu=8), namespaces=Selector.NOTHING)
+    tree = read(queues(everybody, nobody))
+    assert find(tree, "open").closed == ""
+    assert find(tree, "shut").closed.startswith("it has no namespaceSelector")

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from shoal.cluster.streams.terminal import CannedTerminal, Place
+from shoal.cluster.streams.terminal import Answer, CannedTerminal, Place
 
 Obj = dict[str, Any]
 NODE = {
@@ -75,6 +75,45 @@ def test_env_is_what_the_spec_says_and_what_kubernetes_adds() -> None:
     assert found["KUBERNETES_SERVICE_HOST"] == "10.96.0.1"
     listed = CannedTerminal().run(place({"nvidia.com/gpu": "1"}), ["nvidia-smi", "-L"]).stdout
     assert found["NVIDIA_VISIBLE_DEVICES"] in listed
+
+
+def test_printenv_says_what_is_asked_for_and_fails_where_it_is_not_set() -> None:
+    here = place(env=[{"name": "RANK", "value": "3"}, {"name": "WORLD_SIZE", "value": "4"}])
+    assert CannedTerminal().run(here, ["printenv", "WORLD_SIZE", "RANK"]) == Answer("4\n3\n")
+    assert CannedTerminal().run(here, ["printenv", "RANK", "NOBODY"]) == Answer("3\n", code=1)
+
+
+def test_a_variable_of_an_annotation_that_is_not_there_is_empty() -> None:
+    env = [{"name": "RANK", "valueFrom": {"fieldRef": {"fieldPath": "metadata.annotations['shoal.dev/rank']"}}}]
+    assert CannedTerminal().run(place(env=env), ["printenv", "RANK"]) == Answer("\n")
+
+
+def test_a_container_goes_before_what_kubernetes_says_of_its_own_service() -> None:
+    env = [
+        {"name": "WHERE", "value": "$(KUBERNETES_SERVICE_HOST)"},
+        {"name": "KUBERNETES_SERVICE_HOST", "value": "api.example.com"},
+    ]
+    said = CannedTerminal().run(place(env=env), ["printenv", "WHERE", "KUBERNETES_SERVICE_HOST", "KUBERNETES_PORT"])
+    assert said.stdout.splitlines() == ["10.96.0.1", "api.example.com", "tcp://10.96.0.1:443"]
+
+
+@pytest.mark.parametrize(
+    ("reference", "wanted"),
+    [
+        ({"resource": "limits.cpu"}, "3"),
+        ({"resource": "limits.cpu", "divisor": "1m"}, "2500"),
+        ({"resource": "limits.memory", "divisor": "1Mi"}, "1024"),
+        ({"resource": "requests.memory"}, "0"),
+        ({"resource": "limits.ephemeral-storage", "divisor": "0"}, "7"),
+        ({"resource": "limits.cpu", "containerName": "other"}, "96"),
+    ],
+)
+def test_amounts_are_told_in_whole_divisors(reference: Obj, wanted: str) -> None:
+    env: list[Obj] = [{"name": "AMOUNT", "valueFrom": {"resourceFieldRef": reference}}]
+    here = place({"cpu": "2500m", "memory": "1Gi"}, env)
+    here.pod["spec"]["containers"].append({"name": "other"})
+    node = {**NODE, "status": {"allocatable": {"cpu": "96", "ephemeral-storage": "7"}}}
+    assert CannedTerminal().run(Place(here.pod, here.container, node), ["printenv", "AMOUNT"]).stdout == f"{wanted}\n"
 
 
 @pytest.mark.parametrize("command", [["sh", "-c", "nvidia-smi -L"], ["/bin/bash", "-lc", "/usr/bin/nvidia-smi -L"]])

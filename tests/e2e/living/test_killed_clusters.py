@@ -75,23 +75,23 @@ def test_killed_controllers_and_nodes_come_back_beside_their_server(tmp_path: Pa
         kubectl = Kubectl(server.kubeconfig, kubectl_home)
         services = begun(kubectl)
         before = children(parent)
-        assert len(before) == 2
+        assert len(before) == 3
         for child in before:
             os.kill(child, signal.SIGKILL)
-        until(both_new(parent, before))
+        until(all_new(parent, before))
         check_the_end(kubectl, services)
     finally:
         assert server.stop() == 0
     assert "Traceback" not in server.log.read_text()
 
 
-def both_new(parent: int, before: set[int]) -> Callable[[], bool]:
-    return lambda: len(children(parent) - before) == 2
+def all_new(parent: int, before: set[int]) -> Callable[[], bool]:
+    return lambda: len(children(parent) - before) == 3
 
 
 def test_nobody_is_left_of_a_cluster_whose_server_was_killed(tmp_path: Path) -> None:
     server = ServerProcess(tmp_path, "--memory", "--nodes", "1xg5.12xlarge", "--processes", is_bare=False)
     clients = children(server.process.pid)
-    assert len(clients) == 2
+    assert len(clients) == 3
     server.stop(signal.SIGKILL)
     until(lambda: not any(Path(f"/proc/{client}").exists() for client in clients))

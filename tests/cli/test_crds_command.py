@@ -1,0 +1,37 @@
+"""`shoal crds --webhook-service`: definitions that lead to the webhook, as a server takes them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import yaml
+
+from build.small_clusters import small_cluster
+from build.virtual_time import virtual
+from shoal.cli.main import main
+from shoal.store.live.kind import DEFINITIONS
+
+
+@virtual
+async def test_kinds_with_several_versions_lead_to_the_service(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["crds", "--project", "kueue,jobset", "--webhook-service", "shoal-system/hooks"]) == 0
+    printed = list(yaml.safe_load_all(capsys.readouterr().out))
+    async with small_cluster(tmp_path) as cluster:
+        for one in printed:
+            made = await cluster.create(DEFINITIONS, one)
+            conversion = made["spec"]["conversion"]
+            if made["spec"]["group"] != "kueue.x-k8s.io":
+                assert conversion == {"strategy": "None"}
+                continue
+            assert conversion["strategy"] == "Webhook"
+            service = conversion["webhook"]["clientConfig"]["service"]
+            assert service == {"namespace": "shoal-system", "name": "hooks", "port": 443, "path": "/convert"}
+
+
+@pytest.mark.parametrize("said", ["hooks", "/hooks", "a/", "a/b/c"])
+def test_a_service_without_its_namespace_is_refused(said: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["crds", "--webhook-service", said]) == 2
+    assert "is no namespace and name; as in shoal-system/shoal-webhook" in capsys.readouterr().err

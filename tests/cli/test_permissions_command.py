@@ -1,0 +1,73 @@
+"""`shoal permissions` and `shoal crds`: objects that can be piped to kubectl as they are."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from build.ruled_clusters import ruled_cluster
+from shoal.cli.main import main
+from shoal.data.permissions import PARTS
+from shoal.store.live.kind import DEFINITIONS
+
+Obj = dict[str, Any]
+
+
+def _printed(capsys: pytest.CaptureFixture[str], *arguments: str) -> list[Obj]:
+    assert main(arguments) == 0
+    return list(yaml.safe_load_all(capsys.readouterr().out))
+
+
+def test_a_role_for_each_part_that_was_asked_for(capsys: pytest.CaptureFixture[str]) -> None:
+    objects = _printed(capsys, "permissions", "--controllers", "queues,scheduler", "-n", "team")
+    roles = [one["metadata"]["name"] for one in objects if one["kind"] == "ClusterRole"]
+    assert roles == ["shoal", "shoal-queues", "shoal-scheduler"]
+    assert {one["subjects"][0]["namespace"] for one in objects if one["kind"].endswith("Binding")} == {"team"}
+
+
+def test_by_default_all_parts(capsys: pytest.CaptureFixture[str]) -> None:
+    roles = {one["metadata"]["name"] for one in _printed(capsys, "permissions") if one["kind"] == "ClusterRole"}
+    assert roles == {"shoal", *(f"shoal-{part}" for part in PARTS)}
+
+
+def test_a_user_instead_of_an_account(capsys: pytest.CaptureFixture[str]) -> None:
+    objects = _printed(capsys, "permissions", "--user", "ann")
+    assert "ServiceAccount" not in {one["kind"] for one in objects}
+    subjects = [one["subjects"] for one in objects if one["kind"].endswith("Binding")]
+    assert all(
+        found == [{"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": "ann"}] for found in subjects
+    )
+
+
+def test_a_document_of_json_is_a_list(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["permissions", "-o", "json"]) == 0
+    assert json.loads(capsys.readouterr().out)["kind"] == "List"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (("permissions", "--controllers", "scedule"), "did you mean scheduler?"),
+        (("permissions", "-o", "yml"), "did you mean yaml?"),
+        (("crds", "--project", "kueu"), "did you mean kueue?"),
+    ],
+)
+def test_what_is_misspelt_is_told(arguments: tuple[str, ...], words: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(arguments) == 2
+    assert words in capsys.readouterr().err
+
+
+async def test_what_is_printed_is_taken_by_a_server(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    granted = _printed(capsys, "permissions")
+    definitions = _printed(capsys, "crds", "--project", "kueue,jobset")
+    async with ruled_cluster(tmp_path) as ruled:
+        await ruled.apply(granted)
+        await ruled.apply(granted)
+        for definition in definitions:
+            await ruled.cluster.create(DEFINITIONS, definition)
+        there = {item.name for item in (await ruled.cluster.api.list(DEFINITIONS)).items}
+    assert {"workloads.kueue.x-k8s.io", "jobsets.jobset.x-k8s.io"} <= there

@@ -1,0 +1,103 @@
+"""`shoal run` refuses what cannot be meant: one line with file and field, exit code 2, before anybody is asked."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from shoal.api.run_configuration import RunConfiguration
+from shoal.cli.main import main
+from shoal.cli.run import _CONTROLLERS, run_choice
+from shoal.cli.run_files import RunFiles, read_run_files
+from shoal.wiring.shoal import PARTS
+
+OWN = "apiVersion: config.shoal.dev/v1alpha1\nkind: ShoalConfiguration\n"
+KUBE = "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n"
+
+FILES: dict[str, tuple[str, str]] = {
+    "a field that nobody knows": (f"{OWN}schedulerName: [batch]\n", "schedulerName: unknown field"),
+    "a policy that nobody knows": (f"{OWN}policy: Shaol\n", 'no policy is called "Shaol"; did you mean Shoal?'),
+    "a part that nobody knows": (f"{OWN}controllers: [schedulr]\n", "did you mean scheduler?"),
+    "victims that nobody knows": (
+        f"{OWN}preemption: {{victims: nobody}}\n",
+        'preemption.victims: unsupported value "nobody"; supported values are ',
+    ),
+    "no scheduler": (f"{OWN}schedulerNames: []\n", "schedulerNames: names at least one scheduler; the usual one is"),
+    "a lease that cannot be kept": (
+        f"{OWN}leaderElection: {{leaseDuration: 3s}}\n",
+        "leaderElection: leaseDuration > renewDeadline > 1.2 x retryPeriod > 0 must hold; as in 15s, 10s and 2s",
+    ),
+    "another version": (OWN.replace("v1alpha1", "v2"), "supported values are config.shoal.dev/v1alpha1"),
+    "the same kind twice": (f"{OWN}---\n{OWN}", "stands in the files twice; keep one of them"),
+    "what is no configuration": (
+        "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: x}\n",
+        'is no configuration that "shoal run" reads',
+    ),
+    "what is no YAML": ("kind: [\n", "line 2, column 1"),
+    "two profiles": (
+        f"{KUBE}profiles: [{{schedulerName: a}}, {{schedulerName: b}}]\n",
+        "one process serves one profile, and the files have a, b; choose one with --scheduler-name",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", FILES.values(), ids=FILES)
+def test_a_file_that_cannot_be_meant_is_one_line(
+    case: tuple[str, str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    text, words = case
+    file = tmp_path / "run.yaml"
+    file.write_text(text)
+    assert main(["run", "--kubeconfig", "/nowhere", "--config", str(file)]) == 2
+    told = [line for line in capsys.readouterr().err.splitlines() if "warning" not in line]
+    assert len(told) == 1
+    assert told[0].startswith("shoal: ")
+    assert words in told[0]
+
+
+OPTIONS: dict[str, tuple[list[str], str]] = {
+    "a part": (["--controllers", "schedulr"], 'no controller is called "schedulr"; did you mean scheduler?'),
+    "no part": (["--controllers", ","], "choose among scheduler, queues, "),
+    "a scheduler without name": (["--scheduler-name", ""], "names at least one scheduler"),
+    "a file that is not there": (["--config", "/none.yaml"], "/none.yaml: cannot be read: No such file or directory"),
+    "an option": (["--scheduler-nam", "x"], "--scheduler-name"),
+    "a kubeconfig": ([], "/nowhere: cannot be read: No such file or directory"),
+}
+
+
+@pytest.mark.parametrize("case", OPTIONS.values(), ids=OPTIONS)
+def test_an_option_that_cannot_be_meant_is_one_line(
+    case: tuple[list[str], str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    options, words = case
+    assert main(["run", "--kubeconfig", "/nowhere", *options]) == 2
+    told = capsys.readouterr().err
+    assert told.startswith("shoal: ")
+    assert words in told
+    assert told.count("\n") == 1
+
+
+def test_the_command_line_knows_every_part() -> None:
+    assert _CONTROLLERS == PARTS
+
+
+def test_everything_runs_unless_somebody_chooses() -> None:
+    assert run_choice(RunFiles()).controllers == PARTS
+    assert run_choice(RunFiles(RunConfiguration(controllers=("queues",)))).controllers == ("queues",)
+
+
+def test_two_processes_on_one_machine_are_told_apart() -> None:
+    assert run_choice(RunFiles()).identity != run_choice(RunFiles()).identity
+
+
+def test_a_profile_of_kube_scheduler_says_whose_pods_are_placed(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "scheduler.yaml"
+    file.write_text(f"{KUBE}profiles: [{{schedulerName: gpu-scheduler}}]\n")
+    choice = run_choice(read_run_files([file]))
+    assert choice.own.scheduler_names == ("gpu-scheduler",)
+    warned = capsys.readouterr().err
+    # In a living cluster volumes and claims are looked at, and pods do yield.
+    assert not any(word in warned for word in ("VolumeBinding", "DynamicResources", "DefaultPreemption"))

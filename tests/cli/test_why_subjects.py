@@ -1,0 +1,195 @@
+"""What a name means to `shoal why`: kinds before a slash, namespaces, jobs and deployments with their pods."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from build.gpu_queues import gpu_job, gpu_queue, gpu_workload, gpus
+from build.manifests import Object, as_file, job, node, pod, priority_class, replicas, volcano_group
+from build.queue_manifests import condition, flavor
+from shoal.cli.main import main
+
+GROUP = "scheduling.k8s.io/group-name"
+PENDING = {"phase": "Pending"}
+
+
+class Why:
+    def __init__(self, folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+        self._folder = folder
+        self._capsys = capsys
+
+    def told(self, name: str, *objects: Object, options: tuple[str, ...] = ()) -> str:
+        assert main(["why", name, "-f", as_file(self._folder, *objects), *options]) == 0
+        return " ".join(self._capsys.readouterr().out.split())
+
+    def refused(self, name: str, *objects: Object, options: tuple[str, ...] = ()) -> str:
+        assert main(["why", name, "-f", as_file(self._folder, *objects), *options]) == 2
+        return self._capsys.readouterr().err
+
+
+@pytest.fixture
+def why(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Why:
+    return Why(tmp_path, capsys)
+
+
+@pytest.mark.parametrize("name", ["pod/a", "pods/a", "po/a", "Pod/t/a", "t/a", "a"])
+def test_a_pod_goes_by_the_words_that_kubectl_takes(name: str, why: Why) -> None:
+    assert why.told(name, node("n", 4), pod("t/a", 2)).startswith("t/a runs on n")
+
+
+@pytest.mark.parametrize("name", ["gang/g", "podgroup/g", "pg/t/g", "podgroups.scheduling.volcano.sh/g", "g"])
+def test_a_gang_too(name: str, why: Why) -> None:
+    world = [node("n", 4), volcano_group("t/g", 2), *(pod(f"t/g-{n}", 3, annotations={GROUP: "g"}) for n in range(2))]
+    assert why.told(name, *world).startswith("gang t/g waits: GangDoesNotFit")
+
+
+def queues() -> list[Object]:
+    return [node("n", 8), flavor(), *gpu_queue("t", gpus(8))]
+
+
+@pytest.mark.parametrize("name", ["workload/job-late", "wl/t/job-late", "job/late", "jobs.batch/late"])
+def test_a_job_in_a_queue_is_told_of_by_its_workload(name: str, why: Why) -> None:
+    told = why.told(name, *queues(), gpu_workload("t/held", 1, 8, "f"), gpu_job("t/late", 2, 4))
+    assert "waits: WaitingForQuota queue t/q asks 2 x main" in told
+
+
+def test_a_workload_that_has_finished_says_why(why: Why) -> None:
+    done = gpu_workload("t/done", 1, 8, "f")
+    ended = {**condition("Finished", reason="JobFinished"), "message": "Job finished successfully"}
+    done["status"]["conditions"].append(ended)
+    assert why.told("wl/done", *queues(), done) == (
+        "workload t/done has finished: JobFinished because Job finished successfully"
+    )
+
+
+def living_node() -> Object:
+    """Only a cluster gives uids."""
+    return {**node("n", 8), "metadata": {"name": "n", "uid": "1"}}
+
+
+def test_a_workload_of_a_living_cluster_is_not_admitted_because_it_would_be(why: Why) -> None:
+    world = [living_node(), flavor(), *gpu_queue("t", gpus(8))]
+    told = why.told("job/j", *world, gpu_job("t/j", 1, 4))
+    assert told.startswith("job t/j, queued as workload t/job-j, waits: by now it would be admitted")
+    assert "status nobody has decided about it yet; do the controllers of the queues run?" in told
+    assert "would hold 1 x main of f in t" in told
+    said = {**condition("QuotaReserved", "False", reason="Pending"), "message": "couldn't assign flavors"}
+    waiting = gpu_workload("t/w", 1, 4) | {"status": {"conditions": [said]}}
+    assert "status QuotaReserved False: couldn't assign flavors" in why.told("wl/w", *world, waiting)
+
+
+def test_whoever_is_let_in_and_has_to_yield_in_one_round_is_told_of_all_the_same(
+    why: Why, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    world = [*queues(), priority_class("high", 100), gpu_workload("t/held", 1, 2, "f")]
+    world.append(pod("t/high", 8, priorityClassName="high"))
+    assert why.told("t/high", *world).startswith("t/high ")
+    assert main(["decide", "--json", "-f", as_file(tmp_path, *world)]) == 0
+    assert "t/held-main-0" in capsys.readouterr().out
+
+
+def test_a_namespace_that_is_named_is_searched_first(why: Why) -> None:
+    world = [node("n", 4), pod("t/a", 2), pod("u/a", 2)]
+    assert why.told("a", *world, options=("-n", "u")).startswith("u/a runs")
+    assert why.told("pod/a", *world, options=("-n", "t")).startswith("t/a runs")
+
+
+def test_two_kinds_of_one_name_are_told_apart(why: Why) -> None:
+    world = [node("n", 4), pod("t/a", 1), replicas("Deployment", "t/a", 1)]
+    assert '"t/a" is a pod and a deployment; say pod/a or deployment/a' in why.refused("a", *world)
+    assert why.told("pod/a", *world).startswith("t/a runs")
+
+
+def test_a_kind_before_the_name_narrows_what_comes_near(why: Why) -> None:
+    world = [node("n", 4), pod("t/train", 1), job("t/train-job", 1)]
+    assert why.refused("job/trian-job", *world) == 'shoal: no job "trian-job" is there; did you mean job/t/train-job?\n'
+
+
+def owned(name: str, at: int, on: str, phase: str, gpus_asked: int = 1) -> Object:
+    owner = {"apiVersion": "batch/v1", "kind": "Job", "name": name, "uid": "u", "controller": True}
+    return pod(f"t/{name}-{at}", gpus_asked, on, status={"phase": phase}, meta={"ownerReferences": [owner]})
+
+
+def test_a_job_tells_how_its_pods_are_and_why_the_first_that_waits_does(why: Why) -> None:
+    pods = [owned("j", 0, "n", "Running"), owned("j", 1, "n", "Succeeded"), owned("j", 2, "", "Pending", 8)]
+    told = why.told("job/j", node("n", 4), job("t/j", 3, 1), *pods)
+    assert told.startswith("job t/j: t/j-2 waits: NoDeviceFits pods 1 runs, 1 waits, 1 succeeded")
+    assert "those that wait: t/j-2" in told
+
+
+def test_a_job_whose_pods_all_run_says_where(why: Why) -> None:
+    pods = [owned("j", at, "n", "Running") for at in range(2)]
+    assert why.told("job/j", node("n", 4), job("t/j", 2, 1), *pods) == "job t/j: pods: 2 run pods n: j-0, j-1"
+
+
+def test_a_job_without_pods_says_what_became_of_it(why: Why) -> None:
+    ended = job("t/j", 1) | {"status": {"conditions": [{"type": "Complete", "status": "True"}]}}
+    assert why.told("job/j", node("n"), ended) == "job t/j: has ended: Complete"
+    assert why.told("job/j", node("n"), job("t/j", 1, suspend=True)) == "job t/j: is suspended and has no pods"
+    none = replicas("Deployment", "t/d", 0)
+    assert why.told("deploy/d", node("n"), none) == "deployment t/d: has no pods: it asks for 0 replicas"
+
+
+def test_a_pod_that_has_ended_says_how(why: Why) -> None:
+    failed = pod("t/a", 1, "n", status={"phase": "Failed", "reason": "Evicted"})
+    assert why.told("t/a", node("n", 4), failed) == "pod t/a has ended: Failed because Evicted ran on n"
+
+
+def test_a_pod_of_a_living_cluster_has_not_run_because_it_would_fit(why: Why) -> None:
+    waiting = pod("t/a", 2, status=PENDING)
+    told = why.told("t/a", node("n", 4), waiting)
+    assert told.startswith("t/a waits: by now it fits, on n, GPU 0, 1")
+    assert "default-scheduler has said nothing of it yet; does it run?" in told
+
+
+def test_a_pod_that_ends_says_so(why: Why) -> None:
+    ending = pod("t/a", 2, "n", status={"phase": "Running"}, meta={"deletionTimestamp": "2026-01-01T00:00:00Z"})
+    assert why.told("t/a", node("n", 4), ending) == "t/a is ending on n"
+
+
+def lasting(name: str, length: str) -> Object:
+    status = {"phase": "Running", "startTime": "2026-01-01T00:00:00Z"}
+    annotations = {"shoal.dev/expected-duration": length}
+    created = {"creationTimestamp": "2026-01-01T00:00:00Z"}
+    return pod(name, 2, "n", annotations=annotations, status=status, meta=created)
+
+
+def test_the_earliest_start_is_when_enough_of_those_that_run_have_ended(why: Why) -> None:
+    world = [node("n", 4), lasting("t/long", "5h"), lasting("t/short", "30m")]
+    assert "earliest in about 30 min (2026-01-01 00:30 UTC), when t/short has ended" in why.told(
+        "t/new", *world, pod("t/new", 2)
+    )
+    assert "earliest in about 5 h (2026-01-01 05:00 UTC), when t/long has ended" in why.told(
+        "t/new", *world, pod("t/new", 4)
+    )
+    assert "earliest" not in why.told("t/new", *world, pod("t/new", 8))
+
+
+def test_the_earliest_start_of_a_gang_is_when_all_of_it_fits(why: Why) -> None:
+    world = [node("n", 4), lasting("t/long", "5h"), lasting("t/short", "30m"), volcano_group("t/g", 2)]
+    gang = [pod(f"t/g-{at}", 2, annotations={GROUP: "g"}) for at in range(2)]
+    assert "earliest in about 5 h" in why.told("gang/g", *world, *gang)
+
+
+def test_the_earliest_start_of_a_workload_is_when_the_queue_has_let_it_in(why: Why) -> None:
+    held = gpu_workload("t/held", 1, 8, "f")
+    held["metadata"]["annotations"] = {"shoal.dev/expected-duration": "2h"}
+    told = why.told("wl/job-late", *queues(), held, gpu_job("t/late", 1, 8))
+    assert "earliest in about 2 h (2026-01-01 02:00 UTC), if those before it take as long as expected" in told
+
+
+def test_a_document_has_every_chapter(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    world = as_file(tmp_path, node("n", 4), pod("t/a", 8))
+    assert main(["why", "a", "-f", world, "-o", "json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert (found["name"], found["outcome"], found["code"]) == ("t/a", "waits", "NoDeviceFits")
+    assert [chapter["heading"] for chapter in found["chapters"]][:2] == ["asks", "turn"]
+    assert found["chapters"][0]["lines"] == ["8 GPUs"]
+
+
+def test_a_format_that_does_not_exist_is_refused_before_any_work(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["why", "a", "-o", "jsn"]) == 2
+    assert '--output: no format is called "jsn"; did you mean json?' in capsys.readouterr().err

@@ -1,0 +1,75 @@
+"""The pages of metrics and permissions say what the code measures and asks for, all of it and nothing else."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+import pytest
+
+from docs.pages import ROOT
+from shoal.data.permissions import ELECTION, EVERY_PART, FACTS, IN_NAMESPACE, PARTS
+from shoal.engine.cluster import Cluster
+from shoal.store.live.clock import WallClock
+from shoal.telemetry.fleet import measure_fleet
+from shoal.telemetry.queues import QueueFigure, QueueMetrics
+from shoal.wiring.door import Measured, Telemetry
+
+METRICS = (ROOT / "docs" / "metrics.md").read_text(encoding="utf-8")
+PERMISSIONS = (ROOT / "docs" / "permissions.md").read_text(encoding="utf-8")
+
+
+class _NoQueues:
+    def cluster_queues(self) -> Iterator[QueueFigure]:
+        return iter(())
+
+    def local_queues(self) -> Iterator[QueueFigure]:
+        return iter(())
+
+
+def test_the_page_of_metrics_names_each_once_with_its_type_and_labels() -> None:
+    telemetry = Telemetry("1.0", WallClock(), Measured())
+    measure_fleet(telemetry.registry, Cluster(), lambda: (), lambda: 0)
+    QueueMetrics(telemetry.registry, "standalone").follow(_NoQueues())
+    telemetry.follow_loops(())
+    there = {one.head.name: one.head for one in telemetry.registry.read()}
+    rows = [line.split(" | ") for line in METRICS.splitlines() if re.match(r"\| `(\w+)`", line)]
+    named = [name for row in rows for name in re.findall(r"`(\w+)`", row[0])]
+    assert sorted(named) == sorted(there)
+    for row in rows:
+        for name in re.findall(r"`(\w+)`", row[0]):
+            labels = {*there[name].labels} - {"replica_role"}
+            assert row[1].strip() == there[name].type
+            assert labels <= {*re.findall(r"`(\w+)`", row[2])}, name
+            assert bool(labels) == ("`" in row[2])
+
+
+def _rows(lines: tuple[str, ...]) -> list[str]:
+    return [_row(line) for line in lines]
+
+
+def _row(line: str) -> str:
+    verbs, subjects, *more = line.split()
+    groups = next((part[1:] for part in more if part.startswith("@")), "")
+    names = next((part[1:] for part in more if part.startswith("=")), "")
+    resources = ", ".join(f"`{one}`" for one in subjects.split(","))
+    if names:
+        resources += f" named `{names}`"
+    found = ", ".join(f"`{one}`" if one else "core" for one in groups.split(","))
+    return f"| {verbs.replace(',', ', ')} | {resources} | {found} |"
+
+
+@pytest.mark.parametrize("part", ["Every part", *PARTS])
+def test_the_page_of_permissions_is_the_table(part: str) -> None:
+    section = PERMISSIONS[PERMISSIONS.index(f"\n## {part}\n") + 1 :]
+    section = section[: section.find("\n## ")] if "\n## " in section else section
+    shown = [line for line in section.splitlines() if re.match(r"\| [a-z]", line) and not line.startswith("| verbs")]
+    if part == "Every part":
+        assert shown == _rows((*EVERY_PART, *ELECTION))
+        return
+    lines = PARTS[part] if part != "queues" else PARTS[part][len(FACTS) :]
+    assert shown == _rows((*lines, *IN_NAMESPACE.get(part, ())))
+
+
+def test_queues_read_what_the_scheduler_reads() -> None:
+    assert PARTS["queues"][: len(FACTS)] == PARTS["scheduler"][: len(FACTS)] == FACTS

@@ -1,0 +1,106 @@
+"""What storms, and the search for what they might find, found in Shoal: each told as short as it can be."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from pathlib import Path
+
+from build.foreign_kinds import established
+from build.live_brains import LiveBrain, add_node, is_bound, pod, start_brain
+from build.small_clusters import SmallCluster, small_cluster
+from build.virtual_time import virtual
+from shoal.cluster.foreign.definitions import definitions
+from shoal.engine.events import Event, PodArrived
+from shoal.engine.plan import Evict, Place
+from shoal.store.live.ecosystem_kinds import KUEUE, RESOURCE_FLAVORS, WORKLOAD_PRIORITY_CLASSES
+from shoal.store.live.kind import DEFINITIONS, PODS, Kind
+from shoal.store.live.served import Served
+
+
+@virtual
+async def test_who_is_told_of_a_kind_finds_those_that_came_with_it(tmp_path: Path) -> None:
+    """Jobs were held by somebody who had been told of flavors, and believed for good that there were no priorities."""
+    async with small_cluster(tmp_path) as cluster:
+        await _install_kueue(cluster)
+        served = Served(cluster.context())
+        found: list[Kind | None] = []
+        served.when_there(RESOURCE_FLAVORS, lambda _: found.append(served.find(WORKLOAD_PRIORITY_CLASSES)))
+        served.when_there(WORKLOAD_PRIORITY_CLASSES)
+        await served.look()
+        assert found == [WORKLOAD_PRIORITY_CLASSES]
+
+
+async def _install_kueue(cluster: SmallCluster) -> None:
+    for one in definitions():
+        if one["spec"]["group"] == KUEUE:
+            await cluster.create(DEFINITIONS, one)
+    await established(cluster)
+
+
+class _Desk:
+    """Knows nothing until it is told to, and falls over pods of one name."""
+
+    def __init__(self, falls_over: str = "") -> None:
+        self.knows = asyncio.Event()
+        self.is_idle = True
+        self._falls_over = falls_over
+
+    async def synced(self) -> None:
+        await self.knows.wait()
+
+    def hear(self, event: Event) -> bool:
+        if self._falls_over and isinstance(event, PodArrived) and event.key == f"default/{self._falls_over}":
+            raise ValueError(event.key)
+        return False
+
+    def round(self, _now_s: float) -> Sequence[Place | Evict]:
+        return ()
+
+    def next_s(self) -> float | None:
+        return None
+
+    async def run(self) -> None:
+        await asyncio.Event().wait()
+
+
+def _with(desk: _Desk, brain: LiveBrain) -> None:
+    brain.brain.desk = desk
+
+
+@virtual
+async def test_nothing_is_placed_before_the_desk_knows_who_is_admitted(tmp_path: Path) -> None:
+    """After a restart pods that wait in no queue were given the places of those that had been admitted."""
+    async with small_cluster(tmp_path) as cluster:
+        await add_node(cluster, "n1")
+        await cluster.create(PODS, pod("a"))
+        desk = _Desk()
+        start_brain(cluster, prepare=lambda brain: _with(desk, brain))
+        await cluster.pass_time(10)
+        assert not await is_bound(cluster, "a")
+        desk.knows.set()
+        await cluster.until(lambda: is_bound(cluster, "a"), 5)
+
+
+@virtual
+async def test_a_desk_that_never_knows_keeps_pods_waiting_for_a_while_only(tmp_path: Path) -> None:
+    """Nobody may be allowed to read what it waits for."""
+    async with small_cluster(tmp_path) as cluster:
+        await add_node(cluster, "n1")
+        await cluster.create(PODS, pod("a"))
+        start_brain(cluster, prepare=lambda brain: _with(_Desk(), brain))
+        await cluster.until(lambda: is_bound(cluster, "a"), 60)
+
+
+@virtual
+async def test_an_event_that_breaks_the_code_costs_no_other_event(tmp_path: Path) -> None:
+    """All that had been drained with it was lost, and no other pod of that round was ever placed."""
+    async with small_cluster(tmp_path) as cluster:
+        await add_node(cluster, "n1")
+        for name in ("a", "bad", "z"):
+            await cluster.create(PODS, pod(name))
+        desk = _Desk(falls_over="bad")
+        desk.knows.set()
+        start_brain(cluster, prepare=lambda brain: _with(desk, brain))
+        await cluster.until(lambda: is_bound(cluster, "a", "z"), 10)
+        assert not await is_bound(cluster, "bad")

@@ -1,0 +1,90 @@
+"""What RBAC refuses is told once: in the log, and as an Event on the object where people look for Shoal."""
+
+from __future__ import annotations
+
+import logging
+from pathlib import Path
+
+import pytest
+
+from build.small_clusters import small_cluster
+from build.virtual_time import virtual
+from shoal.store.live.kind import LEASES
+from shoal.store.live.refusals import ForbiddenError
+from shoal.wiring.forbidden import ForbiddenReporter, advice_line
+
+
+def _refused(verb: str = "list", what: str = 'resource "nodes" in API group "" at the cluster scope') -> ForbiddenError:
+    return ForbiddenError(f'it is forbidden: User "ann" cannot {verb} {what}')
+
+
+@virtual
+async def test_the_same_refusal_is_told_once_and_recorded_on_the_lease(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with small_cluster(tmp_path) as cluster:
+        meta = {"namespace": "kube-system", "name": "shoal"}
+        lease = await cluster.create(LEASES, {"metadata": meta, "spec": {}}, "kube-system")
+        context = cluster.context("shoal")
+        about = {"kind": "Lease", "apiVersion": "coordination.k8s.io/v1", "metadata": lease["metadata"]}
+        reporter = ForbiddenReporter(context.events, about)
+        cluster.start(lambda _: _Pen(context))
+        with caplog.at_level(logging.WARNING, "shoal"):
+            assert [reporter.tell(_refused()) for _ in range(3)] == [True, False, False]
+            assert reporter.tell(_refused("watch"))
+            await context.events.settled()
+        assert len([one for one in caplog.records if one.name == "shoal"]) == 2
+        events = await cluster.events("shoal")
+        assert [(one["reason"], one["type"], one["count"]) for one in events] == [("Forbidden", "Warning", 1)] * 2
+        assert events[0]["message"].startswith("RBAC does not let ann list nodes: the rule that lacks is ")
+        reporter.allowed("list", "", "nodes")
+        assert len(reporter) == 1
+        assert reporter.tell(_refused()), "taken away again, it is news again"
+
+
+class _Pen:
+    """Writes the events of a context."""
+
+    name = "pen"
+
+    def __init__(self, context: object) -> None:
+        self._context = context
+
+    async def run(self) -> None:
+        await self._context.events.run()  # type: ignore[attr-defined]
+
+
+def test_what_a_quota_refused_is_not_rbacs() -> None:
+    assert not ForbiddenReporter().tell(ForbiddenError('pods "a" is forbidden: exceeded quota: q'))
+
+
+@pytest.mark.parametrize(
+    ("verb", "what", "words"),
+    [
+        (
+            "create",
+            'resource "pods/binding" in API group "" in the namespace "team-a"',
+            (
+                "create pods/binding in namespace team-a: the rule that lacks is "
+                '{apiGroups: [""], resources: ["pods/binding"], verbs: ["create"]}'
+            ),
+        ),
+        (
+            "watch",
+            'resource "workloads" in API group "kueue.x-k8s.io" at the cluster scope',
+            (
+                "watch workloads.kueue.x-k8s.io: the rule that lacks is "
+                '{apiGroups: ["kueue.x-k8s.io"], resources: ["workloads"], verbs: ["watch"]}'
+            ),
+        ),
+        (
+            "get",
+            'path "/metrics"',
+            'get /metrics: the rule that lacks is {nonResourceURLs: ["/metrics"], verbs: ["get"]}',
+        ),
+    ],
+)
+def test_the_rule_is_told_as_it_would_be_written(verb: str, what: str, words: str) -> None:
+    line = advice_line(_refused(verb, what))
+    assert line == f"RBAC does not let ann {words}; all that shoal run needs: shoal permissions | kubectl apply -f -"
+    assert "\n" not in line

@@ -1,0 +1,151 @@
+"""One configuration rules who is held, queued and let go, whether it came with a file or stands in the cluster."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+from build.chosen_runs import chosen_run
+from build.small_clusters import SmallCluster, small_cluster
+from build.virtual_time import virtual
+from shoal.api.kueue import Configuration
+from shoal.cluster.foreign.converting import kueue_definitions
+from shoal.controllers.gatekeeping.policies import BINDINGS
+from shoal.store.live.ecosystem_kinds import WORKLOADS
+from shoal.store.live.kind import CONFIG_MAPS, DEFINITIONS, JOBS, LEASES, NAMESPACES
+from shoal.wiring.life import Life
+from shoal.wiring.queue_ruling import QueueRuling
+from shoal.wiring.shoal import start_shoal
+
+TEXT = """\
+apiVersion: config.kueue.x-k8s.io/v1beta2
+kind: Configuration
+manageJobsWithoutQueueName: true
+managedJobsNamespaceSelector: {matchLabels: {team: a}}
+integrations: {frameworks: [batch/job], labelKeysToCopy: [team]}
+"""
+POD = {"restartPolicy": "Never", "containers": [{"name": "main", "image": "busybox"}]}
+_PARTS = ("jobs", "pods", "gatekeeper")
+
+
+@asynccontextmanager
+async def begun(cluster: SmallCluster, kueue: Configuration | None = None) -> AsyncIterator[QueueRuling]:
+    life = Life(cluster.api, cluster.api, cluster.clock)
+    choice = chosen_run(None, kueue, *_PARTS, names=("shoal", "batch"))
+    ruling = QueueRuling(cluster.context(), choice)
+    await ruling.begin(life, _PARTS)
+    try:
+        yield ruling
+    finally:
+        await life.end()
+
+
+async def write_configuration(cluster: SmallCluster, text: str = TEXT) -> None:
+    await cluster.create(NAMESPACES, {"metadata": {"name": "kueue-system"}})
+    data = {"controller_manager_config.yaml": text}
+    await cluster.create(CONFIG_MAPS, {"metadata": {"name": "kueue-manager-config"}, "data": data}, "kueue-system")
+
+
+@virtual
+async def test_without_a_configuration_who_names_a_queue_is_held_and_nobody_else(tmp_path: Path) -> None:
+    async with small_cluster(tmp_path) as cluster, begun(cluster) as ruling:
+        jobs, holding = ruling.jobs(), ruling.holding()
+        assert jobs is not None
+        assert holding is not None
+        assert (jobs.queues_everything, holding.everything) == (False, False)
+        assert jobs.schedulers == frozenset({"shoal", "batch"})
+        assert not jobs.manages("kube-system", {})
+
+
+@virtual
+async def test_what_the_clusters_configuration_says_is_known_before_anybody_begins(tmp_path: Path) -> None:
+    async with small_cluster(tmp_path) as cluster:
+        await write_configuration(cluster)
+        async with begun(cluster) as ruling:
+            jobs, holding = ruling.jobs(), ruling.holding()
+            assert jobs is not None
+            assert holding is not None
+            assert jobs.queues_everything
+            assert jobs.labels_to_copy == ("team",)
+            assert jobs.manages("x", {"team": "a"})
+            assert not jobs.manages("x", {})
+            assert holding.everything
+            assert holding.selector() == {"matchLabels": {"team": "a"}}
+
+
+@virtual
+async def test_a_configuration_that_changes_is_gone_by_from_then_on(tmp_path: Path) -> None:
+    async with small_cluster(tmp_path) as cluster, begun(cluster) as ruling:
+        await write_configuration(cluster)
+        await cluster.until(lambda: ruling.jobs() is not None and ruling.jobs().queues_everything)  # type: ignore[union-attr]
+        text = {"data": {"controller_manager_config.yaml": "apiVersion: config.kueue.x-k8s.io/v1beta2\nkind: [\n"}}
+        await cluster.patch(CONFIG_MAPS, "kueue-manager-config", text, namespace="kueue-system")
+        await cluster.pass_time(5)
+        kept = ruling.jobs()
+        assert kept is not None
+        assert kept.queues_everything, "what cannot be read changes nothing"
+        await cluster.delete(CONFIG_MAPS, "kueue-manager-config", namespace="kueue-system")
+        await cluster.until(lambda: ruling.holding() is not None and not ruling.holding().everything)  # type: ignore[union-attr]
+
+
+@virtual
+async def test_a_file_is_gone_by_whatever_the_cluster_says(tmp_path: Path) -> None:
+    async with small_cluster(tmp_path) as cluster:
+        await write_configuration(cluster)
+        async with begun(cluster, Configuration()) as ruling:
+            jobs = ruling.jobs()
+            assert jobs is not None
+            assert not jobs.queues_everything
+
+
+@virtual
+async def test_while_kueue_itself_is_there_nobody_is_held_and_nothing_is_queued(tmp_path: Path) -> None:
+    async with small_cluster(tmp_path) as cluster:
+        now = cluster.clock.now().strftime("%Y-%m-%dT%H:%M:%S.000000Z")
+        spec = {"holderIdentity": "kueue", "renewTime": now, "leaseDurationSeconds": 15}
+        await cluster.create(LEASES, {"metadata": {"name": "c1f6bfd2.kueue.x-k8s.io"}, "spec": spec})
+        async with begun(cluster) as ruling:
+            assert ruling.jobs() is None
+            assert ruling.holding() is None
+            await cluster.until(lambda: ruling.jobs() is not None and ruling.holding() is not None, 200)
+
+
+@virtual
+async def test_each_part_is_given_the_rules_that_concern_it(tmp_path: Path) -> None:
+    async with small_cluster(tmp_path) as cluster, begun(cluster) as ruling:
+        assert ruling.of("jobs") == ruling.of("pods") == (ruling.jobs,)
+        assert ruling.of("gatekeeper") == (ruling.holding,)
+        assert ruling.of("advisor") == ()
+
+
+@virtual
+async def test_jobs_that_name_no_queue_are_held_and_queued_where_the_configuration_wants_it(tmp_path: Path) -> None:
+    async with small_cluster(tmp_path) as cluster:
+        for definition in kueue_definitions():
+            await cluster.create(DEFINITIONS, definition)
+        await write_configuration(cluster)
+        await cluster.create(NAMESPACES, {"metadata": {"name": "managed", "labels": {"team": "a"}}})
+        await cluster.pass_time(2)
+        life = Life(cluster.api, cluster.api, cluster.clock)
+        try:
+            await start_shoal(life, lambda _: cluster.api, chosen_run())
+            life.start("caches", life.informers.run)
+            await cluster.until(lambda: _holds(cluster))
+            job = {"metadata": {"name": "j", "labels": {"team": "b"}}, "spec": {"template": {"spec": POD}}}
+            assert (await cluster.create(JOBS, job, "managed"))["spec"]["suspend"] is True
+            await cluster.until(lambda: _workloads(cluster, "managed"))
+            (made,) = await cluster.all(WORKLOADS, "managed")
+            assert made["metadata"]["labels"]["team"] == "b"
+            other = {"metadata": {"name": "j"}, "spec": {"template": {"spec": POD}}}
+            assert (await cluster.create(JOBS, other))["spec"]["suspend"] is False
+        finally:
+            await life.end()
+
+
+async def _holds(cluster: SmallCluster) -> bool:
+    return any(one["metadata"]["name"] == "shoal-hold-jobs" for one in await cluster.all(BINDINGS))
+
+
+async def _workloads(cluster: SmallCluster, namespace: str) -> bool:
+    return bool(await cluster.all(WORKLOADS, namespace))

@@ -1,0 +1,163 @@
+"""What a living process says of itself: rounds, bindings, requests, queues and workloads, read at its door."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import aiohttp
+import pytest
+
+from build.live_brains import LiveBrain, add_node, is_bound, pod
+from build.promtool import PROMTOOL, faults
+from build.queue_desks import add_flavor, add_queue, queued_cluster, submit, until_so
+from build.small_clusters import SmallCluster, small_cluster
+from build.virtual_time import virtual
+from shoal.controllers.queues.desk import QueueDesk
+from shoal.store.live.ecosystem_kinds import WORKLOADS
+from shoal.store.live.kind import PODS
+from shoal.store.live.port import Patch
+from shoal.store.watched.queues import WatchedQueues
+from shoal.telemetry.exposition import text_of
+from shoal.units.errors import UserError
+from shoal.wiring.door import Measured, Telemetry, door_settings
+from shoal.wiring.life import Life
+
+
+class Read:
+    """A process and its telemetry, with what is read of it."""
+
+    def __init__(self, cluster: SmallCluster, role: str = "standalone") -> None:
+        self.telemetry = Telemetry("1.0", cluster.clock, Measured(role=role))  # type: ignore[arg-type]
+        self.process = LiveBrain(cluster, self.telemetry.observed(cluster.api))
+        brain = self.process.brain
+        observer = self.telemetry.follow_scheduler(brain, self.process.informers.of(PODS), ["shoal"])
+        brain.hands = (observer, *brain.hands)
+
+    @property
+    def text(self) -> bytes:
+        return text_of(self.telemetry.registry.read())
+
+    def __getitem__(self, sample: str) -> float:
+        found = dict(line.rsplit(" ", 1) for line in self.text.decode().splitlines())
+        return float(found[sample])
+
+
+@virtual
+async def test_pods_that_are_bound_and_pods_that_wait_are_counted(tmp_path: Path) -> None:
+    async with small_cluster(tmp_path) as cluster:
+        read = Read(cluster)
+        read.process.start()
+        await add_node(cluster, "n1", gpus=8)
+        await cluster.create(PODS, pod("a", gpus=2))
+        await cluster.create(PODS, pod("b", gpus=4))
+        await cluster.until(lambda: is_bound(cluster, "a", "b"))
+        await cluster.create(PODS, pod("c", gpus=4))
+        await cluster.create(PODS, pod("d", schedulingGates=[{"name": "example.com/wait"}]))
+        await cluster.pass_time(5)
+        assert read['scheduler_schedule_attempts_total{result="scheduled",profile="shoal"}'] == 2
+        assert read['scheduler_schedule_attempts_total{result="unschedulable",profile="shoal"}'] >= 1
+        assert read['scheduler_pod_scheduling_sli_duration_seconds_count{attempts="1"}'] == 2
+        assert read['scheduler_pending_pods{queue="unschedulable"}'] == 1
+        assert read['scheduler_pending_pods{queue="gated"}'] == 1
+        assert read["shoal_bindings_in_flight"] == 0
+        assert read["shoal_rounds_total"] == read.process.brain.rounds
+        assert [read[f'shoal_gpus{{state="{state}"}}'] for state in ("used", "empty", "broken_up")] == [6, 2, 0]
+        assert read['shoal_client_requests_total{verb="binding",code="201"}'] == 2
+        if PROMTOOL:
+            assert faults(read.text) == ""
+        # A gate that opens starts the clock of its pod.
+        await cluster.api.patch(PODS, "default", "d", Patch("merge", {"spec": {"schedulingGates": []}}))
+        await cluster.until(lambda: is_bound(cluster, "d"))
+        assert read['scheduler_pending_pods{queue="gated"}'] == 0
+        assert read['scheduler_pod_scheduling_sli_duration_seconds_sum{attempts="1"}'] < 3
+
+
+@virtual
+async def test_queues_are_told_under_kueues_names(tmp_path: Path) -> None:
+    async with queued_cluster(tmp_path) as cluster:
+        read = Read(cluster, "leader")
+        brain, context = read.process.brain, read.process.context
+        watched = WatchedQueues(context, read.process.scheduler.served, brain.wake, None)
+        desk = brain.desk = QueueDesk(context, watched, brain)
+        read.telemetry.follow_queues(desk, watched)
+        read.telemetry.follow_workloads(context.informers.of(WORKLOADS))
+        read.process.start()
+        await add_flavor(cluster)
+        await add_queue(cluster, cpu="4")
+        await submit(cluster, "a", cpu="3")
+        await until_so(cluster, "a")
+        await submit(cluster, "b", cpu="2")
+        await until_so(cluster, "b", "QuotaReserved", "False")
+        await cluster.pass_time(2)
+        role = 'replica_role="leader"'
+        assert read[f'kueue_admitted_workloads_total{{cluster_queue="cq",priority_class="",{role}}}'] == 1
+        assert read[f'kueue_pending_workloads{{cluster_queue="cq",status="inadmissible",{role}}}'] == 1
+        assert read[f'kueue_pending_workloads{{cluster_queue="cq",status="active",{role}}}'] == 0
+        assert read[f'kueue_admitted_active_workloads{{cluster_queue="cq",{role}}}'] == 1
+        assert read[f'kueue_cluster_queue_status{{cluster_queue="cq",status="active",{role}}}'] == 1
+        quota = f'cohort="",flavor="default",resource="cpu",{role}'
+        assert read[f'kueue_cluster_queue_nominal_quota{{cluster_queue="cq",{quota}}}'] == 4
+        assert read[f'kueue_cluster_queue_resource_usage{{cluster_queue="cq",{quota}}}'] == 3
+        assert read[f'kueue_cluster_queue_borrowing_limit{{cluster_queue="cq",{quota}}}'] == float("inf")
+        local = f'name="cq",namespace="default",{role}'.replace(role, f'status="inadmissible",{role}')
+        assert read[f"kueue_local_queue_pending_workloads{{{local}}}"] == 1
+        await cluster.patch(WORKLOADS, "a", {"spec": {"active": False}})
+        await until_so(cluster, "a", "Evicted")
+        labels = f'cluster_queue="cq",reason="Deactivated",underlying_cause="",priority_class="",{role}'
+        await cluster.pass_time(1)
+        assert read[f"kueue_evicted_workloads_total{{{labels}}}"] == 1
+        if PROMTOOL:
+            assert faults(read.text) == ""
+
+
+async def test_a_process_is_ready_while_it_stands_by_and_once_it_works(tmp_path: Path) -> None:
+    async with small_cluster(tmp_path) as cluster:
+        telemetry = Telemetry("1.0", cluster.clock, Measured(lease="shoal"))
+        life = Life(cluster.api, cluster.api, cluster.clock)
+        settings = door_settings("127.0.0.1:0")
+        assert settings is not None
+        url = f"http://{await telemetry.open(life, settings)}"
+        async with aiohttp.ClientSession() as session:
+
+            async def ready() -> int:
+                async with session.get(f"{url}/readyz") as answer:
+                    return answer.status
+
+            async def leads() -> bool:
+                async with session.get(f"{url}/metrics") as answer:
+                    return 'leader_election_master_status{name="shoal"} 1\n' in await answer.text()
+
+            found = [await ready()]
+            for step in (telemetry.stands_by, telemetry.begins, telemetry.works, telemetry.stands_by):
+                step()
+                found += [await ready(), await leads()]
+        await life.end()
+        assert found == [500, 200, False, 500, True, 200, True, 200, False]
+        with pytest.raises(OSError, match=r".*"):
+            await asyncio.open_connection("127.0.0.1", int(url.rpartition(":")[2]))
+
+
+@pytest.mark.parametrize(
+    ("text", "host", "port"),
+    [
+        ("127.0.0.1:8080", "127.0.0.1", 8080),
+        (":9090", "127.0.0.1", 9090),
+        ("[::]:8080", "::", 8080),
+        ("a.b:1", "a.b", 1),
+    ],
+)
+def test_addresses_are_read(text: str, host: str, port: int) -> None:
+    found = door_settings(text)
+    assert found is not None
+    assert (found.host, found.port) == (host, port)
+
+
+@pytest.mark.parametrize("text", ["", "8080", "host:", "host:99999", "::1:80", "host:eighty"])
+def test_what_is_no_address_is_told_with_how_to_write_one(text: str) -> None:
+    with pytest.raises(UserError, match="HOST:PORT"):
+        door_settings(text)
+
+
+def test_the_door_can_be_left_out() -> None:
+    assert door_settings("none") is None

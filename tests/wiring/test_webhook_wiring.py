@@ -1,0 +1,129 @@
+"""`shoal run` has a webhook where one is wanted, and there it holds what the server itself cannot hold."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from build.chosen_runs import OlderServer, chosen_run
+from build.small_clusters import SmallCluster, small_cluster
+from build.virtual_time import virtual
+from shoal.api.kueue import Configuration
+from shoal.api.webhook_rules import WebhookRules
+from shoal.cluster.foreign.converting import kueue_definitions
+from shoal.controllers.gatekeeping.hooks import HOOKS, NAME
+from shoal.store.live.kind import DEFINITIONS, JOBS, NAMESPACES, SERVICES
+from shoal.store.live.port import Api
+from shoal.store.live.refusals import RefusedError
+from shoal.units.errors import UserError, Where
+from shoal.wiring.hooks import is_wanted, settings_of, start_webhook
+from shoal.wiring.life import Life
+
+Obj = dict[str, Any]
+_SPEED = 50.0
+_POD = {"restartPolicy": "Never", "containers": [{"name": "main", "image": "busybox"}]}
+EVERYTHING = Configuration(manage_jobs_without_queue_name=True)
+
+
+def _free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+def _reached(**more: Any) -> WebhookRules:
+    port = _free_port()
+    return WebhookRules(address="127.0.0.1", port=port, url=f"https://127.0.0.1:{port}", **more)
+
+
+@asynccontextmanager
+async def running(cluster: SmallCluster, api: Api, rules: WebhookRules) -> AsyncIterator[None]:
+    for definition in kueue_definitions():
+        await cluster.create(DEFINITIONS, definition)
+    await cluster.pass_time(10)
+    life = Life(api, api, cluster.clock)
+    start_webhook(life, api, chosen_run(rules, EVERYTHING))
+    try:
+        yield
+    finally:
+        await life.end()
+
+
+async def _is_hooked(cluster: SmallCluster) -> bool:
+    try:
+        await cluster.get(HOOKS, NAME)
+    except RefusedError:
+        return False
+    return True
+
+
+async def _converts(cluster: SmallCluster) -> bool:
+    found = await cluster.get(DEFINITIONS, "workloads.kueue.x-k8s.io")
+    return bool(found["spec"]["conversion"]["strategy"] == "Webhook")
+
+
+def test_jobs_are_held_by_the_webhook_where_the_server_has_no_policies(tmp_path: Path) -> None:
+    async def go() -> None:
+        async with (
+            small_cluster(tmp_path, speed=_SPEED) as cluster,
+            running(cluster, OlderServer(cluster), _reached()),
+        ):
+            await cluster.until(lambda: _is_hooked(cluster), 600)
+            await cluster.until(lambda: _converts(cluster), 600)
+            # The configuration given to this process holds jobs that ask for no queue as well.
+            job = await cluster.create(JOBS, {"metadata": {"name": "j"}, "spec": {"template": {"spec": _POD}}})
+            assert job["spec"]["suspend"] is True
+
+    asyncio.run(asyncio.wait_for(go(), 60))
+
+
+def test_where_the_server_has_policies_the_webhook_converts_and_holds_nothing(tmp_path: Path) -> None:
+    async def go() -> None:
+        async with small_cluster(tmp_path, speed=_SPEED) as cluster, running(cluster, cluster.api, _reached()):
+            await cluster.until(lambda: _converts(cluster), 600)
+            assert not await _is_hooked(cluster)
+
+    asyncio.run(asyncio.wait_for(go(), 60))
+
+
+@virtual
+async def test_a_webhook_that_nobody_could_reach_is_not_told_to_anybody(tmp_path: Path) -> None:
+    async with small_cluster(tmp_path) as cluster, running(cluster, cluster.api, WebhookRules()):
+        await cluster.pass_time(300)
+        assert not await _converts(cluster)
+        assert not await _is_hooked(cluster)
+
+
+@virtual
+async def test_a_webhook_is_wanted_once_its_service_is_there(tmp_path: Path) -> None:
+    async with small_cluster(tmp_path) as cluster:
+        assert not await is_wanted(cluster.api, WebhookRules())
+        assert await is_wanted(cluster.api, WebhookRules(enabled="always"))
+        assert await is_wanted(cluster.api, WebhookRules(url="https://a"))
+        await cluster.create(NAMESPACES, {"metadata": {"name": "shoal-system"}})
+        spec = {"ports": [{"port": 443, "targetPort": 9443}]}
+        await cluster.create(SERVICES, {"metadata": {"name": "shoal-webhook"}, "spec": spec}, "shoal-system")
+        assert await is_wanted(cluster.api, WebhookRules())
+        assert not await is_wanted(cluster.api, WebhookRules(enabled="never", url="https://a"))
+
+
+def test_a_certificate_is_for_the_host_that_is_asked() -> None:
+    rules = WebhookRules(url="https://hooks.example.com:9443/shoal", names=("10.0.0.1",))
+    settings = settings_of(rules)
+    assert settings.names == ("10.0.0.1", "hooks.example.com")
+    assert settings.address.client("/hold", b"")["url"] == "https://hooks.example.com:9443/shoal/hold"
+    by_service = settings_of(WebhookRules(service_namespace="a", service_name="b", service_port=8443))
+    wanted = {"namespace": "a", "name": "b", "port": 8443, "path": "/hold"}
+    assert by_service.address.client("/hold", b"")["service"] == wanted
+
+
+@pytest.mark.parametrize("url", ["http://a", "a:443", "https://", "https://a?b", "https://me@a", "https://a#b"])
+def test_a_url_that_no_api_server_asks_is_refused(url: str) -> None:
+    with pytest.raises(UserError, match=r"webhook\.url: the API server asks by https at a host"):
+        WebhookRules(url=url).check(Where(path="webhook"))

@@ -1,0 +1,83 @@
+"""What happens to workloads is read from their conditions, each thing once."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from shoal.telemetry.queues import Happened
+from shoal.wiring.workload_happenings import _Workload, happenings
+
+Obj = dict[str, Any]
+
+
+def _workload(*conditions: tuple[str, str, int], message: str = "", **status: Any) -> _Workload:
+    listed = [
+        {
+            "type": type_,
+            "status": "True",
+            "reason": reason,
+            "message": message,
+            "lastTransitionTime": f"2026-01-01T00:{minute:02}:00Z",
+        }
+        for type_, reason, minute in conditions
+    ]
+    obj: Obj = {
+        "metadata": {"creationTimestamp": "2026-01-01T00:00:00Z"},
+        "spec": {"priorityClassRef": {"name": "high"}},
+        "status": {"admission": {"clusterQueue": "cq"}, "conditions": listed, **status},
+    }
+    return msgspec.convert(obj, _Workload, strict=False)
+
+
+_FRESH = _workload()
+_RESERVED = ("QuotaReserved", "QuotaReserved", 2)
+_ADMITTED = ("Admitted", "Admitted", 5)
+
+
+def test_a_workload_that_is_admitted_at_once_was_given_quota_too() -> None:
+    after = _workload(_RESERVED, _ADMITTED, admissionChecks=[{"name": "check"}])
+    assert happenings(_FRESH, after) == [
+        Happened("quota_reserved", "cq", "high", waited_s=120.0),
+        Happened("admitted", "cq", "high", waited_s=300.0, since_before_s=180.0),
+    ]
+    assert happenings(after, after) == []
+
+
+def test_who_was_put_back_in_line_waits_from_then_on() -> None:
+    after = _workload(("Requeued", "Preempted", 1), _RESERVED)
+    assert happenings(_FRESH, after) == [Happened("quota_reserved", "cq", "high", waited_s=60.0)]
+
+
+def test_a_preemption_says_for_which_queue() -> None:
+    words = (
+        "Preempted to accommodate a workload (UID: u, JobUID: j) due to x; preemptor path: /all/b; preemptee path: /a"
+    )
+    after = _workload(("Preempted", "InCohortReclamation", 7), ("Evicted", "Preempted", 7), message=words)
+    assert happenings(_FRESH, after) == [
+        Happened("preempted", "cq", "high", "InCohortReclamation", by="b"),
+        Happened("evicted", "cq", "high", "Preempted", is_first=True),
+    ]
+
+
+def test_an_eviction_that_was_there_before_counts_again_at_another_time() -> None:
+    before = _workload(("Evicted", "PodsReadyTimeout", 7))
+    stats = {"evictions": [{"reason": "PodsReadyTimeout", "underlyingCause": "", "count": 2}]}
+    after = _workload(("Evicted", "PodsReadyTimeout", 9), schedulingStats=stats)
+    assert happenings(before, after) == [Happened("evicted", "cq", "high", "PodsReadyTimeout")]
+
+
+def test_the_cause_of_a_deactivation_is_a_label_of_its_own() -> None:
+    after = _workload(("Evicted", "DeactivatedDueToRequeuingLimitExceeded", 9))
+    (found,) = happenings(_FRESH, after)
+    assert (found.reason, found.cause) == ("Deactivated", "RequeuingLimitExceeded")
+
+
+def test_work_that_is_done_took_so_long() -> None:
+    before = _workload(_RESERVED, _ADMITTED)
+    after = _workload(_RESERVED, _ADMITTED, ("PodsReady", "PodsReady", 6), ("Finished", "Succeeded", 15))
+    assert happenings(before, after) == [
+        Happened("ready", "cq", "high", waited_s=360.0, since_before_s=60.0),
+        Happened("finished", "cq", "high", waited_s=600.0),
+    ]
