@@ -12,6 +12,7 @@ from rich.console import Console
 from bench import decode, packing, queues
 from bench.alive import run as alive
 from bench.cluster import run as cluster
+from bench.live import run as live
 from shoal.cli.bench import figure_table
 from shoal.sim.enginefigures import run
 
@@ -29,6 +30,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     cluster.main(["--quick"] if chosen.quick else [])
     print("\nliving cluster")
     alive.main(["--quick"] if chosen.quick else [])
+    print("\nscheduling a cluster")
+    live.main(["--quick"] if chosen.quick else [])
     print("\npacking, public trace")
     packing.main(["--seeds", "2" if chosen.quick else "10"])
     print("\ndecoding")

@@ -26,9 +26,24 @@ def create_nodes(count: int) -> list[Ask]:
     return [Ask(b"POST", b"/api/v1/nodes", _encode(_node(index))) for index in range(count)]
 
 
-def create_pods(first: int, count: int) -> list[Ask]:
+def open_nodes(count: int) -> list[Ask]:
+    """Written once more as they were meant: the server taints nodes that nobody has called ready."""
+    return [
+        Ask(b"PUT", b"/api/v1/nodes/%s" % _node_name(index).encode(), _encode(_node(index))) for index in range(count)
+    ]
+
+
+def create_pods(first: int, count: int, scheduler: str = "", labels: dict[str, str] | None = None) -> list[Ask]:
     path = b"/api/v1/namespaces/%s/pods" % NAMESPACE
-    return [Ask(b"POST", path, _encode(_pod(index))) for index in range(first, first + count)]
+    pods = (_pod(index) for index in range(first, first + count))
+    return [Ask(b"POST", path, _encode(_for(pod, scheduler, labels or {}))) for pod in pods]
+
+
+def _for(pod: dict[str, Any], scheduler: str, labels: dict[str, str]) -> dict[str, Any]:
+    pod["metadata"]["labels"] |= labels
+    if scheduler:
+        pod["spec"]["schedulerName"] = scheduler
+    return pod
 
 
 def bind_pods(first: int, count: int, nodes: int) -> list[Ask]:
@@ -62,7 +77,8 @@ def _node_name(index: int) -> str:
 
 def _binding(pod: int, node: int) -> Ask:
     name = pod_name(pod)
-    devices = f"GPU-{node:08x}-aaaa-bbbb-cccc-{pod % 8:012x}"
+    device = f"GPU-{node:08x}-aaaa-bbbb-cccc-{pod % 8:012x}"
+    devices = _encode({"pytorch": {"nvidia.com/gpu": [device]}}).decode()
     body = {
         "apiVersion": "v1",
         "kind": "Binding",

@@ -1,0 +1,1 @@
+"""What `shoal run` costs and how quick it is, against an API server in another process."""
