@@ -28,8 +28,11 @@ $(VENV)/.dev: $(BIN)/shoal $(LOCK)
 demo: $(BIN)/shoal ## A Kubernetes cluster with 128 GPUs and three teams' work on it, live in your terminal
 	@$(BIN)/shoal up --demo
 
+# One more than there are cores: many tests wait for a cluster in another process, and whoever is done takes from others.
+WORKERS ?= $(shell expr $$(nproc) + 1)
+
 test: $(VENV)/.dev ## All tests
-	@$(BIN)/pytest -q -n auto
+	@$(BIN)/pytest -q -n $(WORKERS) --dist worksteal
 
 quick: $(VENV)/.dev ## The tests that take no time
 	@$(BIN)/pytest -q -n auto -m 'not slow'
