@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shoal.store.kube.pages import Lines, changes_of, left_of, object_of, page_of
+from shoal.store.kube.pages import Lines, changes_of, items_of, left_of, object_of, opened
 from shoal.store.live.item import item_of
 from shoal.store.live.kind import PODS
 from shoal.store.live.refusals import BusyError, ExpiredError
@@ -43,14 +43,16 @@ def test_lines_are_the_same_however_their_bytes_were_cut(lines: list[bytes], dat
 async def test_items_of_a_list_get_the_kind_that_the_server_left_out() -> None:
     custom = {"kind": "Pod", "apiVersion": "v1", **pod("b", 3)}
     page = {"kind": "PodList", "metadata": {"resourceVersion": "9", "continue": "on"}, "items": [pod("a", 2), custom]}
-    items, version, go_on = await page_of(PODS, encoded(page), item_of)
+    found = opened(encoded(page))
+    items, version, go_on = await items_of(PODS, found, item_of), found.version, found.go_on
     assert [(item.key, item.version) for item in items] == [(("a", "a"), 2), (("a", "b"), 3)]
     assert [list(item.obj()) for item in items] == [["kind", "apiVersion", "metadata"]] * 2
     assert (version, go_on) == (9, "on")
 
 
 async def test_a_list_may_have_no_items_and_no_version() -> None:
-    assert await page_of(PODS, encoded({"metadata": {}, "items": None}), item_of) == ([], 0, "")
+    found = opened(encoded({"metadata": {}, "items": None}))
+    assert (await items_of(PODS, found, item_of), found.version, found.go_on) == ([], 0, "")
 
 
 def test_a_bookmark_says_only_how_far_the_watch_is() -> None:
@@ -83,7 +85,7 @@ async def test_what_cannot_be_understood_is_like_no_answer(body: bytes) -> None:
     with pytest.raises(BusyError, match="cannot be understood"):
         object_of(body, item_of)
     with pytest.raises(BusyError, match="cannot be understood"):
-        await page_of(PODS, body, item_of)
+        opened(body)
     with pytest.raises(BusyError, match="cannot be understood"):
         changes_of([body], item_of)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import Callable
 from pathlib import Path
 
@@ -10,6 +11,7 @@ import pytest
 
 from shoal.store.kube.access import Access, Program
 from shoal.store.kube.credentials import Credentials, Shown
+from shoal.store.kube.kubeconfig import read_kubeconfig
 from shoal.store.kube.program import Ticket
 from shoal.units.errors import TemporaryError, UserError
 
@@ -54,6 +56,32 @@ def test_no_token_at_all_in_a_file_that_was_promised_is_the_users_turn(tmp_path:
     credentials = Credentials(Access("https://x", 'context "a" of f', token_file=tmp_path / "none"))
     with pytest.raises(UserError, match='context "a" of f: the token cannot be read from'):
         credentials.known(0)
+
+
+def test_a_kubeconfig_is_read_again_when_its_token_was_not_taken(tmp_path: Path) -> None:
+    file = tmp_path / "config"
+
+    def write(token: str) -> None:
+        user = {"name": "u", "user": {"token": token}}
+        cluster = {"name": "c", "cluster": {"server": "https://x"}}
+        context = {"name": "k", "context": {"cluster": "c", "user": "u"}}
+        whole = {"clusters": [cluster], "users": [user], "contexts": [context], "current-context": "k"}
+        file.write_text(json.dumps(whole))
+
+    write("first")
+    credentials = Credentials(read_kubeconfig([file]))
+    assert said(known(credentials, 0)) == "first"
+    write("second")
+    assert said(known(credentials, 100)) == "first"
+    credentials.forget()
+    assert said(known(credentials, 101)) == "second"
+    # Half written, it changes nothing.
+    file.write_text("{")
+    credentials.forget()
+    assert said(known(credentials, 102)) == "second"
+    write("third")
+    credentials.forget()
+    assert said(known(credentials, 103)) == "third"
 
 
 def test_without_a_file_the_token_is_what_was_given() -> None:

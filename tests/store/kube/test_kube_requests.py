@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import random
+from pathlib import Path
 
 import pytest
 from aiohttp import web
@@ -10,6 +12,7 @@ from aiohttp import web
 from build.told_server import POD, Answer, Server, status
 from shoal.store.kube.access import Access
 from shoal.store.kube.api import KubeApi
+from shoal.store.kube.settings import KubeSettings
 from shoal.store.live.kind import NODES, PODS
 from shoal.store.live.port import Deletion, Patch
 from shoal.store.live.refusals import BadRequestError, BusyError, ForbiddenError, UnauthorizedError
@@ -97,3 +100,26 @@ async def test_tls_asked_of_a_server_without_it_is_the_users_turn(server: Server
     with pytest.raises(UserError, match="does not speak TLS; does it begin with http://"):
         await api.get(PODS, "a", "p")
     await api.close()
+
+
+async def test_a_renewed_token_costs_none_of_the_requests_under_way(server: Server, tmp_path: Path) -> None:
+    file = tmp_path / "token"
+    file.write_text("old")
+    all_asked = asyncio.Event()
+
+    async def answer(request: web.BaseRequest) -> Answer:
+        if len(server.seen) == 12:
+            # All of them have shown the old one by now.
+            file.write_text("new")
+            all_asked.set()
+        await all_asked.wait()
+        is_new = request.headers["Authorization"] == "Bearer new"
+        return (201, POD) if is_new else (401, status(401, "Unauthorized"))
+
+    server.script = [answer]
+    api = KubeApi(Access(server.url, "here", token_file=file), random.Random(1), KubeSettings(timeout_s=5))
+    try:
+        await asyncio.gather(*(api.create(PODS, {"metadata": {"namespace": "a"}}) for _ in range(12)))
+    finally:
+        await api.close()
+    assert len(server.seen) == 24

@@ -6,6 +6,7 @@ needed (`credentials.py`). No secret is ever shown: what is printed of an Access
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Literal
 
@@ -55,6 +56,8 @@ class Access(msgspec.Struct, frozen=True):
     namespace: str = "default"
     compresses: bool = False
     """Large answers may come compressed: worth its time over a slow line only."""
+    again: Callable[[], Access] | None = None
+    """Reads all of this once more from where it stands, when the server does not take it any more."""
 
     def __repr__(self) -> str:
         return f"Access({self.server}, {self.where})"

@@ -24,8 +24,15 @@ class Address:
         self._bases: dict[tuple[tuple[str, str], ...], URL] = {}
 
     def of(self, path: str, query: Mapping[str, str]) -> URL:
-        below = path if _PLAIN.fullmatch(path) else quote(path, safe="/:~@")
-        return self._base(query).with_path(self._below + below, encoded=True, keep_query=True)
+        return self._base(query).with_path(self._path(path), encoded=True, keep_query=True)
+
+    def target(self, path: str, query: Mapping[str, str]) -> str:
+        """As the first line of a request to the server itself has it."""
+        asked = self._base(query).raw_query_string
+        return f"{self._path(path)}?{asked}" if asked else self._path(path)
+
+    def _path(self, path: str) -> str:
+        return self._below + (path if _PLAIN.fullmatch(path) else quote(path, safe="/:~@"))
 
     def _base(self, query: Mapping[str, str]) -> URL:
         asked = tuple(query.items())

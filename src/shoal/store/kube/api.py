@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import random
 from collections.abc import AsyncIterator
 
@@ -10,7 +11,7 @@ import msgspec
 from shoal.store.kube.access import Access
 from shoal.store.kube.connection import Connection
 from shoal.store.kube.discovery import Discovery
-from shoal.store.kube.pages import Lines, changes_of, left_of, object_of, page_of
+from shoal.store.kube.pages import Lines, changes_of, items_of, left_of, object_of, opened
 from shoal.store.kube.settings import KubeSettings
 from shoal.store.kube.slim import slim_item_of
 from shoal.store.live.item import Item, Listed, Obj, item_of
@@ -49,14 +50,19 @@ class KubeApi:
             return await self._pages(kind, namespace, _query(select))
 
     async def _pages(self, kind: Kind, namespace: str, query: dict[str, str]) -> Listed:
+        """The server is at the next page while one is read."""
         items: list[Item] = []
-        while True:
-            body = await self._page(kind.path(namespace), query)
-            page, version, go_on = await page_of(kind, body, self._take)
-            items += page
-            if not go_on:
-                return Listed(items, version)
-            query["continue"] = go_on
+        asking = asyncio.ensure_future(self._page(kind.path(namespace), query))
+        try:
+            while True:
+                page = opened(await asking)
+                if page.go_on:
+                    asking = asyncio.ensure_future(self._page(kind.path(namespace), {**query, "continue": page.go_on}))
+                items += await items_of(kind, page, self._take)
+                if not page.go_on:
+                    return Listed(items, page.version)
+        finally:
+            asking.cancel()
 
     async def _page(self, path: str, query: dict[str, str]) -> bytes:
         """A server that is full for a moment must not cost the pages that are there already."""

@@ -14,6 +14,7 @@ import asyncio
 import ssl
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
+from typing import NamedTuple
 
 import aiohttp
 import msgspec
@@ -24,8 +25,9 @@ from shoal.store.kube.credentials import Credentials, Shown
 from shoal.store.kube.line import Line, keep_alive
 from shoal.store.kube.pace import Pace
 from shoal.store.kube.settings import KubeSettings
+from shoal.store.kube.wire import Answer
 from shoal.store.live.item import Obj
-from shoal.store.live.refusals import BusyError, RefusedError, UnauthorizedError, refusal_of
+from shoal.store.live.refusals import NO_ANSWER, BusyError, RefusedError, UnauthorizedError, refusal_of
 from shoal.units.errors import UserError, Where
 
 JSON = "application/json"
@@ -33,6 +35,15 @@ _NO_ANSWER = (aiohttp.ClientError, TimeoutError, OSError)
 _NO_TLS = ("WRONG_VERSION_NUMBER", "HTTP_REQUEST", "RECORD_LAYER_FAILURE")
 Query = Mapping[str, str]
 _NO_QUERY: Query = {}
+
+
+class _Request(NamedTuple):
+    method: str
+    path: str
+    query: Query
+    data: bytes | None
+    accept: str
+    media: str
 
 
 class Connection:
@@ -58,32 +69,40 @@ class Connection:
         accept: str = JSON,
     ) -> bytes:
         """The body of a good answer."""
-        data = None if body is None else msgspec.json.encode(body)
-        url = self._address.of(path, query)
+        asked = _Request(method, path, query, None if body is None else msgspec.json.encode(body), accept, media)
         await self._pace.turn()
         is_second = False
         while True:
             line = await self._shown_line()
+            shown = line.shown
             try:
                 with line:
-                    async with line.requests().request(
-                        method,
-                        url,
-                        data=data,
-                        headers=line.headers(accept, "" if data is None else media),
-                        proxy=line.proxy,
-                        server_hostname=line.server_name,
-                        allow_redirects=False,
-                    ) as answer:
-                        found = await answer.read()
+                    if asked.data is None or line.proxy is not None:
+                        answer = await self._at_leisure(line, asked)
+                    else:
+                        target = self._address.target(path, query)
+                        answer = await line.send(method, target, asked.data, accept, media)
             except _NO_ANSWER as error:
                 raise self._failure(error) from None
             if answer.status < 300:
-                return found
-            refusal = self._refusal(answer, found)
-            if is_second or not isinstance(refusal, UnauthorizedError) or not await self._has_others(line.shown):
+                return answer.body
+            refusal = self._refusal(answer, shown)
+            if is_second or not isinstance(refusal, UnauthorizedError) or not await self._has_others(shown):
                 raise refusal
             is_second = True
+
+    async def _at_leisure(self, line: Line, asked: _Request) -> Answer:
+        """Reads, which may be large and compressed, and all that goes through a proxy."""
+        async with line.requests().request(
+            asked.method,
+            self._address.of(asked.path, asked.query),
+            data=asked.data,
+            headers=line.headers(asked.accept, "" if asked.data is None else asked.media),
+            proxy=line.proxy,
+            server_hostname=line.server_name,
+            allow_redirects=False,
+        ) as answer:
+            return await _answer_of(answer)
 
     @asynccontextmanager
     async def stream(self, path: str, query: Query, lasts_s: float) -> AsyncIterator[AsyncIterator[bytes]]:
@@ -91,6 +110,7 @@ class Connection:
         url = self._address.of(path, query)
         await self._pace.turn()
         line = await self._shown_line()
+        shown = line.shown
         try:
             with line:
                 async with line.watches().get(
@@ -102,7 +122,7 @@ class Connection:
                     allow_redirects=False,
                 ) as answer:
                     if answer.status >= 300:
-                        raise self._refusal(answer, await answer.read())
+                        raise self._refusal(await _answer_of(answer), shown)
                     keep_alive(answer)
                     yield answer.content.iter_any()
         except _NO_ANSWER as error:
@@ -131,17 +151,24 @@ class Connection:
         """Whether something else can be shown than what was not taken just now."""
         return self._credentials.may_change and (await self._shown_line()).shown != before
 
-    def _refusal(self, answer: aiohttp.ClientResponse, body: bytes) -> RefusedError | BusyError:
-        if answer.status == 401:
+    def _refusal(self, answer: Answer, shown: Shown) -> RefusedError | BusyError:
+        """`shown`: by whoever was refused. Others may be shown by now, which nobody has refused."""
+        if answer.status == 401 and shown == self._line.shown:
             self._credentials.forget()
         try:
-            status: Obj = msgspec.json.decode(body, type=dict)
+            status: Obj = msgspec.json.decode(answer.body, type=dict)
         except msgspec.MsgspecError:
             status = {}
         if status.get("kind") != "Status":
-            words = " ".join(body[:200].decode(errors="replace").split())
+            words = " ".join(answer.body[:200].decode(errors="replace").split())
             status = {"message": f"{self.access.server} answered {answer.status}: {words or answer.reason}"}
-        refusal = refusal_of({**status, "code": answer.status}, _seconds(answer.headers.get("Retry-After", "")))
+        if answer.status == 401:
+            said = status.get("message") or answer.reason
+            status = {
+                **status,
+                "message": f"{self.access.server} does not take the credentials of {self.access.where}: {said}",
+            }
+        refusal = refusal_of({**status, "code": answer.status}, _seconds(answer.retry_after))
         if isinstance(refusal, BusyError) and refusal.code == 429 and not refusal.details.get("causes"):
             # With causes it is about one object, as when a disruption budget refuses an eviction.
             self._pace.rest(refusal.delay_s)
@@ -155,11 +182,17 @@ class Connection:
             words = getattr(inner, "verify_message", "") or str(inner)
             what = f"the certificate of {self.access.server} is not trusted: {words}"
             return UserError(what, where=where, fix="take a kubeconfig with the right certificate-authority and server")
-        if isinstance(error, aiohttp.ClientSSLError) and any(word in str(error) for word in _NO_TLS):
+        if isinstance(error, aiohttp.ClientSSLError | ssl.SSLError) and any(word in str(error) for word in _NO_TLS):
             return UserError(f"{self.access.server} does not speak TLS", where=where, fix="does it begin with http://?")
-        return BusyError(f"no answer from {self.access.server}: {str(error) or type(error).__name__}")
+        words = f"no answer from {self.access.server}: {str(error) or type(error).__name__}"
+        return BusyError(words, reason=NO_ANSWER)
 
 
 def _seconds(retry_after: str) -> float:
     """Servers of Kubernetes say seconds; proxies may say a date, which is taken for nothing said."""
     return float(retry_after) if retry_after.isdecimal() else 0.0
+
+
+async def _answer_of(answer: aiohttp.ClientResponse) -> Answer:
+    body = await answer.read()
+    return Answer(answer.status, answer.reason or "", answer.headers.get("Retry-After", ""), body)

@@ -2,13 +2,15 @@
 
 Files are read again every minute, because whoever issued what stands in them renews it there. One that cannot be read
 for the moment, or whose halves do not fit, leaves the last in use: renewers replace files, and a server that does not
-take the old any more says so itself. A program is asked for the first request, again before its answer expires, and
-when the server did not take it; requests that come meanwhile wait for the same answer.
+take the old any more says so itself. Then a kubeconfig that has it all in itself is read again as well. A program is
+asked for the first request, again before its answer expires, and when the server did not take it; requests that come
+meanwhile wait for the same answer.
 """
 
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from time import time
@@ -19,6 +21,7 @@ from shoal.store.kube.access import Access, Program
 from shoal.store.kube.program import Ticket, run_program
 from shoal.units.errors import ShoalError, UserError, Where
 
+_log = logging.getLogger("shoal.store")
 _EVERY_S = 60.0
 _AGAIN_S = 5.0
 _MARGIN = 0.2
@@ -49,6 +52,7 @@ class Credentials:
         """When to look again."""
         self._expires_s = float("-inf")
         """Until when the answer of a program can be used."""
+        self._is_refused = False
         self._asking: asyncio.Lock | None = None
         self._failure: tuple[ShoalError, float] | None = None
         """What the program could not do, and until when it is not asked again."""
@@ -58,7 +62,7 @@ class Credentials:
         """Whether looking again can bring something else."""
         access = self._access
         files = (access.token_file, access.certificate_file, access.key_file, access.authority_file)
-        return access.program is not None or any(file is not None for file in files)
+        return access.program is not None or access.again is not None or any(file is not None for file in files)
 
     def known(self, now_s: float) -> Shown | None:
         """None: a program has to be asked; `renewed` does."""
@@ -93,6 +97,7 @@ class Credentials:
 
     def forget(self) -> None:
         """The server did not take it: look again before the next request."""
+        self._is_refused = True
         self._due_s = self._expires_s = float("-inf")
 
     def _take(self, ticket: Ticket, now_s: float) -> None:
@@ -112,6 +117,9 @@ class Credentials:
         self._due_s = self._expires_s - min(lasts_s * _MARGIN, _LONGEST_MARGIN_S)
 
     def _from_files(self, last: Shown) -> Shown:
+        if self._is_refused and self._access.program is None:
+            last = self._written_anew(last)
+        self._is_refused = False
         access = self._access
         certificate, key = _bytes_of(access.certificate_file), _bytes_of(access.key_file)
         authority = _bytes_of(access.authority_file).decode("ascii", "replace")
@@ -121,6 +129,18 @@ class Credentials:
             key=key or last.key,
             authority=authority or last.authority,
         )
+
+    def _written_anew(self, last: Shown) -> Shown:
+        """What stands in the kubeconfig by now."""
+        if self._access.again is None:
+            return last
+        try:
+            found = self._access.again()
+        except UserError as error:
+            # Somebody is writing it at the moment.
+            _log.warning("the credentials cannot be read again: %s", error)
+            return last
+        return Shown(found.token, found.certificate, found.key, found.authority)
 
     def _token(self, file: Path, last: str) -> str:
         try:

@@ -13,6 +13,7 @@ from __future__ import annotations
 import base64
 import binascii
 from collections.abc import Iterable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -120,7 +121,8 @@ def read_kubeconfig(files: Sequence[Path], context: str = "") -> Access:
     chosen = _typed(entry, _Context)
     cluster = _named(merged, "clusters", chosen.cluster, entry)
     user = _named(merged, "users", chosen.user, entry) if chosen.user else _Entry({}, entry.file, "users")
-    return _access(f'context "{name}" of {entry.file}', chosen.namespace, cluster, user)
+    access = _access(f'context "{name}" of {entry.file}', chosen.namespace, cluster, user)
+    return structs.replace(access, again=partial(read_kubeconfig, tuple(files), name))
 
 
 def _content(file: Path) -> dict[str, Any]:

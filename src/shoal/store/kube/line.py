@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import re
 import socket
 from contextlib import suppress
 from types import TracebackType
@@ -21,7 +22,9 @@ from shoal.store.kube.access import Access
 from shoal.store.kube.credentials import Shown
 from shoal.store.kube.settings import KubeSettings, user_agent
 from shoal.store.kube.tls import client_context
-from shoal.units.errors import UserError
+from shoal.store.kube.wire import Answer
+from shoal.store.kube.wires import Wires
+from shoal.units.errors import UserError, Where
 
 _log = logging.getLogger("shoal.store")
 _CONNECT_S = 10.0
@@ -29,6 +32,8 @@ _WATCH_MARGIN_S = 30.0
 _WATCH_BUFFER = 1 << 20
 _LOOPBACK = ("localhost", "127.0.0.1", "::1")
 _TLS = ("certificate", "key", "authority")
+_PORTS = {"https": 443, "http": 80}
+_BREAKS = re.compile(r"[\r\n\0]")
 
 
 class Line:
@@ -43,7 +48,9 @@ class Line:
         self._tls = client_context(self._access) if access.server.startswith("https:") else None
         self._requests: aiohttp.ClientSession | None = None
         self._watches: aiohttp.ClientSession | None = None
+        self._wires: Wires | None = None
         self._headers: dict[tuple[str, str], list[tuple[str, str]]] = {}
+        self._heads: dict[tuple[str, str], bytes] = {}
         self._unfit: Shown | None = None
         self._users = 0
         self._is_retired = False
@@ -68,6 +75,7 @@ class Line:
                 self._unfit = shown
         self.shown = structs.replace(self.shown, token=shown.token)
         self._headers.clear()
+        self._heads.clear()
         return self
 
     def headers(self, accept: str, media: str) -> list[tuple[str, str]]:
@@ -81,6 +89,35 @@ class Line:
                 found.append(("Authorization", f"Bearer {self.shown.token}"))
             self._headers[accept, media] = found
         return found
+
+    async def send(self, method: str, target: str, data: bytes, accept: str, media: str) -> Answer:
+        """A write to the server itself, with no proxy between. Raises OSError where there is no answer."""
+        head = self._heads.get((accept, media))
+        if head is None:
+            head = self._heads[accept, media] = self._head(accept, media)
+        first = f"{method} {target} HTTP/1.1\r\nContent-Length: {len(data)}\r\n".encode("ascii")
+        if self._wires is None:
+            self._wires = self._connections()
+        return await self._wires.ask(first + head + data, self._settings.timeout_s)
+
+    def _head(self, accept: str, media: str) -> bytes:
+        """What all such requests say after their first line."""
+        lines = [("Host", urlsplit(self._access.server).netloc.rpartition("@")[2]), *self.headers(accept, media)]
+        if any(_BREAKS.search(name) or _BREAKS.search(value) for name, value in lines):
+            what = "a header or token to be sent with requests has a line break in it"
+            raise UserError(what, where=Where(self._access.where), fix="write it on one line")
+        return "".join(f"{name}: {value}\r\n" for name, value in lines).encode("utf-8") + b"\r\n"
+
+    def _connections(self) -> Wires:
+        at = urlsplit(self._access.server)
+        return Wires(
+            at.hostname or "",
+            at.port or _PORTS[at.scheme],
+            tls=self._tls,
+            server_name=self.server_name or "",
+            most=self._settings.connections,
+            connect_s=_CONNECT_S,
+        )
 
     def requests(self) -> aiohttp.ClientSession:
         if self._requests is None:
@@ -102,6 +139,8 @@ class Line:
             await self.close()
 
     async def close(self) -> None:
+        if self._wires is not None:
+            self._wires.close()
         for session in (self._requests, self._watches):
             if session is not None:
                 await session.close()

@@ -33,9 +33,19 @@ class _ListMeta(msgspec.Struct, rename="camel", gc=False):
     go_on: str = msgspec.field(name="continue", default="")
 
 
-class _Page(msgspec.Struct, gc=False):
+class Page(msgspec.Struct, gc=False):
     metadata: _ListMeta
     items: list[msgspec.Raw] | None = None
+
+    @property
+    def version(self) -> int:
+        with _understood():
+            return int(self.metadata.resource_version or 0)
+
+    @property
+    def go_on(self) -> str:
+        """How to ask for the next one; empty at the end."""
+        return self.metadata.go_on
 
 
 class _Typed(msgspec.Struct, gc=False):
@@ -63,24 +73,29 @@ class _Deleted(msgspec.Struct, gc=False):
     spec: Any = None
 
 
-_page = msgspec.json.Decoder(_Page)
+_page = msgspec.json.Decoder(Page)
 _typed = msgspec.json.Decoder(_Typed)
 _line = msgspec.json.Decoder(_Line)
 _deleted = msgspec.json.Decoder(_Deleted)
 
 
-async def page_of(kind: Kind, body: bytes, take: Take) -> tuple[list[Item], int, str]:
-    """Its items, its version, and how to ask for the next; empty at the end. Others get their turn between hundreds."""
+def opened(body: bytes) -> Page:
+    """The page of a list, whose items are looked at later."""
+    with _understood():
+        return _page.decode(body)
+
+
+async def items_of(kind: Kind, page: Page, take: Take) -> list[Item]:
+    """Others get their turn between hundreds."""
     items: list[Item] = []
     with _understood():
-        page = _page.decode(body)
         head = f'{{"kind":"{kind.name}","apiVersion":"{kind.api_version}",'.encode()
         found = page.items or []
         for at in range(0, len(found), _AT_ONCE):
             if at:
                 await asyncio.sleep(0)
             items += [take(_whole(head, bytes(raw))) for raw in found[at : at + _AT_ONCE]]
-        return items, int(page.metadata.resource_version or 0), page.metadata.go_on
+        return items
 
 
 def _whole(head: bytes, data: bytes) -> bytes:
