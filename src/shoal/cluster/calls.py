@@ -14,6 +14,8 @@ if TYPE_CHECKING:
 Obj = dict[str, Any]
 Verb = Literal["get", "list", "watch", "create", "update", "patch", "delete", "deletecollection", "connect"]
 FieldValidation = Literal["Strict", "Warn", "Ignore"]
+Operation = Literal["CREATE", "UPDATE", "DELETE", "CONNECT"]
+"""What admission calls a write."""
 
 
 class Actor(msgspec.Struct, frozen=True):
@@ -66,7 +68,7 @@ class Call(msgspec.Struct):
 class Admission(msgspec.Struct):
     """A write on its way in, as admission plugins see it. Mutating ones change `obj` in place or replace it."""
 
-    operation: Literal["CREATE", "UPDATE", "DELETE", "CONNECT"]
+    operation: Operation
     call: Call
     name: str
     obj: Obj | None

@@ -8,6 +8,7 @@ from CustomResourceDefinitions.
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import msgspec
@@ -92,7 +93,7 @@ class Resource(msgspec.Struct, frozen=True, dict=True, eq=False):
     def api_version(self) -> str:
         return f"{self.group}/{self.version}" if self.group else self.version
 
-    @property
+    @cached_property
     def home(self) -> Home:
         group = self.group if self.home_group is None else self.home_group
         return Home(group, self.home_plural or self.plural)

@@ -6,6 +6,8 @@ import copy
 from typing import Any
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from build.cluster_schemas import built_in, custom, keyed, map_of, number, struct, text, widget
 from build.owners import Story
@@ -153,6 +155,43 @@ def test_more_updates_of_a_manager_add_up_in_one_entry() -> None:
     told.edit("b", labels={"k": "v"})
     assert told.owned("b") == {"f:labels": {".": {}, "f:k": {}}, "f:word": {}}
     assert told.entry("b")["time"] == "2026-11-21T10:00:03Z"
+
+
+_SPECS = st.fixed_dictionaries(
+    {},
+    optional={
+        "size": st.integers(1, 2),
+        "word": st.sampled_from(["x", "y"]),
+        "labels": st.dictionaries(st.sampled_from("ab"), st.sampled_from("xy")),
+        "items": st.lists(st.fixed_dictionaries({"name": st.sampled_from("ij"), "value": st.sampled_from("xy")})).map(
+            lambda items: list({item["name"]: item for item in items}.values())
+        ),
+    },
+)
+
+
+@settings(max_examples=200, deadline=None)
+@given(_SPECS, _SPECS)
+def test_who_writes_alone_owns_what_he_would_own_beside_another(first: Obj, second: Obj) -> None:
+    alone, beside = story(), story()
+    for told in (alone, beside):
+        told.write(widget(first), "a")
+    labelled = copy.deepcopy(beside.live) or {}
+    labelled["metadata"]["labels"] = {"k": "v"}
+    beside.write(labelled, "b")
+    for told in (alone, beside):
+        told.write({**copy.deepcopy(told.live or {}), "spec": second}, "a")
+    assert [one["fieldsV1"] for one in alone.entries] == [
+        one["fieldsV1"] for one in beside.entries if one["manager"] == "a"
+    ]
+
+
+def test_who_changes_what_he_alone_owned_has_the_new_time_and_nothing_else() -> None:
+    told = story()
+    told.write(widget({"size": 1, "word": "x"}), "a")
+    told.edit("a", size=2)
+    assert told.owned("a") == {".": {}, "f:size": {}, "f:word": {}}
+    assert told.entry("a")["time"] == "2026-11-21T10:00:02Z"
 
 
 def test_entries_stand_by_operation_then_age_then_name() -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
 from hypothesis import given, settings
@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from build.cluster_reader import FakeReader
 from shoal.cluster.calls import Actor, Admission, Call
 from shoal.cluster.catalog import Catalog
+from shoal.cluster.dynamic.doors import AtDoors
 from shoal.cluster.dynamic.rules import Matcher
 from shoal.cluster.resource import Resource, Subresource
 from shoal.cluster.status import ApiError
@@ -141,4 +142,37 @@ def test_what_a_rule_takes_the_gate_lets_through(
     found = matcher()
     asked = write(resource, operation, door)
     if found.resource_for(rules, policy, asked) is not None:
-        assert found.may_concern(rules, policy, asked.call)
+        assert found.may_concern(rules, policy, asked.call, asked.operation)
+
+
+class _Named(NamedTuple):
+    name: str
+    rules: list[Obj]
+    match_policy: str = "Equivalent"
+
+
+def test_at_a_door_is_whoever_may_be_meant_by_such_a_write_in_order() -> None:
+    doors: AtDoors[_Named] = AtDoors(matcher())
+    doors.set(
+        [
+            _Named("all", [rule(["*"])]),
+            _Named("created", [rule(["pods"], operations=["CREATE"])]),
+            _Named("statuses", [rule(["pods/status"])]),
+        ]
+    )
+    call = write(PODS).call
+    assert [one.name for one in doors.of(call, "CREATE")] == ["all", "created"]
+    assert [one.name for one in doors.of(call, "UPDATE")] == ["all"]
+    assert [one.name for one in doors.of(write(PODS, door="status").call, "UPDATE")] == ["statuses"]
+
+
+def test_a_door_is_looked_at_again_when_something_else_is_configured_or_served() -> None:
+    catalog = Catalog((PODS, NEW))
+    doors: AtDoors[_Named] = AtDoors(Matcher(catalog, FakeReader()))
+    for_old = [_Named("old", [rule(["boxes"], apiVersions=["v1"])])]
+    doors.set(for_old)
+    assert not doors.of(write(NEW).call, "CREATE")
+    catalog.put_custom([OLD, NEW], NEW)
+    assert list(doors.of(write(NEW).call, "CREATE")) == for_old
+    doors.set([])
+    assert not doors.of(write(NEW).call, "CREATE")

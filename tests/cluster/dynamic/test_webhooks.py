@@ -19,7 +19,7 @@ LABEL = {"op": "add", "path": "/metadata/labels", "value": {"seen": "yes"}}
 
 
 async def test_nothing_configured_concerns_nobody(cluster: Operations) -> None:
-    assert not cluster.stage.dynamic.concerns(cluster.call("create", "configmaps"))
+    assert not cluster.stage.dynamic.concerns(cluster.call("create", "configmaps"), "CREATE")
 
 
 async def test_a_review_says_everything_about_the_write(cluster: Operations, server: HookServer) -> None:

@@ -130,6 +130,49 @@ async def test_defaults_are_filled_in_and_wrong_fields_are_refused(tmp_path: Pat
 
 
 @virtual
+async def test_quota_is_not_below_nothing(tmp_path: Path) -> None:
+    """It was taken, and the queue said afterwards that it could not be read."""
+    async with foreign_cluster(tmp_path) as cluster:
+
+        async def create(name: str, amount: object) -> None:
+            quota = {"name": "f", "resources": [{"name": "cpu", "nominalQuota": amount}]}
+            groups = [{"coveredResources": ["cpu"], "flavors": [quota]}]
+            await cluster.create(CLUSTER_QUEUES, {"metadata": {"name": name}, "spec": {"resourceGroups": groups}})
+
+        for index, amount in enumerate((0, "0", 4, "1500m", "+2", "1.5Gi", "1e-3")):
+            await create(f"good-{index}", amount)
+        for amount in ("-1", -1, "-500m", "-0.5Gi"):
+            with pytest.raises(InvalidError, match=r"resources\[0\].nominalQuota: Invalid value"):
+                await create("bad", amount)
+
+
+KUEUES_SHORT_NAMES = {
+    "resourceflavors": "flavor flavors rf",
+    "clusterqueues": "cq",
+    "localqueues": "queue queues lq",
+    "workloads": "kwl kueueworkload kueueworkloads",
+    "cohorts": "co",
+    "workloadpriorityclasses": "wpc",
+    "admissionchecks": "ac",
+    "topologies": "topo",
+    "provisioningrequestconfigs": "prc",
+    "multikueueconfigs": "mkconf",
+    "multikueueclusters": "mkc",
+}
+
+
+def test_kueues_kinds_have_the_short_names_that_people_type() -> None:
+    named = {
+        one["spec"]["names"]["plural"]: one["spec"]["names"].get("shortNames", [])
+        for one in definitions()
+        if one["spec"]["group"] == CLUSTER_QUEUES.group
+    }
+    assert {plural: set(short.split()) - set(named[plural]) for plural, short in KUEUES_SHORT_NAMES.items()} == {
+        plural: set() for plural in KUEUES_SHORT_NAMES
+    }
+
+
+@virtual
 async def test_the_status_has_a_door_of_its_own_where_the_project_gives_it_one(tmp_path: Path) -> None:
     async with foreign_cluster(tmp_path) as cluster:
         spec = {"pytorchReplicaSpecs": {"Worker": {"replicas": 2, "template": {}}}}

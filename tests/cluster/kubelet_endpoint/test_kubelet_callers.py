@@ -12,8 +12,8 @@ import pytest
 from build.endpoint_clients import API_SERVER, PROXIES, PROXY, Doors, client, doors_of
 from build.fake_nodes import FakeNodes
 from shoal.cluster.kubelets.endpoint.endpoint import Endpoint, EndpointSettings
-from shoal.cluster.security.certificates import Pair
 from shoal.cluster.streams.terminal import Answer
+from shoal.store.certificates import Pair
 from shoal.units.errors import UserError
 
 METRICS = "/apis/metrics.k8s.io/v1beta1"

@@ -165,6 +165,19 @@ def test_times_are_told_in_utc_and_whole_seconds() -> None:
     assert obj["metadata"]["creationTimestamp"] == "2025-12-31T22:30:00Z"
 
 
+@pytest.mark.parametrize("written", ["0001-01-01T00:00:00Z", "0001-01-01T00:00:00.5Z"])
+def test_years_have_four_digits(written: str) -> None:
+    obj = {"metadata": {"creationTimestamp": written}}
+    read(obj)
+    assert obj["metadata"]["creationTimestamp"] == "0001-01-01T00:00:00Z"
+
+
+@pytest.mark.parametrize("written", ["2026-02-30T00:00:00Z", "2026-02-30T00:00:00.000001+00:00"])
+def test_a_day_that_no_month_has_is_refused_however_it_is_written(written: str) -> None:
+    words = refusal({"metadata": {"creationTimestamp": written}})
+    assert words == f'parsing time "{written}": day out of range'
+
+
 def test_a_lease_keeps_microseconds_and_wants_all_six_digits() -> None:
     lease = {"spec": {"renewTime": "2026-01-01T00:00:00.000001Z"}}
     assert read(lease, "Lease", "coordination.k8s.io/v1") == []

@@ -10,8 +10,8 @@ import pytest
 from cryptography import x509
 
 from build.identities import NOW
-from shoal.cluster.security import certificates
 from shoal.cluster.security.authority import open_authority
+from shoal.store import certificates
 from shoal.units.errors import UserError
 
 

@@ -10,10 +10,10 @@ from build.identities import NOW, NOW_S, account, authority, running_pod
 from build.readers import FixedReader
 from shoal.cluster.calls import ANONYMOUS
 from shoal.cluster.security.authenticate import Authenticator
-from shoal.cluster.security.certificates import new_key
 from shoal.cluster.security.issuer_documents import configuration, key_set
 from shoal.cluster.security.service_accounts import ISSUER, Bound, Holder, TokenSigner
 from shoal.cluster.status import ApiError
+from shoal.store.certificates import new_key
 
 SIGNER = TokenSigner(authority().signing_key)
 BUILDER = Holder("ci", "builder", "account-uid")
@@ -101,7 +101,7 @@ def test_a_token_bound_to_a_pod_ends_with_the_pod() -> None:
     ],
 )
 def test_a_well_signed_token_of_another_form_is_refused(change: dict[str, object]) -> None:
-    from shoal.cluster.security.certificates import parse_key
+    from shoal.store.certificates import parse_key
 
     good = jwt.decode(SIGNER.issue(BUILDER, [ISSUER], NOW_S, 600), options={"verify_signature": False})
     token = jwt.encode({**good, **change}, parse_key(authority().signing_key), "ES256")

@@ -12,12 +12,12 @@ from build.rbac import actor, cluster_binding, cluster_role
 from build.readers import FixedReader
 from shoal.cluster.calls import ANONYMOUS, Actor
 from shoal.cluster.security.authorize import AllowRecognised, Authorizer
-from shoal.cluster.security.certificates import Pair
 from shoal.cluster.security.rbac import Rbac
 from shoal.cluster.status import ApiError
 from shoal.cluster.streams.conversations import REFUSED, conversations
 from shoal.cluster.streams.kubelets import Kubelets
 from shoal.cluster.streams.terminal import CannedTerminal
+from shoal.store.certificates import Pair
 
 BOB = actor("bob")
 POD: dict[str, Any] = {

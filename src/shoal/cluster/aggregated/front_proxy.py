@@ -9,8 +9,8 @@ from __future__ import annotations
 import ssl
 
 from shoal.cluster.dynamic.trust import new_blind_context, new_context
-from shoal.cluster.security.certificates import Pair
 from shoal.cluster.security.showing import show
+from shoal.store.certificates import Pair
 
 _MOST = 256
 

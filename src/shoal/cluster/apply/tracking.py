@@ -111,7 +111,12 @@ def updated(managers: Managers, old: Obj, new: Obj, who: Manager, versions: Vers
     found = versions.changes(old, new, versions.api_version)
     if found is None or not (found.touched or found.removed):
         return managers
-    kept = after_changes(migrated(managers, old, versions), old, new, found, versions)
+    here = migrated(managers, old, versions)
+    alone = here.get(who) if len(here) == 1 else None
+    if alone is not None and not found.removed and not difference(found.touched, alone.fields):
+        # Nobody else is there, and what was touched was owned before: a heartbeat, mostly.
+        return {who: alone._replace(time=now)}
+    kept = after_changes(here, old, new, found, versions)
     own = difference(found.touched, UNTRACKED)
     if own:
         previous = kept.get(who)
@@ -173,6 +178,7 @@ def _same_apart(new: Obj, old: Obj, metadata: Obj, before: Obj) -> bool:
     def rest(obj: Obj, keys: Iterable[str]) -> Obj:
         return {key: value for key, value in obj.items() if key not in keys}
 
-    if rest(metadata, _UNCOMPARED) != rest(before, _UNCOMPARED):
+    # What was written differs, mostly, and not in the metadata.
+    if rest(new, ("metadata",)) != rest(old, ("metadata",)):
         return False
-    return rest(new, ("metadata",)) == rest(old, ("metadata",))
+    return rest(metadata, _UNCOMPARED) == rest(before, _UNCOMPARED)

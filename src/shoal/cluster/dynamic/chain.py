@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import Any
 
-from shoal.cluster.calls import Admission, Call
+from shoal.cluster.calls import Admission, Call, Operation
 from shoal.cluster.cel.kinds import Kind
 from shoal.cluster.dynamic import mutation, scales, validating_policies
 from shoal.cluster.dynamic.gate import Surroundings
@@ -28,11 +28,11 @@ class Chain:
     def __init__(self, around: Surroundings) -> None:
         matcher, versions = Matcher(around.catalog, around.reader), Versions(around.convert)
         parameters = Parameters(around.catalog, around.reader, around.convert)
-        self._invoking = Invoking(matcher, versions, parameters, around.reader, around.allows)
+        invoking = Invoking(matcher, versions, parameters, around.reader, around.allows)
         reviewing = Reviewing(around.posting, around.new_uid)
         self._webhooks = Webhooks(matcher, versions, reviewing, around.allows)
-        self._mutating = MutatingPolicies(self._invoking)
-        self._validating = ValidatingPolicies(self._invoking)
+        self._mutating = MutatingPolicies(invoking)
+        self._validating = ValidatingPolicies(invoking)
         reader = around.reader
         self._mutating_webhooks = Configured(reader, "mutatingwebhookconfigurations")
         self._validating_webhooks = Configured(reader, "validatingwebhookconfigurations")
@@ -41,15 +41,15 @@ class Chain:
 
     def read(self) -> None:
         """Read all configurations anew."""
-        self._webhooks.mutating = self._mutating_webhooks.read()
-        self._webhooks.validating = self._validating_webhooks.read()
-        self._mutating.policies = self._mutating_policies.read()
-        self._validating.policies = self._validating_policies.read()
+        self._webhooks.mutating.set(self._mutating_webhooks.read())
+        self._webhooks.validating.set(self._validating_webhooks.read())
+        self._mutating.policies.set(self._mutating_policies.read())
+        self._validating.policies.set(self._validating_policies.read())
 
-    def may_concern(self, call: Call) -> bool:
-        call = scales.door_of(call)
-        configured: Sequence[Any] = (*self._mutating.policies, *self._validating.policies)
-        return self._webhooks.may_concern(call) or self._invoking.may_concern(configured, call)
+    def may_concern(self, call: Call, operation: Operation) -> bool:
+        call, hooks = scales.door_of(call), self._webhooks
+        every = (self._mutating.policies, self._validating.policies, hooks.mutating, hooks.validating)
+        return any(configured.of(call, operation) for configured in every)
 
     async def mutate(self, admission: Admission, again: Callable[[Admission], None]) -> None:
         """`again` are the built-in plugins, which run once more after somebody changed the object."""

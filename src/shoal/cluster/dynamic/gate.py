@@ -1,8 +1,8 @@
 """The gate to admission that users configure: free while nothing is configured, and shut to what is not concerned.
 
-`concerns` looks up one answer, kept for each door of each resource until a configuration or the set of served resources
-changes. What is behind (`chain.py`) brings CEL with it, a tenth of a second that most clusters never pay, so it is
-loaded with the first configuration.
+`concerns` looks up one answer, kept for each operation at each door of each resource until a configuration or the set
+of served resources changes. What is behind (`chain.py`) brings CEL with it, a tenth of a second that most clusters
+never pay, so it is loaded with the first configuration.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from shoal.cluster.calls import Actor, Admission, Attributes, Call
+from shoal.cluster.calls import Actor, Admission, Attributes, Call, Operation
 from shoal.cluster.catalog import Catalog
 from shoal.cluster.dynamic.posting import Posting
 from shoal.cluster.dynamic.rules import EXEMPT
@@ -48,7 +48,7 @@ class DynamicAdmission:
         self._again = again
         self._chain: Chain | None = None
         self._stamp = -1
-        self._concerned: dict[tuple[Resource, str], bool] = {}
+        self._concerned: dict[tuple[Resource, str, Operation], bool] = {}
         self._is_stale = True
 
     def changed(self) -> None:
@@ -66,7 +66,7 @@ class DynamicAdmission:
         self._chain = self._chain or Chain(self._around)
         self._chain.read()
 
-    def concerns(self, call: Call) -> bool:
+    def concerns(self, call: Call, operation: Operation) -> bool:
         if self._is_stale:
             self._read()
         chain = self._chain
@@ -76,10 +76,10 @@ class DynamicAdmission:
         if self._stamp != stamp:
             self._concerned.clear()
             self._stamp = stamp
-        key = (call.resource, "scale" if call.through_scale else call.subresource)
+        key = call.resource, "scale" if call.through_scale else call.subresource, operation
         known = self._concerned.get(key)
         if known is None:
-            known = self._concerned[key] = call.resource.home not in EXEMPT and chain.may_concern(call)
+            known = self._concerned[key] = call.resource.home not in EXEMPT and chain.may_concern(call, operation)
         return known
 
     async def mutate(self, admission: Admission) -> None:

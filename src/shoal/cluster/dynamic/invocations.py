@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 
 from shoal.cluster import status
-from shoal.cluster.calls import Admission, Call
+from shoal.cluster.calls import Admission
 from shoal.cluster.dynamic.expressions import Allows, Scope, authorizer_of, namespace_object
 from shoal.cluster.dynamic.parameters import Parameters, ParametersError
 from shoal.cluster.dynamic.policy import Binding, Policy
@@ -50,18 +50,11 @@ class Invoking:
     def __init__(
         self, matcher: Matcher, versions: Versions, parameters: Parameters, reader: Reader, allows: Allows
     ) -> None:
-        self._matcher = matcher
+        self.matcher = matcher
         self._parameters = parameters
         self._reader = reader
         self._allows = allows
         self.versions = versions
-
-    def may_concern(self, policies: Sequence[Policy], call: Call) -> bool:
-        for one in policies:
-            policy = one.matching.get("matchPolicy") or "Equivalent"
-            if self._matcher.may_concern(one.matching.get("resourceRules") or (), policy, call):
-                return True
-        return False
 
     async def find(
         self, policies: Sequence[Policy], admission: Admission
@@ -70,7 +63,7 @@ class Invoking:
         faulty: list[Misconfigured] = []
         for policy in policies:
             try:
-                resource = self._matcher.matched(policy.matching, admission)
+                resource = self.matcher.matched(policy.matching, admission)
                 if resource is None:
                     continue
                 kind = self._parameters.resource(policy.param_kind)
@@ -79,7 +72,7 @@ class Invoking:
                 continue
             for binding in policy.bindings:
                 try:
-                    if self._matcher.matched(binding.matching, admission) is None:
+                    if self.matcher.matched(binding.matching, admission) is None:
                         continue
                     every = await self._parameters.of(kind, binding.params, namespace_of(admission))
                 except (ParametersError, status.ApiError) as error:

@@ -11,6 +11,7 @@ from shoal.cluster import status
 from shoal.cluster.admission.plugin import forbid
 from shoal.cluster.calls import Admission
 from shoal.cluster.dynamic.conditions import ConditionsError
+from shoal.cluster.dynamic.doors import AtDoors
 from shoal.cluster.dynamic.invocations import Invocation, Invoking
 from shoal.cluster.dynamic.mutation import Mutation, MutationFault
 from shoal.cluster.dynamic.policy import Binding, Policy
@@ -41,17 +42,16 @@ class Failure(msgspec.Struct, frozen=True):
 
 
 class MutatingPolicies:
-    """`policies` is set anew whenever they change."""
-
     def __init__(self, invoking: Invoking) -> None:
-        self.policies: Sequence[Policy] = ()
+        self.policies: AtDoors[Policy] = AtDoors(invoking.matcher)
         self._invoking = invoking
 
     async def mutate(self, admission: Admission, turn: Round) -> None:
-        if not self.policies or admission.obj is None:
+        policies = self.policies.of(admission.call, admission.operation)
+        if not policies or admission.obj is None:
             return
         turn.begin(admission.obj)
-        found, faulty = await self._invoking.find(self.policies, admission)
+        found, faulty = await self._invoking.find(policies, admission)
         failures = [Failure(one.policy, one.binding, one.why) for one in faulty]
         for invocation in found:
             failures += await self._invoke(invocation, admission, turn)

@@ -36,6 +36,7 @@ class Policy(msgspec.Struct, frozen=True, eq=False):
 
     name: str
     matching: Written
+    """Its match constraints."""
     param_kind: Written | None
     conditions: Conditions
     variables: Variables
@@ -43,6 +44,14 @@ class Policy(msgspec.Struct, frozen=True, eq=False):
     """Whether its own failures do not matter."""
     bindings: tuple[Binding, ...]
     body: Any
+
+    @property
+    def rules(self) -> Sequence[Written]:
+        return self.matching.get("resourceRules") or ()
+
+    @property
+    def match_policy(self) -> str:
+        return self.matching.get("matchPolicy") or "Equivalent"
 
 
 def visible_to(spec: Written) -> dict[str, Kind]:

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from shoal.cluster import status
-from shoal.cluster.calls import Admission, Call
+from shoal.cluster.calls import Admission, Call, Operation
 from shoal.cluster.catalog import Catalog
 from shoal.cluster.dynamic.question import namespace_of
 from shoal.cluster.reading import Reader
@@ -40,9 +40,25 @@ class Matcher:
     def __init__(self, catalog: Catalog, reader: Reader) -> None:
         self._catalog = catalog
         self._reader = reader
+        self._equivalents: dict[tuple[Resource, str], list[Resource]] = {}
+        self._stamp = -1
 
-    def equivalents(self, call: Call) -> list[Resource]:
+    @property
+    def stamp(self) -> int:
+        """What is served decides; this changes with it."""
+        return self._catalog.stamp
+
+    def equivalents(self, call: Call) -> Sequence[Resource]:
         """The other versions and groups in which the same objects are served behind the same door."""
+        if self._stamp != self.stamp:
+            self._stamp = self.stamp
+            self._equivalents.clear()
+        found = self._equivalents.get((call.resource, call.subresource))
+        if found is None:
+            found = self._equivalents[call.resource, call.subresource] = self._find_equivalents(call)
+        return found
+
+    def _find_equivalents(self, call: Call) -> list[Resource]:
         found = []
         for one in self._catalog.all():
             if one.home == call.resource.home and one is not call.resource:
@@ -51,10 +67,11 @@ class Matcher:
                 found.append(one)
         return found
 
-    def may_concern(self, rules: Sequence[Rule], policy: str, call: Call) -> bool:
-        """Whether a write through this door can be meant at all, whatever its operation, name and namespace."""
+    def may_concern(self, rules: Sequence[Rule], policy: str, call: Call, operation: Operation) -> bool:
+        """Whether such a write through this door can be meant at all, whatever its name and namespace."""
         faces = [call.resource, *(self.equivalents(call) if policy != "Exact" else ())]
-        return any(_is_door(rule, face, call.subresource) for rule in rules for face in faces)
+        meant = [rule for rule in rules if _has(rule.get("operations"), operation)]
+        return any(_is_door(rule, face, call.subresource) for rule in meant for face in faces)
 
     def resource_for(self, rules: Sequence[Rule], policy: str, admission: Admission) -> Resource | None:
         """The resource as the first rule that holds names it."""

@@ -6,7 +6,7 @@ answer. Audit annotations have nowhere to go here, so of them only failures are 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import msgspec
@@ -18,6 +18,7 @@ from shoal.cluster.cel.faults import CelFault
 from shoal.cluster.cel.kinds import Kind
 from shoal.cluster.cel.values import kind_name
 from shoal.cluster.dynamic.conditions import ConditionsError
+from shoal.cluster.dynamic.doors import AtDoors
 from shoal.cluster.dynamic.expressions import Expression, Scope
 from shoal.cluster.dynamic.invocations import Invocation, Invoking
 from shoal.cluster.dynamic.policy import Binding, Policy
@@ -64,16 +65,15 @@ def compiled(spec: Mapping[str, Any], visible: Mapping[str, Kind]) -> Body:
 
 
 class ValidatingPolicies:
-    """`policies` is set anew whenever they change."""
-
     def __init__(self, invoking: Invoking) -> None:
-        self.policies: Sequence[Policy] = ()
+        self.policies: AtDoors[Policy] = AtDoors(invoking.matcher)
         self._invoking = invoking
 
     async def validate(self, admission: Admission) -> None:
-        if not self.policies:
+        policies = self.policies.of(admission.call, admission.operation)
+        if not policies:
             return
-        found, faulty = await self._invoking.find(self.policies, admission)
+        found, faulty = await self._invoking.find(policies, admission)
         denials = [Denial(one.policy, one.binding, one.why) for one in faulty if not one.policy.is_ignored]
         for invocation in found:
             scope = await self._invoking.scope(invocation, admission)

@@ -32,7 +32,7 @@ class Webhook(msgspec.Struct, frozen=True, eq=False):
     conditions: Conditions
     selecting: Mapping[str, Any]
     """Has namespaceSelector and objectSelector."""
-    policy: str
+    match_policy: str
     """Exact or Equivalent."""
     is_ignored: bool
     """Whether a failure to ask it does not matter."""

@@ -7,8 +7,9 @@ import logging
 
 from shoal.cluster import status
 from shoal.cluster.admission.plugin import forbid
-from shoal.cluster.calls import Admission, Call
+from shoal.cluster.calls import Admission
 from shoal.cluster.dynamic.conditions import ConditionsError
+from shoal.cluster.dynamic.doors import AtDoors
 from shoal.cluster.dynamic.expressions import Allows, authorizer_of
 from shoal.cluster.dynamic.operations import PatchFault, applied
 from shoal.cluster.dynamic.question import request_of
@@ -23,22 +24,17 @@ _log = logging.getLogger("shoal.cluster")
 
 
 class Webhooks:
-    """`mutating` and `validating` are set anew whenever configurations change."""
-
     def __init__(self, matcher: Matcher, versions: Versions, reviewing: Reviewing, allows: Allows) -> None:
-        self.mutating: list[Webhook] = []
-        self.validating: list[Webhook] = []
+        self.mutating: AtDoors[Webhook] = AtDoors(matcher)
+        self.validating: AtDoors[Webhook] = AtDoors(matcher)
         self._matcher = matcher
         self._versions = versions
         self._reviewing = reviewing
         self._allows = allows
 
-    def may_concern(self, call: Call) -> bool:
-        return any(self._matcher.may_concern(one.rules, one.policy, call) for one in (*self.mutating, *self.validating))
-
     async def mutate(self, admission: Admission, turn: Round) -> None:
         turn.begin(admission.obj)
-        for webhook in self.mutating:
+        for webhook in self.mutating.of(admission.call, admission.operation):
             asked = await self._asked(webhook, admission)
             if asked is None or not turn.includes(webhook.key):
                 continue
@@ -53,7 +49,8 @@ class Webhooks:
         turn.end(admission.obj)
 
     async def validate(self, admission: Admission) -> None:
-        relevant = [asked for one in self.validating if (asked := await self._asked(one, admission)) is not None]
+        configured = self.validating.of(admission.call, admission.operation)
+        relevant = [asked for one in configured if (asked := await self._asked(one, admission)) is not None]
         if len(relevant) == 1:
             await self._judge(relevant[0])
             return
@@ -65,7 +62,7 @@ class Webhooks:
 
     async def _asked(self, webhook: Webhook, admission: Admission) -> Asked | None:
         """What to ask a webhook; None if the write is not its concern."""
-        resource = self._matcher.resource_for(webhook.rules, webhook.policy, admission)
+        resource = self._matcher.resource_for(webhook.rules, webhook.match_policy, admission)
         if resource is None or not self._matcher.is_selected(webhook.selecting, admission):
             return None
         call = admission.call

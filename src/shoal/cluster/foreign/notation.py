@@ -3,7 +3,7 @@
     replicas: int                       a field and its type: string, int, number, bool, time, quantity, int-or-string,
                                         any
     policy: Never|Always                one of these words
-    count: int >= 1                     not less than that
+    count: int >= 1                     not less than that; of a quantity 0 alone
     policy: Never|Always = Never        what the server fills in where it is left out; `= ""` is an empty string
     names: [string]                     a list
     taints: [{key@: string}]            a list whose items are told apart by that field (those fields), in applies
@@ -69,6 +69,9 @@ def _words(words: str, where: Where) -> Obj:
     found = _type(type_.strip(), where)
     if has_least:
         found["minimum"] = _value(least, where)
+        if found.get("pattern") == _QUANTITY:
+            # The least is asked of whole numbers; of those with a unit it is asked that they are not below nothing.
+            found["pattern"] = _QUANTITY.replace(r"(\+|-)?", r"\+?", 1)
     if has_default:
         found["default"] = str(default).strip('"') if found.get("type") == "string" else _value(default, where)
     return found

@@ -21,7 +21,7 @@ from shoal.cluster.gpus.device_name import device_name
 from shoal.cluster.gpus.devices import Device
 from shoal.cluster.gpus.driver import DRIVER
 from shoal.cluster.gpus.mig_cuts import Cut
-from shoal.cluster.gpus.readings import Reading, read_gpu, read_instance
+from shoal.cluster.gpus.readings import Reading, gpu_load, power_w, read_gpu, read_instance
 from shoal.cluster.machines.machine import GpuSeat
 from shoal.data.gpus import find_model
 
@@ -64,9 +64,9 @@ class DcgmExporter:
         passed = max(at_s - self._last_s, 0.0) if self._last_s is not None else 0.0
         self._last_s = at_s if self._last_s is None else max(at_s, self._last_s)
         for seat in self._book.machine.gpus if passed else ():
-            reading, totals, model = read_gpu(self._book, seat, at_s), self._totals[seat.index], find_model(seat.model)
-            totals.energy_mj += reading.power_w * 1000 * passed
-            totals.link_mb += reading.util * (model.link_gb_s if model is not None else 0) * 1000 * _LINK_LOAD * passed
+            util, totals, model = gpu_load(self._book, seat, at_s), self._totals[seat.index], find_model(seat.model)
+            totals.energy_mj += power_w(model, util) * 1000 * passed
+            totals.link_mb += util * (model.link_gb_s if model is not None else 0) * 1000 * _LINK_LOAD * passed
 
     def text(self, pods: Mapping[str, PodName], at_s: float) -> str:
         """`pods` by uid; a pod that is not in there has its devices, but no name."""

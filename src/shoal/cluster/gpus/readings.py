@@ -15,7 +15,7 @@ import msgspec
 from shoal.cluster.gpus.book import Book
 from shoal.cluster.gpus.programs import Programs
 from shoal.cluster.machines.machine import GpuSeat
-from shoal.data.gpus import find_model
+from shoal.data.gpus import Model, find_model
 
 _RIPPLE = 0.02
 _RIPPLE_PERIOD_S = 97.0
@@ -46,11 +46,22 @@ class Reading(msgspec.Struct, frozen=True):
 
 def read_gpu(book: Book, seat: GpuSeat, at_s: float) -> Reading:
     gpu = book.gpus[seat.index]
-    parts = [(one.uuid, one.profile.compute) for one in gpu.cuts] if gpu.cuts else [(seat.uuid, 1)]
-    whole = _compute_slices(seat) if gpu.cuts else 1
-    util = sum(load(book.programs, uuid) * size for uuid, size in parts) / whole
-    used = sum(book.programs.memory_mib(uuid) for uuid, _ in [*parts, *([(seat.uuid, 1)] if gpu.cuts else [])])
-    return _reading(seat, rippled(min(util, 1.0), seat.uuid, at_s), used, seat.memory_mib)
+    used = sum(book.programs.memory_mib(uuid) for uuid in [*(one.uuid for one in gpu.cuts), seat.uuid])
+    return _reading(seat, gpu_load(book, seat, at_s), used, seat.memory_mib)
+
+
+def gpu_load(book: Book, seat: GpuSeat, at_s: float) -> float:
+    """0 to 1, of a whole GPU."""
+    cuts = book.gpus[seat.index].cuts
+    if not cuts:
+        return rippled(load(book.programs, seat.uuid), seat.uuid, at_s)
+    util = sum(load(book.programs, one.uuid) * one.profile.compute for one in cuts) / _compute_slices(seat)
+    return rippled(min(util, 1.0), seat.uuid, at_s)
+
+
+def power_w(model: Model | None, util: float) -> float:
+    limit = model.power_w if model is not None else _DEFAULT_POWER_W
+    return limit * (_IDLE_POWER + (1 - _IDLE_POWER) * util * 0.95)
 
 
 def read_instance(book: Book, seat: GpuSeat, uuid: str, memory_mib: int, at_s: float) -> Reading:
@@ -70,6 +81,8 @@ def load(programs: Programs, physical: str) -> float:
 
 def rippled(value: float, name: str, at_s: float) -> float:
     """Nothing stays nothing; the rest swings by a fiftieth, each GPU at its own time."""
+    if not value:
+        return 0.0
     phase = zlib.crc32(name.encode()) % 628 / 100
     swing = math.sin(2 * math.pi * at_s / _RIPPLE_PERIOD_S + phase)
     return min(max(value * (1 + _RIPPLE * swing), 0.0), 1.0)
@@ -87,7 +100,7 @@ def _reading(seat: GpuSeat, util: float, used_mib: int, memory_mib: int) -> Read
         used_mib=used,
         reserved_mib=reserved,
         free_mib=memory_mib - reserved - used,
-        power_w=limit * (_IDLE_POWER + (1 - _IDLE_POWER) * util * 0.95),
+        power_w=power_w(model, util),
         power_limit_w=limit,
         temperature_c=warm,
         memory_temperature_c=warm + _MEMORY_WARMER_C,

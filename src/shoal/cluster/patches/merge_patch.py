@@ -12,11 +12,10 @@ Obj = dict[str, Any]
 
 
 def merge_patch(obj: Obj, patch: Any) -> Obj:
-    """The patched object; neither argument is changed or shared."""
+    """The patched object, which shares with the object what is the same in both; neither argument is changed."""
     if not isinstance(patch, dict):
         if patch is None:
-            unchanged: Obj = copied(obj)
-            return unchanged
+            return obj
         kind = json_kind(patch)
         words = f"json: cannot unmarshal {kind} into Go value of type map[string]interface {{}}"
         raise bad_request(f"error decoding patch: {words}")
@@ -29,7 +28,7 @@ def merge_values(target: Any, patch: Any) -> Any:
     if not isinstance(patch, dict):
         return copied(patch)
     base = target if isinstance(target, dict) else {}
-    merged = {key: copied(value) for key, value in base.items() if key not in patch}
+    merged = {key: value for key, value in base.items() if key not in patch}
     for key, value in patch.items():
         if value is not None:
             merged[key] = merge_values(base.get(key), value)

@@ -15,7 +15,7 @@ from collections.abc import Awaitable, Callable
 from shoal.cluster import status
 from shoal.cluster.apply.tracking import keep_times, track
 from shoal.cluster.calls import Admission, Call
-from shoal.cluster.field_errors import FieldError
+from shoal.cluster.field_errors import FieldError, bad_value
 from shoal.cluster.kinds.doors import DOORS
 from shoal.cluster.kinds.metadata import check_metadata_update
 from shoal.cluster.resource import Obj, Ref
@@ -38,7 +38,7 @@ _KEPT = ("uid", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSe
 async def change(stage: Stage, call: Call, make: Make, *, applied: bool = False) -> Obj | Record:
     """Replace the object named by the call by what `make` makes of it; NotFound if it is not there."""
     ref = call.resource.ref(call.namespace, call.name)
-    if not stage.dynamic.concerns(call) and call.resource.conversion_webhook is None:
+    if not stage.dynamic.concerns(call, "UPDATE") and call.resource.conversion_webhook is None:
         async with object_lock(stage, ref):
             work = _Work(_present(stage, call, ref), call, is_dynamic=False)
             await _work_out(stage, work, make, applied)
@@ -47,7 +47,7 @@ async def change(stage: Stage, call: Call, make: Make, *, applied: bool = False)
     for _ in range(_TRIES):
         # What an overtaken try warned of does not count.
         del call.warnings[told:]
-        work = _Work(_present(stage, call, ref), call, is_dynamic=stage.dynamic.concerns(call))
+        work = _Work(_present(stage, call, ref), call, is_dynamic=stage.dynamic.concerns(call, "UPDATE"))
         await _work_out(stage, work, make, applied)
         if call.resource.is_custom and not (work.is_same or call.dry_run):
             work.kept = await codec.to_stored(stage, work.new, call.resource)
@@ -107,6 +107,10 @@ async def _work_out(stage: Stage, work: _Work, make: Make, applied: bool) -> Non
 def _check_version(call: Call, metadata: Obj, before: Obj) -> None:
     resource = call.resource
     uid, version = metadata.get("uid"), metadata.get("resourceVersion")
+    if uid and uid != before["uid"] and call.verb != "update":
+        # A patch has no preconditions: to name another life is to change a field.
+        immutable = bad_value("metadata.uid", uid, "field is immutable")
+        raise status.invalid(resource.kind, resource.group, call.name, [immutable])
     if uid and uid != before["uid"]:
         why = f"Precondition failed: UID in precondition: {uid}, UID in object meta: {before['uid']}"
         raise status.conflict(resource.plural, resource.group, call.name, why)

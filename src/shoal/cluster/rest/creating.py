@@ -68,7 +68,7 @@ async def prepared(stage: Stage, admission: Admission, *, applied: bool = False)
     strategy = resource.strategy
     strategy.default(admission.written)
     fill(admission.written, resource.schema)
-    is_dynamic = stage.dynamic.concerns(call)
+    is_dynamic = stage.dynamic.concerns(call, admission.operation)
     if not applied:
         # Before admission: what the API adds belongs to no manager.
         track(

@@ -82,7 +82,7 @@ async def delete(stage: Stage, call: Call, options: DeleteOptions, *, asks: bool
         # There is nothing to change, but some plugins of the first round refuse deletions too.
         stage.plugins.mutate(admission)
         stage.plugins.validate(admission)
-        if asks and stage.dynamic.concerns(call):
+        if asks and stage.dynamic.concerns(call, admission.operation):
             await stage.dynamic.validate(admission)
         fate = _fate(stage, call, obj, options)
         # Before the lock: a webhook that converts may write to the object itself.

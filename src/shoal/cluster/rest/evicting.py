@@ -47,7 +47,7 @@ async def _admitted(stage: Stage, call: Call, eviction: Obj) -> Obj:
     if (eviction["metadata"].get("name") or call.name) != call.name:
         raise status.bad_request("name in URL does not match name in Eviction object")
     call.dry_run = call.dry_run or bool((eviction.get("deleteOptions") or {}).get("dryRun"))
-    if not stage.dynamic.concerns(call):
+    if not stage.dynamic.concerns(call, "CREATE"):
         return eviction
     admission = Admission("CREATE", call, call.name, eviction, None)
     await stage.dynamic.mutate(admission)

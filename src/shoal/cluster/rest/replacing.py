@@ -22,7 +22,7 @@ async def replace(stage: Stage, call: Call, obj: Obj) -> tuple[Obj | Record, boo
     has_version = bool(obj["metadata"].get("resourceVersion"))
     may_create = not call.subresource and call.resource.strategy.creates_on_update
     # What is made of it is changed on its way; where it may have to be made again, of a copy.
-    is_made_again = stage.dynamic.concerns(call) or call.resource.conversion_webhook is not None
+    is_made_again = stage.dynamic.concerns(call, "UPDATE") or call.resource.conversion_webhook is not None
 
     async def make(_: Obj) -> Obj:
         if not has_version and _needs_version(call):

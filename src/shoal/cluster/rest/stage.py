@@ -12,7 +12,7 @@ import msgspec
 
 from shoal.cluster.admission.quota.accounts import Accounts
 from shoal.cluster.admission.quota.book import QuotaCharge
-from shoal.cluster.calls import Admission, Call
+from shoal.cluster.calls import Admission, Call, Operation
 from shoal.cluster.catalog import Catalog
 from shoal.cluster.resource import Obj, Ref, Resource
 from shoal.cluster.rest.till import Till
@@ -30,7 +30,7 @@ class Plugins(Protocol):
 class Dynamic(Protocol):
     """Admission that users configure: policies in CEL and webhooks. May wait for others."""
 
-    def concerns(self, call: Call) -> bool:
+    def concerns(self, call: Call, operation: Operation) -> bool:
         """Whether anything is configured for such a write; if not, the two below are not called."""
 
     async def mutate(self, admission: Admission) -> None: ...

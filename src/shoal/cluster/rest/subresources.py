@@ -26,7 +26,7 @@ async def bind(stage: Stage, call: Call, binding: Obj) -> Obj:
     name = call.name or binding.get("metadata", {}).get("name", "")
     ref = pods.ref(call.namespace, name)
     admission = Admission("CREATE", call, name, binding, None)
-    if stage.dynamic.concerns(call):
+    if stage.dynamic.concerns(call, admission.operation):
         await stage.dynamic.mutate(admission)
         await stage.dynamic.validate(admission)
         binding = admission.written

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import binascii
 import re
+from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache
 from typing import Any
@@ -25,6 +26,11 @@ _INSTANT = re.compile(
 )
 _SECONDS = "2006-01-02T15:04:05Z07:00"
 _MICROS = "2006-01-02T15:04:05.000000Z07:00"
+_AS_WRITTEN = {
+    _SECONDS: re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ", re.ASCII),
+    _MICROS: re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z", re.ASCII),
+}
+"""By layout, what is written already as Kubernetes would."""
 
 
 class UndecodableError(Exception):
@@ -106,6 +112,11 @@ def _instant(value: Any, layout: str) -> str:
 @lru_cache(maxsize=4096)
 def instant_text(text: str, layout: str) -> str:
     """An RFC 3339 time in UTC as Kubernetes writes it: whole seconds, or microseconds."""
+    if _AS_WRITTEN[layout].fullmatch(text) is not None:
+        # Heartbeats bring a new one each time.
+        with suppress(ValueError):
+            datetime.fromisoformat(text)
+            return text
     found = _INSTANT.fullmatch(text)
     if found is None:
         raise _unparsed(text, layout)
@@ -120,7 +131,8 @@ def instant_text(text: str, layout: str) -> str:
             moment = moment - offset if zone[0] == "+" else moment + offset
     except (ValueError, OverflowError):
         raise UndecodableError(f'parsing time "{text}": {_out_of_range(int(month), int(hour), int(minute))}') from None
-    return moment.strftime("%Y-%m-%dT%H:%M:%S") + (f".{micros:06d}Z" if layout == _MICROS else "Z")
+    spelled = moment.replace(tzinfo=None).isoformat(timespec="microseconds")
+    return spelled[: 26 if layout == _MICROS else 19] + "Z"
 
 
 def _out_of_range(month: int, hour: int, minute: int) -> str:

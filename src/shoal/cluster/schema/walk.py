@@ -73,19 +73,10 @@ def _rule(schema: Schema, drops: bool = False) -> Rule:
     if schema.type == "number":
         return Rule(None, None, _float, drops, name, 0)
     if schema.type == "array":
-        return Rule(list, _lazy(schema), None, drops, name, None)
+        return Rule(list, walker(schema), None, drops, name, None)
     if schema.keeps_unknown and not schema.properties and schema.values is None:
         return Rule(None, None, _as_sent, drops, name, None)
-    return Rule(dict, _lazy(schema), None, drops, name, {})
-
-
-def _lazy(schema: GoSchema) -> Walker:
-    """Shapes lead back to themselves, so one below is compiled when it is first met."""
-
-    def first(value: Any) -> list[str] | None:
-        return walker(schema)(value)
-
-    return schema.walker or first
+    return Rule(dict, walker(schema), None, drops, name, {})
 
 
 def _as_sent(value: Any) -> Any:
@@ -164,7 +155,7 @@ def _item(rule: Rule, value: Any) -> Any:
 
 
 class _Struct:
-    """The walker of one Go struct."""
+    """The walker of one Go struct. Its table is made when it first runs, since shapes lead back to themselves."""
 
     __slots__ = ("_name", "_schema", "_table")
 

@@ -8,7 +8,7 @@ sent. Lists and maps that Go would write as null are left out: nobody here has t
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeGuard
 
 from shoal.cluster.schema.kubernetes import GoSchema
 from shoal.cluster.schema.node import Schema
@@ -46,9 +46,9 @@ def _compile(schema: GoSchema) -> Fill:
     if schema.properties:
         return _Struct(schema)
     inner = schema.items or schema.values
-    if not (isinstance(inner, GoSchema) and _has_parts(inner)):
+    if inner is None or not _adds(inner, set()):
         return _nothing
-    below = _lazy(inner)
+    below = _filler(inner)
     if schema.items is not None:
         return lambda items: _each(below, items)
     return lambda values: _each(below, values.values())
@@ -63,22 +63,20 @@ def _nothing(value: Any) -> None:
     """There is nothing to add below."""
 
 
-def _lazy(schema: GoSchema) -> Fill:
-    """Shapes lead back to themselves, so one below is compiled when it is first met."""
-
-    def first(value: Any) -> None:
-        _filler(schema)(value)
-
-    return schema.fill or first
-
-
-def _has_parts(schema: Schema) -> bool:
-    inner = schema.items or schema.values
-    return bool(schema.properties) or (inner is not None and _has_parts(inner))
+def _adds(schema: Schema, seen: set[int]) -> TypeGuard[GoSchema]:
+    """Whether something may have to be added in such a value or below it; most of what a pod can have is all optional.
+    `seen`: where this has been asked before, for shapes lead back to themselves."""
+    if not isinstance(schema, GoSchema) or id(schema) in seen:
+        return False
+    seen.add(id(schema))
+    if any(how == "fill" and _zero(schema.properties[key]) is not None for key, how in schema.zeros.items()):
+        return True
+    below = (*schema.properties.values(), schema.items, schema.values)
+    return any(_adds(one, seen) for one in below if one is not None)
 
 
 class _Struct:
-    """The filler of one Go struct; its tables are made when it first runs."""
+    """The filler of one Go struct. Its tables are made when it first runs, since shapes lead back to themselves."""
 
     __slots__ = ("_below", "_missing", "_schema")
 
@@ -92,8 +90,8 @@ class _Struct:
         for key, field in self._schema.properties.items():
             if self._schema.zeros.get(key) == "fill" and (zero := _zero(field)) is not None:
                 missing.append((key, zero))
-            if isinstance(field, GoSchema) and _has_parts(field):
-                self._below[key] = _lazy(field)
+            if _adds(field, set()):
+                self._below[key] = _filler(field)
         return missing
 
     def __call__(self, obj: Obj) -> None:
@@ -104,7 +102,7 @@ class _Struct:
             if key not in obj:
                 obj[key] = {} if zero == {} else zero
         below = self._below
-        for key, value in obj.items():
+        for key, value in obj.items() if below else ():
             fill_in = below.get(key)
             # Some lists are written as null on purpose: an autoscaler's `currentMetrics`.
             if fill_in is not None and value is not None:

@@ -17,10 +17,10 @@ from pathlib import Path
 
 import msgspec
 
-from shoal.cluster.security import certificates
-from shoal.cluster.security.certificates import Pair
 from shoal.cluster.security.private_files import make_private_folder, write_private
 from shoal.cluster.security.showing import show
+from shoal.store import certificates
+from shoal.store.certificates import Pair
 from shoal.units.errors import UserError, Where
 
 LOOPBACK_HOSTS = (
@@ -126,7 +126,7 @@ def _root(folder: Path, now: datetime, name: str, common: str) -> Pair:
     pair = Pair(certificate.read_bytes(), key.read_bytes())
     try:
         good = certificates.is_good(pair, pair, now, timedelta())
-    except (ValueError, TypeError):
+    except ValueError:
         good = False
     if not good:
         what = "the certificate authority is broken or has expired"
@@ -142,7 +142,7 @@ def _issued(
         pair = Pair(certificate.read_bytes(), key.read_bytes())
         if certificates.is_good(pair, root, now, _SPARE) and fits(pair):
             return pair
-    except (FileNotFoundError, ValueError, TypeError):
+    except (FileNotFoundError, ValueError):
         pass
     made = make()
     write_private(key, made.key)

@@ -5,8 +5,8 @@ from __future__ import annotations
 import base64
 from typing import Any
 
-from shoal.cluster.security.certificates import parse_key
 from shoal.cluster.security.service_accounts import ALGORITHM, ISSUER, key_id
+from shoal.store.certificates import parse_key
 
 Obj = dict[str, Any]
 KEYS_PATH = "/openid/v1/jwks"

@@ -18,8 +18,8 @@ from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 
 from shoal.cluster.calls import Actor
 from shoal.cluster.reading import Reader
-from shoal.cluster.security.certificates import parse_key
 from shoal.cluster.security.rules import quoted
+from shoal.store.certificates import parse_key
 
 ISSUER = "https://kubernetes.default.svc.cluster.local"
 DEFAULT_AUDIENCES = (ISSUER,)

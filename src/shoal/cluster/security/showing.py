@@ -9,8 +9,8 @@ import ssl
 import tempfile
 from pathlib import Path
 
-from shoal.cluster.security.certificates import Pair
 from shoal.cluster.security.private_files import write_private
+from shoal.store.certificates import Pair
 
 
 def show(context: ssl.SSLContext, pair: Pair) -> None:

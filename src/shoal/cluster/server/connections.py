@@ -14,11 +14,9 @@ from typing import Any
 import msgspec
 from aiohttp import web
 from aiohttp.http_exceptions import HttpProcessingError
-from aiohttp.payload import Payload
 from aiohttp.web_protocol import RequestHandler
 
-_LARGE_BYTES = 1 << 16
-"""What is smaller goes into the buffers of the connection at once."""
+from shoal.telemetry.hurried import Hurried
 
 
 class Patience(msgspec.Struct, frozen=True):
@@ -34,45 +32,11 @@ _PATIENCE = Patience()
 Handler = Callable[[web.BaseRequest], Awaitable[web.StreamResponse]]
 
 
-def cut_off(transport: asyncio.Transport | None) -> None:
-    """The end of a connection whose client does not even read that it ends."""
-    if transport is not None:
-        transport.abort()
-
-
-class Connection(RequestHandler):
+class Connection(Hurried):
     """One client's."""
 
-    __slots__ = ("_alarm", "_patience")
-
-    def __init__(self, manager: web.Server, patience: Patience, **options: Any) -> None:
-        super().__init__(manager, **options)
-        self._patience = patience
-        self._alarm: asyncio.TimerHandle | None = None
-
-    def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        super().connection_made(transport)
-        self._alarm = asyncio.get_running_loop().call_later(self._patience.first_request_s, self._end_if_silent)
-
-    def connection_lost(self, exc: BaseException | None) -> None:
-        if self._alarm is not None:
-            self._alarm.cancel()
-        super().connection_lost(exc)
-
-    def _end_if_silent(self) -> None:
-        if self._request_count == 0:
-            self.force_close()
-
-    async def finish_response(
-        self, request: web.BaseRequest, resp: web.StreamResponse, start_time: float | None
-    ) -> tuple[web.StreamResponse, bool]:
-        if _size(resp) < _LARGE_BYTES:
-            return await super().finish_response(request, resp, start_time)
-        alarm = asyncio.get_running_loop().call_later(self._patience.reading_s, cut_off, self.transport)
-        try:
-            return await super().finish_response(request, resp, start_time)
-        finally:
-            alarm.cancel()
+    __slots__ = ()
+    timed_from_bytes = 1 << 16
 
     def handle_error(
         self,
@@ -88,14 +52,6 @@ class Connection(RequestHandler):
         return response
 
 
-def _size(response: web.StreamResponse) -> int:
-    body = response.body if isinstance(response, web.Response) else None
-    if isinstance(body, Payload):
-        # Until it is sent the response itself does not say.
-        return body.size or 0
-    return response.content_length or 0
-
-
 class Connections(web.Server):
     """Makes one for each client."""
 
@@ -104,4 +60,6 @@ class Connections(web.Server):
         self._patience = patience
 
     def __call__(self) -> RequestHandler:
-        return Connection(self, self._patience, loop=asyncio.get_running_loop(), access_log=None)
+        waits = self._patience
+        loop = asyncio.get_running_loop()
+        return Connection(self, waits.first_request_s, waits.reading_s, loop=loop, access_log=None)

@@ -14,8 +14,8 @@ from shoal.cluster.rest.stage import Stage
 from shoal.cluster.rest.watching import Stream
 from shoal.cluster.server import answers
 from shoal.cluster.server.accept import Form
-from shoal.cluster.server.connections import cut_off
 from shoal.cluster.state.record import Record
+from shoal.telemetry.hurried import cut_off
 
 _SHORTEST_S, _LONGEST_S = 1800.0, 3600.0
 """How long a watch lives whose client names no time: spread, so that clients do not all come back at once."""

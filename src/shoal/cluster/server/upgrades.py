@@ -36,7 +36,7 @@ class Upgrades:
     async def _admit(self, request: web.BaseRequest, target: Target, resource: Resource, actor: Actor) -> None:
         kind = _CONNECTS.get(target.subresource)
         call = Call("connect", resource, actor, target.namespace, target.name, target.subresource)
-        if kind is None or not self._stage.dynamic.concerns(call):
+        if kind is None or not self._stage.dynamic.concerns(call, "CONNECT"):
             return
         admission = Admission("CONNECT", call, target.name, _options(kind, request), None)
         await self._stage.dynamic.mutate(admission)

@@ -17,10 +17,10 @@ from yarl import URL
 
 from shoal.cluster.dynamic.bounded import TooLongError, read_bounded
 from shoal.cluster.dynamic.trust import new_blind_context
-from shoal.cluster.security.certificates import Pair
 from shoal.cluster.security.showing import show
 from shoal.cluster.status import ApiError, bad_request, internal
 from shoal.cluster.streams.kubelet_address import Kubelet
+from shoal.store.certificates import Pair
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator

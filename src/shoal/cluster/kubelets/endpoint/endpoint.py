@@ -25,8 +25,8 @@ from shoal.cluster.kubelets.endpoint.node_doors import NodeDoors
 from shoal.cluster.kubelets.endpoint.places import CutOff, Places, Refusal
 from shoal.cluster.kubelets.endpoint.pod_doors import PodDoors
 from shoal.cluster.kubelets.sight import Nodes
-from shoal.cluster.security.certificates import new_authority, new_server
 from shoal.cluster.security.showing import show
+from shoal.store.certificates import new_authority, new_server
 from shoal.units.errors import UserError
 
 _SHUTDOWN_S = 0.2
@@ -46,6 +46,8 @@ class EndpointSettings(msgspec.Struct, frozen=True):
     proxy_names: tuple[str, ...] = ("front-proxy-client",)
     follow_every_s: float = 0.2
     """How often a log that somebody follows is looked at."""
+    figures: Callable[[], str] = str
+    """Of whoever else lives beside the nodes, for the fleet's own page."""
 
 
 class Ports(msgspec.Struct, frozen=True):
@@ -88,7 +90,7 @@ class Endpoint:
         for door in doors:
             self._kubelet.add_routes(door.routes())
         self._exporter = web.Application(middlewares=[_refusals])
-        self._exporter.add_routes(ExporterDoors(nodes).routes())
+        self._exporter.add_routes(ExporterDoors(nodes, settings.figures).routes())
         self._runners: list[web.AppRunner] = []
         self.ca = ""
         """Of the port's certificate, as PEM: what an APIService has to trust."""

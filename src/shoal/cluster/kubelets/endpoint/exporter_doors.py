@@ -6,6 +6,7 @@ form of `http_sd_configs`, each node as a target of its own.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from difflib import get_close_matches
 
 from aiohttp import web
@@ -20,8 +21,10 @@ _LONGEST_NAME = 253
 
 
 class ExporterDoors:
-    def __init__(self, nodes: Nodes) -> None:
+    def __init__(self, nodes: Nodes, figures: Callable[[], str] = str) -> None:
+        """`figures`: what is told beside the fleet's own."""
         self._nodes = nodes
+        self._figures = figures
         self._scrapes: dict[int, int] = {}
 
     def routes(self) -> list[web.RouteDef]:
@@ -66,7 +69,7 @@ class ExporterDoors:
             "# TYPE shoal_fleet_scrapes_total counter",
             *(f'shoal_fleet_scrapes_total{{code="{code}"}} {number}' for code, number in sorted(self._scrapes.items())),
         ]
-        return _exposition("".join(f"{line}\n" for line in lines))
+        return _exposition("".join(f"{line}\n" for line in lines) + self._figures())
 
     async def _targets(self, request: web.Request) -> web.StreamResponse:
         # Under the address that was asked here, which is one that the asker can reach.
