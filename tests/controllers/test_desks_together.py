@@ -8,6 +8,7 @@ from shoal.engine.cluster import Cluster
 from shoal.engine.events import Event, PodArrived, PodGone
 from shoal.engine.intake import Intake
 from shoal.engine.plan import Place
+from shoal.store.live.clock import WallClock
 
 
 class Keeper:
@@ -42,7 +43,7 @@ class Keeper:
 
 def _desks() -> tuple[Cluster, Desks, list[Keeper]]:
     cluster = Cluster()
-    desks, made = Desks(Intake(cluster)), list[Keeper]()
+    desks, made = Desks(Intake(cluster), WallClock()), list[Keeper]()
 
     def maker(start: str, due_s: float | None) -> None:
         def make(onward: Onward) -> Keeper:

@@ -12,8 +12,9 @@ import pytest
 
 from build.nodes import node
 from build.pods import ask
-from build.scenario import Scenario
+from build.scenario import Scenario, made
 from build.snapshot import facts_by_name
+from shoal.engine.events import PodBound
 
 N = node("n").cpu(4).gpus(2).rank(0)
 M = node("m").cpu(4).gpus(2).rank(1)
@@ -161,3 +162,11 @@ def test_every_order_of_the_same_news_ends_in_the_same_facts() -> None:
     assert all(outcome == outcomes[0] for outcome in outcomes)
     assert outcomes[0]["nodes"]["n"]["free"]["cpu"] == 0
     assert outcomes[0]["nodes"]["m"]["free"]["cpu"] == 3000
+
+
+def test_a_pod_that_was_told_to_end_is_still_ending_when_its_devices_are_read_otherwise() -> None:
+    world = Scenario(N).bind("p", POD, "n", devices=(1,))
+    world.cluster.leave("p")
+    world.apply(PodBound("p", made(POD), "n", spots=((0, 0),), anew=True))
+    assert world.devices_of("p") == (0,)
+    assert list(world.cluster.leaving) == ["p"]

@@ -44,6 +44,7 @@ SELECTS: dict[str, tuple[str, bool]] = {
     "a domain that the device does not have, asked for": ('"other.com" in device.attributes', False),
     "a domain that the device does not have reads as empty": ('has(device.attributes["other.com"].x)', False),
     "and so do two": ('has(device.attributes["a.com"].x) || has(device.capacity["b.com"].y)', False),
+    "a domain of attributes without capacity": ('has(device.capacity["resource.kubernetes.io"].memory)', False),
     "memory enough": (f'{C}.memory.compareTo(quantity("40Gi")) >= 0', True),
     "memory beyond": (f'{C}.memory.isGreaterThan(quantity("80Gi"))', False),
     "memory below": (f'{C}.memory.isLessThan(quantity("81Gi"))', True),

@@ -213,6 +213,16 @@ def test_a_volcano_group_counts_pods_and_roles() -> None:
     assert gangs(high, written)["t/g"] == GroupFacts("t/g", minimum=3, roles=(("worker", 2),), priority=7)
 
 
+@pytest.mark.parametrize(
+    ("least", "roles"), [(3, ()), (4, (("master", 1), ("worker", 3))), (5, (("master", 1), ("worker", 3)))]
+)
+def test_roles_that_ask_for_more_together_than_their_volcano_group_are_not_held_to(
+    least: int, roles: tuple[tuple[str, int], ...]
+) -> None:
+    written = volcano_group("t/g", least, minTaskMember={"worker": 3, "master": 1})
+    assert gangs(written)["t/g"] == GroupFacts("t/g", minimum=least, roles=roles)
+
+
 def test_a_volcano_group_is_cut_by_labels() -> None:
     policy = {"name": "cell", "matchLabelKeys": ["cell"], "subGroupSize": 2, "minSubGroups": 1}
     written = volcano_group("t/g", 2, subGroupPolicy=[policy, {"name": "unused", "matchLabelKeys": ["other"]}])

@@ -37,6 +37,8 @@ class AllocatedDevice(ApiStruct, frozen=True):
     share_id: str = field(default="", name="shareID")
     consumed_capacity: Quantities = field(default_factory=dict)
     tolerations: tuple[DeviceToleration, ...] = ()
+    binding_conditions: tuple[str, ...] = ()
+    binding_failure_conditions: tuple[str, ...] = ()
 
     @property
     def key(self) -> tuple[str, str, str]:
@@ -65,9 +67,30 @@ class Consumer(ApiStruct, frozen=True):
     api_group: str = ""
 
 
+class DeviceCondition(ApiStruct, frozen=True):
+    type: str = ""
+    status: str = ""
+    reason: str = ""
+    message: str = ""
+
+
+class ReportedDevice(ApiStruct, frozen=True):
+    """What its driver says of an allocated device."""
+
+    driver: str = ""
+    pool: str = ""
+    device: str = ""
+    conditions: tuple[DeviceCondition, ...] = ()
+
+    @property
+    def key(self) -> tuple[str, str, str]:
+        return self.driver, self.pool, self.device
+
+
 class ResourceClaimStatus(ApiStruct, frozen=True):
     allocation: Allocation | None = None
     reserved_for: tuple[Consumer, ...] = ()
+    devices: tuple[ReportedDevice, ...] = ()
 
 
 class ResourceClaim(ApiStruct, frozen=True):

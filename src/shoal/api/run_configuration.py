@@ -69,6 +69,15 @@ class PreemptionRules(ApiStruct, frozen=True, forbid_unknown_fields=True):
         return seconds(self.min_runtime, where.below("minRuntime"))
 
 
+class ProjectNamespaces(ApiStruct, frozen=True, forbid_unknown_fields=True):
+    """Where other projects are installed: what they are told, and whether they run, is looked for there alone. Whatever
+    stands elsewhere under the same names is somebody's own."""
+
+    kueue: Annotated[str, Meta(min_length=1)] = "kueue-system"
+    volcano: Annotated[str, Meta(min_length=1)] = "volcano-system"
+    kai: Annotated[str, Meta(min_length=1)] = "kai-scheduler"
+
+
 class RunConfiguration(ApiStruct, frozen=True, forbid_unknown_fields=True):
     api_version: str = RUN_VERSION
     kind: str = RUN_KIND
@@ -81,6 +90,7 @@ class RunConfiguration(ApiStruct, frozen=True, forbid_unknown_fields=True):
     client: ClientRules = field(default_factory=ClientRules)
     preemption: PreemptionRules = field(default_factory=PreemptionRules)
     webhook: WebhookRules = field(default_factory=WebhookRules)
+    namespaces: ProjectNamespaces = field(default_factory=ProjectNamespaces)
 
     def check(self, where: Where) -> None:
         names, here = self.scheduler_names, where.below("schedulerNames")

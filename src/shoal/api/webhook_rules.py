@@ -6,6 +6,7 @@ process does.
 
 from __future__ import annotations
 
+from ipaddress import ip_address
 from typing import Annotated, Literal
 from urllib.parse import urlsplit
 
@@ -14,6 +15,7 @@ from msgspec import Meta
 from shoal.api.wire import ApiStruct
 from shoal.units.errors import UserError, Where
 
+OPEN_DOOR = "set webhook.address to the address of this pod, or to 0.0.0.0 for all that the machine has"
 Port = Annotated[int, Meta(ge=1, le=65535)]
 
 
@@ -21,7 +23,8 @@ class WebhookRules(ApiStruct, frozen=True, forbid_unknown_fields=True):
     enabled: Literal["auto", "always", "never"] = "auto"
     """`auto`: with a url, or once the Service is there. A webhook that nobody reaches would stop what it is asked
     about."""
-    address: str = "0.0.0.0"  # noqa: S104 - the API server comes from another machine
+    address: str = "127.0.0.1"
+    """Where it listens. Whoever opens a door to other machines says so."""
     port: Port = 9443
     url: str = ""
     """Where the API server reaches it; else by the Service."""
@@ -39,9 +42,22 @@ class WebhookRules(ApiStruct, frozen=True, forbid_unknown_fields=True):
                 raise UserError(
                     "the API server asks by https at a host and nothing else", where=where.below("url"), fix=fix
                 )
+        if self.enabled == "always" and not self.url and self.is_on_loopback:
+            what = f"a Service cannot lead to {self.address}, and the API server comes by one where no url is given"
+            raise UserError(what, where=where.below("address"), fix=OPEN_DOOR)
         for field, name in (("serviceNamespace", self.service_namespace), ("serviceName", self.service_name)):
             if not name:
                 raise UserError("is not to be empty", where=where.below(field))
+
+    @property
+    def is_on_loopback(self) -> bool:
+        """Where only who is on the same machine can come from, a proxy with a url say."""
+        if self.address == "localhost":
+            return True
+        try:
+            return ip_address(self.address).is_loopback
+        except ValueError:
+            return False
 
     def all_names(self) -> tuple[str, ...]:
         host = urlsplit(self.url).hostname if self.url else None

@@ -94,6 +94,8 @@ class ReplicasSpec(ApiStruct, frozen=True):
     selector: LabelSelector
     template: PodTemplate = field(default_factory=PodTemplate)
     replicas: Annotated[int, Meta(ge=0, le=2**31 - 1)] = 1
+    pod_management_policy: str = ""
+    """Of StatefulSets alone: whether their pods come one after the other."""
 
 
 class Deployment(ApiStruct, frozen=True):

@@ -50,6 +50,8 @@ class Ask(msgspec.Struct, frozen=True, cache_hash=True):
     """Rules about other pods: affinity, anti-affinity, spread."""
     claims: tuple[ClaimRef, ...] = ()
     """Claims on devices of dynamic resource allocation."""
+    profile: str = ""
+    """By what is preferred among the nodes that fit, where a placement has several profiles; empty is its first."""
 
     def request(self, resource: str) -> int:
         for name, amount in self.requests:

@@ -2,7 +2,7 @@
 
 The facts already count the placements when the plan is handed out ("assumed"), so the next round does not give the
 same device away again; the world confirms with `PodBound` or takes back with `PodRejected`. Same facts, same seed:
-same plan.
+same plan. A round in which a step breaks decides nothing, and leaves the facts as they were.
 """
 
 from __future__ import annotations
@@ -35,18 +35,24 @@ def cycle(
 ) -> Plan:
     """Decide for all waiting pods; with `most`, until so many have been placed: the next round goes on from there."""
     version = cluster.version
+    placement.renew()
     ledger = Ledger(cluster)
     fresh = cluster.pending.take_fresh()
-    placement.renew()
-    round_ = Round(cluster, placement, ledger, Fitter(placement, ledger, seed), now_s, most=most)
-    _look_again_at_promises(round_)
-    for step in steps:
-        if not round_.is_cut:
-            step(round_)
-    if round_.is_cut:
+    try:
+        round_ = Round(cluster, placement, ledger, Fitter(placement, ledger, seed), now_s, most=most)
+        _look_again_at_promises(round_)
+        for step in steps:
+            if not round_.is_cut:
+                step(round_)
+        if round_.is_cut:
+            cluster.pending.still_fresh(fresh)
+        else:
+            _tell(round_, fresh)
+    except Exception:
+        # Nobody is told of what was decided until then: in the facts it would stand for ever.
+        ledger.rollback()
         cluster.pending.still_fresh(fresh)
-    else:
-        _tell(round_, fresh)
+        raise
     ledger.commit()
     return Plan(now_s, version, tuple(round_.intentions), round_.is_cut)
 

@@ -28,7 +28,7 @@ class Fitter:
         self.placement = placement
         self.ledger = ledger
         self.seed = seed
-        self._at_random = placement.profile.at_random
+        self._at_random = placement.at_random
 
     def pod(self, key: str, within: Rows | None = None) -> bool:
         """Place a waiting pod on the best row, or on the best of some rows."""

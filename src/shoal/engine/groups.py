@@ -61,6 +61,8 @@ class GroupFacts(msgspec.Struct, frozen=True):
     yields: bool = True
     goes_whole: bool = False
     """Its pods yield all together or not at all, also those above the minimum."""
+    unreadable: str = ""
+    """What is wrong with what somebody wrote about it: its pods wait until that is mended."""
 
 
 def parts_fault(parts: tuple[Part, ...]) -> str:

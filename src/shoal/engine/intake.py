@@ -180,7 +180,7 @@ class Intake:
             self._forget_stray(event.key)
         holding = cluster.pods.get(event.key)
         if holding is not None:
-            same_place = holding.row == row and event.grant in (None, holding.grant)
+            same_place = holding.row == row and event.grant in (None, holding.grant) and not event.anew
             if same_place and holding.charge.ask == event.ask and not holding.promised:
                 if event.who is not NOBODY and event.who != holding.who:
                     self._recast(event.key, holding, event.who)
@@ -195,6 +195,8 @@ class Intake:
                 return
             self._release(event.key)
         cluster.pending.remove(event.key)
+        # Its end may be under way and not be seen yet.
+        leaving = event.leaving or (holding is not None and holding.leaving)
         grant = event.grant
         devices = event.ask.devices
         if grant is not None and any(device >= cluster.devices.width for device in grant.devices):
@@ -205,7 +207,7 @@ class Intake:
         if event.ask.claims and (grant is None or not grant.claims):
             grant = cluster.dra.with_claims(grant, event.ask.claims, row)
         charge = cluster.charge(event.ask)
-        holding = Holding(row, charge, grant, event.priority, None, True, who=event.who, leaving=event.leaving)
+        holding = Holding(row, charge, grant, event.priority, None, True, who=event.who, leaving=leaving)
         cluster.hold(event.key, holding)
         self._has_started(event.who)
         if event.ask.claims:

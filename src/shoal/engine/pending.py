@@ -91,7 +91,7 @@ class Pending:
         """The asks of all waiting pods."""
         return {waiting.charge for waiting in self._pods.values()}
 
-    def keys(self) -> list[str]:
+    def in_order(self) -> list[str]:
         """Waiting pods in the order in which they are tried."""
         return sorted(self._pods, key=lambda key: self._pods[key].order)
 

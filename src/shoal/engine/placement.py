@@ -1,6 +1,13 @@
-"""Where does a pod with this ask go now, and on which devices: the shapes of one profile over one cluster."""
+"""Where does a pod with this ask go now, and on which devices: the shapes of the profiles over one cluster.
+
+Mostly there is one profile. Where each scheduler name has its own, an ask says whose it is: pods that ask for the same
+under two profiles have two shapes, and a decision costs as much as with one.
+"""
 
 from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,13 +25,27 @@ _MOST_KEYS = 16_000_000
 """Keys kept over all shapes (16 bytes each): asks beyond that give way, the longest unused first."""
 
 
+class _Chosen(NamedTuple):
+    profile: Profile
+    domains: Domains
+
+
 class Placement:
     """Answers for any ask; keeps a shape for each so that asking again is cheap."""
 
-    def __init__(self, cluster: Cluster, profile: Profile, *, most_keys: int = _MOST_KEYS) -> None:
+    def __init__(
+        self,
+        cluster: Cluster,
+        profile: Profile,
+        others: Mapping[str, Profile] = {},
+        *,
+        most_keys: int = _MOST_KEYS,
+    ) -> None:
+        """`others` are of asks that name them; all others go by `profile`."""
         self.cluster = cluster
         self.profile = profile
-        self.domains = Domains(cluster, profile.soft)
+        self._others = {name: _Chosen(other, Domains(cluster, other.soft)) for name, other in others.items()}
+        self._first = _Chosen(profile, Domains(cluster, profile.soft))
         self.trees = Trees(cluster)
         self._most_keys = most_keys
         self._shapes: dict[Charge, Shape] = {}
@@ -36,18 +57,29 @@ class Placement:
         shape = self._shapes.get(charge)
         if shape is None:
             self._make_room()
-            shape = self._shapes[charge] = Shape(self.cluster, self.profile, charge)
+            shape = self._shapes[charge] = Shape(self.cluster, self._of(charge).profile, charge)
         self._clock += 1
         shape.last_used = self._clock
         return shape
 
     def renew(self) -> None:
         """Let the profile follow the fleet; called before a round or an explanation: each is judged by one measure."""
-        epoch = self.profile.epoch()
+        # Each counts up by itself, so the sum changes when any of them does.
+        epoch = self.profile.epoch() + sum([other.profile.epoch() for other in self._others.values()])
         if epoch != self._epoch:
             self._epoch = epoch
             for shape in self._shapes.values():
                 shape.invalidate()
+
+    @property
+    def domains(self) -> Domains:
+        """Of the first profile."""
+        return self._first.domains
+
+    @property
+    def at_random(self) -> bool:
+        """Whether some profile needs chance."""
+        return self.profile.at_random or any(other.profile.at_random for other in self._others.values())
 
     def spot(
         self,
@@ -58,8 +90,9 @@ class Placement:
     ) -> tuple[int, Grant | None] | None:
         """The best row (of some rows, if given) and the devices there, or None when the ask fits nowhere."""
         shape = self.shape(charge)
-        verdict = self.domains.verdict(charge.ask, who) if self.cluster.census.active else None
-        if self.profile.at_random:
+        profile, domains = self._of(charge)
+        verdict = domains.verdict(charge.ask, who) if self.cluster.census.active else None
+        if profile.at_random:
             rows = shape.feasible()
             if verdict is not None and verdict.allowed is not None:
                 rows = rows[verdict.allowed.take(rows)]
@@ -77,10 +110,13 @@ class Placement:
                 row = shape.best() if within is None else shape.best_of(within)
             if row < 0:
                 return None
-        grant = self.profile.devices.grant(self.cluster, charge.ask, row, draw >> 20)
+        grant = profile.devices.grant(self.cluster, charge.ask, row, draw >> 20)
         if charge.ask.claims:
             grant = self.cluster.dra.with_claims(grant, charge.ask.claims, row)
         return row, grant
+
+    def _of(self, charge: Charge) -> _Chosen:
+        return self._others.get(charge.ask.profile, self._first) if self._others else self._first
 
     def _make_room(self) -> None:
         most = max(self._most_keys // max(self.cluster.capacity, 1), 1)

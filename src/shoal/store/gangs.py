@@ -33,9 +33,11 @@ from shoal.engine.from_api.membership import workload_gang
 from shoal.engine.groups import GroupFacts, Wish
 from shoal.engine.who import Who
 from shoal.store.ended_members import less_those_that_ended
+from shoal.store.impossible_gangs import why_impossible
 from shoal.store.inventory import Inventory, Placed
 from shoal.store.pod_makers import Owner, PodMaker, makers_of, top_owner
-from shoal.units.errors import Where
+from shoal.store.watched.troubles import words_of
+from shoal.units.errors import UserError, Where
 
 
 @dataclass(slots=True)
@@ -52,6 +54,14 @@ class Gangs:
 
     facts: list[GroupFacts] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
+    faults: list[UserError] = field(default_factory=list)
+    """About controllers of pods that can never be the gang they say they are."""
+
+
+def unreadable_gang(name: str, error: UserError) -> GroupFacts:
+    """Of which nothing can be known until somebody mends what is written about it."""
+    about = f"{error.where.obj}: " if error.where.obj else ""
+    return GroupFacts(name, unreadable=f"{about}{words_of(error)}".removesuffix("."))
 
 
 def gangs_of(
@@ -204,6 +214,11 @@ class _Gatherer:
         for member in members:
             member.who = structs.replace(member.who, group=name)
         self._known.add(name)
+        fault = why_impossible(minimum, owner, self._inventory) if minimum > len(members) else None
+        if fault is not None:
+            self._found.faults.append(fault)
+            self._found.facts.append(unreadable_gang(name, fault))
+            return
         self._found.facts.append(GroupFacts(name=name, minimum=minimum, wish=wish))
         where = maker.where if maker is not None else members[0].placed.where
         if minimum > len(members):

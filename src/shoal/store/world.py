@@ -58,6 +58,7 @@ from shoal.engine.spelling import tiles_fault
 from shoal.store.dra import Dra, dra_of
 from shoal.store.gangs import Gangs, Member, gangs_of
 from shoal.store.inventory import Inventory, Placed
+from shoal.store.kept import Hold
 from shoal.store.nodes import node_seen
 from shoal.store.replicas import made_pods
 from shoal.units.errors import UserError, Where
@@ -74,8 +75,8 @@ class World:
 
     events: list[Event] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
-    gated: dict[str, tuple[str, ...]] = field(default_factory=dict)
-    """Pods held back by scheduling gates, and the gates."""
+    gated: dict[str, Hold] = field(default_factory=dict)
+    """Pods that are held back, by scheduling gates or by a queue."""
     schedulers: list[str] = field(default_factory=list)
     """Names of the schedulers that waiting pods ask for, in order of first mention."""
     waiting: list[Placed[Pod]] = field(default_factory=list)

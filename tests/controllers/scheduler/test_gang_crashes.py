@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from build.frozen_api import FrozenApi
-from build.live_brains import add_node, is_bound, places, pod, start_brain
+from build.live_brains import LiveBrain, add_node, is_bound, places, pod, start_brain
 from build.small_clusters import SmallCluster, small_cluster
 from build.virtual_time import virtual
 from shoal.store.live.item import Obj
@@ -80,9 +80,11 @@ async def test_what_cannot_be_completed_is_undone_and_starts_anew(writes: int, t
         there = [node for node in (await places(cluster)).values() if node]
         await cluster.create(PODS, pod("thief", gpus=2, schedulerName="other"))
         await bind(cluster, "thief", next(node for node in ("n0", "n1") if there.count(node) < 2))
-        start_brain(cluster)
+        rolled_back: list[str] = []
+        LiveBrain(cluster, rolled_back=lambda: rolled_back.append("a gang")).start()
         await cluster.pass_time(25)
         assert await bound(cluster) == left
+        assert not rolled_back
         assert not await ending(cluster)
         await cluster.pass_time(15)
         assert await ending(cluster) == left
@@ -90,6 +92,7 @@ async def test_what_cannot_be_completed_is_undone_and_starts_anew(writes: int, t
         assert said == [
             f"Only {writes} of the {SIZE} pods that gang default/train needs got a node: it is started anew"
         ]
+        assert rolled_back == ["a gang"]
         for name in left:
             await cluster.delete(PODS, name, Deletion(grace_s=0))
             await cluster.create(PODS, member(name))

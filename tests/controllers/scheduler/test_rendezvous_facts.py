@@ -131,5 +131,22 @@ async def test_on_the_nodes_own_network_the_first_is_found_at_its_node(tmp_path:
         assert (found["master-addr"], found["master-port"]) == ("10.0.0.7", "1234")
         alone = await facts(cluster, "alone")
         assert (alone["rank"], alone["world-size"], alone["nodes"]) == ("0", "1", "n1")
-        assert "master-addr" not in alone
+        assert alone["master-addr"] == "localhost"
         assert not (await cluster.get(PODS, "silent"))["metadata"].get("annotations")
+
+
+@virtual
+async def test_where_nobody_can_know_the_first_ones_address_it_says_so(tmp_path: Path) -> None:
+    async with small_cluster(tmp_path) as cluster:
+        await add_node(cluster, "n1", gpus=8)
+        start_brain(cluster)
+        for number in range(2):
+            one = worker(number, 2)
+            del one["spec"]["subdomain"]
+            await cluster.create(PODS, one)
+        await cluster.until(lambda: is_bound(cluster, "train-0", "train-1"))
+        await cluster.pass_time(5)
+        assert "master-addr" not in await facts(cluster, "train-0")
+        told = [event["reason"] for event in await cluster.events("train-0")]
+        assert "NoMasterAddress" in told
+        assert "NoMasterAddress" not in [event["reason"] for event in await cluster.events("train-1")]

@@ -6,10 +6,10 @@ from msgspec.structs import replace
 
 from build.nodes import NodeBuilder, node
 from build.pods import ask
-from build.queues import admitted, cluster_queue, flavor, queues, quotas, workload
+from build.queues import admitted, cluster_queue, flavor, pod_set, queues, quotas, workload
 from build.snapshot import facts_by_name
 from shoal.engine.cluster import Cluster
-from shoal.engine.events import NodeSeen, PodArrived, PodBound
+from shoal.engine.events import NodeSeen, PodArrived, PodBound, PodGone
 from shoal.engine.intake import Intake
 from shoal.engine.mix import Mix
 from shoal.engine.placement import Placement
@@ -71,6 +71,14 @@ class World:
         )
 
 
+def test_more_pods_than_all_nodes_can_hold_wait_and_nobody_counts_them_one_by_one() -> None:
+    world = World([node("n1").gpus(4)], cluster_queue("a", gpu=8), workload("endless", "a", gpu=0, count=2_000_000_000))
+    made: list[str] = []
+    world.proof.pods_of = lambda facts, _: made.append(facts.key) or []  # type: ignore[func-returns-value]
+    assert world.cycle() == ([], [], {"endless": Wait.TOPOLOGY})
+    assert made == []
+
+
 def test_what_fits_the_quota_and_no_node_waits() -> None:
     """Eight GPUs are free, four on each of two nodes; a pod that wants eight of one node has no place."""
     halves = [node("n1").gpus(4), node("n2").gpus(4)]
@@ -81,7 +89,7 @@ def test_what_fits_the_quota_and_no_node_waits() -> None:
         workload("pair", "a", gpu=4, count=2),
     )
     before = facts_by_name(world.intake.cluster)
-    assert world.cycle() == ([], [], {"wide": Wait.PLACEMENT})
+    assert world.cycle() == ([], [], {"wide": Wait.TOPOLOGY})
     assert facts_by_name(world.intake.cluster) == before
     assert world.cycle() == (["pair"], [], {})
     assert sorted(place.node for place in world.proof.placed) == ["n1", "n2"]
@@ -95,7 +103,7 @@ def test_places_that_were_proven_are_taken() -> None:
         workload("a1", "a", gpu=8),
         workload("b1", "b", gpu=8, created=1),
     )
-    assert world.cycle() == (["a1"], [], {"b1": Wait.PLACEMENT})
+    assert world.cycle() == (["a1"], [], {"b1": Wait.TOPOLOGY})
 
 
 def test_quota_only_asks_no_node() -> None:
@@ -127,6 +135,51 @@ def test_another_flavor_is_taken_where_the_first_has_no_place() -> None:
     assert done.admission.pod_sets[0].flavors == {"nvidia.com/gpu": "y"}
 
 
+def test_who_waits_for_the_pods_of_those_that_gave_quota_back_is_not_passed_by() -> None:
+    """Nobody else is told to stop for it either."""
+    low = admitted(workload("low", "a", gpu=4), "a")
+    other = admitted(workload("other", "a", gpu=4), "a")
+    world = World(
+        [node("n1").gpus(8), node("n2").gpus(4)],
+        cluster_queue("a", rules=LOWER, cohort="all", gpu=16),
+        cluster_queue("b", cohort="all", gpu=4),
+        other,
+        workload("high", "a", gpu=8, priority=1),
+        workload("small", "b", gpu=4, created=1),
+    )
+    world.runs(low, "n1")
+    world.runs(other, "n2")
+    world.proof.leaving = lambda: world.running_of("default/low")
+    before = facts_by_name(world.intake.cluster)
+    waits = {"high": Wait.VICTIMS, "small": Wait.TOPOLOGY}
+    assert world.cycle() == ([], [], waits)
+    assert facts_by_name(world.intake.cluster) == before
+    for pod in world.running_of("default/low"):
+        world.intake.apply(PodGone(pod))
+    world.kueue.wake()
+    assert world.cycle()[:2] == (["high"], [])
+
+
+def test_who_may_start_smaller_does_with_as_many_as_have_places() -> None:
+    """Quota would do for all forty, and nodes for six."""
+    world = World(
+        [node("n1").gpus(4), node("n2").gpus(2)],
+        cluster_queue("a", gpu=500),
+        workload("w", "a", pod_set(count=40, least=4, gpu=1)),
+    )
+    (done,) = world.kueue.cycle(0.0, world.proof).admitted
+    assert done.admission.pod_sets[0].count == len(world.proof.placed) == 6
+
+
+def test_who_may_not_start_so_small_waits() -> None:
+    world = World(
+        [node("n1").gpus(4)], cluster_queue("a", gpu=500), workload("w", "a", pod_set(count=40, least=5, gpu=1))
+    )
+    before = facts_by_name(world.intake.cluster)
+    assert world.cycle() == ([], [], {"w": Wait.TOPOLOGY})
+    assert facts_by_name(world.intake.cluster) == before
+
+
 def test_lower_work_yields_for_places_as_it_does_for_quota() -> None:
     low = admitted(workload("low", "a", gpu=4), "a")
     world = World(
@@ -148,7 +201,7 @@ def test_nobody_yields_where_that_would_not_make_a_place() -> None:
     blocker = replace(admitted(workload("blocks", "a", gpu=1, priority=5), "a"))
     world.kueue.put_workload(blocker, 0.0)
     world.runs(blocker, "n2")
-    assert world.cycle() == ([], [], {"w": Wait.PLACEMENT})
+    assert world.cycle() == ([], [], {"w": Wait.TOPOLOGY})
 
 
 def test_would_fit_leaves_no_trace() -> None:
@@ -175,7 +228,7 @@ def test_nobody_is_told_to_stop_for_what_no_node_can_hold() -> None:
         workload("big", "a", gpu=8),
     )
     world.runs(small, "n1")
-    assert world.cycle() == ([], [], {"big": Wait.PLACEMENT})
+    assert world.cycle() == ([], [], {"big": Wait.TOPOLOGY})
 
 
 def test_who_falls_to_a_flavor_in_which_it_borrows_does_so_in_its_turn() -> None:
@@ -189,7 +242,7 @@ def test_who_falls_to_a_flavor_in_which_it_borrows_does_so_in_its_turn() -> None
         workload("x", "one", gpu=8),
         workload("y", "two", gpu=8, created=1),
     )
-    assert world.cycle() == (["y"], [], {"x": Wait.PLACEMENT})
+    assert world.cycle() == (["y"], [], {"x": Wait.TOPOLOGY})
     assert world.cycle() == ([], [], {"x": Wait.QUOTA})
     assert world.cycle() == ([], [], {})
     assert world.kueue.is_idle
@@ -219,4 +272,4 @@ def test_nobody_takes_the_places_that_others_have_to_leave_for_somebody() -> Non
         workload("other", "b", gpu=4),
     )
     world.runs(low, "n1")
-    assert world.cycle() == ([], ["low"], {"high": Wait.VICTIMS, "other": Wait.PLACEMENT})
+    assert world.cycle() == ([], ["low"], {"high": Wait.VICTIMS, "other": Wait.TOPOLOGY})

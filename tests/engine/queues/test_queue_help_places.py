@@ -82,7 +82,7 @@ def test_where_places_are_missing_those_who_have_to_end_are_as_few_as_will_do() 
         (Kind.FEWER_PODS, [KEY]),
         (Kind.ENDED, ["default/w-1", "default/w-2"]),
     ]
-    assert told(found)[0] == [(KEY, "count", 5, 2)]
+    assert told(found)[0] == [(KEY, "minCount", 5, 2)]
 
 
 def test_quota_given_back_makes_no_room_on_nodes_but_a_workload_that_ends_does() -> None:

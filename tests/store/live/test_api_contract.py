@@ -165,3 +165,13 @@ async def test_calls_at_once_are_each_answered(api: Api, home: str) -> None:
     assert len({item.version for item in made}) == 100
     found = await asyncio.gather(*(api.get(CONFIG_MAPS, home, item.name) for item in made))
     assert [item.uid for item in found] == [item.uid for item in made]
+
+
+async def test_a_patch_of_an_object_that_was_made_anew_since_is_like_one_that_came_too_late(
+    api: Api, home: str
+) -> None:
+    await api.create(CONFIG_MAPS, config(home, "a"))
+    gone = Patch("merge", {"metadata": {"uid": "11111111-2222-3333-4444-555555555555"}, "data": {"x": "2"}})
+    with pytest.raises(StaleError):
+        await api.patch(CONFIG_MAPS, home, "a", gone)
+    assert (await api.get(CONFIG_MAPS, home, "a")).obj().get("data") in (None, {})

@@ -20,10 +20,10 @@ from shoal.store.live.clock import LoopClock
 from shoal.store.live.informer import Informer
 from shoal.store.live.informers import Informers
 from shoal.store.live.item import Change, Item, Listed
-from shoal.store.live.kind import CONFIG_MAPS, Kind
+from shoal.store.live.kind import CONFIG_MAPS, NODES, PODS, Kind
 from shoal.store.live.learning import LearningApi
 from shoal.store.live.port import EVERYTHING, Batch, Deletion, Select
-from shoal.store.live.refusals import AlreadyExistsError, BusyError, ForbiddenError, NotFoundError
+from shoal.store.live.refusals import NO_ANSWER, AlreadyExistsError, BusyError, ForbiddenError, NotFoundError
 from shoal.units.errors import BugError, ConflictError, TemporaryError, UserError
 
 NAMES = ("a", "b", "c")
@@ -209,6 +209,81 @@ async def test_a_server_that_was_started_anew_is_believed() -> None:
     server.expire()
     await clock.sleep(60)
     assert {item.key: item.uid for item in informer} == {("n", "a"): made.uid}
+    following.cancel()
+
+
+@virtual
+async def test_a_refusal_is_told_when_it_is_news_and_once_an_hour(caplog: pytest.LogCaptureFixture) -> None:
+    server, clock = ScriptedApi(), LoopClock(START_S)
+    server.watches_end_at_once = True
+    server.ends_with = ForbiddenError("not you")
+    informer = Informer(server, CONFIG_MAPS, clock, random.Random(1))
+    told: list[int] = []
+
+    async def passes(seconds: float) -> None:
+        await clock.sleep(seconds)
+        told.append(sum("configmaps cannot be followed: " in one.message for one in caplog.records))
+
+    following = asyncio.ensure_future(informer.run())
+    await passes(600)
+    await passes(3600)
+    server.ends_with = ForbiddenError("nor you")
+    await passes(600)
+    # It is allowed for a while, and then no more.
+    server.watches_end_at_once, server.ends_with = False, None
+    await clock.sleep(60)
+    await server.create(CONFIG_MAPS, {"metadata": {"name": "a", "namespace": "n"}})
+    await clock.sleep(60)
+    server.watches_end_at_once = True
+    server.break_watches(ForbiddenError("nor you"))
+    await passes(600)
+    assert told == [1, 2, 3, 4]
+    following.cancel()
+
+
+@virtual
+async def test_an_outage_is_told_once_and_its_end_once_however_many_follow(caplog: pytest.LogCaptureFixture) -> None:
+    server, clock = ScriptedApi(), LoopClock(START_S)
+    informers = Informers(server, clock, random.Random(1))
+    for kind in (CONFIG_MAPS, PODS, NODES):
+        informers.of(kind)
+    following = asyncio.ensure_future(informers.run())
+    await informers.synced()
+    for _ in range(2):
+        server.watches_end_at_once, server.ends_with = True, BusyError("no answer from x: refused", reason=NO_ANSWER)
+        server.break_watches(server.ends_with)
+        await clock.sleep(600)
+        assert [one.message for one in caplog.records] == [
+            "no answer from x: refused; it is asked again until it answers"
+        ]
+        server.watches_end_at_once, server.ends_with = False, None
+        await clock.sleep(60)
+        await server.create(CONFIG_MAPS, {"metadata": {"name": f"a{clock.seconds()}", "namespace": "n"}})
+        await clock.sleep(60)
+        assert [one.message for one in caplog.records][1:] == ["the server answers again"]
+        caplog.clear()
+    following.cancel()
+
+
+@virtual
+async def test_a_refusal_that_was_explained_is_not_told_again(caplog: pytest.LogCaptureFixture) -> None:
+    server, clock = ScriptedApi(), LoopClock(START_S)
+    refusal = ForbiddenError('it is forbidden: User "ann" cannot watch resource "configmaps" in API group ""')
+    refusal.is_told = True
+    server.watches_end_at_once, server.ends_with = True, refusal
+    following = asyncio.ensure_future(Informer(server, CONFIG_MAPS, clock, random.Random(1)).run())
+    await clock.sleep(600)
+    assert not caplog.records
+    following.cancel()
+
+
+@virtual
+async def test_one_who_is_busy_is_told_once_and_not_at_each_try(caplog: pytest.LogCaptureFixture) -> None:
+    server, clock = ScriptedApi(), LoopClock(START_S)
+    server.watches_end_at_once, server.ends_with = True, BusyError("too many requests", code=429)
+    following = asyncio.ensure_future(Informer(server, CONFIG_MAPS, clock, random.Random(1)).run())
+    await clock.sleep(600)
+    assert len(caplog.records) == 1
     following.cancel()
 
 

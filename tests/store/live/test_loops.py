@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from pathlib import Path
 
 from build.small_clusters import small_cluster
 from build.virtual_time import virtual
 from shoal.store.live.context import Context
-from shoal.store.live.item import Key
+from shoal.store.live.item import Item, Key
 from shoal.store.live.kind import CONFIG_MAPS
 from shoal.store.live.loop import Loop
 
@@ -66,3 +67,39 @@ async def test_a_controller_follows_what_people_write(tmp_path: Path) -> None:
         await cluster.patch(CONFIG_MAPS, "counted", {"data": {"said": "two"}})
         await cluster.pass_time(1)
         assert await seen() == "two"
+
+
+def _naming(read: list[int], looked: list[Key]) -> Callable[[Context], Loop]:
+    """Looks at what config maps name in `data.named`; every reading of one is noted by its version."""
+
+    def make(context: Context) -> Loop:
+        async def reconcile(key: Key) -> None:
+            looked.append(key)
+
+        def named(item: Item) -> list[Key]:
+            read.append(item.version)
+            name = (item.obj().get("data") or {}).get("named")
+            return [("", name)] if name else []
+
+        loop = Loop(context, reconcile)
+        loop.follow(CONFIG_MAPS, named, only_latest=True)
+        return loop
+
+    return make
+
+
+@virtual
+async def test_whoever_follows_only_the_latest_reads_each_change_once_and_the_end_too(tmp_path: Path) -> None:
+    read: list[int] = []
+    looked: list[Key] = []
+    async with small_cluster(tmp_path, [_naming(read, looked)]) as cluster:
+        await cluster.create(CONFIG_MAPS, {"metadata": {"name": "naming"}, "data": {"named": "a"}})
+        await cluster.pass_time(1)
+        read.clear()
+        await cluster.patch(CONFIG_MAPS, "naming", {"data": {"named": "b"}})
+        await cluster.pass_time(1)
+        assert len(read) == 1
+        await cluster.api.delete(CONFIG_MAPS, "default", "naming")
+        await cluster.pass_time(1)
+        assert len(read) == 2
+        assert [name for _, name in looked] == ["a", "b", "b"]

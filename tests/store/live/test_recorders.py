@@ -170,3 +170,19 @@ async def test_a_server_that_is_full_hears_of_it_later(tmp_path: Path) -> None:
         assert (event["message"], event["count"]) == ("heard", 1)
         first, second, third = full.asked_at_s
         assert (second - first, third - second) == (7, 7)
+
+
+@virtual
+async def test_events_give_way_to_other_work_and_are_all_written_in_the_end(tmp_path: Path) -> None:
+    async with small_cluster(tmp_path) as cluster:
+        events, is_busy = started(cluster), True
+        events.give_way(lambda: is_busy)
+        obj = await about(cluster)
+        for number in range(100):
+            events.record(obj, "Broken", str(number))
+        await cluster.pass_time(1)
+        meanwhile = len(await cluster.events("a"))
+        assert 10 <= meanwhile <= 25
+        is_busy = False
+        await events.settled()
+        assert len(await cluster.events("a")) == 100

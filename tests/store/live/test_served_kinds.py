@@ -83,3 +83,24 @@ async def test_whoever_asks_late_is_told_at_once(tmp_path: Path) -> None:
         await served.look()
         served.when_there(JOBS, told.append)
         assert told == [JOBS]
+
+
+@virtual
+async def test_whoever_breaks_when_told_keeps_nobody_from_being_told_and_is_told_again(tmp_path: Path) -> None:
+    async with small_cluster(tmp_path) as cluster:
+        served, told = Served(cluster.context()), list[Kind]()
+
+        def brittle(kind: Kind) -> None:
+            told.append(kind)
+            if len(told) == 1:
+                raise KeyError("one odd fact")
+
+        served.when_there(JOBS, brittle)
+        served.when_there(JOBS, told.append)
+        served.when_there(DEFINITIONS, told.append)
+        await served.look()
+        assert told == [JOBS, JOBS, DEFINITIONS]
+        await served.look()
+        assert told == [JOBS, JOBS, DEFINITIONS, JOBS]
+        await served.look()
+        assert len(told) == 4

@@ -56,7 +56,7 @@ async def test_who_asks_for_no_safety_gets_none(access: Access) -> None:
 
 
 async def test_a_token_that_is_not_taken_is_refused_by_the_server(access: Access) -> None:
-    nobody = msgspec.structs.replace(access, certificate=b"", key=b"", token="x.y.z")  # noqa: S106 - nobody's
+    nobody = msgspec.structs.replace(access, certificate=b"", key=b"", token="x.y.z", again=None)  # noqa: S106 - nobody's
     with pytest.raises(RefusedError) as refused:
         await first_name(nobody)
     assert refused.value.code == 401

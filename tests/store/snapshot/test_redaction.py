@@ -58,6 +58,21 @@ def telling_meta(name: str) -> Object:
 
 
 OBJECTS: dict[str, Object] = {
+    "a workload whose check wants something of its pods": {
+        "kind": "Workload",
+        "apiVersion": "kueue.x-k8s.io/v1beta2",
+        "metadata": telling_meta("w"),
+        "spec": {"queueName": "q", "podSets": [{"name": "main", "count": 1, "template": {"spec": telling_spec()}}]},
+        "status": {
+            "admissionChecks": [
+                {
+                    "name": "prov",
+                    "state": "Ready",
+                    "podSetUpdates": [{"name": "main", "annotations": {"example.com/token": HIDDEN}}],
+                }
+            ]
+        },
+    },
     "a pod": {
         "apiVersion": "v1",
         "kind": "Pod",

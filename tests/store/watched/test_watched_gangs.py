@@ -185,7 +185,8 @@ def test_the_status_of_a_group_and_the_start_of_its_pods_change_nothing_of_it() 
 def test_a_group_that_cannot_be_read_is_told_and_its_pods_wait() -> None:
     fed = FedWorld()
     fed.put(volcano_group("train", 2, networkTopology={"mode": "hard"}), pod("a", annotations=VOLCANO), pod("b"))
-    assert minima(fed) == {}
+    (seen,) = fed.heard(GroupSeen)
+    assert "no HyperNode is there" in seen.group.unreadable
     assert groups_of(fed) == {"default/a": "default/train", "default/b": ""}
     (trouble,) = fed.world.take_troubles()
     assert (trouble.kind.name, trouble.key) == ("PodGroup", "default/train")
@@ -208,7 +209,8 @@ def test_one_pod_that_names_no_part_of_its_group_does_not_keep_the_others() -> N
 def test_a_malformed_word_on_a_job_is_told_on_the_job_once_and_its_pods_wait_for_a_gang() -> None:
     fed = FedWorld()
     fed.put(job("j", 2, annotations={"shoal.dev/gang": "all"}), owned("j-0", "Job", "j"))
-    assert minima(fed) == {}
+    (seen,) = fed.heard(GroupSeen)
+    assert 'expected true, false or a number of pods, got "all"' in seen.group.unreadable
     assert groups_of(fed) == {"default/j-0": "default/j"}
     (trouble,) = fed.world.take_troubles()
     assert (trouble.kind.name, trouble.key) == ("Job", "default/j")

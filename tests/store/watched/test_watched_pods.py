@@ -243,3 +243,12 @@ def test_a_pod_waits_for_volumes_that_are_not_there() -> None:
     assert sight is not None
     assert sight.held == 'persistentvolumeclaim "data" not found'
     assert not sight.is_fault
+
+
+def test_bound_pods_of_one_template_share_their_standing_whatever_devices_they_got() -> None:
+    fed = world()
+    for name, device in (("a", "GPU-1"), ("b", "GPU-2")):
+        note = f'{{"main":{{"nvidia.com/gpu":["{device}"]}}}}'
+        fed.put(pod(name, on="n1", meta={"annotations": {"shoal.dev/devices": note, "x": "y"}}))
+    first, second = (event.who for event in fed.heard(PodBound))
+    assert first is second

@@ -12,7 +12,7 @@ from build.small_clusters import SmallCluster
 from build.virtual_time import virtual
 from shoal.engine.queues.facts import ClusterQueueFacts, FlavorFacts, LocalQueueFacts
 from shoal.store.live.ecosystem_kinds import RESOURCE_FLAVORS, WORKLOADS
-from shoal.store.live.kind import CONFIG_MAPS
+from shoal.store.live.kind import CONFIG_MAPS, NAMESPACES
 from shoal.store.live.served import Served
 from shoal.store.watched.queues import WatchedQueues
 
@@ -77,13 +77,31 @@ async def test_the_configuration_of_the_cluster_is_followed(tmp_path: Path) -> N
         async with watched_queues(cluster) as watched:
             watched.drain()
             assert not watched.settings.fair_sharing
-            meta = {"name": "kueue-manager-config", "namespace": "default"}
+            meta = {"name": "kueue-manager-config", "namespace": "kueue-system"}
+            await cluster.create(NAMESPACES, {"metadata": {"name": "kueue-system"}})
             await cluster.create(CONFIG_MAPS, {"metadata": meta, "data": {"controller_manager_config.yaml": text}})
             await cluster.pass_time(2)
             news = watched.drain()
             assert news.settings is not None
             assert news.settings.fair_sharing
             assert [sight.key for sight in news.workloads] == ["default/a"]
+
+
+@virtual
+async def test_a_field_that_nobody_knows_is_told_and_the_rest_counts(tmp_path: Path) -> None:
+    text = "apiVersion: config.kueue.x-k8s.io/v1beta2\nkind: Configuration\nfairSharing: {}\nwaitForPodsReadyy: {}\n"
+    async with queued_cluster(tmp_path) as cluster, watched_queues(cluster) as watched:
+        watched.drain()
+        meta = {"name": "kueue-manager-config", "namespace": "kueue-system"}
+        await cluster.create(NAMESPACES, {"metadata": {"name": "kueue-system"}})
+        await cluster.create(CONFIG_MAPS, {"metadata": meta, "data": {"controller_manager_config.yaml": text}})
+        await cluster.pass_time(2)
+        news = watched.drain()
+        assert news.settings is not None
+        assert news.settings.fair_sharing
+        (trouble,) = watched.troubles.take()
+        assert trouble.kind == CONFIG_MAPS
+        assert trouble.message == "waitForPodsReadyy: unknown field; did you mean waitForPodsReady?; the rest counts"
 
 
 @virtual

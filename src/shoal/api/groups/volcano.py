@@ -74,6 +74,11 @@ class VolcanoPodGroupSpec(ApiStruct, frozen=True):
     network_topology: NetworkTopology | None = None
     sub_group_policy: tuple[SubGroupPolicy, ...] = ()
 
+    def role_minima(self) -> dict[str, int]:
+        """They hold only where they do not ask for more together than the group itself; as in Volcano."""
+        wanted = {role: least for role, least in self.min_task_member.items() if least}
+        return wanted if sum(wanted.values()) <= self.min_member else {}
+
 
 class VolcanoPodGroupStatus(ApiStruct, frozen=True):
     phase: str = ""

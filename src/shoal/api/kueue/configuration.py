@@ -100,7 +100,8 @@ class Resources(ApiStruct, frozen=True):
 
 
 class Integrations(ApiStruct, frozen=True):
-    frameworks: tuple[str, ...] = ("batch/job",)
+    frameworks: tuple[str, ...] = ()
+    """Empty: all."""
     external_frameworks: tuple[str, ...] = ()
     label_keys_to_copy: tuple[str, ...] = ()
 

@@ -16,6 +16,7 @@ import msgspec
 from shoal.api.slices import Reach
 from shoal.api.wire import enc_hook
 from shoal.controllers.binding.users import User
+from shoal.engine.dra.devices import Binding
 from shoal.engine.dra.requests import Pick, Picks
 from shoal.store.live.context import Context
 from shoal.store.live.item import Key, Obj
@@ -31,11 +32,18 @@ Asks = dict[str, Obj]
 """What is asked for by each name that a result may have."""
 Reached = Callable[[Picks], list[Reach]]
 """Where devices can be used."""
+Bindings = Callable[[str], Binding | None]
+"""What has to happen to a device before a pod is bound to it."""
 
 
 class ClaimWriter:
     def __init__(
-        self, context: Context, reach: Reached, claims: Kind = RESOURCE_CLAIMS, classes: Kind = DEVICE_CLASSES
+        self,
+        context: Context,
+        reach: Reached,
+        claims: Kind = RESOURCE_CLAIMS,
+        classes: Kind = DEVICE_CLASSES,
+        binding: Bindings = lambda _: None,
     ) -> None:
         """`claims` and `classes` are these kinds in the version that is served."""
         self._api = context.api
@@ -44,6 +52,7 @@ class ClaimWriter:
         self._kind = claims
         self._classes = context.informers.of(classes)
         self._reach = reach
+        self._binding = binding
 
     async def reserve(self, key: Key, user: User, picks: Picks, node: str) -> None:
         """The allocation, if there is none yet, and the pod among those it is reserved for.
@@ -89,6 +98,21 @@ class ClaimWriter:
         except ShoalError as error:
             _log.info("resourceclaim %s/%s keeps its reservation: %s", *key, error)
 
+    async def free(self, key: Key, user: User) -> None:
+        """Take back what is allocated for this pod alone, which is on no node: it was for a place that the pod did not
+        get, and the pod can go nowhere else as long as it is."""
+        obj = (await self._api.get(self._kind, *key)).obj()
+        status = obj.get("status") or {}
+        if "allocation" not in status or not _is_alone(obj, user):
+            return
+        owners = obj["metadata"].get("ownerReferences") or ()
+        if not status.get("reservedFor") and all(one["uid"] != user.uid for one in owners):
+            # Nobody's in particular: whoever allocated it may want it so.
+            return
+        for field in ("allocation", "reservedFor", "devices"):
+            status.pop(field, None)
+        await self._api.update(self._kind, obj, "status")
+
     async def _write(self, obj: Obj, user: User, picks: Picks, node: str) -> None:
         status = obj.setdefault("status", {})
         if "allocation" not in status:
@@ -113,7 +137,8 @@ class ClaimWriter:
         results = [self._result(pick, asks.get(pick.request, {})) for pick in picks]
         devices: Obj = {"results": results} | ({"config": config} if config else {})
         found: Obj = {"devices": devices, "allocationTimestamp": self._clock.text()}
-        selector = _selector(self._reach(picks), node)
+        is_tied = any(binding.to_node for pick in picks if (binding := self._binding(pick.device)) is not None)
+        selector = _selector(self._reach(picks), node, is_tied=is_tied)
         return found | ({"nodeSelector": selector} if selector is not None else {})
 
     def _config(self, claim: Obj, asks: Asks) -> list[Obj]:
@@ -136,6 +161,11 @@ class ClaimWriter:
         if pick.share:
             found["shareID"] = str(uuid.UUID(int=self._draw.getrandbits(128), version=4))
             found["consumedCapacity"] = {name: str(Quantity(nano)) for name, nano in pick.share}
+        binding = self._binding(pick.device)
+        if binding is not None and binding.wanted:
+            found["bindingConditions"] = list(binding.wanted)
+        if binding is not None and binding.failing:
+            found["bindingFailureConditions"] = list(binding.failing)
         return found
 
 
@@ -179,9 +209,9 @@ def _address(device: str) -> tuple[str, str, str]:
     return driver, pool, name
 
 
-def _selector(reaches: list[Reach], node: str) -> Obj | None:
+def _selector(reaches: list[Reach], node: str, *, is_tied: bool) -> Obj | None:
     """Where all of the devices can be used; None for everywhere."""
-    if any(reach.node_name for reach in reaches):
+    if is_tied or any(reach.node_name for reach in reaches):
         field = {"key": "metadata.name", "operator": "In", "values": [node]}
         return {"nodeSelectorTerms": [{"matchFields": [field]}]}
     term: Obj = {}

@@ -18,6 +18,7 @@ from shoal.engine.dra.requests import Picks
 from shoal.store.live.context import Context
 from shoal.store.live.item import Key, Obj
 from shoal.store.live.kind import PODS, RESOURCE_CLAIMS, Kind
+from shoal.store.live.owning import controlled_by
 from shoal.store.live.port import Patch
 from shoal.store.live.refusals import AlreadyExistsError
 from shoal.units.errors import ConflictError
@@ -45,7 +46,6 @@ class ExtendedClaims:
     async def made(self, pod: Pod, user: User) -> Key:
         """The pod's claim, made if it is not there."""
         name = f"{user.name[:_LONGEST_BASE]}-extended-resources-{user.uid[:8]}"
-        owner = {"apiVersion": "v1", "kind": "Pod", "name": user.name, "uid": user.uid}
         requests = [
             {
                 "name": part.request,
@@ -62,7 +62,7 @@ class ExtendedClaims:
                 "name": name,
                 "namespace": user.namespace,
                 "annotations": {_MARK: "true"},
-                "ownerReferences": [owner | {"controller": True, "blockOwnerDeletion": True}],
+                "ownerReferences": [controlled_by(PODS, user.name, user.uid)],
             },
             "spec": {"devices": {"requests": requests}},
         }

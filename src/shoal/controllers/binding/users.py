@@ -2,16 +2,29 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 from shoal.store.live.item import Key
+from shoal.units.errors import ConflictError
+
+
+def _always() -> bool:
+    return True
 
 
 class User(NamedTuple):
     namespace: str
     name: str
     uid: str
+    is_wanted: Callable[[], bool] = _always
+    """Whether anybody still wants it where it is to go."""
 
     @property
     def key(self) -> Key:
         return (self.namespace, self.name)
+
+    def check(self) -> None:
+        """Nobody waits for what nobody wants."""
+        if not self.is_wanted():
+            raise ConflictError("the pod's place was given up meanwhile")

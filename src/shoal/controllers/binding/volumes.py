@@ -34,6 +34,7 @@ class VolumeWriter:
         ends_s = self._clock.seconds() + _LONGEST_S
         chosen = tuple(wanted)
         while not self._needs.are_bound(mounts):
+            user.check()
             if self._clock.seconds() >= ends_s:
                 raise TemporaryError("binding volumes: context deadline exceeded", 1.0)
             if not self._needs.is_still_selected(chosen, node):

@@ -10,8 +10,11 @@ Rejected: claims before volumes. Volumes may take minutes, and devices would be 
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from shoal.api.pod import Pod
 from shoal.controllers.binding.asking import Asking
+from shoal.controllers.binding.attachment import Attachment
 from shoal.controllers.binding.claims import ClaimWriter
 from shoal.controllers.binding.extended_claims import ExtendedClaims
 from shoal.controllers.binding.held_ids import HeldIds
@@ -33,7 +36,7 @@ from shoal.store.watched.devices import WatchedDevices
 from shoal.store.watched.reading import value_of
 from shoal.store.watched.sights import PodSight
 from shoal.store.watched.volumes import NOWHERE, WatchedVolumes
-from shoal.units.errors import ConflictError, ShoalError, TemporaryError
+from shoal.units.errors import ConflictError, TemporaryError
 
 _MOUNTS = (b'"persistentVolumeClaim"', b'"ephemeral"')
 _LONGEST_S, _LOOK_S = 15.0, 0.1
@@ -51,13 +54,17 @@ class Writer:
         self._volume_writer = VolumeWriter(context, volumes.needs)
         self._held = HeldIds(context)
         self._asking = Asking()
+        self._attached = Attachment(context, devices.claims.by_key)
 
-    async def prepare(self, sight: PodSight, place: Place) -> dict[str, str]:
-        """Claims and volumes are the pod's when this returns, which may take minutes; annotations for its binding."""
+    async def prepare(
+        self, sight: PodSight, place: Place, is_wanted: Callable[[], bool] = lambda: True
+    ) -> dict[str, str]:
+        """Claims and volumes are the pod's when this returns, which may take minutes; annotations for its binding.
+        Nothing is waited for once it is not wanted there any more."""
         item = self._pods.get(sight.namespace, sight.name)
         if item is None or item.uid != sight.uid:
             raise NotFoundError(f'pods "{sight.name}" not found')
-        user = User(sight.namespace, sight.name, sight.uid)
+        user = User(sight.namespace, sight.name, sight.uid, is_wanted)
         if any(word in item.data for word in _MOUNTS):
             mounts = mounts_of(item)
             if mounts.claims:
@@ -70,6 +77,20 @@ class Writer:
         if claims:
             await self._serve_claims(value_of(PODS, item, Pod), user, claims, place.node)
         return self._named(item, demand, place)
+
+    async def free(self, sight: PodSight) -> None:
+        """Claims that were allocated for the pod alone, which is on no node, are free to be allocated otherwise."""
+        user, writer = User(sight.namespace, sight.name, sight.uid), self._claim_writer()
+        for ref in sight.event.ask.claims if sight.event is not None else ():
+            claim = self._devices.claims.by_key.get(ref.shared)
+            if claim is None or any(one.uid != user.uid for one in claim.status.reserved_for):
+                continue
+            if claim.is_allocated():
+                await writer.free((claim.metadata.namespace, claim.metadata.name), user)
+
+    def _claim_writer(self) -> ClaimWriter:
+        pools, served = self._devices.pools, self._devices.served
+        return ClaimWriter(self._context, pools.reach, served(RESOURCE_CLAIMS), served(DEVICE_CLASSES), pools.binding)
 
     # -- volumes ----------------------------------------------------------------------------------------------------
 
@@ -93,9 +114,8 @@ class Writer:
     # -- claims -----------------------------------------------------------------------------------------------------
 
     async def _serve_claims(self, pod: Pod, user: User, grants: tuple[ClaimGrant, ...], node: str) -> None:
-        kind = self._devices.served(RESOURCE_CLAIMS)
-        writer = ClaimWriter(self._context, self._devices.pools.reach, kind, self._devices.served(DEVICE_CLASSES))
-        extended = ExtendedClaims(self._context, self._devices.class_of, kind)
+        writer = self._claim_writer()
+        extended = ExtendedClaims(self._context, self._devices.class_of, self._devices.served(RESOURCE_CLAIMS))
         reserved: list[Key] = []
         try:
             for grant in grants:
@@ -109,7 +129,8 @@ class Writer:
                 await writer.reserve(key, user, picks, node)
                 if grant.name == EXTENDED:
                     await extended.tell(pod, user, key)
-        except ShoalError:
+            await self._attached.ready(user, pod.spec.scheduler_name, reserved, node)
+        except Exception:
             for key in reversed(reserved):
                 await writer.release(key, user)
             raise
@@ -122,6 +143,7 @@ class Writer:
         ends_s = self._clock.seconds() + _LONGEST_S
         at = f"{user.namespace}/{user.name}", grant.name
         while True:
+            user.check()
             key = self._devices.claims.made.get(at)
             claim = self._devices.claims.by_key.get(key) if key is not None else None
             if claim is not None and any(owner.uid == user.uid for owner in claim.metadata.owner_references):

@@ -4,16 +4,19 @@ One process has one brain, because a gang's quota and its places are one decisio
 others write, the next round may be decided, and what was decided already stands in the facts.
 
 Promises: a change is decided upon in the round after it; a round places a bounded number of pods, so that the writing
-of a large backlog begins at once and leases are kept; whatever breaks in a round is logged and does not end the brain.
+of a large backlog begins at once and leases are kept; whatever breaks is logged, and once rounds have begun they go on
+until the process ends. What breaks in making room for somebody keeps nobody from the room that is there.
 
 Rejected: a scheduler and an admission controller that meet in the API only. Between the admission of a gang and the
-arrival of its pods somebody else would take its room.
+arrival of its pods somebody else would take its room. And a brain that is begun again after a fault: what its hands had
+begun to write would be lost, while it stands in the facts.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
+import math
 from collections.abc import Callable, Sequence
 
 import msgspec
@@ -28,6 +31,7 @@ from shoal.engine.placement import Placement
 from shoal.engine.plan import Evict, Place, Plan
 from shoal.engine.round import Step
 from shoal.store.live.clock import Clock
+from shoal.store.live.upkeep import kept_up
 from shoal.store.watched.world import WatchedWorld
 
 _log = logging.getLogger("shoal.brain")
@@ -58,7 +62,7 @@ class Brain:
         self.intake = Intake(self.cluster)
         self.placement = placement(self.cluster)
         self.settings = settings
-        self._clock = clock
+        self.clock = clock
         self._wakeup = asyncio.Event()
         self.world = make_world(self.wake)
         self.hands: Sequence[Hands] = ()
@@ -66,6 +70,8 @@ class Brain:
         self.rounds = 0
         self._decided: list[Place | Evict] = []
         """By the desk, and not handed out yet."""
+        self._is_cut_short = False
+        """The round did without some of its steps."""
 
     def wake(self) -> None:
         """Something happened: a round is due."""
@@ -76,9 +82,9 @@ class Brain:
         await self.world.synced()
         async with asyncio.TaskGroup() as group:
             for hands in self.hands:
-                group.create_task(hands.run())
+                group.create_task(kept_up(self.clock, type(hands).__name__, hands.run))
             if self.desk is not None:
-                group.create_task(self.desk.run())
+                group.create_task(kept_up(self.clock, type(self.desk).__name__, self.desk.run))
                 await self._known_to(self.desk)
             while True:
                 self._wakeup.clear()
@@ -112,11 +118,12 @@ class Brain:
     def round(self) -> float | None:
         """Hear, decide, hand out; in how many seconds to look again, None: when something happens."""
         self.rounds += 1
-        now_s = self._clock.seconds()
+        self._is_cut_short = False
+        now_s = self.clock.seconds()
+        desk = self.desk
         for hands in self.hands:
             for event in hands.outcomes():
-                self._hear(event, None)
-        desk = self.desk
+                self._hear(event, desk)
         for event in self.world.drain():
             self._hear(event, desk)
         # It stands in the facts already: should the rest of the round break, it is handed out in the next.
@@ -126,11 +133,19 @@ class Brain:
             plan = structs.replace(plan, intentions=(*self._decided, *plan.intentions))
             self._decided = []
         for hands in self.hands:
-            hands.carry_out(plan)
+            self._hand_out(plan, hands)
         if plan.is_cut or (desk is not None and not desk.is_idle):
             return 0.0
         due_s = desk.next_s() if desk is not None else None
+        if self._is_cut_short:
+            due_s = min(due_s or math.inf, now_s + _AGAIN_S)
         return None if due_s is None else max(due_s - now_s, 0.01)
+
+    def _hand_out(self, plan: Plan, hands: Hands) -> None:
+        try:
+            hands.carry_out(plan)
+        except Exception:  # noqa: BLE001 - whoever only counts what was decided must not keep it from being done
+            _log.exception("%s could not take on a plan", type(hands).__name__)
 
     def _hear(self, event: Event, desk: Desk | None) -> None:
         try:
@@ -143,18 +158,21 @@ class Brain:
         settings = self.settings
         if not settings.places:
             return Plan(now_s, self.cluster.version, ())
-        return cycle(
-            self.cluster,
-            self.placement,
-            now_s=now_s,
-            seed=settings.seed,
-            steps=settings.steps,
-            most=settings.most_placed,
-        )
+        try:
+            return self._cycle(now_s, settings.steps)
+        except Exception:  # noqa: BLE001 - who needs nobody's room is placed whatever breaks in making some
+            _log.exception("a round broke: it is tried without making room")
+            self._is_cut_short = True
+            return self._cycle(now_s, settings.steps[:1])
+
+    def _cycle(self, now_s: float, steps: Sequence[Step]) -> Plan:
+        settings = self.settings
+        most = settings.most_placed
+        return cycle(self.cluster, self.placement, now_s=now_s, seed=settings.seed, steps=steps, most=most)
 
     async def _until(self, due_s: float | None) -> None:
         """Something happens, or it is time."""
-        timer = None if due_s is None else self._clock.call_later(due_s, self._wakeup.set)
+        timer = None if due_s is None else self.clock.call_later(due_s, self._wakeup.set)
         try:
             await self._wakeup.wait()
         finally:

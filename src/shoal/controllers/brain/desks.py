@@ -1,27 +1,38 @@
 """Several desks as one: each project's queues have their own, and a pod may be kept by one after the other.
 
 An event goes to each in turn until one keeps it; what a desk lets go is offered to those after it before the facts
-take it. Whoever keeps nothing hears everything.
+take it. Whoever keeps nothing hears everything. So the last has nobody to send a pod on to, and gives it to the facts
+itself.
+
+A desk that breaks is logged and asked again a moment later; what the others decided stands.
 """
 
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Callable, Sequence
 
 from shoal.controllers.brain.parts import Desk
 from shoal.engine.events import Event
 from shoal.engine.intake import Intake
 from shoal.engine.plan import Evict, Place
+from shoal.store.live.clock import Clock
+from shoal.store.live.upkeep import kept_up
 
+_log = logging.getLogger("shoal.brain")
+_AGAIN_S = 1.0
 Onward = Callable[[Event], None]
 """Where a desk sends a pod that it keeps no longer."""
 
 
 class Desks:
-    def __init__(self, intake: Intake) -> None:
+    def __init__(self, intake: Intake, clock: Clock) -> None:
         self._intake = intake
+        self._clock = clock
         self._desks: list[Desk] = []
+        self._again_s: dict[Desk, float] = {}
+        """Desks that broke in the last round, and when to ask them again."""
 
     def add(self, make: Callable[[Onward], Desk]) -> None:
         """After those that are there."""
@@ -36,24 +47,41 @@ class Desks:
         return self._offer(event, 0)
 
     def round(self, now_s: float) -> Sequence[Place | Evict]:
-        return [decided for desk in self._desks for decided in desk.round(now_s)]
+        return [decided for desk in self._desks for decided in self._round_of(desk, now_s)]
 
     def next_s(self) -> float | None:
-        return min((due_s for desk in self._desks if (due_s := desk.next_s()) is not None), default=None)
+        moments = [*self._again_s.values(), *(desk.next_s() for desk in self._desks)]
+        return min((due_s for due_s in moments if due_s is not None), default=None)
 
     @property
     def is_idle(self) -> bool:
-        return all(desk.is_idle for desk in self._desks)
+        return all(desk in self._again_s or desk.is_idle for desk in self._desks)
 
     async def run(self) -> None:
         async with asyncio.TaskGroup() as group:
             for desk in self._desks:
-                group.create_task(desk.run())
+                group.create_task(kept_up(self._clock, type(desk).__name__, desk.run))
 
     # Inside
 
+    def _round_of(self, desk: Desk, now_s: float) -> Sequence[Place | Evict]:
+        try:
+            decided = desk.round(now_s)
+        except Exception:  # noqa: BLE001 - what the other desks decided stands in the facts, and has to be handed out
+            _log.exception("a round of %s broke", type(desk).__name__)
+            self._again_s[desk] = now_s + _AGAIN_S
+            return ()
+        self._again_s.pop(desk, None)
+        return decided
+
     def _offer(self, event: Event, first: int) -> bool:
-        return any(desk.hear(event) for desk in self._desks[first:])
+        for desk in self._desks[first:]:
+            try:
+                if desk.hear(event):
+                    return True
+            except Exception:  # noqa: BLE001 - nobody tells the others and the facts again
+                _log.exception("%s could not take in a %s", type(desk).__name__, type(event).__name__)
+        return False
 
     def _pass_on(self, event: Event, first: int) -> None:
         if not self._offer(event, first):

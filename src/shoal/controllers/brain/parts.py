@@ -1,4 +1,5 @@
-"""What the brain asks of those who carry out its decisions, and of those who decide about queues before it.
+"""What the brain asks of those who carry out its decisions, and of those who decide about queues before it; and what
+these ask of the brain.
 
 None of them waits inside a round: they note what is to be written and write it beside.
 """
@@ -8,8 +9,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Protocol
 
+from shoal.engine.cluster import Cluster
 from shoal.engine.events import Event
+from shoal.engine.intake import Intake
+from shoal.engine.placement import Placement
 from shoal.engine.plan import Evict, Place, Plan
+from shoal.store.watched.sights import PodSight
 
 
 class Hands(Protocol):
@@ -55,4 +60,27 @@ class Desk(Protocol):
 
     async def run(self) -> None:
         """Write until cancelled."""
+        ...
+
+
+class Sights(Protocol):
+    """Pods as they were seen last."""
+
+    def sight(self, key: str, /) -> PodSight | None: ...
+
+
+class Holder(Protocol):
+    """The brain, as a desk knows it."""
+
+    @property
+    def cluster(self) -> Cluster: ...
+    @property
+    def intake(self) -> Intake: ...
+    @property
+    def placement(self) -> Placement: ...
+    @property
+    def world(self) -> Sights: ...
+
+    def wake(self) -> None:
+        """A round is due."""
         ...

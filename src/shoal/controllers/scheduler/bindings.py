@@ -4,13 +4,16 @@ A write that fails is tried again at the same place for some seconds, because th
 and the pod may be one of a gang. Only then, or when the server says no, is the place given back. When nobody knows what
 became of a write the server is asked, and until it answers the room stays taken.
 
-Promises: no room is given back while a binding to it may still be done; what is said of a pod that was recreated under
-its name, or placed anew meanwhile, is said of nobody.
+Promises: no room is given back while a binding to it may still be done, and none is bound to that was lost while
+something was made ready there; a pod is worked on for one place at a time; whatever breaks on the way, the place is
+given back. What is said of a pod that was recreated under its name, or placed anew meanwhile, is said of nobody.
 """
 
 from __future__ import annotations
 
 import asyncio
+import logging
+from collections.abc import Awaitable, Callable
 from contextlib import nullcontext
 from functools import partial
 
@@ -26,24 +29,44 @@ from shoal.store.live.context import Context
 from shoal.store.live.item import Obj
 from shoal.store.live.kind import PODS
 from shoal.store.watched.sights import PodSight
-from shoal.units.errors import ShoalError, TemporaryError
+from shoal.units.errors import BugError, ConflictError, ShoalError, TemporaryError
 
+_log = logging.getLogger("shoal.scheduler")
 _MOUNTS = (b'"persistentVolumeClaim"', b'"ephemeral"')
 _TRIES = 6
-_SHORTEST_S, _LONGEST_S = 0.1, 3.0
+_SHORTEST_S, _LONGEST_S, _SELDOM_S = 0.1, 3.0, 60.0
 
 
 class _Try:
     """One place being carried out."""
 
-    __slots__ = ("is_off", "over", "place", "sight")
+    __slots__ = ("before", "is_off", "is_over", "over", "pause", "place", "sight")
 
-    def __init__(self, place: Place, sight: PodSight) -> None:
+    def __init__(self, place: Place, sight: PodSight, before: _Try | None) -> None:
         self.place = place
         self.sight = sight
-        self.is_off = False
+        self.before = before
+        """The one for the same pod that has to be over first."""
+        self.is_off = self.is_over = False
         self.over: asyncio.Event | None = None
         """Made by whoever waits for it."""
+        self.pause: asyncio.Event | None = None
+        """While it only waits for time to pass."""
+
+    def call_off(self) -> None:
+        self.is_off = True
+        if self.pause is not None:
+            self.pause.set()
+
+    def end(self) -> None:
+        self.is_over = True
+        if self.over is not None:
+            self.over.set()
+
+    async def ended(self) -> None:
+        if not self.is_over:
+            self.over = self.over or asyncio.Event()
+            await self.over.wait()
 
 
 class Bindings:
@@ -67,45 +90,91 @@ class Bindings:
         if sight is None:
             # The pod went while it was decided about; the world says so in the next round.
             return
-        one = self._under_way[place.pod] = _Try(place, sight)
-        self._pool.add(partial(self._bind, one))
+        before = self._under_way.get(place.pod)
+        if before is not None:
+            before.call_off()
+        one = self._under_way[place.pod] = _Try(place, sight, before)
+        self._pool.add(partial(self._in_turn, one, partial(self._try, one)))
+
+    def refused(self, key: str) -> None:
+        """There is no place for the pod. Claims may still be allocated for it from a try that did not end in a binding,
+        and keep it from the places that there are: they are taken back before anything else is made ready for it."""
+        sight = self._world.sight(key)
+        if self._writer is None or sight is None or sight.event is None or sight.node:
+            return
+        if any(claim.shared for claim in sight.event.ask.claims):
+            one = self._under_way[key] = _Try(Place(key, "", None), sight, self._under_way.get(key))
+            self._pool.add(partial(self._in_turn, one, partial(self._free, self._writer, one)))
+
+    def is_under_way(self, key: str) -> bool:
+        """Whether anything may still be written to bind the pod."""
+        return key in self._under_way
 
     async def called_off(self, key: str) -> None:
         """Returns when nothing more will be written to bind the pod."""
         one = self._under_way.get(key)
         if one is not None:
-            one.is_off = True
-            one.over = one.over or asyncio.Event()
-            await one.over.wait()
+            one.call_off()
+            await one.ended()
 
-    async def _bind(self, one: _Try) -> None:
+    async def _in_turn(self, one: _Try, do: Callable[[], Awaitable[None]]) -> None:
         try:
-            await self._try(one.place, one.sight, one)
+            if one.before is not None:
+                with self._pool.aside():
+                    await one.before.ended()
+                one.before = None
+            await do()
         finally:
             if self._under_way.get(one.place.pod) is one:
                 del self._under_way[one.place.pod]
-            if one.over is not None:
-                one.over.set()
+            one.end()
 
-    async def _try(self, place: Place, sight: PodSight, one: _Try) -> None:
-        tries = 0
+    async def _try(self, one: _Try) -> None:
+        place, sight, tries = one.place, one.sight, 0
         while self._is_wanted(one):
             tries += 1
             try:
-                await self._write(place, sight)
-            except ShoalError as error:
+                if await self._write(one):
+                    self._outcomes.forget(place.pod)
+                    self._teller.bound(sight, place.node)
+                    return
+            except Exception as broke:  # noqa: BLE001 - the facts have it there until somebody says that it is not
+                error = _typed(broke, place)
                 if await state_of(self._context, sight) is not State.WAITS:
                     return
                 if not isinstance(error, TemporaryError) or tries == _TRIES:
                     await self._give_back(one, error)
                     return
                 wait_s = max(error.delay_s, min(_SHORTEST_S * (1 << (tries - 1)), _LONGEST_S))
-                with self._pool.aside():
-                    await self._context.clock.sleep(wait_s)
+                await self._pause(one, wait_s)
+
+    async def _free(self, writer: Writer, one: _Try) -> None:
+        key, tries = one.place.pod, 0
+        while not one.is_off and key in self._mind.cluster.pending:
+            try:
+                await writer.free(one.sight)
+            except ConflictError:
+                # Somebody else writes it: it says more by now.
+                await self._pause(one, _SHORTEST_S)
+            except ShoalError as error:
+                _log.info("what is allocated for pod %s is not taken back: %s", key, error)
+                await self._pause(one, min(_SHORTEST_S * (1 << tries), _SELDOM_S))
+                tries += 1
             else:
-                self._outcomes.forget(place.pod)
-                self._teller.bound(sight, place.node)
                 return
+
+    async def _pause(self, one: _Try, wait_s: float) -> None:
+        """Ends as well when it is called off."""
+        if one.is_off:
+            return
+        one.pause = asyncio.Event()
+        timer = self._context.clock.call_later(wait_s, one.pause.set)
+        try:
+            with self._pool.aside():
+                await one.pause.wait()
+        finally:
+            timer.cancel()
+            one.pause = None
 
     def _is_wanted(self, one: _Try) -> bool:
         """Whether the facts still have the pod there by our plan, and by this one."""
@@ -115,11 +184,15 @@ class Bindings:
             return False
         return self._under_way.get(place.pod) is one and not one.is_off
 
-    async def _write(self, place: Place, sight: PodSight) -> None:
+    async def _write(self, one: _Try) -> bool:
+        """Whether it is bound: not where its place was lost while things were made ready."""
+        place, sight = one.place, one.sight
         annotations: dict[str, str] = {}
         if self._writer is not None:
             with self._pool.aside() if self._may_wait(place, sight) else nullcontext():
-                annotations |= await self._writer.prepare(sight, place)
+                annotations |= await self._writer.prepare(sight, place, partial(self._is_wanted, one))
+            if not self._is_wanted(one):
+                return False
         annotations |= self._rendezvous.facts(place, sight)
         meta: Obj = {"name": sight.name, "namespace": sight.namespace, "uid": sight.uid}
         if annotations:
@@ -127,6 +200,7 @@ class Bindings:
         target = {"kind": "Node", "name": place.node}
         body: Obj = {"apiVersion": "v1", "kind": "Binding", "metadata": meta, "target": target}
         await self._context.api.post(PODS, sight.namespace, sight.name, "binding", body)
+        return True
 
     def _may_wait(self, place: Place, sight: PodSight) -> bool:
         """Whether there are claims or volumes to be made ready: most pods have none."""
@@ -138,11 +212,25 @@ class Bindings:
     async def _give_back(self, one: _Try, error: ShoalError) -> None:
         """The pod waits again; one that fails again and again keeps its room for a while, or rounds would not end."""
         key, sight = one.place.pod, one.sight
+        if not self._is_wanted(one):
+            return
         wait_s = self._outcomes.delay_s(key)
         if wait_s:
-            await self._teller.failed(sight, error)
-            with self._pool.aside():
-                await self._context.clock.sleep(wait_s)
+            try:
+                await self._teller.failed(sight, error)
+            except ShoalError as untold:
+                _log.info("pod %s was not told why it is not bound (%s): %s", key, error, untold)
+            except Exception:  # noqa: BLE001 - whether anybody can be told or not
+                _log.exception("pod %s could not be told why it is not bound: %s", key, error)
+            await self._pause(one, wait_s)
         current = self._world.sight(key)
         if self._is_wanted(one) and current is not None and current.uid == sight.uid:
             self._outcomes.say(PodRejected(key))
+
+
+def _typed(error: Exception, place: Place) -> ShoalError:
+    """What broke the code has its story in the log."""
+    if isinstance(error, ShoalError):
+        return error
+    _log.error("pod %s could not be bound to %s", place.pod, place.node, exc_info=error)
+    return BugError(f"{type(error).__name__}: {error}")

@@ -64,6 +64,10 @@ class Endings:
             self._under_way[sight.key] = sight.uid
             self._pool.add(partial(self._ended, sight, (reason, words), event))
 
+    def is_under_way(self, key: str) -> bool:
+        """Whether its end is being brought about."""
+        return key in self._under_way
+
     async def _end(self, ending: Evict | Move, sight: PodSight) -> None:
         if not sight.node and not await self._is_bound(sight):
             self._under_way.pop(sight.key, None)
@@ -84,8 +88,9 @@ class Endings:
 
     async def _is_bound(self, sight: PodSight) -> bool:
         """Of a pod that was to be bound when it was told to yield: nobody has to end what has not begun."""
-        await self._bindings.called_off(sight.key)
-        state = await state_of(self._context, sight)
+        with self._pool.aside():
+            await self._bindings.called_off(sight.key)
+            state = await state_of(self._context, sight)
         if state is State.WAITS:
             self._outcomes.say(PodRejected(sight.key))
         return state is State.STANDS

@@ -15,7 +15,8 @@ mark of the bindings. It would be one more write, and a kill could come before i
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import logging
+from collections.abc import Callable, Iterator
 
 import msgspec
 
@@ -28,6 +29,7 @@ from shoal.store.live.context import Context
 from shoal.store.live.kind import PODS
 from shoal.store.watched.sights import PodSight
 
+_log = logging.getLogger("shoal.scheduler")
 LOOK_S = 5.0
 PATIENCE_S = 30.0
 _MARK = YIELDS.encode()
@@ -49,12 +51,24 @@ class _Pod(msgspec.Struct):
 
 
 class HalfGangs:
-    def __init__(self, context: Context, mind: Mind, world: Sights, endings: Endings, outcomes: Outcomes) -> None:
+    def __init__(
+        self,
+        context: Context,
+        mind: Mind,
+        world: Sights,
+        endings: Endings,
+        outcomes: Outcomes,
+        rolled_back: Callable[[], None],
+    ) -> None:
+        """`rolled_back`: called for each gang that is, once."""
         self._clock = context.clock
         self._mind = mind
         self._world = world
         self._endings = endings
         self._outcomes = outcomes
+        self._rolled_back = rolled_back
+        self._undone: set[str] = set()
+        """Gangs that were half when they were looked at last, and were told to end."""
         self._pods = context.informers.of(PODS)
         self._whole: dict[str, _Size] = {}
         """Gangs that were seen with all they need, bound; and how large they were when they were looked at."""
@@ -68,10 +82,10 @@ class HalfGangs:
             await self._clock.sleep(LOOK_S)
 
     def look(self) -> None:
-        now_s, cluster = self._clock.seconds(), self._mind.cluster
+        now_s = self._clock.seconds()
         half: dict[str, tuple[int, float]] = {}
         whole: dict[str, _Size] = {}
-        for gang in cluster.gangs:
+        for gang in self._mind.cluster.gangs:
             size = len(gang.running), len(gang.waiting)
             if not gang.running or gang.facts is None or gang.fault:
                 # Nobody knows what it needs.
@@ -80,19 +94,30 @@ class HalfGangs:
                 # Nobody came or went: there are thousands of these.
                 whole[gang.name] = size
                 continue
-            failing = self._failing(gang)
-            if is_running(cluster, gang) and not failing:
-                if gang.name in self._whole or self._is_settled(gang, failing):
+            try:
+                self._look_at(gang, now_s, half, whole)
+            except Exception:  # noqa: BLE001 - one gang that breaks the code must not keep the others half
+                _log.exception("gang %s cannot be looked at", gang.name)
+                if gang.name in self._half:
+                    half[gang.name] = self._half[gang.name]
+                if gang.name in self._whole:
                     whole[gang.name] = size
-                continue
-            if was_whole := gang.name in self._whole:
-                whole[gang.name] = size
-            if left := self._left_half(gang, failing, was_whole=was_whole):
-                known = self._half.get(gang.name, (-1, 0.0))
-                half[gang.name] = _, since_s = known if known[0] >= len(left) else (len(left), now_s)
-                if now_s - since_s >= PATIENCE_S and self._is_settled(gang, failing):
-                    self._roll_back(gang, left)
         self._half, self._whole = half, whole
+        self._undone &= half.keys()
+
+    def _look_at(self, gang: Gang, now_s: float, half: dict[str, tuple[int, float]], whole: dict[str, _Size]) -> None:
+        failing, size = self._failing(gang), (len(gang.running), len(gang.waiting))
+        if is_running(self._mind.cluster, gang) and not failing:
+            if gang.name in self._whole or self._is_settled(gang, failing):
+                whole[gang.name] = size
+            return
+        if was_whole := gang.name in self._whole:
+            whole[gang.name] = size
+        if left := self._left_half(gang, failing, was_whole=was_whole):
+            known = self._half.get(gang.name, (-1, 0.0))
+            half[gang.name] = _, since_s = known if known[0] >= len(left) else (len(left), now_s)
+            if now_s - since_s >= PATIENCE_S and self._is_settled(gang, failing):
+                self._roll_back(gang, left)
 
     def _failing(self, gang: Gang) -> set[str]:
         """Pods that have a place which they cannot be bound to; for the gang they are as good as waiting."""
@@ -135,6 +160,9 @@ class HalfGangs:
                     yield sight
 
     def _roll_back(self, gang: Gang, bound: list[PodSight]) -> None:
+        if gang.name not in self._undone:
+            self._undone.add(gang.name)
+            self._rolled_back()
         least = gang.facts.minimum if gang.facts is not None else 0
         words = f"Only {len(bound)} of the {least} pods that gang {gang.name} needs got a node: it is started anew"
         for sight in bound:

@@ -7,10 +7,12 @@ many at once; people are told last. Nothing is remembered across restarts: the p
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+import logging
+from collections.abc import Callable, Sequence
 
 from shoal.controllers.scheduler.bindings import Bindings
 from shoal.controllers.scheduler.endings import Endings
+from shoal.controllers.scheduler.forgotten import Forgotten
 from shoal.controllers.scheduler.half_gangs import HalfGangs
 from shoal.controllers.scheduler.known import Mind, Sights, Writer
 from shoal.controllers.scheduler.outcomes import Outcomes
@@ -18,9 +20,11 @@ from shoal.controllers.scheduler.pool import Pool
 from shoal.controllers.scheduler.promises import Promises
 from shoal.controllers.scheduler.refusals import Refusals
 from shoal.engine.events import Event
-from shoal.engine.plan import Evict, Move, Nominate, Place, Plan, Refuse, RefuseGroup
+from shoal.engine.plan import Evict, Intention, Move, Nominate, Place, Plan, Refuse, RefuseGroup
 from shoal.store.live.context import Context
+from shoal.store.live.upkeep import kept_up
 
+_log = logging.getLogger("shoal.scheduler")
 _MOST_BINDINGS = 64
 _MOST_OTHERS = 16
 
@@ -28,34 +32,54 @@ _MOST_OTHERS = 16
 class SchedulerHands:
     """`Hands` for pods."""
 
-    def __init__(self, context: Context, mind: Mind, world: Sights, writer: Writer | None = None) -> None:
+    def __init__(
+        self,
+        context: Context,
+        mind: Mind,
+        world: Sights,
+        writer: Writer | None = None,
+        rolled_back: Callable[[], None] = lambda: None,
+    ) -> None:
+        """`rolled_back`: called for each gang that was left half and is ended to start anew."""
         self._mind = mind
+        self._clock = context.clock
         self._binders = Pool(_MOST_BINDINGS)
         self._others = Pool(_MOST_OTHERS)
+        # A pod that runs is worth more than what is told of another.
+        context.events.give_way(lambda: len(self._binders) > 0)
         self._outcomes = Outcomes(mind)
         self._bindings = Bindings(context, mind, world, self._binders, self._outcomes, writer)
         self._endings = Endings(context, mind, world, self._others, self._outcomes, self._bindings)
         self._promises = Promises(context, world, self._others)
         self._refusals = Refusals(context, mind, world)
-        self._half_gangs = HalfGangs(context, mind, world, self._endings, self._outcomes)
+        self._half_gangs = HalfGangs(context, mind, world, self._endings, self._outcomes, rolled_back)
+        self._forgotten = Forgotten(context, mind, world, self._bindings, self._endings, self._outcomes)
 
     def carry_out(self, plan: Plan) -> None:
         nominated: dict[str, str] = {}
         placed: set[str] = set()
         for intention in plan.intentions:
             if isinstance(intention, Place):
-                self._bindings.take(intention)
                 placed.add(intention.pod)
             elif isinstance(intention, Nominate):
                 nominated[intention.pod] = intention.node
-            elif isinstance(intention, Evict | Move):
-                self._endings.take(intention)
-            else:
-                self._refusals.take(intention)
-                for pod in self._refused(intention):
-                    self._promises.take_back(pod)
+            try:
+                self._take(intention)
+            except Exception:  # noqa: BLE001 - one that breaks the code must not cost the others; it is not forgotten
+                _log.exception("cannot take on %s", intention)
         for pod in self._promises.take(nominated, placed, is_cut=plan.is_cut):
             self._refusals.look(pod)
+
+    def _take(self, intention: Intention) -> None:
+        if isinstance(intention, Place):
+            self._bindings.take(intention)
+        elif isinstance(intention, Evict | Move):
+            self._endings.take(intention)
+        elif isinstance(intention, Refuse | RefuseGroup):
+            self._refusals.take(intention)
+            for pod in self._refused(intention):
+                self._promises.take_back(pod)
+                self._bindings.refused(pod)
 
     def _refused(self, refused: Refuse | RefuseGroup) -> list[str]:
         if isinstance(refused, Refuse):
@@ -67,6 +91,7 @@ class SchedulerHands:
         return self._outcomes.take()
 
     async def run(self) -> None:
+        # Each by itself: a fault in telling people must not end the bindings that are under way.
         async with asyncio.TaskGroup() as group:
-            for part in (self._binders, self._others, self._refusals, self._half_gangs):
-                group.create_task(part.run())
+            for part in (self._binders, self._others, self._refusals, self._half_gangs, self._forgotten):
+                group.create_task(kept_up(self._clock, type(part).__name__, part.run))

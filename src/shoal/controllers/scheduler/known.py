@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Protocol
 
 from shoal.engine.asks import Ask
@@ -70,9 +70,14 @@ class Sights(Protocol):
 class Writer(Protocol):
     """Makes what a pod needs ready on its node."""
 
-    async def prepare(self, sight: PodSight, place: Place, /) -> Mapping[str, str]:
+    async def prepare(self, sight: PodSight, place: Place, is_wanted: Callable[[], bool], /) -> Mapping[str, str]:
         """Claims and volumes are the pod's when this returns, which may take minutes; annotations for its binding.
+        Raises as soon as the pod is not wanted there any more.
 
         May be called again for a pod that it was called for before, by this process or by one that was killed.
         """
+        ...
+
+    async def free(self, sight: PodSight, /) -> None:
+        """What was made ready for the pod alone and keeps it from other nodes is taken back; it is on none."""
         ...

@@ -6,7 +6,7 @@ from shoal.controllers.scheduler.known import Mind
 from shoal.engine.events import Event
 
 _LONGEST_S = 60.0
-_MOST_KEPT = 10_000
+_MANY = 10_000
 
 
 class Outcomes:
@@ -14,6 +14,7 @@ class Outcomes:
         self._mind = mind
         self._events: list[Event] = []
         self._failures: dict[str, int] = {}
+        self._most_kept = _MANY
 
     def say(self, event: Event) -> None:
         self._events.append(event)
@@ -28,15 +29,22 @@ class Outcomes:
 
     def delay_s(self, key: str) -> float:
         """How long to wait before a failure with this pod is said: at first not at all."""
-        if len(self._failures) > _MOST_KEPT:
-            # Pods that failed and went say nothing more.
-            self._failures.clear()
+        if len(self._failures) > self._most_kept:
+            self._forget_who_went()
         failures = self._failures[key] = self._failures.get(key, 0) + 1
         return 0.0 if failures == 1 else min(0.5 * (1 << min(failures - 1, 10)), _LONGEST_S)
 
     def is_failing(self, key: str) -> bool:
         """Whether it failed more than once, and has not gone well since."""
         return self._failures.get(key, 0) > 1
+
+    def _forget_who_went(self) -> None:
+        """Whoever is still there keeps what is counted of it: it may be in the middle of failing."""
+        cluster = self._mind.cluster
+        self._failures = {
+            key: count for key, count in self._failures.items() if key in cluster.pods or key in cluster.pending
+        }
+        self._most_kept = max(_MANY, 2 * len(self._failures))
 
     def forget(self, key: str) -> None:
         """It went well, or the pod is gone."""

@@ -12,6 +12,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import deque
+from collections.abc import Awaitable
 
 import msgspec
 
@@ -23,6 +24,7 @@ from shoal.engine.plan import Refuse, RefuseGroup
 from shoal.store.live.context import Context
 from shoal.store.live.item import Obj
 from shoal.store.live.kind import PODS
+from shoal.store.live.upkeep import kept_up
 from shoal.store.watched.troubles import Trouble
 from shoal.units.errors import ShoalError
 from shoal.views.live_refusals import held_words
@@ -76,8 +78,8 @@ class Refusals:
     async def run(self) -> None:
         """Until cancelled."""
         async with asyncio.TaskGroup() as group:
-            group.create_task(self._look_again())
-            group.create_task(self._look_at_held())
+            for name, part in (("waiting pods", self._look_again), ("held pods", self._look_at_held)):
+                group.create_task(kept_up(self._clock, f"looking again at {name}", part))
             while True:
                 self._wakeup.clear()
                 await self._tell_all()
@@ -89,11 +91,8 @@ class Refusals:
             turn, made = self._turns.popleft(), self._words.made
             try:
                 wrote = await self._tell(turn)
-            except ShoalError as error:
-                _log.info("%s could not be told: %s", turn.key, error)
-                wrote = True
-            except Exception:  # noqa: BLE001 - one pod that breaks the code must not keep the others from being told
-                _log.exception("%s could not be told", turn.key)
+            except Exception as error:  # noqa: BLE001 - one that breaks the code must not keep others from being told
+                self._cannot(turn.key, error)
                 wrote = True
             free = 0 if wrote or self._words.made != made else free + 1
             if free == 0 or free > _AT_ONCE:
@@ -127,7 +126,7 @@ class Refusals:
         self._told[key] = sight.uid, words
         try:
             return await self._teller.waits(sight, words, reason)
-        except ShoalError:
+        except Exception:
             self._told.pop(key, None)
             raise
 
@@ -142,7 +141,7 @@ class Refusals:
             if self._turns or cluster.version == self._looked_at:
                 continue
             groups: set[str] = set()
-            for key in cluster.pending.keys():  # noqa: SIM118 - in the order in which they are tried
+            for key in cluster.pending.in_order():
                 group = cluster.pending[key].who.group
                 if not group:
                     self.look(key)
@@ -159,30 +158,35 @@ class Refusals:
     async def _look_at_held(self) -> None:
         while True:
             for trouble in self._world.take_troubles():
-                await self._tell_trouble(trouble)
+                await self._tried(trouble.key, self._tell_trouble(trouble))
             for key, state in self._world.states():
                 if state.waits_for and not (state.fault or state.gates or state.node or state.is_leaving):
-                    await self._tell_held(key)
+                    await self._tried(key, self._tell_held(key))
             await self._clock.sleep(_HELD_S)
+
+    async def _tried(self, key: str, telling: Awaitable[None]) -> None:
+        try:
+            await telling
+        except Exception as error:  # noqa: BLE001 - one that breaks the code must not keep others from being told
+            self._cannot(key, error)
+
+    def _cannot(self, key: str, error: Exception) -> None:
+        """A refusal of the server is a line; what broke the code is a story."""
+        is_ours = not isinstance(error, ShoalError)
+        _log.log(logging.ERROR if is_ours else logging.INFO, "%s could not be told: %s", key, error, exc_info=is_ours)
 
     async def _tell_held(self, key: str) -> None:
         sight = self._world.sight(key)
         if sight is None or not sight.held:
             return
-        try:
-            words = self._words.of_mounting(key) or held_words(sight.held, len(self._mind.cluster.row_of))
-            await self._say(key, words)
-        except ShoalError as error:
-            _log.info("%s could not be told: %s", key, error)
+        words = self._words.of_mounting(key) or held_words(sight.held, len(self._mind.cluster.row_of))
+        await self._say(key, words)
 
     async def _tell_trouble(self, trouble: Trouble) -> None:
         """On the object itself: a pod that waits says it in its condition, whatever else it is in an Event."""
         sight = self._world.sight(trouble.key) if trouble.kind == PODS else None
         if sight is not None and sight.held:
-            try:
-                await self._say(trouble.key, trouble.message)
-            except ShoalError as error:
-                _log.info("%s could not be told: %s", trouble.key, error)
+            await self._say(trouble.key, trouble.message)
             return
         namespace, _, name = trouble.key.rpartition("/")
         meta = {"name": name, "namespace": namespace, "uid": trouble.uid}

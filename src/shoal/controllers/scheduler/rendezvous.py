@@ -3,7 +3,7 @@ written with the binding. Variables of the containers refer to them, and are rea
 
 Ranks follow the numbers in the pods' names, which their controllers give in order. A pod that was bound keeps its rank;
 one that replaces another takes the rank that is free. An address of the first pod is only told where it is known before
-that pod runs: behind a headless service, or on the node's own network.
+that pod runs: behind a headless service, on the node's own network, or where it is alone; else the first pod says so.
 
 Rejected: ranks by nodes, so that neighbours have neighbouring ranks. Indexed Jobs and checkpoints expect a pod's index
 to be its rank; the levels of the network are told beside it instead.
@@ -17,6 +17,7 @@ from collections.abc import Iterable
 import msgspec
 
 from shoal.controllers.scheduler.known import Mind
+from shoal.controllers.scheduler.telling import about
 from shoal.engine.gangs.members import Gang
 from shoal.engine.plan import Place
 from shoal.store.live.context import Context
@@ -32,6 +33,11 @@ NODE_LIST = "shoal.dev/nodes"
 TOPOLOGY = "shoal.dev/nccl-topology"
 """Per level that the gang was to be close in, else per level that nodes are usually labelled with: domain -> ranks."""
 DEFAULT_PORT = "29500"
+_ALONE = "localhost"
+_NO_ADDRESS = (
+    "MASTER_ADDR stays empty: where this pod will listen is not known before it runs. Give the pods a subdomain of a "
+    "headless Service (a Job: completionMode Indexed as well), or hostNetwork"
+)
 USUAL_LEVELS = (
     "topology.kubernetes.io/zone",
     "topology.k8s.aws/network-node-layer-1",
@@ -91,6 +97,7 @@ class Rendezvous:
     def __init__(self, context: Context, mind: Mind) -> None:
         self._pods = context.informers.of(PODS)
         self._nodes = context.informers.of(NODES)
+        self._events = context.events
         self._mind = mind
         self._given: dict[str, dict[str, int]] = {}
         """Gang -> ranks by uid that were given here: bindings of one gang are under way at the same time."""
@@ -107,6 +114,8 @@ class Rendezvous:
         company = self._company(place.pod)
         rank = str(company.ranks[place.pod])
         found = {RANK: rank, NODE_RANK: rank, **company.shared}
+        if rank == "0" and MASTER_ADDRESS not in found:
+            self._events.record(about(sight), "NoMasterAddress", _NO_ADDRESS, type_="Warning")
         return found if MASTER_PORT in said else {**found, MASTER_PORT: DEFAULT_PORT}
 
     def _company(self, pod: str) -> _Company:
@@ -129,7 +138,7 @@ class Rendezvous:
         nodes = [self._node_of(pod) for pod in order]
         least = gang.facts.minimum if gang is not None and gang.facts is not None else 0
         shared = {WORLD_SIZE: str(max(len(order), least)), NODE_LIST: ",".join(nodes)}
-        if address := self._address(order[0], nodes[0]):
+        if address := self._address(order[0], nodes[0]) or ("" if len(order) > 1 or least > 1 else _ALONE):
             shared[MASTER_ADDRESS] = address
         if gang is not None and (found := self._near(gang, nodes)):
             shared[TOPOLOGY] = msgspec.json.encode(found).decode()

@@ -55,7 +55,9 @@ class Teller:
 
     async def failed(self, sight: PodSight, error: ShoalError) -> None:
         """The server will not have the pod where it was to go."""
-        words = f'binding rejected: running Bind plugin "DefaultBinder": {error}'
+        words = str(error)
+        if not words.startswith("running "):
+            words = f'binding rejected: running Bind plugin "DefaultBinder": {words}'
         await self.waits(sight, words, SCHEDULER_ERROR)
 
     async def waits(self, sight: PodSight, words: str, reason: str = UNSCHEDULABLE) -> bool:

@@ -6,6 +6,8 @@ A gang is tried on the ledger, which leaves the facts as they are but makes thei
 
 from __future__ import annotations
 
+from collections import Counter
+
 from msgspec import structs
 
 from shoal.controllers.scheduler.known import Mind, Sights
@@ -24,6 +26,8 @@ from shoal.views.live_refusals import FINAL, Outlook, gang_words, pod_words, pro
 from shoal.views.remedies import unmatched_words
 
 _MOST_KEPT = 256
+_STANDS_IN = "#"
+"""In the names of pods that stand for others, and in no name of an object."""
 
 
 class Words:
@@ -99,7 +103,21 @@ class Words:
     def _outlook(self, ask: Ask, evidence: Evidence, who: Who) -> Outlook:
         cluster = self._mind.cluster
         meant = unmatched(cluster, ask.nodes)
-        return Outlook(ask, evidence, _helpless(cluster, ask, evidence), who.preempts, unmatched_words(meant))
+        helpless, kept = _helpless(cluster, ask, evidence), _kept(cluster, evidence.nearest)
+        return Outlook(ask, evidence, helpless, who.preempts, unmatched_words(meant), kept=kept)
+
+
+def _kept(cluster: Cluster, node: str) -> str:
+    """Pods of the facts that nobody has created hold room for workloads that are admitted."""
+    row = cluster.row_of.get(node)
+    if row is None:
+        return ""
+    counts = Counter(pod.partition(_STANDS_IN)[0] for pod in cluster.pods_on(row) if _STANDS_IN in pod)
+    if not counts:
+        return ""
+    whose, pods = counts.most_common(1)[0]
+    others = f" and {len(counts) - 1} more" if len(counts) > 1 else ""
+    return f"Room for {pods} pod{'s' * (pods != 1)} to come is kept there for {whose}{others}."
 
 
 def _helpless(cluster: Cluster, ask: Ask, evidence: Evidence) -> int:

@@ -129,7 +129,7 @@ class Allocator:
                 continue
             claim = self.shared.find(ref.shared)
             if claim is None or claim.facts is None:
-                return f'resourceclaim "{ref.shared}" not found'
+                return f'resourceclaim "{ref.shared.rpartition("/")[2]}" not found'
             if claim.facts.trouble:
                 return claim.facts.trouble
             if claim.consumers >= MOST_CONSUMERS:

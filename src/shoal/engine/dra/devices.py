@@ -28,6 +28,17 @@ class Consumption(msgspec.Struct, frozen=True):
     counters: Amounts
 
 
+class Binding(msgspec.Struct, frozen=True):
+    """What has to happen to a device between its allocation and the binding of its pod."""
+
+    wanted: tuple[str, ...] = ()
+    """Conditions that must be true of it in the claim's status."""
+    failing: tuple[str, ...] = ()
+    """Conditions any of which says that it cannot be had."""
+    to_node: bool = False
+    """Whoever gets it has it on the chosen node only, wherever else it could be used."""
+
+
 class DeviceFacts(msgspec.Struct, frozen=True):
     """One device. Attributes and capacities go by their full names, domain included."""
 
@@ -40,6 +51,7 @@ class DeviceFacts(msgspec.Struct, frozen=True):
     taints: tuple[DeviceTaint, ...] = ()
     shared: bool = False
     """Several claims may have it at once, each a part of its capacity."""
+    binding: Binding | None = None
 
 
 class SliceFacts(msgspec.Struct, frozen=True):

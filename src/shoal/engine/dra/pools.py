@@ -2,13 +2,13 @@
 
 A pool is what the newest generation of its slices says, and only once all of them are there: half a pool may be a
 device that is about to become two. What is wrong with a pool (a piece missing, a device named twice) leaves all of it
-out. The order of devices is that of their pools' names, then of slices and devices in them, whatever came first.
+out. The order of devices is that of their pools' names, then of slices and devices in them, whatever came first; slices
+and pools with devices that have to be made ready before a pod is bound come after those without.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from operator import attrgetter
 
 from shoal.api.slices import Reach
 from shoal.engine.dra.devices import DeviceFacts, SliceFacts
@@ -44,6 +44,8 @@ class Pools:
         self._wide: dict[Reach, list[Device]] = {}
         self._is_indexed = True
         self._unfinished: dict[str, tuple[Reach, ...]] = {}
+        self._late: set[str] = set()
+        """Pools with devices that have to be made ready."""
         self._counters: dict[str, Mapping[tuple[str, str], int]] = {}
 
     def put(self, piece: SliceFacts) -> bool:
@@ -85,7 +87,8 @@ class Pools:
         own = self._at.get(self._names[row], [])
         if not self._wide:
             return own
-        return own + [device for reach, devices in self._wide.items() if self.reaches(reach, row) for device in devices]
+        found = own + [each for reach, devices in self._wide.items() if self.reaches(reach, row) for each in devices]
+        return sorted(found, key=lambda device: device.pool in self._late) if self._late else found
 
     def is_unfinished(self, row: int) -> bool:
         """Whether some pool that the node may use is not complete, so that nobody can say what all of it is."""
@@ -100,7 +103,8 @@ class Pools:
         )
 
     def _read(self, pool: str) -> None:
-        pieces = sorted(self._newest(pool), key=attrgetter("name"))
+        pieces = sorted(self._newest(pool), key=lambda piece: (_is_late(piece), piece.name))
+        self._late.discard(pool)
         self._devices.pop(pool, None)
         self._counters.pop(pool, None)
         self._unfinished.pop(pool, None)
@@ -111,6 +115,8 @@ class Pools:
             by_id = {device.id: device for device in devices}
             if len(by_id) == len(devices):
                 self._devices[pool] = by_id
+                if _is_late(pieces[-1]):
+                    self._late.add(pool)
                 self._counters[pool] = dict(_counters(pieces))
         # Slices come by the thousand when a fleet is read: the index waits until somebody asks.
         self._is_indexed = False
@@ -123,7 +129,7 @@ class Pools:
     def _index(self) -> None:
         self._at = {}
         self._wide = {}
-        for pool in sorted(self._devices):
+        for pool in sorted(self._devices, key=lambda pool: (pool in self._late, pool)):
             for device in self._devices[pool].values():
                 reach = device.facts.reach
                 if device.is_wide:
@@ -131,6 +137,10 @@ class Pools:
                 else:
                     self._at.setdefault(reach.node_name, []).append(device)
         self._is_indexed = True
+
+
+def _is_late(piece: SliceFacts) -> bool:
+    return any(facts.binding is not None and facts.binding.wanted for facts in piece.devices)
 
 
 def _counters(pieces: list[SliceFacts]) -> Iterator[tuple[tuple[str, str], int]]:

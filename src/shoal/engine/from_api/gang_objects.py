@@ -42,7 +42,7 @@ class GangReader:
             name=group.metadata.key,
             minimum=spec.min_member,
             parts=tuple(self._volcano_parts(policies, pieces, here)),
-            roles=tuple((role, least) for role, least in sorted(spec.min_task_member.items()) if least),
+            roles=tuple(sorted(spec.role_minima().items())),
             wish=self._topologies.volcano_wish(spec.network_topology, here.below("networkTopology")),
             priority=self._priority(spec.priority_class_name, here),
             yields=group.metadata.annotations.get(PREEMPTABLE_KEY, "").lower() != "false",

@@ -23,11 +23,11 @@ _PART = re.compile(r"(\d+(?:\.\d+)?)(ms|[smhd])")
 
 
 def saved_s(annotations: Mapping[str, str], where: Where) -> float | None:
-    """`where` is the pod's."""
+    """`where` is the place of the annotations."""
     text = annotations.get(CHECKPOINT_ANNOTATION)
     if text is None:
         return None
-    here = where.with_path(f"metadata.annotations[{CHECKPOINT_ANNOTATION}]")
+    here = where.key(CHECKPOINT_ANNOTATION)
     try:
         saved = datetime.fromisoformat(text)
     except ValueError as error:
@@ -46,6 +46,6 @@ def saves_every_s(annotations: Mapping[str, str], where: Where) -> float:
     if _DURATION.fullmatch(text):
         seconds = sum(float(amount) * _UNITS_S[unit] for amount, unit in _PART.findall(text))
     if seconds <= 0:
-        here = where.with_path(f"metadata.annotations[{CHECKPOINT_EVERY_ANNOTATION}]")
+        here = where.key(CHECKPOINT_EVERY_ANNOTATION)
         raise UserError(f"{excerpt(text)} is not a time span", where=here, fix="write e.g. 10m or 1h30m")
     return seconds

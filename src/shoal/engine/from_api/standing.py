@@ -3,7 +3,9 @@
 Yielding follows the ecosystem that the pod shows it belongs to. Shoal's own `preemptible` and Volcano's `preemptable`
 are taken at their word. KAI holds that work of priority 100 and more is not preemptible unless it says otherwise; that
 rule is applied to pods with KAI's queue or group on them and to nobody else, because a priority of 1000 means nothing
-of the kind elsewhere. What belongs to the system never yields.
+of the kind elsewhere. What belongs to the system never yields. Nor do pods of a Kueue Workload: they are ended by
+whoever admits Workloads, all together and with their job told, and room that is not theirs to give may be promised to
+nobody.
 
 Only a pod that somebody makes anew can be moved: one with a controller, or of a gang. A pod written by hand would be
 gone for good.
@@ -27,6 +29,7 @@ VOLCANO_QUEUE_ANNOTATION = "scheduling.volcano.sh/queue-name"
 PREEMPTABLE_KEY = "volcano.sh/preemptable"
 PREEMPTIBILITY_LABEL = "kai.scheduler/preemptibility"
 PREEMPTIBLE_ANNOTATION = "shoal.dev/preemptible"
+KUEUE_WORKLOAD_ANNOTATION = "kueue.x-k8s.io/workload"
 
 FIRST_KAI_LASTING = 100
 """KAI's priority from which work is not preemptible."""
@@ -40,6 +43,7 @@ def who_of_pod(pod: Pod, rank: Rank, *, order: int = 0) -> Who:
     """The pod's standing. `order` is its place among the pods of its gang."""
     meta = pod.metadata
     where = Where(obj=f"Pod {meta.key}")
+    notes = where.with_path("metadata.annotations")
     labels = meta.labels
     group = group_of(pod, where)
     return Who(
@@ -52,8 +56,8 @@ def who_of_pod(pod: Pod, rank: Rank, *, order: int = 0) -> Who:
         yields=_yields(pod, rank.value, where),
         returns=bool(group) or any(owner.controller for owner in meta.owner_references),
         since_s=_seconds(pod.status.start_time) or 0.0,
-        saved_s=saved_s(meta.annotations, where),
-        saves_every_s=saves_every_s(meta.annotations, where),
+        saved_s=saved_s(meta.annotations, notes),
+        saves_every_s=saves_every_s(meta.annotations, notes),
         order=order,
     )
 
@@ -64,9 +68,9 @@ def volcano_queue(name: str) -> str:
 
 
 def _yields(pod: Pod, priority: int, where: Where) -> bool:
-    if priority >= SYSTEM_PRIORITY:
-        return False
     meta = pod.metadata
+    if priority >= SYSTEM_PRIORITY or KUEUE_WORKLOAD_ANNOTATION in meta.annotations:
+        return False
     if _SAYS.isdisjoint(meta.labels) and _SAYS.isdisjoint(meta.annotations):
         # Most pods say nothing of it, and there are many.
         return True

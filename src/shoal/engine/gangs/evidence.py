@@ -59,7 +59,8 @@ class GroupEvidence(msgspec.Struct, frozen=True):
     pod: str = ""
     """A waiting pod of the part: what keeps it off each node is asked with `evidence.evidence`."""
     fault: str = ""
-    """Why its parts make no tree."""
+    """Why its parts make no tree, or, where it is unreadable, what is wrong with what is written about it."""
+    is_unreadable: bool = False
 
     @property
     def is_hopeless(self) -> bool:
@@ -77,6 +78,7 @@ def group_evidence(fitter: Fitter, gang: Gang) -> GroupEvidence:
             running=len(gang.running),
             pod=min(gang.waiting, key=lambda pod: fitter.cluster.pending[pod].order, default=""),
             fault=gang.fault,
+            is_unreadable=gang.facts is not None and bool(gang.facts.unreadable),
         )
     roster = Roster(fitter.cluster, gang, gang.facts)
     if not roster.is_met and minimum(roster) is None:

@@ -57,7 +57,7 @@ class Gangs:
 
     def put(self, facts: GroupFacts) -> None:
         gang = self._of(facts.name)
-        gang.fault = parts_fault(facts.parts)
+        gang.fault = facts.unreadable or parts_fault(facts.parts)
         gang.facts = structs.replace(facts, parts=()) if gang.fault else facts
 
     def drop(self, name: str) -> None:

@@ -99,7 +99,11 @@ class Inquiry:
         pods = self._near()
         policy = VictimPolicy(Order.FEWEST_GPUS)
         candidates = Candidates(self._cluster, policy, self._now_s, pods=pods, each_alone=True)
-        found = self._search(candidates, candidates.eligible(None, None), breaking=True)
+        # Who is of lower priority comes first: nobody frees a node of those who stand before the claimant.
+        lower = self._lower(candidates)
+        found = self._search(candidates, lower, breaking=True) if lower.any() else None
+        if found is None:
+            found = self._search(candidates, candidates.eligible(None, None), breaking=True)
         return () if found is None else self._freed(candidates, found)
 
     def _freed(self, candidates: Candidates, found: list[int]) -> tuple[Help, ...]:

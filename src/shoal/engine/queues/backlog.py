@@ -92,6 +92,11 @@ class Backlog:
     def tell(self, key: str, told: Told) -> None:
         self._told[key] = told
 
+    def told_of(self, key: str) -> Told | None:
+        """Why somebody in line was turned away last; None where it was not yet."""
+        line = self._lines.get(self._line_of.get(key, ""))
+        return None if line is None else line.told_of(key) or self._told.get(key)
+
     def line(self, cluster_queue: str) -> Line | None:
         return self._lines.get(cluster_queue)
 
@@ -157,11 +162,11 @@ class Backlog:
             return None, Wait.GATED, f"Held back by {', '.join(facts.closed_gates)}"
         local = self._queues.local_queues.get(facts.queue)
         if local is None:
-            return None, Wait.INADMISSIBLE, f"LocalQueue {facts.queue} doesn't exist"
+            return None, Wait.MISCONFIGURED, f"LocalQueue {facts.queue} doesn't exist"
         if local.stop != "None":
             return None, Wait.ON_HOLD, f"LocalQueue {facts.queue} is stopped"
         if local.cluster_queue not in self._queues.cluster_queues:
-            return None, Wait.INADMISSIBLE, f"ClusterQueue {local.cluster_queue} doesn't exist"
+            return None, Wait.MISCONFIGURED, f"ClusterQueue {local.cluster_queue} doesn't exist"
         if facts.requeue_at_s > now_s:
             heappush(self._later, (facts.requeue_at_s, facts.key))
             return None, Wait.PENDING, f"Waits {facts.requeue_at_s - now_s:.0f} s before it is tried again"

@@ -61,6 +61,8 @@ class Decisions:
     preempted: list[Preempted] = field(default_factory=list)
     stopped: list[Stopped] = field(default_factory=list)
     waiting: list[StillWaiting] = field(default_factory=list)
+    unplaced: dict[str, str] = field(default_factory=dict)
+    """Workloads that hold quota and need domains, and why a second pass found none."""
     skips: dict[str, int] = field(default_factory=dict)
     """Cluster queue -> preemptions that were skipped in favour of others of this cycle."""
 

@@ -43,6 +43,8 @@ class Entry:
     """Its search over flavors goes on where it stopped."""
     is_renewed: bool = False
     """Its domains were lost to others of the cycle, and it was nominated once more."""
+    is_cut: bool = False
+    """There were no places for the size that it has quota for, and it was nominated smaller."""
     fate: Fate = Fate.TURNED_AWAY
     why: Wait = Wait.PENDING
     message: str = ""

@@ -58,6 +58,10 @@ class Granting:
         gone = [key for key, each in self._queues.held.items() if each.evicted or key not in each.queue.held]
         return bool(gone) and self._prover.would_fit(facts, admission, gone, self._claims)
 
+    def has_places(self, entry: Entry, admission: Admission) -> bool:
+        """Whether its pods have places, without taking them."""
+        return self._prover is None or self._prover.would_fit(entry.waiting.facts, admission, (), self._claims)
+
     def would_fit(self, entry: Entry, admission: Admission) -> bool:
         """Whether its pods would have places once its victims, and all that are on their way out, are gone."""
         if self._prover is None or any(each.delayed == "Pending" for each in admission.pod_sets):

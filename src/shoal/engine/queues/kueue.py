@@ -18,7 +18,7 @@ from shoal.engine.queues.durations import Durations
 from shoal.engine.queues.entry import Entry, Fate
 from shoal.engine.queues.facts import WorkloadFacts
 from shoal.engine.queues.held import Held, Waiting
-from shoal.engine.queues.line import Line, LocalUse
+from shoal.engine.queues.line import Line, LocalUse, Told
 from shoal.engine.queues.proof import Prover
 from shoal.engine.queues.readiness import stamp_of
 from shoal.engine.queues.reservations import Reservations
@@ -138,6 +138,10 @@ class Kueue:
 
     def line(self, cluster_queue: str) -> Line | None:
         return self._backlog.line(cluster_queue)
+
+    def told_of(self, workload: str) -> Told | None:
+        """Why it was turned away last, while it stands in line."""
+        return self._backlog.told_of(workload)
 
     # Inside, the heads of a cycle
 

@@ -22,6 +22,8 @@ from shoal.engine.queues.topologies import Topologies
 from shoal.engine.queues.victims.mercy import Mercy
 from shoal.engine.queues.victims.search import Hearing, Victim
 
+_IsGood = Callable[[Assignment, list[Victim]], bool]
+
 
 @dataclass(slots=True)
 class Nominator:
@@ -59,6 +61,25 @@ class Nominator:
         waiting.tried = progress
         return entry.assignment
 
+    def smaller(
+        self, entry: Entry, assignment: Assignment, has_places: Callable[[Assignment], bool]
+    ) -> Assignment | None:
+        """Nominate at the largest size below the one that it had for which there is quota and are places."""
+        if "PartialAdmission" not in self.queues.settings.gates:
+            return None
+        waiting, size = entry.waiting, _size(assignment)
+        progress, waiting.tried = waiting.tried, None
+
+        def is_good(found: Assignment, _: list[Victim]) -> bool:
+            return found.mode is Mode.FIT and _size(found) < size and has_places(found)
+
+        found = self._smaller(waiting, entry.queue, waiting.barred, is_good)
+        waiting.tried = progress
+        if found is None:
+            return None
+        entry.assignment, entry.victims = found
+        return entry.assignment
+
     def _is_turned_away(self, entry: Entry) -> bool:
         facts = entry.waiting.facts
         if any(state in {"Retry", "Rejected"} for state in facts.checks.values()):
@@ -75,13 +96,13 @@ class Nominator:
         full, victims = self._at_size(waiting, queue, barred, None)
         if full.mode is Mode.FIT or victims or "PartialAdmission" not in self.queues.settings.gates:
             return full, victims
-        smaller = self._smaller(waiting, queue, barred)
+        smaller = self._smaller(waiting, queue, barred, lambda found, for_it: found.mode is Mode.FIT or bool(for_it))
         return smaller or (full, victims)
 
     def _smaller(
-        self, waiting: Waiting, queue: ClusterQueue, barred: frozenset[str]
+        self, waiting: Waiting, queue: ClusterQueue, barred: frozenset[str], is_good: _IsGood
     ) -> tuple[Assignment, list[Victim]] | None:
-        """The largest size that fits or finds victims, by halving; None where nothing does."""
+        """The largest size that is good, by halving; None where none is."""
         sizes = [total.count for total in waiting.totals]
         least = [
             size if pod_set.min_count is None else min(size, pod_set.min_count)
@@ -96,7 +117,7 @@ class Nominator:
             middle = (low + high) // 2
             counts = tuple(size - (size - lowest) * middle // spare for size, lowest in zip(sizes, least, strict=True))
             assignment, victims = self._at_size(waiting, queue, barred, counts)
-            if assignment.mode is Mode.FIT or victims:
+            if is_good(assignment, victims):
                 found, high = (assignment, victims), middle
             else:
                 low = middle + 1
@@ -131,6 +152,11 @@ class Nominator:
 
     def _hearing(self, waiting: Waiting) -> Hearing:
         return Hearing(self.queues, waiting.stamp_s, local_usage=self.local_use, mercy=self.mercy, fresh=self.fresh)
+
+
+def _size(assignment: Assignment) -> int:
+    """Pods in all."""
+    return sum(each.total.count for each in assignment.pod_sets)
 
 
 def fits_quota(queue: ClusterQueue, usage: Usage) -> bool:

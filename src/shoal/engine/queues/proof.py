@@ -12,10 +12,12 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 from enum import Enum, auto
+from itertools import chain
 from typing import Protocol
 
 from shoal.engine.cluster import Cluster
 from shoal.engine.events import PodArrived, PodGone
+from shoal.engine.facts import PODS
 from shoal.engine.fitter import Fitter
 from shoal.engine.gangs.attempt import place_gang
 from shoal.engine.intake import Intake
@@ -26,10 +28,14 @@ from shoal.engine.queues.facts import Admission, WorkloadFacts
 from shoal.engine.queues.state import Queues
 from shoal.engine.reasons import Code
 
+_MOST_PODS = 150_000
+"""Of one workload: more than that no cluster has."""
 PodsOf = Callable[[WorkloadFacts, Admission], list[PodArrived]]
 """The pods that an admission lets loose, with what its flavors and its topology demand of nodes."""
 RunningOf = Callable[[str], Collection[str]]
 """The pods that a workload has on nodes."""
+Leaving = Callable[[], Collection[str]]
+"""Pods of workloads that gave their quota back: what they still hold comes free by itself."""
 
 
 class Proven(Enum):
@@ -39,6 +45,8 @@ class Proven(Enum):
     """Every pod has a place, and keeps it."""
     UNKNOWN = auto()
     """No node of its flavors is known."""
+    LATER = auto()
+    """There are places for all once pods have ended whose workloads hold nothing any more."""
     NO_ROOM = auto()
 
 
@@ -70,6 +78,7 @@ class Proof:
     pods_of: PodsOf
     running_of: RunningOf
     seed: int = 0
+    leaving: Leaving = tuple
     placed: list[Place] = field(default_factory=list)
     """What was placed since somebody took this list."""
 
@@ -77,12 +86,21 @@ class Proof:
         """Place all pods of the admission, or none."""
         if not self.is_known(admission):
             return Proven.UNKNOWN
+        if not self._has_slots(facts, admission):
+            return Proven.NO_ROOM
         ledger = Ledger(self.cluster)
         pods = self._put_in_line(facts, admission)
-        if not (self._place_all(ledger, pods) and self._leaves_room(ledger, claims)):
-            ledger.rollback()
-            self._take_out(pods)
-            return Proven.NO_ROOM
+        fits = False
+        try:
+            fits = self._place_all(ledger, pods) and self._leaves_room(ledger, claims)
+        finally:
+            # Also of a trial that breaks nothing is left.
+            if not fits:
+                ledger.rollback()
+                self._take_out(pods)
+        if not fits:
+            is_later = bool(self.leaving()) and self.would_fit(facts, admission, (), claims)
+            return Proven.LATER if is_later else Proven.NO_ROOM
         names, holdings = self.cluster.names, self.cluster.pods
         for pod in ledger.placed_since(0):
             self.placed.append(Place(pod, names[holdings[pod].row], holdings[pod].grant))
@@ -104,25 +122,34 @@ class Proof:
 
     def _all_fit(self, ledger: Ledger, claims: Sequence[Claim], gone: Iterable[str]) -> bool:
         """Whether all would have places together; the ledger is as before."""
-        mark, brought = ledger.mark(), list[str]()
-        for workload in gone:
-            for pod in self.running_of(workload):
+        mark, brought, fits = ledger.mark(), list[str](), True
+        try:
+            for pod in chain(self.leaving(), chain.from_iterable(map(self.running_of, gone))):
                 if pod in self.cluster.pods:
                     ledger.evict(pod)
-        fits = True
-        for facts, admission in claims:
-            if fits and self.is_known(admission):
-                pods = self._put_in_line(facts, admission)
-                brought += pods
-                fits = self._place_all(ledger, pods)
-        ledger.rollback(mark)
-        self._take_out(brought)
+            for facts, admission in claims:
+                if not fits or not self.is_known(admission):
+                    continue
+                fits = self._has_slots(facts, admission)
+                if fits:
+                    pods = self._put_in_line(facts, admission)
+                    brought += pods
+                    fits = self._place_all(ledger, pods)
+        finally:
+            ledger.rollback(mark)
+            self._take_out(brought)
         return fits
 
     def is_known(self, admission: Admission) -> bool:
         """Whether nodes of every flavor of the admission are known."""
         flavors = {flavor for each in admission.pod_sets if each.count for flavor in each.flavors.values()}
         return bool(flavors) and all(map(self._has_nodes, flavors))
+
+    def _has_slots(self, facts: WorkloadFacts, admission: Admission) -> bool:
+        """Whether the nodes can hold so many pods at all: else they are not even counted one by one. Anybody may write
+        a number of two billions."""
+        wanted = sum(each.count - facts.reclaimable.get(each.name, 0) for each in admission.pod_sets)
+        return wanted <= min(int(self.cluster.total[:, PODS].sum()), _MOST_PODS)
 
     @property
     def cluster(self) -> Cluster:

@@ -12,6 +12,7 @@ class Wait(StrEnum):
     EXCEEDS_MAX_QUOTA = "ExceedsMaxQuota"
     NO_FLAVOR = "NoMatchingFlavor"
     TOPOLOGY = "TopologyPlacementFailed"
+    """Quota is there, and no domain has room, or no nodes have places for the pods: Kueue has no other word for it."""
     VICTIMS = "WaitingForPreemptedWorkloads"
     MISCONFIGURED = "Misconfigured"
     PENDING = "PendingEvaluation"
@@ -19,8 +20,6 @@ class Wait(StrEnum):
     GATED = "AdmissionGated"
     ON_HOLD = "OnHold"
     INADMISSIBLE = "Inadmissible"
-    PLACEMENT = "PlacementFailed"
-    """Quota is there, nodes are known, and the pods do not fit on them."""
     RESERVED = "ReservedForOthers"
     """It would delay a gang that has been promised a start."""
 

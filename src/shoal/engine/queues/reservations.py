@@ -30,7 +30,7 @@ from shoal.engine.queues.state import Queues
 from shoal.engine.queues.topologies import Topologies
 from shoal.engine.queues.tree import Node
 
-NEEDS_ROOM = frozenset({Wait.QUOTA, Wait.TOPOLOGY, Wait.PLACEMENT})
+NEEDS_ROOM = frozenset({Wait.QUOTA, Wait.TOPOLOGY})
 StandsIn = Callable[[str], str]
 """Workload -> the cluster queue in whose line it is; empty where in none."""
 

@@ -39,11 +39,12 @@ _NEW_VICTIMS = {"RecomputePreemptionTargetsUponOverlap", "RecomputeAssignmentUpo
 _OTHER_DOMAINS = "TASRecomputeAssignmentWithinSchedulingCycle"
 _OVERLAP = "Workload has overlapping preemption targets with another workload"
 _OTHERS_VICTIMS = "Waiting for workloads that others preempt"
+_THEIR_PODS = "Waiting for pods of preempted workloads to end"
 _NO_PLACES = "Quota is there, but its pods do not fit on the nodes as they are now"
 _LOST = "Workload no longer fits after processing another workload"
 _BUDGETS = "Workloads that would have to yield are covered by disruption budgets that others of this cycle have used up"
 _NO_CANDIDATES = "Workload requires preemption, but there are no candidate workloads allowed for preemption"
-_NOT_READY = "Waiting for all admitted workloads to be in the PodsReady condition"
+_NOT_READY = "waiting for all admitted workloads to be in PodsReady condition"
 
 
 class Cycle:
@@ -179,13 +180,22 @@ class Cycle:
             self.decisions.preempted.append(Preempted(held.key, entry.waiting.key, victim.reason))
         words = f"Pending the preemption of {len(entry.victims)} workload(s)"
         entry.turn_away(Wait.VICTIMS, _joined(entry.message, words), Fate.VICTIMS)
+        self._keep_for(entry, assignment)
+        return True
+
+    def _keep_for(self, entry: Entry, assignment: Assignment) -> None:
+        """Quota and places, until the cycle ends."""
         self._room.keep(entry, assignment, assignment.usage)
         self._granting.claim(entry, self._granting.admission(entry, assignment))
-        return True
 
     def _admit(self, entry: Entry, assignment: Assignment) -> bool:
         admission = self._granting.admission(entry, assignment)
         proven = self._granting.prove(entry, admission)
+        if proven is Proven.LATER:
+            # Whoever was told to stop for it has given quota back before its room on nodes: nobody else takes either.
+            entry.turn_away(Wait.VICTIMS, _THEIR_PODS, Fate.VICTIMS)
+            self._keep_for(entry, assignment)
+            return True
         if proven is Proven.NO_ROOM:
             return self._elsewhere(entry, assignment, admission)
         self.decisions.admitted.append(self._granting.grant(entry, admission, proven))
@@ -217,7 +227,7 @@ class Cycle:
             if found.borrow > level:
                 # Those that borrow less come before it: in the next cycle it takes its turn with these flavors.
                 entry.waiting.barred = entry.barred
-                entry.turn_away(Wait.PLACEMENT, _NO_PLACES, Fate.AGAIN)
+                entry.turn_away(Wait.TOPOLOGY, _NO_PLACES, Fate.AGAIN)
                 return False
             return self._decide(entry, found)
         if assignment.mode is Mode.FIT:
@@ -226,9 +236,23 @@ class Cycle:
                 return self._overlaps(entry)
             if entry.victims:
                 return self._preempt(entry, assignment)
+        smaller = self._smaller(entry, assignment)
+        if smaller is not None:
+            return self._decide(entry, smaller)
         has_likes = all(each.template for each in entry.waiting.facts.pod_sets)
-        entry.turn_away(Wait.PLACEMENT, _NO_PLACES, Fate.TURNED_AWAY if has_likes else Fate.ALONE)
+        entry.turn_away(Wait.TOPOLOGY, _NO_PLACES, Fate.TURNED_AWAY if has_likes else Fate.ALONE)
         return False
+
+    def _smaller(self, entry: Entry, assignment: Assignment) -> Assignment | None:
+        """With fewer pods, where it may start so, and has quota and places then."""
+        if entry.is_cut or all(each.min_count is None for each in entry.waiting.facts.pod_sets):
+            return None
+        entry.is_cut = True
+
+        def has_places(found: Assignment) -> bool:
+            return self._granting.has_places(entry, self._granting.admission(entry, found))
+
+        return self._nominator.smaller(entry, assignment, has_places)
 
     def _room_makers(self, entry: Entry, assignment: Assignment, admission: Admission) -> list[Victim]:
         """Who would have to go so that the pods have places: those who may be told to for quota's sake."""
@@ -240,7 +264,7 @@ class Cycle:
 
     def _overlaps(self, entry: Entry) -> bool:
         self._skip(entry.queue)
-        entry.turn_away(Wait.PLACEMENT, _OVERLAP, Fate.AGAIN)
+        entry.turn_away(Wait.TOPOLOGY, _OVERLAP, Fate.AGAIN)
         return False
 
     def _skip(self, queue: ClusterQueue) -> None:

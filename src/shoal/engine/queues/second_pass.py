@@ -60,6 +60,7 @@ class SecondPass:
             self._adopt(held, found)
             return True
         if not why_hopeless or _FAIL_FAST not in self._queues.settings.gates:
+            self._decisions.unplaced[held.key] = found
             return False
         held.evicted = True
         held.facts = structs.replace(held.facts, evicted_s=self._now_s, evicted_why=NODE_FAILURES)
@@ -78,6 +79,7 @@ class SecondPass:
             requests.append(Request(Total.of(pod_set, each.count), flavor, each.count, None, implied))
         found = place(self._queues, requests)
         if isinstance(found, Misfit):
+            self._decisions.unplaced[held.key] = f"couldn't assign flavors to pod set {found.pod_set}: {found.message}"
             return False
         pod_sets = tuple(
             structs.replace(each, topology=found[each.name], delayed="Ready") if each.name in found else each

@@ -69,6 +69,15 @@ class LocalUsage:
         self._settle(account, now_s)
         return self._weighted(account.consumed) / weight if weight > 0 else INFINITE
 
+    def seen(self, queue: str, now_s: float) -> float:
+        """The same for who only looks: nothing is brought up to date, so that no decision hangs on who looked when."""
+        account = self._accounts.get(queue)
+        if account is None:
+            return self.of(queue, now_s)
+        weight, copy = self._weights.get(queue, 1.0), _Account(dict(account.consumed), account.running, account.at_s)
+        self._settle(copy, now_s)
+        return self._weighted(copy.consumed) / weight if weight > 0 else INFINITE
+
     def consumed(self, queue: str, now_s: float) -> dict[str, float]:
         """Its use by resource, for who writes it down."""
         account = self._accounts.get(queue)

@@ -5,7 +5,7 @@ Pure: strings in, values out. Contradictions are the writer's to mend and are re
 unknown is left unknown.
 """
 
-from shoal.engine.spelling.held_devices import HeldDevices, spots_of_pod
+from shoal.engine.spelling.held_devices import HeldDevices, device_names, spots_of_pod
 from shoal.engine.spelling.names import GPU
 from shoal.engine.spelling.node_ids import UNKNOWN_IDS, NodeIds, ids_in, node_ids, replica_id
 from shoal.engine.spelling.node_words import NodeDevices, layout_of_node
@@ -20,6 +20,7 @@ __all__ = [
     "HeldDevices",
     "NodeDevices",
     "NodeIds",
+    "device_names",
     "devices_of_pod",
     "ids_in",
     "layout_of_node",

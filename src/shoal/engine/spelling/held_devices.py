@@ -7,15 +7,17 @@ that no pod took by number, in order of mention.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 
 from shoal.engine.devices.kind import Spots
 from shoal.engine.spelling import names
-from shoal.engine.spelling.node_ids import UNKNOWN_IDS, NodeIds, ids_in
+from shoal.engine.spelling.node_ids import UNKNOWN_IDS, NodeIds, Spot, ids_in
 from shoal.engine.spelling.numbers import whole_number
 from shoal.units.errors import Where
 
 Words = Mapping[str, str]
+_BELOW_GROUP = names.DEVICE_GROUP + "/"
 
 
 def spots_of_pod(annotations: Words, where: Where, ids: NodeIds = UNKNOWN_IDS) -> Spots:
@@ -37,52 +39,90 @@ def spots_of_pod(annotations: Words, where: Where, ids: NodeIds = UNKNOWN_IDS) -
 
 def _spots_of_ids(text: str, ids: NodeIds) -> Spots:
     """What nobody knows any more (the GPU was cut anew since) is left out."""
-    by_resource: dict[str, dict[str, None]] = {}
-    for resources in ids_in(text).values():
-        for resource, devices in resources.items():
-            # What an init container had, the next may have again.
-            by_resource.setdefault(resource, {}).update(dict.fromkeys(devices))
-    named = [device for _, devices in sorted(by_resource.items()) for device in devices]
-    return tuple(spot for device in named if (spot := ids.spot_of(device)) is not None)
+    held = [one for resources in ids_in(text).values() for one in resources.items()]
+    if len(held) > 1:
+        # What an init container had, the next may have again.
+        held = sorted((one, tuple(devices)) for one, devices in _by_resource(held).items())
+    spots = [ids.spot_of(device) for _, devices in held for device in dict.fromkeys(devices)]
+    return tuple([spot for spot in spots if spot is not None])
+
+
+def _by_resource(held: Iterable[tuple[str, Sequence[str]]]) -> dict[str, list[str]]:
+    found: dict[str, list[str]] = {}
+    for resource, devices in held:
+        found.setdefault(resource, []).extend(devices)
+    return found
 
 
 class HeldDevices:
-    """Numbers for the devices of all nodes that pods name."""
+    """Numbers for the devices of all nodes that pods name.
+
+    Where pods come and go, what was told of one is taken back with it (`release`): a number is free again with its last
+    holder, and a name means nothing more.
+    """
 
     def __init__(self) -> None:
-        self._taken: dict[str, set[int]] = {}
+        self._taken: dict[str, Counter[int]] = {}
+        """Node -> number -> how many pods hold it."""
         self._number_of: dict[tuple[str, str], int] = {}
+        self._users: Counter[tuple[str, str]] = Counter()
 
-    def reserve(self, node: str, spots: Iterable[tuple[int, int]]) -> None:
+    def reserve(self, node: str, spots: Iterable[Spot]) -> None:
         """Numbers that were said outright; to be told before the first name is asked for."""
-        self._taken.setdefault(node, set()).update(device for device, _ in spots)
+        self._taken.setdefault(node, Counter()).update({device for device, _ in spots})
 
     def spots(self, node: str, annotations: Words, labels: Words, ids: NodeIds = UNKNOWN_IDS) -> Spots:
         """The devices that a pod on the node holds by name; none when it names none. `ids` are the node's own names."""
-        return tuple(
-            ids.spots[name] if name in ids.spots else (self._number(node, name), 0)
-            for name in device_names(annotations, labels)
-        )
+        return self.named(node, device_names(annotations, labels), ids)
+
+    def named(self, node: str, called: Iterable[str], ids: NodeIds = UNKNOWN_IDS) -> Spots:
+        """The devices that a pod holds by these names."""
+        return tuple(ids.spots[name] if name in ids.spots else (self._number(node, name), 0) for name in called)
+
+    def release(self, node: str, spots: Iterable[Spot], called: Iterable[str] = ()) -> None:
+        """A pod holds these no more, which were reserved for it; or had the numbers of these names."""
+        for device in {device for device, _ in spots}:
+            self._give_back(node, device)
+        for name in called:
+            number = self._number_of[node, name]
+            self._give_back(node, number)
+            self._users[node, name] -= 1
+            if not self._users[node, name]:
+                del self._users[node, name], self._number_of[node, name]
+
+    def __len__(self) -> int:
+        """How much is remembered: numbers and names."""
+        return sum(map(len, self._taken.values())) + len(self._number_of)
 
     def _number(self, node: str, name: str) -> int:
+        taken = self._taken.setdefault(node, Counter())
         number = self._number_of.get((node, name))
         if number is None:
-            taken = self._taken.setdefault(node, set())
             number = next(candidate for candidate in range(len(taken) + 1) if candidate not in taken)
-            taken.add(number)
             self._number_of[node, name] = number
+        taken[number] += 1
+        self._users[node, name] += 1
         return number
+
+    def _give_back(self, node: str, device: int) -> None:
+        taken = self._taken.get(node)
+        if taken is None or device not in taken:
+            return
+        taken[device] -= 1
+        if not taken[device]:
+            del taken[device]
+        if not taken:
+            del self._taken[node]
 
 
 def device_names(annotations: Words, labels: Words) -> tuple[str, ...]:
     """Names of devices on a pod: KAI's groups, else the UUIDs that HAMi gave it."""
-    groups = [
-        value
-        for key, value in sorted(labels.items())
-        if (key == names.DEVICE_GROUP or key.startswith(names.DEVICE_GROUP + "/")) and value
-    ]
+    keys = [key for key in labels if key == names.DEVICE_GROUP or key.startswith(_BELOW_GROUP)]
+    groups = [labels[key] for key in sorted(keys) if labels[key]]
     if groups:
         return tuple(dict.fromkeys(groups))
+    if names.HAMI_ALLOCATED not in annotations:
+        return ()
     # Containers end in `;`, devices in `:`, and a device is UUID,type,memory,cores.
-    given = annotations.get(names.HAMI_ALLOCATED, "").replace(";", ":").split(":")
+    given = annotations[names.HAMI_ALLOCATED].replace(";", ":").split(":")
     return tuple(dict.fromkeys(device.split(",")[0] for device in given if "," in device))

@@ -28,6 +28,7 @@ from shoal.units.quantity import NANO, Quantity
 
 _MISSING = re.compile(r'Key not found in map : "(?P<key>.*)"$')
 _MOST_DOMAINS = 32
+_BY_DOMAIN = ("attributes", "capacity")
 
 
 class Fault(msgspec.Struct, frozen=True):
@@ -66,7 +67,7 @@ class Selector:
             missing = _MISSING.search(words)
             if missing is None:
                 return Fault(one_line(words.partition(": ")[2] or words))
-            if missing["key"] in device["attributes"]:
+            if all(missing["key"] in device[field] for field in _BY_DOMAIN):
                 return Fault(f"no such key: {missing['key']}")
             device = _with_domain(device, missing["key"])
         return Fault(f"it looks at more than {_MOST_DOMAINS} domains that the device does not have")
@@ -106,8 +107,7 @@ def _by_domain(values: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
 
 
 def _with_domain(device: Mapping[str, Any], domain: str) -> dict[str, Any]:
-    fields = ("attributes", "capacity")
-    return {**device, **{field: {domain: {}, **device[field]} for field in fields}}
+    return {**device, **{field: {domain: {}, **device[field]} for field in _BY_DOMAIN}}
 
 
 def _compiler_words(text: str) -> str:

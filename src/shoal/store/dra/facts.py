@@ -5,9 +5,9 @@ from __future__ import annotations
 from shoal.api.claim_requests import DeviceAsk, DeviceClaim, DeviceRequest, ExactRequest
 from shoal.api.claims import ResourceClaim
 from shoal.api.device_names import full_name
-from shoal.api.slices import Attribute, Device, Reach, ResourceSlice
+from shoal.api.slices import Attribute, Device, DeviceTraits, Reach, ResourceSlice
 from shoal.engine.dra.devices import Attribute as Value
-from shoal.engine.dra.devices import Consumption, DeviceFacts, SliceFacts
+from shoal.engine.dra.devices import Binding, Consumption, DeviceFacts, SliceFacts
 from shoal.engine.dra.requests import ClaimAsk, ClaimFacts, Constraint, Option, Pick, Picks, Request
 from shoal.store.dra.sets import DeviceSets, SetKey
 
@@ -45,7 +45,13 @@ def _device(piece: ResourceSlice, device: Device) -> DeviceFacts:
         ),
         taints=traits.taints,
         shared=traits.allow_multiple_allocations,
+        binding=_binding(traits),
     )
+
+
+def _binding(traits: DeviceTraits) -> Binding | None:
+    found = Binding(traits.binding_conditions, traits.binding_failure_conditions, traits.binds_to_node)
+    return found if found != Binding() else None
 
 
 def _value(attribute: Attribute) -> Value:
@@ -119,7 +125,7 @@ def claim_facts(claim: ResourceClaim, sets: DeviceSets) -> ClaimFacts:
 def _trouble(claim: ResourceClaim, fault: str) -> str:
     key = claim.metadata.key
     if claim.metadata.deletion_timestamp is not None:
-        return f'resourceclaim "{key}" is being deleted'
+        return f'resourceclaim "{claim.metadata.name}" is being deleted'
     return f'resourceclaim "{key}": {fault}' if fault and not claim.is_allocated() else ""
 
 

@@ -54,7 +54,7 @@ class _Telling:
         return self._text
 
     def micro_text(self) -> str:
-        return self.now().strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+        return self.now().replace(tzinfo=None).isoformat(timespec="microseconds") + "Z"
 
 
 class WallClock(_Telling):

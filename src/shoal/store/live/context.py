@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Sized
 from typing import Protocol
 
 import msgspec
@@ -22,6 +23,8 @@ class Context(msgspec.Struct, frozen=True):
     clock: Clock
     draw: random.Random
     events: Recorder
+    lines: list[Sized] = msgspec.field(default_factory=list)
+    """What waits to be looked at, of each loop of the controller."""
 
 
 class Controller(Protocol):

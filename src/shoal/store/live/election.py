@@ -37,6 +37,8 @@ class LeaderElection:
         self._lease = LeaseLock(api, clock, lock)
         self._draw = draw
         self._events = events
+        self._said = ""
+        """What was refused last: it is tried every two seconds, and told once."""
 
     @property
     def leader(self) -> str:
@@ -112,6 +114,7 @@ class LeaderElection:
         return False
 
     async def _acquire(self) -> None:
+        waits_for = ""
         while True:
             wait_s = self._timing.retry_s
             try:
@@ -119,6 +122,11 @@ class LeaderElection:
                 async with asyncio.timeout(self._timing.renew_s):
                     if await self._lease.attempt() and self.is_leading:
                         break
+                if self.leader not in ("", waits_for):
+                    # Whoever started it would take its silence for a fault.
+                    waits_for = self.leader
+                    at = f"{self._lock.namespace}/{self._lock.name}"
+                    _log.warning("stands by: %s holds the lease %s and does the work", waits_for, at)
             except TimeoutError:
                 _log.info("the lease %s/%s: no answer", self._lock.namespace, self._lock.name)
             except ShoalError as error:
@@ -127,7 +135,8 @@ class LeaderElection:
 
     def _wait_after(self, error: ShoalError) -> float:
         will_pass = isinstance(error, TemporaryError | ConflictError | AlreadyExistsError)
-        level = logging.INFO if will_pass else logging.WARNING
+        is_news, self._said = str(error) != self._said, str(error)
+        level = logging.WARNING if is_news and not will_pass else logging.INFO
         _log.log(level, "the lease %s/%s: %s", self._lock.namespace, self._lock.name, error)
         return max(self._timing.retry_s, error.delay_s if isinstance(error, TemporaryError) else 0.0)
 

@@ -20,8 +20,9 @@ from contextlib import aclosing
 from shoal.store.live.clock import Clock
 from shoal.store.live.item import Change, Item, Key
 from shoal.store.live.kind import Kind
+from shoal.store.live.outage import Outage
 from shoal.store.live.port import EVERYTHING, Api, Select
-from shoal.store.live.refusals import ExpiredError
+from shoal.store.live.refusals import ExpiredError, ForbiddenError
 from shoal.units.errors import ShoalError, TemporaryError
 
 _log = logging.getLogger("shoal.store")
@@ -30,6 +31,7 @@ Handler = Callable[[Item | None, Item | None], None]
 Values = Callable[[Item], Iterable[str]]
 _SHORTEST_S, _LONGEST_S, _LASTED_S = 0.2, 30.0, 10.0
 _MOST_TOMBSTONES, _AT_ONCE = 10_000, 200
+_TOLD_AGAIN_S = 3600.0
 
 
 class Index:
@@ -81,8 +83,16 @@ class Index:
 
 class Informer:
     def __init__(
-        self, api: Api, kind: Kind, clock: Clock, draw: random.Random, select: Select = EVERYTHING, namespace: str = ""
+        self,
+        api: Api,
+        kind: Kind,
+        clock: Clock,
+        draw: random.Random,
+        select: Select = EVERYTHING,
+        namespace: str = "",
+        outage: Outage | None = None,
     ) -> None:
+        """`outage`: shared with others who ask the same server."""
         self.kind = kind
         self._api = api
         self._clock = clock
@@ -100,6 +110,9 @@ class Informer:
         self._lacks = True
         """Something between that and now is not to be had: there has to be a list first."""
         self._delay_s = 0.0
+        self._outage = outage or Outage()
+        self._told, self._told_s = "", 0.0
+        """The refusal that was told last, and when."""
 
     # -- reading ----------------------------------------------------------------------------------------------------
 
@@ -195,8 +208,18 @@ class Informer:
                 # Whatever it is, even a certificate that somebody has to mend: other kinds must not end with this one.
                 self._lacks |= not isinstance(error, TemporaryError)
                 wait_s = max(self._next_wait_s(), error.delay_s if isinstance(error, TemporaryError) else 0.0)
-                _log.warning("%s cannot be followed: %s; again in %.1f s", self.kind.plural, error, wait_s)
+                self._say(error, wait_s)
                 await self._clock.sleep(wait_s)
+
+    def _say(self, error: ShoalError, wait_s: float) -> None:
+        """It is told when it is news and once an hour: it is the same at each try, for as long as nobody mends it."""
+        words, now_s = str(error), self._clock.seconds()
+        if isinstance(error, ForbiddenError) and error.is_told:
+            return
+        if self._outage.takes(self, error) or (words == self._told and now_s < self._told_s + _TOLD_AGAIN_S):
+            return
+        self._told, self._told_s = words, now_s
+        _log.warning("%s cannot be followed: %s; again in %.1f s", self.kind.plural, words, wait_s)
 
     def _next_wait_s(self) -> float:
         self._delay_s = min(max(self._delay_s * 2, _SHORTEST_S), _LONGEST_S)
@@ -204,6 +227,7 @@ class Informer:
 
     async def _relist(self) -> None:
         listed = await self._api.list(self.kind, self._namespace, self._select)
+        self._outage.ends(self)
         # A server that counts from further back was started anew: nothing that was known of it holds.
         is_another = listed.version < self._since
         present = {item.key: item.uid for item in listed.items}
@@ -228,7 +252,9 @@ class Informer:
                 for change in changes:
                     self._take(change)
                     self._since = change.version
-                heard, self._delay_s = True, 0.0
+                if not heard:
+                    self._outage.ends(self)
+                heard, self._delay_s, self._told = True, 0.0, ""
         return heard or self._clock.seconds() - began_s >= _LASTED_S
 
     def _take(self, change: Change) -> None:

@@ -9,23 +9,26 @@ from collections.abc import Iterable
 from shoal.store.live.clock import Clock
 from shoal.store.live.informer import Informer
 from shoal.store.live.kind import Kind
+from shoal.store.live.outage import Outage
 from shoal.store.live.port import Api
 
 
 class Informers:
     """`of` names what is followed; `run` follows it. A kind first asked for later is followed from then on."""
 
-    def __init__(self, api: Api, clock: Clock, draw: random.Random) -> None:
+    def __init__(self, api: Api, clock: Clock, draw: random.Random, outage: Outage | None = None) -> None:
         self._api = api
         self._clock = clock
         self._draw = draw
         self._informers: dict[Kind, Informer] = {}
+        self.outage = outage or Outage()
+        """Of the server that all of them ask."""
         self._group: asyncio.TaskGroup | None = None
 
     def of(self, kind: Kind) -> Informer:
         found = self._informers.get(kind)
         if found is None:
-            found = self._informers[kind] = Informer(self._api, kind, self._clock, self._draw)
+            found = self._informers[kind] = Informer(self._api, kind, self._clock, self._draw, outage=self.outage)
             if self._group is not None:
                 self._group.create_task(found.run())
         return found

@@ -28,17 +28,24 @@ class Loop:
     def __init__(self, context: Context, reconcile: Reconcile, *, workers: int = 4) -> None:
         self.name = context.name
         self.queue: WorkQueue[Key] = WorkQueue(context.clock, context.draw)
+        context.lines.append(self.queue)
         self._context = context
         self._reconcile = reconcile
         self._workers = workers
         self._needs: set[Kind] = set()
 
-    def follow(self, kind: Kind, keys: Callable[[Item], Iterable[Key]] | None = None) -> None:
-        """Look at an object whenever it changes; or, with `keys`, at those that a change of this kind concerns."""
+    def follow(
+        self, kind: Kind, keys: Callable[[Item], Iterable[Key]] | None = None, *, only_latest: bool = False
+    ) -> None:
+        """Look at an object whenever it changes; or, with `keys`, at those that a change of this kind concerns.
+
+        `only_latest`: whom it concerned before the change need not look. Pods change all the time and concern few, so
+        that reading each change once and not twice counts.
+        """
         self._needs.add(kind)
 
         def changed(before: Item | None, after: Item | None) -> None:
-            for item in (before, after):
+            for item in (after or before,) if only_latest else (before, after):
                 if item is None:
                     continue
                 for key in (item.key,) if keys is None else keys(item):

@@ -1,7 +1,8 @@
 """Events about objects, for people: written beside the work, never waited for, equal ones counted instead of repeated.
 
 Who records never fails by it: an Event that the server refuses is dropped. Equal Events (same object, reason and
-message from the same reporter) of the last ten minutes become one with a count.
+message from the same reporter) of the last ten minutes become one with a count. Where they give way to other work, they
+are written now and then while it lasts, and all of them afterwards.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import OrderedDict, deque
+from collections.abc import Callable
 from contextlib import suppress
 from itertools import count
 from typing import Literal
@@ -29,6 +31,8 @@ _LONGEST_MESSAGE = 1024
 _LONGEST_NAME = 253
 _TRIES = 64
 _FULL, _TRIES_WHEN_FULL = 429, 5
+_APART_S = 0.05
+"""Between two Events while other work goes first."""
 
 
 class Recorder:
@@ -66,6 +70,10 @@ class Recorder:
             involved["fieldPath"] = field
         self._pen.write(involved, (reason, message[:_LONGEST_MESSAGE], type_, self._component, host))
 
+    def give_way(self, is_busy: Callable[[], bool]) -> None:
+        """Few Events are written while that is so."""
+        self._pen.is_to_wait = is_busy
+
     async def run(self) -> None:
         """Writes what was recorded, until cancelled."""
         await self._pen.run()
@@ -86,6 +94,7 @@ class Pen:
         """`owner`: whose pen it is, to tell apart what several write about one object at one moment."""
         self.api = api
         self.clock = clock
+        self.is_to_wait: Callable[[], bool] = lambda: False
         self._mark = crc32(owner.encode()) & 0xFFFF
         self._numbers = count()
         self._waiting: deque[tuple[_Same, Obj, str]] = deque(maxlen=_MOST_WAITING)
@@ -107,11 +116,15 @@ class Pen:
     async def run(self) -> None:
         while True:
             while self._waiting:
+                if self.is_to_wait():
+                    await self.clock.sleep(_APART_S)
                 same, involved, now = self._waiting.popleft()
                 try:
                     await self._write_patiently(same, involved, now)
                 except ShoalError as error:
                     _log.debug("an event was not written: %s", error)
+                except Exception:  # noqa: BLE001 - one that breaks the code must not keep the others from being told
+                    _log.exception("an event about %s %s was not written", involved["kind"], involved["name"])
             self._idle.set()
             self._wakeup.clear()
             await self._wakeup.wait()

@@ -18,6 +18,9 @@ _DENIED = re.compile(
 )
 
 
+_UID = "metadata.uid"
+
+
 class RefusedError(ShoalError):
     """The server said no. `reason` is its one-word reason, `details` its details (causes, retryAfterSeconds)."""
 
@@ -59,6 +62,8 @@ class ForbiddenError(RefusedError):
         """Empty: in all namespaces, or of the cluster."""
         self.path = said.get("path", "")
         """In place of a resource: `/metrics`."""
+        self.is_told = False
+        """Whether somebody has said in the log what would allow it."""
 
 
 class UnauthorizedError(RefusedError):
@@ -87,6 +92,10 @@ class StaleError(RefusedError, ConflictError):
     code = 409
 
 
+NO_ANSWER = "NoAnswer"
+"""The reason of a BusyError where the server itself said nothing."""
+
+
 class BusyError(TemporaryError):
     """429, 500, 503, 504, or no connection: nothing is known of what became of a write. Retry after `delay_s`."""
 
@@ -107,11 +116,17 @@ def refusal_of(status: dict[str, Any], retry_after_s: float = 0.0) -> RefusedErr
     if code in (408, 429, 500, 502, 503, 504):
         wait_s = retry_after_s or float(details.get("retryAfterSeconds") or 1.0)
         return BusyError(words, wait_s, code=code, reason=reason, details=details)
-    if code == 409:
+    if code == 409 or (code == 422 and _is_another(details)):
         kind: type[RefusedError] = AlreadyExistsError if reason == "AlreadyExists" else StaleError
     else:
         kind = _BY_CODE.get(code, BadRequestError)
     return kind(words, reason=reason, details=details)
+
+
+def _is_another(details: dict[str, Any]) -> bool:
+    """Whether a patch named an object that has gone: a patch has no preconditions, so servers take its uid for a field
+    that may not change."""
+    return any(cause.get("field") == _UID for cause in details.get("causes") or () if isinstance(cause, dict))
 
 
 _BY_CODE: dict[int, type[RefusedError]] = {

@@ -1,8 +1,10 @@
 """Which of the kinds that may be absent are there, and in which version: asked now and then, as people install things.
 
-A kind that comes later is told when it comes. One that goes away again is left followed: its informer waits.
+A kind that comes later is told when it comes. One that goes away again is left followed: its informer waits. Whoever
+breaks when told keeps nobody else from being told, and is told again at the next look.
 
-Rejected: following definitions of custom resources. Aggregated kinds have none, and not everybody may read them.
+Rejected: following definitions of custom resources. Aggregated kinds have none, not everybody may read them, and they
+are the largest objects of a cluster; what a server serves is one small document, asked for while something is missing.
 """
 
 from __future__ import annotations
@@ -15,7 +17,7 @@ from shoal.store.live.kind import Kind
 from shoal.units.errors import ShoalError
 
 _log = logging.getLogger("shoal.store")
-_EVERY_S = 30.0
+_EVERY_S = 4.0
 Then = Callable[[Kind], None]
 """Is told the kind in the version that is served."""
 
@@ -26,6 +28,7 @@ class Served:
         self._every_s = every_s
         self._wanted: list[tuple[tuple[Kind, ...], list[Then]]] = []
         self._found: dict[Kind, Kind] = {}
+        self._untold: list[tuple[Kind, Then]] = []
 
     def when_there(self, kind: Kind, then: Then | None = None, *others: Kind) -> None:
         """`others` are older versions that will do. Called before the first `look`, or at any time."""
@@ -48,21 +51,26 @@ class Served:
 
     async def look(self) -> None:
         """Ask once; a failure of the server leaves everything as it is known."""
-        if not self.missing():
-            return
+        if self.missing():
+            await self._find()
+        # Whoever is told of one kind may ask for another that came with it.
+        untold, self._untold = self._untold, []
+        for found, then in untold:
+            try:
+                then(found)
+            except Exception:  # noqa: BLE001 - those who are still to be told would never hear of what is there
+                _log.exception("%s could not be begun with", found.plural)
+                self._untold.append((found, then))
+
+    async def _find(self) -> None:
         there = {(one.kind.group, one.kind.plural): one.versions for one in await self._context.api.served()}
-        come: list[tuple[Kind, list[Then]]] = []
         for candidates, thens in self._wanted:
             first = candidates[0]
             versions = there.get((first.group, first.plural), ())
             found = next((kind for kind in candidates if kind.version in versions), None)
             if found is not None and first not in self._found:
                 self._found[first] = found
-                come.append((found, list(thens)))
-        # Whoever is told of one kind may ask for another that came with it.
-        for found, waiting in come:
-            for then in waiting:
-                then(found)
+                self._untold += [(found, then) for then in thens]
 
     async def run(self) -> None:
         """Until cancelled."""

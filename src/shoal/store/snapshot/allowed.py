@@ -87,13 +87,17 @@ VOLUME_SPEC = frozenset(
 CONDITION = frozenset({"type", "status", "reason", "message", "lastTransitionTime", "observedGeneration"})
 
 WHOLE = frozenset(
-    {"labels", "nodeSelector", "tolerations", "affinity", "resources", "resourcesPerNode", "requests", "limits"}
+    {
+        *("labels", "nodeSelector", "tolerations", "affinity", "resources", "resourcesPerNode", "requests", "limits"),
+        *("capability", "deserved", "resource"),
+    }
 )
 """Of kinds that we have no types for: fields that are kept as they are, wherever they stand."""
 
 TEXTS = frozenset(
     {
         *("apiVersion", "kind", "apiGroup", "name", "namespace", "groupName", "mode", "type", "uid"),
+        *("parent", "parentQueue", "dequeueStrategy"),
         *("queue", "queueName", "schedulerName", "priorityClassName", "completionMode", "operator"),
         *("cores", "memory", "coreRequest", "coreLimit", "memoryOverhead", "memoryOverheadFactor", "quantity"),
         *("numProcPerNode", "nodesPerSlice", "policy", "startupPolicyOrder", "image"),

@@ -71,6 +71,9 @@ def _walked(value: Any) -> Any:
             kept[field] = _meta(inner)
         elif field == "opaque" and isinstance(inner, dict):
             kept[field] = {**inner, "parameters": {}}
+        elif field == "annotations":
+            # What an admission check wants pods to have, say.
+            kept[field] = _annotations(inner)
         elif field == "managedFields":
             continue
         else:

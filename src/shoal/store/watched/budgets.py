@@ -18,6 +18,7 @@ from shoal.engine.who import Traits
 from shoal.store.live.informer import Informer
 from shoal.store.live.item import Item
 from shoal.store.live.kind import DISRUPTION_BUDGETS
+from shoal.store.watched.one_by_one import read_each
 from shoal.store.watched.pod_states import PodState
 from shoal.store.watched.pods import Pods
 from shoal.store.watched.reading import value_of
@@ -54,24 +55,28 @@ class Budgets:
     def drain(self, dirty: Iterable[str]) -> list[Event]:
         """`dirty` are the pods that came, went or changed."""
         events: list[Event] = []
-        for key in dirty:
-            budgets = self._by_space.get(key.partition("/")[0])
-            if budgets:
-                self._sort_in(key, self._pods.get(key), budgets)
+        for key in read_each("pod", dirty, lambda key: self._sort_in(key, self._pods.get(key))):
+            self._pods.touch(key)
         changed, self._changed_names = self._changed_names, {}
-        for namespace, name in changed:
-            self._read(namespace, name, events)
+        self._changed_names |= read_each("disruption budget", changed, lambda at: self._read(*at, events))
         dirty_budgets, self._dirty = self._dirty, {}
-        for namespace, name in dirty_budgets:
-            budget = self._by_space.get(namespace, {}).get(name)
-            if budget is not None:
-                facts = self._facts(budget)
-                if facts != budget.told:
-                    budget.told = facts
-                    events.append(BudgetSeen(facts))
+        self._dirty |= read_each("disruption budget", dirty_budgets, lambda at: self._tell(*at, events))
         return events
 
-    def _sort_in(self, key: str, state: PodState | None, budgets: dict[str, _Budget]) -> None:
+    @property
+    def is_quiet(self) -> bool:
+        return not (self._changed_names or self._dirty)
+
+    def _tell(self, namespace: str, name: str, events: list[Event]) -> None:
+        budget = self._by_space.get(namespace, {}).get(name)
+        if budget is not None:
+            facts = self._facts(budget)
+            if facts != budget.told:
+                budget.told = facts
+                events.append(BudgetSeen(facts))
+
+    def _sort_in(self, key: str, state: PodState | None) -> None:
+        budgets = self._by_space.get(key.partition("/")[0], {})
         for name, budget in budgets.items():
             covers = state is not None and _covers(budget, state)
             if covers != (key in budget.pods) or (covers and budget.value.status is None):
@@ -83,14 +88,15 @@ class Budgets:
 
     def _read(self, namespace: str, name: str, events: list[Event]) -> None:
         item = self._informer.get(namespace, name)
-        spaces = self._by_space.setdefault(namespace, {})
-        before = spaces.get(name)
         if item is None:
             self._troubles.settle(DISRUPTION_BUDGETS, f"{namespace}/{name}")
-            if before is not None:
-                del spaces[name]
+            if self._by_space.get(namespace, {}).pop(name, None) is not None:
                 events.append(BudgetGone(name, namespace))
+            if not self._by_space.get(namespace, True):
+                del self._by_space[namespace]
             return
+        spaces = self._by_space.setdefault(namespace, {})
+        before = spaces.get(name)
         try:
             value = value_of(DISRUPTION_BUDGETS, item, PodDisruptionBudget)
         except UserError as error:

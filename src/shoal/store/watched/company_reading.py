@@ -10,7 +10,7 @@ from shoal.api.decode import Document
 from shoal.api.groups.volcano import VolcanoPodGroup
 from shoal.engine.from_api import Priorities, Topologies
 from shoal.engine.groups import GroupFacts
-from shoal.store.gangs import Member, gangs_of
+from shoal.store.gangs import Member, gangs_of, unreadable_gang
 from shoal.store.inventory import Inventory, Placed
 from shoal.store.live.kind import PODS
 from shoal.store.watched.group_objects import Company, GroupObjects
@@ -45,8 +45,12 @@ class CompanyReader:
                     break
         except UserError as error:
             self._objects.complain(error)
-            return [_waiting(company, member) for member in members], None
-        self._objects.praise(documents)
+            name = company.group or f"{company.owner[0]}/{company.owner[2]}"
+            return [_waiting(name, member) for member in members], unreadable_gang(name, error)
+        for fault in gangs.faults:
+            self._objects.complain(fault)
+        if not gangs.faults:
+            self._objects.praise(documents)
         return members, gangs.facts[0] if gangs.facts else None
 
     def _documents(self, company: Company, members: list[Member]) -> list[Document]:
@@ -90,7 +94,6 @@ def _forgiven(document: Document, priorities: Priorities) -> Document:
     return document
 
 
-def _waiting(company: Company, member: Member) -> Member:
-    """In a gang of which nothing is known, until somebody mends what is written about it."""
-    name = company.group or f"{company.owner[0]}/{company.owner[2]}"
+def _waiting(name: str, member: Member) -> Member:
+    """In a gang of which nothing can be known, until somebody mends what is written about it."""
     return Member(member.placed, structs.replace(member.who, group=name))

@@ -40,7 +40,6 @@ from shoal.store.live.served import Served
 from shoal.store.watched.claim_needs import needs_of
 from shoal.store.watched.claims import KnownClaims
 from shoal.store.watched.dependents import Dependents
-from shoal.store.watched.device_ids import ids_of
 from shoal.store.watched.node_devices import NodeDevices
 from shoal.store.watched.pools import KnownPools
 from shoal.store.watched.reading import value_of
@@ -72,7 +71,7 @@ class WatchedDevices:
         self._pods = Dependents()
         self._asking = Dependents()
         """Claims by the sets that they ask for."""
-        self._nodes = NodeDevices(context.informers.of(NODES), self._resources_changed)
+        self._nodes = NodeDevices(context.informers.of(NODES), self.pools, self._resources_changed)
         self._extended = Extended(self._sets)
         known = self.claims
         self._refs = ClaimRefs(self._sets, known.by_key, self._templates, known.made, self._extended)
@@ -110,6 +109,10 @@ class WatchedDevices:
             self._wake()
         return claimed
 
+    def forget(self, key: str) -> None:
+        """Whoever was asked about under this name is gone. Pods that are there are forgotten with their objects."""
+        self._pods.drop(key)
+
     def stirred(self) -> set[str]:
         """Pods (namespace/name) whose answer above may be another one by now."""
         self._settle()
@@ -128,7 +131,11 @@ class WatchedDevices:
 
     def ids(self, node: str) -> NodeIds:
         """What the node's devices are called."""
-        return ids_of(self._nodes.ids(node), self.pools.on(node))
+        return self._nodes.ids(node)
+
+    def take_renamed(self) -> set[str]:
+        """Nodes that call their devices otherwise than at the last call."""
+        return self._nodes.take_renamed()
 
     # -- hearing ----------------------------------------------------------------------------------------------------
 
@@ -147,7 +154,7 @@ class WatchedDevices:
     def _piece_changed(self, kind: Kind, key: str, item: Item | None) -> None:
         piece = self._read(kind, key, item, ResourceSlice)
         facts = slice_facts(piece) if piece is not None else None
-        if not self.pools.put(key, facts):
+        if not self._nodes.put_piece(key, facts):
             return
         if facts is None:
             self._sets.drop(key)
@@ -192,7 +199,7 @@ class WatchedDevices:
 
     def _pod_changed(self, before: Item | None, after: Item | None) -> None:
         if after is None and before is not None:
-            self._pods.drop(f"{before.namespace}/{before.name}")
+            self.forget(f"{before.namespace}/{before.name}")
 
     # -- telling ----------------------------------------------------------------------------------------------------
 

@@ -28,6 +28,7 @@ from shoal.store.gangs import Member
 from shoal.store.pod_makers import Owner
 from shoal.store.watched.company_reading import CompanyReader
 from shoal.store.watched.group_objects import Company, GroupObjects
+from shoal.store.watched.one_by_one import read_each
 from shoal.store.watched.pod_states import PodState
 from shoal.store.watched.pods import Pods
 from shoal.store.watched.troubles import Troubles
@@ -73,6 +74,9 @@ class WatchedGangs:
         """Gangs of which the engine was told."""
         self._dirty: dict[Company, None] = {}
         self._signs: dict[_Sign, _Sign] = {}
+        self._unmoved: dict[Owner, Owner | None] = {}
+        self._unchanged: dict[Company, None] = {}
+        """News that could not be taken in."""
         self._moved: dict[str, None] = {}
         """Pods that left a gang without a word of their own."""
 
@@ -88,6 +92,10 @@ class WatchedGangs:
             return structs.replace(state.who, order=age) if state.who.group else state.who
         group, part, queue = standing
         return structs.replace(state.who, group=group, part=part, queue=queue, order=age)
+
+    def is_unread(self, key: str) -> bool:
+        """Whether the pod's company could not be read at the last drain."""
+        return bool(self._dirty) and self._company_of.get(key) in self._dirty
 
     def gang_members(self, group: str) -> list[str]:
         """Keys of the pods of a gang that have not ended, whether or not it has an object."""
@@ -115,23 +123,33 @@ class WatchedGangs:
         self, pods: Iterable[str], priorities: Priorities, topologies: Topologies
     ) -> tuple[list[Event], list[str]]:
         """What is news of gangs, given the pods that changed; and the pods whose standing is another one by now."""
-        for owner, above in self._objects.take_moved().items():
-            self._move(owner, above)
-        for company in self._objects.take_changed():
-            self._make_old(company)
-        for key in pods:
-            self._sort_in(key, self._pods.get(key))
+        moved = self._unmoved | self._objects.take_moved()
+        self._unmoved = {
+            owner: moved[owner] for owner in read_each("owner", moved, lambda owner: self._move(owner, moved[owner]))
+        }
+        changed = self._unchanged | dict.fromkeys(self._objects.take_changed())
+        self._unchanged = read_each("company", changed, self._make_old)
+        for key in read_each("pod", pods, lambda key: self._sort_in(key, self._pods.get(key))):
+            self._pods.touch(key)
         dirty, self._dirty = self._dirty, {}
         events: list[Event] = []
         others, self._moved = list(self._moved), {}
-        for company in dirty:
+
+        def renew(company: Company) -> None:
             unit = self._units.get(company)
             if unit is None:
-                continue
-            others += self._renew(company, unit, priorities, topologies, events)
+                return
+            others.extend(self._renew(company, unit, priorities, topologies, events))
             if not unit.members and unit.told is None and not self._objects.is_there(company):
                 del self._units[company]
+                self._objects.forget(company)
+
+        self._dirty |= read_each("company", dirty, renew)
         return events, others
+
+    @property
+    def is_quiet(self) -> bool:
+        return not (self._dirty or self._unmoved or self._unchanged)
 
     def _move(self, owner: Owner, above: Owner | None) -> None:
         """Whoever stands above this owner is another one now: its pods may belong elsewhere."""
@@ -192,16 +210,20 @@ class WatchedGangs:
         self, company: Company, unit: _Unit, priorities: Priorities, topologies: Topologies, events: list[Event]
     ) -> list[str]:
         """Read a company, or what is new of it; its pods whose standing has changed."""
-        fresh, is_old = unit.fresh, unit.is_old or unit.told is None
-        unit.fresh, unit.is_old = {}, False
+        fresh = unit.fresh
+        is_old = unit.is_old or unit.told is None or bool(unit.told.unreadable)
+        # Until it has been read, all of it has to be.
+        unit.fresh, unit.is_old = {}, True
         if not is_old:
             one_before = [key for key in islice(unit.members, 1) if key not in fresh]
             members, facts = self._reader.read(company, [*one_before, *fresh], priorities, topologies)
             if facts == unit.told:
+                unit.is_old = False
                 return self._stand(unit, members)
         members, facts = self._reader.read(company, list(unit.members), priorities, topologies)
         if facts != unit.told:
             self._tell(company, unit, facts, events)
+        unit.is_old = False
         return self._stand(unit, members)
 
     def _tell(self, company: Company, unit: _Unit, facts: GroupFacts | None, events: list[Event]) -> None:

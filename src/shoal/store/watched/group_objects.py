@@ -86,6 +86,7 @@ class GroupObjects:
         self._known: dict[Owner, _Maker] = {}
         """Makers on which something is written, or above whom somebody stands."""
         self._of_workload: dict[str, dict[Company, None]] = {}
+        self._workload_of: dict[Company, str] = {}
         self._changed: dict[Company, None] = {}
         self._moved: dict[Owner, Owner | None] = {}
 
@@ -176,9 +177,23 @@ class GroupObjects:
         namespace, _, name = company.group.partition("/")
         found = self._read(self._groups, namespace, name)
         if reference is not None:
-            self._of_workload.setdefault(f"{namespace}/{reference.name}", {})[company] = None
+            self._note_workload(company, f"{namespace}/{reference.name}")
             found += self._read([self._workloads] if self._workloads is not None else [], namespace, reference.name)
         return found
+
+    def forget(self, company: Company) -> None:
+        """Nobody is in it any more."""
+        self._note_workload(company, "")
+
+    def _note_workload(self, company: Company, workload: str) -> None:
+        before = self._workload_of.pop(company, "")
+        if before:
+            del self._of_workload[before][company]
+            if not self._of_workload[before]:
+                del self._of_workload[before]
+        if workload:
+            self._workload_of[company] = workload
+            self._of_workload.setdefault(workload, {})[company] = None
 
     def _read(self, informers: list[Informer], namespace: str, name: str) -> list[Document]:
         found = []

@@ -1,12 +1,17 @@
 """The devices that running pods say they hold: by our own annotation, or by the names that KAI and HAMi give them.
 
-What a name means is settled node by node, as for manifests; only that pods come and go here.
+What a name means is settled node by node, as for manifests; only that pods come and go here, and that nodes may say
+what they call their devices after the pods were seen.
+
+Promises: what was read of a pod is forgotten with it; what is read anew and means nothing any more changes nothing.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from shoal.engine.devices.kind import Spots
-from shoal.engine.spelling import HeldDevices, names, spots_of_pod
+from shoal.engine.spelling import UNKNOWN_IDS, HeldDevices, device_names, names, spots_of_pod
 from shoal.store.watched.parts import Devices
 from shoal.store.watched.pod_words import Words
 from shoal.units.errors import UserError, Where
@@ -15,7 +20,13 @@ from shoal.units.errors import UserError, Where
 class HeldSpots:
     def __init__(self, devices: Devices | None) -> None:
         self._devices = devices
-        self._named = HeldDevices()
+        self._held = HeldDevices()
+        self._called: dict[str, Sequence[str]] = {}
+        """Pods that only name their devices; and of the names, those that have a number here."""
+
+    def __len__(self) -> int:
+        """How much is remembered."""
+        return len(self._held) + len(self._called)
 
     @staticmethod
     def has_any(words: Words) -> bool:
@@ -24,14 +35,31 @@ class HeldSpots:
         is_told = names.OWN_DEVICES in annotations or names.HAMI_ALLOCATED in annotations
         return is_told or any(name.startswith(names.DEVICE_GROUP) for name in words.labels)
 
-    def spots(self, node: str, words: Words) -> Spots:
-        """None where the pod says nothing, or nothing that can be read: it gets what is left."""
-        if names.OWN_DEVICES in words.annotations:
-            spots = self._told(node, words)
-            if spots:
-                self._named.reserve(node, spots)
-                return spots
-        return self._named.spots(node, words.annotations, words.labels)
+    def spots(self, pod: str, node: str, words: Words, before: Spots = ()) -> Spots:
+        """None where the pod says nothing, or nothing that can be read: it gets what is left. `before` is what was
+        answered last time."""
+        told = self._told(node, words) if names.OWN_DEVICES in words.annotations else ()
+        called = () if told else device_names(words.annotations, words.labels)
+        if not told and not called:
+            return before
+        had = self._called.pop(pod, None)
+        if told:
+            self._held.reserve(node, told)
+            found = told
+        else:
+            # Numbers are given back after they were asked for: a name that stays keeps its own.
+            ids = self._devices.ids(node) if self._devices is not None else UNKNOWN_IDS
+            self._called[pod] = [name for name in called if name not in ids.spots]
+            found = self._held.named(node, called, ids)
+        self._give_back(node, before, had)
+        return found
+
+    def release(self, pod: str, node: str, spots: Spots) -> None:
+        """It is on the node no more, or has ended; `spots` is what was answered last."""
+        self._give_back(node, spots, self._called.pop(pod, None))
+
+    def _give_back(self, node: str, spots: Spots, called: Sequence[str] | None) -> None:
+        self._held.release(node, spots if called is None else (), called or ())
 
     def _told(self, node: str, words: Words) -> Spots:
         if self._devices is not None:

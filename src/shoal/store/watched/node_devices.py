@@ -12,9 +12,12 @@ from typing import NamedTuple
 import msgspec
 from msgspec import Raw
 
+from shoal.engine.dra.devices import SliceFacts
 from shoal.engine.spelling import UNKNOWN_IDS, NodeIds, node_ids
 from shoal.store.live.informer import Informer
 from shoal.store.live.item import Item
+from shoal.store.watched.device_ids import ids_of
+from shoal.store.watched.pools import KnownPools
 
 _NOTHING = Raw()
 
@@ -46,18 +49,36 @@ _amounts = msgspec.json.Decoder(dict[str, str | int | float] | None)
 
 
 class NodeDevices:
-    """`stir` is called when a resource gets its first device plugin, or loses its last."""
+    """`stir` is called when a resource gets its first device plugin, or loses its last, and when a node calls its
+    devices otherwise."""
 
-    def __init__(self, nodes: Informer, stir: Callable[[], None]) -> None:
+    def __init__(self, nodes: Informer, pools: KnownPools, stir: Callable[[], None]) -> None:
         self._stir = stir
+        self._pools = pools
+        self._renamed: set[str] = set()
         self._known: dict[str, _Known] = {}
         self._plugins: Counter[str] = Counter()
         self._shared: dict[frozenset[str], frozenset[str]] = {}
         nodes.on_change(self._changed)
 
     def ids(self, node: str) -> NodeIds:
+        """As the node says, else as the slices of a driver do."""
         known = self._known.get(node)
-        return known.ids if known is not None else UNKNOWN_IDS
+        return ids_of(known.ids if known is not None else UNKNOWN_IDS, self._pools.on(node))
+
+    def put_piece(self, name: str, facts: SliceFacts | None) -> bool:
+        """The slice of that name is this, or is gone; whether that is news."""
+        nodes = {one.reach.node_name for one in (facts, self._pools.get(name)) if one is not None}
+        before = {node: self.ids(node) for node in nodes if node}
+        is_news = self._pools.put(name, facts)
+        for node, ids in before.items():
+            self._compare(node, ids)
+        return is_news
+
+    def take_renamed(self) -> set[str]:
+        """Nodes that call their devices otherwise than at the last call."""
+        renamed, self._renamed = self._renamed, set()
+        return renamed
 
     def advertised(self) -> frozenset[str]:
         """Extended resources that some node has a device plugin for."""
@@ -73,11 +94,18 @@ class NodeDevices:
             head = _heads.decode(after.data)
             mark = _mark(head)
             if known is None or known.mark != mark:
+                before_ids = self.ids(after.name)
                 self._known[after.name] = fresh = self._read(head, mark)
                 self._count(known.plugins if known is not None else frozenset(), fresh.plugins)
+                self._compare(after.name, before_ids)
         except msgspec.DecodeError:
             # Whoever reads nodes complains of it; what was known of it stands.
             return
+
+    def _compare(self, node: str, before: NodeIds) -> None:
+        if self.ids(node) != before:
+            self._renamed.add(node)
+            self._stir()
 
     def _read(self, head: _Head, mark: int) -> _Known:
         status = head.status

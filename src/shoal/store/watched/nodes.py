@@ -19,6 +19,7 @@ from shoal.store.live.informer import Informer
 from shoal.store.live.item import Item
 from shoal.store.live.kind import NODES
 from shoal.store.nodes import node_seen
+from shoal.store.watched.one_by_one import read_each
 from shoal.store.watched.reading import place_of, value_of
 from shoal.store.watched.troubles import UNREADABLE, Trouble, Troubles, words_of
 from shoal.units.errors import UserError
@@ -130,23 +131,29 @@ class Nodes:
     def drain(self) -> list[Event]:
         dirty, self._dirty = self._dirty, {}
         events: list[Event] = []
-        for name in dirty:
-            item = self._informer.get("", name)
-            if item is None:
-                self._troubles.settle(NODES, name)
-                if name in self._told:
-                    self._told.discard(name)
-                    events.append(NodeGone(name))
-                continue
-            try:
-                events.append(self._seen(item))
-            except UserError as error:
-                # What is known of it stands: pods that run on it are true all the same.
-                self._troubles.put(Trouble(NODES, name, item.uid, UNREADABLE, words_of(error)))
-            else:
-                self._troubles.settle(NODES, name)
-                self._told.add(name)
+        self._dirty |= read_each("node", dirty, lambda name: self._tell(name, events))
         return events
+
+    @property
+    def is_quiet(self) -> bool:
+        return not self._dirty
+
+    def _tell(self, name: str, events: list[Event]) -> None:
+        item = self._informer.get("", name)
+        if item is None:
+            self._troubles.settle(NODES, name)
+            if name in self._told:
+                self._told.discard(name)
+                events.append(NodeGone(name))
+            return
+        try:
+            events.append(self._seen(item))
+        except UserError as error:
+            # What is known of it stands: pods that run on it are true all the same.
+            self._troubles.put(Trouble(NODES, name, item.uid, UNREADABLE, words_of(error)))
+        else:
+            self._troubles.settle(NODES, name)
+            self._told.add(name)
 
     def _seen(self, item: Item) -> NodeSeen:
         return node_seen(value_of(NODES, item, Node), self._zones_of(item.name), self.tree)

@@ -9,6 +9,7 @@ from shoal.api.node_affinity import NodeAffinity
 from shoal.api.pod import Pod
 from shoal.engine.devices.kind import Spots
 from shoal.engine.dra.requests import ClaimRef
+from shoal.engine.spelling import NodeIds
 
 
 class Devices(Protocol):
@@ -18,6 +19,10 @@ class Devices(Protocol):
 
     def spots(self, annotations: Mapping[str, str], node: str) -> Spots:
         """Devices that a pod on the node says it holds."""
+        ...
+
+    def ids(self, node: str) -> NodeIds:
+        """What the node's devices are called."""
         ...
 
 

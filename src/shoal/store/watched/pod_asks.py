@@ -6,12 +6,12 @@ live, and a new one costs a look-up.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from itertools import count
 from typing import Any
 
 from msgspec import structs
 
-from shoal.api.node_affinity import NodeAffinity
 from shoal.api.pod import Pod, PodSpec, PodStatus
 from shoal.engine.asks import Ask
 from shoal.engine.from_api import Priorities, Rank, ask_of_pod, who_of_pod
@@ -23,6 +23,7 @@ from shoal.store.live.kind import PODS
 from shoal.store.watched.parts import Devices, Volumes
 from shoal.store.watched.pod_heads import Head, Spec, head_of, spec_of
 from shoal.store.watched.pod_words import Words, pod_of, words_of_head
+from shoal.store.watched.profiles import USUAL, PodProfile
 from shoal.store.watched.reading import value_of
 from shoal.store.watched.usual_spread import Shared, is_spread, shared_labels, with_usual_spread
 from shoal.units.errors import UserError, Where
@@ -45,13 +46,13 @@ _ASKED = (
 class PodAsks:
     def __init__(
         self,
-        added: NodeAffinity | None,
+        profiles: Mapping[str, PodProfile],
         devices: Devices | None,
         volumes: Volumes | None,
         spreading: frozenset[str] = frozenset(),
     ) -> None:
-        """`spreading`: schedulers that spread replicas which say nothing about it."""
-        self._added = added
+        """`profiles` by scheduler; `spreading`: schedulers that spread replicas which say nothing about it."""
+        self._profiles = profiles
         self._spreading = spreading
         self._devices = devices
         self._volumes = volumes
@@ -113,8 +114,9 @@ class PodAsks:
         return (self._ask(item, head, spec, words_of_head(head), is_ours=True), said) if said else None
 
     def _ask(self, item: Item, head: Head, spec: Spec, words: Words, *, is_ours: bool) -> Ask:
+        profile = self._profiles.get(spec.scheduler_name, USUAL) if is_ours else USUAL
         if spec.claims_devices:
-            return self._own(item, is_ours=is_ours)
+            return self._own(item, profile)
         noted = words.annotations
         asked = tuple(noted.get(name) for name in _ASKED) if noted else ()
         company: _Key = (item.namespace, bytes(head.metadata.labels)) if spec.has_company else ()
@@ -122,15 +124,15 @@ class PodAsks:
         if is_ours and spec.scheduler_name in self._spreading:
             shared = shared_labels(head, spec, words.labels)
             company = (item.namespace, shared) if shared else company
-        key = (*spec.key(), asked, company, is_ours)
+        key = (*spec.key(), asked, company, is_ours if profile is USUAL else spec.scheduler_name)
         found: Ask | UserError | None = self._asks.get(key, _UNKNOWN)
         if found is _UNKNOWN:
-            found = self._read(key, item, shared, is_ours=is_ours)
+            found = self._read(key, item, shared, profile)
         if isinstance(found, UserError):
             raise found
-        return self._own(item, is_ours=is_ours) if found is None else found
+        return self._own(item, profile) if found is None else found
 
-    def _read(self, key: _Key, item: Item, shared: Shared, *, is_ours: bool) -> Ask | UserError | None:
+    def _read(self, key: _Key, item: Item, shared: Shared, profile: PodProfile) -> Ask | UserError | None:
         if len(self._asks) >= _MOST:
             self._asks.clear()
             self._samples.clear()
@@ -138,10 +140,10 @@ class PodAsks:
         ask: Ask | UserError | None
         try:
             pod = value_of(PODS, item, Pod)
-            ask = None if self._claims_anyway(key, pod) else ask_of_pod(pod, self._more(is_ours), ())
+            ask = None if self._claims_anyway(key, pod) else ask_of_pod(pod, profile.added, ())
             if shared and ask is not None and is_spread(ask):
-                ask = ask_of_pod(with_usual_spread(pod, shared), self._more(is_ours), ())
-            ask = ask and self._shared(ask)
+                ask = ask_of_pod(with_usual_spread(pod, shared), profile.added, ())
+            ask = ask and self._shared(profile.named(ask))
         except UserError as error:
             ask = error.at(Where(path=error.where.path))
         self._asks[key] = ask
@@ -156,13 +158,13 @@ class PodAsks:
         self._samples[sample.metadata.key] = key
         return bool(self._devices.refs(sample)[0])
 
-    def _own(self, item: Item, *, is_ours: bool) -> Ask:
+    def _own(self, item: Item, profile: PodProfile) -> Ask:
         """Of a pod with claims, which are its own."""
         pod = value_of(PODS, item, Pod)
         if self._devices is None:
-            return self._shared(ask_of_pod(pod, self._more(is_ours)))
+            return self._shared(profile.named(ask_of_pod(pod, profile.added)))
         refs, asking = self._devices.refs(pod)
-        return self._shared(ask_of_pod(asking, self._more(is_ours), refs))
+        return self._shared(profile.named(ask_of_pod(asking, profile.added, refs)))
 
     def bare(self, item: Item) -> Ask | None:
         """What a pod with a fault takes on its node, as far as that can be said."""
@@ -181,11 +183,11 @@ class PodAsks:
             self._asks.pop(key, None)
         return key is not None
 
-    def _more(self, is_ours: bool) -> NodeAffinity | None:
-        return self._added if is_ours else None
-
     def _shared(self, ask: Ask) -> Ask:
         """The same ask, as the one that others have."""
+        if len(self._equal) >= _MOST:
+            # Asks with claims of their own are nobody else's, and pods come and go.
+            self._equal.clear()
         return self._equal.setdefault(ask, ask)
 
     # -- standings --------------------------------------------------------------------------------------------------
@@ -194,7 +196,11 @@ class PodAsks:
         meta = head.metadata
         has_owner = b'"controller":true' in bytes(meta.owner_references)
         grouped = bytes(spec.scheduling_group), bytes(spec.workload_ref)
-        key = (item.namespace, bytes(meta.labels), bytes(meta.annotations), has_owner, rank, *grouped)
+        noted: object = bytes(meta.annotations)
+        if names.OWN_DEVICES in words.annotations:
+            # Which devices it got is its own as well.
+            noted = frozenset(one for one in words.annotations.items() if one[0] != names.OWN_DEVICES)
+        key = (item.namespace, bytes(meta.labels), noted, has_owner, rank, *grouped)
         who = self._whos.get(key)
         if who is None:
             if len(self._whos) >= _MOST:

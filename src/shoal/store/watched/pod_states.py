@@ -114,6 +114,7 @@ class PodState(msgspec.Struct, gc=False):
             self.bound_s,
             self.workload,
             self.pod_set,
+            self.has_succeeded,
         )
 
 
@@ -138,7 +139,7 @@ def state_of(item: Item, head: Head, mark: int, spec: Spec, words: Words, before
     if before is not None:
         state.told = before.told
         state.spots = before.spots if before.node == state.node else ()
-    if state.node and not isinstance(state.told, PodBound) and HeldSpots.has_any(words):
+    if state.node and HeldSpots.has_any(words):
         state.names_devices = words
     return state
 

@@ -6,9 +6,10 @@ first; what nobody can read of a pod that waits is said on it, and such a pod is
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 
 import msgspec
+from msgspec import structs
 
 from shoal.engine.events import PodArrived, PodBound, PodGone
 from shoal.engine.who import Who
@@ -16,6 +17,7 @@ from shoal.store.live.informer import Informer
 from shoal.store.live.item import Item
 from shoal.store.live.kind import PODS
 from shoal.store.watched.held_spots import HeldSpots
+from shoal.store.watched.one_by_one import read_each
 from shoal.store.watched.parts import Devices
 from shoal.store.watched.pod_asks import PodAsks
 from shoal.store.watched.pod_heads import Head, head_of, spec_of
@@ -44,6 +46,7 @@ class Pods:
         self._stir = stir
         self._states: dict[str, PodState] = {}
         self._dirty: dict[str, None] = {}
+        self._unread: dict[str, None] = {}
         self._gone: dict[str, None] = {}
 
     def follow(self) -> None:
@@ -78,29 +81,56 @@ class Pods:
         except msgspec.DecodeError as error:
             self._drop(key)
             self._troubles.put(Trouble(PODS, key, after.uid, UNREADABLE, f"cannot be read: {error}"))
+        except Exception:
+            # It may run, and take room: nothing is decided before it has been tried again.
+            self._unread[key] = None
+            self._stir()
+            raise
 
     def _drop(self, key: str) -> None:
         state = self._states.pop(key, None)
         self._troubles.settle(PODS, key)
         if state is not None:
+            self._let_go(key, state)
             if state.told is not None:
                 self._gone[key] = None
             self._touch(key)
+
+    def _let_go(self, key: str, state: PodState) -> None:
+        """It holds no devices any more."""
+        if state.spots:
+            self._held.release(key, state.node, state.spots)
+            state.spots = ()
 
     def _touch(self, key: str) -> None:
         self._dirty[key] = None
         self._stir()
 
-    def read_again(self, key: str) -> None:
-        """What it was read with has changed."""
+    def read_again(self, keys: Iterable[str]) -> None:
+        """What these were read with has changed; and those that could not be read when they came."""
+        unread, self._unread = self._unread, {}
+        self._unread.update(read_each("pod", unread | dict.fromkeys(keys), lambda key: self._read_now(key, unread)))
+
+    def _read_now(self, key: str, unread: Collection[str]) -> None:
         item = self.item(key)
-        if item is not None and key in self._states:
+        if item is not None and (key in self._states or key in unread):
             head = head_of(item)
             self._read(key, item, head, head.mark())
+
+    def name_again(self, nodes: Collection[str]) -> None:
+        """These call their devices otherwise than before."""
+        for key, state in self._states.items():
+            if state.node in nodes and isinstance(state.told, PodBound) and (item := self.item(key)) is not None:
+                words = words_of_head(head_of(item))
+                if HeldSpots.has_any(words):
+                    state.names_devices = words
+                    self._dirty[key] = None
 
     def _read(self, key: str, item: Item, head: Head, mark: int) -> None:
         spec, words = spec_of(head), words_of_head(head)
         before = self._states.get(key)
+        if before is not None and before.node != spec.node_name:
+            self._let_go(key, before)
         state = state_of(item, head, mark, spec, words, before)
         is_ours = state.scheduler in self._schedulers
         try:
@@ -134,7 +164,7 @@ class Pods:
 
     @property
     def is_quiet(self) -> bool:
-        return not self._dirty
+        return not (self._dirty or self._unread)
 
     def touch(self, key: str) -> None:
         """Something that its event hangs on has changed elsewhere."""
@@ -159,14 +189,19 @@ class Pods:
         if event == told:
             return None
         state.told = event
-        return PodGone(key) if event is None else event
+        if event is None:
+            self._let_go(key, state)
+            return PodGone(key)
+        if isinstance(event, PodBound) and isinstance(told, PodBound) and event.spots != told.spots:
+            return structs.replace(event, anew=True)
+        return event
 
     def _event(self, key: str, state: PodState, who: Who) -> PodArrived | PodBound | None:
         if state.is_finished or state.ask is None:
             return None
         if state.node:
             if state.names_devices is not None:
-                state.spots = self._held.spots(state.node, state.names_devices)
+                state.spots = self._held.spots(key, state.node, state.names_devices, state.spots)
                 state.names_devices = None
             return PodBound(
                 key,

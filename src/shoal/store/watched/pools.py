@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from shoal.api.slices import Reach
-from shoal.engine.dra.devices import DeviceFacts, SliceFacts, pool_of
+from shoal.engine.dra.devices import Binding, DeviceFacts, SliceFacts, pool_of
 from shoal.engine.dra.requests import Picks
 
 
@@ -40,6 +40,10 @@ class KnownPools:
     def reach(self, picks: Picks) -> list[Reach]:
         """Where these devices can be used."""
         return list(dict.fromkeys(each.reach for pick in picks for each in self._named(pick.device)))
+
+    def binding(self, device: str) -> Binding | None:
+        """What has to happen to the device before a pod is bound to it."""
+        return next((each.binding for each in self._named(device)), None)
 
     def is_shared(self, device: str) -> bool:
         """Whether several claims may have it."""

@@ -1,5 +1,8 @@
 """Kueue's configuration as a cluster keeps it: the ConfigMap of its controller, followed by itself.
 
+Promises: only the map in Kueue's own namespace counts. Whoever may write ConfigMaps in some other namespace says
+nothing to the queues of the cluster.
+
 Rejected: the shared cache of all ConfigMaps. One is needed, and clusters have thousands.
 """
 
@@ -12,17 +15,25 @@ import msgspec
 
 from shoal.api.decode import read
 from shoal.api.kueue import Configuration
+from shoal.api.kueue.strays import strays
 from shoal.store.live.context import Context
 from shoal.store.live.informer import Informer
 from shoal.store.live.item import Item
 from shoal.store.live.kind import CONFIG_MAPS
 from shoal.store.live.port import Select
+from shoal.store.live.presence import KUEUE
 from shoal.store.watched.troubles import UNREADABLE, Trouble, Troubles, words_of
 from shoal.units.errors import UserError
 
 _log = logging.getLogger("shoal.queues")
 NAME = "kueue-manager-config"
 _GROUP = "config.kueue.x-k8s.io/"
+WhenNew = Callable[[Callable[[], None]], None]
+"""Takes what is to be called when other rules follow from the configuration."""
+
+
+def never_new(_then: Callable[[], None]) -> None:
+    """Of rules that stay as they are."""
 
 
 class _ConfigMap(msgspec.Struct):
@@ -32,9 +43,17 @@ class _ConfigMap(msgspec.Struct):
 class ConfigurationWatch:
     """`then` is told what the cluster says; None once it says nothing."""
 
-    def __init__(self, context: Context, troubles: Troubles, then: Callable[[Configuration | None], None]) -> None:
+    def __init__(
+        self,
+        context: Context,
+        troubles: Troubles,
+        then: Callable[[Configuration | None], None],
+        namespace: str = KUEUE.namespace,
+    ) -> None:
         select = Select(fields=f"metadata.name={NAME}")
-        self._informer = Informer(context.api, CONFIG_MAPS, context.clock, context.draw, select)
+        outage = context.informers.outage
+        self._informer = Informer(context.api, CONFIG_MAPS, context.clock, context.draw, select, namespace, outage)
+        self._name = f"{namespace}/{NAME}"
         self._then = then
         self._troubles = troubles
         self._informer.on_change(self._changed)
@@ -45,23 +64,31 @@ class ConfigurationWatch:
     async def run(self) -> None:
         await self._informer.run()
 
-    def _changed(self, _before: Item | None, _after: Item | None) -> None:
-        """Of several, the first by namespace."""
-        present = sorted(self._informer, key=lambda item: item.namespace)
-        name = f"{present[0].namespace}/{NAME}" if present else ""
-        self._troubles.settle(CONFIG_MAPS, name)
+    def _changed(self, _before: Item | None, after: Item | None) -> None:
+        self._troubles.settle(CONFIG_MAPS, self._name)
+        if after is None:
+            self._then(None)
+            return
         try:
-            self._then(_configuration(present[0]) if present else None)
+            self._then(_configuration(after))
+            unknown = "; ".join(words_of(each) for text in _texts(after) for each in strays(text))
+            if unknown:
+                words = f"{unknown}; the rest counts"
+                self._troubles.put(Trouble(CONFIG_MAPS, self._name, after.uid, UNREADABLE, words))
+                _log.warning("the configuration in ConfigMap %s: %s", self._name, words)
         except UserError as error:
             words = f"the former configuration stays: {words_of(error)}"
-            self._troubles.put(Trouble(CONFIG_MAPS, name, present[0].uid, UNREADABLE, words))
-            _log.warning("the configuration in ConfigMap %s is not read, and the former one stays: %s", name, error)
+            self._troubles.put(Trouble(CONFIG_MAPS, self._name, after.uid, UNREADABLE, words))
+            _log.warning("the configuration in ConfigMap %s is not read, the former one stays: %s", self._name, error)
 
 
 def _configuration(item: Item) -> Configuration | None:
-    for text in (item.read(_ConfigMap).data or {}).values():
-        if _GROUP in text:
-            found = [one.value for one in read(text) if isinstance(one.value, Configuration)]
-            if found:
-                return found[0]
+    for text in _texts(item):
+        found = [one.value for one in read(text) if isinstance(one.value, Configuration)]
+        if found:
+            return found[0]
     return None
+
+
+def _texts(item: Item) -> list[str]:
+    return [text for text in (item.read(_ConfigMap).data or {}).values() if _GROUP in text]

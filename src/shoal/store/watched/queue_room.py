@@ -153,4 +153,7 @@ class TakenRoom:
         there = self._on.setdefault(taking.node, {})
         for name, amount in taking.amounts.items():
             there[name] = there.get(name, 0) + sign * amount
+        if not any(there.values()):
+            # The node may be gone with its pods.
+            del self._on[taking.node]
         self.stirred.add(taking.node)

@@ -103,7 +103,8 @@ class QueueRules:
 
         def changed(before: Item | None, after: Item | None) -> None:
             item = after or before
-            assert item is not None  # noqa: S101 - one of them is always there
+            if item is None:
+                return
             name = f"{item.namespace}/{item.name}" if item.namespace else item.name
             value = None
             self._troubles.settle(kind, name)

@@ -11,7 +11,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
+from functools import partial
 
 from shoal.api.kueue import Configuration, Workload
 from shoal.api.meta import Namespace
@@ -28,7 +29,9 @@ from shoal.store.live.ecosystem_kinds import (
 )
 from shoal.store.live.item import Item
 from shoal.store.live.kind import NAMESPACES, NODES, Kind
+from shoal.store.live.presence import KUEUE
 from shoal.store.live.served import Served
+from shoal.store.watched.one_by_one import read_each
 from shoal.store.watched.queue_caches import TOLD, QueueCaches
 from shoal.store.watched.queue_configuration import ConfigurationWatch
 from shoal.store.watched.queue_doors import Doors
@@ -54,8 +57,9 @@ class WatchedQueues:
         served: Served,
         wake: Callable[[], None],
         configuration: Configuration | None = None,
+        namespace: str = KUEUE.namespace,
     ) -> None:
-        """`configuration` given here is not looked for in the cluster."""
+        """`configuration` given here is not looked for in the cluster, nor in Kueue's namespace there."""
         self.troubles = Troubles()
         self._context = context
         self._served = served
@@ -70,7 +74,7 @@ class WatchedQueues:
         self.rules = QueueRules(context, self.troubles, self._all_again, configuration)
         self._configuration = None
         if configuration is None:
-            self._configuration = ConfigurationWatch(context, self.troubles, self._configure)
+            self._configuration = ConfigurationWatch(context, self.troubles, self._configure, namespace)
         self._caches = QueueCaches(context, served, wake)
         classes = WORKLOAD_PRIORITY_CLASSES
         served.when_there(classes, self.rules.follow_classes, classes._replace(version="v1beta1"))
@@ -133,21 +137,36 @@ class WatchedQueues:
         """Tell a workload once more, as it is now."""
         self._caches.once_again(WORKLOADS, key)
 
+    def tell_all_again(self) -> None:
+        """Tell all workloads once more at the next drain."""
+        self._rereads = True
+
     def drain(self) -> QueueNews:
+        """What happened since the last call; what could not be read is read again a moment later."""
         news = QueueNews()
         if self._is_configured:
             self._is_configured = False
             news.settings = self.rules.settings
         for kind in TOLD:
-            for name, item in self._caches.take(kind).items():
-                self._tell(kind, name, item, news)
+            changed = self._caches.take(kind)
+            tell = partial(self._tell_of, kind, changed, news)
+            self._tell_later(kind, read_each(kind.name, changed, tell))
         if self._rereads:
             self._rereads = False
             self._caches.again(WORKLOADS)
-        for name, item in self._caches.take(WORKLOADS).items():
-            self._tell_workload(name, item, news)
+        workloads = self._caches.take(WORKLOADS)
+        left = read_each("workload", workloads, lambda key: self._tell_workload(key, workloads[key], news))
+        self._tell_later(WORKLOADS, left)
         self._tell_room(news)
         return news
+
+    def _tell_of(self, kind: Kind, changed: Mapping[str, Item | None], news: QueueNews, name: str) -> None:
+        self._tell(kind, name, changed[name], news)
+
+    def _tell_later(self, kind: Kind, names: Iterable[str]) -> None:
+        for name in names:
+            self._caches.once_again(kind, name)
+            self._context.clock.call_later(_AGAIN_S, self._wake)
 
     # -- inside ----------------------------------------------------------------------------------------------
 

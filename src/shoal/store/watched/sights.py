@@ -32,3 +32,4 @@ class PodSight(msgspec.Struct, frozen=True):
     """The Workload that it belongs to as namespace/name, where the pod says so."""
     pod_set: str = ""
     """And the pod set of it."""
+    has_succeeded: bool = False

@@ -17,6 +17,7 @@ from shoal.store.live.informer import Informer
 from shoal.store.live.informers import Informers
 from shoal.store.live.item import Item
 from shoal.store.live.kind import DAEMON_SETS, NAMESPACES, PRIORITY_CLASSES
+from shoal.store.watched.one_by_one import read_each
 from shoal.store.watched.reading import V, value_of
 from shoal.store.watched.troubles import UNREADABLE, Trouble, Troubles, words_of
 from shoal.units.errors import UserError
@@ -48,7 +49,7 @@ class Surroundings:
 
     def follow(self) -> None:
         of = self._informers.of
-        of(NAMESPACES).on_change(lambda _, after: self._namespace_changed(after))
+        of(NAMESPACES).on_change(self._namespace_changed)
         of(PRIORITY_CLASSES).on_change(lambda *_: self._classes_changed())
         of(DAEMON_SETS).on_change(self._daemon_changed)
 
@@ -62,8 +63,11 @@ class Surroundings:
 
     # -- hearing ----------------------------------------------------------------------------------------------------
 
-    def _namespace_changed(self, after: Item | None) -> None:
-        if after is not None:
+    def _namespace_changed(self, before: Item | None, after: Item | None) -> None:
+        if after is None and before is not None:
+            self._namespaces.pop(before.name, None)
+            self._spaces.pop(before.name, None)
+        elif after is not None:
             labels = {**after.read(_Labelled).metadata.labels, "kubernetes.io/metadata.name": after.name}
             if self._namespaces.get(after.name) != labels:
                 self._namespaces[after.name] = labels
@@ -90,20 +94,21 @@ class Surroundings:
         """The classes as they are now, if they have changed since the last call."""
         if not self._classes_are_old:
             return None
+        found = Priorities(self._values(self._informers.of(PRIORITY_CLASSES), PriorityClass))
         self._classes_are_old = False
-        return Priorities(self._values(self._informers.of(PRIORITY_CLASSES), PriorityClass))
+        return found
 
     def renew_topologies(self, tree: HyperTree, *, is_new_tree: bool) -> list[Event] | None:
         """The topologies as they are now; None if nothing about them changed."""
         if not (self._topologies_are_old or is_new_tree):
             return None
-        self._topologies_are_old = False
         kueue = self._values(self._kueue, KueueTopology)
         self.topologies = Topologies(kueue, self._values(self._kai, KaiTopology), tree)
         now = {facts.name: facts for facts in self.topologies.facts()}
         events: list[Event] = [TopologyGone(name) for name in self._told if name not in now]
         events += [TopologySeen(facts) for name, facts in now.items() if self._told.get(name) != facts]
         self._told = now
+        self._topologies_are_old = False
         return events
 
     def namespaces(self) -> list[Event]:
@@ -113,24 +118,30 @@ class Surroundings:
     def daemon_sets(self) -> list[Event]:
         dirty, self._dirty_daemons = self._dirty_daemons, {}
         events: list[Event] = []
-        for namespace, name in dirty:
-            key = f"{namespace}/{name}"
-            item = self._informers.of(DAEMON_SETS).get(namespace, name)
-            if item is None:
-                self._troubles.settle(DAEMON_SETS, key)
-                if self._daemons.pop(key, None) is not None:
-                    events.append(DaemonSetGone(key))
-                continue
-            try:
-                ask = daemon_set_ask(value_of(DAEMON_SETS, item, DaemonSet))
-            except UserError as error:
-                self._troubles.put(Trouble(DAEMON_SETS, key, item.uid, UNREADABLE, words_of(error)))
-                continue
-            self._troubles.settle(DAEMON_SETS, key)
-            if self._daemons.get(key) != ask:
-                self._daemons[key] = ask
-                events.append(DaemonSetSeen(key, ask))
+        self._dirty_daemons |= read_each("DaemonSet", dirty, lambda at: self._tell_daemon(*at, events))
         return events
+
+    @property
+    def is_quiet(self) -> bool:
+        return not self._dirty_daemons
+
+    def _tell_daemon(self, namespace: str, name: str, events: list[Event]) -> None:
+        key = f"{namespace}/{name}"
+        item = self._informers.of(DAEMON_SETS).get(namespace, name)
+        if item is None:
+            self._troubles.settle(DAEMON_SETS, key)
+            if self._daemons.pop(key, None) is not None:
+                events.append(DaemonSetGone(key))
+            return
+        try:
+            ask = daemon_set_ask(value_of(DAEMON_SETS, item, DaemonSet))
+        except UserError as error:
+            self._troubles.put(Trouble(DAEMON_SETS, key, item.uid, UNREADABLE, words_of(error)))
+            return
+        self._troubles.settle(DAEMON_SETS, key)
+        if self._daemons.get(key) != ask:
+            self._daemons[key] = ask
+            events.append(DaemonSetSeen(key, ask))
 
     def _values(self, informer: Informer | None, wanted: type[V]) -> list[V]:
         if informer is None:

@@ -6,7 +6,8 @@ words are kube-scheduler's. Volumes promised to a decision that is being written
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterator
+from collections.abc import Callable, Hashable
+from functools import partial
 
 import msgspec
 
@@ -20,6 +21,8 @@ from shoal.store.volumes.needs import Mounts, Needed, VolumeNeeds, Wanted, mount
 from shoal.store.volumes.reach import rule_of
 from shoal.store.volumes.values import SINGLE_POD, Claim, Known, StorageClass, Volume
 from shoal.store.watched.dependents import Dependents
+from shoal.store.watched.template_volumes import TemplateVolumes
+from shoal.store.watched.volume_heads import labels_of, places, touched_by
 
 _KINDS = (VOLUME_CLAIMS, VOLUMES, STORAGE_CLASSES)
 NOWHERE = "node(s) didn't find available persistent volumes to bind"
@@ -30,22 +33,6 @@ _MOUNTS = (b'"persistentVolumeClaim"', b'"ephemeral"')
 _ENDED = (b'"phase":"Succeeded"', b'"phase":"Failed"')
 _NODES = "nodes"
 _USERS = "volume-claim-users"
-
-
-class _Labels(msgspec.Struct, gc=False):
-    labels: dict[str, str] = msgspec.field(default_factory=dict)
-
-
-class _Labelled(msgspec.Struct, gc=False):
-    metadata: _Labels
-
-
-class _OfClass(msgspec.Struct, rename="camel", gc=False):
-    storage_class_name: str = ""
-
-
-class _Volume(msgspec.Struct, gc=False):
-    spec: _OfClass
 
 
 class _Spec(msgspec.Struct, rename="camel", gc=False):
@@ -77,6 +64,7 @@ class WatchedVolumes:
         of.of(VOLUMES).on_change(self._volume_changed)
         of.of(NODES).on_change(lambda before, after: None if before and after else self._stir(_NODES))
         self._pods.on_change(self._pod_changed)
+        self.templates = TemplateVolumes(context, self.needs, wake)
 
     async def synced(self) -> None:
         await self._informers.synced((*_KINDS, PODS, NODES))
@@ -95,7 +83,7 @@ class WatchedVolumes:
             return needed
         if fault := self._fault(needed, meta.key):
             return fault
-        rule = rule_of(self.needs, needed, self._places)
+        rule = rule_of(self.needs, needed, partial(places, self._informers.of(NODES)))
         return NOWHERE if rule is not None and _is_nowhere(rule) else rule
 
     def turned_away(self, pod: Pod) -> str:
@@ -133,11 +121,7 @@ class WatchedVolumes:
 
     def labels_of(self, node: str) -> dict[str, str]:
         item = self._informers.of(NODES).get("", node)
-        return item.read(_Labelled).metadata.labels if item is not None else {}
-
-    def _places(self) -> Iterator[tuple[str, dict[str, str]]]:
-        for item in self._informers.of(NODES):
-            yield item.name, item.read(_Labelled).metadata.labels
+        return labels_of(item) if item is not None else {}
 
     def _hangs_on(self, mounts: Mounts, needed: Needed | str) -> list[Hashable]:
         found: list[Hashable] = [("claim", key) for key in mounts.claims]
@@ -180,8 +164,8 @@ class WatchedVolumes:
     def _volume_changed(self, before: Item | None, after: Item | None) -> None:
         for item in (before, after):
             if item is not None:
-                self._stir(("volume", item.name))
-                self._stir(("volumes", item.read(_Volume).spec.storage_class_name))
+                for what in touched_by(item):
+                    self._stir(what)
 
     def _stir_rivals(self, wanted: list[Wanted]) -> None:
         for one in wanted:

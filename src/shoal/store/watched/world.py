@@ -10,11 +10,10 @@ milliseconds.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping
 
 import msgspec
 
-from shoal.api.node_affinity import NodeAffinity
 from shoal.engine.asks import Ask
 from shoal.engine.events import Event, PodArrived, PodBound
 from shoal.engine.from_api import Priorities, Topologies
@@ -41,8 +40,9 @@ from shoal.store.watched.gangs import WatchedGangs
 from shoal.store.watched.group_objects import MAKERS, GroupObjects
 from shoal.store.watched.nodes import Nodes
 from shoal.store.watched.pod_asks import PodAsks
-from shoal.store.watched.pod_states import PodState
+from shoal.store.watched.pod_states import Owner, PodState
 from shoal.store.watched.pods import Pods
+from shoal.store.watched.profiles import USUAL, PodProfile
 from shoal.store.watched.sights import PodSight
 from shoal.store.watched.surroundings import Surroundings
 from shoal.store.watched.troubles import Trouble, Troubles
@@ -50,6 +50,7 @@ from shoal.store.watched.volumes import WatchedVolumes
 from shoal.units.errors import ShoalError
 
 _log = logging.getLogger("shoal.store")
+_AGAIN_S = 1.0
 _NEEDED = (NODES, PODS, NAMESPACES, PRIORITY_CLASSES, DISRUPTION_BUDGETS, DAEMON_SETS, *MAKERS)
 _GROUPS = (VOLCANO_POD_GROUPS, KAI_POD_GROUPS, LIGHT_POD_GROUPS, GROUP_POD_GROUPS)
 _OTHER_VERSIONS = {KUEUE_TOPOLOGIES: ("v1beta1", "v1alpha1"), GROUP_POD_GROUPS: ("v1beta1", "v1alpha3")}
@@ -60,8 +61,8 @@ _OPTIONAL = (*_GROUPS, GROUP_WORKLOADS, HYPER_NODES, NODE_TOPOLOGIES, KUEUE_TOPO
 class WatchSettings(msgspec.Struct, frozen=True):
     schedulers: frozenset[str] = frozenset({"shoal"})
     """Pods that name one of these are ours to place."""
-    added: NodeAffinity | None = None
-    """Affinity that our scheduler puts on every pod of its own."""
+    profiles: Mapping[str, PodProfile] = {}
+    """By scheduler, where one has a profile of its own."""
     spreading: frozenset[str] = frozenset()
     """Of these, pods that are replicas, ask for no device and say nothing about it are spread over nodes."""
 
@@ -85,8 +86,11 @@ class WatchedWorld:
         self.volumes = volumes = volumes or WatchedVolumes(context, wake)
         self._troubles = Troubles()
         self._unsaid: list[Event] = []
+        self._unheard: dict[str, None] = {}
+        """Pods that changed, of which nothing is said yet."""
+        self._clock, self._wake = context.clock, wake
         of = context.informers.of
-        self._asks = PodAsks(settings.added, devices, volumes, settings.spreading)
+        self._asks = PodAsks(settings.profiles, devices, volumes, settings.spreading)
         self._surroundings = Surroundings(context.informers, self._troubles, wake)
         self._nodes = Nodes(of(NODES), self._troubles, wake)
         self._pods = Pods(of(PODS), self._asks, settings.schedulers, self._troubles, wake, devices)
@@ -128,31 +132,36 @@ class WatchedWorld:
     # -- what happened ----------------------------------------------------------------------------------------------
 
     def drain(self) -> list[Event]:
-        """What happened since the last call."""
+        """What happened since the last call. Should a part break, what the others said is said next time; what could
+        not be read is read again a moment later."""
+        events = self._unsaid
+        events += self._pods.take_gone()
         priorities = self._surroundings.new_priorities()
         if priorities is not None:
             if self._asks.put_priorities(priorities):
-                for key, _ in list(self._pods):
-                    self._pods.read_again(key)
+                self._pods.read_again([key for key, _ in self._pods])
             self.gangs.all_dirty()
         self._read_stirred()
+        if renamed := self.devices.take_renamed():
+            self._pods.name_again(renamed)
         is_new_tree = self._nodes.renew_tree()
         topologies = self._surroundings.renew_topologies(self._nodes.tree, is_new_tree=is_new_tree)
         if topologies is not None:
             self.gangs.all_dirty()
-        gone: Sequence[Event] = self._pods.take_gone()
-        dirty = self._pods.take_dirty()
-        groups, others = self.gangs.drain(dirty, self._asks.priorities, self._surroundings.topologies)
-        # Should one part break, what the others said is said next time.
-        events = self._unsaid
-        events += [*gone, *self._surroundings.namespaces(), *(topologies or ())]
+        events += self._surroundings.namespaces()
+        events += topologies or ()
         events += self._nodes.drain()
         events += self._surroundings.daemon_sets()
         events += self.devices.drain()
+        self._unheard |= dict.fromkeys(self._pods.take_dirty())
+        groups, others = self.gangs.drain(list(self._unheard), self._asks.priorities, self._surroundings.topologies)
         events += groups
-        events += self._budgets.drain(dirty)
-        events += self._pod_news(list(dict.fromkeys([*dirty, *others])))
-        self._unsaid = []
+        self._unheard |= dict.fromkeys(others)
+        events += self._budgets.drain(list(self._unheard))
+        events += self._pod_news(list(self._unheard))
+        self._unsaid, self._unheard = [], {}
+        if not all(part.is_quiet for part in (self._pods, self._nodes, self._surroundings, self.gangs, self._budgets)):
+            self._clock.call_later(_AGAIN_S, self._wake)
         return events
 
     def _read_stirred(self) -> None:
@@ -161,8 +170,7 @@ class WatchedWorld:
         samples = [name for name in stirred if self._asks.forget_sample(name)]
         if samples:
             stirred |= {key: None for key, state in self._pods if not state.node}
-        for key in stirred:
-            self._pods.read_again(key)
+        self._pods.read_again(stirred)
 
     def _pod_news(self, keys: list[str]) -> list[Event]:
         gone: list[Event] = []
@@ -172,10 +180,15 @@ class WatchedWorld:
             state = self._pods.get(key)
             if state is None:
                 continue
+            if state.told is None and not state.node and self.gangs.is_unread(key):
+                # Nobody knows yet who has to start with it.
+                self._pods.touch(key)
+                continue
             try:
                 event = self._pods.news(key, self.gangs.who(key, state))
             except Exception:  # noqa: BLE001 - one pod that breaks the code must not keep the others from being seen
                 _log.exception("pod %s cannot be taken in", key)
+                self._pods.touch(key)
                 continue
             if isinstance(event, PodArrived):
                 waiting.append((state.created_s, state.born, event))
@@ -193,6 +206,15 @@ class WatchedWorld:
     def sight(self, key: str) -> PodSight | None:
         """The pod namespace/name as it was seen last."""
         return self._pods.sight(key)
+
+    def profile(self, scheduler: str) -> PodProfile:
+        """By what pods of that scheduler are placed here."""
+        return self.settings.profiles.get(scheduler, USUAL)
+
+    def owner(self, key: str) -> Owner | None:
+        """Who controls the pod, and makes it anew where anybody does."""
+        state = self._pods.get(key)
+        return state.owner if state is not None else None
 
     def beside_volumes(self, key: str) -> tuple[Ask, Who, str] | None:
         """What a pod asks for apart from its volumes, who it is, and what is said of nodes that only they rule out."""

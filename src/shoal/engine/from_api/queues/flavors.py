@@ -23,6 +23,8 @@ def topology_levels_of(topology: KueueTopology) -> TopologyLevels:
 
 
 def check_facts_of(check: AdmissionCheck) -> CheckFacts:
-    """A check written by hand has no status and is meant to work, as a node without conditions is."""
+    """A check written by hand has no status and is meant to work, as a node without conditions is; on a server its
+    controller says whether it does."""
     says_so = any(condition.type == "Active" for condition in check.status.conditions)
-    return CheckFacts(check.metadata.name, check.spec.controller_name, check.is_active() or not says_so)
+    is_by_hand = not (says_so or check.metadata.uid)
+    return CheckFacts(check.metadata.name, check.spec.controller_name, check.is_active() or is_by_hand)

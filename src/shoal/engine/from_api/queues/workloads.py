@@ -15,9 +15,9 @@ from shoal.api.pod import PodSpec, PodTemplate
 from shoal.engine.from_api.queues.expected import expected_s
 from shoal.engine.from_api.queues.pod_sets import Counted, Counting, Home, Sized, pod_set_of
 from shoal.engine.from_api.queues.progress import gates_of, progress_of
-from shoal.engine.from_api.queues.saved import saved_s
 from shoal.engine.from_api.queues.topology_wishes import topology_of_annotations, topology_of_request
 from shoal.engine.from_api.queues.workload_priorities import PRIORITY_CLASS_LABEL, WorkloadPriorities
+from shoal.engine.from_api.saving import saved_s
 from shoal.engine.queues.facts import Settings, WorkloadFacts
 from shoal.units.errors import Where
 

@@ -12,12 +12,15 @@ from shoal.engine.queues.decisions import StillWaiting
 from shoal.engine.queues.facts import PODS, WorkloadFacts
 from shoal.engine.queues.held import totals_of
 from shoal.engine.queues.help.remedy import Change, Effect, Kind, Remedy
+from shoal.engine.queues.reasons import Wait
 from shoal.engine.queues.state import Queues
 
 
 def why_in_no_line(queues: Queues, waiting: StillWaiting) -> Remedy:
     """It takes no part: its door is missing or shut, or it is held back itself."""
     local = queues.local_queues.get(waiting.queue)
+    if waiting.why is Wait.ON_HOLD and waiting.message.startswith("The workload "):
+        return _correct(waiting.message, Change("Workload", waiting.workload, "spec.active", "false", "true"))
     if not waiting.message.startswith(("LocalQueue ", "ClusterQueue ")):
         return _correct(waiting.message)
     if local is None:

@@ -25,8 +25,6 @@ from shoal.engine.queues.kueue import Kueue
 from shoal.engine.queues.proof import Prover
 from shoal.engine.queues.reasons import Wait
 
-_LACKS_PLACES = frozenset({Wait.TOPOLOGY, Wait.PLACEMENT})
-
 
 def remedies(
     kueue: Kueue,
@@ -95,7 +93,7 @@ def _tried(trials: Trials, why: Wait) -> Iterator[Remedy | None]:
         yield from more_quota(trials, each)
     yield from other_flavors(trials)
     yield from fewer_pods(trials)
-    if why in _LACKS_PLACES or not is_freed:
+    if why is Wait.TOPOLOGY or not is_freed:
         # Quota that is given back makes no room on nodes; a workload that ends does.
         yield ended(trials)
     yield higher_priority(trials)

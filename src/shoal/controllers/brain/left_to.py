@@ -1,0 +1,85 @@
+"""Pods that name the scheduler of another project are Shoal's only while that project is not here itself.
+
+Whoever has manifests for Volcano or KAI wants their pods placed where neither runs. Where one does, or comes, its pods
+are kept from the facts, so that no place is decided for them twice; when it goes they are taken up.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+
+from shoal.controllers.brain.parts import Holder
+from shoal.engine.events import Event, PodArrived, PodBound, PodGone, PodRejected
+from shoal.engine.plan import Evict, Place
+
+
+class LeftTo:
+    def __init__(
+        self, brain: Holder, scheduler: str, is_there: Callable[[], bool], onward: Callable[[Event], None]
+    ) -> None:
+        """`onward` takes pods that are kept no longer."""
+        self._brain = brain
+        self._scheduler = scheduler
+        self._is_there = is_there
+        self._was_there = False
+        self._is_to_look = False
+        """A pod of theirs may have come to stand in line."""
+        self._onward = onward
+        self._kept: dict[str, PodArrived] = {}
+
+    async def synced(self) -> None:
+        """Whose desk comes after this one looks who is there."""
+
+    def hear(self, event: Event) -> bool:
+        if isinstance(event, PodArrived):
+            if self._is_there() and self._is_theirs(event.key):
+                self._kept[event.key] = event
+                self._is_to_look |= self._is_in_facts(event.key)
+                return True
+            self._kept.pop(event.key, None)
+        elif isinstance(event, PodRejected):
+            self._is_to_look = self._is_to_look or self._is_there()
+        elif isinstance(event, PodBound | PodGone):
+            self._kept.pop(event.key, None)
+        return False
+
+    def round(self, now_s: float) -> Sequence[Place | Evict]:  # noqa: ARG002 - the signature is the protocol's
+        is_there = self._is_there()
+        if is_there and (self._is_to_look or not self._was_there):
+            self._take_out()
+        elif not is_there and self._kept:
+            kept, self._kept = self._kept, {}
+            for event in kept.values():
+                self._onward(event)
+        self._was_there, self._is_to_look = is_there, False
+        return ()
+
+    def next_s(self) -> float | None:
+        return None
+
+    @property
+    def is_idle(self) -> bool:
+        return self._is_there() == self._was_there and not self._is_to_look
+
+    async def run(self) -> None:
+        """It writes nothing."""
+        await asyncio.Event().wait()
+
+    # Inside
+
+    def _is_theirs(self, pod: str) -> bool:
+        sight = self._brain.world.sight(pod)
+        return sight is not None and sight.scheduler == self._scheduler
+
+    def _is_in_facts(self, pod: str) -> bool:
+        return pod in self._brain.cluster.pending or pod in self._brain.cluster.promised
+
+    def _take_out(self) -> None:
+        """Of those who wait, also for others to make room; a place that was decided is carried out."""
+        cluster = self._brain.cluster
+        for pod in [pod for pod in (*cluster.pending.in_order(), *cluster.promised) if self._is_theirs(pod)]:
+            sight = self._brain.world.sight(pod)
+            if sight is not None and isinstance(sight.event, PodArrived):
+                self._brain.intake.apply(PodGone(pod))
+                self._kept[pod] = sight.event

@@ -1,0 +1,222 @@
+"""Places for the successors of pods that move: kept from the moment the move is decided until whoever owns the pod has
+made it anew.
+
+A move ends a pod because there is room for it elsewhere; between its end and the arrival of its successor others
+would take that room. So a stand-in waits for the place in the facts as the successor would: it gets it as soon as it is
+free, holds it, and the successor takes it over. Nobody yields to a stand-in, and it yields to nobody.
+
+Promises: a place is kept until the moved pod has been gone for a while, and given back at once when the pod stays after
+all. Members of a gang take their places together. Nothing is kept by whoever comes after a killed process: successors
+then stand in line like any pod.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+from typing import Protocol
+
+from msgspec import structs
+
+from shoal.engine.charges import Charge
+from shoal.engine.cluster import Cluster
+from shoal.engine.events import Event, PodArrived, PodGone, PodStays
+from shoal.engine.intake import Intake
+from shoal.engine.ledger import Ledger
+from shoal.engine.plan import Move, Place, Plan
+from shoal.store.watched.pod_states import Owner
+from shoal.store.watched.sights import PodSight
+
+KEPT_S = 120.0
+"""After the end of the pod: a Job makes it anew in ten seconds, twenty when it failed before."""
+TOGETHER_S = 10.0
+"""So long the members of a gang wait for each other."""
+
+
+class Sights(Protocol):
+    def sight(self, key: str, /) -> PodSight | None: ...
+
+    def owner(self, key: str, /) -> Owner | None: ...
+
+
+class Mind(Protocol):
+    @property
+    def cluster(self) -> Cluster: ...
+    @property
+    def intake(self) -> Intake: ...
+    @property
+    def world(self) -> Sights: ...
+
+    def wake(self) -> None: ...
+
+
+class _StandIn:
+    """For one pod that moves. Moments are those of the first round after something happened."""
+
+    __slots__ = ("came", "came_s", "gone_s", "group", "is_gone", "key", "owner", "pod")
+
+    def __init__(self, pod: str, owner: Owner, group: str) -> None:
+        self.pod = pod
+        self.key = f"{pod}#moved"
+        self.owner = owner
+        self.group = group
+        self.is_gone = False
+        self.gone_s: float | None = None
+        self.came: PodArrived | None = None
+        """A successor that is kept back until the others are there."""
+        self.came_s: float | None = None
+
+    def until_s(self) -> float | None:
+        """When it is over."""
+        moments = [] if self.gone_s is None else [self.gone_s + KEPT_S]
+        moments += [] if self.came_s is None else [self.came_s + TOGETHER_S]
+        return min(moments, default=None)
+
+
+class Successors:
+    """Hears of moves as hands do, and keeps pods as desks do. `onward` takes pods that are kept no longer."""
+
+    def __init__(self, mind: Mind, onward: Callable[[Event], None]) -> None:
+        self._mind = mind
+        self._onward = onward
+        self._kept: dict[str, _StandIn] = {}
+        """By the pod that moves."""
+
+    # -- as hands ----------------------------------------------------------------------------------------------------
+
+    def carry_out(self, plan: Plan) -> None:
+        for move in plan.moved:
+            self._keep(move)
+
+    def outcomes(self) -> Sequence[Event]:
+        return ()
+
+    # -- as a desk ---------------------------------------------------------------------------------------------------
+
+    async def synced(self) -> None:
+        """Nothing is needed."""
+
+    def hear(self, event: Event) -> bool:
+        if not self._kept:
+            return False
+        if isinstance(event, PodArrived):
+            return self._arrived(event)
+        if isinstance(event, PodGone):
+            self._gone(event.key)
+        elif isinstance(event, PodStays) and event.key in self._kept:
+            self._let_go(self._kept[event.key])
+        return False
+
+    def round(self, now_s: float) -> Sequence[Place]:
+        for one in list(self._kept.values()):
+            if one.is_gone and one.gone_s is None:
+                one.gone_s = now_s
+            if one.came is not None and one.came_s is None:
+                one.came_s = now_s
+            ends_s = one.until_s()
+            if ends_s is not None and now_s >= ends_s:
+                self._let_go(one)
+        placed: list[Place] = []
+        for one in [one for one in self._kept.values() if one.came is not None and self._are_all_there(one)]:
+            placed += self._take_over(one)
+        return placed
+
+    def next_s(self) -> float | None:
+        return min((ends_s for one in self._kept.values() if (ends_s := one.until_s()) is not None), default=None)
+
+    @property
+    def is_idle(self) -> bool:
+        return True
+
+    async def run(self) -> None:
+        """Nothing is written here."""
+        await asyncio.Event().wait()
+
+    # Inside
+
+    def _keep(self, move: Move) -> None:
+        mind = self._mind
+        sight, owner, holding = mind.world.sight(move.pod), mind.world.owner(move.pod), mind.cluster.pods.get(move.pod)
+        if sight is None or owner is None or holding is None or sight.workload or move.pod in self._kept:
+            return
+        one = self._kept[move.pod] = _StandIn(move.pod, owner, holding.who.group)
+        who = structs.replace(holding.who, group="", part="", role="", preempts=False, yields=False, returns=False)
+        ask, priority = holding.charge.ask, holding.priority
+        mind.intake.apply(PodArrived(one.key, ask, priority, who=who, nominated=move.target))
+        mind.wake()
+
+    def _arrived(self, event: PodArrived) -> bool:
+        cluster = self._mind.cluster
+        if event.key in cluster.pods or event.key in cluster.pending:
+            return False
+        known = next((one for one in self._kept.values() if one.came and one.came.key == event.key), None)
+        one = known or self._stand_in_for(event)
+        if one is None:
+            return False
+        one.came = event
+        if self._charge(one) is not cluster.charge(event.ask):
+            # It asks for something else than the pod did: the room of its like is no use to it as it is.
+            self._pass_on(one)
+        return True
+
+    def _stand_in_for(self, event: PodArrived) -> _StandIn | None:
+        """Of the same owner, for which nobody has come yet; best of all of the same name, or of the same ask."""
+        owner, charge = self._mind.world.owner(event.key), self._mind.cluster.charge(event.ask)
+        found = [
+            one
+            for one in self._kept.values()
+            if one.owner == owner and one.came is None and one.group == event.who.group
+        ]
+        return max(found, key=lambda one: (self._charge(one) is charge, one.pod == event.key), default=None)
+
+    def _charge(self, one: _StandIn) -> Charge | None:
+        cluster = self._mind.cluster
+        holding = cluster.pods.get(one.key)
+        if holding is not None:
+            return holding.charge
+        return cluster.pending[one.key].charge if one.key in cluster.pending else None
+
+    def _are_all_there(self, one: _StandIn) -> bool:
+        return not one.group or all(other.came for other in self._kept.values() if other.group == one.group)
+
+    def _take_over(self, one: _StandIn) -> list[Place]:
+        """The successor has the stand-in's place, or waits for it with the same promise."""
+        intake, came = self._mind.intake, one.came
+        cluster = intake.cluster
+        holding = cluster.pods.get(one.key)
+        if came is None or holding is None or holding.promised:
+            self._pass_on(one)
+            return []
+        del self._kept[one.pod]
+        intake.apply(PodGone(one.key))
+        intake.apply(came)
+        ledger = Ledger(cluster)
+        ledger.place(came.key, holding.row, holding.grant)
+        ledger.commit()
+        return [Place(came.key, cluster.names[holding.row], holding.grant)]
+
+    def _pass_on(self, one: _StandIn) -> None:
+        """The successor stands in line in its stead, with the same promise."""
+        cluster = self._mind.cluster
+        holding, node = cluster.pods.get(one.key), ""
+        if holding is not None:
+            node = cluster.names[holding.row]
+        elif one.key in cluster.pending:
+            node = cluster.pending[one.key].nominated
+        if one.came is not None and not one.came.nominated:
+            one.came = structs.replace(one.came, nominated=node)
+        self._let_go(one)
+
+    def _let_go(self, one: _StandIn) -> None:
+        del self._kept[one.pod]
+        self._mind.intake.apply(PodGone(one.key))
+        if one.came is not None:
+            self._onward(one.came)
+
+    def _gone(self, key: str) -> None:
+        one = self._kept.get(key)
+        if one is not None and not one.is_gone:
+            one.is_gone = True
+        for other in self._kept.values():
+            if other.came is not None and other.came.key == key:
+                other.came = other.came_s = None

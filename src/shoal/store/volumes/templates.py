@@ -1,0 +1,132 @@
+"""What pods will mount that nobody has created yet: the volumes of the templates in a Workload.
+
+Claims that the templates name are looked at like a pod's own. Ephemeral volumes have no claim before their pod is
+there; what would be claimed is read from their template.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+import msgspec
+from msgspec import field
+
+from shoal.api.wire import dec_hook
+from shoal.store.live.item import Item, Key
+from shoal.store.volumes.needs import Mounts, Needed, VolumeNeeds
+from shoal.store.volumes.values import Claim, ClaimSpec, Meta, StorageClass
+
+_MOUNTS = (b'"persistentVolumeClaim"', b'"ephemeral"')
+
+
+class TemplateMounts(NamedTuple):
+    """The volume claims of pods of one template."""
+
+    claims: tuple[Key, ...] = ()
+    made: tuple[Claim, ...] = ()
+    """As they would be made for each pod."""
+
+
+class _Meta(msgspec.Struct, gc=False):
+    annotations: dict[str, str] | None = None
+
+
+class _ClaimTemplate(msgspec.Struct, gc=False):
+    metadata: _Meta = field(default_factory=_Meta)
+    spec: ClaimSpec = field(default_factory=ClaimSpec)
+
+
+class _Ephemeral(msgspec.Struct, rename="camel", gc=False):
+    volume_claim_template: _ClaimTemplate | None = None
+
+
+class _ByName(msgspec.Struct, rename="camel", gc=False):
+    claim_name: str = ""
+
+
+class _Volume(msgspec.Struct, rename="camel", gc=False):
+    name: str = ""
+    persistent_volume_claim: _ByName | None = None
+    ephemeral: _Ephemeral | None = None
+
+
+class _PodSpec(msgspec.Struct, gc=False):
+    volumes: tuple[_Volume, ...] | None = None
+
+
+class _Template(msgspec.Struct, gc=False):
+    spec: _PodSpec = field(default_factory=_PodSpec)
+
+
+class _PodSet(msgspec.Struct, gc=False):
+    name: str = ""
+    template: _Template = field(default_factory=_Template)
+
+
+class _Spec(msgspec.Struct, rename="camel", gc=False):
+    pod_sets: tuple[_PodSet, ...] = ()
+
+
+class _Workload(msgspec.Struct, gc=False):
+    spec: _Spec = field(default_factory=_Spec)
+
+
+_workloads = msgspec.json.Decoder(_Workload, dec_hook=dec_hook)
+
+
+def mounts_by_pod_set(workload: Item) -> Mapping[str, TemplateMounts]:
+    """Of the pod sets that mount claims; what cannot be read mounts nothing that is known."""
+    if not any(word in workload.data for word in _MOUNTS):
+        return {}
+    try:
+        sets = _workloads.decode(workload.data).spec.pod_sets
+    except msgspec.DecodeError:
+        return {}
+    found = {one.name: _mounts(workload.namespace, one.template.spec.volumes or ()) for one in sets}
+    return {name: mounts for name, mounts in found.items() if mounts.claims or mounts.made}
+
+
+def needed_by(needs: VolumeNeeds, mounts: TemplateMounts) -> Needed:
+    """What is known of it by now. A claim that is not there, or that waits for nobody and is not bound yet, may still
+    get its volume anywhere."""
+    needed = Needed([], [])
+    for key in mounts.claims:
+        found = needs.needed(Mounts((key,)))
+        if not isinstance(found, str):
+            needed.bound.extend(found.bound)
+            needed.waiting.extend(found.waiting)
+    for claim in mounts.made:
+        storage_class = needs.class_of(claim)
+        if storage_class is not None and storage_class.waits:
+            needed.waiting.append(claim)
+    return needed
+
+
+def with_default_class(claim: Claim, classes: tuple[StorageClass, ...]) -> Claim:
+    """As the server would fill it in: the newest of the default classes, by name where two are of one time."""
+    defaults = [one for one in classes if one.is_default]
+    if not claim.is_unclassed or not defaults:
+        return claim
+    by_name = sorted(defaults, key=lambda one: one.metadata.name)
+    chosen = max(by_name, key=lambda one: one.metadata.creation_timestamp)
+    return msgspec.structs.replace(
+        claim, spec=msgspec.structs.replace(claim.spec, storage_class_name=chosen.metadata.name)
+    )
+
+
+def _mounts(namespace: str, volumes: tuple[_Volume, ...]) -> TemplateMounts:
+    named = [one.persistent_volume_claim.claim_name for one in volumes if one.persistent_volume_claim is not None]
+    made = tuple(
+        Claim(
+            Meta(
+                name=f"#{one.name}",
+                namespace=namespace,
+                annotations=one.ephemeral.volume_claim_template.metadata.annotations or {},
+            ),
+            one.ephemeral.volume_claim_template.spec,
+        )
+        for one in volumes
+        if one.ephemeral is not None and one.ephemeral.volume_claim_template is not None
+    )
+    return TemplateMounts(tuple((namespace, name) for name in dict.fromkeys(named) if name), made)

@@ -1,0 +1,21 @@
+"""What a scheduler's profile says of each of its pods: by what it is placed, and the affinity that it adds."""
+
+from __future__ import annotations
+
+import msgspec
+from msgspec import structs
+
+from shoal.api.node_affinity import NodeAffinity
+from shoal.engine.asks import Ask
+
+
+class PodProfile(msgspec.Struct, frozen=True):
+    name: str = ""
+    """Of the placement's profiles; empty is the first of them."""
+    added: NodeAffinity | None = None
+
+    def named(self, ask: Ask) -> Ask:
+        return structs.replace(ask, profile=self.name) if self.name else ask
+
+
+USUAL = PodProfile()

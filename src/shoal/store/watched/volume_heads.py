@@ -1,0 +1,39 @@
+"""The little that is read of nodes and volumes by whoever asks which nodes reach which volumes."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable, Iterator
+
+import msgspec
+
+from shoal.store.live.item import Item
+
+
+class _Labels(msgspec.Struct, gc=False):
+    labels: dict[str, str] | None = None
+
+
+class _Labelled(msgspec.Struct, gc=False):
+    metadata: _Labels
+
+
+class _OfClass(msgspec.Struct, rename="camel", gc=False):
+    storage_class_name: str = ""
+
+
+class _Volume(msgspec.Struct, gc=False):
+    spec: _OfClass
+
+
+def labels_of(node: Item) -> dict[str, str]:
+    return node.read(_Labelled).metadata.labels or {}
+
+
+def places(nodes: Iterable[Item]) -> Iterator[tuple[str, dict[str, str]]]:
+    for node in nodes:
+        yield node.name, labels_of(node)
+
+
+def touched_by(volume: Item) -> tuple[Hashable, ...]:
+    """What may be answered another way when this volume changes: for who has it, and for who looks for one."""
+    return ("volume", volume.name), ("volumes", volume.read(_Volume).spec.storage_class_name)

@@ -1,0 +1,185 @@
+"""One thing breaks while pods are decided about and bound: nobody keeps a place that nobody binds them to, and the rest
+goes on."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from build.live_brains import LiveBrain, add_node, is_bound, places, pod, start_brain
+from build.odd_writers import Broken, writing_by
+from build.small_clusters import small_cluster
+from build.virtual_time import in_virtual_time, virtual
+from shoal.controllers.brain.brain import BrainSettings
+from shoal.controllers.scheduler.hands import SchedulerHands
+from shoal.engine.cycle import STEPS
+from shoal.engine.events import Event
+from shoal.engine.plan import Plan
+from shoal.engine.round import Round
+from shoal.engine.steps.allocate import allocate
+from shoal.store.live.item import Item
+from shoal.store.live.kind import PODS, PRIORITY_CLASSES, Kind
+from shoal.store.live.learning import LearningApi
+from shoal.store.live.port import Patch
+from shoal.store.live.refusals import ForbiddenError
+from shoal.units.errors import ConflictError
+
+
+class OneFault:
+    """Raises when it is called for the first time."""
+
+    def __init__(self) -> None:
+        self.calls = 0
+
+    def __call__(self) -> None:
+        self.calls += 1
+        if self.calls == 1:
+            raise KeyError("one odd fact")
+
+
+@virtual
+async def test_a_round_that_breaks_after_pods_were_placed_binds_them_all_the_same(tmp_path: Path) -> None:
+    fault = OneFault()
+
+    def odd(round_: Round) -> None:
+        if round_.intentions:
+            fault()
+
+    async with small_cluster(tmp_path) as cluster:
+        start_brain(cluster, settings=BrainSettings(steps=(allocate, odd)))
+        await add_node(cluster, "n1", gpus=1)
+        await cluster.create(PODS, pod("a", gpus=1))
+        await cluster.until(lambda: is_bound(cluster, "a"), 5)
+        assert fault.calls == 1
+
+
+@virtual
+async def test_a_step_that_always_breaks_keeps_nobody_from_the_room_that_is_there(tmp_path: Path) -> None:
+    def odd(_round: Round) -> None:
+        raise KeyError("one odd fact")
+
+    async with small_cluster(tmp_path) as cluster:
+        start_brain(cluster, settings=BrainSettings(steps=(*STEPS, odd)))
+        await add_node(cluster, "n1", gpus=2)
+        for name in "abc":
+            await cluster.create(PODS, pod(name, gpus=1))
+            await cluster.pass_time(1)
+        assert await places(cluster) == {"a": "n1", "b": "n1", "c": ""}
+
+
+@virtual
+async def test_what_a_broken_step_would_have_done_is_done_a_moment_later(tmp_path: Path) -> None:
+    fault = OneFault()
+
+    def odd(round_: Round) -> None:
+        if "default/high" in round_.cluster.pending:
+            fault()
+
+    async with small_cluster(tmp_path) as cluster:
+        start_brain(cluster, settings=BrainSettings(steps=(allocate, odd, *STEPS[1:])))
+        await add_node(cluster, "n1", gpus=1)
+        await cluster.create(PODS, pod("low", gpus=1))
+        await cluster.until(lambda: is_bound(cluster, "low"), 5)
+        await cluster.create(PRIORITY_CLASSES, {"metadata": {"name": "high"}, "value": 1000})
+        await cluster.create(PODS, pod("high", gpus=1, priorityClassName="high"))
+
+        async def has_yielded() -> bool:
+            return "deletionTimestamp" in (await cluster.get(PODS, "low"))["metadata"]
+
+        await cluster.until(has_yielded, 5)
+        assert fault.calls > 1
+
+
+class _Counting:
+    """Hands that only look on, and break at it."""
+
+    def carry_out(self, plan: Plan) -> None:
+        raise KeyError(f"{len(plan.intentions)} are too many")
+
+    def outcomes(self) -> Sequence[Event]:
+        return ()
+
+    async def run(self) -> None:
+        raise KeyError("nothing to count")
+
+
+@virtual
+async def test_hands_that_break_leave_the_work_to_the_others(tmp_path: Path) -> None:
+    def beside(brain: LiveBrain) -> None:
+        brain.brain.hands = (_Counting(), *brain.brain.hands)
+
+    async with small_cluster(tmp_path) as cluster:
+        brain = start_brain(cluster, prepare=beside)
+        await add_node(cluster, "n1", gpus=1)
+        await cluster.create(PODS, pod("a", gpus=1))
+        await cluster.until(lambda: is_bound(cluster, "a"), 5)
+        assert not any(task.done() for task in brain.tasks)
+
+
+@pytest.mark.parametrize("times", [1, 3])
+def test_whatever_breaks_while_a_pod_is_bound_it_is_tried_again(times: int, tmp_path: Path) -> None:
+    async def story() -> None:
+        writer = Broken(times, KeyError("deviceClassName"))
+        async with small_cluster(tmp_path) as cluster:
+            start_brain(cluster, prepare=writing_by(writer))
+            await add_node(cluster, "n1", gpus=1)
+            await cluster.create(PODS, pod("a", gpus=1))
+            await cluster.until(lambda: is_bound(cluster, "a"), 10)
+            assert writer.calls == times + 1
+
+    in_virtual_time(story())
+
+
+class _Speechless(LearningApi):
+    """Nobody can be told anything."""
+
+    async def patch(self, kind: Kind, namespace: str, name: str, patch: Patch, door: str = "") -> Item:
+        if kind == PODS and door == "status":
+            raise ForbiddenError("may not")
+        return await super().patch(kind, namespace, name, patch, door)
+
+
+@virtual
+async def test_a_pod_that_cannot_be_told_why_it_is_not_bound_gives_its_place_back_all_the_same(tmp_path: Path) -> None:
+    writer = Broken(3, ConflictError("taken"))
+    async with small_cluster(tmp_path) as cluster:
+        api = _Speechless(cluster.api, cluster.informers)
+        start_brain(cluster, api, prepare=writing_by(writer))
+        await add_node(cluster, "n1", gpus=1)
+        await cluster.create(PODS, pod("a", gpus=1))
+        await cluster.until(lambda: is_bound(cluster, "a"), 10)
+
+
+class _Losing(SchedulerHands):
+    """Plans do not come through to it while it is told so."""
+
+    is_losing = True
+
+    def carry_out(self, plan: Plan) -> None:
+        if not self.is_losing:
+            super().carry_out(plan)
+
+
+@virtual
+async def test_a_place_that_nobody_carries_out_is_given_back_and_one_that_a_pod_is_bound_to_is_not(
+    tmp_path: Path,
+) -> None:
+    async with small_cluster(tmp_path) as cluster:
+
+        def losing(one: LiveBrain) -> None:
+            one.brain.hands = (_Losing(one.context, one.brain, one.brain.world),)
+
+        brain = start_brain(cluster, prepare=losing)
+        (hands,) = brain.brain.hands
+        assert isinstance(hands, _Losing)
+        await add_node(cluster, "n1", gpus=1)
+        await cluster.create(PODS, pod("a", gpus=1))
+        await cluster.pass_time(1)
+        assert "default/a" in brain.brain.cluster.pods
+        hands.is_losing = False
+        await cluster.until(lambda: is_bound(cluster, "a"), 25)
+        rounds = brain.brain.rounds
+        await cluster.pass_time(120)
+        assert brain.brain.rounds <= rounds + 1

@@ -1,0 +1,99 @@
+"""Places that are lost while something is made ready on their node, and pods that are to end before they are bound."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from build.live_brains import add_node, is_bound, places, pod, start_brain
+from build.odd_writers import Deaf, Waiting, writing_by
+from build.small_clusters import SmallCluster, small_cluster
+from build.virtual_time import in_virtual_time, virtual
+from shoal.store.live.kind import NODES, PODS, PRIORITY_CLASSES
+
+
+async def _lose_the_place(cluster: SmallCluster, writer: Waiting) -> None:
+    """`p` waits for something on n1, which goes; it is placed on n2; n1 comes back, and `q` is bound there."""
+    await add_node(cluster, "n1", gpus=1)
+    await cluster.create(PODS, pod("p", gpus=1))
+    await cluster.until(lambda: "n1" in writer.nodes, 5)
+    await cluster.delete(NODES, "n1")
+    await cluster.pass_time(1)
+    await add_node(cluster, "n2", gpus=1)
+    await cluster.pass_time(1)
+    await add_node(cluster, "n1", gpus=1)
+    await cluster.create(PODS, pod("q", gpus=1))
+    await cluster.until(lambda: is_bound(cluster, "q"), 5)
+    assert await places(cluster) == {"p": "", "q": "n1"}
+
+
+@pytest.mark.parametrize("made", [Waiting, Deaf])
+def test_a_pod_is_not_bound_to_the_place_that_it_lost_while_it_was_made_ready(
+    made: type[Waiting], tmp_path: Path
+) -> None:
+    async def story() -> None:
+        writer = made("p")
+        async with small_cluster(tmp_path) as cluster:
+            start_brain(cluster, prepare=writing_by(writer))
+            await _lose_the_place(cluster, writer)
+            writer.go_on("n1")
+            await cluster.pass_time(2)
+            assert await places(cluster) == {"p": "", "q": "n1"}
+            writer.go_on("n2")
+            await cluster.until(lambda: is_bound(cluster, "p"), 5)
+            assert await places(cluster) == {"p": "n2", "q": "n1"}
+            assert writer.most_at_once == 1
+
+    in_virtual_time(story())
+
+
+@virtual
+async def test_the_wait_for_a_place_that_is_lost_is_not_waited_out(tmp_path: Path) -> None:
+    writer = Waiting("p")
+    async with small_cluster(tmp_path) as cluster:
+        start_brain(cluster, prepare=writing_by(writer))
+        await _lose_the_place(cluster, writer)
+        await cluster.until(lambda: writer.nodes == ["n1", "n2"], 2)
+
+
+@virtual
+async def test_a_pod_that_yields_before_it_is_bound_is_never_bound(tmp_path: Path) -> None:
+    writer = Waiting("low")
+    async with small_cluster(tmp_path) as cluster:
+        start_brain(cluster, prepare=writing_by(writer))
+        await cluster.create(PRIORITY_CLASSES, {"metadata": {"name": "high"}, "value": 1000})
+        await add_node(cluster, "n1", gpus=1)
+        await cluster.create(PODS, pod("low", gpus=1))
+        await cluster.until(lambda: bool(writer.nodes), 5)
+        await cluster.create(PODS, pod("high", gpus=1, priorityClassName="high"))
+        await cluster.until(lambda: is_bound(cluster, "high"), 5)
+        writer.go_on("n1")
+        await cluster.pass_time(60)
+        assert await places(cluster) == {"high": "n1", "low": ""}
+
+
+@virtual
+async def test_pods_that_yield_while_they_wait_for_something_keep_no_others_from_yielding(tmp_path: Path) -> None:
+    """Of all that write beside bindings, as many as may at once would wait for pods whose waiting nobody ends."""
+    writer = Deaf("slow")
+    async with small_cluster(tmp_path) as cluster:
+        start_brain(cluster, prepare=writing_by(writer))
+        await cluster.create(PRIORITY_CLASSES, {"metadata": {"name": "high"}, "value": 1000})
+        await add_node(cluster, "n1", gpus=20, labels={"disk": "slow"})
+        for number in range(20):
+            await cluster.create(PODS, pod(f"slow-{number}", gpus=1))
+        await cluster.until(lambda: len(writer.nodes) == 20, 5)
+        for number in range(20):
+            first = pod(f"first-{number}", gpus=1, priorityClassName="high", nodeSelector={"disk": "slow"})
+            await cluster.create(PODS, first)
+        await cluster.pass_time(5)
+        await add_node(cluster, "n2", gpus=1, labels={"disk": "fast"})
+        await cluster.create(PODS, pod("runs", gpus=1, nodeSelector={"disk": "fast"}))
+        await cluster.until(lambda: is_bound(cluster, "runs"), 5)
+        await cluster.create(PODS, pod("second", gpus=1, nodeSelector={"disk": "fast"}, priorityClassName="high"))
+
+        async def has_yielded() -> bool:
+            return "deletionTimestamp" in (await cluster.get(PODS, "runs"))["metadata"]
+
+        await cluster.until(has_yielded, 10)

@@ -1,0 +1,63 @@
+"""Pods of Volcano's and KAI's schedulers: ours where neither is, theirs where they are, and what happens in between."""
+
+from __future__ import annotations
+
+from functools import partial
+from pathlib import Path
+
+from build.live_brains import LiveBrain, add_node, is_bound, places, pod
+from build.small_clusters import small_cluster
+from build.virtual_time import virtual
+from shoal.api.run_configuration import RunConfiguration
+from shoal.controllers.brain.desks import Desks
+from shoal.controllers.brain.left_to import LeftTo
+from shoal.engine.profile import DEFAULT_POLICY, profile_named
+from shoal.store.live.kind import PODS
+from shoal.store.live.port import Deletion
+from shoal.store.watched.world import WatchSettings
+from shoal.wiring.run_choice import RunChoice
+
+
+@virtual
+async def test_pods_of_another_projects_scheduler_are_placed_while_it_is_not_here(tmp_path: Path) -> None:
+    is_there = False
+
+    def prepare(brain: LiveBrain) -> None:
+        desks = Desks(brain.brain.intake, brain.brain.clock)
+        desks.add(lambda onward: LeftTo(brain.brain, "volcano", lambda: is_there, onward))
+        brain.brain.desk = desks
+
+    async with small_cluster(tmp_path) as cluster:
+        brain = LiveBrain(cluster, watch=WatchSettings(frozenset({"shoal", "volcano"})))
+        prepare(brain)
+        brain.start()
+        await add_node(cluster, "n1", gpus=2)
+        await cluster.create(PODS, pod("before", gpus=1, schedulerName="volcano"))
+        await cluster.until(lambda: is_bound(cluster, "before"))
+        # It waits in the facts when the other one comes.
+        await cluster.create(PODS, pod("large", gpus=2, schedulerName="volcano"))
+        await cluster.pass_time(5)
+        is_there = True
+        brain.brain.wake()
+        await cluster.create(PODS, pod("theirs", gpus=1, schedulerName="volcano"))
+        await cluster.create(PODS, pod("ours", cpu="1"))
+        await cluster.until(lambda: is_bound(cluster, "ours"))
+        await cluster.delete(PODS, "before", Deletion(grace_s=0))
+        await cluster.pass_time(60)
+        assert await places(cluster) == {"large": "", "theirs": "", "ours": "n1"}
+        # Pods that go meanwhile are not taken up later.
+        await cluster.delete(PODS, "theirs")
+        is_there = False
+        brain.brain.wake()
+        await cluster.until(lambda: is_bound(cluster, "large"))
+        assert not brain.brain.cluster.pending
+
+
+def test_manifests_of_volcano_and_kai_are_served_by_name_where_their_parts_run() -> None:
+    def served(*controllers: str, names: tuple[str, ...] = ("shoal",)) -> tuple[str, ...]:
+        own = RunConfiguration(scheduler_names=names)
+        return RunChoice(own, partial(profile_named, DEFAULT_POLICY), (), controllers).scheduler_names
+
+    assert served("scheduler") == ("shoal",)
+    assert served("scheduler", "volcano", "kai") == ("shoal", "volcano", "kai-scheduler")
+    assert served("volcano", names=("volcano", "batch")) == ("volcano", "batch")
