@@ -12,6 +12,7 @@ from build.queue_desks import (
     WORKLOAD_ANNOTATION,
     add_flavor,
     add_queue,
+    finish,
     is_so,
     queued_cluster,
     said,
@@ -32,8 +33,11 @@ from shoal.store.live.ecosystem_kinds import (
     RESOURCE_FLAVORS,
     WORKLOADS,
 )
-from shoal.store.live.kind import EVENTS, LEASES, NODES, PODS
-from shoal.store.live.port import Deletion
+from shoal.store.live.item import Item
+from shoal.store.live.kind import EVENTS, LEASES, NAMESPACES, NODES, PODS, Kind
+from shoal.store.live.learning import LearningApi
+from shoal.store.live.port import Deletion, Patch
+from shoal.store.live.refusals import InvalidError
 
 GATE = "kueue.x-k8s.io/topology"
 _HOST = "kubernetes.io/hostname"
@@ -75,6 +79,27 @@ async def test_what_a_local_queue_has_used_is_written_down_and_known_to_the_succ
         await cluster.pass_time(5)
         after = second.desk.kueue.usage.of("default/team", cluster.clock.seconds())
         assert abs(after - before) < 0.1 < before
+
+
+@virtual
+async def test_how_long_work_took_is_known_to_the_successor(tmp_path: Path) -> None:
+    async with queued_cluster(tmp_path) as cluster:
+        first = start_desk(cluster)
+        await add_flavor(cluster)
+        await add_queue(cluster)
+        await submit(cluster, "job", cpu="2")
+        await until_so(cluster, "job")
+        await cluster.pass_time(600)
+        await finish(cluster, "job")
+        await cluster.pass_time(2)
+        await first.kill()
+        second = start_desk(cluster)
+        await submit(cluster, "like", cpu="2")
+        await until_so(cluster, "like")
+        kueue = second.desk.kueue
+        known = kueue.durations.expected_s(kueue.queues.held["default/like"].facts)
+        assert known is not None
+        assert 595 <= known <= 605
 
 
 @virtual
@@ -160,6 +185,55 @@ async def test_pods_that_others_place_get_a_domain_each_when_their_gate_opens(tm
         assert (await cluster.get(PODS, "p2"))["spec"]["nodeSelector"] == specs["p0"]["nodeSelector"]
 
 
+async def _gated(cluster: SmallCluster, name: str, **spec: Any) -> None:
+    body = pod(name, schedulerName="other", schedulingGates=[{"name": GATE}], **spec)
+    body["metadata"]["labels"] = {POD_SET_LABEL: "main"}
+    body["metadata"]["annotations"] = {WORKLOAD_ANNOTATION: "wide"}
+    await cluster.create(PODS, body)
+
+
+class RefusesOne(LearningApi):
+    """A policy, say, that lets nobody change this pod."""
+
+    async def patch(self, kind: Kind, namespace: str, name: str, patch: Patch, door: str = "") -> Item:
+        if (kind, name) == (PODS, "p0"):
+            raise InvalidError("no", reason="Invalid")
+        return await super().patch(kind, namespace, name, patch, door)
+
+
+@virtual
+async def test_a_pod_whose_gate_may_not_be_opened_keeps_no_other_pod_waiting(tmp_path: Path) -> None:
+    async with queued_cluster(tmp_path) as cluster:
+        start_desk(cluster, api=RefusesOne(cluster.api, cluster.informers))
+        await _racked(cluster)
+        await cluster.create(WORKLOADS, _spread("wide", "other"))
+        await until_so(cluster, "wide")
+        for name in ("p0", "p1"):
+            await _gated(cluster, name)
+        await cluster.pass_time(3)
+        assert (await cluster.get(PODS, "p0"))["spec"]["schedulingGates"] == [{"name": GATE}]
+        opened = (await cluster.get(PODS, "p1"))["spec"]
+        assert not opened.get("schedulingGates")
+        assert opened["nodeSelector"][_HOST] == (await _domains(cluster, "wide"))[1]
+
+
+@virtual
+async def test_a_pod_that_chose_its_domain_gets_that_one_or_none(tmp_path: Path) -> None:
+    async with queued_cluster(tmp_path) as cluster:
+        start_desk(cluster)
+        await _racked(cluster)
+        await cluster.create(WORKLOADS, _spread("wide", "other"))
+        await until_so(cluster, "wide")
+        first, second = await _domains(cluster, "wide")
+        await _gated(cluster, "p0", nodeSelector={_HOST: "nowhere"})
+        await _gated(cluster, "p1", nodeSelector={_HOST: second})
+        await _gated(cluster, "p2")
+        await cluster.pass_time(3)
+        specs = [(await cluster.get(PODS, name))["spec"] for name in ("p0", "p1", "p2")]
+        assert [bool(spec.get("schedulingGates")) for spec in specs] == [True, False, False]
+        assert [spec["nodeSelector"][_HOST] for spec in specs] == ["nowhere", second, first]
+
+
 @virtual
 async def test_a_node_that_is_gone_is_told_and_another_takes_its_place(tmp_path: Path) -> None:
     async with queued_cluster(tmp_path) as cluster:
@@ -180,11 +254,33 @@ async def test_a_node_that_is_gone_is_told_and_another_takes_its_place(tmp_path:
 
 
 @virtual
+async def test_where_no_node_takes_the_place_of_one_that_failed_it_is_told_once(tmp_path: Path) -> None:
+    patient = Configuration(feature_gates={"TASFailedNodeReplacementFailFast": False})
+    async with queued_cluster(tmp_path) as cluster:
+        start_desk(cluster, patient)
+        await _racked(cluster)
+        await cluster.create(WORKLOADS, _spread("wide", "shoal"))
+        await until_so(cluster, "wide")
+        used_nodes = await _domains(cluster, "wide")
+        (spare,) = {"n1", "n2", "n3"} - set(used_nodes)
+        for name in (spare, used_nodes[0]):
+            await cluster.delete(NODES, name)
+        await cluster.pass_time(5)
+        await cluster.patch(NODES, used_nodes[1], {"metadata": {"labels": {"looked": "at"}}})
+        await cluster.pass_time(5)
+        (told,) = [event for event in await cluster.events("wide") if event["reason"] == "SecondPassFailed"]
+        assert (told["type"], told.get("count", 1)) == ("Warning", 1)
+        assert "fit" in told["message"]
+        assert await is_so(cluster, "wide")
+
+
+@virtual
 async def test_where_kueue_itself_runs_that_is_said_on_its_lease(tmp_path: Path) -> None:
     async with queued_cluster(tmp_path) as cluster:
         now = cluster.clock.micro_text()
         spec = {"holderIdentity": "kueue-1", "leaseDurationSeconds": 15, "renewTime": now, "acquireTime": now}
-        await cluster.create(LEASES, {"metadata": {"name": "c1f6bfd2.kueue.x-k8s.io"}, "spec": spec})
+        await cluster.create(NAMESPACES, {"metadata": {"name": "kueue-system"}})
+        await cluster.create(LEASES, {"metadata": {"name": "c1f6bfd2.kueue.x-k8s.io"}, "spec": spec}, "kueue-system")
         desk = start_desk(cluster)
         await cluster.until(lambda: desk.desk.presence.is_there)
         await cluster.pass_time(3)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from pathlib import Path
 
 from build.queue_desks import (
@@ -15,6 +16,8 @@ from build.queue_desks import (
     submit,
     until_so,
 )
+from build.small_clusters import SmallCluster
+from build.stormy_api import StormyApi, Weather
 from build.virtual_time import virtual
 from shoal.api.kueue import Configuration
 from shoal.api.kueue.configuration import RequeuingStrategy, WaitForPodsReady
@@ -44,6 +47,14 @@ async def test_a_higher_priority_takes_the_place_of_a_lower_one_in_kueues_words(
         assert (await said(cluster, "high", "QuotaReserved"))[1] == "WaitingForPreemptedWorkloads"
         reasons = {event["reason"] for event in await cluster.events("low")}
         assert {"EvictedDueToPreempted", "Preempted"} <= reasons
+        (told,) = [event for event in await cluster.events("high") if event["reason"] == "PreemptedWorkload"]
+        low = (await cluster.get(WORKLOADS, "low"))["metadata"]["uid"]
+        ranks = (
+            "preemptor effective priority: 100 (base: 100, boost: 0); "
+            "preemptee effective priority: 1 (base: 1, boost: 0)"
+        )
+        made_room = f"Preempted workload default/low (UID: {low}) in ClusterQueue cq; {ranks}"
+        assert (told["type"], told["message"]) == ("Normal", made_room)
         evictions = (await cluster.get(WORKLOADS, "low"))["status"]["schedulingStats"]["evictions"]
         assert evictions == [{"reason": "Preempted", "underlyingCause": "InClusterQueue", "count": 1}]
         await stop(cluster, "low")
@@ -150,6 +161,51 @@ async def test_pods_that_are_not_ready_in_time_send_it_back_and_in_the_end_switc
 
 
 @virtual
+async def test_who_waits_for_others_to_be_ready_is_told_so(tmp_path: Path) -> None:
+    waits = WaitForPodsReady(timeout="10m", block_admission=True)
+    async with queued_cluster(tmp_path) as cluster:
+        slow = StormyApi(cluster.api, cluster.clock, random.Random(1), Weather(slow_s=2.0))
+        start_desk(cluster, Configuration(wait_for_pods_ready=waits), api=slow)
+        await add_flavor(cluster)
+        await add_queue(cluster)
+        await submit(cluster, "first")
+        await until_so(cluster, "first")
+        await submit(cluster, "second")
+        # Its job says something of it as well: it is heard of twice before anything is written.
+        for word in ("a", "b", "c"):
+            await cluster.pass_time(0.1)
+            await cluster.patch(WORKLOADS, "second", {"metadata": {"labels": {"x": word}}})
+        await cluster.pass_time(6)
+        words = "waiting for all admitted workloads to be in PodsReady condition"
+        assert await said(cluster, "second", "QuotaReserved") == ("False", "WaitingForPodsReady", words)
+
+
+async def _is_looked_after(cluster: SmallCluster, check: str) -> None:
+    """As its controller says."""
+    said = {"type": "Active", "status": "True", "reason": "Active", "message": "m"}
+    conditions = [{**said, "lastTransitionTime": cluster.clock.text()}]
+    await cluster.patch(ADMISSION_CHECKS, check, {"status": {"conditions": conditions}}, "status")
+
+
+@virtual
+async def test_a_check_that_nobody_looks_after_closes_the_queues_that_demand_it(tmp_path: Path) -> None:
+    async with queued_cluster(tmp_path) as cluster:
+        start_desk(cluster)
+        await add_flavor(cluster)
+        check = {"metadata": {"name": "chk"}, "spec": {"controllerName": "example.com/check"}}
+        await cluster.create(ADMISSION_CHECKS, check)
+        await add_queue(cluster, admissionChecksStrategy={"admissionChecks": [{"name": "chk"}]})
+        await submit(cluster, "a")
+        await cluster.pass_time(3)
+        (active,) = (await cluster.get(CLUSTER_QUEUES, "cq"))["status"]["conditions"]
+        words = "Can't admit new workloads: references inactive AdmissionCheck(s): chk."
+        assert (active["status"], active["reason"], active["message"]) == ("False", "AdmissionCheckInactive", words)
+        assert not await is_so(cluster, "a", "QuotaReserved")
+        await _is_looked_after(cluster, "chk")
+        await until_so(cluster, "a", "QuotaReserved")
+
+
+@virtual
 async def test_a_check_holds_back_admission_until_it_says_yes_and_a_no_switches_off(tmp_path: Path) -> None:
     async with queued_cluster(tmp_path) as cluster:
         start_desk(cluster)
@@ -157,6 +213,7 @@ async def test_a_check_holds_back_admission_until_it_says_yes_and_a_no_switches_
         check = {"metadata": {"name": "budget"}, "spec": {"controllerName": "example.com/budget"}}
         await cluster.create(ADMISSION_CHECKS, check)
         await add_queue(cluster, admissionChecksStrategy={"admissionChecks": [{"name": "budget"}]})
+        await _is_looked_after(cluster, "budget")
         for name in ("yes", "no"):
             await submit(cluster, name)
             await until_so(cluster, name, "QuotaReserved")

@@ -4,8 +4,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import msgspec
+
 from build.live_brains import add_node, is_bound, places, pod
 from build.queue_desks import (
+    POD_SET_LABEL,
+    WORKLOAD_ANNOTATION,
     add_flavor,
     add_queue,
     is_so,
@@ -15,10 +19,12 @@ from build.queue_desks import (
     start_pods,
     submit,
     until_so,
+    workload,
 )
 from build.virtual_time import virtual
+from shoal.api.kueue.topology_assignments import TopologyAssignment
 from shoal.store.live.ecosystem_kinds import KUEUE_TOPOLOGIES, WORKLOADS
-from shoal.store.live.kind import LEASES, PODS
+from shoal.store.live.kind import LEASES, NAMESPACES, PODS
 from shoal.store.live.port import Deletion
 
 
@@ -34,6 +40,8 @@ async def test_the_room_of_an_admitted_gang_is_given_to_nobody_else_before_its_p
         await cluster.create(PODS, pod("thief", cpu="2"))
         await cluster.pass_time(5)
         assert not await is_bound(cluster, "thief")
+        (condition,) = (await cluster.get(PODS, "thief"))["status"]["conditions"]
+        assert condition["message"].endswith(" Room for 2 pods to come is kept there for default/gang.")
         await start_pods(cluster, "gang", 2, cpu="2")
         await cluster.until(lambda: is_bound(cluster, "gang-0", "gang-1"))
         assert not await is_bound(cluster, "thief")
@@ -72,7 +80,7 @@ async def test_quota_without_room_on_nodes_admits_nobody_until_there_is_room(tmp
         await submit(cluster, "gang", cpu="4", count=2)
         await until_so(cluster, "gang", "QuotaReserved", "False")
         await cluster.pass_time(5)
-        assert (await said(cluster, "gang", "QuotaReserved"))[1] == "PlacementFailed"
+        assert (await said(cluster, "gang", "QuotaReserved"))[1] == "TopologyPlacementFailed"
         for name in ("a", "b"):
             await cluster.delete(PODS, name, Deletion(grace_s=0))
         await until_so(cluster, "gang")
@@ -142,10 +150,60 @@ async def test_domains_are_written_and_the_places_lie_in_them(tmp_path: Path) ->
 
 
 @virtual
+async def test_pods_with_an_index_take_the_places_of_their_ranks(tmp_path: Path) -> None:
+    async with queued_cluster(tmp_path) as cluster:
+        start_desk(cluster)
+        for index in range(4):
+            await add_node(cluster, f"n{index}", cpu="1", labels={"pool": "all"})
+        levels = {"levels": [{"nodeLabel": "kubernetes.io/hostname"}]}
+        await cluster.create(KUEUE_TOPOLOGIES, {"metadata": {"name": "dc"}, "spec": levels})
+        await add_flavor(cluster, nodeLabels={"pool": "all"}, topologyName="dc")
+        await add_queue(cluster, cpu="8")
+        label = "batch.kubernetes.io/job-completion-index"
+        body = workload("ranked", count=4)
+        body["spec"]["podSets"][0]["topologyRequest"] = {"unconstrained": True, "podIndexLabel": label}
+        await cluster.create(WORKLOADS, body)
+        await until_so(cluster, "ranked")
+        admitted = msgspec.convert((await cluster.get(WORKLOADS, "ranked"))["status"]["admission"], _Admitted)
+        (each,) = admitted.assignments
+        domains = [values[0] for values, count in each.topology.domains() for _ in range(count)]
+        template = body["spec"]["podSets"][0]["template"]["spec"]
+        for index in (2, 0, 3, 1):
+            labels = {POD_SET_LABEL: "main", label: str(index)}
+            meta = {"name": f"ranked-{index}", "labels": labels, "annotations": {WORKLOAD_ANNOTATION: "ranked"}}
+            await cluster.create(PODS, {"metadata": meta, "spec": template})
+        await cluster.until(lambda: is_bound(cluster, "ranked-1"))
+        assert await places(cluster) == {f"ranked-{index}": node for index, node in enumerate(domains)}
+
+
+class _Assignment(msgspec.Struct):
+    topology: TopologyAssignment = msgspec.field(name="topologyAssignment")
+
+
+class _Admitted(msgspec.Struct):
+    assignments: list[_Assignment] = msgspec.field(name="podSetAssignments")
+
+
+@virtual
+async def test_more_pods_than_there_can_be_are_told_so_and_keep_nobody_else_waiting(tmp_path: Path) -> None:
+    async with queued_cluster(tmp_path) as cluster:
+        desk = start_desk(cluster)
+        await add_node(cluster, "n1", cpu="4")
+        await add_flavor(cluster)
+        await add_queue(cluster, cpu="10M")
+        await submit(cluster, "endless", cpu="1m", count=2_000_000_000)
+        await submit(cluster, "usual")
+        await until_so(cluster, "usual")
+        assert (await said(cluster, "endless", "QuotaReserved"))[:2] == ("False", "TopologyPlacementFailed")
+        assert desk.desk.ghosts.count("default/endless") == 0
+
+
+@virtual
 async def test_where_kueue_itself_runs_nothing_is_admitted(tmp_path: Path) -> None:
     async with queued_cluster(tmp_path) as cluster:
         lease = {"holderIdentity": "kueue-1", "leaseDurationSeconds": 15, "renewTime": cluster.clock.micro_text()}
-        await cluster.create(LEASES, {"metadata": {"name": "c1f6bfd2.kueue.x-k8s.io"}, "spec": lease})
+        await cluster.create(NAMESPACES, {"metadata": {"name": "kueue-system"}})
+        await cluster.create(LEASES, {"metadata": {"name": "c1f6bfd2.kueue.x-k8s.io"}, "spec": lease}, "kueue-system")
         desk = start_desk(cluster)
         await add_flavor(cluster)
         await add_queue(cluster)

@@ -6,25 +6,18 @@ pods one after another gets on all the same: after a moment those that are there
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Protocol
+from collections import Counter
+from collections.abc import Collection, Mapping
 
-from msgspec import structs
-
-from shoal.controllers.queues.ghosts import Ghost, Ghosts
+from shoal.controllers.brain.parts import Sights
+from shoal.controllers.queues.ghosts import Ghosts
+from shoal.controllers.queues.hand_over import HandOver
 from shoal.engine.events import Event, PodArrived, PodBound, PodGone
-from shoal.engine.fitter import Fitter
 from shoal.engine.intake import Intake
-from shoal.engine.ledger import Ledger
 from shoal.engine.placement import Placement
 from shoal.engine.plan import Place
-from shoal.store.watched.sights import PodSight
 
 PATIENCE_S = 2.0
-
-
-class Sights(Protocol):
-    def sight(self, key: str) -> PodSight | None: ...
 
 
 class Arrivals:
@@ -35,10 +28,13 @@ class Arrivals:
         self._kept: dict[str, dict[str, PodArrived]] = {}
         """Workload -> pods that came and are not in the facts yet."""
         self._since: dict[str, float] = {}
+        self._overdue: set[str] = set()
+        """Workloads whose other pods were waited for long enough."""
         self._there: dict[str, dict[str, str]] = {}
         """Workload -> pods in the facts -> pod set."""
         self._workload_of: dict[str, tuple[str, str]] = {}
         """Pod -> workload and pod set."""
+        self._former: dict[str, None] = {}
 
     def hear(self, event: Event, ghosts: Ghosts) -> bool:
         """Whether the pod is kept back."""
@@ -50,12 +46,21 @@ class Arrivals:
             self._gone(event.key)
         return False
 
+    @property
+    def former(self) -> Collection[str]:
+        """Pods of admissions that are over, as long as they are in the facts: they hold their room, and nobody's."""
+        return self._former
+
+    def dismiss(self, workload: str) -> None:
+        """Its admission is over: the pods that it has belong to no other one."""
+        for pod in self._there.pop(workload, ()):
+            self._workload_of.pop(pod, None)
+            self._former[pod] = None
+
     def present(self, workload: str) -> Mapping[str, int]:
-        """Pods in the facts, by pod set."""
-        counts: dict[str, int] = {}
-        for pod_set in self._there.get(workload, {}).values():
-            counts[pod_set] = counts.get(pod_set, 0) + 1
-        return counts
+        """Pods in the facts that stay, by pod set: those on their way out leave their room to whoever is next."""
+        leaving = self._intake.cluster.leaving
+        return Counter(pod_set for pod, pod_set in self._there.get(workload, {}).items() if pod not in leaving)
 
     def there(self, workload: str) -> list[str]:
         return list(self._there.get(workload, ()))
@@ -64,38 +69,58 @@ class Arrivals:
         """Empty for pods that are nobody's."""
         return self._workload_of.get(pod, ("", ""))[0]
 
+    def belonging(self, pod: str) -> tuple[str, str]:
+        """Workload and pod set of a pod in the facts."""
+        known = self._workload_of.get(pod, ("", ""))
+        return known if pod in self._there.get(known[0], ()) else ("", "")
+
+    def placed(self, workload: str) -> Mapping[str, int]:
+        """Its pods that have a place, not just the promise of one, by pod set."""
+        cluster, there = self._intake.cluster, self._there.get(workload, {})
+        return Counter(pod_set for pod, pod_set in there.items() if pod in cluster.pods and pod not in cluster.promised)
+
     def waiting(self) -> list[str]:
         """Workloads of which pods are kept back."""
         return list(self._kept)
 
-    def due_s(self, workload: str, now_s: float) -> float:
-        """Until when the others of its pods are waited for."""
-        return self._since.setdefault(workload, now_s) + PATIENCE_S
+    def in_line(self, workload: str) -> list[str]:
+        """Its pods in the facts that have no place, in the order in which they came."""
+        pending = self._intake.cluster.pending
+        return [pod for pod in self._there.get(workload, ()) if pod in pending]
+
+    def due_s(self, workload: str) -> float | None:
+        """Until when the others of its pods are waited for; None once that has passed, or nobody waits."""
+        since_s = self._since.get(workload)
+        return None if since_s is None or workload in self._overdue else since_s + PATIENCE_S
 
     def let_go(self, workload: str) -> None:
         """Nothing is kept for them: they stand in line like any pod."""
-        self._since.pop(workload, None)
+        self._no_longer_waits(workload)
         for key, event in self._kept.pop(workload, {}).items():
             self._there.setdefault(workload, {})[key] = self._workload_of[key][1]
             self._intake.apply(event)
 
     def take(self, workload: str, ghosts: Ghosts, now_s: float) -> list[Place]:
         """The pods that take places now."""
-        kept, left = self._kept[workload], ghosts.of(workload)
-        is_late = now_s >= self.due_s(workload, now_s)
-        ready = dict(kept) if len(kept) >= len(left) else {}
-        if not ready and is_late:
-            ready = {key: event for key, event in kept.items() if not event.who.group}
-        if not ready:
-            return []
-        placed = self._take_places(workload, ready, left, ghosts)
-        for key in ready:
+        kept, in_line = self._kept.get(workload, {}), self.in_line(workload)
+        left = ghosts.of(workload)
+        is_late = bool(kept) and now_s >= self._since.setdefault(workload, now_s) + PATIENCE_S
+        ready = dict(kept)
+        if len(kept) + len(in_line) < len(left):
+            pending = self._intake.cluster.pending
+            ready = {key: event for key, event in kept.items() if is_late and not event.who.group}
+            in_line = [key for key in in_line if not pending[key].who.group]
+        if is_late:
+            self._overdue.add(workload)
+        for key, event in ready.items():
             del kept[key]
             self._there.setdefault(workload, {})[key] = self._workload_of[key][1]
+            self._intake.apply(event)
         if not kept:
-            del self._kept[workload]
-            self._since.pop(workload, None)
-        return placed
+            self._kept.pop(workload, None)
+            self._no_longer_waits(workload)
+        comers = [(key, self._workload_of[key][1]) for key in (*in_line, *ready)]
+        return HandOver(self._placement, ghosts).do(comers, left) if comers else []
 
     # Inside
 
@@ -112,6 +137,8 @@ class Arrivals:
 
     def _bound(self, event: PodBound, ghosts: Ghosts) -> None:
         known = self._workload_of.get(event.key)
+        if event.key in self._former:
+            return
         if known is None:
             sight = self._sights.sight(event.key)
             if sight is None or not sight.workload:
@@ -125,6 +152,7 @@ class Arrivals:
             ghosts.give_way(workload, pod_set, event.node)
 
     def _gone(self, pod: str) -> None:
+        self._former.pop(pod, None)
         workload, _ = self._workload_of.pop(pod, ("", ""))
         if not workload:
             return
@@ -132,47 +160,9 @@ class Arrivals:
             known = pods.get(workload)
             if known is not None and known.pop(pod, None) is not None and not known:
                 del pods[workload]
+        if workload not in self._kept:
+            self._no_longer_waits(workload)
 
-    def _take_places(
-        self, workload: str, pods: Mapping[str, PodArrived], left: list[Ghost], ghosts: Ghosts
-    ) -> list[Place]:
-        cluster = self._intake.cluster
-        ledger = Ledger(cluster)
-        fitter = Fitter(self._placement, ledger, 0)
-        others: list[tuple[str, PodArrived, str]] = []
-        for key, event in pods.items():
-            ghost = self._choose(key, event, left, ghosts)
-            holding = ghosts.holding(ghost.key) if ghost is not None else None
-            if ghost is None or holding is None:
-                self._intake.apply(event)
-                continue
-            left.remove(ghost)
-            row, node = holding.row, cluster.names[holding.row]
-            ghosts.drop(workload, [ghost.key])
-            if holding.charge is cluster.charge(event.ask):
-                self._intake.apply(event)
-                ledger.place(key, row, holding.grant)
-            else:
-                others.append((key, event, node))
-        for _, event, node in others:
-            # It asks for something else than its template did: its own place first, else any.
-            self._intake.apply(structs.replace(event, nominated=event.nominated or node))
-        for key, event, _ in others:
-            if not event.who.group and key in cluster.pending:
-                fitter.pod(key)
-        placed = [
-            Place(key, cluster.names[cluster.pods[key].row], cluster.pods[key].grant) for key in ledger.placed_since(0)
-        ]
-        ledger.commit()
-        return placed
-
-    def _choose(self, pod: str, event: PodArrived, left: list[Ghost], ghosts: Ghosts) -> Ghost | None:
-        """One that asks for the same, of its pod set."""
-        pod_set = self._workload_of[pod][1]
-        mine = [ghost for ghost in left if not pod_set or ghost.pod_set == pod_set]
-        charge = ghosts.cluster.charge(event.ask)
-        for ghost in mine:
-            holding = ghosts.holding(ghost.key)
-            if holding is not None and holding.charge is charge:
-                return ghost
-        return mine[0] if mine else None
+    def _no_longer_waits(self, workload: str) -> None:
+        self._since.pop(workload, None)
+        self._overdue.discard(workload)

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
+
 from msgspec import structs
 
 from shoal.controllers.queues.book import Book
@@ -22,7 +25,11 @@ class Deciding:
         self._telling = telling
         self._is_starved = False
         """Somebody was turned away for want of places."""
+        self._unplaced: dict[str, str] = {}
+        """Workloads that need other domains, and why there are none."""
         self._deadline_s: float | None = None
+        self.around: Callable[[Callable[[], Decisions]], Decisions] = lambda cycle: cycle()
+        """Whoever measures cycles stands around each."""
 
     def heed(self, *, is_freed: bool) -> None:
         """`is_freed`: there are nodes or room on nodes that were not there in the last round."""
@@ -47,7 +54,7 @@ class Deciding:
             if book.kueue.is_idle and not book.is_cycle_due and (due_s is None or due_s > now_s):
                 break
             book.is_cycle_due = False
-            self._obey(book.kueue.cycle(now_s, prover), now_s)
+            self._obey(self.around(partial(book.kueue.cycle, now_s, prover)), now_s)
 
     def moments(self) -> list[float | None]:
         return [self._book.kueue.next_s(), self._deadline_s]
@@ -79,16 +86,30 @@ class Deciding:
             if sight is not None and held is not None:
                 self._telling.stopped(sight, held.facts, stopped)
                 self._places.ghosts.drop(stopped.workload)
+        self._tell_unplaced(decisions)
         for waiting in decisions.waiting:
             sight = book.sights.get(waiting.workload)
             if sight is not None:
                 book.untold.pop(waiting.workload, None)
-                self._is_starved = self._is_starved or waiting.why is Wait.PLACEMENT
+                self._is_starved = self._is_starved or waiting.why in (Wait.TOPOLOGY, Wait.VICTIMS)
                 self._telling.waits(sight, sight.facts, (str(waiting.why), waiting.message))
+
+    def _tell_unplaced(self, decisions: Decisions) -> None:
+        """Once, as long as it is for the same reason."""
+        for key, why in decisions.unplaced.items():
+            sight = self._book.sights.get(key)
+            if sight is not None and self._unplaced.get(key) != why:
+                self._telling.unplaced(sight, why)
+        held = self._book.queues.held
+        placed = {admitted.workload for admitted in decisions.admitted}
+        known = {**self._unplaced, **decisions.unplaced}
+        self._unplaced = {key: why for key, why in known.items() if key in held and key not in placed}
 
     def _admit(self, decision: Admitted, now_s: float) -> None:
         sight, held = self._book.sights.get(decision.workload), self._book.held(decision.workload)
         self._book.untold.pop(decision.workload, None)
+        if not decision.again:
+            self._places.arrivals.dismiss(decision.workload)
         if sight is not None and held is not None:
             self._telling.admitted(sight, held, decision, now_s)
 
@@ -101,4 +122,6 @@ class Deciding:
         local = book.queues.local_queues.get(found.queue) if found is not None else None
         queue = book.queues.cluster_queues.get(local.cluster_queue) if local is not None else None
         self._telling.preempted(sight, decision, (path_of(queue), path_of(held.queue)))
+        if found is not None:
+            self._telling.made_room(found, sight, held.queue.name)
         self._places.ghosts.drop(decision.workload)

@@ -14,7 +14,10 @@ Rejected: deciding from a snapshot per cycle. Five thousand that wait would be r
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Awaitable, Callable
+from functools import partial
 
+from shoal.controllers.brain.parts import Holder
 from shoal.controllers.queues.arrivals import Arrivals
 from shoal.controllers.queues.book import Book
 from shoal.controllers.queues.deciding import Deciding
@@ -22,8 +25,7 @@ from shoal.controllers.queues.failed_nodes import FailedNodes
 from shoal.controllers.queues.ghosts import Ghosts
 from shoal.controllers.queues.hearing import Hearing
 from shoal.controllers.queues.pen import Pen
-from shoal.controllers.queues.places import Brain, Places
-from shoal.controllers.queues.presence import KUEUE, Presence
+from shoal.controllers.queues.places import Places
 from shoal.controllers.queues.queue_statuses import QueueStatuses
 from shoal.controllers.queues.stories import Stories
 from shoal.controllers.queues.telling import Telling
@@ -32,14 +34,20 @@ from shoal.controllers.queues.troubles import tell_troubles
 from shoal.controllers.queues.untold import tell_the_untold
 from shoal.engine.events import Event, NodeGone, NodeSeen, PodBound, PodGone
 from shoal.engine.plan import Place
+from shoal.engine.queues.decisions import Decisions
 from shoal.engine.queues.kueue import Kueue
 from shoal.store.live.context import Context
+from shoal.store.live.presence import KUEUE, Presence
+from shoal.store.live.upkeep import kept_up
+from shoal.store.watched.queue_news import QueueNews
 from shoal.store.watched.queues import WatchedQueues
+
+_AGAIN_S = 1.0
 
 
 class QueueDesk:
     def __init__(
-        self, context: Context, watched: WatchedQueues, brain: Brain, presence: Presence | None = None
+        self, context: Context, watched: WatchedQueues, brain: Holder, presence: Presence | None = None
     ) -> None:
         self._context = context
         self._watched = watched
@@ -55,6 +63,7 @@ class QueueDesk:
         self._failed_nodes = FailedNodes(self._book, self._telling, brain.cluster, self.arrivals.there)
         self._statuses = QueueStatuses(context, watched)
         self._gates = TopologyGates(context, watched.workload, lambda: not self.presence.is_there)
+        self._news: list[QueueNews] = []
         self._is_freed = False
         """There may be room on nodes that was not there in the last round."""
 
@@ -70,9 +79,14 @@ class QueueDesk:
     def arrivals(self) -> Arrivals:
         return self._places.arrivals
 
+    def measure(self, around: Callable[[Callable[[], Decisions]], Decisions]) -> None:
+        """Who stands around each cycle, and times it."""
+        self._deciding.around = around
+
     # -- the protocol ----------------------------------------------------------------------------------------
 
     def hear(self, event: Event) -> bool:
+        self._places.hear(event)
         if isinstance(event, (NodeSeen, NodeGone)) or (
             isinstance(event, PodGone) and event.key in self._brain.cluster.pods
         ):
@@ -94,13 +108,22 @@ class QueueDesk:
             return []
         if not self._watched.is_synced:
             return []
+        try:
+            return self._decided(now_s)
+        except Exception:
+            # What was decided and not told is nobody's: everybody is heard once more, as his Workload has it.
+            self._places.drop_proven()
+            self._watched.tell_all_again()
+            raise
+
+    def _decided(self, now_s: float) -> list[Place]:
         # Conditions tell whole seconds; what is read back is then what was decided.
         moment_s = float(int(now_s))
-        self._hearing.take_in(self._watched.drain(), moment_s)
-        self._places.begin_round()
+        self._hear_news(moment_s)
+        self._is_freed |= self._places.begin_round(moment_s)
         self._deciding.heed(is_freed=self._is_freed)
         self._failed_nodes.find()
-        self._places.find_wanted(moment_s)
+        self._places.find_wanted(moment_s, is_freed=self._is_freed)
         self._deciding.stop_who_must(moment_s)
         self._stories.tell(self._book.queues, moment_s)
         self._deciding.run_cycles(moment_s)
@@ -112,7 +135,20 @@ class QueueDesk:
         tell_troubles(self._context, self._watched.troubles)
         return self._places.take(now_s)
 
+    def _hear_news(self, moment_s: float) -> None:
+        """What broke is heard again: once it has been said nobody says it a second time."""
+        self._news.append(self._watched.drain())
+        while self._news:
+            left = self._hearing.take_in(self._news[0], moment_s)
+            del self._news[0]
+            for key in left:
+                self._watched.again(key)
+            if left:
+                self._context.clock.call_later(_AGAIN_S, self._brain.wake)
+
     def next_s(self) -> float | None:
+        if self.presence.is_there:
+            return None
         moments = [*self._deciding.moments(), self._hearing.next_s(), *self._places.moments()]
         return min((each for each in moments if each is not None), default=None)
 
@@ -123,12 +159,17 @@ class QueueDesk:
         return self.kueue.is_idle and not self._book.untold
 
     async def run(self) -> None:
+        # Each by itself: a fault in one must not end what the others are writing.
+        parts: dict[str, Callable[[], Awaitable[None]]] = {
+            "the configuration of queues": self._watched.run,
+            "writing Workloads": self._pen.run,
+            "the statuses of queues": self._statuses.run,
+            "topology gates": self._open_gates,
+            "looking for Kueue": partial(self.presence.run, self._brain.wake),
+        }
         async with asyncio.TaskGroup() as group:
-            group.create_task(self._watched.run())
-            group.create_task(self._pen.run())
-            group.create_task(self._statuses.run())
-            group.create_task(self._open_gates())
-            group.create_task(self.presence.run(self._brain.wake))
+            for name, run in parts.items():
+                group.create_task(kept_up(self._context.clock, name, run))
 
     async def synced(self) -> None:
         """Returns when a round may decide: until then it leaves everything as it is."""

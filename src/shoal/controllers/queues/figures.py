@@ -7,11 +7,11 @@ from collections.abc import Iterable, Mapping
 
 import msgspec
 
-from shoal.controllers.queues.conditions import Status
 from shoal.controllers.queues.spelling import amount_text
 from shoal.engine.queues.clusterqueue import ClusterQueue
 from shoal.engine.queues.facts import FlavorResource, Usage
 from shoal.engine.queues.state import Queues
+from shoal.store.live.conditions import Status
 from shoal.store.watched.queue_news import WorkloadSight
 
 
@@ -41,11 +41,7 @@ class Census(msgspec.Struct):
 
 def census_of(queues: Queues, sights: Mapping[str, WorkloadSight]) -> Census:
     census = Census()
-    pending = Counter(
-        sight.queue
-        for key, sight in sights.items()
-        if key not in queues.held and sight.facts is not None and not sight.is_finished and sight.facts.active
-    )
+    pending = Counter(sight.queue for sight in sights.values() if waits(queues, sight))
     for door, count in pending.items():
         local = queues.local_queues.get(door)
         if local is None:
@@ -64,6 +60,11 @@ def census_of(queues: Queues, sights: Mapping[str, WorkloadSight]) -> Census:
                 figures.admitted += 1
                 _add(figures.used, held.usage)
     return census
+
+
+def waits(queues: Queues, sight: WorkloadSight) -> bool:
+    facts = sight.facts
+    return facts is not None and facts.active and not sight.is_finished and sight.key not in queues.held
 
 
 def usage_of(queue: ClusterQueue, usage: Usage, *, borrows: bool) -> list[Status]:

@@ -14,20 +14,26 @@ somebody else would take it, and the gang would hold quota and wait.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
+from itertools import count
 
 import msgspec
+import numpy as np
 from msgspec import structs
 
 from shoal.api.kueue import Workload
 from shoal.api.meta import ObjectMeta
 from shoal.api.pod import Pod, PodTemplate
+from shoal.controllers.queues.ranks import Ranks
 from shoal.engine.asks import Ask
 from shoal.engine.cluster import Cluster, Holding
 from shoal.engine.events import GroupGone, GroupSeen, PodArrived, PodGone
+from shoal.engine.fitter import Fitter
 from shoal.engine.from_api import Priorities, who_of_pod
 from shoal.engine.groups import GroupFacts
 from shoal.engine.intake import Intake
+from shoal.engine.ledger import Ledger
+from shoal.engine.placement import Placement
 from shoal.engine.plan import Place
 from shoal.engine.queues.facts import Admission, PodSetAdmission, TopologyAssignment, WorkloadFacts
 from shoal.engine.queues.flavored import flavored, flavors_of
@@ -37,12 +43,23 @@ from shoal.units.errors import UserError, Where
 
 _log = logging.getLogger("shoal.queues")
 KEPT_S = 300.0
-AskOf = Callable[[Pod], Ask]
+_NOBODYS = {"group": "", "part": "", "role": "", "preempts": False, "yields": False, "returns": False}
+"""How a ghost stands to others."""
+AskOf = Callable[[Pod, str], Ask]
+"""Of a pod made from the template of a pod set; its name is the Workload's."""
 
 
 class Ghost(msgspec.Struct, frozen=True):
     key: str
     pod_set: str
+
+    @property
+    def workload(self) -> str:
+        return self.key.rsplit("#", 2)[0]
+
+    @property
+    def number(self) -> int:
+        return int(self.key.rpartition("#")[2])
 
 
 class _Mould(msgspec.Struct, frozen=True):
@@ -81,7 +98,8 @@ class Ghosts:
         """The pods that an admission lets loose and that are not there, nor kept a place for."""
         moulds = self._moulds_of(facts, priorities)
         kept = self._kept.get(facts.key, {})
-        present = self._present(facts.key)
+        # Of one that is not admitted yet all pods are of an earlier time, and on their way out.
+        present = self._present(facts.key) if facts.admission is not None else {}
         pods: list[PodArrived] = []
         for each in admission.pod_sets:
             mould = moulds.get(each.name)
@@ -89,11 +107,18 @@ class Ghosts:
                 continue
             there = present.get(each.name, 0)
             most = each.count - facts.reclaimable.get(each.name, 0)
-            for index, domain in enumerate(_domains(each)[there:most], there):
-                key = f"{facts.key}#{each.name}#{index}"
-                if key not in kept:
-                    ask = flavored(mould.ask, flavors_of(queues, each), domain)
-                    pods.append(PodArrived(key, ask, mould.priority, who=mould.who))
+            missing = max(most - there - sum(pod_set == each.name for pod_set in kept.values()), 0)
+            # Those that came last are the last of a topology's domains, as far as anybody knows.
+            free = [
+                index
+                for index in (*range(there, each.count), *range(there))
+                if _key(facts.key, each.name, index) not in kept
+            ]
+            domains = _domains(each)
+            for index in free[:missing]:
+                ask = flavored(mould.ask, flavors_of(queues, each), domains[index])
+                key = _key(facts.key, each.name, index)
+                pods.append(PodArrived(key, ask, mould.priority, who=mould.who))
         if len(pods) > 1:
             group = f"{facts.key}#"
             self._groups[group] = None
@@ -107,6 +132,49 @@ class Ghosts:
             workload, pod_set, _ = place.pod.rsplit("#", 2)
             self._kept.setdefault(workload, {})[place.pod] = pod_set
 
+    def stand_in(self, workload: str, pod_set: str, node: str, lost: Holding, placement: Placement) -> str:
+        """Keep the place that a pod of it had; empty where the place is none any more."""
+        row, kept = self.cluster.row_of.get(node), self._kept.get(workload, {})
+        if row is None or lost.charge.ask.claims:
+            # Claims of one pod are not its successor's.
+            return ""
+        key = next(key for index in count(len(kept)) if (key := _key(workload, pod_set, index)) not in kept)
+        who = structs.replace(lost.who, **_NOBODYS)
+        self._intake.apply(PodArrived(key, lost.charge.ask, lost.priority, who=who))
+        ledger = Ledger(self.cluster)
+        for pod in [pod for pod in self.cluster.promised if self.cluster.pods[pod].row == row]:
+            # It was promised what others leave; this does not become free.
+            ledger.withdraw(pod)
+        if not Fitter(placement, ledger, 0).pod(key, np.array([row])):
+            ledger.rollback()
+            self._intake.apply(PodGone(key))
+            return ""
+        ledger.commit()
+        self._kept.setdefault(workload, {})[key] = pod_set
+        return key
+
+    def unfit(self, nodes: Collection[str], placement: Placement) -> list[str]:
+        """Workloads with places on some of these nodes where nobody may be placed by now: they keep none."""
+        rows = {self.cluster.row_of.get(node, -1) for node in nodes}
+        found = [
+            workload
+            for workload, kept in self._kept.items()
+            if any(self._is_unfit(key, rows, placement) for key in kept)
+        ]
+        for workload in found:
+            self.drop(workload)
+        return found
+
+    def _is_unfit(self, key: str, rows: set[int], placement: Placement) -> bool:
+        holding = self.holding(key)
+        if holding is None or holding.row not in rows:
+            return False
+        ledger = Ledger(self.cluster)
+        ledger.evict(key)
+        is_unfit = placement.spot(holding.charge, 0, holding.who, np.array([holding.row])) is None
+        ledger.rollback()
+        return is_unfit
+
     def tidy(self) -> None:
         """Nothing is left of trials."""
         self._moulds.clear()
@@ -118,6 +186,9 @@ class Ghosts:
 
     def of(self, workload: str) -> list[Ghost]:
         return [Ghost(key, pod_set) for key, pod_set in self._kept.get(workload, {}).items()]
+
+    def ranks(self, workload: str) -> Ranks:
+        return Ranks(self._whole(workload))
 
     def keys(self, workload: str) -> Iterable[str]:
         return self._kept.get(workload, ())
@@ -178,12 +249,12 @@ class Ghosts:
             found = self._moulds[facts.key] = {}
             for each in sets:
                 try:
-                    found[each.name] = self._mould(facts, each.template, priorities)
+                    found[each.name] = self._mould(facts, each.name, each.template, priorities)
                 except UserError as error:
                     _log.info("no places are kept for pod set %s of %s: %s", each.name, facts.key, error)
         return found
 
-    def _mould(self, facts: WorkloadFacts, template: PodTemplate, priorities: Priorities) -> _Mould:
+    def _mould(self, facts: WorkloadFacts, pod_set: str, template: PodTemplate, priorities: Priorities) -> _Mould:
         namespace, _, name = facts.key.partition("/")
         meta = ObjectMeta(
             name=name,
@@ -193,10 +264,12 @@ class Ghosts:
         )
         pod = Pod(metadata=meta, spec=template.spec)
         rank = priorities.of_pod(template.spec, Where(path="spec"))
-        who = structs.replace(
-            who_of_pod(pod, rank, order=0), group="", part="", role="", preempts=False, yields=False, returns=False
-        )
-        return _Mould(self._ask_of(pod), rank.value, who)
+        who = structs.replace(who_of_pod(pod, rank, order=0), **_NOBODYS)
+        return _Mould(self._ask_of(pod, pod_set), rank.value, who)
+
+
+def _key(workload: str, pod_set: str, index: int) -> str:
+    return f"{workload}#{pod_set}#{index}"
 
 
 def _domains(each: PodSetAdmission) -> list[Mapping[str, str]]:

@@ -6,10 +6,11 @@ once that is written.
 
 from __future__ import annotations
 
+import logging
+
 from msgspec import structs
 
 from shoal.controllers.queues.book import Book
-from shoal.controllers.queues.ghosts import KEPT_S
 from shoal.controllers.queues.held_as_before import holds_as_before
 from shoal.controllers.queues.local_use import as_known
 from shoal.controllers.queues.places import Places
@@ -19,6 +20,8 @@ from shoal.controllers.queues.tending import Tending
 from shoal.engine.queues.facts import Settings, WorkloadFacts
 from shoal.engine.queues.reasons import Wait
 from shoal.store.watched.queue_news import QueueNews, WorkloadSight
+
+_log = logging.getLogger("shoal.queues")
 
 
 class Hearing:
@@ -31,7 +34,8 @@ class Hearing:
         self._faults: dict[str, tuple[int, str]] = {}
         """Workloads that the server would not have written, at a generation, and its words."""
 
-    def take_in(self, news: QueueNews, now_s: float) -> None:
+    def take_in(self, news: QueueNews, now_s: float) -> list[str]:
+        """Workloads that could not be taken in, and have to be told again."""
         book = self._book
         if news.settings is not None and news.settings != book.queues.settings:
             self._begin_anew(news.settings, now_s)
@@ -54,8 +58,14 @@ class Hearing:
                 self._tend(due, now_s)
         for key in news.gone:
             self._forget(key, now_s)
+        left: list[str] = []
         for sight in news.workloads:
-            self._hear(sight, now_s)
+            try:
+                self._hear(sight, now_s)
+            except Exception:  # noqa: BLE001 - one that breaks the code must not keep the others from being heard
+                _log.exception("workload %s cannot be taken in", sight.key)
+                left.append(sight.key)
+        return left
 
     def next_s(self) -> float | None:
         return self._tending.next_s()
@@ -73,7 +83,9 @@ class Hearing:
         self._book.begin_anew(settings)
         self._places.begin_anew()
         for sight in self._book.sights.values():
-            if sight.facts is not None and not sight.is_finished:
+            if sight.facts is not None and sight.is_finished:
+                self._finish(sight, now_s)
+            elif sight.facts is not None:
                 self._book.kueue.put_workload(self._read(sight, sight.facts), now_s)
 
     def _forget(self, key: str, now_s: float) -> None:
@@ -108,7 +120,11 @@ class Hearing:
     def _finish(self, sight: WorkloadSight, now_s: float) -> None:
         self._places.give_back(sight.key)
         self._book.untold.pop(sight.key, None)
-        self._book.kueue.drop_workload(sight.key, now_s, finished=sight.ran_s is not None)
+        kueue = self._book.kueue
+        if sight.facts is not None and sight.ran_s is not None:
+            # By its own account, which is there as long as it is: whoever comes after knows as much.
+            kueue.durations.learn(sight.facts, sight.ran_s)
+        kueue.drop_workload(sight.key, now_s)
 
     def _read(self, sight: WorkloadSight, facts: WorkloadFacts) -> WorkloadFacts:
         """As it is in a living cluster, where silence about readiness means that nothing runs yet."""
@@ -122,6 +138,7 @@ class Hearing:
         held = book.held(facts.key)
         book.is_upkeep_due = True
         self._stories.touch(facts.key)
+        self._places.losses.stir(facts.key)
         if held is not None and holds_as_before(held, facts):
             # Who holds what it held frees nothing, and nobody needs to look again.
             was_ready = held.facts.pods_ready
@@ -129,13 +146,19 @@ class Hearing:
             if held.facts.pods_ready != was_ready and book.queues.settings.block_admission:
                 book.kueue.wake()
         else:
+            if held is not None and facts.admission is None and held.facts == facts:
+                # Admitted in a round that broke: nobody was told, nor will be.
+                book.kueue.drop_workload(facts.key, now_s)
             book.kueue.put_workload(facts, now_s)
         if facts.admission is None or facts.evicted_s is not None:
             self._places.give_back(facts.key)
             if facts.admission is None:
+                self._places.arrivals.dismiss(facts.key)
                 book.untold[facts.key] = None
-        elif facts.admitted and held is None and now_s < facts.admitted_s + KEPT_S:
-            self._places.want(facts.key)
+        elif facts.admitted and held is None:
+            # Where pods of it are missing, a place of theirs may have to be kept longer than for those still to come.
+            mark = book.sights[facts.key].mark("PodsReady")
+            self._places.want(facts.key, 0.0 if mark.is_true else mark.since_s)
 
     def _tend(self, sight: WorkloadSight, now_s: float) -> None:
         facts = sight.facts

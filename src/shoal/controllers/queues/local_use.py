@@ -15,11 +15,11 @@ from datetime import datetime
 from msgspec import structs
 
 from shoal.api.resources import CPU
-from shoal.controllers.queues.conditions import Moment, Status
 from shoal.controllers.queues.spelling import amount_text
 from shoal.engine.queues.facts import LocalQueueFacts
 from shoal.engine.queues.kueue import Kueue
 from shoal.engine.queues.state import Fact
+from shoal.store.live.conditions import Moment, Status
 
 
 def put_use(status: Status, kueue: Kueue, local: LocalQueueFacts, moment: Moment) -> None:

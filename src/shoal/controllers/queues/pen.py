@@ -22,8 +22,7 @@ from typing import Literal
 
 import msgspec
 
-from shoal.api.kueue.conversion import V1BETA1, V1BETA2, convert
-from shoal.controllers.queues.conditions import Moment, Status, difference
+from shoal.store.live.conditions import Moment, Status, difference
 from shoal.store.live.context import Context
 from shoal.store.live.ecosystem_kinds import WORKLOADS
 from shoal.store.live.item import Item, Obj
@@ -38,6 +37,7 @@ _log = logging.getLogger("shoal.queues")
 _WORKERS = 32
 _FORBIDDEN_S = 10.0
 _MOST_CONFLICTS = 8
+_MOST_FAULTS = 6
 
 
 class Said(msgspec.Struct, frozen=True):
@@ -73,6 +73,8 @@ class Pen:
         self._changes: dict[str, list[Change]] = {}
         self._under_way: dict[str, int] = {}
         """Decisions not written yet."""
+        self._in_hand: dict[str, list[Change]] = {}
+        """What is being written, of workloads that are not forgotten meanwhile."""
         self._queue: WorkQueue[str] = WorkQueue(context.clock, context.draw)
 
     def write(self, key: str, change: Change) -> None:
@@ -102,8 +104,9 @@ class Pen:
         return not self._changes and not self._under_way
 
     def forget(self, key: str) -> None:
-        """The workload is gone."""
+        """The workload is gone. One that is made anew under its name has nothing to do with what is being written."""
         self._changes.pop(key, None)
+        self._in_hand.pop(key, None)
         self._under_way.pop(key, None)
 
     async def run(self) -> None:
@@ -125,8 +128,14 @@ class Pen:
         changes = self._changes.pop(key, [])
         if not changes:
             return
+        self._in_hand[key] = changes
         try:
             refused = await self._write(key, changes)
+        except asyncio.CancelledError:
+            # Whoever begins again begins with it.
+            self._put_back(key, changes)
+            self._queue.add(key)
+            raise
         except (ConflictError, TemporaryError) as error:
             self._put_back(key, changes)
             delay_s = self._queue.retry(key, error.delay_s if isinstance(error, TemporaryError) else 0.0)
@@ -137,18 +146,34 @@ class Pen:
             self._queue.retry(key, _FORBIDDEN_S)
             _log.warning("workload %s may not be written: %s", key, error)
             return
+        except NotFoundError:
+            # It went, at whichever step of it.
+            refused = ""
         except Exception as error:  # noqa: BLE001 - one workload that cannot be written must not end the work on all others
-            refused = str(error) or type(error).__name__
             _log.exception("workload %s could not be written", key)
+            if self._queue.failures(key) < _MOST_FAULTS:
+                # It may pass; what is refused waits until somebody changes it.
+                self._put_back(key, changes)
+                self._queue.retry(key)
+                return
+            refused = str(error) or type(error).__name__
         self._queue.forget(key)
         self._done(key, changes, refused)
 
+    def _is_forgotten(self, key: str, changes: list[Change]) -> bool:
+        """From now on it is not being written, whether it is or not."""
+        return self._in_hand.pop(key, None) is not changes
+
     def _put_back(self, key: str, changes: list[Change]) -> None:
+        if self._is_forgotten(key, changes):
+            return
         later = self._changes.get(key, [])
         kept = [one for one in changes if one.is_decision] if later else changes
         self._changes[key] = [*kept, *later]
 
     def _done(self, key: str, changes: list[Change], refused: str) -> None:
+        if self._is_forgotten(key, changes):
+            return
         count = sum(one.is_decision for one in changes)
         if not count and not refused:
             return
@@ -168,24 +193,19 @@ class Pen:
         item = self._watched.item(WORKLOADS, namespace, name)
         if self._queue.failures(key) or item is None:
             # Nobody knows what became of the last try.
-            try:
-                item = await self._context.api.get(kind, namespace, name)
-            except NotFoundError:
-                return ""
+            item = await self._context.api.get(kind, namespace, name)
         for _ in range(_MOST_CONFLICTS):
             try:
                 written = await self._patch(kind, item, changes)
-            except NotFoundError:
-                return ""
             except ConflictError:
                 item = await self._context.api.get(kind, namespace, name)
                 continue
             except RefusedError as error:
-                if isinstance(error, (ForbiddenError, UnauthorizedError)):
+                if isinstance(error, (NotFoundError, ForbiddenError, UnauthorizedError)):
                     raise
                 return str(error)
             for change in changes if written is not None else ():
-                for said in change.said:
+                for said in change.said if change.uid == item.uid else ():
                     self.say(key, said)
             return ""
         raise TemporaryError("others write it all the time", 0.5)
@@ -197,7 +217,7 @@ class Pen:
         moment = Moment(
             self._context.clock.text(), float(int(self._context.clock.seconds())), int(meta.get("generation") or 0)
         )
-        before = _status(obj, kind)
+        before: Status = obj.get("status") or {}
         after = copy.deepcopy(before)
         switches_off = False
         for change in changes:
@@ -210,7 +230,7 @@ class Pen:
                 after = trial
                 switches_off = switches_off or change.switches_off
         written = None
-        if body := difference(_lowered(before, kind), _lowered(after, kind)):
+        if body := difference(before, after):
             guard = {"resourceVersion": str(item.version), "uid": item.uid}
             patch = Patch("merge", {"metadata": guard, "status": body})
             written = await self._context.api.patch(kind, item.namespace, item.name, patch, "status")
@@ -227,18 +247,3 @@ def _head(item: Item) -> Obj:
         "uid": item.uid,
         "resourceVersion": str(item.version),
     }
-
-
-def _status(obj: Obj, kind: Kind) -> Status:
-    """As the newest version has it."""
-    if kind.version == "v1beta1":
-        obj = convert({**obj, "apiVersion": V1BETA1, "kind": kind.name}, V1BETA2)
-    return dict(obj.get("status") or {})
-
-
-def _lowered(status: Status, kind: Kind) -> Status:
-    """As the served version has it."""
-    if kind.version != "v1beta1":
-        return status
-    whole = convert({"apiVersion": V1BETA2, "kind": kind.name, "spec": {}, "status": status}, V1BETA1)
-    return dict(whole.get("status") or {})

@@ -9,10 +9,10 @@ from __future__ import annotations
 import asyncio
 import copy
 import logging
-from collections.abc import Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from functools import partial
 from typing import Any
 
-from shoal.controllers.queues.conditions import Moment, Status, difference, put
 from shoal.controllers.queues.figures import Census, Figures, census_of, usage_of
 from shoal.controllers.queues.local_use import put_use
 from shoal.controllers.queues.words import why_closed
@@ -20,6 +20,7 @@ from shoal.engine.queues.kueue import Kueue
 from shoal.engine.queues.shares import share_of
 from shoal.engine.queues.state import Queues
 from shoal.engine.queues.tree import Node
+from shoal.store.live.conditions import Moment, Status, difference, put
 from shoal.store.live.context import Context
 from shoal.store.live.ecosystem_kinds import (
     ADMISSION_CHECKS,
@@ -29,12 +30,11 @@ from shoal.store.live.ecosystem_kinds import (
     LOCAL_QUEUES,
     RESOURCE_FLAVORS,
 )
+from shoal.store.live.guarded import Guarded
 from shoal.store.live.item import Item
 from shoal.store.live.kind import Kind
-from shoal.store.live.port import Patch
 from shoal.store.watched.queue_news import WorkloadSight
 from shoal.store.watched.queues import WatchedQueues
-from shoal.units.errors import ConflictError, ShoalError
 
 _log = logging.getLogger("shoal.queues")
 IN_USE = "kueue.x-k8s.io/resource-in-use"
@@ -51,6 +51,7 @@ class QueueStatuses:
         self._kueue: Kueue | None = None
         self._sights: Mapping[str, WorkloadSight] = {}
         self._noted = asyncio.Event()
+        self._guarded = Guarded(context.api, context.clock, self._noted.set)
 
     def note(self, kueue: Kueue, sights: Mapping[str, WorkloadSight]) -> None:
         """A round is over."""
@@ -88,38 +89,35 @@ class QueueStatuses:
             (COHORTS, self._cohort),
         ):
             for item in self._items(kind):
-                obj = item.obj()
-                before = obj.get("status") or {}
-                after = copy.deepcopy(before)
-                meta = obj["metadata"]
-                moment = Moment(
-                    self._context.clock.text(), self._context.clock.seconds(), int(meta.get("generation") or 0)
-                )
-                wanted(queues, census, item, after, moment, is_leaving=bool(meta.get("deletionTimestamp")))
-                body = difference(before, after)
-                if body:
-                    is_done = await self._patch(kind, item, {"status": body}, "status") and is_done
+                is_done = await self._tried(item, self._tell(kind, item, partial(wanted, queues, census))) and is_done
         for kind in _FINALIZED:
             for item in self._items(kind):
-                is_done = await self._finalize(queues, kind, item) and is_done
+                is_done = await self._tried(item, self._finalize(queues, kind, item)) and is_done
         return is_done
+
+    async def _tried(self, item: Item, writing: Awaitable[bool]) -> bool:
+        try:
+            return await writing
+        except Exception:  # noqa: BLE001 - one that breaks the code must not keep the others from being told
+            _log.exception("%s cannot be told", item.name)
+            return False
+
+    async def _tell(self, kind: Kind, item: Item, wanted: Callable[..., None]) -> bool:
+        obj = item.obj()
+        before = obj.get("status") or {}
+        after = copy.deepcopy(before)
+        meta, clock = obj["metadata"], self._context.clock
+        moment = Moment(clock.text(), clock.seconds(), int(meta.get("generation") or 0))
+        wanted(item, after, moment, is_leaving=bool(meta.get("deletionTimestamp")))
+        body = difference(before, after)
+        return await self._patch(kind, item, {"status": body}, "status") if body else True
 
     def _items(self, kind: Kind) -> Iterable[Item]:
         served = self._watched.kind(kind)
         return () if served is None else self._context.informers.of(served)
 
     async def _patch(self, kind: Kind, item: Item, body: dict[str, Any], door: str = "") -> bool:
-        served = self._watched.kind(kind) or kind
-        guard = {"resourceVersion": str(item.version), "uid": item.uid}
-        body = {**body, "metadata": {**guard, **body.get("metadata", {})}}
-        try:
-            await self._context.api.patch(served, item.namespace, item.name, Patch("merge", body), door)
-        except ConflictError:
-            return False
-        except ShoalError as error:
-            _log.info("%s %s could not be written: %s", kind.name, item.name, error)
-            return False
-        return True
+        return await self._guarded.merged(self._watched.kind(kind) or kind, item, body, door)
 
     def _cluster_queue(
         self, queues: Queues, census: Census, item: Item, status: Status, moment: Moment, *, is_leaving: bool

@@ -12,10 +12,10 @@ from typing import Any
 
 import msgspec
 
-from shoal.controllers.queues.conditions import Moment, Status, find, is_true, put, remove
 from shoal.controllers.queues.spelling import admission_of, amount_text
 from shoal.controllers.queues.words import ADMISSION_CHECK, DELAYED, NO_RESERVATION, UNSATISFIED
 from shoal.engine.queues.facts import Admission, PodSet
+from shoal.store.live.conditions import Moment, Status, find, is_true, put, remove
 
 RESERVED, ADMITTED, EVICTED, PREEMPTED = "QuotaReserved", "Admitted", "Evicted", "Preempted"
 REQUEUED, FINISHED, TARGET = "Requeued", "Finished", "DeactivationTarget"

@@ -33,10 +33,9 @@ from shoal.controllers.queues.words import (
 from shoal.engine.queues.decisions import Admitted, Preempted, Stopped
 from shoal.engine.queues.facts import WorkloadFacts
 from shoal.engine.queues.held import Held, totals_of
+from shoal.store.queues.made import JOB_UID_LABEL
 from shoal.store.watched.queue_news import Mark, WorkloadSight
 from shoal.store.watched.queues import WatchedQueues
-
-JOB_UID_LABEL = "kueue.x-k8s.io/job-uid"
 
 
 class Telling:
@@ -97,6 +96,19 @@ class Telling:
         reason = str(decision.reason)
         eviction = Eviction(PREEMPTED, message, cause=reason, preempted_for=reason)
         self._evict(sight, eviction, Said("Preempted", message))
+
+    def made_room(self, beneficiary: WorkloadSight, victim: WorkloadSight, queue: str) -> None:
+        """To whom others yield."""
+        own, other = (one.facts.priority if one.facts is not None else 0 for one in (beneficiary, victim))
+        words = f"Preempted workload {victim.key} (UID: {victim.uid}) in ClusterQueue {queue}"
+        ranks = (
+            f"preemptor effective priority: {own} (base: {own}, boost: 0); "
+            f"preemptee effective priority: {other} (base: {other}, boost: 0)"
+        )
+        self._pen.say(beneficiary.key, Said("PreemptedWorkload", f"{words}; {ranks}"))
+
+    def unplaced(self, sight: WorkloadSight, why: str) -> None:
+        self._pen.say(sight.key, Said("SecondPassFailed", why, "Warning"))
 
     def stopped(self, sight: WorkloadSight, facts: WorkloadFacts, decision: Stopped) -> None:
         if decision.deactivate and facts.active:

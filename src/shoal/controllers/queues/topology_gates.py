@@ -3,26 +3,26 @@
 Pods that Shoal places take the places that were kept for them and need no gate. Others are held until they can be told
 apart by their selectors: any scheduler obeys these.
 
-Promises: never more pods in a domain than the admission says; a pod with an index of its own gets the domain that the
-index stands for, so that ranks that talk to each other are near each other; nothing is remembered.
+Promises: a pod whose own selector names a domain gets that one or waits; one pod that may not be changed keeps no other
+waiting; nothing is remembered.
 """
 
 from __future__ import annotations
 
 import logging
-from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
 import msgspec
 from msgspec import field
 
 from shoal.api.kueue import Workload
-from shoal.api.kueue.topology_assignments import TopologyAssignment
+from shoal.controllers.queued_work.domains import Seeker, shared_out
 from shoal.store.live.context import Context
 from shoal.store.live.item import Item, Key, Obj
 from shoal.store.live.kind import PODS
 from shoal.store.live.loop import Loop
 from shoal.store.live.port import Patch
+from shoal.store.live.refusals import RefusedError
 from shoal.store.queues.room import POD_SET_LABEL
 from shoal.store.queues.world import WORKLOAD_ANNOTATION
 
@@ -33,8 +33,6 @@ _MARK = WORKLOAD_ANNOTATION.encode()
 _INDEX = "workload"
 _TOGETHER_S = 0.01
 _OVER = frozenset({"Succeeded", "Failed"})
-
-Domain = tuple[str, ...]
 
 
 class _Meta(msgspec.Struct, rename="camel"):
@@ -113,8 +111,15 @@ class TopologyGates:
         workload = self._whole("/".join(key))
         if workload is None or not workload.status.is_true("Admitted") or workload.status.is_true("Evicted"):
             return None
+        refused: RefusedError | None = None
         for item, patch in patches(workload, pods):
-            await self._context.api.patch(PODS, item.namespace, item.name, Patch("merge", patch))
+            try:
+                await self._context.api.patch(PODS, item.namespace, item.name, Patch("merge", patch))
+            except RefusedError as error:
+                refused = error
+        if refused is not None:
+            # Later again, and later each time.
+            raise refused
         return None
 
 
@@ -126,43 +131,20 @@ def patches(workload: Workload, pods: Sequence[tuple[Item, _Pod]]) -> Iterator[t
         assignment = each.topology_assignment
         if assignment is None:
             continue
-        mine = [one for one in pods if one[1].metadata.labels.get(POD_SET_LABEL, "") in {"", each.name}]
         wish = wishes.get(each.name)
-        label = wish.pod_index_label if wish is not None else None
-        for item, pod, domain in _shared_out(assignment, mine, label or ""):
-            yield item, _opened(item, pod, dict(zip(assignment.levels, domain, strict=False)))
-
-
-def _shared_out(
-    assignment: TopologyAssignment, pods: Sequence[tuple[Item, _Pod]], label: str
-) -> Iterator[tuple[Item, _Pod, Domain]]:
-    """Held pods with their domains: by index as far as they have one, else wherever there is room."""
-    domains = list(assignment.domains())
-    room = Counter(dict(domains))
-    for _, pod in pods:
-        if not pod.is_held and not pod.is_over:
-            room[tuple(pod.spec.node_selector.get(level, "") for level in assignment.levels)] -= 1
-    ranked = [domain for domain, count in domains for _ in range(count)]
-    later = []
-    held = [one for one in pods if one[1].is_held and not one[1].is_over]
-    for item, pod in sorted(held, key=lambda one: _turn(one[1], label)):
-        rank = pod.metadata.labels.get(label, "") if label else ""
-        own = ranked[int(rank)] if rank.isdigit() and int(rank) < len(ranked) else None
-        if own is not None and room[own] > 0:
-            room[own] -= 1
-            yield item, pod, own
-        else:
-            later.append((item, pod))
-    for item, pod in later:
-        free = next((domain for domain, _ in domains if room[domain] > 0), None)
-        if free is not None:
-            room[free] -= 1
-            yield item, pod, free
-
-
-def _turn(pod: _Pod, label: str) -> tuple[int, str]:
-    rank = pod.metadata.labels.get(label, "") if label else ""
-    return (int(rank) if rank.isdigit() else 0, pod.metadata.name)
+        label = (wish.pod_index_label if wish is not None else None) or ""
+        mine = {
+            pod.metadata.name: (item, pod)
+            for item, pod in pods
+            if pod.metadata.labels.get(POD_SET_LABEL, "") in {"", each.name} and not pod.is_over
+        }
+        seekers = [
+            Seeker(name, pod.spec.node_selector, pod.metadata.labels.get(label, "") if label else "", pod.is_held)
+            for name, (_, pod) in mine.items()
+        ]
+        for name, domain in shared_out(assignment, seekers):
+            item, pod = mine[name]
+            yield item, _opened(item, pod, domain)
 
 
 def _opened(item: Item, pod: _Pod, domain: Mapping[str, str]) -> Obj:

@@ -27,9 +27,7 @@ def tell_the_untold(book: Book, telling: Telling) -> None:
 
 
 def _told_in_line(book: Book, facts: WorkloadFacts) -> tuple[str, str] | None:
-    local = book.queues.local_queues.get(facts.queue)
-    line = book.kueue.line(local.cluster_queue) if local is not None else None
-    told = line.told_of(facts.key) if line is not None else None
+    told = book.kueue.told_of(facts.key)
     if told is not None:
         return str(told[0]), told[1]
     sight = book.sights[facts.key]

@@ -1,0 +1,104 @@
+"""Decisions whose writes hang, while the Workloads that they are about are not what they were any more."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+from build.live_brains import LiveBrain, add_node
+from build.queue_desks import (
+    add_flavor,
+    add_queue,
+    finish,
+    is_so,
+    queued_cluster,
+    start_desk,
+    submit,
+    until_so,
+)
+from build.small_clusters import SmallCluster
+from build.virtual_time import virtual
+from shoal.controllers.queues.pen import Change, Pen
+from shoal.store.live.conditions import Moment, Status, put
+from shoal.store.live.ecosystem_kinds import WORKLOADS
+from shoal.store.live.item import Item
+from shoal.store.live.kind import Kind
+from shoal.store.live.learning import LearningApi
+from shoal.store.live.port import Patch
+from shoal.store.watched.queues import WatchedQueues
+
+
+class Hanging(LearningApi):
+    """The first write of the workload `a` is on its way until `goes_on`."""
+
+    def __init__(self, cluster: SmallCluster) -> None:
+        super().__init__(cluster.api, cluster.informers)
+        self.hangs = asyncio.Event()
+        self.goes_on = asyncio.Event()
+
+    async def patch(self, kind: Kind, namespace: str, name: str, patch: Patch, door: str = "") -> Item:
+        if (kind, name) == (WORKLOADS, "a") and not self.hangs.is_set():
+            self.hangs.set()
+            await self.goes_on.wait()
+        elif kind == WORKLOADS and name == "a":
+            await asyncio.sleep(0.5)
+        return await super().patch(kind, namespace, name, patch, door)
+
+
+async def _begun(cluster: SmallCluster) -> Hanging:
+    """A queue of four cores, and `a`, whose admission to all of it is decided and not written."""
+    api = Hanging(cluster)
+    start_desk(cluster, api=api)
+    await add_node(cluster, "n1", cpu="64")
+    await add_flavor(cluster)
+    await add_queue(cluster, cpu="4")
+    await cluster.pass_time(2)
+    await submit(cluster, "a", cpu="4")
+    await asyncio.wait_for(api.hangs.wait(), 60)
+    return api
+
+
+@virtual
+async def test_a_workload_made_anew_under_its_name_while_its_admission_is_written_is_given_its_quota_once(
+    tmp_path: Path,
+) -> None:
+    async with queued_cluster(tmp_path) as cluster:
+        api = await _begun(cluster)
+        await cluster.delete(WORKLOADS, "a")
+        await submit(cluster, "a", cpu="4")
+        await cluster.pass_time(0.2)
+        # The first in line, should the quota look free for a moment.
+        await submit(cluster, "b", cpu="4", priority=10)
+        await cluster.pass_time(0.2)
+        api.goes_on.set()
+        await cluster.pass_time(10)
+        admitted = [name for name in ("a", "b") if await is_so(cluster, name)]
+        assert len(admitted) == 1
+        await finish(cluster, admitted[0])
+        await until_so(cluster, "b" if admitted == ["a"] else "a")
+
+
+@virtual
+async def test_a_pen_that_is_begun_again_writes_what_it_was_writing(tmp_path: Path) -> None:
+    async with queued_cluster(tmp_path) as cluster:
+        api = Hanging(cluster)
+        one = LiveBrain(cluster, api)
+        watched = WatchedQueues(one.context, one.served, lambda: None)
+        cluster.tasks += [asyncio.ensure_future(run()) for run in (one.informers.run, one.served.run, watched.run)]
+        await watched.synced()
+        made = await submit(cluster, "a")
+        await cluster.pass_time(1)
+        pen = Pen(one.context, watched, lambda *_: None)
+        pen.write("default/a", Change(made["metadata"]["uid"], _held))
+        first = asyncio.ensure_future(pen.run())
+        await asyncio.wait_for(api.hangs.wait(), 60)
+        first.cancel()
+        await asyncio.gather(first, return_exceptions=True)
+        assert not pen.is_idle
+        cluster.tasks.append(asyncio.ensure_future(pen.run()))
+        await until_so(cluster, "a", "QuotaReserved", "False")
+        await cluster.until(lambda: pen.is_idle)
+
+
+def _held(status: Status, moment: Moment) -> bool:
+    return put(status, "QuotaReserved", (False, "OnHold", "m"), moment)
