@@ -10,6 +10,7 @@ from build.foreign_kinds import established
 from build.small_clusters import SmallCluster, small_cluster
 from build.virtual_time import virtual
 from shoal.controllers.advising.advisor import COMPONENT, advisor
+from shoal.controllers.advising.in_part import InPart
 from shoal.store.live.ecosystem_kinds import CLUSTER_QUEUES
 from shoal.store.live.item import Obj
 from shoal.store.live.kind import CONFIG_MAPS, DEPLOYMENTS, EVENTS, JOBS, NODES, PODS
@@ -107,3 +108,22 @@ async def test_kinds_that_come_later_are_looked_at_when_they_do(tmp_path: Path) 
         await cluster.create(CLUSTER_QUEUES, {"metadata": {"name": "closed"}, "spec": {}})
         await cluster.pass_time(60)
         assert await said(cluster, "closed") == ["NoNamespaceSelector"]
+
+
+@virtual
+async def test_of_config_maps_only_those_are_kept_whole_that_there_is_something_to_say_about(tmp_path: Path) -> None:
+    async with small_cluster(tmp_path) as cluster:
+        maps = InPart(cluster.api, CONFIG_MAPS, cluster.clock, cluster.draw, (b"KubeSchedulerConfiguration",))
+        cluster.tasks.append(asyncio.ensure_future(maps.run()))
+        start(cluster)
+        text = "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n"
+        await cluster.create(CONFIG_MAPS, {"metadata": {"name": "told"}, "data": {"config.yaml": text}})
+        for number in range(5):
+            await cluster.create(CONFIG_MAPS, {"metadata": {"name": f"m{number}"}, "data": {"x": "y" * 100_000}})
+        await cluster.pass_time(5)
+        kept = {item.name: item for item in maps}
+        assert {*kept} >= {"told", *(f"m{number}" for number in range(5))}
+        assert sum(len(item.data) for item in maps) < 3000
+        assert kept["told"].obj()["data"] == {"config.yaml": text}
+        assert await said(cluster, "told") == ["NotAScheduler"]
+        assert cluster.informers.known(CONFIG_MAPS) is None, "nobody follows all of them"

@@ -18,12 +18,12 @@ from build.small_clusters import START_S, SmallCluster, small_cluster
 from build.virtual_time import virtual
 from shoal.cluster.calls import Actor
 from shoal.cluster.inside.api import InsideApi
-from shoal.cluster.security.certificates import new_authority
 from shoal.controllers.certificates.approver import csr_approver
 from shoal.controllers.certificates.authority import authority_signer
 from shoal.controllers.certificates.cleaner import csr_cleaner
 from shoal.controllers.certificates.requests import CLIENT, KUBELET_CLIENT, KUBELET_SERVING, Asked, signer_fault
 from shoal.controllers.certificates.signer import csr_signer
+from shoal.store.certificates import new_authority
 from shoal.store.live.context import Context, Controller
 from shoal.store.live.item import Obj
 from shoal.store.live.kind import SIGNING_REQUESTS

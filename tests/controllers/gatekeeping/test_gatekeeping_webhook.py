@@ -8,6 +8,7 @@ import socket
 import ssl
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -18,11 +19,12 @@ from build.small_clusters import SmallCluster, small_cluster
 from shoal.cluster.foreign.converting import kueue_definitions
 from shoal.controllers.gatekeeping.held_kinds import GATE, MANAGED, QUEUE_LABEL, HoldingRules
 from shoal.controllers.gatekeeping.hooks import HOOKS, NAME, Address
+from shoal.controllers.gatekeeping.papers import machine_date
 from shoal.controllers.gatekeeping.rendezvous import ASKS
 from shoal.controllers.gatekeeping.webhook import Webhook, WebhookSettings
 from shoal.store.live.context import Context, Controller
 from shoal.store.live.ecosystem_kinds import CLUSTER_QUEUES, LOCAL_QUEUES, WORKLOADS
-from shoal.store.live.kind import DEFINITIONS, JOBS, PODS, SECRETS
+from shoal.store.live.kind import DEFINITIONS, JOBS, NAMESPACES, PODS, SECRETS
 from shoal.store.live.refusals import RefusedError
 from shoal.store.live.served import Served
 
@@ -36,16 +38,36 @@ def _pod() -> Obj:
 
 
 class _Listening:
-    def __init__(self, context: Context, port: int, *, is_last_resort: bool) -> None:
+    def __init__(
+        self,
+        context: Context,
+        port: int,
+        *,
+        is_last_resort: bool,
+        date: Callable[[], datetime] = machine_date,
+        is_begun_again: bool = False,
+    ) -> None:
         self.name = "webhook"
+        self._is_to_end = is_begun_again
         self._served = Served(context)
         address = Address(url=f"https://127.0.0.1:{port}")
-        settings = WebhookSettings("127.0.0.1", port, address, ("127.0.0.1",), is_last_resort=is_last_resort)
+        settings = WebhookSettings("127.0.0.1", port, address, ("127.0.0.1",), is_last_resort=is_last_resort, date=date)
         self.webhook = Webhook(context, self._served, settings, HoldingRules)
 
     async def run(self) -> None:
         await self._served.look()
+        if self._is_to_end:
+            first = asyncio.ensure_future(self.webhook.run())
+            await self.webhook.stands.wait()
+            first.cancel()
+            await asyncio.wait([first])
+            self.webhook.stands.clear()
+            self._is_to_end = False
         await self.webhook.run()
+
+    @property
+    def stands(self) -> bool:
+        return self.webhook.stands.is_set() and not self._is_to_end
 
 
 def _free_port() -> int:
@@ -55,19 +77,32 @@ def _free_port() -> int:
 
 
 @asynccontextmanager
-async def _hooked(folder: Path, *, is_last_resort: bool = False) -> AsyncIterator[SmallCluster]:
+async def _hooked(
+    folder: Path,
+    *,
+    is_last_resort: bool = False,
+    date: Callable[[], datetime] = machine_date,
+    is_begun_again: bool = False,
+) -> AsyncIterator[SmallCluster]:
     async with small_cluster(folder, speed=_SPEED) as cluster:
         for definition in kueue_definitions():
             await cluster.create(DEFINITIONS, definition)
-        await cluster.pass_time(10)
+        await cluster.until(lambda: _has_queues(cluster), 600)
         port = _free_port()
 
         def make(context: Context) -> Controller:
-            return _Listening(context, port, is_last_resort=is_last_resort)
+            made = _Listening(context, port, is_last_resort=is_last_resort, date=date, is_begun_again=is_begun_again)
+            started.append(made)
+            return made
 
+        started: list[_Listening] = []
         cluster.start(make)
-        await cluster.until(lambda: _is_led(cluster), 300)
+        await cluster.until(lambda: _is_led(cluster) if started[0].stands else False, 300)
         yield cluster
+
+
+async def _has_queues(cluster: SmallCluster) -> bool:
+    return "localqueues" in {one.kind.plural for one in await cluster.api.served()}
 
 
 async def _is_led(cluster: SmallCluster) -> bool:
@@ -106,6 +141,40 @@ async def test_the_webhook_holds_jobs_and_pods_where_it_has_to(tmp_path: Path) -
         default = await cluster.create(JOBS, {"metadata": {"name": "d"}, "spec": {"template": {"spec": _pod()}}})
         assert default["metadata"]["labels"][QUEUE_LABEL] == "default"
         assert default["spec"]["suspend"] is True
+
+
+@_in_a_loop
+async def test_a_webhook_that_is_begun_again_answers_again(tmp_path: Path) -> None:
+    async with _hooked(tmp_path, is_begun_again=True) as cluster:
+        meta: Obj = {"name": "j", "labels": dict(_QUEUED)}
+        job = await cluster.create(JOBS, {"metadata": meta, "spec": {"template": {"spec": _pod()}}})
+        assert job["spec"]["suspend"] is True
+
+
+@_in_a_loop
+async def test_only_namespaces_that_have_a_default_queue_are_asked_about_jobs_that_name_none(tmp_path: Path) -> None:
+    """Whoever is asked waits while no replica answers."""
+    async with _hooked(tmp_path) as cluster:
+        assert await _asked_by_default(cluster) == []
+        await cluster.create(NAMESPACES, {"metadata": {"name": "team"}})
+        for namespace in ("team", "default"):
+            queue = {"metadata": {"name": "default"}, "spec": {"clusterQueue": "all"}}
+            await cluster.create(LOCAL_QUEUES, queue, namespace)
+        await cluster.until(lambda: _is_asked(cluster, ["default", "team"]))
+        await cluster.delete(LOCAL_QUEUES, "default", namespace="team")
+        await cluster.until(lambda: _is_asked(cluster, ["default"]))
+
+
+async def _asked_by_default(cluster: SmallCluster) -> list[str]:
+    hooks = {one["name"].partition(".")[0]: one for one in (await cluster.get(HOOKS, NAME))["webhooks"]}
+    if "default" not in hooks:
+        return []
+    rules = hooks["default"]["namespaceSelector"]["matchExpressions"]
+    return next(list(one["values"]) for one in rules if one["operator"] == "In")
+
+
+async def _is_asked(cluster: SmallCluster, namespaces: list[str]) -> bool:
+    return await _asked_by_default(cluster) == namespaces
 
 
 @_in_a_loop
@@ -166,6 +235,63 @@ async def test_lost_papers_are_made_anew_and_told_to_everybody(tmp_path: Path) -
         meta: Obj = {"name": "j", "labels": dict(_QUEUED)}
         job = await cluster.create(JOBS, {"metadata": meta, "spec": {"template": {"spec": _pod()}}})
         assert job["spec"]["suspend"] is True
+
+
+@_in_a_loop
+async def test_papers_that_grow_old_are_renewed_and_jobs_are_held_all_the_while(tmp_path: Path) -> None:
+    # Whoever checks a certificate goes by the machine's date, so this begins in the past.
+    ages = [timedelta(days=650)]
+    now = machine_date()
+
+    async with _hooked(tmp_path, date=lambda: now - ages[-1]) as cluster:
+        # First the certificate is due, then the authority, beside which the old one is trusted on.
+        for age, authorities in ((45, 1), (0, 2)):
+            before = (await cluster.get(SECRETS, "shoal-webhook-papers", "shoal-system"))["data"]
+            ages.append(timedelta(days=age))
+
+            async def is_told(before: Obj = before) -> bool:
+                data = (await cluster.get(SECRETS, "shoal-webhook-papers", "shoal-system"))["data"]
+                hooks = (await cluster.get(HOOKS, NAME))["webhooks"]
+                is_led = all(one["clientConfig"]["caBundle"] == data["ca.crt"] for one in hooks)
+                return is_led and data != before
+
+            await cluster.until(is_told, 600)
+            data = (await cluster.get(SECRETS, "shoal-webhook-papers", "shoal-system"))["data"]
+            assert base64.b64decode(data["ca.crt"]).count(b"BEGIN CERTIFICATE") == authorities
+            meta: Obj = {"name": f"j-{age}", "labels": dict(_QUEUED)}
+            job = await cluster.create(JOBS, {"metadata": meta, "spec": {"template": {"spec": _pod()}}})
+            assert job["spec"]["suspend"] is True
+
+
+@_in_a_loop
+async def test_what_somebody_takes_away_or_turns_elsewhere_is_put_right(tmp_path: Path) -> None:
+    async with _hooked(tmp_path) as cluster:
+        first = await cluster.get(HOOKS, NAME)
+        turned = [{**one, "clientConfig": {"url": "https://127.0.0.1:1"}} for one in first["webhooks"]]
+        await cluster.patch(HOOKS, NAME, {"webhooks": turned})
+        # Long before it would look by itself.
+        await cluster.until(lambda: _points_as(cluster, first), 20)
+        await cluster.delete(HOOKS, NAME)
+        await cluster.until(lambda: _points_as(cluster, first), 20)
+
+
+@_in_a_loop
+async def test_two_that_disagree_do_not_write_as_fast_as_they_can(tmp_path: Path) -> None:
+    async with _hooked(tmp_path) as cluster:
+        before = (await cluster.get(HOOKS, NAME))["metadata"]["generation"]
+        port = _free_port()
+        cluster.start(lambda context: _Listening(context, port, is_last_resort=False))
+        await cluster.pass_time(120)
+        written = (await cluster.get(HOOKS, NAME))["metadata"]["generation"] - before
+        assert 1 <= written <= 14
+
+
+async def _points_as(cluster: SmallCluster, wanted: Obj) -> bool:
+    try:
+        found = await cluster.get(HOOKS, NAME)
+    except RefusedError:
+        return False
+    return [one["clientConfig"] for one in found["webhooks"]] == [one["clientConfig"] for one in wanted["webhooks"]]
 
 
 @_in_a_loop

@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from build.guarded_clusters import QUEUED, default_queue, guarded, written
+from build.guarded_clusters import QUEUED, default_queue, guarded, has_least, written
 from build.virtual_time import virtual
 from shoal.api.decode import convert
 from shoal.api.kueue import Configuration
@@ -24,9 +24,11 @@ from shoal.controllers.gatekeeping.held_kinds import (
     holding_rules_of,
 )
 from shoal.controllers.gatekeeping.holding import held, with_rendezvous
+from shoal.controllers.gatekeeping.policies import CHECKING_BINDINGS
 from shoal.controllers.gatekeeping.rendezvous import ASKS
 from shoal.store.live.ecosystem_kinds import LEADER_WORKER_SETS, RAY_JOBS
 from shoal.store.live.kind import DEPLOYMENTS, JOBS, NAMESPACES, PODS, Kind
+from shoal.store.live.refusals import InvalidError
 from shoal.units.errors import Where
 
 Obj = dict[str, Any]
@@ -50,6 +52,35 @@ async def test_every_kind_of_job_that_names_a_queue_is_created_suspended(tmp_pat
                 assert _at(made, switch.path) is True, kind
                 free = await cluster.create(kind, {"metadata": {"name": "free"}, "spec": written(kind)})
                 assert not _at(free, switch.path), kind
+
+
+@virtual
+async def test_whoever_runs_stays_in_its_queue(tmp_path: Path) -> None:
+    """Somebody moved a job that ran, and its quota stayed where it was."""
+    async with guarded(tmp_path) as cluster:
+        await cluster.until(lambda: has_least(cluster, CHECKING_BINDINGS, len(SWITCHES)))
+        for switch in SWITCHES:
+            kind = switch.kinds[0]
+            await cluster.create(kind, {"metadata": {"name": "a", "labels": dict(QUEUED)}, "spec": written(kind)})
+            await cluster.patch(kind, "a", _labelled("other"))
+            await cluster.patch(kind, "a", _switched(switch.path, is_on=False))
+            for queue in ("third", None):
+                with pytest.raises(InvalidError, match=r"queue-name\]: field is immutable while the job"):
+                    await cluster.patch(kind, "a", _labelled(queue))
+            await cluster.patch(kind, "a", {"metadata": {"labels": {"x": "y"}}})
+            await cluster.patch(kind, "a", _switched(switch.path, is_on=True))
+            await cluster.patch(kind, "a", _labelled("third"))
+
+
+def _labelled(queue: str | None) -> Obj:
+    return {"metadata": {"labels": {QUEUE_LABEL: queue}}}
+
+
+def _switched(path: tuple[str, ...], *, is_on: bool) -> Obj:
+    found: Any = is_on
+    for part in reversed(path):
+        found = {part: found}
+    return dict(found)
 
 
 @virtual

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from pathlib import Path
 
 from build.kai_desks import (
@@ -19,8 +20,9 @@ from build.live_brains import add_node, condition, pod
 from build.small_clusters import SmallCluster
 from build.virtual_time import virtual
 from shoal.store.live.ecosystem_kinds import KAI_POD_GROUPS, KAI_QUEUES
-from shoal.store.live.item import Obj
-from shoal.store.live.kind import EVENTS, PODS
+from shoal.store.live.item import Item, Obj
+from shoal.store.live.kind import EVENTS, LEASES, NAMESPACES, PODS, Kind
+from shoal.store.live.learning import LearningApi
 from shoal.store.live.port import Deletion
 
 
@@ -155,6 +157,28 @@ async def test_queues_say_what_is_held_and_asked_for_below_them(tmp_path: Path) 
             assert status["allocatedNonPreemptible"]["nvidia.com/gpu"] == "2"
             assert status["requested"]["nvidia.com/gpu"] == "3"
         assert (await cluster.get(KAI_QUEUES, "department"))["status"]["childQueues"] == ["team"]
+
+
+class SlowOfLeases(LearningApi):
+    async def get(self, kind: Kind, namespace: str, name: str) -> Item:
+        if kind == LEASES:
+            await asyncio.sleep(5)
+        return await super().get(kind, namespace, name)
+
+
+@virtual
+async def test_where_kai_itself_runs_not_even_the_first_round_decides_or_writes(tmp_path: Path) -> None:
+    async with kai_cluster(tmp_path) as cluster:
+        await add_node(cluster, "n1", gpus=2)
+        await add_kai_queue(cluster, "team", 2)
+        await add_work(cluster, "w", "team")
+        now = cluster.clock.micro_text()
+        spec = {"holderIdentity": "kai", "leaseDurationSeconds": 86_400, "renewTime": now}
+        await cluster.create(NAMESPACES, {"metadata": {"name": "kai-scheduler"}})
+        await cluster.create(LEASES, {"metadata": {"name": "kai-scheduler-default"}, "spec": spec}, "kai-scheduler")
+        start_kai(cluster, SlowOfLeases(cluster.api, cluster.informers), asks_for_kai=True)
+        await cluster.pass_time(30)
+        assert "status" not in await cluster.get(KAI_QUEUES, "team")
 
 
 @virtual

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from shoal.controllers.queued_jobs.clothes import TOPOLOGY_GATE, Clothes, bare, clothes_of
+from shoal.controllers.queued_work.clothes import TOPOLOGY_GATE, Clothes, bare, clothes_of
 
 _HOST = "kubernetes.io/hostname"
 

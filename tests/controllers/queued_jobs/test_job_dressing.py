@@ -11,9 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from build.job_scenes import SCENES, template
-from shoal.controllers.queued_jobs.clothes import Clothes, MisfitError
 from shoal.controllers.queued_jobs.job_kinds import BY_KIND, ROWS
 from shoal.controllers.queued_jobs.workloads import pod_set_of
+from shoal.controllers.queued_work.clothes import Clothes, MisfitError
 from shoal.store.live.item import Obj
 from shoal.store.queues.job_parts import dig, nobody
 from shoal.store.queues.pod_makers import MAKERS

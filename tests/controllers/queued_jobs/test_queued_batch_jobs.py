@@ -2,19 +2,33 @@
 
 from __future__ import annotations
 
+import asyncio
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from build.job_hands import Hand, job
-from build.queue_desk import FLAVOR, QUEUE, TOLERATION, Desk, condition, queue_cluster, reasons, said, until_field
-from build.small_clusters import SmallCluster
+from build.queue_desk import (
+    FLAVOR,
+    QUEUE,
+    TOLERATION,
+    Desk,
+    condition,
+    furnish,
+    queue_cluster,
+    reasons,
+    said,
+    until_field,
+)
+from build.small_clusters import SmallCluster, small_cluster
 from build.virtual_time import virtual
-from shoal.controllers.queued_jobs.rules import JobRules
+from shoal.controllers.queued_jobs.controller import queued_jobs_controller
+from shoal.controllers.queued_work.rules import JobRules
 from shoal.store.live.ecosystem_kinds import WORKLOAD_PRIORITY_CLASSES, WORKLOADS
 from shoal.store.live.item import Obj
 from shoal.store.live.kind import JOBS, NAMESPACES, PRIORITY_CLASSES
+from shoal.store.live.served import Served
 
 
 def queued(name: str = "train", *, labels: Obj | None = None, **spec: Any) -> Obj:
@@ -470,3 +484,23 @@ async def test_jobs_without_a_queue_are_not_even_read(tmp_path: Path) -> None:
         await cluster.create(JOBS, job("free", annotations={"shoal.dev/run-for": "5s"}))
         await cluster.pass_time(3)
         assert set(await reasons(cluster, "free")) <= {"SuccessfulCreate"}
+
+
+@virtual
+async def test_a_controller_that_is_begun_again_goes_on_with_the_kinds_that_it_knew(tmp_path: Path) -> None:
+    async with small_cluster(tmp_path) as cluster:
+        await furnish(cluster)
+        context = cluster.context("shoal-jobs")
+        served = Served(context)
+        controller = queued_jobs_controller(context, served)
+        await served.look()
+        for number in range(3):
+            running = asyncio.ensure_future(controller.run())
+            await cluster.create(JOBS, queued(f"train-{number}"))
+            await cluster.until(lambda: _workloads(cluster, number + 1), 10)  # noqa: B023 - asked for within the turn
+            running.cancel()
+            await asyncio.gather(running, return_exceptions=True)
+
+
+async def _workloads(cluster: SmallCluster, count: int) -> bool:
+    return len(await cluster.all(WORKLOADS)) == count

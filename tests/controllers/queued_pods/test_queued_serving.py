@@ -5,10 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from build.queued_scenes import QueuedScene, queued_scene
+from build.queued_scenes import QueuedScene, bare_scene, queued_scene
 from build.virtual_time import virtual
 from shoal.controllers.gatekeeping.held_kinds import PARENT, QUEUE_LABEL, HoldingRules
 from shoal.controllers.gatekeeping.holding import held
+from shoal.controllers.queued_pods.serving import MOST_REPLICAS, excess_of, names_of
 from shoal.store.live.ecosystem_kinds import LEADER_WORKER_SETS
 from shoal.store.live.kind import PODS, STATEFUL_SETS
 from shoal.store.live.port import Deletion
@@ -166,3 +167,16 @@ async def test_pods_of_a_deployment_are_admitted_one_by_one(tmp_path: Path) -> N
             await scene.pod(name, notes={PARENT: "deployment"}, owners=[owner])
         await scene.cluster.pass_time(1)
         assert len(await scene.workloads()) == 2
+
+
+@virtual
+async def test_a_mistyped_number_of_replicas_stops_nobody_and_is_told(tmp_path: Path) -> None:
+    async with bare_scene(tmp_path) as scene:
+        both = {"size": 1, "workerTemplate": {"spec": {"containers": _CONTAINERS}}}
+        meta = {"namespace": "default", "labels": {QUEUE_LABEL: "team"}}
+        for replicas, wanted, is_told in ((3, 3, False), (2**31 - 1, MOST_REPLICAS, True)):
+            spec = {"replicas": replicas, "leaderWorkerTemplate": both}
+            named = {**meta, "name": f"r{replicas}"}
+            item = await scene.cluster.api.create(LEADER_WORKER_SETS, {"metadata": named, "spec": spec})
+            assert sum(1 for _ in names_of(LEADER_WORKER_SETS, item)) == wanted
+            assert (str(replicas) in excess_of(LEADER_WORKER_SETS, item)) == is_told

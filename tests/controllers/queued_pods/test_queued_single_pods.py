@@ -190,3 +190,19 @@ async def test_a_pod_that_contradicts_its_admission_is_finished_before_it_starts
         await scene.admit(await scene.workload(), "spot")
         assert (await scene.conditions())["Finished"] == ("True", "FailedToStart")
         assert await scene.held() == {"train"}
+
+
+@virtual
+async def test_a_pod_that_asks_for_places_as_nobody_can_is_told_so(tmp_path: Path) -> None:
+    async with queued_scene(tmp_path) as scene:
+        notes = {
+            "kueue.x-k8s.io/podset-slice-required-topology": "rack",
+            "kueue.x-k8s.io/podset-slice-size": "four",
+        }
+        await scene.pod("odd", notes=notes)
+        await scene.cluster.pass_time(5)
+        assert await scene.workloads() == []
+        assert await scene.reasons("odd") == ["ErrWorkloadCompose"]
+        (event,) = await scene.cluster.events("odd")
+        assert "slice-size" in event["message"]
+        assert await scene.held() == {"odd"}

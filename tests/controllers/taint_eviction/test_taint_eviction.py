@@ -9,10 +9,10 @@ import pytest
 
 from build.small_clusters import SmallCluster, small_cluster
 from build.virtual_time import virtual
-from shoal.controllers.node_lifecycle.heartbeats import Taint
 from shoal.controllers.taint_eviction.controller import taint_eviction_controller
 from shoal.controllers.taint_eviction.stay import FOR_EVER, Toleration, stay_s
 from shoal.store.live.kind import NODES, PODS
+from shoal.store.live.node_health import Taint
 
 _TAINT = {"key": "example.com/leave", "effect": "NoExecute"}
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -16,37 +14,22 @@ from shoal.controllers.replicas.controller import replica_set_controller
 from shoal.store.live.context import Context, Controller
 from shoal.store.live.ecosystem_kinds import VOLCANO_JOBS, VOLCANO_POD_GROUPS, VOLCANO_QUEUES
 from shoal.store.live.item import Obj
-from shoal.store.live.kind import PODS, REPLICA_SETS
+from shoal.store.live.kind import LEASES, NAMESPACES, PODS, REPLICA_SETS
+from shoal.store.live.presence import VOLCANO, Presence
 
 SEEDS = Path(__file__).parents[4] / "shared" / "manifests" / "volcano"
-
-
-class Standing:
-    """Volcano itself, as far as anybody can tell."""
-
-    def __init__(self, *, is_there: bool) -> None:
-        self.is_there = is_there
-        self.moved: Callable[[], None] = lambda: None
-
-    async def look(self) -> None:
-        return
-
-    async def run(self, moved: Callable[[], None]) -> None:
-        self.moved = moved
-        await asyncio.Event().wait()
-
-    def go(self) -> None:
-        self.is_there = False
-        self.moved()
 
 
 @virtual
 async def test_everything_is_left_to_volcano_where_it_runs_and_taken_on_when_it_goes(tmp_path: Path) -> None:
     async with bare_volcano(tmp_path) as scene:
-        standing = Standing(is_there=True)
+        lease: Obj = {"holderIdentity": "vc-scheduler-0", "leaseDurationSeconds": 600}
+        lease["renewTime"] = scene.cluster.clock.now().strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+        await scene.cluster.create(NAMESPACES, {"metadata": {"name": "volcano-system"}})
+        await scene.cluster.create(LEASES, {"metadata": {"name": "volcano"}, "spec": lease}, "volcano-system")
 
         def beside(context: Context) -> Controller:
-            return volcano(context, standing)
+            return volcano(context, Presence(context, VOLCANO))
 
         scene.cluster.start(beside)
         await scene.group("g", minMember=1)
@@ -58,7 +41,7 @@ async def test_everything_is_left_to_volcano_where_it_runs_and_taken_on_when_it_
         assert await scene.status(VOLCANO_JOBS, "train") == {}
         assert await scene.cluster.all(VOLCANO_QUEUES) == []
         assert [one["metadata"]["name"] for one in await scene.cluster.all(VOLCANO_POD_GROUPS)] == ["g"]
-        standing.go()
+        await scene.cluster.delete(LEASES, "volcano", namespace="volcano-system")
         await scene.cluster.until(lambda: scene.phase_is("g", "Inqueue"))
         await scene.cluster.until(lambda: scene.job_is("train", "Pending"))
         assert len(await scene.cluster.all(VOLCANO_QUEUES)) == 2

@@ -225,3 +225,18 @@ async def test_nothing_is_written_while_nothing_happens(tmp_path: Path) -> None:
         before = {kind: await scene.cluster.all(kind) for kind in (VOLCANO_POD_GROUPS, VOLCANO_QUEUES, PODS)}
         await scene.cluster.pass_time(120)
         assert {kind: await scene.cluster.all(kind) for kind in before} == before
+
+
+@virtual
+async def test_pods_that_name_a_group_that_is_not_there_say_so(tmp_path: Path) -> None:
+    async with volcano_scene(tmp_path) as scene:
+        await scene.pod("by-volcano", "none-such")
+        await scene.cluster.pass_time(40)
+        (condition,) = (await scene.cluster.get(PODS, "by-volcano"))["status"]["conditions"]
+        assert (condition["type"], condition["status"], condition["reason"]) == (
+            "PodScheduled",
+            "False",
+            "Unschedulable",
+        )
+        assert "names a group of which there is no object" in condition["message"]
+        assert ("FailedScheduling", condition["message"]) in await scene.said("by-volcano")

@@ -190,3 +190,32 @@ async def test_enough_successes_complete_a_job_and_too_few_fail_it(tmp_path: Pat
         await scene.end("few-worker-1", "Failed", 1)
         await scene.cluster.until(lambda: scene.job_is("enough", "Completed"))
         await scene.cluster.until(lambda: scene.job_is("few", "Failed"))
+
+
+@virtual
+async def test_a_job_that_contradicts_itself_says_so_until_it_is_mended(tmp_path: Path) -> None:
+    async with volcano_scene(tmp_path) as scene:
+        await submit(scene, task(replicas=2), minAvailable=3)
+        await scene.cluster.pass_time(2)
+        words = "job 'minAvailable' should not be greater than total replicas in tasks"
+        state = (await scene.status(VOLCANO_JOBS, "train"))["state"]
+        assert (state["phase"], state["reason"], state["message"]) == ("Pending", "InvalidJob", words)
+        assert await phases(scene) == ["Pending"]
+        assert ("JobStatusError", words) in await scene.said("train")
+        version = (await scene.cluster.get(VOLCANO_JOBS, "train"))["metadata"]["resourceVersion"]
+        await scene.cluster.pass_time(60)
+        assert (await scene.cluster.get(VOLCANO_JOBS, "train"))["metadata"]["resourceVersion"] == version
+        await scene.cluster.patch(VOLCANO_JOBS, "train", {"spec": {"minAvailable": 2}})
+        await scene.cluster.until(lambda: running(scene, 2))
+        await scene.cluster.until(lambda: scene.job_is("train", "Running"))
+        assert "reason" not in (await scene.status(VOLCANO_JOBS, "train"))["state"]
+
+
+@virtual
+async def test_a_job_of_more_pods_than_anybody_has_is_refused_at_once(tmp_path: Path) -> None:
+    async with volcano_scene(tmp_path) as scene:
+        await submit(scene, task(replicas=2**31 - 1), minAvailable=1, plugins={"svc": []}, name="endless")
+        await submit(scene, task(), name="modest")
+        await scene.cluster.until(lambda: running(scene, 1))
+        assert set(await scene.pods()) == {"modest-worker-0"}
+        assert "2147483647 pods" in (await scene.status(VOLCANO_JOBS, "endless"))["state"]["message"]

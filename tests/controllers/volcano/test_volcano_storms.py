@@ -29,6 +29,7 @@ from shoal.store.live.refusals import NotFoundError
 
 GPUS = "nvidia.com/gpu"
 LIMITS = {"small": 4, "large": 8}
+DESERVED = {"small": 3, "large": 4}
 SIZES = {"a": (2, 1, "small"), "b": (3, 1, "small"), "c": (2, 2, "large"), "d": (4, 1, "large"), "e": (2, 2, "small")}
 """Replicas, GPUs of each, queue."""
 POLICIES = {
@@ -49,9 +50,10 @@ class Unrest:
         self.scene = scene
         self.draw = draw
 
-    async def create(self) -> None:
+    async def create(self, *, shares: bool = False) -> None:
         for name, gpus in LIMITS.items():
-            await self.scene.queue(name, capability={GPUS: gpus})
+            deserved = {"deserved": {GPUS: DESERVED[name]}} if shares else {}
+            await self.scene.queue(name, capability={GPUS: gpus}, **deserved)
         for name, (replicas, gpus, queue) in SIZES.items():
             limits = {"limits": {GPUS: str(gpus)}}
             spec = {"restartPolicy": "Never", "containers": [{"name": "main", "image": "pause", "resources": limits}]}
@@ -130,8 +132,8 @@ class Unrest:
         return found
 
 
-@pytest.mark.parametrize("seed", range(6))
-def test_killed_at_any_step_again_and_again(tmp_path: Path, seed: int) -> None:
+@pytest.mark.parametrize(("seed", "shares"), [*((seed, False) for seed in range(6)), (6, True), (7, True)])
+def test_killed_at_any_step_again_and_again(tmp_path: Path, seed: int, *, shares: bool) -> None:
     @virtual
     async def run() -> None:
         draw = random.Random(seed)
@@ -139,7 +141,7 @@ def test_killed_at_any_step_again_and_again(tmp_path: Path, seed: int) -> None:
             await add_node(scene.cluster, "n1", gpus=8, cpu="64")
             brains = [scene.start_brain()]
             unrest = Unrest(scene, draw)
-            await unrest.create()
+            await unrest.create(shares=shares)
 
             async def check() -> None:
                 if draw.random() < 0.2:

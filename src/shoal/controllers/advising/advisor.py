@@ -14,11 +14,14 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Iterator
+from functools import partial
 
 from shoal.controllers.advising.advice import Advice
+from shoal.controllers.advising.in_part import InPart
 from shoal.controllers.advising.rules import LOOKED_UP, LOOKED_UP_IF_THERE, TABLE, Watched
 from shoal.controllers.advising.surroundings import Surroundings
 from shoal.store.live.context import Context, Controller
+from shoal.store.live.informer import Informer
 from shoal.store.live.item import Item, Key, Obj
 from shoal.store.live.kind import EVENTS, PODS, Kind
 from shoal.store.live.loop import Loop
@@ -54,7 +57,7 @@ class Advisor:
         for watched in TABLE:
             if watched.is_optional:
                 older = (watched.kind._replace(version=version) for version in watched.older)
-                served.when_there(watched.kind, lambda found, row=watched: self._begin(row, found), *older)  # type: ignore[misc]
+                served.when_there(watched.kind, partial(self._begin, watched), *older)
             else:
                 self._begin(watched, watched.kind)
 
@@ -63,6 +66,8 @@ class Advisor:
         async with asyncio.TaskGroup() as group:
             self._group = group
             try:
+                for informer in self._surroundings.own.values():
+                    group.create_task(informer.run())
                 for loop in self._waiting:
                     group.create_task(loop.run())
                 await asyncio.Event().wait()
@@ -72,11 +77,20 @@ class Advisor:
     def _look_up(self, kind: Kind) -> None:
         self._context.informers.of(kind)
 
+    def _follow(self, watched: Watched, kind: Kind) -> Informer:
+        context = self._context
+        if not watched.in_part:
+            return context.informers.of(kind)
+        informer = InPart(context.api, kind, context.clock, context.draw, watched.hints)
+        self._surroundings.own[kind] = informer
+        return informer
+
     def _begin(self, watched: Watched, kind: Kind) -> None:
-        informer = self._context.informers.of(kind)
-        desk = _Desk(self._context, self._surroundings, watched, kind)
+        informer = self._follow(watched, kind)
+        desk = _Desk(self._context, self._surroundings, watched, informer)
         loop = Loop(self._context, desk.reconcile, workers=1)
-        loop.need(kind)
+        if not watched.in_part:
+            loop.need(kind)
 
         def changed(before: Item | None, after: Item | None) -> None:
             if after is None:
@@ -93,11 +107,12 @@ class Advisor:
 class _Desk:
     """One kind."""
 
-    def __init__(self, context: Context, surroundings: Surroundings, watched: Watched, kind: Kind) -> None:
+    def __init__(self, context: Context, surroundings: Surroundings, watched: Watched, informer: Informer) -> None:
         self._context = context
         self._surroundings = surroundings
         self._watched = watched
-        self._kind = kind
+        self._informer = informer
+        self._kind = informer.kind
         self._looked: dict[str, tuple[int, float]] = {}
         """By uid: the generation that was looked at, and when."""
 
@@ -112,7 +127,7 @@ class _Desk:
             self._looked.pop(item.uid, None)
 
     async def reconcile(self, key: Key) -> float | None:
-        item = self._context.informers.of(self._kind).get(*key)
+        item = self._informer.get(*key)
         if item is None:
             return None
         obj = {"apiVersion": self._kind.api_version, "kind": self._kind.name, **item.obj()}

@@ -99,12 +99,14 @@ class Watched(msgspec.Struct, frozen=True):
     """Served only where somebody brought it."""
     hints: tuple[bytes, ...] = ()
     """Objects without any of these words are never decoded: there may be fifty thousand."""
+    in_part: bool = False
+    """Those without any of the words are not even kept: they may be large."""
     again: bool = False
     """What is around it changes what is to be said: looked at now and then, there being few."""
 
 
-def _there(kind: Kind, *rules: Rule, hints: tuple[bytes, ...] = ()) -> Watched:
-    return Watched(kind, rules, hints=hints)
+def _there(kind: Kind, *rules: Rule, hints: tuple[bytes, ...] = (), in_part: bool = False) -> Watched:
+    return Watched(kind, rules, hints=hints, in_part=in_part)
 
 
 def _optional(kind: Kind, *rules: Rule, older: tuple[str, ...] = (), again: bool = False) -> Watched:
@@ -120,7 +122,7 @@ TABLE: Final[tuple[Watched, ...]] = (
     _there(AUTOSCALERS, cpu_of_gpu_pods),
     _there(RESOURCE_QUOTAS, uncounted_limits, unknown_priorities),
     _there(LIMIT_RANGES, gpus_for_everybody),
-    _there(CONFIG_MAPS, scheduler_configurations, hints=(b"KubeSchedulerConfiguration",)),
+    _there(CONFIG_MAPS, scheduler_configurations, hints=(b"KubeSchedulerConfiguration",), in_part=True),
     _optional(CLUSTER_QUEUES, slipped, older=("v1beta1",)),
     _optional(RESOURCE_FLAVORS, flavors_without_nodes, older=("v1beta1",), again=True),
     _optional(WORKLOAD_PRIORITY_CLASSES, slipped, older=("v1beta1",)),

@@ -33,6 +33,8 @@ class Surroundings:
         self._context = context
         self._served = served
         self._node = Seen(_Node)
+        self.own: dict[Kind, Informer] = {}
+        """Kinds that are followed in part, and by nobody else."""
 
     def nodes(self) -> Iterable[NodeSight]:
         for item in self._context.informers.of(NODES):
@@ -57,4 +59,6 @@ class Surroundings:
 
     def _followed(self, kind: Kind) -> Informer | None:
         """As somebody follows it, in the version that is served."""
+        if kind in self.own:
+            return self.own[kind]
         return self._context.informers.known(self._served.find(kind) or kind)

@@ -7,8 +7,10 @@ from typing import Any
 
 import msgspec
 
-from shoal.controllers.node_lifecycle.bound_pods import FINISHED
+from shoal.store.live.bound_pods import FINISHED
 from shoal.store.live.item import Obj
+from shoal.store.live.kind import PODS
+from shoal.store.live.owning import controlled_by
 
 POD_CLAIM = "resource.kubernetes.io/pod-claim-name"
 PROTECTION = "resource.kubernetes.io/delete-protection"
@@ -67,14 +69,13 @@ class Pod(msgspec.Struct, gc=False):
 
 def new_claim(pod: Pod, wanted: PodClaim, template: Obj) -> Obj:
     meta = template["spec"].get("metadata") or {}
-    owner = {"apiVersion": "v1", "kind": "Pod", "name": pod.metadata.name, "uid": pod.metadata.uid}
     return {
         "metadata": {
             "generateName": f"{_base(pod.metadata.name, wanted.name)}-",
             "namespace": pod.metadata.namespace,
             "labels": dict(meta.get("labels") or {}),
             "annotations": {**(meta.get("annotations") or {}), POD_CLAIM: wanted.name},
-            "ownerReferences": [owner | {"controller": True, "blockOwnerDeletion": True}],
+            "ownerReferences": [controlled_by(PODS, pod.metadata.name, pod.metadata.uid)],
         },
         "spec": template["spec"]["spec"],
     }

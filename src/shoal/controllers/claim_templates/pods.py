@@ -43,7 +43,7 @@ class _PodClaims:
         self._templates = context.informers.of(RESOURCE_CLAIM_TEMPLATES)
         self._by_owner = claims_by_owner(context.informers)
         self.loop = Loop(context, self._reconcile, workers=8)
-        self.loop.follow(PODS, lambda item: [item.key] if _ASKS in item.data else [])
+        self.loop.follow(PODS, lambda item: [item.key] if _ASKS in item.data else [], only_latest=True)
         self.loop.follow(RESOURCE_CLAIM_TEMPLATES, self._waiting)
         self.loop.need(RESOURCE_CLAIMS)
 

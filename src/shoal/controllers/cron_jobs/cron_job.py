@@ -10,6 +10,8 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 import msgspec
 
 from shoal.store.live.item import Item
+from shoal.store.live.kind import CRON_JOBS
+from shoal.store.live.owning import controlled_by
 
 Obj = dict[str, Any]
 SCHEDULED_AT = "batch.kubernetes.io/cronjob-scheduled-timestamp"
@@ -129,14 +131,7 @@ def new_job(cron_job: CronJob, time: datetime, zone: tzinfo) -> Obj:
     template, meta = cron_job.spec.job_template, cron_job.metadata
     given = template.get("metadata") or {}
     written = time.astimezone(zone).isoformat()
-    owner = {
-        "apiVersion": "batch/v1",
-        "kind": "CronJob",
-        "name": meta.name,
-        "uid": meta.uid,
-        "controller": True,
-        "blockOwnerDeletion": True,
-    }
+    owner = controlled_by(CRON_JOBS, meta.name, meta.uid)
     metadata = {
         "name": job_name(cron_job, time),
         "namespace": meta.namespace,

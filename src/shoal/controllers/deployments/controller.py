@@ -58,10 +58,10 @@ class Deployments:
 
     def _pod_changed(self, before: Item | None, after: Item | None) -> None:
         """A deployment that recreates goes on when the last old pod is gone; all else the replica sets tell."""
-        if before is None or (after is not None and not pod_sight(after).is_finished()):
+        owner = head(before).controller() if before is not None else None
+        if before is None or owner is None or owner.kind != "ReplicaSet":
             return
-        owner = head(before).controller()
-        if owner is None or owner.kind != "ReplicaSet":
+        if after is not None and not pod_sight(after).is_finished():
             return
         replica_set = self._sets.get(before.namespace, owner.name)
         if replica_set is not None and replica_set.uid == owner.uid:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from copy import deepcopy
 
-from shoal.controllers.deployments.template_hash import template_hash
 from shoal.controllers.owned_pods.ownership import controller_reference
+from shoal.controllers.owned_pods.template_hash import template_hash
 from shoal.store.live.item import Obj
 from shoal.store.live.kind import DEPLOYMENTS
 

@@ -199,7 +199,7 @@ def stale_disruption_controller(context: Context) -> Controller:
         return None
 
     loop = Loop(context, reconcile)
-    loop.follow(PODS, lambda item: (item.key,) if b'"DisruptionTarget"' in item.data else ())
+    loop.follow(PODS, lambda item: (item.key,) if b'"DisruptionTarget"' in item.data else (), only_latest=True)
     return loop
 
 

@@ -13,8 +13,8 @@ from shoal.controllers.endpoint_slices.slices import (
     wanted_endpoints,
     writes,
 )
-from shoal.controllers.node_lifecycle.bound_pods import pods_by_node
 from shoal.controllers.owned_pods.ownership import head
+from shoal.store.live.bound_pods import pods_by_node
 from shoal.store.live.context import Context, Controller
 from shoal.store.live.item import Item, Key, Obj
 from shoal.store.live.kind import ENDPOINT_SLICES, ENDPOINTS, NODES, PODS, SERVICES

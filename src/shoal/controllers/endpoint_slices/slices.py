@@ -11,6 +11,8 @@ from typing import NamedTuple
 
 from shoal.controllers.endpoint_slices.services import HEADLESS, Pod, Service
 from shoal.store.live.item import Obj
+from shoal.store.live.kind import SERVICES
+from shoal.store.live.owning import controlled_by
 
 MOST_ENDPOINTS = 100
 SERVICE_NAME = "kubernetes.io/service-name"
@@ -123,14 +125,7 @@ def _write(service: Service, slice_: Obj, endpoints: list[Obj], may_go: bool, re
 
 def _slice(service: Service, group: Group, endpoints: list[Obj]) -> Obj:
     meta = service.metadata
-    owner = {
-        "apiVersion": "v1",
-        "kind": "Service",
-        "name": meta.name,
-        "uid": meta.uid,
-        "controller": True,
-        "blockOwnerDeletion": True,
-    }
+    owner = controlled_by(SERVICES, meta.name, meta.uid)
     return {
         "metadata": {
             "generateName": f"{meta.name}-",

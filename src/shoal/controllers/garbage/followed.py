@@ -108,7 +108,7 @@ class Followed:
     def _follow(self, kind: Kind, is_custom: bool, group: asyncio.TaskGroup) -> None:
         context = self._context
         if is_custom:
-            informer = Informer(context.api, kind, context.clock, context.draw)
+            informer = Informer(context.api, kind, context.clock, context.draw, outage=context.informers.outage)
             task = group.create_task(informer.run())
         else:
             informer, task = context.informers.of(kind), None

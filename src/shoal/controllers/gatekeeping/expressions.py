@@ -116,6 +116,17 @@ def asks_for_queue() -> str:
     return f"{_has_label(QUEUE_LABEL)} && object.metadata.labels['{QUEUE_LABEL}'] != ''"
 
 
+def runs(path: Path) -> str:
+    """Of a job whose word for `suspend` stands there."""
+    return f"!({_has(path)} && object.{'.'.join(path)})"
+
+
+def keeps_queue() -> str:
+    """Of a write to what is there already."""
+    before, now = (f"{one}.metadata.?labels[?'{QUEUE_LABEL}'].orValue('')" for one in ("oldObject", "object"))
+    return f"{now} == {before}"
+
+
 def asks_for_no_queue() -> str:
     return f"!({_has_label(QUEUE_LABEL)})"
 

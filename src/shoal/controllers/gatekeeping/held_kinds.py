@@ -13,6 +13,7 @@ from collections.abc import Callable
 import msgspec
 
 from shoal.api.kueue import Configuration
+from shoal.controllers.queued_work.frameworks import ALL, Frameworks, frameworks_of
 from shoal.store.live.ecosystem_kinds import (
     JAX_JOBS,
     JOB_SETS,
@@ -103,6 +104,10 @@ class HoldingRules(msgspec.Struct, frozen=True):
     """A label selector; None: all but the system's."""
     everything: bool = False
     """Jobs that ask for no queue too."""
+    frameworks: Frameworks = ALL
+
+    def holds(self, kind: Kind) -> bool:
+        return self.frameworks.has(kind.group, kind.name)
 
     def selector(self) -> dict[str, object]:
         if self.namespaces is not None:
@@ -118,5 +123,7 @@ Rules = Callable[[], HoldingRules | None]
 def holding_rules_of(configuration: Configuration) -> HoldingRules:
     chosen = configuration.managed_jobs_namespace_selector
     return HoldingRules(
-        None if chosen is None else msgspec.to_builtins(chosen), configuration.manage_jobs_without_queue_name
+        None if chosen is None else msgspec.to_builtins(chosen),
+        configuration.manage_jobs_without_queue_name,
+        frameworks_of(configuration),
     )

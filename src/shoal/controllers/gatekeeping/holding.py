@@ -41,6 +41,8 @@ def held(
     its namespace has a queue named `default`."""
     found = deepcopy(obj)
     found.setdefault("metadata", {})
+    if not rules.frameworks.has(*kind):
+        return found
     if kind == (PODS.group, PODS.name):
         _hold_pod(found, rules, has_default)
     elif kind in _PATHS and is_new:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import base64
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Any
 
 import msgspec
 
-from shoal.controllers.gatekeeping.expressions import asks_rendezvous
+from shoal.controllers.gatekeeping.expressions import asks_rendezvous, is_nobodys
 from shoal.controllers.gatekeeping.held_kinds import HELD_KINDS, KEEPERS, QUEUE_LABEL, HoldingRules
 from shoal.controllers.gatekeeping.policies import GROUP, OURS
 from shoal.store.live.kind import PODS, Kind
@@ -16,6 +16,8 @@ from shoal.store.live.kind import PODS, Kind
 Obj = dict[str, Any]
 HOOKS = Kind(GROUP, "v1", "mutatingwebhookconfigurations", "MutatingWebhookConfiguration", is_namespaced=False)
 NAME = "shoal-gatekeeping"
+BESIDE = {"shoal.dev/webhook": "beside-the-server"}
+"""A label of the configuration: whoever listens started with the server, and is elsewhere when that starts again."""
 HOLDING_PATH, RENDEZVOUS_PATH, CONVERTING_PATH = "/hold", "/rendezvous", "/convert"
 _TIMEOUT_S = 5
 
@@ -27,6 +29,8 @@ class Address(msgspec.Struct, frozen=True):
     namespace: str = "shoal-system"
     service: str = "shoal-webhook"
     port: int = 443
+    is_beside: bool = False
+    """On the server's own machine, and started with it."""
 
     def client(self, path: str, bundle: bytes) -> Obj:
         trusted = {"caBundle": base64.b64encode(bundle).decode()}
@@ -41,21 +45,34 @@ class Address(msgspec.Struct, frozen=True):
         return (name, f"{name}.cluster.local")
 
 
-def configuration(address: Address, bundle: bytes, rules: HoldingRules | None) -> Obj:
-    """Without rules nothing is held, and pods get the variables of a rendezvous all the same."""
+def configuration(address: Address, bundle: bytes, rules: HoldingRules | None, defaults: Collection[str] = ()) -> Obj:
+    """Without rules nothing is held, and pods get the variables of a rendezvous all the same. `defaults`: namespaces
+    that have a queue for those who name none: unless everything is held, nobody else has to wait for an answer."""
     names_one = {"matchExpressions": [{"key": QUEUE_LABEL, "operator": "Exists"}]}
     names_none = {"matchExpressions": [{"key": QUEUE_LABEL, "operator": "DoesNotExist"}]}
     asks = {"name": "asks-for-rendezvous", "expression": asks_rendezvous()}
+    # Pods of whoever keeps pods are by far the most, and none of them gets a queue by default.
+    nobodys = {"name": "is-no-pod-of-others", "expression": f"request.kind.kind != 'Pod' || ({is_nobodys()})"}
     client = address.client(HOLDING_PATH, bundle)
     hooks = [
         _hook("rendezvous", address.client(RENDEZVOUS_PATH, bundle), (PODS,), {"matchConditions": [asks]}),
     ]
-    if rules is not None:
+    kinds = [kind for kind in HELD_KINDS if rules is not None and rules.holds(kind)]
+    if rules is not None and kinds:
         selected = {"namespaceSelector": rules.selector()}
         named = {**selected, "objectSelector": names_one, "failurePolicy": "Fail"}
-        hooks.append(_hook("hold", client, HELD_KINDS, named, is_changed=True))
-        hooks.append(_hook("default", client, HELD_KINDS, {**selected, "objectSelector": names_none}))
-    return {"metadata": {"name": NAME, "labels": dict(OURS)}, "webhooks": hooks}
+        hooks.append(_hook("hold", client, kinds, named, is_changed=True))
+        if defaults or rules.everything:
+            where = rules.selector() if rules.everything else _among(defaults, rules.selector())
+            unnamed = {"namespaceSelector": where, "objectSelector": names_none, "matchConditions": [nobodys]}
+            hooks.append(_hook("default", client, kinds, unnamed))
+    labels = {**OURS, **BESIDE} if address.is_beside else dict(OURS)
+    return {"metadata": {"name": NAME, "labels": labels}, "webhooks": hooks}
+
+
+def _among(namespaces: Collection[str], selector: Obj) -> Obj:
+    one_of = {"key": "kubernetes.io/metadata.name", "operator": "In", "values": sorted(namespaces)}
+    return {**selector, "matchExpressions": [*selector.get("matchExpressions", ()), one_of]}
 
 
 def conversion(address: Address, bundle: bytes) -> Obj:

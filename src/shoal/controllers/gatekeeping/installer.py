@@ -11,17 +11,20 @@ nobody holds, and nobody would see it.
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from shoal.controllers.gatekeeping.held_kinds import HoldingRules, Rules
 from shoal.controllers.gatekeeping.policies import (
     BINDINGS,
+    CHECKING,
+    CHECKING_BINDINGS,
     OLDER_BINDINGS,
     OLDER_POLICIES,
     OURS,
     POLICIES,
     PolicyPair,
+    checking_policies,
     queue_policies,
     rendezvous_policy,
 )
@@ -33,6 +36,7 @@ from shoal.store.live.loop import Loop
 from shoal.store.live.port import Patch
 from shoal.store.live.refusals import ForbiddenError, InvalidError, NotFoundError
 from shoal.store.live.served import Served
+from shoal.store.watched.queue_configuration import WhenNew, never_new
 
 _log = logging.getLogger("shoal.gatekeeping")
 _OLDER_QUEUES = LOCAL_QUEUES._replace(version="v1beta1")
@@ -45,16 +49,20 @@ def gatekeeping_controller(
     context: Context,
     served: Served,
     rules: Rules = HoldingRules,
+    when_new: WhenNew = never_new,
 ) -> Controller:
     installer = Installer(context, served, rules)
     loop = Loop(context, installer.reconcile, workers=1)
     loop.wake(_THE_ONE)
+    when_new(lambda: loop.wake(_THE_ONE))
 
     def follow(kind: Kind) -> None:
         context.informers.of(kind).on_change(lambda _before, _after: loop.wake(_THE_ONE, 0.1))
 
     served.when_there(POLICIES, follow, OLDER_POLICIES)
     served.when_there(BINDINGS, follow, OLDER_BINDINGS)
+    served.when_there(CHECKING, follow)
+    served.when_there(CHECKING_BINDINGS, follow)
     served.when_there(LOCAL_QUEUES, lambda _: loop.wake(_THE_ONE), _OLDER_QUEUES)
     return loop
 
@@ -68,17 +76,22 @@ class Installer:
 
     async def reconcile(self, _: Key) -> float:
         """Look at everything; in how many seconds to look again."""
-        policies, bindings = self._served.find(POLICIES), self._served.find(BINDINGS)
-        if policies is None or bindings is None:
-            return _LOOK_S
-        await self._context.informers.synced((policies, bindings))
-        refused = await self._install(policies, bindings)
+        # Without queues nobody would ever let go what is held.
+        queues = self._served.find(LOCAL_QUEUES)
+        rules = self._rules() if queues is not None else None
+        refused = await self._install(CHECKING, CHECKING_BINDINGS, checking_policies(rules) if rules else [])
+        holding = queue_policies(rules, queues) if rules is not None else []
+        refused += await self._install(POLICIES, BINDINGS, [*holding, rendezvous_policy()])
         self._tell("; ".join(refused))
         return _REFUSED_S if refused else _LOOK_S
 
-    async def _install(self, policies: Kind, bindings: Kind) -> list[str]:
+    async def _install(self, policy: Kind, binding: Kind, pairs: Sequence[PolicyPair]) -> list[str]:
         """What was refused; the others are installed nevertheless."""
-        wanted = {pair.name: pair for pair in self._wanted()}
+        policies, bindings = self._served.find(policy), self._served.find(binding)
+        if policies is None or bindings is None:
+            return []
+        await self._context.informers.synced((policies, bindings))
+        wanted = {pair.name: pair for pair in pairs}
         refused = []
         for pair in wanted.values():
             try:
@@ -92,12 +105,6 @@ class Installer:
                 if item.name not in wanted and is_ours(item.obj()):
                     await self._remove(kind, item)
         return refused
-
-    def _wanted(self) -> list[PolicyPair]:
-        queues = self._served.find(LOCAL_QUEUES)
-        # Without queues nobody would ever let go what is held.
-        rules = self._rules() if queues is not None else None
-        return [*(queue_policies(rules, queues) if rules is not None else ()), rendezvous_policy()]
 
     async def _put(self, kind: Kind, wanted: Obj) -> None:
         name = wanted["metadata"]["name"]

@@ -62,7 +62,7 @@ class PaperSecret:
             await self._make_namespace()
             return await self._made(papers)
         except AlreadyExistsError:
-            return _read(await self._context.api.get(SECRETS, self._namespace, self._name))
+            return await self.papers()
         return papers
 
     async def _make_namespace(self) -> None:

@@ -9,23 +9,20 @@ Rejected: one certificate that signs itself. It would have to be published and s
 
 from __future__ import annotations
 
-import ipaddress
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 
 import msgspec
 from cryptography import x509
-from cryptography.hazmat.primitives import hashes
-from cryptography.hazmat.primitives.asymmetric import ec
-from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat, load_pem_private_key
-from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
+from cryptography.hazmat.primitives.serialization import Encoding
+
+from shoal.store.certificates import Pair, hosts_of, is_good, is_whole, lives, new_authority, new_server
 
 LEAF_LIFE = timedelta(days=90)
 LEAF_SPARE = timedelta(days=30)
 AUTHORITY_LIFE = timedelta(days=730)
 AUTHORITY_SPARE = LEAF_LIFE + LEAF_SPARE
 """An authority must outlive whatever it may still sign."""
-_BACKDATED = timedelta(minutes=5)
 
 
 class Papers(msgspec.Struct, frozen=True):
@@ -48,130 +45,39 @@ def machine_date() -> datetime:
 
 
 def new_papers(hosts: Sequence[str], now: datetime) -> Papers:
-    authority, authority_key = _new_authority(now)
-    certificate, key = _new_leaf((authority, authority_key), hosts, now)
-    return Papers(authority, authority_key, certificate, key)
+    authority = _new_authority(now)
+    return _of(authority, authority.certificate, _new_leaf(authority, hosts, now))
 
 
 def renewed(papers: Papers, hosts: Sequence[str], now: datetime) -> Papers:
     """The same papers while they are good; raises ValueError for papers that cannot be read."""
-    authorities = x509.load_pem_x509_certificates(papers.bundle)
-    leaf = x509.load_pem_x509_certificate(papers.certificate)
-    is_shown = _names(leaf) >= set(hosts) and _belongs(leaf, papers.key) and _is_signed(leaf, authorities, now)
-    is_leaf_good = is_shown and _lives(leaf, now, LEAF_SPARE)
-    if not _lives(authorities[0], now, AUTHORITY_SPARE) or not _belongs(authorities[0], papers.authority_key):
+    trusted = [
+        Pair(one.public_bytes(Encoding.PEM), papers.authority_key)
+        for one in x509.load_pem_x509_certificates(papers.bundle)
+    ]
+    authority, leaf = trusted[0], Pair(papers.certificate, papers.key)
+    is_leaf_good = hosts_of(leaf) >= set(hosts) and any(
+        is_good(leaf, one, now, LEAF_SPARE) and lives(one, now) for one in trusted
+    )
+    if not lives(authority, now, AUTHORITY_SPARE) or not is_whole(authority):
         if not is_leaf_good:
             return new_papers(hosts, now)
-        authority, authority_key = _new_authority(now)
-        kept = [_pem(one) for one in authorities if _lives(one, now)]
-        return Papers(authority + b"".join(kept), authority_key, papers.certificate, papers.key)
+        kept = b"".join(one.certificate for one in trusted if lives(one, now))
+        authority = _new_authority(now)
+        return _of(authority, authority.certificate + kept, leaf)
     if is_leaf_good:
         return papers
-    certificate, key = _new_leaf((_pem(authorities[0]), papers.authority_key), hosts, now)
-    return Papers(papers.bundle, papers.authority_key, certificate, key)
+    return _of(authority, papers.bundle, _new_leaf(authority, hosts, now))
 
 
-def _lives(certificate: x509.Certificate, now: datetime, spare: timedelta = timedelta()) -> bool:
-    return certificate.not_valid_before_utc <= now < certificate.not_valid_after_utc - spare
+def _of(authority: Pair, bundle: bytes, leaf: Pair) -> Papers:
+    return Papers(bundle, authority.key, leaf.certificate, leaf.key)
 
 
-def _is_signed(leaf: x509.Certificate, authorities: Sequence[x509.Certificate], now: datetime) -> bool:
-    for authority in authorities:
-        try:
-            leaf.verify_directly_issued_by(authority)
-        except Exception:  # noqa: BLE001, S112 - whatever is wrong with it, this one has not signed it
-            continue
-        return _lives(authority, now)
-    return False
-
-
-def _belongs(certificate: x509.Certificate, key: bytes) -> bool:
-    return certificate.public_key() == _key(key).public_key()
-
-
-def _names(certificate: x509.Certificate) -> set[str]:
-    try:
-        found = certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
-    except x509.ExtensionNotFound:
-        return set()
-    return {str(name.value) for name in found}
-
-
-def _new_authority(now: datetime) -> tuple[bytes, bytes]:
-    pem = _new_key()
-    key = _key(pem)
+def _new_authority(now: datetime) -> Pair:
     # Several authorities may be trusted at once, and clients find the one that signed by its name.
-    name = _name(f"shoal-webhook-{now:%Y%m%d%H%M%S}")
-    builder = _unsigned((name, name), key.public_key(), now, AUTHORITY_LIFE)
-    builder = builder.add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
-    builder = builder.add_extension(_usage(signs=True), critical=True)
-    builder = builder.add_extension(x509.SubjectKeyIdentifier.from_public_key(key.public_key()), critical=False)
-    return _pem(builder.sign(key, hashes.SHA256())), pem
+    return new_authority(now, f"shoal-webhook-{now:%Y%m%d%H%M%S}", AUTHORITY_LIFE)
 
 
-def _new_leaf(authority: tuple[bytes, bytes], hosts: Sequence[str], now: datetime) -> tuple[bytes, bytes]:
-    issuer, issuer_key = x509.load_pem_x509_certificate(authority[0]), _key(authority[1])
-    pem = _new_key()
-    builder = _unsigned((_name("shoal-webhook"), issuer.subject), _key(pem).public_key(), now, LEAF_LIFE)
-    builder = builder.add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
-    builder = builder.add_extension(_usage(signs=False), critical=True)
-    builder = builder.add_extension(x509.ExtendedKeyUsage([ExtendedKeyUsageOID.SERVER_AUTH]), critical=False)
-    builder = builder.add_extension(x509.SubjectAlternativeName([_host(one) for one in hosts]), critical=False)
-    whose = x509.AuthorityKeyIdentifier.from_issuer_public_key(issuer_key.public_key())
-    builder = builder.add_extension(whose, critical=False)
-    return _pem(builder.sign(issuer_key, hashes.SHA256())), pem
-
-
-def _unsigned(
-    names: tuple[x509.Name, x509.Name], public: ec.EllipticCurvePublicKey, now: datetime, life: timedelta
-) -> x509.CertificateBuilder:
-    subject, issuer = names
-    return (
-        x509.CertificateBuilder()
-        .subject_name(subject)
-        .issuer_name(issuer)
-        .public_key(public)
-        .serial_number(x509.random_serial_number())
-        .not_valid_before(now - _BACKDATED)
-        .not_valid_after(now + life)
-    )
-
-
-def _usage(*, signs: bool) -> x509.KeyUsage:
-    return x509.KeyUsage(
-        digital_signature=True,
-        key_cert_sign=signs,
-        crl_sign=signs,
-        content_commitment=False,
-        key_encipherment=False,
-        data_encipherment=False,
-        key_agreement=False,
-        encipher_only=False,
-        decipher_only=False,
-    )
-
-
-def _name(common: str) -> x509.Name:
-    return x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, common)])
-
-
-def _host(host: str) -> x509.GeneralName:
-    try:
-        return x509.IPAddress(ipaddress.ip_address(host))
-    except ValueError:
-        return x509.DNSName(host)
-
-
-def _new_key() -> bytes:
-    return ec.generate_private_key(ec.SECP256R1()).private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
-
-
-def _key(pem: bytes) -> ec.EllipticCurvePrivateKey:
-    key = load_pem_private_key(pem, password=None)
-    if not isinstance(key, ec.EllipticCurvePrivateKey):
-        raise ValueError("not an elliptic curve key")
-    return key
-
-
-def _pem(certificate: x509.Certificate) -> bytes:
-    return certificate.public_bytes(Encoding.PEM)
+def _new_leaf(authority: Pair, hosts: Sequence[str], now: datetime) -> Pair:
+    return new_server(authority, hosts, now, "shoal-webhook", LEAF_LIFE)

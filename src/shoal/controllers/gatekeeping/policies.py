@@ -1,4 +1,5 @@
-"""The admission policies that hold jobs and pods back at their creation, as the objects that Shoal installs.
+"""The admission policies that hold jobs and pods back at their creation and keep those that run in their queue, as the
+objects that Shoal installs.
 
 Kubernetes evaluates them itself: nothing of Shoal has to answer while a job is created, and while Shoal is away no job
 slips in. Each holding is there twice: for objects that name their queue, and, with the LocalQueue `default` of the
@@ -20,6 +21,8 @@ from shoal.controllers.gatekeeping.held_kinds import (
     QUEUE_LABEL,
     SWITCHES,
     HoldingRules,
+    Keeper,
+    Switch,
 )
 from shoal.store.live.kind import PODS, Kind
 
@@ -27,6 +30,10 @@ Obj = dict[str, Any]
 GROUP = "admissionregistration.k8s.io"
 POLICIES = Kind(GROUP, "v1", "mutatingadmissionpolicies", "MutatingAdmissionPolicy", is_namespaced=False)
 BINDINGS = Kind(GROUP, "v1", "mutatingadmissionpolicybindings", "MutatingAdmissionPolicyBinding", is_namespaced=False)
+CHECKING = Kind(GROUP, "v1", "validatingadmissionpolicies", "ValidatingAdmissionPolicy", is_namespaced=False)
+CHECKING_BINDINGS = CHECKING._replace(
+    plural="validatingadmissionpolicybindings", name="ValidatingAdmissionPolicyBinding"
+)
 OLDER_POLICIES = POLICIES._replace(version="v1beta1")
 OLDER_BINDINGS = BINDINGS._replace(version="v1beta1")
 OURS = {"app.kubernetes.io/managed-by": "shoal", "app.kubernetes.io/component": "gatekeeping"}
@@ -55,6 +62,23 @@ def queue_policies(rules: HoldingRules, queues: Kind | None) -> list[PolicyPair]
     return found
 
 
+def checking_policies(rules: HoldingRules) -> list[PolicyPair]:
+    """What refuses: who runs in a queue stays in it, as in Kueue. Another queue would never have given it its quota."""
+    return [_keeping(switch, kinds, rules) for switch, kinds in _switches(rules)]
+
+
+def _keeping(switch: Switch, kinds: Sequence[Kind], rules: HoldingRules) -> PolicyPair:
+    message = f"metadata.labels[{QUEUE_LABEL}]: field is immutable while the job is not suspended"
+    conditions = (("has-a-spec", cel.has_spec()), ("runs", cel.runs(switch.path)))
+    spec: Obj = {
+        "matchConstraints": {"namespaceSelector": rules.selector(), "resourceRules": _rules(kinds, ("UPDATE",))},
+        "matchConditions": [{"name": short, "expression": text} for short, text in conditions],
+        "validations": [{"expression": cel.keeps_queue(), "message": message, "reason": "Invalid"}],
+        "failurePolicy": "Ignore",
+    }
+    return PolicyPair(f"shoal-keep-queue-{switch.name}", spec, {"validationActions": ["Deny"]})
+
+
 def rendezvous_policy() -> PolicyPair:
     conditions = (("asks-for-rendezvous", cel.asks_rendezvous()),)
     return _pair("shoal-rendezvous", (PODS,), conditions, [cel.rendezvous()])
@@ -67,16 +91,17 @@ def _named(rules: HoldingRules) -> Iterator[PolicyPair]:
     if not rules.everything:
         selecting["objectSelector"] = labelled
     child = ("is-no-part-of-another-job", cel.is_no_child())
-    for switch in SWITCHES:
+    for switch, kinds in _switches(rules):
         conditions = (*asks, child, ("has-a-spec", cel.has_spec()))
-        yield _pair(f"shoal-hold-{switch.name}", switch.kinds, conditions, [cel.suspending(switch.path)], selecting)
+        yield _pair(f"shoal-hold-{switch.name}", kinds, conditions, [cel.suspending(switch.path)], selecting)
     pods: Conditions = (
         ("is-to-be-held", _held_pod(rules)),
         ("is-not-on-a-node", cel.is_unbound()),
     )
-    yield _pair("shoal-hold-pods", (PODS,), pods, [cel.gating()], selecting)
+    if rules.holds(PODS):
+        yield _pair("shoal-hold-pods", (PODS,), pods, [cel.gating()], selecting)
     handed = {**selecting, "objectSelector": labelled}
-    for keeper in KEEPERS:
+    for keeper in _keepers(rules):
         name = f"shoal-hand-down-{keeper.kind.plural}"
         asked: Conditions = (("asks-for-a-queue", cel.asks_for_queue()), child)
         yield _pair(name, (keeper.kind,), asked, [cel.handing_down(keeper)], handed, _ON_WRITE)
@@ -92,18 +117,30 @@ def _by_default(rules: HoldingRules, queues: Kind) -> Iterator[PolicyPair]:
     asks = ("asks-for-no-queue", cel.asks_for_no_queue())
     child = ("is-no-part-of-another-job", cel.is_no_child())
     label = cel.labelled_default()
-    for switch in SWITCHES:
+    for switch, kinds in _switches(rules):
         conditions = (asks, child, ("has-a-spec", cel.has_spec()))
         mutations = [label, cel.suspending(switch.path)]
         name = f"shoal-hold-{switch.name}-default"
-        yield _with_default(_pair(name, switch.kinds, conditions, mutations, selecting), queues)
+        yield _with_default(_pair(name, kinds, conditions, mutations, selecting), queues)
     pods = (asks, ("belongs-to-nobody", cel.is_nobodys()), ("is-not-on-a-node", cel.is_unbound()))
     mutations = [label, cel.gating()]
-    yield _with_default(_pair("shoal-hold-pods-default", (PODS,), pods, mutations, selecting), queues)
-    for keeper in KEEPERS:
+    if rules.holds(PODS):
+        yield _with_default(_pair("shoal-hold-pods-default", (PODS,), pods, mutations, selecting), queues)
+    for keeper in _keepers(rules):
         name = f"shoal-hand-down-{keeper.kind.plural}-default"
         mutations = [label, cel.handing_down(keeper, f"'{DEFAULT_QUEUE}'")]
         yield _with_default(_pair(name, (keeper.kind,), (asks, child), mutations, selecting), queues)
+
+
+def _switches(rules: HoldingRules) -> Iterator[tuple[Switch, Sequence[Kind]]]:
+    """With those of their kinds that are held."""
+    for switch in SWITCHES:
+        if kinds := [kind for kind in switch.kinds if rules.holds(kind)]:
+            yield switch, kinds
+
+
+def _keepers(rules: HoldingRules) -> Iterator[Keeper]:
+    return (keeper for keeper in KEEPERS if rules.holds(keeper.kind))
 
 
 def _with_default(pair: PolicyPair, queues: Kind) -> PolicyPair:

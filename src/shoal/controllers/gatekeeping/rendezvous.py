@@ -21,6 +21,11 @@ VARIABLES = {
     "MASTER_PORT": "shoal.dev/master-port",
     "SHOAL_NODES": "shoal.dev/nodes",
     "SHOAL_TOPOLOGY": "shoal.dev/nccl-topology",
+    # As torchrun reads its options, one of it in each pod.
+    "PET_NNODES": "shoal.dev/world-size",
+    "PET_NODE_RANK": "shoal.dev/node-rank",
+    "PET_MASTER_ADDR": "shoal.dev/master-addr",
+    "PET_MASTER_PORT": "shoal.dev/master-port",
 }
 """By name, the annotation that has the value."""
 

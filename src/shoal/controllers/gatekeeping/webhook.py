@@ -10,10 +10,12 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import math
 from collections.abc import Callable
 from datetime import datetime
 
 import msgspec
+from msgspec.structs import replace
 
 from shoal.controllers.gatekeeping.held_kinds import DEFAULT_QUEUE, HoldingRules, Rules
 from shoal.controllers.gatekeeping.hooks import (
@@ -32,6 +34,7 @@ from shoal.controllers.gatekeeping.papers import Papers, machine_date
 from shoal.controllers.gatekeeping.policies import BINDINGS, OLDER_BINDINGS, OLDER_POLICIES, POLICIES
 from shoal.controllers.gatekeeping.reviews import admitted, converted
 from shoal.controllers.gatekeeping.webhook_server import Answer, WebhookServer
+from shoal.store.live.clock import Clock
 from shoal.store.live.context import Context, Controller
 from shoal.store.live.ecosystem_kinds import KUEUE, LOCAL_QUEUES
 from shoal.store.live.item import Item, Obj
@@ -42,15 +45,16 @@ from shoal.store.live.served import Served
 from shoal.units.errors import ConflictError, ShoalError
 
 _log = logging.getLogger("shoal.gatekeeping")
-_SECRET = "shoal-webhook-papers"  # noqa: S105 - the name of one
+_PAPERS = "shoal-webhook-papers"
 _LOOK_S = 60.0
 _AGAIN_S = 2.0
 _PROVIDED = "shoal.dev/provided"
 
 
 class WebhookSettings(msgspec.Struct, frozen=True):
-    host: str = "0.0.0.0"  # noqa: S104 - the API server comes from another machine
+    host: str = "127.0.0.1"
     port: int = 9443
+    """0 takes any free one, which is then the port of the address's URL."""
     address: Address = Address()
     names: tuple[str, ...] = ()
     """More names and addresses that its certificate is for."""
@@ -85,19 +89,24 @@ class Webhook:
         self._rules = rules
         address = settings.address
         hosts = (*settings.names, *address.hosts())
-        self._secret = PaperSecret(context, (address.namespace, _SECRET), hosts, settings.date)
+        self._secret = PaperSecret(context, (address.namespace, _PAPERS), hosts, settings.date)
         answers: dict[str, Answer] = {HOLDING_PATH: self._held, RENDEZVOUS_PATH: self._met, CONVERTING_PATH: converted}
         self.server = WebhookServer(answers)
         self._papers: Papers | None = None
         self._wakeup = asyncio.Event()
+        self._brake = _Brake(context.clock)
+        self.stands = asyncio.Event()
+        """It answers, and the API server has been told so."""
         served.when_there(POLICIES, None, OLDER_POLICIES)
         served.when_there(BINDINGS, None, OLDER_BINDINGS)
         older = LOCAL_QUEUES._replace(version="v1beta1")
         served.when_there(LOCAL_QUEUES, self._follow, older)
-        context.informers.of(DEFINITIONS).on_change(self._heard)
+        context.informers.of(HOOKS).on_change(self._heard)
+        if settings.converts:
+            context.informers.of(DEFINITIONS).on_change(self._heard)
 
     def _follow(self, kind: Kind) -> None:
-        self._context.informers.of(kind)
+        self._context.informers.of(kind).on_change(self._heard_of_queue)
 
     async def run(self) -> None:
         """Until cancelled."""
@@ -116,6 +125,10 @@ class Webhook:
         except ShoalError as error:
             _log.warning("the webhook cannot be kept up: %s", error)
             return _AGAIN_S * 5
+        except Exception:  # noqa: BLE001 - told below; who answered until now goes on
+            # What it shows and answers by now still holds jobs: better than nobody who answers.
+            _log.exception("the webhook cannot be kept up")
+            return _AGAIN_S * 5
         return _LOOK_S
 
     async def look(self) -> None:
@@ -126,16 +139,27 @@ class Webhook:
             self._papers = papers
         if not self.server.port:
             await self.server.start(self._settings.host, self._settings.port)
-        address = self._settings.address
+        address = self._address()
+        queues = self._served.find(LOCAL_QUEUES)
+        if queues is not None:
+            # Who is asked before it knows of a default queue would let its jobs go.
+            await self._context.informers.synced((queues,))
         if self._has_policies() and self._settings.is_last_resort:
             await self._take_away()
         else:
-            await self._configure(configuration(address, papers.bundle, self._rules()))
+            await self._configure(configuration(address, papers.bundle, self._rules(), self._defaults()))
         if self._settings.converts:
             await self._context.informers.synced((DEFINITIONS,))
             wanted = conversion(address, papers.bundle)
             for item in self._context.informers.of(DEFINITIONS):
                 await self._lead(item, wanted)
+        self.stands.set()
+
+    def _address(self) -> Address:
+        address = self._settings.address
+        if self._settings.port or not address.url:
+            return address
+        return replace(address, url=f"{address.url}:{self.server.port}")
 
     def _has_policies(self) -> bool:
         return self._served.find(POLICIES) is not None and self._served.find(BINDINGS) is not None
@@ -151,16 +175,23 @@ class Webhook:
         kind = self._served.find(LOCAL_QUEUES)
         return kind is not None and self._context.informers.of(kind).get(namespace, DEFAULT_QUEUE) is not None
 
+    def _defaults(self) -> list[str]:
+        kind = self._served.find(LOCAL_QUEUES)
+        present = () if kind is None else self._context.informers.of(kind)
+        return [item.namespace for item in present if item.name == DEFAULT_QUEUE]
+
     async def _configure(self, wanted: Obj) -> None:
         present = await self._configured()
         if present is not None and (says(present, wanted) or not is_ours(present)):
             return
         body = {"apiVersion": HOOKS.api_version, "kind": HOOKS.name, **wanted}
+        self._brake.writes()
         await self._context.api.patch(HOOKS, "", NAME, Patch("apply", body, force=True))
 
     async def _take_away(self) -> None:
         present = await self._configured()
         if present is not None and is_ours(present):
+            self._brake.writes()
             await self._context.api.delete(HOOKS, "", NAME)
 
     async def _configured(self) -> Obj | None:
@@ -182,11 +213,17 @@ class Webhook:
         client = {"url": None, "service": None, **wanted["webhook"]["clientConfig"]}
         written = {**wanted, "webhook": {**wanted["webhook"], "clientConfig": client}}
         body = {"metadata": {"resourceVersion": str(item.version)}, "spec": {"conversion": written}}
+        self._brake.writes()
         await self._context.api.patch(DEFINITIONS, "", item.name, Patch("merge", body))
 
     def _heard(self, before: Item | None, after: Item | None) -> None:
         item = after or before
-        if item is not None and item.name.endswith(f".{KUEUE}"):
+        if item is not None and (item.name == NAME or item.name.endswith(f".{KUEUE}")):
+            self._brake.when_free(self._wakeup.set)
+
+    def _heard_of_queue(self, before: Item | None, after: Item | None) -> None:
+        item = after or before
+        if item is not None and item.name == DEFAULT_QUEUE and (before is None or after is None):
             self._wakeup.set()
 
     async def _wait(self, seconds: float) -> None:
@@ -195,3 +232,27 @@ class Webhook:
             await self._wakeup.wait()
         finally:
             timer.cancel()
+
+
+class _Brake:
+    """Two who disagree about what both write hear of each other: each waits longer after every write of its own."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._pause_s = 0.0
+        self._until_s = -math.inf
+
+    def writes(self) -> None:
+        now_s = self._clock.seconds()
+        if now_s >= self._until_s:
+            is_calm = now_s >= self._until_s + _LOOK_S
+            self._pause_s = _AGAIN_S if is_calm else min(2 * self._pause_s, _LOOK_S)
+            self._until_s = now_s + self._pause_s
+
+    def when_free(self, do: Callable[[], None]) -> None:
+        """Now, unless it wrote a moment ago."""
+        left_s = self._until_s - self._clock.seconds()
+        if left_s > 0:
+            self._clock.call_later(left_s, do)
+        else:
+            do()

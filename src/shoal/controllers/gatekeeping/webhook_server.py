@@ -55,8 +55,10 @@ class WebhookServer:
         self.port = runner.addresses[0][1]
 
     async def close(self) -> None:
-        if self._runner is not None:
-            await self._runner.cleanup()
+        """It may be started again."""
+        runner, self._runner, self.port = self._runner, None, 0
+        if runner is not None:
+            await runner.cleanup()
 
     async def _handle(self, request: web.Request) -> web.Response:
         raw = await request.read()

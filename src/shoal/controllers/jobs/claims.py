@@ -13,6 +13,8 @@ import msgspec
 from shoal.controllers.jobs.job import Job, Obj
 from shoal.controllers.jobs.names import TRACKING
 from shoal.controllers.jobs.pods import JobPod
+from shoal.store.live.kind import JOBS
+from shoal.store.live.owning import controlled_by
 
 
 class Claims(msgspec.Struct, frozen=True):
@@ -46,14 +48,7 @@ def find_claims(job: Job, controlled: Iterable[JobPod], orphans: Iterable[JobPod
 
 
 def owner_reference(job: Job) -> Obj:
-    return {
-        "apiVersion": "batch/v1",
-        "kind": "Job",
-        "name": job.metadata.name,
-        "uid": job.uid,
-        "controller": True,
-        "blockOwnerDeletion": True,
-    }
+    return controlled_by(JOBS, job.metadata.name, job.uid)
 
 
 # Patches. Each names the uid, so that it does not hit another pod of the same name.

@@ -15,13 +15,13 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Sequence
 
+from shoal.controllers.brain.parts import Holder
 from shoal.controllers.kai.knowledge import Knowledge
 from shoal.controllers.kai.origins import Origins
-from shoal.controllers.kai.parts import Brain, Presence
 from shoal.controllers.kai.quotas import SETTINGS
 from shoal.controllers.kai.statuses import Statuses
 from shoal.controllers.kai.works import Work, Works
-from shoal.engine.events import Event, NodeSeen, PodArrived, PodBound, PodGone
+from shoal.engine.events import Event, NodeSeen, PodArrived, PodBound, PodGone, PodRejected
 from shoal.engine.plan import Evict, Place
 from shoal.engine.queues.decisions import Decisions
 from shoal.engine.queues.facts import Admission, WorkloadFacts
@@ -30,6 +30,7 @@ from shoal.engine.queues.proof import Proof
 from shoal.engine.queues.reasons import Wait
 from shoal.engine.queues.state import Queues
 from shoal.store.live.context import Context
+from shoal.store.live.presence import Presence
 from shoal.store.live.served import Served
 
 _MOST_CYCLES = 32
@@ -42,7 +43,7 @@ class KaiDesk:
         self,
         context: Context,
         served: Served,
-        brain: Brain,
+        brain: Holder,
         onward: Callable[[Event], None] | None = None,
         presence: Presence | None = None,
     ) -> None:
@@ -54,7 +55,7 @@ class KaiDesk:
         self.kueue = Kueue(Queues(SETTINGS))
         self._prover = Proof(self.kueue.queues, brain.intake, brain.placement, self._pods_of, self._running_of)
         self._knowledge = Knowledge(self.kueue.queues)
-        self._statuses = Statuses(context, self.works)
+        self._statuses = Statuses(context, self.works, lambda: len(brain.cluster.row_of), self._awaited)
         self._origins = Origins(context, served, brain.wake, self._statuses.follow)
         self._is_freed = False
         self._is_starved = False
@@ -74,6 +75,8 @@ class KaiDesk:
         elif isinstance(event, PodGone):
             self._is_freed = self._is_freed or event.key in self._brain.cluster.pods
             self.works.leave(event.key)
+        elif isinstance(event, PodRejected):
+            return self._called_off(event.key)
         else:
             self._knowledge.hear(event)
             self._is_freed = self._is_freed or isinstance(event, NodeSeen)
@@ -114,6 +117,9 @@ class KaiDesk:
         return self.kueue.is_idle and self._origins.is_quiet and not self.works.dirty
 
     async def synced(self) -> None:
+        """Before it is known whether KAI itself is here, a round would decide beside it."""
+        if self._presence is not None:
+            await self._presence.look()
         await self._origins.synced()
 
     async def run(self) -> None:
@@ -121,6 +127,9 @@ class KaiDesk:
             group.create_task(self._statuses.run())
             if self._presence is not None:
                 group.create_task(self._presence.run(self._brain.wake))
+
+    def _awaited(self) -> set[str]:
+        return {whose for _, whose in self._evicting.values()}
 
     # -- hearing -----------------------------------------------------------------------------------------------------
 
@@ -132,6 +141,18 @@ class KaiDesk:
         if origin is None:
             return False
         self.works.arrive(event, origin)
+        return True
+
+    def _called_off(self, pod: str) -> bool:
+        """Who has to yield and was not bound yet looks for no place until there is quota for it again."""
+        work, holding, sight = self.works.of_pod(pod), self._brain.cluster.pods.get(pod), self._brain.world.sight(pod)
+        if work is None or work.evicted_s is None or holding is None or holding.bound or sight is None:
+            return False
+        if not isinstance(sight.event, PodArrived):
+            return False
+        self._brain.intake.apply(PodGone(pod))
+        self._is_freed = True
+        self.works.arrive(sight.event, work.origin)
         return True
 
     def _take_in(self, now_s: float) -> bool:
@@ -195,7 +216,7 @@ class KaiDesk:
             beneficiary = self.works.all.get(preempted.beneficiary)
             done += self._end(work, beneficiary.origin.name if beneficiary is not None else "", now_s)
         for waiting in decisions.waiting:
-            self._is_starved = self._is_starved or waiting.why is Wait.PLACEMENT
+            self._is_starved = self._is_starved or waiting.why is Wait.TOPOLOGY
             self._statuses.stir(waiting.workload)
         return done
 

@@ -6,9 +6,9 @@ Written beside the rounds, at most once a second and only what is another than b
 from __future__ import annotations
 
 import asyncio
-import logging
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable, Container, Mapping
+from functools import partial
 from typing import Any
 from uuid import NAMESPACE_URL, uuid5
 
@@ -17,18 +17,17 @@ import msgspec
 from shoal.api.groups.kai import GROUP_ANNOTATION
 from shoal.controllers.kai.sights import Queue
 from shoal.controllers.kai.sums import Sums, add_to, sums_of, texts_of
-from shoal.controllers.kai.verdicts import verdict
+from shoal.controllers.kai.verdicts import OTHERS_END, not_whole, verdict
+from shoal.controllers.kai.waiting_pods import WaitingPods
 from shoal.controllers.kai.works import Work, Works
 from shoal.engine.queues.facts import Amounts
 from shoal.store.live.context import Context
 from shoal.store.live.ecosystem_kinds import KAI_POD_GROUPS, KAI_QUEUES
+from shoal.store.live.guarded import Guarded
 from shoal.store.live.informer import Informer
 from shoal.store.live.item import Item
 from shoal.store.live.kind import PODS, Kind
-from shoal.store.live.port import Patch
-from shoal.units.errors import ConflictError, ShoalError
 
-_log = logging.getLogger("shoal.queues")
 _EVERY_S = 1.0
 _POOL = "default"
 _MARK = GROUP_ANNOTATION.encode()
@@ -54,7 +53,11 @@ _pods = msgspec.json.Decoder(_Pod)
 
 
 class Statuses:
-    def __init__(self, context: Context, works: Works) -> None:
+    def __init__(
+        self, context: Context, works: Works, nodes: Callable[[], int], awaited: Callable[[], Container[str]]
+    ) -> None:
+        """`nodes`: how many there are; `awaited`: works for which others end."""
+        self._awaited = awaited
         self._context = context
         self._works = works
         self._queues: Mapping[str, Queue] = {}
@@ -63,7 +66,9 @@ class Statuses:
         """Works that a cycle looked at and did not let in."""
         self._said: dict[str, tuple[str, str]] = {}
         """Pods without a group that were told why they wait."""
+        self._waiting = WaitingPods(context, works, nodes)
         self._noted = asyncio.Event()
+        self._guarded = Guarded(context.api, context.clock, self._noted.set)
         self._is_ours = False
         """Until a round was decided nothing is known that could be told."""
 
@@ -124,7 +129,7 @@ class Statuses:
             works = by_group.get(f"{item.namespace}/{item.name}", [])
             is_done = await self._write(KAI_POD_GROUPS, item, self._of_group(item, works, sums)) and is_done
         self._tell_pods(sums)
-        return is_done
+        return await self._waiting.tell(self._waits, partial(self._verdict, sums=sums)) and is_done
 
     def _of_queue(self, name: str, sums: Sums) -> Obj:
         below = sorted(queue.name for queue in self._queues.values() if queue.spec.parent_queue == name)
@@ -151,9 +156,14 @@ class Statuses:
             "allocatedNonPreemptible": texts_of(fixed),
             "requested": texts_of(asked),
         }
-        waiting = next((work for work in works if work.waiting and work.key in self._waits), None)
+        waiting = next((work for work in works if self._is_refused(work)), None)
         found["schedulingConditions"] = None if waiting is None else [self._why(item, waiting, sums)]
         return found
+
+    def _is_refused(self, work: Work) -> bool:
+        if not work.waiting:
+            return False
+        return work.key in self._waits or not (work.there or work.is_whole)
 
     def _why(self, item: Item, work: Work, sums: Sums) -> Obj:
         reason, message = self._verdict(work, sums)
@@ -174,6 +184,10 @@ class Statuses:
         def held(queue: str, fixed: bool) -> Amounts:
             return sums.get((queue, "allocatedNonPreemptible" if fixed else "allocated"), {})
 
+        if not work.is_whole:
+            return not_whole(len(work.waiting), work.origin.minimum or 0)
+        if work.origin.name in self._awaited():
+            return OTHERS_END
         asked = work.amounts(work.waiting.values())
         return verdict(self._queues, work.origin.queue, asked, held, is_fixed=work.is_fixed)
 
@@ -204,15 +218,7 @@ class Statuses:
                 body[name] = {**gone, **value} if isinstance(value, dict) else value
         if not body:
             return True
-        patch = Patch("merge", {"metadata": {"uid": item.uid, "resourceVersion": str(item.version)}, "status": body})
-        try:
-            await self._context.api.patch(kind, item.namespace, item.name, patch, "status")
-        except ConflictError:
-            return False
-        except ShoalError as error:
-            _log.info("%s %s could not be written: %s", kind.name, item.name, error)
-            return False
-        return True
+        return await self._guarded.merged(kind, item, {"status": body}, "status")
 
 
 def _group_of(item: Item) -> list[str]:

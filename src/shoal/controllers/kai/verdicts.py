@@ -8,8 +8,10 @@ from shoal.controllers.kai.sights import RESOURCES, Queue
 from shoal.engine.queues.facts import Amounts
 
 NO_QUEUE, OVER_LIMIT, OVER_QUOTA = "QueueDoesNotExist", "OverLimit", "NonPreemptibleOverQuota"
-NO_ROOM = "PodSchedulingErrors"
+NO_ROOM, NOT_READY = "PodSchedulingErrors", "NotReady"
 _NAMES = {"gpu": "GPUs", "cpu": "CPU cores", "memory": "memory"}
+
+OTHERS_END = (NO_ROOM, "Resources were not found for it yet: others end to make room for it")
 
 Held = Callable[[str, bool], Amounts]
 """What is held below a queue; of work that is never ended alone, where the second is true."""
@@ -37,6 +39,11 @@ def verdict(queues: Mapping[str, Queue], name: str, asked: Amounts, held: Held, 
                 words = _over(queue.name, resource, "quota", (quota, used, asked[resource]))
                 return OVER_QUOTA, f"Non-preemptible workload is over quota. {words}"
     return NO_ROOM, "Resources were not found for it: no queue has to give back enough, or its pods fit on no nodes"
+
+
+def not_whole(exist: int, needs: int) -> tuple[str, str]:
+    """Of a group some of whose pods have not come yet."""
+    return NOT_READY, f"Job is not ready for scheduling. Waiting for {needs} pods, currently {exist} existing"
 
 
 def path_up(queues: Mapping[str, Queue], name: str) -> list[Queue]:

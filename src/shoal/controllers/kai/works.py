@@ -8,6 +8,7 @@ Nothing is remembered across restarts: pods on nodes say which works are in.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable
 
 import msgspec
@@ -20,6 +21,7 @@ from shoal.engine.queues.facts import Admission, Amounts, BudgetUse, PodSet, Pod
 
 _NEVER = (BudgetUse("never-ended", 1, 0),)
 _BEYOND = "+"
+_COMPUTE = re.compile(r"(?:^|[-.])([1-9][0-9]?)g\b", re.ASCII)
 
 
 class Origin(msgspec.Struct, frozen=True):
@@ -112,15 +114,14 @@ def amounts_of(ask: Ask) -> Amounts:
     """As KAI counts: of a GPU that is cut up, an instance counts the slices of compute that it has."""
     gpu = ask.gpu_milli
     if isinstance(ask.devices, MigTiles):
-        gpu = sum(
-            int(profile.partition("g")[0].rpartition("-")[2]) * count * 1000 for profile, count in ask.devices.tiles
-        )
+        gpu = sum(_slices(profile) * count * 1000 for profile, count in ask.devices.tiles)
     return {"gpu": gpu, "cpu": ask.request("cpu"), "memory": ask.request("memory")}
 
 
 def _slices(profile: str) -> int:
-    """Of `1g.5gb` or `mig-1g.5gb`: 1."""
-    return int(profile.rpartition("-")[2].partition("g")[0])
+    """Of `1g.5gb`, `mig-1g.5gb` and `1c.3g.40gb` 1, 1 and 3; none of what is no profile: users write what they like."""
+    found = _COMPUTE.search(profile)
+    return int(found[1]) if found is not None else 0
 
 
 class Works:

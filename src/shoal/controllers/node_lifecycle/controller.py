@@ -11,7 +11,7 @@ from __future__ import annotations
 import asyncio
 from typing import Literal
 
-from shoal.controllers.node_lifecycle.heartbeats import Beat, Heartbeats, NodeFacts
+from shoal.controllers.node_lifecycle.heartbeats import Beat, Heartbeats
 from shoal.controllers.node_lifecycle.marks import (
     evicting,
     evicting_for,
@@ -25,6 +25,7 @@ from shoal.store.live.context import Context
 from shoal.store.live.item import Item, Key
 from shoal.store.live.kind import LEASES, NODES
 from shoal.store.live.loop import Loop
+from shoal.store.live.node_health import NodeFacts
 
 _EVERY_S = 5.0
 _LEASE_NAMESPACE = "kube-node-lease"

@@ -11,6 +11,7 @@ from datetime import datetime
 import msgspec
 
 from shoal.store.live.item import Item
+from shoal.store.live.node_health import NodeFacts
 
 GRACE_S = 50.0
 STARTUP_GRACE_S = 60.0
@@ -23,53 +24,6 @@ class _Renewal(msgspec.Struct, rename="camel", gc=False):
 
 class _Lease(msgspec.Struct, gc=False):
     spec: _Renewal = msgspec.field(default_factory=_Renewal)
-
-
-class Condition(msgspec.Struct, rename="camel", frozen=True, gc=False):
-    type: str
-    status: str = "Unknown"
-    last_heartbeat_time: str | None = None
-
-
-class Taint(msgspec.Struct, rename="camel", frozen=True, gc=False):
-    key: str
-    effect: str = ""
-    value: str = ""
-
-
-class _Status(msgspec.Struct, gc=False):
-    conditions: tuple[Condition, ...] | None = None
-
-
-class _Spec(msgspec.Struct, gc=False):
-    taints: tuple[Taint, ...] | None = None
-    unschedulable: bool = False
-
-
-class _Meta(msgspec.Struct, rename="camel", gc=False):
-    creation_timestamp: str = ""
-    labels: dict[str, str] | None = None
-
-
-class NodeFacts(msgspec.Struct, gc=False):
-    """What counts of a node here."""
-
-    metadata: _Meta
-    spec: _Spec = msgspec.field(default_factory=_Spec)
-    status: _Status = msgspec.field(default_factory=_Status)
-
-    @property
-    def conditions(self) -> dict[str, Condition]:
-        return {one.type: one for one in self.status.conditions or ()}
-
-    @property
-    def taints(self) -> tuple[Taint, ...]:
-        return self.spec.taints or ()
-
-    @property
-    def zone(self) -> str:
-        labels = self.metadata.labels or {}
-        return f"{labels.get('topology.kubernetes.io/region', '')}:{labels.get('topology.kubernetes.io/zone', '')}"
 
 
 class Beat(msgspec.Struct, gc=False):

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from shoal.controllers.node_lifecycle.heartbeats import NodeFacts
 from shoal.store.live.item import Obj
+from shoal.store.live.node_health import NodeFacts
 
 NOT_READY, UNREACHABLE = "node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable"
 _UNSCHEDULABLE = "node.kubernetes.io/unschedulable"

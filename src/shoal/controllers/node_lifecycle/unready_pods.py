@@ -6,7 +6,7 @@ import asyncio
 
 import msgspec
 
-from shoal.controllers.node_lifecycle.bound_pods import FINISHED, pods_by_node
+from shoal.store.live.bound_pods import FINISHED, pods_by_node
 from shoal.store.live.context import Context
 from shoal.store.live.item import Item, Obj
 from shoal.store.live.kind import PODS

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 
 from shoal.api.selectors import Selector
 from shoal.controllers.owned_pods.ownership import head, owner_index
+from shoal.controllers.owned_pods.sight import Meta
 from shoal.store.live.informer import Informer
 from shoal.store.live.item import Item, Key, Obj
 from shoal.store.live.kind import Kind
@@ -18,6 +19,11 @@ _PER_POD_S, _LONGEST_S = 0.0002, 1.0
 def gather_s(pods: int) -> float:
     """How long changes are waited for together by who then looks at so many pods."""
     return min(GATHER_S + _PER_POD_S * pods, _LONGEST_S)
+
+
+def _is_as_before(before: Meta, after: Meta) -> bool:
+    """As far as it says whom the dependent concerns."""
+    return before.owner_references == after.owner_references and before.labels == after.labels
 
 
 class Concern:
@@ -48,7 +54,8 @@ class Concern:
         by_owner = owner_index(dependents)
 
         def changed(before: Item | None, after: Item | None) -> None:
-            for item in (before, after):
+            same = before is not None and after is not None and _is_as_before(head(before), head(after))
+            for item in (None if same else before, after):
                 if item is None:
                     continue
                 owner = head(item).controller()

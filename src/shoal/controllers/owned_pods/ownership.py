@@ -17,6 +17,7 @@ from shoal.controllers.owned_pods.sight import Meta
 from shoal.store.live.informer import Index, Informer
 from shoal.store.live.item import Item, Obj, Seen
 from shoal.store.live.kind import Kind
+from shoal.store.live.owning import controlled_by
 from shoal.store.live.port import Api, Patch
 from shoal.store.live.refusals import InvalidError, NotFoundError
 from shoal.units.errors import ConflictError
@@ -45,14 +46,7 @@ def head(item: Item) -> Meta:
 
 
 def controller_reference(kind: Kind, meta: Obj) -> Obj:
-    return {
-        "apiVersion": kind.api_version,
-        "kind": kind.name,
-        "name": meta["name"],
-        "uid": meta["uid"],
-        "controller": True,
-        "blockOwnerDeletion": True,
-    }
+    return controlled_by(kind, meta["name"], meta["uid"])
 
 
 class Claims:

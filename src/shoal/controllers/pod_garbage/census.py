@@ -7,7 +7,7 @@ from typing import TypeVar
 
 import msgspec
 
-from shoal.controllers.node_lifecycle.bound_pods import FINISHED
+from shoal.store.live.bound_pods import FINISHED
 from shoal.store.live.item import Item, Key
 
 V = TypeVar("V")

@@ -12,12 +12,12 @@ import asyncio
 import logging
 from collections.abc import Iterable
 
-from shoal.controllers.node_lifecycle.bound_pods import FINISHED, with_condition
-from shoal.controllers.node_lifecycle.heartbeats import NodeFacts
 from shoal.controllers.pod_garbage.census import Census
+from shoal.store.live.bound_pods import FINISHED, with_condition
 from shoal.store.live.context import Context
 from shoal.store.live.item import Item
 from shoal.store.live.kind import NODES, PODS
+from shoal.store.live.node_health import NodeFacts
 from shoal.store.live.port import Deletion, Patch
 from shoal.store.live.refusals import NotFoundError
 from shoal.units.errors import ShoalError

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 from shoal.api.kueue.slips import QUEUE_NAME
-from shoal.controllers.queued_jobs.fields import texts
 from shoal.controllers.queued_jobs.job_kinds import BY_KIND
 from shoal.controllers.queued_jobs.workloads import owned
+from shoal.controllers.queued_work.fields import texts
+from shoal.controllers.queued_work.rules import JobRules
 from shoal.store.live.context import Context
 from shoal.store.live.item import Item
 from shoal.store.live.kind import Kind
@@ -16,11 +17,13 @@ Find = Callable[[Kind], Kind | None]
 _HIGHEST = 10
 
 
-def managed_ancestor(context: Context, find: Find, item: Item, *, queues_everything: bool) -> tuple[Kind, Item] | None:
+def managed_ancestor(context: Context, find: Find, item: Item, rules: JobRules) -> tuple[Kind, Item] | None:
     """The highest that asks for a queue, or is held to."""
     found = None
     for kind, above in _above(context, find, item):
-        if queues_everything or texts(above.obj(), "metadata", "labels").get(QUEUE_NAME):
+        if not rules.frameworks.has(kind.group, kind.name):
+            continue
+        if rules.queues_everything or texts(above.obj(), "metadata", "labels").get(QUEUE_NAME):
             found = (kind, above)
     return found
 

@@ -8,30 +8,46 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Iterable
 
-from shoal.controllers.queued_jobs.fields import texts
+import msgspec
+
 from shoal.controllers.queued_jobs.finding import release_all
 from shoal.controllers.queued_jobs.job_kinds import ROWS
 from shoal.controllers.queued_jobs.office import Office
 from shoal.controllers.queued_jobs.round import Round, concerns_queues
 from shoal.controllers.queued_jobs.row import JobRow
-from shoal.controllers.queued_jobs.rules import JobRules, Rules
-from shoal.controllers.queued_jobs.words import PREBUILT
 from shoal.controllers.queued_jobs.workloads import owned
+from shoal.controllers.queued_work.fields import texts
+from shoal.controllers.queued_work.rules import JobRules, Rules
+from shoal.controllers.queued_work.words import PREBUILT
 from shoal.store.live.context import Context, Controller
 from shoal.store.live.ecosystem_kinds import RESOURCE_FLAVORS, WORKLOAD_PRIORITY_CLASSES, WORKLOADS
 from shoal.store.live.item import Item, Key
 from shoal.store.live.kind import JOBS, NAMESPACES, PRIORITY_CLASSES, Kind
 from shoal.store.live.loop import Loop
 from shoal.store.live.served import Served
+from shoal.store.watched.queue_configuration import WhenNew, never_new
 
 _ELSEWHERE_S = 30.0
+_NOTHING = msgspec.Raw()
 _OLD = "v1beta1"
 _PREBUILT = PREBUILT.encode()
 
 
-def queued_jobs_controller(context: Context, served: Served, rules: Rules = JobRules) -> Controller:
+class _Meta(msgspec.Struct, gc=False):
+    labels: msgspec.Raw = _NOTHING
+
+
+class _Namespace(msgspec.Struct, gc=False):
+    metadata: _Meta
+
+
+def queued_jobs_controller(
+    context: Context, served: Served, rules: Rules = JobRules, when_new: WhenNew = never_new
+) -> Controller:
     """`served` is asked by somebody else now and then."""
-    return QueuedJobs(context, served, rules)
+    made = QueuedJobs(context, served, rules)
+    when_new(made.look_again)
+    return made
 
 
 class QueuedJobs:
@@ -42,6 +58,7 @@ class QueuedJobs:
         self._rules = rules
         self._begun: dict[Kind, Loop] = {}
         self._group: asyncio.TaskGroup | None = None
+        context.informers.of(NAMESPACES).on_change(self._namespace_changed)
         for kind in (WORKLOADS, RESOURCE_FLAVORS, WORKLOAD_PRIORITY_CLASSES):
             served.when_there(kind, self._come, kind._replace(version=_OLD))
         for row in ROWS:
@@ -55,10 +72,25 @@ class QueuedJobs:
         async with asyncio.TaskGroup() as group:
             self._group = group
             try:
+                # Those of an earlier run go on: whom they follow is told to them already.
+                for loop in self._begun.values():
+                    group.create_task(loop.run())
                 self._begin()
                 await asyncio.Event().wait()
             finally:
                 self._group = None
+
+    def look_again(self, namespace: str = "") -> None:
+        """Other rules hold for all jobs, or for those of a namespace: those that were nobody's may be ours by now."""
+        for kind, loop in self._begun.items():
+            found = self._find(kind)
+            for job in self._context.informers.of(found) if found is not None else ():
+                if namespace in ("", job.namespace):
+                    loop.wake(job.key)
+
+    def _namespace_changed(self, before: Item | None, after: Item | None) -> None:
+        if before is not None and after is not None and _labels(before) != _labels(after):
+            self.look_again(after.name)
 
     def _come(self, _kind: Kind) -> None:
         self._begin()
@@ -88,7 +120,7 @@ class QueuedJobs:
             await release_all(office, key, item.uid if item is not None else "")
             if item is None:
                 office.forget(key)
-            elif concerns_queues(item, rules):
+            elif rules.frameworks.has(kind.group, kind.name) and concerns_queues(item, rules):
                 return await Round(office, item, rules).go()
             return None
 
@@ -135,6 +167,10 @@ def _jobs_of(office: Office) -> Callable[[Item], Iterable[Key]]:
         return ((item.namespace, owner.name),)
 
     return keys
+
+
+def _labels(item: Item) -> bytes:
+    return bytes(item.read(_Namespace).metadata.labels)
 
 
 def _asked_for(item: Item) -> Iterable[str]:

@@ -26,9 +26,15 @@ def batch_job(job: Obj, parts: Sequence[PodPart]) -> Course:
     spare = count - max(remaining, 0) if parallelism > 1 and succeeded + _indexes(job) else 0
     return Course(
         is_active=_number(job, "active") > 0,
-        is_ready=succeeded + _number(job, "ready") >= count,
+        is_ready=succeeded + _uncounted(job) + _number(job, "ready") >= count,
         reclaimable={"main": spare} if spare > 0 else {},
     )
+
+
+def _uncounted(job: Obj) -> int:
+    """Pods that succeeded and are not in the count yet: they are not ready any more, and nothing is wrong with them."""
+    found = dig(job, ("status", "uncountedTerminatedPods", "succeeded"))
+    return len(found) if isinstance(found, list) else 0
 
 
 def _indexes(job: Obj) -> int:

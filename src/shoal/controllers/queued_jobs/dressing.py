@@ -12,9 +12,9 @@ from collections.abc import Mapping, Sequence
 from copy import deepcopy
 from typing import Any
 
-from shoal.controllers.queued_jobs.clothes import OWN_ANNOTATIONS, OWN_LABELS, Clothes, joined, together
-from shoal.controllers.queued_jobs.fields import put, put_or_drop, texts
-from shoal.controllers.queued_jobs.words import COMPLETIONS_FOLLOW
+from shoal.controllers.queued_work.clothes import OWN_ANNOTATIONS, OWN_LABELS, Clothes, joined, together
+from shoal.controllers.queued_work.fields import put, put_or_drop, texts
+from shoal.controllers.queued_work.words import COMPLETIONS_FOLLOW
 from shoal.store.queues.job_parts import Obj, PodPart, dig
 from shoal.store.queues.job_parts.plain import LEAST_ANNOTATION
 from shoal.store.queues.job_parts.ray import made_submitter

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from shoal.controllers.queued_jobs.fields import texts
+from shoal.controllers.owned_pods.ownership import controller_reference
 from shoal.controllers.queued_jobs.matching import fits
 from shoal.controllers.queued_jobs.office import Office
 from shoal.controllers.queued_jobs.standing import finished
 from shoal.controllers.queued_jobs.switching import Switch
-from shoal.controllers.queued_jobs.words import IN_USE, JOB_UID, PREBUILT
-from shoal.controllers.queued_jobs.workloads import Workload, controller_of, owned, owner_value, workload_spec
+from shoal.controllers.queued_jobs.workloads import Workload, owned, owner_value, workload_spec
+from shoal.controllers.queued_work.fields import texts
+from shoal.controllers.queued_work.words import IN_USE, JOB_UID, PREBUILT
 from shoal.store.live.item import Obj
 from shoal.store.live.port import Deletion
 from shoal.store.live.refusals import NotFoundError
@@ -114,7 +115,7 @@ class Search:
 
     async def _take(self, workload: Workload) -> None:
         meta = workload.obj["metadata"]
-        owners = [*(meta.get("ownerReferences") or ()), controller_of(self._office.kind, self._job["metadata"])]
+        owners = [*(meta.get("ownerReferences") or ()), controller_reference(self._office.kind, self._job["metadata"])]
         labels = {JOB_UID: self._job["metadata"]["uid"], **texts(meta, "labels")}
         finalizers = [*(meta.get("finalizers") or ())]
         if IN_USE not in finalizers:

@@ -41,13 +41,12 @@ def _versions(kind: Kind, *older: str) -> tuple[Kind, ...]:
 
 
 def _training(kind: Kind, *older: str) -> JobRow:
-    name = f"{kind.group}/{kind.name.lower()}"
-    return JobRow(name, _versions(kind, *older), courses.training, priority_class=_POLICY)
+    return JobRow(_versions(kind, *older), courses.training, priority_class=_POLICY)
 
 
 ROWS: tuple[JobRow, ...] = (
-    JobRow("batch/job", (JOBS,), courses.batch_job, OfBatchJobs(), restores_when="stopped"),
-    JobRow("jobset.x-k8s.io/jobset", (JOB_SETS,), courses.job_set),
+    JobRow((JOBS,), courses.batch_job, OfBatchJobs(), restores_when="stopped"),
+    JobRow((JOB_SETS,), courses.job_set),
     _training(PYTORCH_JOBS),
     _training(TF_JOBS),
     _training(XGBOOST_JOBS),
@@ -55,7 +54,6 @@ ROWS: tuple[JobRow, ...] = (
     _training(JAX_JOBS),
     _training(MPI_JOBS, "v1"),
     JobRow(
-        "trainer.kubeflow.org/trainjob",
         (TRAIN_JOBS,),
         courses.train_job,
         OfTrainJobs(),
@@ -63,12 +61,12 @@ ROWS: tuple[JobRow, ...] = (
         is_dressed_first=True,
         refers_to=(TRAINING_RUNTIMES, CLUSTER_TRAINING_RUNTIMES),
     ),
-    JobRow("ray.io/rayjob", _versions(RAY_JOBS, "v1alpha1"), courses.ray_job, OfRayJobs()),
-    JobRow("ray.io/raycluster", _versions(RAY_CLUSTERS, "v1alpha1"), courses.ray_cluster),
-    JobRow("ray.io/rayservice", _versions(RAY_SERVICES, "v1alpha1"), courses.ray_service),
-    JobRow("sparkoperator.k8s.io/sparkapplication", (SPARK_APPLICATIONS,), courses.spark, OfSpark()),
-    JobRow("workload.codeflare.dev/appwrapper", (APP_WRAPPERS,), courses.app_wrapper, OfAppWrappers()),
-    JobRow("batch.volcano.sh/job", (VOLCANO_JOBS,), courses.volcano_job, Dressing(), switch="command"),
+    JobRow(_versions(RAY_JOBS, "v1alpha1"), courses.ray_job, OfRayJobs()),
+    JobRow(_versions(RAY_CLUSTERS, "v1alpha1"), courses.ray_cluster),
+    JobRow(_versions(RAY_SERVICES, "v1alpha1"), courses.ray_service),
+    JobRow((SPARK_APPLICATIONS,), courses.spark, OfSpark()),
+    JobRow((APP_WRAPPERS,), courses.app_wrapper, OfAppWrappers()),
+    JobRow((VOLCANO_JOBS,), courses.volcano_job, Dressing(), switch="command"),
 )
 
 BY_KIND = {(row.kind.group, row.kind.name): row for row in ROWS}

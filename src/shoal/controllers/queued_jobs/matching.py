@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from shoal.controllers.queued_jobs.clothes import OWN_ANNOTATIONS, OWN_LABELS
-from shoal.controllers.queued_jobs.fields import texts
 from shoal.controllers.queued_jobs.workloads import Workload
+from shoal.controllers.queued_work.clothes import OWN_ANNOTATIONS, OWN_LABELS
+from shoal.controllers.queued_work.fields import texts
 from shoal.store.queues.job_parts import Obj, PodPart, dig
 from shoal.units.errors import UserError
 from shoal.units.quantity import Quantity

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Literal
 
-from shoal.controllers.queued_jobs.fields import texts
 from shoal.controllers.queued_jobs.priorities import PriorityDesk
 from shoal.controllers.queued_jobs.row import JobRow
-from shoal.controllers.queued_jobs.rules import Rules
 from shoal.controllers.queued_jobs.workloads import owner_values
+from shoal.controllers.queued_work.fields import texts
+from shoal.controllers.queued_work.rules import Rules
 from shoal.store.live.context import Context
 from shoal.store.live.ecosystem_kinds import RESOURCE_FLAVORS, WORKLOADS
 from shoal.store.live.item import Item, Obj
@@ -32,7 +32,7 @@ class Office:
         self.workload_kind = _workloads(find)
         self.workloads = context.informers.of(self.workload_kind)
         self.of_owner = self.workloads.index("job", owner_values)
-        self.priorities = PriorityDesk(context, find, is_old=self.workload_kind.version == "v1beta1")
+        self.priorities = PriorityDesk(context, find)
         self._namespaces = context.informers.of(NAMESPACES)
         flavors = find(RESOURCE_FLAVORS)
         self._flavors = None if flavors is None else context.informers.of(flavors)

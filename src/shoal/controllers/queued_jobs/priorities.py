@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 
 import msgspec
 
-from shoal.controllers.queued_jobs.fields import texts
+from shoal.controllers.queued_work.fields import texts
 from shoal.engine.from_api.queues import PRIORITY_CLASS_LABEL
 from shoal.store.live.context import Context
 from shoal.store.live.ecosystem_kinds import WORKLOAD_PRIORITY_CLASSES
@@ -47,12 +47,10 @@ class _Class(msgspec.Struct, rename="camel"):
 
 
 class PriorityDesk:
-    def __init__(self, context: Context, find: Callable[[Kind], Kind | None], *, is_old: bool) -> None:
-        """`is_old`: Workloads are written in v1beta1, which has other fields for it."""
+    def __init__(self, context: Context, find: Callable[[Kind], Kind | None]) -> None:
         self._context = context
         self._find = find
         self._of_pods = context.informers.of(PRIORITY_CLASSES)
-        self._is_old = is_old
 
     def fields(self, job: Obj, parts: Sequence[PodPart], own: Steps) -> Obj:
         """Of a Workload's spec. `own`: where jobs of this kind name a class for all of their pods."""
@@ -83,15 +81,11 @@ class PriorityDesk:
         named = texts(job["metadata"], "labels").get(PRIORITY_CLASS_LABEL)
         if not named:
             return False
-        if self._is_old:
-            return bool(named != dig(workload, ("spec", "priorityClassName")))
         reference = dig(workload, ("spec", "priorityClassRef")) or {}
         return (reference.get("kind"), reference.get("name")) != (_OF_WORKLOADS, named)
 
     def _written(self, kind: str, name: str, value: int) -> Obj:
         group = "kueue.x-k8s.io" if kind == _OF_WORKLOADS else "scheduling.k8s.io"
-        if self._is_old:
-            return {"priorityClassName": name, "priorityClassSource": f"{group}/{kind.lower()}", "priority": value}
         return {"priorityClassRef": {"group": group, "kind": kind, "name": name}, "priority": value}
 
 

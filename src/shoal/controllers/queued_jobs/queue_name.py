@@ -11,7 +11,7 @@ from __future__ import annotations
 from shoal.api.decode import Unknown
 from shoal.api.kueue.slips import QUEUE_NAME, misplaced_queue
 from shoal.api.meta import ObjectMeta
-from shoal.controllers.queued_jobs.fields import texts
+from shoal.controllers.queued_work.fields import texts
 from shoal.store.live.item import Item, Obj
 
 _NAMED = QUEUE_NAME.encode()

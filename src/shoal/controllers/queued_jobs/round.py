@@ -8,18 +8,18 @@ Workload is admitted.
 from __future__ import annotations
 
 from shoal.controllers.queued_jobs.ancestors import managed_ancestor
-from shoal.controllers.queued_jobs.clothes import MisfitError
-from shoal.controllers.queued_jobs.fields import put
 from shoal.controllers.queued_jobs.finding import Search, release, release_all
 from shoal.controllers.queued_jobs.office import Office
 from shoal.controllers.queued_jobs.priorities import NoClassError
 from shoal.controllers.queued_jobs.queue_name import queue_of
 from shoal.controllers.queued_jobs.row import Course
-from shoal.controllers.queued_jobs.rules import JobRules
 from shoal.controllers.queued_jobs.standing import finished, left, readiness, reclaimed
 from shoal.controllers.queued_jobs.switching import Switch
-from shoal.controllers.queued_jobs.words import EVICTED, QUOTA_RESERVED
 from shoal.controllers.queued_jobs.workloads import Workload, new_workload, owned, owner_value
+from shoal.controllers.queued_work.clothes import MisfitError
+from shoal.controllers.queued_work.fields import put
+from shoal.controllers.queued_work.rules import JobRules
+from shoal.controllers.queued_work.words import EVICTED, QUOTA_RESERVED
 from shoal.store.live.item import Item, Obj
 from shoal.store.live.refusals import AlreadyExistsError
 from shoal.store.queues.job_parts import PodPart, dig
@@ -53,9 +53,7 @@ class Round:
             return None
         if self._row.shape.is_left_alone(self._job):
             return None
-        above = managed_ancestor(
-            self._office.context, self._office.find, self._item, queues_everything=self._rules.queues_everything
-        )
+        above = managed_ancestor(self._office.context, self._office.find, self._item, self._rules)
         if above is not None:
             return await self._as_child(*above)
         queue, misplaced = queue_of(self._item, self._job)

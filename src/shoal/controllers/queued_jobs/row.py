@@ -8,6 +8,7 @@ from typing import Literal
 import msgspec
 
 from shoal.controllers.queued_jobs.dressing import IN_TEMPLATES, Dressing
+from shoal.controllers.queued_work.frameworks import framework_of
 from shoal.store.live.kind import Kind
 from shoal.store.queues.job_parts import SHAPES, JobShape, Obj, PodPart, Steps
 
@@ -24,8 +25,6 @@ class Course(msgspec.Struct, frozen=True):
 
 
 class JobRow(msgspec.Struct, frozen=True):
-    framework: str
-    """As Kueue's configuration calls it."""
     kinds: tuple[Kind, ...]
     """In the versions that will do, the best one first."""
     course: Callable[[Obj, Sequence[PodPart]], Course]
@@ -44,6 +43,11 @@ class JobRow(msgspec.Struct, frozen=True):
     @property
     def kind(self) -> Kind:
         return self.kinds[0]
+
+    @property
+    def framework(self) -> str:
+        """As Kueue's configuration calls it."""
+        return framework_of(self.kind.group, self.kind.name)
 
     @property
     def shape(self) -> JobShape:

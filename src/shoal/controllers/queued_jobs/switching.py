@@ -7,15 +7,16 @@ from __future__ import annotations
 
 from copy import deepcopy
 
-from shoal.controllers.queued_jobs.clothes import bare, clothes_of
+from shoal.controllers.owned_pods.ownership import controller_reference
 from shoal.controllers.queued_jobs.courses import SUSPENDED_BY_VOLCANO, VOLCANO_PHASE
 from shoal.controllers.queued_jobs.dressing import is_undressed
-from shoal.controllers.queued_jobs.fields import put, texts
 from shoal.controllers.queued_jobs.job_kinds import COMMANDS
 from shoal.controllers.queued_jobs.office import Office
 from shoal.controllers.queued_jobs.row import Course
-from shoal.controllers.queued_jobs.words import PREBUILT, STOPPING
-from shoal.controllers.queued_jobs.workloads import Workload, controller_of
+from shoal.controllers.queued_jobs.workloads import Workload
+from shoal.controllers.queued_work.clothes import bare, clothes_of
+from shoal.controllers.queued_work.fields import put, texts
+from shoal.controllers.queued_work.words import PREBUILT, STOPPING
 from shoal.store.live.item import Obj
 from shoal.store.live.refusals import AlreadyExistsError
 from shoal.store.queues.job_parts import PodPart, dig
@@ -141,7 +142,7 @@ class Switch:
         """One at a time: its name is the job's and the action's."""
         meta = self._job["metadata"]
         name = f"{meta['name'][:230]}-{action.lower()}-{meta['uid'][:5]}"
-        target = controller_of(self._office.kind, meta)
+        target = controller_reference(self._office.kind, meta)
         command = {
             "metadata": {"name": name, "namespace": meta["namespace"], "ownerReferences": [target]},
             "action": action,

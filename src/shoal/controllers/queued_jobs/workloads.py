@@ -5,16 +5,15 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterable, Sequence
 from copy import deepcopy
-from typing import Any
 
 import msgspec
 
-from shoal.controllers.queued_jobs.clothes import OWN_ANNOTATIONS, OWN_LABELS
-from shoal.controllers.queued_jobs.fields import put_or_drop, texts
-from shoal.controllers.queued_jobs.words import ADMITTED, EVICTED, FINISHED, IN_USE, JOB_UID, LONGEST, QUOTA_RESERVED
+from shoal.controllers.owned_pods.ownership import controller_reference
+from shoal.controllers.queued_work.clothes import OWN_ANNOTATIONS, OWN_LABELS
+from shoal.controllers.queued_work.fields import put_or_drop, texts
+from shoal.controllers.queued_work.topology_requests import topology_request
+from shoal.controllers.queued_work.words import ADMITTED, EVICTED, FINISHED, IN_USE, JOB_UID, LONGEST, QUOTA_RESERVED
 from shoal.engine.from_api.membership import whole_number
-from shoal.engine.from_api.queues.topology_wishes import topology_of_annotations
-from shoal.engine.queues.facts import TopologyRequest
 from shoal.store.live.item import Item, Obj, Seen
 from shoal.store.live.kind import Kind
 from shoal.store.queues.job_parts import PodPart, dig
@@ -131,7 +130,7 @@ def new_workload(
         "namespace": meta["namespace"],
         "labels": labels,
         "finalizers": [IN_USE],
-        "ownerReferences": [controller_of(kind, meta)],
+        "ownerReferences": [controller_reference(kind, meta)],
     }
     annotations = {key: value for key, value in texts(meta, "annotations").items() if _is_copied(key)}
     if annotations:
@@ -149,44 +148,14 @@ def workload_spec(job: Obj, parts: Sequence[PodPart], queue: str, priority: Obj)
     return spec
 
 
-def controller_of(kind: Kind, meta: Obj) -> Obj:
-    return {
-        "apiVersion": kind.api_version,
-        "kind": kind.name,
-        "name": meta["name"],
-        "uid": meta["uid"],
-        "controller": True,
-        "blockOwnerDeletion": True,
-    }
-
-
 def pod_set_of(part: PodPart) -> Obj:
     made: Obj = {"name": part.name, "count": part.count, "template": _unmarked(part.template)}
     if part.least is not None:
         made["minCount"] = part.least
-    where = Where(path="metadata.annotations")
-    wish = topology_of_annotations(texts(part.template, "metadata", "annotations"), where)
-    if wish is not None:
-        made["topologyRequest"] = _topology_request(wish, part)
+    wish = topology_request(part.template, part.index_label, part.sub_group_label, part.sub_groups)
+    if wish:
+        made["topologyRequest"] = wish
     return made
-
-
-def _topology_request(wish: TopologyRequest, part: PodPart) -> Obj:
-    sliced = bool(wish.slice_level) and not wish.layers
-    layers = [{"topology": layer.level, "size": layer.size} for layer in wish.layers]
-    fields: tuple[tuple[str, Any], ...] = (
-        ("required", wish.required),
-        ("preferred", wish.preferred),
-        ("unconstrained", wish.unconstrained),
-        ("podIndexLabel", part.index_label),
-        ("subGroupIndexLabel", part.sub_group_label),
-        ("subGroupCount", part.sub_groups if part.sub_group_label else None),
-        ("podSetGroupName", wish.group),
-        ("podSetSliceRequiredTopology", wish.slice_level if sliced else ""),
-        ("podSetSliceSize", wish.slice_size if sliced else None),
-        ("podsetSliceRequiredTopologyConstraints", layers),
-    )
-    return {name: value for name, value in fields if value}
 
 
 def _unmarked(template: Obj) -> Obj:

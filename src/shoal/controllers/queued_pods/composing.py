@@ -2,28 +2,30 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from typing import Any
 
 import msgspec
 
-from shoal.controllers.queued_pods.words import GATE, GROUP, IN_USE, LONGEST_LABEL, POD_SET_LABEL, WORKLOAD_NOTE
+from shoal.controllers.queued_pods.words import GATE
+from shoal.controllers.queued_work.topology_requests import topology_request
+from shoal.controllers.queued_work.words import IN_USE, LONGEST, POD_SET, WORKLOAD
 
 Obj = dict[str, Any]
-_PLACING = f"{GROUP}/podset-"
-_NOISE = ("kubectl.kubernetes.io/last-applied-configuration", WORKLOAD_NOTE)
+_NOISE = ("kubectl.kubernetes.io/last-applied-configuration", WORKLOAD)
 
 
 class PodSetDraft(msgspec.Struct, frozen=True):
     name: str
     template: Obj
     count: int
+    index_label: str = ""
+    """Tells which of the pods one is."""
 
     def to_api(self) -> Obj:
+        """Raises UserError where its template asks for places in a topology as nobody can."""
         made: Obj = {"name": self.name, "count": self.count, "template": self.template}
-        request = topology_request(self.template.get("metadata", {}).get("annotations") or {})
+        request = topology_request(self.template, self.index_label)
         return made | ({"topologyRequest": request} if request else {})
 
 
@@ -77,7 +79,7 @@ class Draft(msgspec.Struct, frozen=True):
 
 
 def longest_of(labels: Mapping[str, str]) -> str:
-    return labels.get(LONGEST_LABEL, "")
+    return labels.get(LONGEST, "")
 
 
 def template_of(pod: Mapping[str, Any]) -> Obj:
@@ -90,31 +92,11 @@ def template_of(pod: Mapping[str, Any]) -> Obj:
     spec.pop("nodeName", None)
     kept: Obj = {}
     if meta.get("labels"):
-        kept["labels"] = {name: value for name, value in meta["labels"].items() if name != POD_SET_LABEL}
+        kept["labels"] = {name: value for name, value in meta["labels"].items() if name != POD_SET}
     notes = {name: value for name, value in (meta.get("annotations") or {}).items() if name not in _NOISE}
     if notes:
         kept["annotations"] = notes
     return {"metadata": kept, "spec": spec}
-
-
-def topology_request(notes: Mapping[str, str]) -> Obj:
-    """As annotations of a template ask for it."""
-    found: Obj = {}
-    for word, field in (("required", "required"), ("preferred", "preferred")):
-        if value := notes.get(f"{_PLACING}{word}-topology"):
-            found[field] = value
-    if notes.get(f"{_PLACING}unconstrained-topology", "").lower() == "true":
-        found["unconstrained"] = True
-    if level := notes.get(f"{_PLACING}slice-required-topology"):
-        found["podSetSliceRequiredTopology"] = level
-    if (size := notes.get(f"{_PLACING}slice-size", "")).isdecimal():
-        found["podSetSliceSize"] = int(size)
-    if layers := notes.get(f"{_PLACING}slice-required-topology-constraints"):
-        with suppress(ValueError):
-            found["podsetSliceRequiredTopologyConstraints"] = json.loads(layers)
-    if group := notes.get(f"{_PLACING}group-name"):
-        found["podSetGroupName"] = group
-    return found
 
 
 def owner_reference(kind: str, api_version: str, name: str, uid: str) -> Obj:

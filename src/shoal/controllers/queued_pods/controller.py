@@ -8,15 +8,16 @@ from __future__ import annotations
 
 import asyncio
 
-from shoal.controllers.queued_jobs.rules import JobRules, Rules
 from shoal.controllers.queued_pods.driving import Driving
 from shoal.controllers.queued_pods.hand import Hand
 from shoal.controllers.queued_pods.making import Making
 from shoal.controllers.queued_pods.priorities import Priorities
 from shoal.controllers.queued_pods.scene import Scenes, keys_of_pod
+from shoal.controllers.queued_pods.serving import excess_of
 from shoal.controllers.queued_pods.tending import Tending
 from shoal.controllers.queued_pods.words import PRIORITY_LABEL
 from shoal.controllers.queued_pods.workload_sight import WorkloadSight
+from shoal.controllers.queued_work.rules import JobRules, Rules
 from shoal.store.live.context import Context, Controller
 from shoal.store.live.ecosystem_kinds import (
     LEADER_WORKER_SETS,
@@ -29,6 +30,7 @@ from shoal.store.live.kind import PODS, PRIORITY_CLASSES, STATEFUL_SETS, Kind
 from shoal.store.live.loop import Loop
 from shoal.store.live.refusals import NotFoundError
 from shoal.store.live.served import Served
+from shoal.store.watched.queue_configuration import WhenNew, never_new
 
 _OLDER = "v1beta1"
 _ASKED_ABOUT = 16
@@ -37,8 +39,12 @@ _TOGETHER_S = 0.01
 _CLASS = PRIORITY_LABEL.encode()
 
 
-def queued_pods_controller(context: Context, served: Served, rules: Rules = JobRules) -> Controller:
-    return QueuedPods(context, served, rules)
+def queued_pods_controller(
+    context: Context, served: Served, rules: Rules = JobRules, when_new: WhenNew = never_new
+) -> Controller:
+    made = QueuedPods(context, served, rules)
+    when_new(made.look_again)
+    return made
 
 
 class QueuedPods:
@@ -48,6 +54,7 @@ class QueuedPods:
         self._served = served
         self._rules = rules
         self._found: asyncio.Queue[Kind] = asyncio.Queue()
+        self._round: _Round | None = None
         for kind in (RESOURCE_FLAVORS, WORKLOAD_PRIORITY_CLASSES):
             served.when_there(kind, lambda one: _ignored(context.informers.of(one)), kind._replace(version=_OLDER))
         served.when_there(LEADER_WORKER_SETS)
@@ -55,8 +62,15 @@ class QueuedPods:
 
     async def run(self) -> None:
         """Until cancelled."""
-        workloads = await self._found.get()
-        await _Round(self._context, self._served, workloads, self._rules).run()
+        if self._round is None:
+            self._round = _Round(self._context, self._served, await self._found.get(), self._rules)
+        # That of an earlier run goes on: whom it follows is told to it already.
+        await self._round.run()
+
+    def look_again(self) -> None:
+        """Workloads were told about by other rules."""
+        if self._round is not None:
+            self._round.look_again()
 
 
 class _Round:
@@ -70,8 +84,12 @@ class _Round:
         self._tending = Tending(self._hand, Driving(self._hand, self._flavor))
         self._rules = rules
         self._loop = Loop(context, self.reconcile, workers=16)
+        self._follow()
 
     async def run(self) -> None:
+        await self._loop.run()
+
+    def _follow(self) -> None:
         loop = self._loop
         loop.follow(self._workloads)
         loop.need(PODS)
@@ -80,7 +98,10 @@ class _Round:
         loop.need(PRIORITY_CLASSES)
         self._served.when_there(LEADER_WORKER_SETS, self._follow_leaders)
         self._served.when_there(WORKLOAD_PRIORITY_CLASSES, self._follow_classes)
-        await loop.run()
+
+    def look_again(self) -> None:
+        for workload in self._context.informers.of(self._workloads):
+            self._loop.wake(workload.key)
 
     def _pod_changed(self, before: Item | None, after: Item | None) -> None:
         """Many pods of a group that change together are one look at it."""
@@ -93,6 +114,9 @@ class _Round:
             for item in (before, after):
                 for key in self._scenes.keys_of_parent(kind, item) if item is not None else ():
                     self._loop.wake(key)
+            excess = excess_of(kind, after) if after is not None else ""
+            if after is not None and excess and (before is None or excess_of(kind, before) != excess):
+                self._hand.tell_object(after.obj(), kind, "TooManyReplicas", excess, "Warning")
 
         self._context.informers.of(kind).on_change(changed)
 
@@ -124,7 +148,9 @@ class _Round:
             return _LATER_S
         item, workload = scene.item, scene.workload
         if item is None or workload is None:
-            await self._making.begin(scene)
+            parent = scene.parent
+            if parent is None or rules.frameworks.has(parent.kind.group, parent.kind.name):
+                await self._making.begin(scene)
         elif workload.is_terminating():
             await self._tending.end(scene, item, workload)
         elif not scene.pods and scene.parent is None:

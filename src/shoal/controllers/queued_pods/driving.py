@@ -9,17 +9,18 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection
 
-from shoal.controllers.queued_jobs.clothes import FlavorLook, MisfitError, clothes_of
-from shoal.controllers.queued_jobs.rules import JobRules
 from shoal.controllers.queued_pods import course
 from shoal.controllers.queued_pods.hand import Hand
 from shoal.controllers.queued_pods.membership import Member, Pods
 from shoal.controllers.queued_pods.roles import role_of
 from shoal.controllers.queued_pods.scene import Scene
 from shoal.controllers.queued_pods.serving import Parent, role_in
-from shoal.controllers.queued_pods.starting import let_go
+from shoal.controllers.queued_pods.starting import into_domains, let_go
 from shoal.controllers.queued_pods.workload_sight import WorkloadSight
+from shoal.controllers.queued_work.clothes import FlavorLook, MisfitError, clothes_of
+from shoal.controllers.queued_work.rules import JobRules
 from shoal.store.live.item import Item, Obj
+from shoal.units.errors import UserError
 
 _AGAIN_S = 1.0
 
@@ -78,14 +79,16 @@ class Driving:
             return None
         held, pods = held_of
         clothes = {one.name: one for one in found}
-        room = Counter({one.name: one.count for one in found})
-        room.subtract(_role(scene, clothes, one) for one in pods if one[1].runs())
+        running = _by_role(scene, clothes, [one for one in pods if one[1].runs()])
+        note = scene.unit == "group"
         started = []
-        for one in held:
-            role = _role(scene, clothes, one)
-            if room[role] > 0:
-                room[role] -= 1
-                started.append((one[0], let_go(one[0].obj(), clothes[role], role if scene.unit == "group" else "")))
+        for role, waiting in _by_role(scene, clothes, held).items():
+            if role not in clothes:
+                continue
+            there = running.get(role, [])
+            coming = waiting[: max(clothes[role].count - len(there), 0)]
+            for item, worn in into_domains(clothes[role], there, coming):
+                started.append((item, let_go(item.obj(), worn, role if note else "")))
         return started
 
     async def _anew(self, item: Item, running: Pods) -> None:
@@ -103,9 +106,19 @@ class Driving:
         if queue and queue != workload.spec.queue_name:
             spec["queueName"] = queue
         if scene.parent is not None and scene.parent.counts() != workload.counts():
-            spec["podSets"] = [one.to_api() for one in scene.parent.pod_sets]
+            try:
+                spec["podSets"] = [one.to_api() for one in scene.parent.pod_sets]
+            except UserError as error:
+                self._hand.tell_object(scene.parent.obj, scene.parent.kind, "ErrWorkloadCompose", str(error), "Warning")
         if spec:
             await self._hand.amend(item, {"spec": spec})
+
+
+def _by_role(scene: Scene, names: Collection[str], pods: Pods) -> dict[str, list[Member]]:
+    found: dict[str, list[Member]] = {}
+    for one in pods:
+        found.setdefault(_role(scene, names, one), []).append(one)
+    return found
 
 
 def _role(scene: Scene, names: Collection[str], one: Member) -> str:

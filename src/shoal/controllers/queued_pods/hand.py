@@ -7,14 +7,15 @@ next look, since an admission holds until all of it is over.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from copy import deepcopy
 from typing import Literal, TypeVar
 
 from shoal.controllers.queued_pods.membership import Pods
 from shoal.controllers.queued_pods.pod_sight import QueuedPod
-from shoal.controllers.queued_pods.words import IN_USE, MANAGED, TERMINATION_TARGET
-from shoal.controllers.queues.conditions import Moment, Status, difference
+from shoal.controllers.queued_pods.words import MANAGED, TERMINATION_TARGET
+from shoal.controllers.queued_work.words import IN_USE
+from shoal.store.live.conditions import Moment, Status, difference
 from shoal.store.live.context import Context
 from shoal.store.live.item import Item, Obj
 from shoal.store.live.kind import PODS, Kind
@@ -151,10 +152,6 @@ class Hand:
     def tell(self, pod: QueuedPod, reason: str, message: str, type_: Literal["Normal", "Warning"] = "Normal") -> None:
         meta = pod.metadata
         self._tell_about(meta.namespace, meta.name, meta.uid, reason, message, type_)
-
-    def tell_all(self, pods: Iterable[QueuedPod], reason: str, message: str) -> None:
-        for pod in pods:
-            self.tell(pod, reason, message)
 
     def tell_object(
         self, obj: Obj, kind: Kind, reason: str, message: str, type_: Literal["Normal", "Warning"] = "Normal"

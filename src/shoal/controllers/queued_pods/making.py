@@ -14,14 +14,16 @@ from shoal.controllers.queued_pods.composing import (
     template_of,
 )
 from shoal.controllers.queued_pods.hand import Hand
-from shoal.controllers.queued_pods.membership import GroupFault, Pods, counts_of, first_members, total_of
-from shoal.controllers.queued_pods.priorities import Priorities, UnknownClass
+from shoal.controllers.queued_pods.membership import GroupError, Pods, counts_of, first_members, total_of
+from shoal.controllers.queued_pods.priorities import Priorities, UnknownClassError
 from shoal.controllers.queued_pods.roles import role_of
 from shoal.controllers.queued_pods.scene import Scene
 from shoal.controllers.queued_pods.serving import Parent
-from shoal.controllers.queued_pods.words import IS_GROUP, JOB_UID_LABEL, MOST_ROLES
+from shoal.controllers.queued_pods.words import IS_GROUP, MOST_ROLES, POD_INDEX
+from shoal.controllers.queued_work.words import JOB_UID
 from shoal.store.live.item import Item, Key
 from shoal.store.live.refusals import AlreadyExistsError, InvalidError
+from shoal.units.errors import UserError
 
 _MOST_TOLD = 10_000
 
@@ -54,7 +56,7 @@ class Making:
             return
         reference = as_controller(owner_reference("Pod", "v1", pod.metadata.name, pod.uid))
         drafts = [PodSetDraft("main", template_of(item.obj()), 1)]
-        await self._create(scene, drafts, [reference], {JOB_UID_LABEL: pod.uid}, {})
+        await self._create(scene, drafts, [reference], {JOB_UID: pod.uid}, {})
 
     async def _for_group(self, scene: Scene) -> None:
         runnable = [one for one in scene.pods if not one[1].is_lost() and not one[1].is_terminating()]
@@ -62,7 +64,7 @@ class Making:
             return
         try:
             total = total_of(runnable, scene.key[1])
-        except GroupFault as fault:
+        except GroupError as fault:
             self._tell(scene, "ErrWorkloadCompose", str(fault), is_bad=True)
             return
         members, excess = first_members(runnable, total)
@@ -79,7 +81,7 @@ class Making:
     async def _for_parent(self, scene: Scene, parent: Parent) -> None:
         meta = parent.meta
         reference = as_controller(owner_reference(parent.kind.name, parent.kind.api_version, meta["name"], meta["uid"]))
-        await self._create(scene, parent.pod_sets, [reference], {JOB_UID_LABEL: meta["uid"]}, {})
+        await self._create(scene, parent.pod_sets, [reference], {JOB_UID: meta["uid"]}, {})
 
     async def _create(
         self,
@@ -97,10 +99,12 @@ class Making:
             await self._hand.create(draft.to_api())
         except AlreadyExistsError:
             return
-        except UnknownClass as error:
+        except UnknownClassError as error:
             self._tell(scene, "WorkloadPriorityClassNotFound", str(error), is_bad=True)
         except InvalidError as error:
             self._tell(scene, "ErrWorkloadCompose", error.what, is_bad=True)
+        except UserError as error:
+            self._tell(scene, "ErrWorkloadCompose", str(error), is_bad=True)
         else:
             self._tell(scene, "CreatedWorkload", f"Created Workload: {'/'.join(scene.key)}")
 
@@ -128,5 +132,6 @@ def _drafts(members: Pods, total: int) -> list[PodSetDraft]:
     for item, _ in members:
         first.setdefault(role_of(item), item)
     return [
-        PodSetDraft(role, template_of(first[role].obj()), count) for role, count in counts_of(members, total).items()
+        PodSetDraft(role, template_of(first[role].obj()), count, POD_INDEX)
+        for role, count in counts_of(members, total).items()
     ]

@@ -20,7 +20,7 @@ Member = tuple[Item, QueuedPod]
 Pods = Sequence[Member]
 
 
-class GroupFault(Exception):  # noqa: N818 - told on the pods, and nobody's mistake but theirs
+class GroupError(Exception):
     """Why no Workload can be made of these pods."""
 
 
@@ -35,7 +35,7 @@ class Members(msgspec.Struct, frozen=True, eq=False):
 
 
 def total_of(pods: Pods, group: str) -> int:
-    """How many there are to be, as all pods say. Raises GroupFault."""
+    """How many there are to be, as all pods say. Raises GroupError."""
     first = pods[0][1].metadata
     total = _total(pods[0][1])
     for _, pod in pods[1:]:
@@ -43,32 +43,32 @@ def total_of(pods: Pods, group: str) -> int:
             continue
         if pod.queue != pods[0][1].queue:
             both = f"{pods[0][1].queue}!={pod.queue}"
-            raise GroupFault(f"pods '{first.name}' and '{pod.metadata.name}' has different queue names: {both}")
+            raise GroupError(f"pods '{first.name}' and '{pod.metadata.name}' has different queue names: {both}")
         other = _total(pod)
         if other != total:
             names = f"'{first.name}' and '{pod.metadata.name}'"
-            raise GroupFault(f"pods {names} has different '{TOTAL}' values: {total}!={other}")
+            raise GroupError(f"pods {names} has different '{TOTAL}' values: {total}!={other}")
     is_fast = FAST in first.annotations
     present = sum(not pod.is_lost() for _, pod in pods)
     if present < total and not is_fast:
-        raise GroupFault(f"'{group}' group has fewer runnable pods than expected")
+        raise GroupError(f"'{group}' group has fewer runnable pods than expected")
     return total
 
 
 def _total(pod: QueuedPod) -> int:
     text = pod.metadata.annotations.get(TOTAL)
     if text is None:
-        raise GroupFault(f"failed to extract '{TOTAL}' annotation from the pod '{pod.metadata.name}'")
+        raise GroupError(f"failed to extract '{TOTAL}' annotation from the pod '{pod.metadata.name}'")
     if not text.isdecimal() or int(text) < 1:
         words = "group total count should be greater than zero"
-        raise GroupFault(f"incorrect annotation value '{TOTAL}={text}': {words}")
+        raise GroupError(f"incorrect annotation value '{TOTAL}={text}': {words}")
     return int(text)
 
 
 def total_or_none(pods: Pods) -> int | None:
     try:
         return _total(pods[0][1])
-    except GroupFault:
+    except GroupError:
         return None
 
 

@@ -14,7 +14,7 @@ from shoal.store.live.kind import PRIORITY_CLASSES
 from shoal.store.live.served import Served
 
 
-class UnknownClass(Exception):  # noqa: N818 - told on the object that names it
+class UnknownClassError(Exception):
     """There is no such WorkloadPriorityClass."""
 
 
@@ -24,13 +24,13 @@ class Priorities:
         self._served = served
 
     def of(self, labels: Mapping[str, str], spec: Mapping[str, Any]) -> Rank:
-        """`spec` is of the pods. Raises UnknownClass."""
+        """`spec` is of the pods. Raises UnknownClassError."""
         named = labels.get(PRIORITY_LABEL, "")
         if named:
             kind = self._served.find(WORKLOAD_PRIORITY_CLASSES)
             item = self._context.informers.of(kind).get("", named) if kind is not None else None
             if item is None:
-                raise UnknownClass(f'workloadpriorityclasses.kueue.x-k8s.io "{named}" not found')
+                raise UnknownClassError(f'workloadpriorityclasses.kueue.x-k8s.io "{named}" not found')
             return Rank(int(item.obj().get("value") or 0), GROUP, WORKLOAD_PRIORITY_CLASSES.name, named)
         return self._of_pods(str(spec.get("priorityClassName") or ""), spec.get("priority"))
 

@@ -15,7 +15,7 @@ import msgspec
 from shoal.controllers.queued_pods.composing import PodSetDraft, template_of
 from shoal.controllers.queued_pods.naming import replica_name, workload_name
 from shoal.controllers.queued_pods.pod_sight import QueuedPod
-from shoal.controllers.queued_pods.words import LWS_WORKER, QUEUE_LABEL
+from shoal.controllers.queued_pods.words import LWS_WORKER, QUEUE_LABEL, SET_INDEX
 from shoal.store.live.ecosystem_kinds import LEADER_WORKER_SETS
 from shoal.store.live.item import Item
 from shoal.store.live.kind import STATEFUL_SETS, Kind
@@ -23,6 +23,8 @@ from shoal.store.live.kind import STATEFUL_SETS, Kind
 Obj = dict[str, Any]
 PARENT_KINDS = (STATEFUL_SETS, LEADER_WORKER_SETS)
 _MARK = QUEUE_LABEL.encode()
+MOST_REPLICAS = 10_000
+"""Of one LeaderWorkerSet. Each is a Workload of its own, and a mistyped number would stop all others."""
 
 
 class Parent(msgspec.Struct, frozen=True, eq=False):
@@ -60,21 +62,31 @@ def names_of(kind: Kind, item: Item) -> Iterator[str]:
         if _number(spec.get("replicas"), 1):
             yield workload_name(STATEFUL_SETS, meta["name"], meta["uid"])
         return
-    for index in range(_number(spec.get("replicas"), 1)):
+    for index in range(min(_number(spec.get("replicas"), 1), MOST_REPLICAS)):
         yield replica_name(meta["name"], str(index))
+
+
+def excess_of(kind: Kind, item: Item) -> str:
+    """What to say of one that has more replicas than wait in queues; empty of all others."""
+    if kind.name != LEADER_WORKER_SETS.name or _MARK not in item.data:
+        return ""
+    wanted = _number((item.obj().get("spec") or {}).get("replicas"), 1)
+    if wanted <= MOST_REPLICAS:
+        return ""
+    return f"spec.replicas: {wanted} is more than the {MOST_REPLICAS} that wait in a queue: the others get no Workload"
 
 
 def parent_of(kind: Kind, item: Item) -> Parent:
     obj = item.obj()
     spec = obj.get("spec") or {}
     if kind.name == STATEFUL_SETS.name:
-        drafts = (PodSetDraft("main", template_of(spec.get("template") or {}), _number(spec.get("replicas"), 1)),)
-        return Parent(kind, obj, drafts)
+        template, count = template_of(spec.get("template") or {}), _number(spec.get("replicas"), 1)
+        return Parent(kind, obj, (PodSetDraft("main", template, count, SET_INDEX),))
     both = spec.get("leaderWorkerTemplate") or {}
     size = max(_number(both.get("size"), 1), 1)
     workers = template_of(both.get("workerTemplate") or {})
     if not both.get("leaderTemplate"):
-        return Parent(kind, obj, (PodSetDraft("main", workers, size),))
+        return Parent(kind, obj, (PodSetDraft("main", workers, size, LWS_WORKER),))
     leader = PodSetDraft("leader", template_of(both["leaderTemplate"]), 1)
     if size == 1:
         return Parent(kind, obj, (leader,))

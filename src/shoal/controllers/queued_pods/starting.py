@@ -2,16 +2,27 @@
 
 What is put on is what jobs get (`queued_jobs/clothes.py`). A pod that says itself where it wants to be keeps that, and
 one that contradicts its admission is not let go.
+
+Rejected: a gate until somebody chooses among several domains, as jobs put it into their templates. Gates of pods that
+are there can only be taken away.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
-from shoal.controllers.queued_jobs.clothes import Clothes, MisfitError
-from shoal.controllers.queued_pods.words import GATE, ROLE_HASH
+from msgspec import structs
+
+from shoal.controllers.queued_pods.membership import Pods
+from shoal.controllers.queued_pods.pod_sight import QueuedPod
+from shoal.controllers.queued_pods.words import GATE, LWS_WORKER, POD_INDEX, ROLE_HASH, SET_INDEX
+from shoal.controllers.queued_work.clothes import Clothes, MisfitError
+from shoal.controllers.queued_work.domains import Seeker, shared_out
+from shoal.store.live.item import Item
 
 Obj = dict[str, Any]
+_INDICES = (POD_INDEX, SET_INDEX, LWS_WORKER)
 
 
 def let_go(pod: Obj, clothes: Clothes, role: str = "") -> Obj:
@@ -31,6 +42,28 @@ def let_go(pod: Obj, clothes: Clothes, role: str = "") -> Obj:
         added["tolerations"] = [*present, *more]
     known = {"uid": meta["uid"], "resourceVersion": meta["resourceVersion"]}
     return {"metadata": {**known, "labels": dict(clothes.labels), "annotations": notes}, "spec": added}
+
+
+def into_domains(clothes: Clothes, running: Pods, held: Pods) -> Iterator[tuple[Item, Clothes]]:
+    """What each of the held pods is let go with: of several domains its own. One for which no domain has room, since
+    somebody who is about to go is still there, waits."""
+    if clothes.domains is None:
+        yield from ((item, clothes) for item, _ in held)
+        return
+    items = {item.name: item for item, _ in held}
+    # The leader is the first of all, whose set is another.
+    before = 1 if clothes.name == "worker" else 0
+    seekers = [_seeker(*one, before, is_held=False) for one in running]
+    seekers += [_seeker(*one, before, is_held=True) for one in held]
+    for name, domain in shared_out(clothes.domains, seekers):
+        yield items[name], structs.replace(clothes, gates=[], node_selector={**clothes.node_selector, **domain})
+
+
+def _seeker(item: Item, pod: QueuedPod, before: int, *, is_held: bool) -> Seeker:
+    labels = pod.metadata.labels
+    index = next((labels[label] for label in _INDICES if label in labels), "")
+    rank = str(int(index) - before) if index.isdecimal() else ""
+    return Seeker(item.name, item.obj()["spec"].get("nodeSelector") or {}, rank, is_held)
 
 
 def _joined(own: dict[str, str], added: dict[str, str]) -> dict[str, str]:

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections import Counter
 
-from shoal.controllers.queued_jobs.rules import JobRules
 from shoal.controllers.queued_pods import course
 from shoal.controllers.queued_pods.composing import owner_reference
 from shoal.controllers.queued_pods.driving import Driving
@@ -17,6 +16,7 @@ from shoal.controllers.queued_pods.pod_sight import QueuedPod
 from shoal.controllers.queued_pods.roles import role_of
 from shoal.controllers.queued_pods.scene import Scene
 from shoal.controllers.queued_pods.workload_sight import WorkloadSight
+from shoal.controllers.queued_work.rules import JobRules
 from shoal.store.live.item import Item
 
 

@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import msgspec
 
-from shoal.controllers.node_lifecycle.bound_pods import node_of, pods_by_node, with_condition
-from shoal.controllers.node_lifecycle.heartbeats import NodeFacts, Taint
 from shoal.controllers.taint_eviction.stay import FOR_EVER, Toleration, stay_s
+from shoal.store.live.bound_pods import node_of, pods_by_node, with_condition
 from shoal.store.live.context import Context, Controller
 from shoal.store.live.item import Item, Key, Obj
 from shoal.store.live.kind import NODES, PODS
 from shoal.store.live.loop import Loop
+from shoal.store.live.node_health import NodeFacts, Taint
 from shoal.store.live.port import Deletion, Patch
 from shoal.store.live.refusals import NotFoundError
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import msgspec
 
-from shoal.controllers.node_lifecycle.heartbeats import Taint
+from shoal.store.live.node_health import Taint
 
 FOR_EVER = math.inf
 

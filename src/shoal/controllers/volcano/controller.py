@@ -10,7 +10,6 @@ from __future__ import annotations
 import asyncio
 import logging
 
-from shoal.controllers.volcano.absence import Presence
 from shoal.controllers.volcano.commands import Commands
 from shoal.controllers.volcano.group_making import GroupMaking
 from shoal.controllers.volcano.groups import Groups
@@ -19,6 +18,7 @@ from shoal.controllers.volcano.names import COMMANDS
 from shoal.store.live.context import Context, Controller
 from shoal.store.live.ecosystem_kinds import VOLCANO_JOBS, VOLCANO_POD_GROUPS, VOLCANO_QUEUES
 from shoal.store.live.kind import Kind
+from shoal.store.live.presence import Presence
 from shoal.store.live.served import Served
 
 _log = logging.getLogger("shoal.volcano")
@@ -35,7 +35,10 @@ class VolcanoController:
         self._there: dict[Kind, asyncio.Event] = {}
         for kind in (VOLCANO_QUEUES, VOLCANO_POD_GROUPS, VOLCANO_JOBS, COMMANDS):
             self._there[kind] = asyncio.Event()
-            served.when_there(kind, lambda _found, kind=kind: self._there[kind].set())  # type: ignore[misc]
+            served.when_there(kind, self._came)
+
+    def _came(self, kind: Kind) -> None:
+        self._there[kind].set()
 
     async def run(self) -> None:
         """Until cancelled."""

@@ -52,7 +52,7 @@ class GroupMaking:
         self._groups = context.informers.of(VOLCANO_POD_GROUPS)
         self.loop = Loop(context, self._reconcile)
         self.loop.need(VOLCANO_POD_GROUPS)
-        self.loop.follow(PODS, _without_group)
+        self.loop.follow(PODS, _without_group, only_latest=True)
 
     def wake(self) -> None:
         for item in self._pods:

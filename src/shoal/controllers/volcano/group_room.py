@@ -6,10 +6,10 @@ are decided at once.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from shoal.controllers.volcano.amounts import Amounts, add
-from shoal.controllers.volcano.phases import Refusal, role_minima
+from shoal.controllers.volcano.phases import Refusal
 from shoal.controllers.volcano.queue_tree import QueueTree, Usage
 from shoal.controllers.volcano.sights import GroupPod, PodGroup
 
@@ -22,6 +22,10 @@ class GroupRoom:
         """Group -> pods in the facts -> what they ask for."""
         self._totals: dict[str, dict[str, int]] = {}
         self._group_of: dict[str, str] = {}
+
+    def group_of(self, pod: str) -> str:
+        """Empty for a pod that holds nothing here."""
+        return self._group_of.get(pod, "")
 
     def __contains__(self, pod: str) -> bool:
         return pod in self._group_of
@@ -43,6 +47,10 @@ class GroupRoom:
     def pods(self, group: str) -> Iterable[str]:
         return tuple(self._held.get(group, ()))
 
+    def amounts(self, group: str) -> Mapping[str, dict[str, int]]:
+        """What each of them asks for."""
+        return self._held.get(group, {})
+
     def groups(self) -> Iterable[str]:
         return tuple(self._held)
 
@@ -62,7 +70,7 @@ def choose(
     chosen: list[GroupPod] = []
     charged: list[Amounts] = []
     refusal: Refusal | None = None
-    for pod in _minimum_first(group, pods):
+    for pod in minimum_first(group, pods):
         asked = pod.requests()
         found = tree.full(queue, asked, usage)
         if found is not None:
@@ -78,9 +86,9 @@ def choose(
     return chosen, refusal
 
 
-def _minimum_first(group: PodGroup, pods: Sequence[GroupPod]) -> list[GroupPod]:
+def minimum_first(group: PodGroup, pods: Sequence[GroupPod]) -> list[GroupPod]:
     """Those that each role needs go before what it has beyond."""
-    left: dict[str, int] = dict(role_minima(group))
+    left: dict[str, int] = group.spec.role_minima()
     first: list[GroupPod] = []
     others: list[GroupPod] = []
     for pod in sorted(pods, key=lambda one: one.metadata.name):

@@ -12,7 +12,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from functools import partial
-from itertools import islice
+from itertools import chain, islice
 
 import msgspec
 
@@ -25,7 +25,7 @@ from shoal.controllers.volcano.queue_statuses import QueuePen
 from shoal.controllers.volcano.queue_tree import QueueTree
 from shoal.controllers.volcano.sights import GroupStatus, PodGroup, group_of, pod_of, queue_of
 from shoal.controllers.volcano.tallies import Tally, tally
-from shoal.controllers.volcano.waiting_pods import MOST_AT_ONCE, WaitingPods
+from shoal.controllers.volcano.waiting_pods import EARLY_S, MOST_AT_ONCE, WaitingPods
 from shoal.store.live.context import Context
 from shoal.store.live.ecosystem_kinds import VOLCANO_POD_GROUPS, VOLCANO_QUEUES
 from shoal.store.live.item import Item, Key
@@ -98,9 +98,16 @@ class Groups:
         writes += [partial(self._queue_pen.write, due) for due in self._queue_pen.due(tree, candidates, decision)]
         writes += [partial(self._queue_pen.create, name) for name in self._queue_pen.missing(tree)]
         await all_of(writes)
-        untold = list(islice(self._waiting.untold(candidates, decision), MOST_AT_ONCE))
+        return await self._tell_pods(candidates, decision)
+
+    async def _tell_pods(self, candidates: list[Candidate], decision: Decision) -> float | None:
+        there = {"/".join(item.key) for item in self._groups}
+        strays, is_early = self._waiting.strays(there, self._context.clock.seconds())
+        untold = list(islice(chain(self._waiting.untold(candidates, decision), strays), MOST_AT_ONCE))
         await all_of([partial(self._waiting.tell, *one) for one in untold])
-        return _GATHER_S if len(untold) == MOST_AT_ONCE else None
+        if len(untold) == MOST_AT_ONCE:
+            return _GATHER_S
+        return EARLY_S if is_early else None
 
     def _candidates(self) -> Iterator[Candidate]:
         priorities, default = self._priorities()
@@ -120,8 +127,17 @@ class Groups:
                 )
                 self._tell_fault(item, "PriorityClassNotFound", words)
             yield Candidate(group, self._tally(item), priorities.get(wanted, default))
+        self._forget(there)
+
+    def _forget(self, there: set[str]) -> None:
+        """What is known of groups that are gone."""
         for gone in self._tallies.keys() - there:
             del self._tallies[gone]
+        for key in [key for key in self._judged if "/".join(key) not in there]:
+            del self._judged[key]
+        if self._told:
+            uids = {item.uid for item in self._groups}
+            self._told = {one for one in self._told if one[0] in uids}
 
     def _tally(self, item: Item) -> Tally:
         key = "/".join(item.key)

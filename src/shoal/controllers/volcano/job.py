@@ -12,6 +12,7 @@ from shoal.controllers.volcano.names import DEFAULT_QUEUE, SCHEDULER
 from shoal.controllers.volcano.sights import Meta, Reader
 from shoal.store.live.ecosystem_kinds import VOLCANO_JOBS
 from shoal.store.live.item import Key, Obj
+from shoal.store.live.owning import controlled_by
 
 Phases = dict[str, int]
 PENDING, RUNNING, RESTARTING = "Pending", "Running", "Restarting"
@@ -152,14 +153,7 @@ class VolcanoJob(ApiStruct, frozen=True):
         return f"{self.name}-{task.name}-{index}"
 
     def owner_reference(self) -> Obj:
-        return {
-            "apiVersion": VOLCANO_JOBS.api_version,
-            "kind": VOLCANO_JOBS.name,
-            "name": self.name,
-            "uid": self.metadata.uid,
-            "controller": True,
-            "blockOwnerDeletion": True,
-        }
+        return controlled_by(VOLCANO_JOBS, self.name, self.metadata.uid)
 
 
 job_of = Reader(VolcanoJob)

@@ -26,6 +26,8 @@ from shoal.store.live.item import Item
 from shoal.store.live.port import Deletion
 
 _UNSCHEDULABLE = "Unschedulable"
+FAULTY = "InvalidJob"
+"""Why it stands still: what it asks for contradicts itself."""
 
 
 class Look:
@@ -45,6 +47,17 @@ class Look:
             await self._office.write(self._item, self._in_phase(status, PENDING))
             return None
         return await (self._keep() if is_active(job.phase) else self._end())
+
+    async def refuse(self, fault: str) -> None:
+        """Nothing can be made of the job as it is; what runs of it goes on."""
+        status = self._job.status
+        state = structs.replace(status.state, reason=FAULTY, message=fault)
+        status = structs.replace(status, state=state)
+        if not state.phase:
+            status = structs.replace(self._in_phase(status, PENDING), min_available=self._job.least)
+            status = structs.replace(status, state=structs.replace(status.state, reason=FAULTY, message=fault))
+        if status != self._job.status:
+            await self._office.write(self._item, status)
 
     async def act(self, action: str) -> bool:
         """What a command says; whether it meant anything."""
@@ -181,6 +194,8 @@ class Look:
         phase = next_phase(self._job, self._counts())
         if phase != self._job.phase:
             status = self._in_phase(status, phase)
+        elif status.state.reason == FAULTY:
+            status = structs.replace(status, state=structs.replace(status.state, reason="", message=""))
         if status != self._job.status:
             await self._office.write(self._item, status)
 

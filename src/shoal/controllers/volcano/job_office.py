@@ -42,6 +42,7 @@ class JobOffice:
         self._events = context.events.named(MANAGER)
         self._pods = context.informers.of(PODS).index("volcano job", _job_uids)
         self._groups = context.informers.of(VOLCANO_POD_GROUPS)
+        self._jobs = context.informers.of(VOLCANO_JOBS)
         self._classes = context.informers.of(PRIORITY_CLASSES)
         self._told: dict[str, dict[str, str]] = {}
         """What was last told of a job, by reason: what has not changed is not told again."""
@@ -69,11 +70,13 @@ class JobOffice:
         return {item.name: item.read(_PriorityClass).value for item in self._classes}
 
     def lose(self, item: Item) -> None:
-        """A pod is gone; whose it was, if it was a job's."""
-        for uid in _job_uids(item):
-            pod = pod_of_job(item)
-            if pod is not None:
-                self.lost.setdefault(uid, []).append(pod)
+        """A pod is gone; whose it was, if it was that of a job that is there. What dies after its job is asked about
+        by nobody."""
+        pod = pod_of_job(item) if _job_uids(item) else None
+        owner = pod.metadata.controller() if pod is not None else None
+        job = self._jobs.get(item.namespace, owner.name) if owner is not None else None
+        if pod is not None and owner is not None and job is not None and job.uid == owner.uid:
+            self.lost.setdefault(owner.uid, []).append(pod)
 
     # -- telling ----------------------------------------------------------------------------------------------------
 

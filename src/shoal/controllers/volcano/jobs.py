@@ -20,6 +20,8 @@ from shoal.store.live.loop import Loop
 
 _GATHER_S = 0.05
 _JOB_NAME = JOB_NAME.encode()
+_MOST_PODS = 50_000
+"""Every look goes over all of them: a number that somebody mistyped would stop all other jobs."""
 
 
 class Jobs:
@@ -69,6 +71,7 @@ class Jobs:
         fault = _fault(job)
         if fault and job.phase not in FINISHED:
             self._office.warn(job, "JobStatusError", fault)
+            await self.look_at(item, job).refuse(fault)
             return None
         return await self.look_at(item, job).go()
 
@@ -82,6 +85,8 @@ def _fault(job: VolcanoJob) -> str:
     doubled = sorted({name for name in names if names.count(name) > 1})
     if doubled:
         return f"duplicated task name {doubled[0]}"
+    if job.replicas > _MOST_PODS:
+        return f"the job asks for {job.replicas} pods, more than the {_MOST_PODS} that one job may have"
     if job.least > job.replicas:
         return "job 'minAvailable' should not be greater than total replicas in tasks"
     for task in tasks:

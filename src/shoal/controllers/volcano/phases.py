@@ -40,13 +40,7 @@ class Verdict(msgspec.Struct, frozen=True):
 
 def is_ready(group: PodGroup, known: Tally) -> bool:
     spec = group.spec
-    return known.ready > 0 and known.ready >= spec.min_member and known.are_roles_ready(role_minima(group))
-
-
-def role_minima(group: PodGroup) -> dict[str, int]:
-    """They hold only where they do not ask for more than the group's own minimum."""
-    minima = group.spec.min_task_member
-    return minima if sum(minima.values()) <= group.spec.min_member else {}
+    return known.ready > 0 and known.ready >= spec.min_member and known.are_roles_ready(spec.role_minima())
 
 
 def phase_of(group: PodGroup, known: Tally, *, is_let_in: bool) -> str:
@@ -75,7 +69,7 @@ def judge(group: PodGroup, known: Tally, refusal: Refusal | None, *, is_let_in: 
     if known.valid < spec.min_member:
         words = f"Not enough valid tasks for gang-scheduling, valid: {known.valid}, min: {spec.min_member}"
         return Verdict(phase, False, NOT_ENOUGH_TASKS, words)
-    if any(known.by_role.get(role, 0) < least for role, least in role_minima(group).items()):
+    if any(known.by_role.get(role, 0) < least for role, least in spec.role_minima().items()):
         words = "Not enough valid pods of each task for gang-scheduling"
         return Verdict(phase, False, NOT_ENOUGH_OF_TASK, words)
     return Verdict(phase, False, NOT_ENOUGH_RESOURCES, told)

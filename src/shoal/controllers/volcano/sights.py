@@ -64,7 +64,7 @@ class Condition(ApiStruct, frozen=True):
     last_transition_time: str = ""
 
 
-class _PodStatus(ApiStruct, frozen=True):
+class PodStatus(ApiStruct, frozen=True):
     phase: str = ""
     conditions: tuple[Condition, ...] = ()
 
@@ -72,7 +72,7 @@ class _PodStatus(ApiStruct, frozen=True):
 class GroupPod(ApiStruct, frozen=True):
     metadata: Meta
     spec: PodSpec = field(default_factory=PodSpec)
-    status: _PodStatus = field(default_factory=_PodStatus)
+    status: PodStatus = field(default_factory=PodStatus)
 
     @property
     def group(self) -> str:
@@ -120,9 +120,18 @@ class PodGroup(ApiStruct, frozen=True):
         return amounts(self.spec.min_resources)
 
 
+class Guarantee(ApiStruct, frozen=True):
+    resource: Quantities = field(default_factory=dict)
+
+
 class QueueSpec(ApiStruct, frozen=True):
     weight: int = 1
     capability: Quantities = field(default_factory=dict)
+    deserved: Quantities = field(default_factory=dict)
+    guarantee: Guarantee = field(default_factory=Guarantee)
+    reclaimable: bool | None = None
+    """Whether others may take back what it has beyond its own; None: it says nothing."""
+    priority: int = 0
     parent: str = ""
     dequeue_strategy: str = ""
 
@@ -161,6 +170,12 @@ class Queue(ApiStruct, frozen=True):
 
     def capability(self) -> dict[str, int]:
         return amounts(self.spec.capability)
+
+    def deserved(self) -> dict[str, int]:
+        return amounts(self.spec.deserved)
+
+    def guarantee(self) -> dict[str, int]:
+        return amounts(self.spec.guarantee.resource)
 
 
 class Reader(Generic[T]):

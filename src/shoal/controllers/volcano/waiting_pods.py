@@ -6,24 +6,30 @@ words name no counts, which would change with every pod that comes.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Container, Iterable, Iterator
 
 from shoal.controllers.volcano.enqueueing import Candidate, Decision
+from shoal.controllers.volcano.names import SCHEDULER
 from shoal.controllers.volcano.phases import NOT_READY
-from shoal.controllers.volcano.sights import GroupPod, pod_of
+from shoal.controllers.volcano.sights import pod_of
+from shoal.engine.asks import Ask
+from shoal.engine.gangs.evidence import GroupEvidence
+from shoal.engine.reasons import Code, Evidence
 from shoal.store.live.context import Context
 from shoal.store.live.informer import Index
-from shoal.store.live.item import Item, Obj
-from shoal.store.live.kind import PODS
-from shoal.store.live.port import Patch
+from shoal.store.live.item import Item
+from shoal.store.live.unscheduled import Unscheduled
+from shoal.views.live_refusals import Outlook, gang_words
 
 MOST_AT_ONCE = 64
-_SCHEDULED, _UNSCHEDULABLE = "PodScheduled", "Unschedulable"
+EARLY_S = 2.0
+"""By which a pod may be ahead of its group."""
+_NOWHERE = Outlook(Ask(), Evidence(0, ()))
 
 
 class WaitingPods:
     def __init__(self, context: Context, members: Index) -> None:
-        self._context = context
+        self._unscheduled = Unscheduled(context.api, context.clock, context.events)
         self._members = members
 
     def untold(self, candidates: Iterable[Candidate], decision: Decision) -> Iterator[tuple[Item, str]]:
@@ -33,25 +39,25 @@ class WaitingPods:
                 continue
             words = f"{NOT_READY}; {refusal.message}"
             for item in self._members["/".join(one.key)]:
-                pod = pod_of(item)
-                if pod is not None and _is_looking(pod) and not _says(pod, words):
+                if not self._unscheduled.is_told(item, words):
                     yield item, words
 
+    def strays(self, groups: Container[str], now_s: float) -> tuple[list[tuple[Item, str]], bool]:
+        """Pods of groups that are not there, untold; and whether there are some who may be just ahead of theirs."""
+        found: list[tuple[Item, str]] = []
+        is_early = False
+        for group in [name for name in self._members.values() if name not in groups]:
+            items = self._members[group]
+            words = gang_words(GroupEvidence(group, Code.GANG_UNKNOWN, exist=len(items)), _NOWHERE)
+            for item in items:
+                pod = pod_of(item)
+                if pod is None or pod.spec.scheduler_name != SCHEDULER or self._unscheduled.is_told(item, words):
+                    continue
+                if now_s < pod.metadata.created_s + EARLY_S:
+                    is_early = True
+                else:
+                    found.append((item, words))
+        return found, is_early
+
     async def tell(self, item: Item, words: str) -> None:
-        condition: Obj = {
-            "type": _SCHEDULED,
-            "status": "False",
-            "reason": _UNSCHEDULABLE,
-            "message": words,
-            "lastTransitionTime": self._context.clock.text(),
-        }
-        body = {"metadata": {"uid": item.uid}, "status": {"conditions": [condition]}}
-        await self._context.api.patch(PODS, *item.key, Patch("strategic", body), "status")
-
-
-def _is_looking(pod: GroupPod) -> bool:
-    return not (pod.spec.node_name or pod.is_leaving or pod.has_ended or pod.spec.scheduling_gates)
-
-
-def _says(pod: GroupPod, words: str) -> bool:
-    return any(one.type == _SCHEDULED and one.message == words for one in pod.status.conditions)
+        await self._unscheduled.tell(item, words)

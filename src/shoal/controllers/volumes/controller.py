@@ -56,7 +56,7 @@ def claim_protection(context: Context) -> Controller:
     """Keeps claims that pods on nodes use (`pvc-protection-controller`)."""
     ground = Ground(context)
     loop = _loop(context, ground, Protection(ground).claim, None)
-    loop.follow(PODS, claims_of)
+    loop.follow(PODS, claims_of, only_latest=True)
     return loop
 
 

@@ -14,6 +14,7 @@ from shoal.store.live.context import Context, Controller
 from shoal.store.live.item import Item, Key, Obj
 from shoal.store.live.kind import PODS, VOLUME_CLAIMS
 from shoal.store.live.loop import Loop
+from shoal.store.live.owning import controlled_by
 from shoal.store.live.refusals import AlreadyExistsError, RefusedError
 
 _MARK = b'"ephemeral"'
@@ -71,18 +72,17 @@ def ephemeral_volume_controller(context: Context) -> Controller:
             raise
 
     loop = Loop(context, reconcile)
-    loop.follow(PODS, lambda item: [item.key] if _MARK in item.data else [])
+    loop.follow(PODS, lambda item: [item.key] if _MARK in item.data else [], only_latest=True)
     loop.follow(VOLUME_CLAIMS, lambda item: _pods_of(item, context))
     return loop
 
 
 def _claim(pod: Obj, volume: str, template: Obj) -> Obj:
     said = template.get("metadata") or {}
-    owner = {"apiVersion": "v1", "kind": "Pod", "name": pod["name"], "uid": pod["uid"]}
     metadata: Obj = {
         "name": f"{pod['name']}-{volume}",
         "namespace": pod["namespace"],
-        "ownerReferences": [owner | {"controller": True, "blockOwnerDeletion": True}],
+        "ownerReferences": [controlled_by(PODS, pod["name"], pod["uid"])],
     }
     metadata |= {key: said[key] for key in ("labels", "annotations") if said.get(key)}
     return {"metadata": metadata, "spec": template["spec"]}

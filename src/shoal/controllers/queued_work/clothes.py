@@ -9,10 +9,11 @@ from typing import Any
 
 import msgspec
 
-from shoal.controllers.queued_jobs.fields import put_or_drop, texts
-from shoal.controllers.queued_jobs.words import POD_SET, TO_CLUSTER_QUEUE, TO_LOCAL_QUEUE, WORKLOAD
+from shoal.api.kueue.topology_assignments import TopologyAssignment
+from shoal.controllers.queued_work.fields import put_or_drop, texts
+from shoal.controllers.queued_work.words import POD_SET, TO_CLUSTER_QUEUE, TO_LOCAL_QUEUE, WORKLOAD
 from shoal.store.queues.job_parts import Obj, dig
-from shoal.units.errors import UserError
+from shoal.units.errors import UserError, Where
 
 TOPOLOGY_GATE = "kueue.x-k8s.io/topology"
 """Keeps a pod until it is known into which of its workload's domains it goes."""
@@ -34,6 +35,8 @@ class Clothes(msgspec.Struct, frozen=True):
     node_selector: dict[str, str]
     tolerations: list[Obj]
     gates: list[Obj]
+    domains: TopologyAssignment | None = None
+    """Each pod belongs into one of them; with a gate where it does not know yet which."""
 
 
 def clothes_of(workload: Obj, flavors: FlavorLook, schedulers: frozenset[str]) -> list[Clothes] | None:
@@ -53,13 +56,15 @@ def clothes_of(workload: Obj, flavors: FlavorLook, schedulers: frozenset[str]) -
             selector = {**texts(flavor, "spec", "nodeLabels"), **selector}
             tolerations += dig(flavor, ("spec", "tolerations")) or ()
         gates: list[Obj] = []
+        domains = None
         if dig(pod_set, ("template", "spec", "schedulerName")) not in schedulers and _has_domains(assignment):
             domain = _one_domain(assignment)
             selector = {**selector, **domain}
             # Of several domains each pod gets its own, by whoever opens the gate.
-            gates = [] if domain else [{"name": TOPOLOGY_GATE}]
+            if not domain:
+                gates, domains = [{"name": TOPOLOGY_GATE}], _domains(assignment)
         one = _plain(workload, pod_set, selector, tolerations, assignment.get("count"))
-        found.append(_checked(workload, msgspec.structs.replace(one, gates=gates)))
+        found.append(_checked(workload, msgspec.structs.replace(one, gates=gates, domains=domains)))
     return found
 
 
@@ -84,6 +89,15 @@ def _plain(workload: Obj, pod_set: Obj, selector: dict[str, str], tolerations: l
 
 def _has_domains(assignment: Obj) -> bool:
     return bool(dig(assignment, ("topologyAssignment", "levels")))
+
+
+def _domains(assignment: Obj) -> TopologyAssignment | None:
+    try:
+        found = msgspec.convert(assignment["topologyAssignment"], TopologyAssignment)
+        found.check(Where(path="status.admission"))
+    except (msgspec.ValidationError, UserError) as error:
+        raise MisfitError(f"the domains of the admission cannot be read: {error}") from error
+    return found
 
 
 def _one_domain(assignment: Obj) -> dict[str, str]:

@@ -9,6 +9,7 @@ import msgspec
 from shoal.api.kueue import Configuration
 from shoal.api.kueue.configuration import NOT_MANAGED
 from shoal.api.selectors import Selector
+from shoal.controllers.queued_work.frameworks import ALL, Frameworks, frameworks_of
 
 
 class JobRules(msgspec.Struct, frozen=True):
@@ -19,6 +20,8 @@ class JobRules(msgspec.Struct, frozen=True):
     tells_ready: bool = True
     """Workloads say whether their pods are ready."""
     labels_to_copy: tuple[str, ...] = ()
+    frameworks: Frameworks = ALL
+    """Kinds of work that are queued."""
     schedulers: frozenset[str] = frozenset({"shoal"})
     """Who keeps the places of an admission. Pods of others are sent there by a node selector."""
 
@@ -37,5 +40,6 @@ def job_rules_of(configuration: Configuration, schedulers: frozenset[str] = froz
         managed=None if chosen is None else chosen.selector(),
         tells_ready=configuration.waits_for_pods_ready(),
         labels_to_copy=configuration.integrations.label_keys_to_copy,
+        frameworks=frameworks_of(configuration),
         schedulers=schedulers,
     )

@@ -8,6 +8,7 @@ LONGEST = "kueue.x-k8s.io/max-exec-time-seconds"
 STOPPING = "kueue.x-k8s.io/stopping"
 """On a job that was suspended and still has to get its templates back."""
 IN_USE = "kueue.x-k8s.io/resource-in-use"
+"""The finalizer of Workloads."""
 COMPLETIONS_FOLLOW = "kueue.x-k8s.io/job-completions-equal-parallelism"
 
 POD_SET = "kueue.x-k8s.io/podset"

@@ -1,0 +1,48 @@
+"""Whoever looks after queued pods is begun again after a fault, and goes on where it was."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+from build.queued_scenes import bare_scene
+from build.virtual_time import virtual
+from shoal.controllers.queued_pods.controller import queued_pods_controller
+from shoal.store.live.context import Context, Controller
+from shoal.store.live.served import Served
+
+
+class _BegunAgain:
+    """After five seconds."""
+
+    def __init__(self, context: Context) -> None:
+        self.name = context.name
+        self._clock = context.clock
+        self._served = Served(context)
+        self._controller = queued_pods_controller(context, self._served)
+
+    async def run(self) -> None:
+        async with asyncio.TaskGroup() as group:
+            group.create_task(self._served.run())
+            first = group.create_task(self._controller.run())
+            await self._clock.sleep(5)
+            first.cancel()
+            await asyncio.wait([first])
+            group.create_task(self._controller.run())
+
+
+def _begun_again(context: Context) -> Controller:
+    return _BegunAgain(context)
+
+
+@virtual
+async def test_pods_that_come_then_get_their_workload(tmp_path: Path) -> None:
+    async with bare_scene(tmp_path) as scene:
+        scene.cluster.start(_begun_again)
+        await scene.pod("early")
+        await scene.cluster.pass_time(3)
+        assert len(await scene.workloads()) == 1
+        await scene.cluster.pass_time(5)
+        await scene.pod("late")
+        await scene.cluster.pass_time(3)
+        assert len(await scene.workloads()) == 2
