@@ -151,8 +151,23 @@ def test_killed_at_any_moment_what_was_saved_last_or_what_is_being_saved_is_ther
                 saved.append(trying)
         except KilledError:
             pass
+    # As the next run begins.
+    Checkpoints(folder, keep=2).clear()
     there = {one.step: written(one.folder) for one in Checkpoints(folder).all()}
     allowed = [*saved, *([trying] if trying is not None else [])]
     assert all((step, text) in allowed for step, text in there.items())
-    if saved and trying is not None and trying[0] != saved[-1][0]:
+    if saved:
         assert saved[-1][0] in there or len([step for step, _ in saved if step > saved[-1][0]]) >= 2
+
+
+def test_who_dies_while_a_step_is_saved_again_keeps_what_was_saved_before(tmp_path: Path) -> None:
+    checkpoints = Checkpoints(tmp_path, keep=1)
+    checkpoints.save(5, writing("first"))
+    (tmp_path / "step-000000000005").rename(tmp_path / ".old-step-000000000005")
+    (tmp_path / ".step-000000000005").mkdir()
+    assert checkpoints.newest() is None
+    checkpoints.clear()
+    newest = checkpoints.newest()
+    assert newest is not None
+    assert (newest.step, written(newest.folder)) == (5, "first")
+    assert len(list(tmp_path.iterdir())) == 1

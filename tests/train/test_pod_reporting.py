@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import random
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -84,3 +85,5 @@ def test_a_server_that_is_not_there_harms_nobody(tmp_path: Path) -> None:
     reporter = reporter_of(environment, tmp_path)
     reporter.tell(Progress(7, 100, 60.0))
     reporter.close()
+    # It was tried and given up; nobody hangs on it.
+    assert "shoal-progress" not in {thread.name for thread in threading.enumerate()}

@@ -7,11 +7,14 @@ import os
 import signal
 import subprocess
 import sys
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 
 import pytest
 
-from shoal.train import Progress, Training, reporter_of
+from shoal.train import Checkpoints, Progress, Training, reporter_of
 from shoal.train.progress import Silence
 
 
@@ -92,6 +95,68 @@ def test_a_checkpoint_that_cannot_be_loaded_is_passed_over(tmp_path: Path, capsy
     script = Script(tmp_path)
     assert script.run(5)[0] == 3
     assert "step-000000000004 cannot be loaded" in capsys.readouterr().err
+
+
+class Ranks:
+    """Several ranks in threads: each says whether, and hears whether any said so."""
+
+    def __init__(self, folder: Path, count: int) -> None:
+        self.folder = folder
+        self.count = count
+        self.barrier = threading.Barrier(count, timeout=10)
+        self.said = [False] * count
+
+    def agree(self, rank: int, mine: bool) -> bool:
+        self.said[rank] = mine
+        self.barrier.wait()
+        found = any(self.said)
+        self.barrier.wait()
+        return found
+
+    def resumed(self, broken: dict[int, set[str]]) -> list[int | str]:
+        """Where each rank goes on, or why it does not. `broken`: folders that a rank cannot load."""
+
+        def resume(rank: int) -> int | str:
+            def load(folder: Path) -> None:
+                if folder.name in broken.get(rank, ()):
+                    raise OSError("a bad disk")
+
+            environment = {"RANK": str(rank), "WORLD_SIZE": str(self.count)}
+            agree = partial(self.agree, rank)
+            try:
+                return Training(self.folder, save=load, load=load, environment=environment, agree=agree).resume()
+            except RuntimeError as error:
+                return str(error)
+
+        with ThreadPoolExecutor(self.count) as pool:
+            return list(pool.map(resume, range(self.count)))
+
+
+def saved(folder: Path, *steps: int) -> None:
+    for step in steps:
+        Checkpoints(folder).save(step, lambda made: (made / "state").write_text("x"))
+
+
+def test_a_checkpoint_that_one_rank_cannot_load_is_passed_over_by_all(tmp_path: Path) -> None:
+    saved(tmp_path, 100, 200, 300)
+    assert Ranks(tmp_path, 3).resumed({1: {"step-000000000300"}, 2: {"step-000000000200"}}) == [100, 100, 100]
+
+
+def test_ranks_that_have_no_checkpoint_in_common_say_so_where_something_was_loaded(tmp_path: Path) -> None:
+    saved(tmp_path, 100)
+    found = Ranks(tmp_path, 2).resumed({1: {"step-000000000100"}})
+    assert found == [f"no checkpoint in {tmp_path} can be loaded by every rank", 0]
+
+
+def test_a_rank_that_cannot_ask_the_others_ends_rather_than_going_on_from_elsewhere(tmp_path: Path) -> None:
+    saved(tmp_path, 100, 200)
+
+    def load(folder: Path) -> None:
+        raise OSError("a bad disk")
+
+    training = Training(tmp_path, save=load, load=load, environment={"RANK": "3", "WORLD_SIZE": "8"})
+    with pytest.raises(RuntimeError, match=r"rank 3 cannot load .*step-000000000200.*init_process_group"):
+        training.resume()
 
 
 def test_how_far_it_is_and_when_it_was_saved_is_told(tmp_path: Path) -> None:

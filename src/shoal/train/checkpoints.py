@@ -21,6 +21,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 _NAME = re.compile(r"step-(\d{12})")
+_UNFINISHED = (".step-", ".old-step-")
+"""How folders are called that have no name yet, the newer first."""
 _LIST = "whole.json"
 _PART = re.compile(r"rank-(\d{5})\.json")
 _MOST_STEP = 10**12 - 1
@@ -50,12 +52,19 @@ class Checkpoints:
 
     def all(self) -> list[Checkpoint]:
         """Those that are whole, the newest first."""
+        return [one for one in self.named() if self.is_whole(one)]
+
+    def named(self) -> list[Checkpoint]:
+        """Those that were whole when they got their name, the newest first: every rank sees the same ones."""
         found = []
         for entry in self.folder.iterdir():
             match = _NAME.fullmatch(entry.name)
-            if match is not None and _is_whole(entry):
+            if match is not None:
                 found.append(Checkpoint(int(match[1]), entry))
         return sorted(found, key=lambda one: -one.step)
+
+    def is_whole(self, checkpoint: Checkpoint) -> bool:
+        return _is_whole(checkpoint.folder)
 
     def newest(self) -> Checkpoint | None:
         return next(iter(self.all()), None)
@@ -82,10 +91,15 @@ class Checkpoints:
 
     def clear(self) -> None:
         """Forget what tries that failed have left. For the first rank, before anybody saves: a mark left by an earlier
-        run would be taken for one of this."""
-        for entry in self.folder.iterdir():
-            if entry.name.startswith((".step-", ".old-step-")):
-                _remove(entry)
+        run would be taken for one of this. A whole checkpoint that only lacks its name gets it: who died while one
+        replaced another left both without."""
+        for start in _UNFINISHED:
+            for entry in sorted(self.folder.glob(f"{start}*")):
+                named = self.folder / f"step-{entry.name.removeprefix(start)}"
+                if _NAME.fullmatch(named.name) and not named.exists() and _is_whole(entry):
+                    entry.rename(named)
+                else:
+                    _remove(entry)
 
     def _write_part(self, made: Path, write: Write) -> None:
         if self._ranks == 1:

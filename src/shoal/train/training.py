@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterator, Mapping
 from types import FrameType, TracebackType
 from typing import Any, Self
 
-from shoal.train.checkpoints import Checkpoints, Write
+from shoal.train.checkpoints import Checkpoint, Checkpoints, Write
 from shoal.train.progress import Progress, Reporter, reporter_of
 
 ENDED_BY_SIGTERM = 143
@@ -50,7 +50,7 @@ class Training:
         """`every_s` 0: after every step. `environment` tells RANK and WORLD_SIZE, as torchrun and Shoal set them."""
         rank, ranks = _whole(environment, "RANK", 0), _whole(environment, "WORLD_SIZE", 1)
         self.checkpoints = Checkpoints(folder, keep=keep, rank=rank, ranks=ranks)
-        self._rank = rank
+        self._rank, self._ranks = rank, ranks
         self._save = save
         self._load = load
         self._every_s = every_s
@@ -88,18 +88,42 @@ class Training:
     def resume(self) -> int:
         """Load the newest whole checkpoint; the step to go on with, 0 where there is none.
 
-        One that cannot be loaded is passed over for the one before it: better an hour lost than the run.
+        One that cannot be loaded is passed over for the one before it: better an hour lost than the run. With several
+        ranks it is passed over by all as soon as it fails one: ranks that went on from different steps would compute
+        nonsense, and wait for each other at the end.
         """
         if self._rank == 0:
             self.checkpoints.clear()
-        for checkpoint in self.checkpoints.all():
-            try:
-                self._load(checkpoint.folder)
-            except Exception as error:  # noqa: BLE001 - whatever the script's own loading raises
-                sys.stderr.write(f"shoal.train: {checkpoint.folder} cannot be loaded, trying an older one: {error}\n")
-                continue
-            return checkpoint.step
+        # Nobody looks before the first rank has tidied up.
+        self._agree(False)
+        has_loaded = False
+        for checkpoint in self.checkpoints.named():
+            is_loaded = self._is_loaded(checkpoint)
+            has_loaded = has_loaded or is_loaded
+            if not self._agree(not is_loaded):
+                return checkpoint.step
+            if not is_loaded and not self._may_agree():
+                raise RuntimeError(
+                    f"rank {self._rank} cannot load {checkpoint.folder}, and the ranks cannot agree on another: call "
+                    f"torch.distributed.init_process_group before steps(), or give Training an `agree` of your own"
+                )
+        if has_loaded and self._ranks > 1:
+            raise RuntimeError(f"no checkpoint in {self.checkpoints.folder} can be loaded by every rank")
         return 0
+
+    def _is_loaded(self, checkpoint: Checkpoint) -> bool:
+        try:
+            if self.checkpoints.is_whole(checkpoint):
+                self._load(checkpoint.folder)
+                return True
+            error: object = "it is not whole"
+        except Exception as found:  # noqa: BLE001 - whatever the script's own loading raises
+            error = found
+        sys.stderr.write(f"shoal.train: {checkpoint.folder} cannot be loaded, trying an older one: {error}\n")
+        return False
+
+    def _may_agree(self) -> bool:
+        return self._ranks == 1 or self._agree is not _agree_by_torch or _distributed() is not None
 
     def steps(self, stop: int) -> Iterator[int]:
         """From where the last run was up to `stop`. A step is done when the next one is asked for. Told to end, the
@@ -148,13 +172,18 @@ class Training:
 
 def _agree_by_torch(mine: bool) -> bool:
     """Whether any rank says so, where torch.distributed is running; else what this process says."""
-    torch = sys.modules.get("torch")
-    distributed: Any = getattr(torch, "distributed", None)
-    if distributed is None or not distributed.is_available() or not distributed.is_initialized():
+    distributed = _distributed()
+    if distributed is None:
         return mine
     found: list[bool] = [False] * distributed.get_world_size()
     distributed.all_gather_object(found, mine)
     return any(found)
+
+
+def _distributed() -> Any:
+    """torch.distributed, where it is running."""
+    found: Any = getattr(sys.modules.get("torch"), "distributed", None)
+    return found if found is not None and found.is_available() and found.is_initialized() else None
 
 
 def _whole(environment: Mapping[str, str], name: str, otherwise: int) -> int:
