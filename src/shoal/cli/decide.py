@@ -1,17 +1,17 @@
 """`shoal decide`: what a scheduler should do with these manifests, and why.
 
-Promises: with `--json` stdout holds one document and nothing else; a refusal is an answer and no failure; warnings go
-to stderr.
+Promises: with `-o json` or `-o yaml` stdout holds one document and nothing else; a refusal is an answer and no failure;
+warnings go to stderr.
 """
 
 from __future__ import annotations
 
-import sys
 from functools import partial
 from typing import Annotated
 
 import typer
 
+from shoal.cli.formats import FOR_PROGRAMS, TEXTS, TextOutput, checked
 from shoal.cli.options import Manifests, Policy, SchedulerConfigFile, Seed
 
 
@@ -38,9 +38,11 @@ def decide(
         bool, typer.Option("--no-moves", help="No running pod moves elsewhere so that another fits.")
     ] = False,
     seed: Seed = 42,
-    as_json: Annotated[bool, typer.Option("--json", help="One JSON document on stdout and nothing else.")] = False,
+    output: TextOutput = TEXTS[0],
+    as_json: Annotated[bool, typer.Option("--json", help="The same as -o json.")] = False,
 ) -> None:
     """Decide for manifests: who is placed where, who yields, who waits and why."""
+    checked(output, TEXTS)
     from shoal.cli.manifests import load, rounds_of
     from shoal.cli.yielding import settings_under, steps_of
     from shoal.sim.answers import answer
@@ -50,10 +52,10 @@ def decide(
     loaded = load(filename, policy, scheduler_config, limits)
     rounds = rounds_of(loaded, seed, steps=steps, keep_terminating=keep_terminating)
     decision = answer(rounds, loaded.world.gated, cycles)
-    if as_json:
-        from shoal.views.decision import to_json
+    if as_json or output in FOR_PROGRAMS:
+        from shoal.cli.formats import write
 
-        sys.stdout.write(to_json(decision) + "\n")
+        write(decision, "json" if as_json else output)
         return
     from rich.console import Console
 

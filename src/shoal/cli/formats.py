@@ -6,7 +6,6 @@ lines of a pipe stay whole for whoever searches them, unless `COLUMNS` says how 
 
 from __future__ import annotations
 
-import difflib
 import os
 import sys
 from collections.abc import Sequence
@@ -14,7 +13,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from shoal.units.errors import UserError, Where, excerpt
+from shoal.cli.named_parts import check_known
+from shoal.units.errors import Where
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -32,10 +32,7 @@ TextOutput = Annotated[str, typer.Option("-o", "--output", metavar="FORMAT", hel
 
 def checked(output: str, formats: Sequence[str]) -> str:
     """One of the formats, or what is wrong with it; asked before any work."""
-    if output not in formats:
-        near = difflib.get_close_matches(output, formats, 1)
-        fix = f"did you mean {near[0]}?" if near else f"choose one of {', '.join(formats)}"
-        raise UserError(f"no format is called {excerpt(output)}", where=Where(path="--output"), fix=fix)
+    check_known(output, formats, "format", Where(path="--output"))
     return output
 
 

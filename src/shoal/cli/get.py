@@ -6,112 +6,102 @@ pods with a label, and what it waits for stands in none of them.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from shoal.cli.cluster_access import Kubeconfig, KubeContext
 from shoal.cli.formats import FOR_PROGRAMS, TABLES, TableOutput, checked
-from shoal.cli.living import Files, Namespace
+from shoal.cli.living import Files
 
 if TYPE_CHECKING:
+    from rich.console import Console
+
     from shoal.cli.living import Source
+
+    Draw = Callable[[Console, bool], None]
+    """As a table; the second is whether it may be wide."""
 
 app = typer.Typer(help="List gangs, queues, workloads or nodes, with what they wait for.", no_args_is_help=True)
 _TABLE = TABLES[0]
+Namespace = Annotated[
+    str, typer.Option("-n", "--namespace", metavar="NAME", help="Only what is in this one; by default in all.")
+]
 
 
-@app.command("gangs")
-def gangs(
-    filename: Files = None,
-    namespace: Namespace = "",
-    output: TableOutput = _TABLE,
-    kubeconfig: Kubeconfig = None,
-    context: KubeContext = "",
-) -> None:
+def _gangs(source: Source, _: Sequence[str] | None, namespace: str) -> tuple[Any, Draw]:
     """List gangs: which run, which wait and why; of all namespaces unless one is named."""
-    from shoal.cli.formats import console
     from shoal.cli.overview import gangs_of_source
     from shoal.views.gang_list import show_gangs
 
-    found = gangs_of_source(_read(output, filename, kubeconfig, context))
-    found = [each for each in found if _is_in(each.gang, namespace)]
-    if not _is_written(found, output):
-        show_gangs(console(), found, is_wide=output == "wide")
+    found = [each for each in gangs_of_source(source) if _is_in(each.gang, namespace)]
+    return found, lambda console, is_wide: show_gangs(console, found, is_wide=is_wide)
 
 
-@app.command("queues")
-def queues(
-    filename: Files = None,
-    namespace: Namespace = "",
-    output: TableOutput = _TABLE,
-    kubeconfig: Kubeconfig = None,
-    context: KubeContext = "",
-) -> None:
+def _queues(source: Source, filename: Sequence[str] | None, namespace: str) -> tuple[Any, Draw]:
     """List local queues with their cluster queues, cohorts, who waits in them and what they use."""
-    from shoal.cli.formats import console
     from shoal.cli.queue_lists import queue_lines
     from shoal.views.queue_list import show_queues
 
-    source = _read(output, filename, kubeconfig, context)
     found = [each for each in queue_lines(source, filename) if _is_in(each.queue, namespace)]
-    if not _is_written(found, output):
-        show_queues(console(), found, is_wide=output == "wide")
+    return found, lambda console, is_wide: show_queues(console, found, is_wide=is_wide)
 
 
-@app.command("workloads")
-def workloads(
-    filename: Files = None,
-    namespace: Namespace = "",
-    output: TableOutput = _TABLE,
-    kubeconfig: Kubeconfig = None,
-    context: KubeContext = "",
-) -> None:
+def _workloads(source: Source, filename: Sequence[str] | None, namespace: str) -> tuple[Any, Draw]:
     """List workloads: who holds quota, who waits for it, and what would become of each by quota alone."""
-    from shoal.cli.formats import console
     from shoal.cli.queue_lists import workloads_listed
     from shoal.views.queue_workloads import show_workloads
 
-    listed = workloads_listed(_read(output, filename, kubeconfig, context), filename, namespace)
-    if not _is_written(listed, output):
-        show_workloads(console(), listed)
+    listed = workloads_listed(source, filename, namespace)
+    return listed, lambda console, _: show_workloads(console, listed)
 
 
-@app.command("nodes")
+def _nodes(source: Source, *_: object) -> tuple[Any, Draw]:
+    """List nodes with their GPUs, those in trouble first, then those with most to give."""
+    from shoal.cli.overview import top_of_source
+    from shoal.views.top_text import show_nodes
+
+    found = top_of_source(source).nodes
+    return found, lambda console, is_wide: show_nodes(console, found, None, is_wide=is_wide)
+
+
+def _command(listed: Callable[[Source, Sequence[str] | None, str], tuple[Any, Draw]]) -> Callable[..., None]:
+    def command(
+        filename: Files = None,
+        namespace: Namespace = "",
+        output: TableOutput = _TABLE,
+        kubeconfig: Kubeconfig = None,
+        context: KubeContext = "",
+    ) -> None:
+        from shoal.cli.formats import console, write
+        from shoal.cli.living import source_of
+
+        checked(output, TABLES)
+        document, draw = listed(source_of(filename, kubeconfig, context), filename, namespace)
+        if output in FOR_PROGRAMS:
+            write(document, output)
+        else:
+            draw(console(), output == "wide")
+
+    command.__doc__ = listed.__doc__
+    return command
+
+
+for _name, _listed in (("gangs", _gangs), ("queues", _queues), ("workloads", _workloads)):
+    app.command(_name)(_command(_listed))
+
+
+@app.command("nodes", help=_nodes.__doc__)
 def nodes(
     filename: Files = None,
     output: TableOutput = _TABLE,
     kubeconfig: Kubeconfig = None,
     context: KubeContext = "",
 ) -> None:
-    """List nodes with their GPUs, those in trouble first, then those with most to give."""
-    from shoal.cli.formats import console
-    from shoal.cli.overview import top_of_source
-    from shoal.views.top_text import show_nodes
-
-    found = top_of_source(_read(output, filename, kubeconfig, context)).nodes
-    if not _is_written(found, output):
-        show_nodes(console(), found, None, is_wide=output == "wide")
-
-
-def _read(output: str, filename: Sequence[str] | None, kubeconfig: Path | None, context: str) -> Source:
-    checked(output, TABLES)
-    from shoal.cli.living import source_of
-
-    return source_of(filename, kubeconfig, context)
+    """Nodes have no namespace."""
+    _command(_nodes)(filename, "", output, kubeconfig, context)
 
 
 def _is_in(key: str, namespace: str) -> bool:
     return not namespace or key.startswith(f"{namespace}/")
-
-
-def _is_written(document: Any, output: str) -> bool:
-    """For programs, if they asked."""
-    if output not in FOR_PROGRAMS:
-        return False
-    from shoal.cli.formats import write
-
-    write(document, output)
-    return True

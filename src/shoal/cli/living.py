@@ -16,6 +16,7 @@ import typer
 
 from shoal.cli.cluster_access import chosen_access, speak
 from shoal.cli.exits import FAILED
+from shoal.cli.left_out import note_of, shortened
 from shoal.units.errors import UserError, one_line
 
 if TYPE_CHECKING:
@@ -54,6 +55,8 @@ class Source:
     words: str = "the manifests"
     loaded: Loaded | None = None
     """As it is decided about without further options, where that is known already. To be used once."""
+    notes: Sequence[str] = ()
+    """What had to be left out."""
 
     def taken(self) -> Loaded:
         """Ready for its first round."""
@@ -62,20 +65,27 @@ class Source:
         return self.loaded or loaded_of(self.documents)
 
 
-def source_of(filename: Sequence[str] | None, kubeconfig: Path | None, context: str, namespace: str = "") -> Source:
-    """The files if any are given, else the cluster."""
+def source_of(
+    filename: Sequence[str] | None,
+    kubeconfig: Path | None,
+    context: str,
+    namespace: str = "",
+    *,
+    complains: bool = True,
+) -> Source:
+    """The files if any are given, else the cluster. `complains`: what is left out of it is said on stderr."""
     if filename:
         from shoal.store.files import read_manifests
 
         return Source(read_manifests(filename), namespace)
     access = chosen_access(kubeconfig, context)
-    snapshot, loaded = taken(access)
+    snapshot, loaded = taken(access, complains=complains)
     documents = [entry.document for entry in snapshot.entries]
-    return Source(documents, namespace or access.namespace, access.where, loaded)
+    return Source(documents, namespace or access.namespace, access.where, loaded, snapshot.notes)
 
 
-def taken(access: Access) -> tuple[Snapshot, Loaded]:
-    """A picture of the cluster that every command can read; what had to be left out of it is said on stderr."""
+def taken(access: Access, *, complains: bool = True) -> tuple[Snapshot, Loaded]:
+    """A picture of the cluster that every command can read; what had to be left out of it is in its notes."""
     from shoal.cli.manifests import loaded_of
     from shoal.store.live.rbac_advice import rbac_advice
     from shoal.store.live.refusals import ForbiddenError
@@ -90,9 +100,10 @@ def taken(access: Access) -> tuple[Snapshot, Loaded]:
             )
             raise typer.Exit(FAILED) from None
 
-    snapshot = speak(access, work)
-    complain(snapshot.notes)
-    return sound(snapshot, loaded_of)
+    found = sound(speak(access, work), loaded_of)
+    if complains:
+        complain(shortened(found[0].notes))
+    return found
 
 
 def sound(snapshot: Snapshot, load: Callable[[Sequence[Document]], T]) -> tuple[Snapshot, T]:
@@ -106,7 +117,7 @@ def sound(snapshot: Snapshot, load: Callable[[Sequence[Document]], T]) -> tuple[
                 raise
             snapshot = left
             path = f"{error.where.path}: " if error.where.path else ""
-            complain([f"{error.where.obj} is left out: {path}{error.what}"])
+            snapshot.notes.append(note_of(error.where.obj, one_line(f"{path}{error.what}")))
         else:
             return snapshot, loaded
     raise UserError(f"more than {_MOST_LEFT_OUT} objects of the cluster contradict others", fix="mend those named")

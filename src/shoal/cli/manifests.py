@@ -9,6 +9,7 @@ from pathlib import Path
 
 from shoal.api.decode import Document
 from shoal.api.node_affinity import NodeAffinity
+from shoal.cli.kept_back import keep_back, read_elsewhere
 from shoal.cli.misses import misses
 from shoal.cli.policy_names import parse_policies
 from shoal.engine.cluster import Cluster
@@ -105,7 +106,8 @@ def loaded_of(
     if profiles is not None:
         added = {profile.scheduler_name: profile.added_affinity for profile in profiles.profiles}
     queues = _queues(documents)
-    world = world_of(documents if queues is None else queues.documents, added)
+    world = world_of(read_elsewhere(documents if queues is None else queues.documents), added)
+    keep_back(documents, world)
     warnings = list(world.warnings)
     if queues is not None:
         queues.world.settings = queues.world.settings if limits is None else limits(queues.world.settings)

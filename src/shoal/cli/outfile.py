@@ -1,7 +1,9 @@
 """A file a command will leave behind: refused before the work if it cannot be written, whole or absent after it.
 
 Promises: the name never holds half a picture, because the bytes go to a neighbour that is renamed at the end; an
-existing file keeps its contents until then.
+existing file keeps its contents until then. A private one may only be read by its owner, from its first moment: what
+is left of a cluster in a snapshot is no secret, and still says who runs what where. Whoever gives it away does so on
+purpose.
 
 Rejected: opening the target at the start. A run that fails would leave an empty file where a good one was.
 """
@@ -19,28 +21,35 @@ from shoal.units.errors import UserError, Where
 class OutFile:
     """One future file; making this object proves that its folder takes new files."""
 
-    def __init__(self, path: Path, suffix: str) -> None:
+    def __init__(self, path: Path, suffix: str = "", *, is_private: bool = False) -> None:
+        """`suffix`: the one its name has to have."""
         self.path = path
         self._where = Where(file=str(path))
-        if path.suffix.lower() != suffix:
+        self._is_private = is_private
+        if suffix and path.suffix.lower() != suffix:
             raise UserError(f"must end in {suffix}", where=self._where, fix="the picture is written as SVG")
         # A link keeps pointing where it pointed: its target is what gets replaced.
         self._target = Path(os.path.realpath(path))
         if self._target.exists() and not (self._target.is_file() and os.access(self._target, os.W_OK)):
-            raise UserError("is there already and cannot be replaced", where=self._where)
+            fix = "name a file that may be written"
+            raise UserError("is there already and cannot be replaced", where=self._where, fix=fix)
         self._new_neighbour().unlink()
 
-    def write(self, text: str) -> None:
+    def write(self, text: str | bytes) -> int:
+        """How many bytes it has now."""
+        data = text.encode() if isinstance(text, str) else text
         neighbour = self._new_neighbour()
         try:
-            neighbour.write_text(text, encoding="utf-8")
-            neighbour.chmod(0o666 & ~_umask())
+            neighbour.write_bytes(data)
+            if not self._is_private:
+                neighbour.chmod(0o666 & ~_umask())
             neighbour.replace(self._target)
         except OSError as error:
             raise self._refusal(error) from error
         finally:
             with contextlib.suppress(OSError):
                 neighbour.unlink()
+        return len(data)
 
     def _new_neighbour(self) -> Path:
         try:
@@ -55,7 +64,7 @@ class OutFile:
 
 
 def _umask() -> int:
-    """Temporary files are private; the picture gets the rights any new file of this user gets."""
+    """Temporary files are private; others get the rights any new file of this user gets."""
     mask = os.umask(0o077)
     os.umask(mask)
     return mask

@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
+from msgspec import structs
+
 from shoal.api.node import Node
 from shoal.cli.living import Source
+from shoal.cli.manifests import Loaded
+from shoal.sim.queue_outlook import outlook
 from shoal.store.inventory import Inventory
+from shoal.store.kept import Kept
 from shoal.store.queues.members import Members
-from shoal.views.gang_list import GangLine, gangs_of
+from shoal.views.decision import Reason
+from shoal.views.gang_list import GangLine, gang_order, gangs_of
 from shoal.views.top import Top, top_of
 
 _SEED = 42
+_LET_IN = Reason("", "", "")
 
 
 def top_of_source(source: Source) -> Top:
@@ -31,4 +38,33 @@ def top_of_source(source: Source) -> Top:
 
 
 def gangs_of_source(source: Source) -> list[GangLine]:
-    return gangs_of(source.taken().placement, _SEED)
+    loaded = source.taken()
+    lines = gangs_of(loaded.placement, _SEED)
+    words = _queued(loaded)
+    return sorted((_with_queue(line, words.get(line.gang)) for line in lines), key=gang_order)
+
+
+def _with_queue(line: GangLine, word: tuple[str, Reason] | None) -> GangLine:
+    if word is None:
+        return line
+    queue, reason = word
+    if line.state != "empty" or not reason.code:
+        return structs.replace(line, queue=queue)
+    return structs.replace(line, state="queued", queue=queue, code=reason.code, message=reason.message)
+
+
+def _queued(loaded: Loaded) -> dict[str, tuple[str, Reason]]:
+    """By gang: its queue, and why that keeps its pods back; a reason without a code where it does not."""
+    found = {
+        hold.group: (hold.queue, Reason(hold.code, hold.message, hold.help))
+        for hold in loaded.world.gated.values()
+        if isinstance(hold, Kept) and hold.group
+    }
+    queued = loaded.queued
+    if queued is None:
+        return found
+    reasons = outlook(queued.kueue, loaded.now_s)
+    for facts in queued.workloads:
+        for group in queued.pods.groups_of(facts.key):
+            found[group] = facts.queue, reasons.get(facts.key, _LET_IN)
+    return found

@@ -17,6 +17,9 @@ from shoal.cli.options import Seed
 from shoal.units.errors import UserError, Where
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from shoal.views.other_queues import OtherQueue
     from shoal.views.queue_tree import Tree
     from shoal.views.queue_workloads import Workloads
 
@@ -55,7 +58,8 @@ def queue(
 ) -> None:
     """Show the quota tree: nominal, used, borrowed, lent, waiting, share.
 
-    With the NAME of a cohort, cluster queue or local queue only that part, and its workloads.
+    With the NAME of a cohort, cluster queue or local queue only that part, and its workloads. Queues of Volcano and KAI
+    are listed below the tree.
     """
     if called.invoked_subcommand is not None:
         if name or filename or workloads or namespace or output != _TABLE or kubeconfig or context:
@@ -64,7 +68,8 @@ def queue(
     checked(output, TABLES)
     from shoal.cli.living import source_of
     from shoal.cli.manifests import warn
-    from shoal.cli.queue_manifests import queues_of
+    from shoal.cli.other_queues import named, other_queues_of
+    from shoal.cli.queue_manifests import are_queues, queues_of
     from shoal.sim.queue_outlook import outlook
     from shoal.sim.queued_world import kueue_of
     from shoal.views.queue_backlog import waiters_of
@@ -73,6 +78,11 @@ def queue(
     from shoal.views.queue_workloads import workloads_of
 
     source = source_of(filename, kubeconfig, context, namespace)
+    others = other_queues_of(source)
+    of_name = named(others, name) if name else others
+    if of_name and (name or not are_queues(source.documents)):
+        _show(Tree([]), None, output, of_name)
+        return
     world = queues_of(source.documents, filename or [source.words])
     if filename:
         warn(world.warnings)
@@ -87,26 +97,29 @@ def queue(
         part = part_of(tree, name, source.namespace)
         tree = Tree([part.shown])
         listed = None if listed is None else workloads_in(listed, part.meant)
-    _show(tree, listed, output)
+    _show(tree, listed, output, of_name)
 
 
-def _show(tree: Tree, listed: Workloads | None, output: str) -> None:
+def _show(tree: Tree, listed: Workloads | None, output: str, others: Sequence[OtherQueue] = ()) -> None:
     from shoal.cli.formats import console, write
 
     if output in FOR_PROGRAMS:
         import msgspec
 
-        write(
-            msgspec.to_builtins(tree) | ({} if listed is None else {"workloads": msgspec.to_builtins(listed)}), output
-        )
+        document = msgspec.to_builtins(tree)
+        document |= {} if listed is None else {"workloads": msgspec.to_builtins(listed)}
+        write(document | ({"others": msgspec.to_builtins(others)} if others else {}), output)
         return
+    from shoal.views.other_queues import show_other_queues
     from shoal.views.queue_text import show_tree
     from shoal.views.queue_workloads import show_workloads
 
     screen = console()
-    show_tree(screen, tree)
+    if tree.roots or tree.astray or not others:
+        show_tree(screen, tree)
     if listed is not None:
         show_workloads(screen, listed)
+    show_other_queues(screen, others)
 
 
 @app.command("diff")

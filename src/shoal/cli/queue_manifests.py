@@ -40,6 +40,11 @@ RULES = (
 """Kinds that say how quota is given, and nothing about who wants it."""
 
 
+def are_queues(documents: Sequence[Document]) -> bool:
+    """Whether they speak of Kueue's queues at all."""
+    return speaks_of_queues(Inventory(documents))
+
+
 def queues_of(documents: Sequence[Document], where: Sequence[str]) -> QueueWorld:
     """The world of queues; `where` says where the documents are from."""
     inventory = Inventory(documents)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import os
 import uuid
 from pathlib import Path
@@ -12,15 +11,17 @@ import typer
 
 from shoal.cli.cluster_access import Kubeconfig, KubeContext, chosen_access
 from shoal.cli.cluster_parts import told
-from shoal.units.errors import UserError, Where, excerpt
+from shoal.cli.named_parts import check_known
+from shoal.units.errors import Where
 
 if TYPE_CHECKING:
     from shoal.cli.run_files import RunFiles
     from shoal.engine.profile import Builder
-    from shoal.wiring.run_choice import RunChoice
+    from shoal.wiring.run_choice import NamedProfile, RunChoice
 
 _DONE_LIVE = ("VolumeRestrictions", "VolumeBinding", "VolumeZone", "DynamicResources", "DefaultPreemption")
 """What a set of manifests does not have, and a cluster has."""
+_USUAL = ("shoal",)
 _CONTROLLERS = ("scheduler", "queues", "jobs", "pods", "gatekeeper", "advisor", "volcano", "kai")
 
 
@@ -65,12 +66,15 @@ def run(
 
     files = read_run_files(config or [])
     own = files.own
+    chosen = tuple(name.strip() for name in controllers.split(",")) if controllers else ()
+    for name in chosen:
+        check_known(name, _CONTROLLERS, "controller", Where(path="--controllers"))
     if scheduler_name:
         own = replace(own, scheduler_names=tuple(dict.fromkeys(scheduler_name)))
     if leader_elect is not None:
         own = replace(own, leader_election=replace(own.leader_election, leader_elect=leader_elect))
-    if controllers:
-        own = replace(own, controllers=tuple(name.strip() for name in controllers.split(",")))
+    if chosen:
+        own = replace(own, controllers=chosen)
     own.check(Where(path="shoal run"))
     if metrics_address is not None:
         door_settings(metrics_address)
@@ -93,47 +97,52 @@ def run_choice(files: RunFiles) -> RunChoice:
 
     own = files.own
     rules = own.preemption
-    builder, names = _policy(files)
+    profiles, names = _profiles(files)
     return RunChoice(
         own=own if names is None else replace(own, scheduler_names=names),
-        builder=builder,
+        builder=profiles[0].builder if profiles else _policy(files),
+        profiles=profiles,
         steps=steps_of(
             rules.victims, rules.min_runtime_s(), break_budgets=rules.break_budgets, no_moves=not rules.moves
         ),
-        controllers=_known(own.controllers) or _CONTROLLERS,
+        controllers=_parts(files) or _CONTROLLERS,
         kueue=files.kueue,
         identity=f"{os.uname().nodename}_{uuid.uuid4()}",
     )
 
 
-def _policy(files: RunFiles) -> tuple[Builder, tuple[str, ...] | None]:
-    """How pods are placed, and whose, where a KubeSchedulerConfiguration says it."""
+def _policy(files: RunFiles) -> Builder:
     from shoal.engine.profile import POLICIES
 
+    name = files.own.policy
+    check_known(name, tuple(POLICIES), "policy", files.own_where.below("policy"))
+    return POLICIES[name]
+
+
+def _profiles(files: RunFiles) -> tuple[tuple[NamedProfile, ...], tuple[str, ...] | None]:
+    """How pods are placed, and whose, where a KubeSchedulerConfiguration says it."""
+    from shoal.wiring.run_choice import NamedProfile
+
     if files.profiles is None:
-        name = files.own.policy
-        if name not in POLICIES:
-            near = difflib.get_close_matches(name, list(POLICIES), 1)
-            fix = f"did you mean {near[0]}?" if near else f"choose one of {', '.join(POLICIES)}"
-            raise UserError(f"no policy is called {excerpt(name)}", where=Where(path="policy"), fix=fix)
-        return POLICIES[name], None
+        return (), None
     for warning in files.profiles.warnings:
         if not any(f"{plugin}: " in warning for plugin in _DONE_LIVE):
             typer.echo(f"shoal: warning: {warning}", err=True)
-    wanted = files.own.scheduler_names
-    found = [profile for profile in files.profiles.profiles if profile.scheduler_name in wanted]
-    chosen = found or list(files.profiles.profiles)
-    if len(chosen) != 1:
-        names = ", ".join(profile.scheduler_name for profile in chosen)
-        what = f"one process serves one profile, and the files have {names}"
-        raise UserError(what, where=Where(path="profiles"), fix="choose one with --scheduler-name")
-    return chosen[0].build, (chosen[0].scheduler_name,)
-
-
-def _known(names: tuple[str, ...]) -> tuple[str, ...]:
+    there = {one.scheduler_name: one for one in files.profiles.profiles}
+    names = files.own.scheduler_names
+    if names == _USUAL and not {*names} & {*there}:
+        # The usual name is nobody's wish.
+        names = tuple(there)
+    chosen = [there[name] for name in names if name in there] or [files.profiles.profiles[0]]
     for name in names:
-        if name not in _CONTROLLERS:
-            near = difflib.get_close_matches(name, _CONTROLLERS, 1)
-            fix = f"did you mean {near[0]}?" if near else f"choose among {', '.join(_CONTROLLERS)}"
-            raise UserError(f"no controller is called {excerpt(name)}", where=Where(path="--controllers"), fix=fix)
+        if name not in there:
+            words = f"no profile is called {name}: its pods are placed by that of {chosen[0].scheduler_name}"
+            typer.echo(f"shoal: warning: {words}", err=True)
+    return tuple(NamedProfile(one.scheduler_name, one.build, one.added_affinity) for one in chosen), names
+
+
+def _parts(files: RunFiles) -> tuple[str, ...]:
+    names = files.own.controllers
+    for at, name in enumerate(names):
+        check_known(name, _CONTROLLERS, "controller", files.own_where.below(f"controllers[{at}]"))
     return tuple(dict.fromkeys(names))

@@ -9,6 +9,7 @@ import msgspec
 
 from shoal.api.decode import Document, Unknown, convert, read
 from shoal.api.kueue import Configuration
+from shoal.api.kueue.strays import strays
 from shoal.api.run_configuration import RUN_KIND, RUN_VERSION, RunConfiguration
 from shoal.api.scheduler_config import GROUP, scheduler_config
 from shoal.engine.kube_profile import OWN_PLUGINS, KubeProfiles, kube_profiles
@@ -19,27 +20,37 @@ _MAX_BYTES = 4 * 1024 * 1024
 
 
 class RunFiles(msgspec.Struct, frozen=True):
-    """What the files say; each kind stands in them once at most."""
+    """What the files say; each kind stands in them once at most. And where, for what is found out later."""
 
     own: RunConfiguration = msgspec.field(default_factory=RunConfiguration)
     kueue: Configuration | None = None
     profiles: KubeProfiles | None = None
+    own_where: Where = Where()
+    profiles_where: Where = Where()
 
 
 def read_run_files(paths: Sequence[Path]) -> RunFiles:
     """Raises UserError with file, object and field for whatever is wrong or not meant for `shoal run`."""
     found: dict[str, RunConfiguration | Configuration | KubeProfiles] = {}
+    places: dict[str, Where] = {}
     for path in paths:
-        for document in read(read_whole(path, _MAX_BYTES), str(path)):
+        data = read_whole(path, _MAX_BYTES)
+        documents = read(data, str(path))
+        stray = next(strays(data.decode(), str(path)), None)
+        if stray is not None:
+            raise stray
+        for document in documents:
             name, value = _read(document)
             if name in found:
                 raise UserError("stands in the files twice", where=document.where, fix="keep one of them")
-            found[name] = value
+            found[name], places[name] = value, document.where
     own, kueue, profiles = (found.get(name) for name in ("own", "kueue", "profiles"))
     return RunFiles(
         own if isinstance(own, RunConfiguration) else RunConfiguration(),
         kueue if isinstance(kueue, Configuration) else None,
         profiles if isinstance(profiles, KubeProfiles) else None,
+        places.get("own", Where()),
+        places.get("profiles", Where()),
     )
 
 

@@ -23,9 +23,9 @@ def snapshot(
 ) -> None:
     """Write what decisions depend on to a file, without secrets; decide, why, queue, top and get read it with -f."""
     from shoal.cli.living import taken
-    from shoal.cli.private_file import PrivateFile
+    from shoal.cli.outfile import OutFile
 
-    file = None if output == _STANDARD_OUTPUT else PrivateFile(Path(output))
+    file = None if output == _STANDARD_OUTPUT else OutFile(Path(output), is_private=True)
     picture, _ = taken(chosen_access(kubeconfig, context))
     if file is None:
         sys.stdout.write(picture.to_json().decode())

@@ -121,6 +121,12 @@ class Subjects:
         return UserError(f"no {what} {excerpt(name if kind else text)} is there", fix=fix)
 
 
+def kind_called(word: str) -> str:
+    """What kubectl means by the word, in small letters."""
+    small = word.partition(".")[0].lower()
+    return _ALIASES.get(small, small)
+
+
 def _kind_of(document: Document) -> str:
     """Of whom something can be told; empty for all other objects."""
     value = document.value

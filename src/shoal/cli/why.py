@@ -38,18 +38,26 @@ def why(
     from shoal.cli.advised import tell_advice
     from shoal.cli.cluster_access import chosen_access
     from shoal.cli.formats import console, write
+    from shoal.cli.left_out import story_of
     from shoal.cli.living import source_of
     from shoal.cli.manifests import loaded_of, warn
     from shoal.cli.patience import Patience
     from shoal.cli.why_told import Teller
+    from shoal.units.errors import UserError
     from shoal.views.story import show_story
 
-    source = source_of(filename, kubeconfig, context, namespace)
+    source = source_of(filename, kubeconfig, context, namespace, complains=False)
     is_plain = policy == _POLICY and scheduler_config is None
     loaded = source.taken() if is_plain else loaded_of(source.documents, policy, scheduler_config)
     if filename:
         warn(loaded.warnings)
-    story = Teller(source.documents, loaded, seed, Patience(_MOST_S)).about(name, source.namespace)
+    try:
+        story = Teller(source.documents, loaded, seed, Patience(_MOST_S)).about(name, source.namespace)
+    except UserError:
+        wrong = story_of(source.notes, name, source.namespace)
+        if wrong is None:
+            raise
+        story = wrong
     if not filename:
         tell_advice(story, source.documents, chosen_access(kubeconfig, context))
     if output != TEXTS[0]:

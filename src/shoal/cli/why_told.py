@@ -21,9 +21,11 @@ from shoal.cli.manifests import Loaded, rounds_of
 from shoal.cli.subjects import GANG, POD, WORKLOAD, Subject, Subjects
 from shoal.cli.why_words import (
     NOBODY_DECIDES,
+    admission_lines,
     by_node,
     condition_lines,
     counted,
+    group_of_maker,
     insert,
     is_admitted,
     renamed,
@@ -61,7 +63,7 @@ class Teller:
         cluster = loaded.cluster
         self._queued = set(self._rounds.workloads) if isinstance(self._rounds, QueueRounds) else set[str]()
         held_back = queue_names(self._rounds) - self._queued
-        self._known = {*cluster.pods, *cluster.pending.keys(), *loaded.world.gated, *held_back}
+        self._known = {*cluster.pods, *cluster.pending.in_order(), *loaded.world.gated, *held_back}
         """Pods that have not ended, those that are to be made too."""
         written = {meta_of(each.value).key for each in documents if isinstance(each.value, Job)}
         # A job that is held back is no gang yet, though it is known that it will be one.
@@ -90,7 +92,7 @@ class Teller:
             return story
         story = self._told(key)
         if pod is not None and pod.status.phase:
-            tell_as_living(story, pod)
+            tell_as_living(story, pod, self._pods.values())
             insert(story, "scheduler", said(pod))
         if pod is not None and not pod.spec.node_name:
             story.tell("earliest", earliest_words(self._documents, self._seed, key, self._go_on))
@@ -129,6 +131,13 @@ class Teller:
     # -- whoever makes pods ----------------------------------------------------------------------------------
 
     def _maker(self, subject: Subject) -> Story:
+        story = self._of_maker(subject)
+        workload = self._workloads.get(self._workload_of(subject))
+        if is_admitted(workload) and "queued as workload" not in story.title:
+            insert(story, "queue", *admission_lines(workload))
+        return story
+
+    def _of_maker(self, subject: Subject) -> Story:
         value = next(each.value for each in self._documents if _is(each, subject))
         workload = self._workload_of(subject)
         running = [pod for pod in self._pods_of(subject) if pod.spec.node_name]
@@ -141,7 +150,11 @@ class Teller:
         waiting = [key for key in self._keys_of(subject) if key not in self._pods or not self._pods[key].spec.node_name]
         counts = counted(pods, len(waiting))
         if not waiting:
-            story = Story(f"{subject.kind} {subject.key}:", f"pods: {counts}" if counts else without_pods(value))
+            group = "" if counts else group_of_maker(self._documents, subject.kind, subject.key)
+            if group in self._loaded.world.gated:
+                return renamed(self._told(group), f"{subject.kind} {subject.key}, by its PodGroup {group},")
+            words = f"has no pods yet; its PodGroup {group} is there" if group else without_pods(value)
+            story = Story(f"{subject.kind} {subject.key}:", f"pods: {counts}" if counts else words)
             story.tell("pods", *by_node(pods))
             return story
         story = renamed(self._pod(waiting[0]), f"{subject.kind} {subject.key}: {waiting[0]}")

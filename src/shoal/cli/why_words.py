@@ -6,9 +6,11 @@ What decides nothing stays out of `sim/story.py`, which tells what would be deci
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
-from shoal.api.decode import Unknown
+from shoal.api.decode import Document, Unknown
+from shoal.api.groups.kai import KaiPodGroup
+from shoal.api.groups.volcano import VolcanoPodGroup
 from shoal.api.kueue import Workload
 from shoal.api.pod import Pod
 from shoal.views.enumeration import few
@@ -22,13 +24,19 @@ _HEAD = ("asks", "conditions", "gang", "gates", "queue", "needs")
 NOBODY_DECIDES = "nobody has decided about it yet; do the controllers of the queues run?"
 
 
-def tell_as_living(story: Story, pod: Pod) -> None:
-    """What the facts would come to is not what has happened."""
+def tell_as_living(story: Story, pod: Pod, others: Iterable[Pod]) -> None:
+    """What the facts would come to is not what has happened. `others`: all pods of the cluster; those that are ending
+    still hold what they have."""
     outcome, node = story.outcome, pod.spec.node_name
     ends = outcome.partition("has yielded to ")[2] or outcome.rpartition(" for ")[2]
     if not node:
         if outcome.startswith("runs on "):
-            story.outcome = f"waits: by now it fits, on {outcome.removeprefix('runs on ')}"
+            where = outcome.removeprefix("runs on ")
+            ending = [each for each in others if _is_ending_on(each, where.partition(",")[0])]
+            story.outcome = f"waits: by now it fits, on {where}"
+            if ending:
+                story.outcome = f"waits for room on {where}: others are ending there"
+                story.tell("ending", *map(_end_of, ending))
         elif outcome.startswith("is promised room on "):
             story.outcome = f"waits: it would get {outcome.removeprefix('is promised ')}"
         return
@@ -36,6 +44,15 @@ def tell_as_living(story: Story, pod: Pod) -> None:
     story.outcome = f"{'is ending on' if pod.is_terminating() else state} {node}"
     if outcome.startswith(("has yielded to ", "moves from ")):
         story.tell("may have to", f"make room for {ends}")
+
+
+def _is_ending_on(pod: Pod, node: str) -> bool:
+    return pod.spec.node_name == node and pod.is_terminating() and not pod.is_finished()
+
+
+def _end_of(pod: Pod) -> str:
+    until = pod.metadata.deletion_timestamp
+    return f"{pod.metadata.key}, until {until:%H:%M:%S} UTC at the latest" if until is not None else pod.metadata.key
 
 
 def said(pod: Pod) -> str:
@@ -51,6 +68,32 @@ def is_admitted(workload: Workload | None) -> bool:
     """None: there is no object of it."""
     conditions = () if workload is None else workload.status.conditions
     return any(each.type == "Admitted" and each.status == "True" for each in conditions)
+
+
+def admission_lines(workload: Workload | None) -> list[str]:
+    """By which queue it runs, on which flavors."""
+    if workload is None:
+        return []
+    admission = workload.status.admission
+    if admission is None:
+        return [f"workload {workload.metadata.key} of queue {workload.spec.queue_name}"]
+    lines = [f"workload {workload.metadata.key} of queue {workload.spec.queue_name}, in {admission.cluster_queue}"]
+    for each in admission.pod_set_assignments:
+        flavors = ", ".join(sorted(set(each.flavors.values()))) or "no flavor"
+        lines.append(f"pods {each.name}: flavor {flavors}")
+    return lines
+
+
+def group_of_maker(documents: Iterable[Document], kind: str, key: str) -> str:
+    """The PodGroup that stands for a job of another project; empty where there is none."""
+    namespace, _, name = key.partition("/")
+    for each in documents:
+        group = each.value
+        if isinstance(group, VolcanoPodGroup | KaiPodGroup) and group.metadata.namespace == namespace:
+            owners = group.metadata.owner_references
+            if any(owner.kind.lower() == kind and owner.name == name for owner in owners):
+                return group.metadata.key
+    return ""
 
 
 def condition_lines(workload: Workload | None) -> list[str]:

@@ -51,13 +51,17 @@ _WORKLOADS = (
     f"update workloads/finalizers {_KUEUE}",
 )
 
-_PRESENCE = ("get,list leases @coordination.k8s.io", "get,list deployments @apps")
-"""Whether Kueue, Volcano or KAI runs here itself."""
+
+def _running(leases: str, deployments: str) -> tuple[str, ...]:
+    """Whether that project runs here itself. Shoal looks in one namespace; the right is by name and not for that
+    namespace, because a project that is installed tomorrow has none yet and must be seen then."""
+    return (f"get leases @coordination.k8s.io ={leases}", f"get deployments @apps ={deployments}")
+
 
 _RULING = (
     # Kueue's configuration, where people have one.
     f"{READ} configmaps =kueue-manager-config",
-    *_PRESENCE,
+    *_running("c1f6bfd2.kueue.x-k8s.io", "kueue-controller-manager"),
 )
 """By what rules jobs are held, queued and let go."""
 
@@ -71,6 +75,22 @@ _JOB_KINDS = (
     ("trainer.kubeflow.org", "trainjobs"),
     ("workload.codeflare.dev", "appwrappers"),
 )
+
+
+_HOLDING = (
+    *("hand-down-deployments", "hand-down-leaderworkersets", "hand-down-replicasets", "hand-down-statefulsets"),
+    *("hold-jobs", "hold-pods", "hold-ray-services", "hold-training-jobs"),
+)
+_POLICIES = ",".join((*(f"shoal-{name}{end}" for name in _HOLDING for end in ("", "-default")), "shoal-rendezvous"))
+_CHECKING = ",".join(f"shoal-keep-queue-{name}" for name in ("jobs", "ray-services", "training-jobs"))
+_DEFINITIONS = ",".join(
+    f"{plural}.kueue.x-k8s.io"
+    for plural in (
+        *("admissionchecks", "clusterqueues", "cohorts", "localqueues", "multikueueclusters", "multikueueconfigs"),
+        *("provisioningrequestconfigs", "resourceflavors", "topologies", "workloadpriorityclasses", "workloads"),
+    )
+)
+"""Of the kinds that Shoal's webhook converts, where Shoal brought them."""
 
 
 def _doors(plurals: str, door: str) -> str:
@@ -124,9 +144,15 @@ PARTS: dict[str, tuple[str, ...]] = {
     ),
     "gatekeeper": (
         *_RULING,
-        f"create,delete,{READ},patch,update mutatingadmissionpolicies,mutatingadmissionpolicybindings {_ADMISSION}",
-        f"create,delete,{READ},patch,update mutatingwebhookconfigurations {_ADMISSION}",
-        f"{READ},patch customresourcedefinitions @apiextensions.k8s.io",
+        f"create,{READ} validatingadmissionpolicies,validatingadmissionpolicybindings {_ADMISSION}",
+        f"delete,patch,update validatingadmissionpolicies,validatingadmissionpolicybindings {_ADMISSION} ={_CHECKING}",
+        f"create,{READ} mutatingadmissionpolicies,mutatingadmissionpolicybindings {_ADMISSION}",
+        f"delete,patch,update mutatingadmissionpolicies,mutatingadmissionpolicybindings {_ADMISSION} ={_POLICIES}",
+        f"create,{READ} mutatingwebhookconfigurations {_ADMISSION}",
+        f"delete,patch,update mutatingwebhookconfigurations {_ADMISSION} =shoal-gatekeeping",
+        f"{READ} customresourcedefinitions @apiextensions.k8s.io",
+        # Whoever may change any definition may have all objects of its kind sent to itself.
+        f"patch customresourcedefinitions @apiextensions.k8s.io ={_DEFINITIONS}",
         # A policy that reads a kind may be written by those only who may read it.
         f"{READ} localqueues {_KUEUE}",
         f"{READ} resourceflavors {_KUEUE}",
@@ -149,13 +175,13 @@ PARTS: dict[str, tuple[str, ...]] = {
         "create networkpolicies @networking.k8s.io",
         "get daemonsets,replicasets,statefulsets @apps",
         "get jobs @batch",
-        *_PRESENCE,
+        *_running("vc-scheduler,volcano", "volcano-scheduler"),
     ),
     "kai": (
         f"{READ} namespaces,pods",
         f"{READ} podgroups,queues @scheduling.run.ai",
         "get,patch,update podgroups/status,queues/status @scheduling.run.ai",
-        *_PRESENCE,
+        *_running("kai-scheduler-default", "kai-scheduler-default,podgroup-controller,queue-controller"),
     ),
     "advisor": (
         f"{READ} configmaps,limitranges,namespaces,nodes,persistentvolumeclaims,pods,resourcequotas,services",

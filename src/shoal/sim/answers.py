@@ -19,10 +19,11 @@ from shoal.sim.queue_answers import told_admitted, told_preempted, told_unproven
 from shoal.sim.queue_rounds import QueueRecord, QueueRounds
 from shoal.sim.refusals import waiting_gangs, waiting_pods
 from shoal.sim.rounds import MOST_ROUNDS, Record, Rounds
+from shoal.store.kept import Hold, Kept
 from shoal.views.decision import Decision, Evicted, Moved, Placed, Reason, Refused, Round
 
 
-def answer(rounds: Rounds, gated: Mapping[str, tuple[str, ...]], most: int | None = None) -> Decision:
+def answer(rounds: Rounds, gated: Mapping[str, Hold], most: int | None = None) -> Decision:
     """Run until quiet, or for a number of rounds, and tell what came of it."""
     queued = rounds if isinstance(rounds, QueueRounds) else None
     last = most if most is not None else MOST_ROUNDS if queued is None else queued.enough
@@ -40,7 +41,7 @@ def answer(rounds: Rounds, gated: Mapping[str, tuple[str, ...]], most: int | Non
 
 
 class _Teller:
-    def __init__(self, rounds: Rounds, gated: Mapping[str, tuple[str, ...]]) -> None:
+    def __init__(self, rounds: Rounds, gated: Mapping[str, Hold]) -> None:
         self._cluster: Cluster = rounds.cluster
         self._gated = gated
         self._rounds = rounds
@@ -81,10 +82,15 @@ class _Teller:
             yield Refused(group=gang, reason=explainer.gang(gang))
         for pod in waiting_pods(self._cluster, gangs):
             yield Refused(pod=pod, reason=explainer.pod(pod))
-        for pod, gates in self._gated.items():
-            yield Refused(pod=pod, reason=gate_reason(gates))
+        for key, hold in self._gated.items():
+            is_group = isinstance(hold, Kept) and hold.group == key
+            reason = hold_reason(hold)
+            yield Refused(group=key, reason=reason) if is_group else Refused(pod=key, reason=reason)
 
 
-def gate_reason(gates: tuple[str, ...]) -> Reason:
-    names = ", ".join(gates)
+def hold_reason(hold: Hold) -> Reason:
+    if isinstance(hold, Kept):
+        kept = f"Kept by {hold.queue}: " if hold.queue else ""
+        return Reason(hold.code, f"{kept}{hold.message.rstrip('.')}.", hold.help)
+    names = ", ".join(hold)
     return Reason(Code.GATED, f"Scheduling is blocked due to non-empty scheduling gates: {names}.", f"Remove {names}.")

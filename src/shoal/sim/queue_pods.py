@@ -67,6 +67,10 @@ class QueuePods:
         """All its pods, wherever they are."""
         return (pod.key for pod in self._all(workload))
 
+    def groups_of(self, workload: str) -> set[str]:
+        """The gangs that its pods are, or will be."""
+        return {pod.who.group for pod in self._all(workload) if pod.who.group}
+
     def workload_of(self, pod: str) -> str | None:
         return self._workload_of.get(pod)
 

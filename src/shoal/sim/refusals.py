@@ -20,7 +20,7 @@ def waiting_pods(cluster: Cluster, gangs: list[str]) -> list[str]:
     """Pods of none of these gangs, in the order in which they are tried."""
     short = set(gangs)
     pending = cluster.pending
-    return [pod for pod in pending.keys() if pending[pod].who.group not in short]  # noqa: SIM118 - in order
+    return [pod for pod in pending.in_order() if pending[pod].who.group not in short]
 
 
 def code_of(evidence: Evidence) -> Code:

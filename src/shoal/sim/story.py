@@ -16,12 +16,13 @@ from shoal.engine.line import gang_priority
 from shoal.engine.plan import Nominate, Place
 from shoal.engine.reasons import Code
 from shoal.engine.unmatched import unmatched
-from shoal.sim.answers import gate_reason
+from shoal.sim.answers import hold_reason
 from shoal.sim.device_names import device_names
 from shoal.sim.explain import Explainer
 from shoal.sim.queue_story import GoOn, most_of, queue_names, queue_story
 from shoal.sim.refusals import code_of
 from shoal.sim.rounds import Record, Rounds
+from shoal.store.kept import Hold, Kept
 from shoal.units.errors import UserError, excerpt
 from shoal.views.asks import ask_words, condition_words
 from shoal.views.decision_text import device_words
@@ -36,7 +37,7 @@ _MOST_PODS = 4
 _ALIKE = 0.75
 
 
-def tell(rounds: Rounds, gated: Mapping[str, tuple[str, ...]], name: str, go_on: GoOn = lambda: True) -> Story:
+def tell(rounds: Rounds, gated: Mapping[str, Hold], name: str, go_on: GoOn = lambda: True) -> Story:
     """Decide everything, then tell about one. `go_on` is asked whether to look for more that would help."""
     known = _Known(rounds, gated)
     key = known.find(name)
@@ -46,10 +47,10 @@ def tell(rounds: Rounds, gated: Mapping[str, tuple[str, ...]], name: str, go_on:
 class _Known:
     """Names of pods and gangs before the first round; evicted pods are gone after it."""
 
-    def __init__(self, rounds: Rounds, gated: Mapping[str, tuple[str, ...]]) -> None:
+    def __init__(self, rounds: Rounds, gated: Mapping[str, Hold]) -> None:
         cluster: Cluster = rounds.cluster
         gangs = {gang.name for gang in cluster.gangs}
-        self._names = sorted({*cluster.pods, *cluster.pending.keys(), *gated, *gangs, *queue_names(rounds)})
+        self._names = sorted({*cluster.pods, *cluster.pending.in_order(), *gated, *gangs, *queue_names(rounds)})
 
     def find(self, name: str) -> str:
         """A full name as it is; a bare one if only one namespace has it."""
@@ -70,7 +71,7 @@ class _Known:
 
 
 class _Told:
-    def __init__(self, rounds: Rounds, gated: Mapping[str, tuple[str, ...]], go_on: GoOn) -> None:
+    def __init__(self, rounds: Rounds, gated: Mapping[str, Hold], go_on: GoOn) -> None:
         self._rounds = rounds
         self._go_on = go_on
         self._cluster = rounds.cluster
@@ -123,10 +124,7 @@ class _Told:
     def _pod(self, key: str) -> Story:
         cluster = self._cluster
         if key in self._gated:
-            reason = gate_reason(self._gated[key])
-            story = Story(key, "waits", reason.code)
-            story.tell("gates", reason.message, reason.help)
-            return story
+            return self._held(key, self._gated[key])
         if key not in cluster.pending:
             holding = cluster.pods.get(key)
             outcome = self._fate.get(key, "")
@@ -153,6 +151,12 @@ class _Told:
         story.tell("nearest", nearest_sentence(evidence))
         self._tell_help(story, key)
         story.tell("preemption", self._explainer.hindrance(key))
+        return story
+
+    def _held(self, title: str, hold: Hold) -> Story:
+        reason = hold_reason(hold)
+        story = Story(title, "waits", reason.code)
+        story.tell("queue" if isinstance(hold, Kept) and hold.queue else "gates", reason.message, reason.help)
         return story
 
     def _member(self, key: str, gang: Gang) -> Story:
@@ -183,6 +187,9 @@ class _Told:
             if gang.waiting:
                 story.tell("waiting", few(list(gang.waiting), _MOST_PODS), "they are beyond its minimum")
             return story
+        held = next((hold for hold in self._gated.values() if isinstance(hold, Kept) and hold.group == gang.name), None)
+        if held is not None and not gang.waiting:
+            return self._held(f"gang {gang.name}", held)
         if not gang.waiting:
             return Story(f"gang {gang.name}", "waits", Code.GANG_TOO_SMALL, [("pods", ["none of its pods waits"])])
         found = self._explainer.gang_evidence(gang.name)
@@ -237,7 +244,7 @@ class _Told:
     def _turn(self, key: str) -> str:
         """Where in line it stood before the first round."""
         cluster = self._cluster
-        order = cluster.pending.keys()
+        order = cluster.pending.in_order()
         gang = cluster.gangs.find(key)
         if gang is not None:
             if not gang.waiting:

@@ -12,6 +12,7 @@ from typing import Any
 
 import msgspec
 from aiohttp import web
+from aiohttp.payload import Payload
 from aiohttp.web_protocol import RequestHandler
 
 Handler = Callable[[web.BaseRequest], Awaitable[web.StreamResponse]]
@@ -26,33 +27,22 @@ class Haste(msgspec.Struct, frozen=True):
     """Connections at once; whoever comes beyond is hung up on."""
 
 
-class HurriedServer(web.Server):
-    """Makes a connection for each client."""
+class Hurried(RequestHandler):
+    """One client's connection: `first_request_s` until its first request is told, `reading_s` until it has read."""
 
-    def __init__(self, handler: Handler, haste: Haste, **options: Any) -> None:
-        super().__init__(handler, **options)
-        self.haste = haste
-        self._options = options
+    __slots__ = ("_alarm", "_first_request_s", "_reading_s")
+    timed_from_bytes = 0
+    """What is smaller goes into the buffers of the connection at once."""
 
-    def __call__(self) -> RequestHandler:
-        return _Hurried(self, self.haste, loop=asyncio.get_running_loop(), **self._options)
-
-
-class _Hurried(RequestHandler):
-    __slots__ = ("_alarm", "_haste", "_server")
-
-    def __init__(self, server: HurriedServer, haste: Haste, **options: Any) -> None:
-        super().__init__(server, **options)
-        self._server = server
-        self._haste = haste
+    def __init__(self, manager: web.Server, first_request_s: float, reading_s: float, **options: Any) -> None:
+        super().__init__(manager, **options)
+        self._first_request_s = first_request_s
+        self._reading_s = reading_s
         self._alarm: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         super().connection_made(transport)
-        if len(self._server.connections) > self._haste.most:
-            self.force_close()
-            return
-        self._alarm = asyncio.get_running_loop().call_later(self._haste.first_request_s, self._end_if_silent)
+        self._alarm = asyncio.get_running_loop().call_later(self._first_request_s, self._end_if_silent)
 
     def connection_lost(self, exc: BaseException | None) -> None:
         if self._alarm is not None:
@@ -66,13 +56,50 @@ class _Hurried(RequestHandler):
     async def finish_response(
         self, request: web.BaseRequest, resp: web.StreamResponse, start_time: float | None
     ) -> tuple[web.StreamResponse, bool]:
-        alarm = asyncio.get_running_loop().call_later(self._haste.reading_s, _cut_off, self.transport)
+        if _size(resp) < self.timed_from_bytes:
+            return await super().finish_response(request, resp, start_time)
+        alarm = asyncio.get_running_loop().call_later(self._reading_s, cut_off, self.transport)
         try:
             return await super().finish_response(request, resp, start_time)
         finally:
             alarm.cancel()
 
 
-def _cut_off(transport: asyncio.Transport | None) -> None:
+def _size(response: web.StreamResponse) -> int:
+    body = response.body if isinstance(response, web.Response) else None
+    if isinstance(body, Payload):
+        # Until it is sent the response itself does not say.
+        return body.size or 0
+    return response.content_length or 0
+
+
+def cut_off(transport: asyncio.Transport | None) -> None:
+    """The end of a connection whose client does not even read that it ends."""
     if transport is not None:
         transport.abort()
+
+
+class HurriedServer(web.Server):
+    """Makes a connection for each client, up to `most`."""
+
+    def __init__(self, handler: Handler, haste: Haste, **options: Any) -> None:
+        super().__init__(handler, **options)
+        self.haste = haste
+        self._options = options
+
+    def __call__(self) -> RequestHandler:
+        return _Counted(self, self.haste, loop=asyncio.get_running_loop(), **self._options)
+
+
+class _Counted(Hurried):
+    __slots__ = ("_most", "_server")
+
+    def __init__(self, server: HurriedServer, haste: Haste, **options: Any) -> None:
+        super().__init__(server, haste.first_request_s, haste.reading_s, **options)
+        self._server = server
+        self._most = haste.most
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        super().connection_made(transport)
+        if len(self._server.connections) > self._most:
+            self.force_close()

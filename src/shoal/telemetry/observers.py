@@ -93,9 +93,6 @@ class BrainObserver:
     def _refused(self, refused: Refuse | RefuseGroup) -> Iterable[str]:
         return (refused.pod,) if isinstance(refused, Refuse) else list(self._members(refused.group))
 
-    def gang_rolled_back(self) -> None:
-        self.metrics.rolled_back.of().inc()
-
     # -- pods -------------------------------------------------------------------------------------------------------
 
     def waits(self, pod: str, now_s: float) -> None:

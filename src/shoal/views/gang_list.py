@@ -25,14 +25,15 @@ from shoal.views.queue_table import KIND, NAME, NUMBER, WORDS, Cell, show_table
 
 _MOST_TRIED = 32
 MOST_LINES = 40
-_STYLES = {"waits": "red", "promised": "cyan", "runs": "green", "empty": "dim"}
+_STYLES = {"waits": "red", "queued": "yellow", "promised": "cyan", "runs": "green", "empty": "dim"}
 """In the order of the list."""
 
 
 class GangLine(msgspec.Struct, frozen=True):
     gang: str
     state: str
-    """`waits`, `promised` (its room is being left by others), `runs`, or `empty`: none of its pods is there."""
+    """`waits`, `queued` (a queue keeps its pods back), `promised` (its room is being left by others), `runs`, or
+    `empty`: none of its pods is there."""
     needs: int
     """Pods that must run together; 0 where nothing says so yet."""
     running: int
@@ -63,7 +64,11 @@ def gangs_of(placement: Placement, seed: int) -> list[GangLine]:
             code = str(found.code)
             message = gang_message(found, evidences.of(waiting.charge.ask, waiting.who))
         lines.append(_line(cluster, gang, code, message))
-    return sorted(lines, key=lambda line: (list(_STYLES).index(line.state), line.gang))
+    return sorted(lines, key=gang_order)
+
+
+def gang_order(line: GangLine) -> tuple[int, str]:
+    return list(_STYLES).index(line.state), line.gang
 
 
 def _line(cluster: Cluster, gang: Gang, code: str, message: str) -> GangLine:

@@ -20,6 +20,8 @@ def gang_message(gang: GroupEvidence, pod: Evidence) -> str:
             return (
                 f"its {_pods(gang.exist)} {'names' if gang.exist == 1 else 'name'} a group of which there is no object."
             )
+        case Code.GANG_MALFORMED if gang.is_unreadable:
+            return f"its gang cannot be as it is written: {gang.fault}."
         case Code.GANG_MALFORMED:
             return f"its parts make no tree: {gang.fault}."
         case Code.GANG_TOO_SMALL:
@@ -35,6 +37,8 @@ def gang_help(gang: GroupEvidence, pod: Evidence) -> str:
     match gang.code:
         case Code.GANG_UNKNOWN:
             return "Add the PodGroup, or take the group's name off the pods."
+        case Code.GANG_MALFORMED if gang.is_unreadable:
+            return "Correct that."
         case Code.GANG_MALFORMED:
             return "Correct the names and parents of the group's parts."
         case Code.GANG_TOO_SMALL:
@@ -45,6 +49,11 @@ def gang_help(gang: GroupEvidence, pod: Evidence) -> str:
         return "Each of its parts would fit by itself, but not all of them together."
     where = f" (in {'/'.join(gang.domain)})" if gang.domain else ""
     most = f"The most that could run now is {gang.fit_now} of {gang.needs}{where}"
+    cordoned = sum(cause.nodes for cause in pod.causes if cause.code is Code.UNSCHEDULABLE)
+    if gang.is_hopeless and cordoned:
+        nodes = "1 node is" if cordoned == 1 else f"{cordoned:,} nodes are"
+        left = f"{most}, and {gang.fit_empty} if everything else were gone"
+        return f"{left}. {nodes} cordoned: kubectl uncordon may help, waiting alone does not."
     if gang.is_hopeless:
         return f"{most}, and {gang.fit_empty} if everything else were gone: waiting does not help."
     nearest = "" if pod.fitting else f" {nearest_sentence(pod)}"

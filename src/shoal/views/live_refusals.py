@@ -19,7 +19,7 @@ from shoal.engine.gangs.evidence import GroupEvidence
 from shoal.engine.reasons import Cause, Code, Evidence
 from shoal.engine.spelling import names
 from shoal.views.gangs import gang_help, gang_message
-from shoal.views.why import cause_words, nearest_sentence
+from shoal.views.why import cause_words, nearest_sentence, unusable
 
 NO_NODES = "no nodes available to schedule pods"
 _NO_CLAIMS = "no new claims to deallocate"
@@ -45,16 +45,22 @@ class Outlook(msgspec.Struct, frozen=True):
     """What is said instead of the nearest node: conditions that no node can meet."""
     volumes: str = ""
     """What is said of nodes that would fit if the pod's volumes could be reached from there."""
+    kept: str = ""
+    """For whom room on the nearest node is kept, which nobody sees who looks at its pods."""
 
 
 def pod_words(outlook: Outlook) -> str:
     """Of a pod on its own."""
     if not outlook.evidence.nodes:
         return NO_NODES
+    if blocked := unusable(outlook.evidence):
+        return held_words(blocked, outlook.evidence.nodes)
     line = f"{unplaced_line(outlook)} {preemption_words(outlook)}"
     if outlook.volumes and outlook.evidence.fitting:
         return f"{line} There is room, but not where its volumes can be reached."
-    return f"{line} {outlook.help or nearest_sentence(outlook.evidence)}"
+    if outlook.help:
+        return f"{line} {outlook.help}"
+    return " ".join(part for part in (line, nearest_sentence(outlook.evidence), outlook.kept) if part)
 
 
 def promised_words(outlook: Outlook, node: str) -> str:
@@ -81,6 +87,8 @@ def gang_words(gang: GroupEvidence, outlook: Outlook) -> str:
         return f"{line} {gang_help(gang, evidence)}"
     if not evidence.nodes:
         return NO_NODES
+    if blocked := unusable(evidence):
+        return f"{held_words(blocked, evidence.nodes)} {gang_help(gang, evidence)}"
     more = {_NOT_TOGETHER: evidence.fitting} if evidence.fitting else {}
     story = _capital(gang_message(gang, evidence).partition(";")[0])
     line = f"{_line(outlook, more)} {preemption_words(outlook)}"

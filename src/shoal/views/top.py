@@ -97,7 +97,7 @@ def top_of(cluster: Cluster, nodes: Iterable[Node], owner_of: OwnerOf, *, gated:
     values = _lost(cluster)
     told = [_node(cluster, node, values, owner_of) for node in nodes if node.metadata.name in cluster.row_of]
     told.sort(key=lambda node: (node.state == "ready", -node.gpus, -node.free, node.name))
-    asked = sum(cluster.pending[pod].charge.gpu_milli for pod in cluster.pending.keys())  # noqa: SIM118 - no mapping
+    asked = sum(cluster.pending[pod].charge.gpu_milli for pod in cluster.pending.in_order())
     waiting = {"pods": float(len(cluster.pending) + gated), "gpus": _gpus(asked), "workloads": float(workloads)}
     return Top(told, _models(told), _holders(cluster, owner_of), waiting)
 
@@ -106,7 +106,7 @@ def _lost(cluster: Cluster) -> list[float]:
     """F by row, of the pods that want GPUs. Which model they want is left out: a GPU that is the wrong one for somebody
     is no fragment."""
     asks = [holding.ask for holding in cluster.pods.values()]
-    asks += [cluster.pending[pod].charge.ask for pod in cluster.pending.keys()]  # noqa: SIM118 - no mapping
+    asks += [cluster.pending[pod].charge.ask for pod in cluster.pending.in_order()]
     classes = (structs.replace(class_of(ask), models="") for ask in asks if ask.devices is not None)
     mix = Mix.of(each for each in classes if each.gpus)
     values: list[float] = [0.0] * cluster.rows

@@ -15,7 +15,7 @@ HELP: Mapping[Wait, str] = {
     "Raise the quota or the borrowing limit, or ask for less; where it has a minCount, it may start with fewer pods.",
     Wait.NO_FLAVOR: "Waiting does not help: none of its queue's flavors suits it. "
     "Look at its node selector, affinity and tolerations, and at what the queue covers.",
-    Wait.TOPOLOGY: "It is tried again when pods end or nodes come. A wider topology level may help.",
+    Wait.TOPOLOGY: "It is tried again when pods end or nodes come.",
     Wait.VICTIMS: "It starts as soon as those who yield to it have ended.",
     Wait.MISCONFIGURED: "Correct what is named.",
     Wait.PENDING: "It is looked at in its turn.",
@@ -23,7 +23,6 @@ HELP: Mapping[Wait, str] = {
     Wait.GATED: "It is looked at once its gates are open.",
     Wait.ON_HOLD: "Nothing is admitted here until that is undone.",
     Wait.INADMISSIBLE: "Waiting does not help: correct what is named.",
-    Wait.PLACEMENT: "It is tried again when pods end or nodes come.",
     Wait.RESERVED: "It starts when the gang before it has started, or where it ends in time.",
 }
 """Every reason has one."""
@@ -33,6 +32,8 @@ def wait_reason(waiting: StillWaiting, behind: str = "", unproven: str = "") -> 
     """`behind`: who is before it in a queue that goes strictly by turn. `unproven`: why quota alone decides."""
     help_ = HELP[waiting.why]
     message = waiting.message or _MESSAGES.get(waiting.why, "It waits")
+    if waiting.why is Wait.TOPOLOGY and "topology" in message:
+        help_ += " A wider topology level may help."
     if waiting.why is Wait.PENDING and behind:
         message = f"It stands behind {behind} in a StrictFIFO queue"
         help_ = f"It is looked at once {behind} has been admitted."

@@ -46,9 +46,15 @@ def kube_line(evidence: Evidence) -> str:
     """How many nodes there are, and how many each cause turned away."""
     if evidence.nodes == 0:
         return "no nodes available to schedule pods."
-    causes = ", ".join(f"{cause.nodes} {cause_words(cause)}" for cause in evidence.causes)
+    blocked = unusable(evidence)
+    causes = blocked or ", ".join(f"{cause.nodes} {cause_words(cause)}" for cause in evidence.causes)
     counted = f"{evidence.fitting}/{evidence.nodes} nodes are available"
     return f"{counted}: {causes}." if causes else f"{counted}."
+
+
+def unusable(evidence: Evidence) -> str:
+    """What is wrong with what the pod claims, whichever node is asked: no node is counted for it."""
+    return next((cause.detail for cause in evidence.causes if cause.code is Code.CLAIM_UNUSABLE), "")
 
 
 def cause_words(cause: Cause) -> str:
@@ -60,6 +66,8 @@ def nearest_sentence(evidence: Evidence) -> str:
     """The node that lacks least, and what; or why there is no such node."""
     if evidence.nodes == 0:
         return "The cluster has no nodes yet."
+    if unusable(evidence):
+        return "No node is looked at before that is mended."
     if not evidence.nearest:
         return "No node may take this pod, however empty: its rules about nodes, or their taints, leave none."
     if not evidence.shortfalls:

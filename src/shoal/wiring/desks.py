@@ -1,6 +1,8 @@
 """The desks of a brain: each project's queues have their own, and the first to keep a pod keeps it.
 
-Volcano's and KAI's come before Kueue's: what they let go may still wait for a Workload.
+Places of pods that move come first: nobody else is asked about their successors. Volcano's and KAI's desks come before
+Kueue's: what they let go may still wait for a Workload. Kueue's is the last, for its pods take the places that were
+kept for them in the facts themselves, where nobody may keep them any more.
 """
 
 from __future__ import annotations
@@ -9,13 +11,16 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from shoal.controllers.brain.desks import Desks
-from shoal.controllers.queues import presence
-from shoal.controllers.queues.presence import Presence
-from shoal.wiring.run_choice import KAI, QUEUES, VOLCANO, RunChoice
+from shoal.store.live import presence
+from shoal.store.live.presence import Presence
+from shoal.wiring.run_choice import KAI, QUEUES, SCHEDULER, SCHEDULER_OF, VOLCANO, RunChoice
 
 if TYPE_CHECKING:
     from shoal.controllers.brain.brain import Brain
+    from shoal.controllers.brain.parts import Desk
     from shoal.controllers.queues.desk import QueueDesk
+    from shoal.controllers.scheduler.successors import Successors
+    from shoal.engine.events import Event
     from shoal.store.live.context import Context
     from shoal.store.live.served import Served
     from shoal.store.watched.queues import WatchedQueues
@@ -30,28 +35,48 @@ def give_desks(
     brain: Brain, context_of: ContextOf, served: Served, choice: RunChoice, kueue: Presence, volcano: Presence | None
 ) -> Queues | None:
     """Returns Kueue's, for whoever measures it."""
-    desks, queues = Desks(brain.intake), None
+    desks, queues = Desks(brain.intake, brain.clock), None
+    moves = SCHEDULER in choice.controllers and choice.own.preemption.moves
+    if moves:
+        desks.add(lambda onward: _successors(brain, onward))
     if volcano is not None:
         from shoal.controllers.volcano.desk import VolcanoDesk
 
         context = context_of(VOLCANO)
+        desks.add(lambda onward: _left_to(brain, VOLCANO, volcano, onward))
         desks.add(lambda onward: VolcanoDesk(context, served, brain, volcano, onward))
     if KAI in choice.controllers:
         from shoal.controllers.kai.desk import KaiDesk
 
         own = context_of(KAI)
-        desks.add(lambda onward: KaiDesk(own, served, brain, onward, Presence(own, presence.KAI)))
+        beside = Presence(own, presence.KAI, choice.own.namespaces.kai)
+        desks.add(lambda onward: _left_to(brain, KAI, beside, onward))
+        desks.add(lambda onward: KaiDesk(own, served, brain, onward, beside))
     if QUEUES in choice.controllers:
         queues = found = _queues(brain, context_of(QUEUES), served, choice, kueue)
         desks.add(lambda _: found[0])
-    if {VOLCANO, KAI, QUEUES} & {*choice.controllers}:
+    if moves or {VOLCANO, KAI, QUEUES} & {*choice.controllers}:
         brain.desk = desks
     return queues
+
+
+def _left_to(brain: Brain, part: str, there: Presence, onward: Callable[[Event], None]) -> Desk:
+    from shoal.controllers.brain.left_to import LeftTo
+
+    return LeftTo(brain, SCHEDULER_OF[part], lambda: there.is_there, onward)
+
+
+def _successors(brain: Brain, onward: Callable[[Event], None]) -> Successors:
+    from shoal.controllers.scheduler.successors import Successors
+
+    found = Successors(brain, onward)
+    brain.hands = (*brain.hands, found)
+    return found
 
 
 def _queues(brain: Brain, context: Context, served: Served, choice: RunChoice, kueue: Presence) -> Queues:
     from shoal.controllers.queues.desk import QueueDesk
     from shoal.store.watched.queues import WatchedQueues
 
-    watched = WatchedQueues(context, served, brain.wake, choice.kueue)
+    watched = WatchedQueues(context, served, brain.wake, choice.kueue, choice.own.namespaces.kueue)
     return QueueDesk(context, watched, brain, kueue), watched

@@ -13,7 +13,7 @@ A process that loses its lease and leads again goes on with the same figures; wh
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from time import time
 from typing import Protocol
 
@@ -24,10 +24,10 @@ from shoal.engine.cluster import Cluster
 from shoal.store.live.clock import Clock
 from shoal.store.live.informer import Informer
 from shoal.store.live.item import Obj
-from shoal.store.live.loop import Loop
 from shoal.store.live.port import Api
 from shoal.store.live.recorder import Recorder
 from shoal.telemetry.door import DoorSettings, TelemetryDoor
+from shoal.telemetry.exposition import text_of
 from shoal.telemetry.families import Head
 from shoal.telemetry.fleet import measure_fleet
 from shoal.telemetry.health import Health
@@ -103,6 +103,10 @@ class Telemetry:
         life.at_end(door.close)
         return door.address
 
+    def text(self) -> str:
+        """All figures, for a door of somebody else's."""
+        return text_of(self.registry.read()).decode()
+
     def stands_by(self) -> None:
         """Another process leads: this one is ready to."""
         self._leader.stands_by(self._measured.lease)
@@ -128,17 +132,21 @@ class Telemetry:
         measure_fleet(self.registry, cluster, lambda: observer.refused, lambda: waits.gated)
         return observer
 
+    def gang_rolled_back(self) -> None:
+        self._scheduling.rolled_back.of().inc()
+
     def follow_queues(self, desk: Desk, watched: Watched) -> None:
-        self.queues.follow(QueueLevels(desk, watched))
+        self.queues.follow(QueueLevels(desk, watched, self._clock.seconds))
+        desk.measure(self.queues.around)
 
     def follow_workloads(self, workloads: Informer) -> None:
         """Their conditions; once they are served."""
         follow_workloads(self.queues, workloads)
 
-    def follow_loops(self, loops: Sequence[Loop]) -> None:
-        """How many objects wait to be looked at by each controller."""
+    def follow_lines(self, waiting: Callable[[], Sequence[tuple[str, int]]]) -> None:
+        """How many objects wait to be looked at by each controller; each name once."""
         head = Head("gauge", "workqueue_depth", "Objects that wait to be looked at.", ("name",))
-        self.registry.reads(head, lambda: [((loop.name,), len(loop.queue)) for loop in loops])
+        self.registry.reads(head, lambda: [((name,), count) for name, count in waiting()])
 
     # Inside
 

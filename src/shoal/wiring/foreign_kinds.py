@@ -28,16 +28,22 @@ _log = logging.getLogger("shoal")
 SHAPE = "shoal.dev/shape"
 """An annotation: which shape was written."""
 _AT_ONCE = 4
+_LOOKS, _AGAIN_S = 100, 0.02
 
 
 async def provide_foreign(api: Api) -> None:
-    """All definitions of the tables are there when this returns; they are served a moment later."""
+    """All definitions of the tables are there and served when this returns: who starts next asks once what is served,
+    and not again for half a minute."""
     present = {item.name: item for item in (await api.list(DEFINITIONS)).items}
-    wanted = definitions()
-    await asyncio.gather(*(_worker(api, wanted, present) for _ in range(_AT_ONCE)))
+    wanted, made = definitions(), set[tuple[str, str]]()
+    await asyncio.gather(*(_worker(api, wanted, present, made) for _ in range(_AT_ONCE)))
+    for _ in range(_LOOKS):
+        if made <= {(one.kind.group, one.kind.plural) for one in await api.served()}:
+            return
+        await asyncio.sleep(_AGAIN_S)
 
 
-async def _worker(api: Api, wanted: Iterator[Obj], present: dict[str, Item]) -> None:
+async def _worker(api: Api, wanted: Iterator[Obj], present: dict[str, Item], made: set[tuple[str, str]]) -> None:
     for definition in wanted:
         shape = hashlib.blake2b(msgspec.json.encode(definition), digest_size=8).hexdigest()
         definition["metadata"].setdefault("annotations", {})[SHAPE] = shape
@@ -46,6 +52,9 @@ async def _worker(api: Api, wanted: Iterator[Obj], present: dict[str, Item]) -> 
             await _put(api, definition, present.get(name), shape)
         except RefusedError as error:
             _log.warning("the definition of %s could not be provided: %s", name, error)
+            continue
+        if name not in present:
+            made.add((definition["spec"]["group"], definition["spec"]["names"]["plural"]))
         await asyncio.sleep(0)
 
 

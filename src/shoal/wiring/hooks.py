@@ -1,19 +1,26 @@
 """The webhook of a process that runs Shoal on a cluster: whether there is one, and what it needs to answer.
 
 Each process has one, also those that stand by: the API server comes to any of them, and whoever leads may have ended
-just now. Where the embedded server converts by itself and has admission policies, nobody needs it.
+just now. Whoever starts with a server of this machine has one on loopback, at any free port, if that server has no
+admission policies: what an earlier life has left leads nowhere, and is written anew before anybody makes jobs. Where
+no such life follows, it is taken away, or labelled jobs would be refused for ever.
 
-Rejected: a webhook wherever Shoal runs. A laptop that a cluster cannot reach would be asked about every job.
+Rejected: a webhook wherever Shoal runs. A laptop that a cluster cannot reach would be asked about every job. Taking it
+away at the end of each life: jobs would slip in at the start of the next one, and a killed one takes nothing away.
 """
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 import logging
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING
 
-from shoal.api.webhook_rules import WebhookRules
-from shoal.store.live.context import Controller
+from shoal.api.webhook_rules import OPEN_DOOR, WebhookRules
+from shoal.controllers.gatekeeping.hooks import BESIDE, HOOKS, NAME, Address
+from shoal.controllers.gatekeeping.installer import says
+from shoal.controllers.gatekeeping.policies import OLDER_POLICIES, OURS, POLICIES
 from shoal.store.live.kind import SERVICES
 from shoal.store.live.port import Api
 from shoal.store.live.refusals import ForbiddenError, NotFoundError
@@ -24,53 +31,100 @@ from shoal.wiring.queue_ruling import QueueRuling
 from shoal.wiring.run_choice import RunChoice
 
 if TYPE_CHECKING:
-    from shoal.controllers.gatekeeping.webhook import WebhookSettings
+    from shoal.controllers.gatekeeping.webhook import Webhook, WebhookSettings
 
 _log = logging.getLogger("shoal.gatekeeping")
 GATEKEEPER = "gatekeeper"
 _NAME = "shoal-webhook"
 _EVERY_S = 60.0
 _AGAIN_S = 5.0
+_PATIENCE_S = 5.0
+_LOOPBACK = "127.0.0.1"
+UNHELD = (
+    "the server has no MutatingAdmissionPolicy (v1, Kubernetes 1.36), and no way to this process is known: jobs that "
+    "ask for a queue are suspended after they were created, and pods are not held; to hold them from the start, set "
+    "webhook.url in a ShoalConfiguration given with --config, or webhook.address and make the Service "
+    "shoal-system/shoal-webhook"
+)
 
 
-def start_webhook(life: Life, api: Api, choice: RunChoice) -> None:
-    """From when it is wanted on, for as long as `life`. `api` is its way in."""
+def start_webhook(life: Life, api: Api, choice: RunChoice, *, is_beside: bool = False) -> Hook | None:
+    """From when it is wanted on, for as long as `life`. `api` is its way in. `is_beside`: of a server on this
+    machine that starts when we do."""
     if choice.own.webhook.enabled == "never" or GATEKEEPER not in choice.controllers:
-        return
+        return None
     # Caches of its own: those of whoever leads end with that.
     inner = Life(api, api, life.clock)
+    inner.informers.outage = life.informers.outage
     life.at_end(inner.end)
-    inner.start(_NAME, Hook(inner, choice).run)
+    hook = Hook(inner, choice, is_beside=is_beside)
+    inner.start(_NAME, hook.run)
+    return hook
 
 
 class Hook:
-    def __init__(self, life: Life, choice: RunChoice) -> None:
+    def __init__(self, life: Life, choice: RunChoice, *, is_beside: bool) -> None:
         self._life = life
         self._rules = choice.own.webhook
+        self._is_beside = is_beside
         self._context = life.context(_NAME, life.api)
         self._served = Served(self._context)
+        self._served.when_there(POLICIES, None, OLDER_POLICIES)
         self._ruling = QueueRuling(self._context, choice)
+        self._is_settled = asyncio.Event()
+        self._told = ""
+
+    async def stands(self) -> None:
+        """Returns when it answers and the server knows, when nobody wants it now, or when that takes too long."""
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(self._is_settled.wait(), _PATIENCE_S)
 
     async def run(self) -> None:
         """Returns when everything of it is started."""
+        # What it does depends on whether the server has policies.
+        await self._again(self._has_looked)
+        if self._is_beside and self._has_policies():
+            await self._again(self._is_rid_of_the_former)
+            self._is_settled.set()
+            return
         await self._again(self._is_wanted)
         webhook = self._made()
-        # What it does depends on whether the server has policies.
+        # Of the kinds that it asks for itself.
         await self._again(self._has_looked)
         await self._ruling.begin(self._life, (GATEKEEPER,))
         self._life.start("caches", self._life.informers.run)
         self._life.start("served kinds", self._served.run)
-        _log.info("the webhook listens on %s port %d", self._rules.address, self._rules.port)
         self._life.start("webhook", webhook.run)
+        await webhook.stands.wait()
+        _log.info("the webhook listens on port %d", webhook.server.port)
+        self._is_settled.set()
 
-    def _made(self) -> Controller:
+    def _made(self) -> Webhook:
         # Imported here: certificates and a server cost memory that most processes need not spend.
-        from shoal.controllers.gatekeeping.webhook import webhook_controller
+        from shoal.controllers.gatekeeping.webhook import Webhook
 
-        return webhook_controller(self._context, self._served, settings_of(self._rules), self._ruling.holding)
+        settings = settings_beside() if self._is_beside else settings_of(self._rules)
+        return Webhook(self._context, self._served, settings, self._ruling.holding)
+
+    def _has_policies(self) -> bool:
+        return self._served.find(POLICIES) is not None
 
     async def _is_wanted(self) -> bool:
-        return await is_wanted(self._life.api, self._rules)
+        rules = self._rules
+        is_wanted_here = self._is_beside or await is_wanted(self._life.api, rules)
+        is_shut = not self._is_beside and not rules.url and rules.is_on_loopback
+        if is_wanted_here and not is_shut:
+            return True
+        self._is_settled.set()
+        told = shut(rules) if is_wanted_here else "" if self._has_policies() else UNHELD
+        if told and told != self._told:
+            _log.warning("%s", told)
+            self._told = told
+        return False
+
+    async def _is_rid_of_the_former(self) -> bool:
+        await take_away_former(self._life.api)
+        return True
 
     async def _has_looked(self) -> bool:
         await self._served.look()
@@ -89,6 +143,16 @@ class Hook:
             await self._context.clock.sleep(delay_s)
 
 
+async def take_away_former(api: Api) -> None:
+    """The configuration that a life beside the server has left, if there is one."""
+    try:
+        present = (await api.get(HOOKS, "", NAME)).obj()
+        if says(present["metadata"].get("labels") or {}, {**OURS, **BESIDE}):
+            await api.delete(HOOKS, "", NAME)
+    except NotFoundError:
+        return
+
+
 async def is_wanted(api: Api, rules: WebhookRules) -> bool:
     if rules.enabled != "auto":
         return rules.enabled == "always"
@@ -101,9 +165,24 @@ async def is_wanted(api: Api, rules: WebhookRules) -> bool:
     return True
 
 
+def shut(rules: WebhookRules) -> str:
+    service = f"{rules.service_namespace}/{rules.service_name}"
+    return (
+        f"the Service {service} leads to a webhook that listens on {rules.address} alone: nothing is led there, or "
+        f"jobs would be refused; {OPEN_DOOR}"
+    )
+
+
 def settings_of(rules: WebhookRules) -> WebhookSettings:
-    from shoal.controllers.gatekeeping.hooks import Address
     from shoal.controllers.gatekeeping.webhook import WebhookSettings
 
     address = Address(rules.url, rules.service_namespace, rules.service_name, rules.service_port)
     return WebhookSettings(rules.address, rules.port, address, rules.all_names())
+
+
+def settings_beside() -> WebhookSettings:
+    """On loopback at any free port. The embedded server converts by itself."""
+    from shoal.controllers.gatekeeping.webhook import WebhookSettings
+
+    address = Address(f"https://{_LOOPBACK}", is_beside=True)
+    return WebhookSettings(_LOOPBACK, 0, address, (_LOOPBACK,), converts=False)

@@ -19,10 +19,10 @@ from shoal.store.live.kind import NODES
 from shoal.store.live.learning import LearningApi
 from shoal.store.live.port import Api
 from shoal.store.live.recorder import Recorder
+from shoal.store.live.upkeep import kept_up
 from shoal.wiring.controllers import CONTROLLERS, make
 
 _log = logging.getLogger("shoal")
-_AGAIN_S = 1.0
 _NOT_READY = "node.kubernetes.io/not-ready"
 
 
@@ -34,12 +34,13 @@ class Life:
         self.clock = clock
         self.draw = random.Random()
         self.informers = Informers(caches, clock, self.draw)
+        self._contexts: list[Context] = []
         self._tasks: list[asyncio.Task[None]] = []
         self._ends: list[Callable[[], Awaitable[None]]] = []
 
     def start(self, name: str, run: Callable[[], Awaitable[None]]) -> None:
         """For as long as this lives. A part that breaks is started again: the others need not end with it."""
-        self._tasks.append(asyncio.ensure_future(self._kept_up(name, run)))
+        self._tasks.append(asyncio.ensure_future(kept_up(self.clock, name, run)))
 
     def at_end(self, end: Callable[[], Awaitable[None]]) -> None:
         self._ends.append(end)
@@ -58,7 +59,19 @@ class Life:
         """For a part that writes as the user behind `api`; the caches are shared."""
         recorder = Recorder(api, self.clock, name)
         self.start(f"events of {name}", recorder.run)
-        return Context(name, LearningApi(api, self.informers), self.informers, self.clock, self.draw, recorder)
+        made = Context(name, LearningApi(api, self.informers), self.informers, self.clock, self.draw, recorder)
+        self._contexts.append(made)
+        return made
+
+    def waiting(self) -> list[tuple[str, int]]:
+        """How many objects wait to be looked at, by the names of the parts that look at objects."""
+        return [(one.name, sum(map(len, one.lines))) for one in self._contexts if one.lines]
+
+    def inner(self, enter: Callable[[Life], Api]) -> Life:
+        """A shorter one beside the same server, with caches of its own: what `enter` opens for it is closed with it."""
+        made = Life(self.api, self.api, self.clock)
+        made.informers = Informers(enter(made), made.clock, made.draw, self.informers.outage)
+        return made
 
     def start_controllers(self, names: Iterable[str], as_: Callable[[str, str], Api]) -> None:
         """`as_`: the way in of a user, who signs its writes with the controller's name."""
@@ -87,20 +100,6 @@ class Life:
     def node_labels(self, name: str) -> Mapping[str, str]:
         item = self.informers.of(NODES).get("", name)
         return item.read(_Node).metadata.labels if item is not None else {}
-
-    async def _kept_up(self, name: str, run: Callable[[], Awaitable[None]]) -> None:
-        while True:
-            try:
-                await run()
-            except Exception:  # noqa: BLE001 - one part's fault must not end the others; the log has the story
-                task = asyncio.current_task()
-                if task is not None and task.cancelling():
-                    # It broke while it was being ended, and ended is what it is to be.
-                    return
-                _log.exception("%s broke and starts again", name)
-                await asyncio.sleep(_AGAIN_S)
-            else:
-                return
 
 
 class _Condition(msgspec.Struct):

@@ -32,6 +32,11 @@ def telemetry_of(choice: RunChoice, lock: Lock, clock: Clock, events: Recorder) 
     return Telemetry(_version(), clock, measured, events, about)
 
 
+def telemetry_beside(choice: RunChoice, clock: Clock) -> Telemetry:
+    """Of a process that is more than Shoal, and shows its figures elsewhere."""
+    return Telemetry(_version(), clock, Measured(scheduler=choice.own.scheduler_names[0]))
+
+
 async def open_door(telemetry: Telemetry, life: Life, choice: RunChoice) -> str:
     """Where figures are; empty where none are wanted."""
     settings = DoorSettings() if choice.metrics is None else door_settings(choice.metrics)

@@ -26,7 +26,7 @@ from shoal.store.live.kind import Kind
 from shoal.store.live.served import Served
 
 _log = logging.getLogger("shoal")
-_EVERY_S = 30.0
+_EVERY_S = 4.0
 
 
 class Need(msgspec.Struct, frozen=True):
@@ -68,22 +68,26 @@ class MissingKinds:
         self._clock = clock
         self._needs = [need for need in NEEDS if any(part in parts for part in need.parts)]
         self._parts = parts
-        self._told: dict[str, str] = {}
+        self._told: dict[str, frozenset[Kind]] = {}
         for need in self._needs:
             for kind in need.kinds:
-                served.when_there(kind, None, *(kind._replace(version=version) for version in need.older))
+                served.when_there(kind, self._came, *(kind._replace(version=version) for version in need.older))
 
     def tell(self) -> None:
         """After the server was asked what it has: what is new about it."""
         for need in self._needs:
-            missing = [kind for kind in need.kinds if self._served.find(kind) is None]
-            words = missing_line(need, missing, self._parts) if missing else ""
-            before = self._told.get(need.project, "")
-            if words and words != before:
-                _log.warning("%s", words)
-            elif before and not words:
-                _log.info("the kinds of %s are there now", need.owner)
-            self._told[need.project] = words
+            missing = frozenset(kind for kind in need.kinds if self._served.find(kind) is None)
+            before = self._told.get(need.project, frozenset())
+            if missing - before:
+                _log.warning("%s", missing_line(need, list(missing), self._parts))
+            elif before and not missing:
+                # As loud as the line that told of them: who reads the one waits for the other.
+                _log.warning("the kinds of %s are there now", need.owner)
+            self._told[need.project] = missing
+
+    def _came(self, _: Kind) -> None:
+        """Whoever looked knows all that there is by now."""
+        self.tell()
 
     async def run(self) -> None:
         """Until cancelled, beside whoever asks the server now and then."""

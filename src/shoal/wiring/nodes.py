@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -32,10 +32,11 @@ _METRICS_PORT = 9400
 _METRICS = "shoal.dev/metrics"
 
 
-async def start_nodes(life: Life, api: Api, cast: Cast) -> tuple[Fleet, Ports, str]:
-    """The fleet, where its doors are, and what their certificate is signed with. `api` is the kubelets' way in."""
+async def start_nodes(life: Life, api: Api, cast: Cast, figures: Callable[[], str] = str) -> tuple[Fleet, Ports, str]:
+    """The fleet, where its doors are, and what their certificate is signed with. `api` is the kubelets' way in;
+    `figures` are told beside the fleet's own."""
     nodes = _Expected()
-    endpoint, ports = await _doors(life, nodes, cast)
+    endpoint, ports = await _doors(life, nodes, cast, figures)
     machines = [_with_doors(machine, ports) for machine in cast.machines]
     fleet = Fleet(life.context("kubelet", api), machines, _fleet_settings(cast, ports))
     nodes.fleet = fleet
@@ -43,12 +44,12 @@ async def start_nodes(life: Life, api: Api, cast: Cast) -> tuple[Fleet, Ports, s
     return fleet, ports, endpoint.ca
 
 
-async def _doors(life: Life, nodes: _Expected, cast: Cast) -> tuple[Endpoint, Ports]:
+async def _doors(life: Life, nodes: _Expected, cast: Cast, figures: Callable[[], str]) -> tuple[Endpoint, Ports]:
     """Open. Where nobody asked for a port, the usual one, or any if somebody has it."""
     trust = await _trust(life.api)
     wanted = (_METRICS_PORT, 0) if cast.metrics_port is None else (cast.metrics_port,)
     for port in wanted:
-        settings = trusting(EndpointSettings(kubelet_port=cast.kubelet_port, metrics_port=port), trust)
+        settings = trusting(EndpointSettings(kubelet_port=cast.kubelet_port, metrics_port=port, figures=figures), trust)
         endpoint = Endpoint(nodes, settings, life.clock.seconds, life.node_labels)
         try:
             ports = await endpoint.start()

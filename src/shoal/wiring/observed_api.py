@@ -6,9 +6,10 @@ transport. The same is wanted beside the embedded server, where there is none.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import aclosing, contextmanager
+from collections.abc import AsyncIterator, Callable
+from contextlib import aclosing
 from time import perf_counter
+from types import TracebackType
 
 import msgspec
 
@@ -62,7 +63,7 @@ class ObservedApi:
                     self._allowed("watch", kind)
                     yield batch
         except ShoalError as error:
-            self._failed("watch", error)
+            self.failed("watch", error)
             raise
         self._counted("watch", _FINE)
 
@@ -108,16 +109,12 @@ class ObservedApi:
 
     # Inside
 
-    @contextmanager
-    def _told(self, verb: str, kind: Kind, door: str = "", code: str = _FINE) -> Iterator[None]:
-        began = perf_counter()
-        try:
-            yield
-        except ShoalError as error:
-            self._failed(verb, error)
-            raise
+    def _told(self, verb: str, kind: Kind, door: str = "", code: str = _FINE) -> _Asked:
+        return _Asked(self, verb, kind, door, code)
+
+    def answered(self, verb: str, kind: Kind, door: str, code: str, seconds: float) -> None:
         if self._requests is not None:
-            self._requests.done(verb, code, perf_counter() - began)
+            self._requests.done(verb, code, seconds)
         if self._forbidden:
             self._allowed(verb, kind, door)
 
@@ -127,12 +124,31 @@ class ObservedApi:
             asked = _AS_RBAC_SAYS.get(verb, verb)
             self._forbidden.allowed(asked, kind.group, f"{kind.plural}/{door}" if door else kind.plural)
 
-    def _failed(self, verb: str, error: ShoalError) -> None:
+    def failed(self, verb: str, error: ShoalError) -> None:
         if isinstance(error, ForbiddenError) and self._forbidden is not None:
             self._forbidden.tell(error)
+            error.is_told = bool(error.verb)
         code = error.code if isinstance(error, RefusedError | BusyError) else 0
         self._counted(verb, str(code) if code else "none")
 
     def _counted(self, verb: str, code: str) -> None:
         if self._requests is not None:
             self._requests.requests.of(verb, code).inc()
+
+
+class _Asked:
+    """A request, from its first word to its answer. By hand, because thousands pass in a second."""
+
+    __slots__ = ("_api", "_began", "_code", "_door", "_kind", "_verb")
+
+    def __init__(self, api: ObservedApi, verb: str, kind: Kind, door: str, code: str) -> None:
+        self._api, self._verb, self._kind, self._door, self._code = api, verb, kind, door, code
+
+    def __enter__(self) -> None:
+        self._began = perf_counter()
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        if error is None:
+            self._api.answered(self._verb, self._kind, self._door, self._code, perf_counter() - self._began)
+        elif isinstance(error, ShoalError):
+            self._api.failed(self._verb, error)

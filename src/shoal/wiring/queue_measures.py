@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Protocol
 
-from shoal.controllers.queues.figures import Census, Figures, census_of
+from shoal.controllers.queues.figures import Census, Figures, census_of, waits
 from shoal.engine.queues.clusterqueue import ClusterQueue
-from shoal.engine.queues.facts import Usage
+from shoal.engine.queues.decisions import Decisions
+from shoal.engine.queues.facts import PODS, Amounts, LocalQueueFacts, Usage
+from shoal.engine.queues.held import totals_of
 from shoal.engine.queues.kueue import Kueue
 from shoal.engine.queues.shares import share_of
-from shoal.engine.queues.state import Queues
+from shoal.engine.queues.tree import Node
 from shoal.store.watched.queue_news import WorkloadSight
-from shoal.telemetry.queues import QueueFigure, QuotaFigure
+from shoal.telemetry.queue_levels import CohortFigure, QueueFigure, QuotaFigure
 
 _MILLI = 1000.0
 
@@ -26,60 +28,140 @@ class Desk(Protocol):
     @property
     def kueue(self) -> Kueue: ...
 
+    def measure(self, around: Callable[[Callable[[], Decisions]], Decisions]) -> None:
+        """Who stands around each cycle."""
+        ...
+
 
 class QueueLevels:
     """`QueueSource` over a desk."""
 
-    def __init__(self, desk: Desk, watched: Watched) -> None:
+    def __init__(self, desk: Desk, watched: Watched, now_s: Callable[[], float]) -> None:
         self._desk = desk
         self._watched = watched
+        self._now_s = now_s
         self._census = Census()
+        self._finished: Counter[str] = Counter()
+        self._active: Counter[str] = Counter()
+        """Both by local queue."""
+        self._wanted: dict[str, Amounts] = {}
 
     def cluster_queues(self) -> Iterator[QueueFigure]:
-        kueue, self._census = self._desk.kueue, self._look()
-        queues = kueue.queues
-        active = Counter(
-            queues.local_queues[state.queue].cluster_queue
-            for state in kueue.states()
-            if state.state == "active" and state.queue in queues.local_queues
-        )
+        self._look()
+        queues = self._desk.kueue.queues
+        active, finished = self._by_cluster_queue(self._active), self._by_cluster_queue(self._finished)
         for name, queue in queues.cluster_queues.items():
             figures = self._census.cluster_queues.get(name, Figures())
+            parent, root = _above(queue)
             yield QueueFigure(
                 name,
-                cohort=queue.parent.name if queue.parent is not None else "",
+                cohort=parent,
                 state="active" if queue.closed is None else "pending",
                 active=min(active[name], figures.pending),
                 inadmissible=max(0, figures.pending - active[name]),
                 reserving=figures.reserving,
                 admitted=figures.admitted,
-                share=share_of(queue).weighted if queues.settings.fair_sharing else None,
+                finished=finished[name],
+                share=self._share(queue),
+                parent=parent,
+                root=root,
+                wanted=tuple((each, _amount(each, much)) for each, much in self._wanted.get(name, {}).items()),
                 quotas=tuple(_quotas(queue, figures)),
             )
 
     def local_queues(self) -> Iterator[QueueFigure]:
         """After the cluster queues, of the same moment."""
         queues = self._desk.kueue.queues
-        active = Counter(state.queue for state in self._desk.kueue.states() if state.state == "active")
         for key, local in queues.local_queues.items():
-            figures, queue = (
-                self._census.local_queues.get(key, Figures()),
-                queues.cluster_queues.get(local.cluster_queue),
-            )
+            figures = self._census.local_queues.get(key, Figures())
+            queue = queues.cluster_queues.get(local.cluster_queue)
             namespace, _, name = key.partition("/")
             yield QueueFigure(
                 name,
                 namespace,
-                active=min(active[key], figures.pending),
-                inadmissible=max(0, figures.pending - active[key]),
+                active=min(self._active[key], figures.pending),
+                inadmissible=max(0, figures.pending - self._active[key]),
                 reserving=figures.reserving,
                 admitted=figures.admitted,
+                finished=self._finished[key],
+                is_open=local.stop == "None" and queue is not None and queue.closed is None,
+                used=self._used(local, queue),
                 quotas=() if queue is None else tuple(_quotas(queue, figures)),
             )
 
-    def _look(self) -> Census:
-        queues: Queues = self._desk.kueue.queues
-        return census_of(queues, {sight.key: sight for sight in self._watched.sights()})
+    def cohorts(self) -> Iterator[CohortFigure]:
+        """Of the same moment."""
+        queues = self._desk.kueue.queues
+        admitted: Counter[str] = Counter()
+        reserved: dict[str, Usage] = {}
+        for name, figures in self._census.cluster_queues.items():
+            for above in self.above(name):
+                admitted[above] += figures.admitted
+                total = reserved.setdefault(above, {})
+                for fr, amount in figures.reserved.items():
+                    total[fr] = total.get(fr, 0) + amount
+        for name, cohort in queues.cohorts.items():
+            held = reserved.get(name, {})
+            parent, root = _above(cohort)
+            yield CohortFigure(
+                name,
+                parent,
+                root or name,
+                admitted[name],
+                self._share(cohort),
+                tuple(
+                    (flavor, resource, _amount(resource, quota), _amount(resource, held.get((flavor, resource), 0)))
+                    for (flavor, resource), quota in cohort.subtree.items()
+                ),
+            )
+
+    def above(self, cluster_queue: str) -> Iterable[str]:
+        queue = self._desk.kueue.queues.cluster_queues.get(cluster_queue)
+        return () if queue is None else [cohort.name for cohort in queue.path_up()]
+
+    # Inside
+
+    def _look(self) -> None:
+        kueue, sights = self._desk.kueue, self._watched.sights()
+        queues = kueue.queues
+        self._census = census_of(queues, {sight.key: sight for sight in sights})
+        self._active = Counter(state.queue for state in kueue.states() if state.state == "active")
+        self._finished = Counter(sight.queue for sight in sights if sight.is_finished)
+        self._wanted = {}
+        for sight in sights:
+            local = queues.local_queues.get(sight.queue) if waits(queues, sight) else None
+            if local is None or local.stop != "None" or sight.facts is None:
+                continue
+            wanted = self._wanted.setdefault(local.cluster_queue, {})
+            queue = queues.cluster_queues.get(local.cluster_queue)
+            counts_pods = queue is not None and PODS in queue.group_of
+            for total in totals_of(sight.facts):
+                for resource, amount in total.requests.items():
+                    if resource != PODS or counts_pods:
+                        wanted[resource] = wanted.get(resource, 0) + amount
+
+    def _by_cluster_queue(self, counts: Counter[str]) -> Counter[str]:
+        found: Counter[str] = Counter()
+        for key, count in counts.items():
+            local = self._desk.kueue.queues.local_queues.get(key)
+            if local is not None:
+                found[local.cluster_queue] += count
+        return found
+
+    def _share(self, node: Node) -> float | None:
+        return share_of(node).weighted if self._desk.kueue.queues.settings.fair_sharing else None
+
+    def _used(self, local: LocalQueueFacts, queue: ClusterQueue | None) -> float | None:
+        usage = self._desk.kueue.usage
+        if not usage.is_on or queue is None or not queue.facts.by_usage:
+            return None
+        return usage.seen(local.key, self._now_s())
+
+
+def _above(node: Node) -> tuple[str, str]:
+    """The cohort above, and the one above all; empty where there is none."""
+    names = [cohort.name for cohort in node.path_up()]
+    return (names[0], names[-1]) if names else ("", "")
 
 
 def _quotas(queue: ClusterQueue, figures: Figures) -> Iterator[QuotaFigure]:

@@ -14,9 +14,9 @@ from typing import Any
 
 from shoal.api.kueue import Configuration
 from shoal.controllers.gatekeeping.held_kinds import HoldingRules, holding_rules_of
-from shoal.controllers.queued_jobs.rules import JobRules, job_rules_of
-from shoal.controllers.queues.presence import KUEUE, Presence
+from shoal.controllers.queued_work.rules import JobRules, job_rules_of
 from shoal.store.live.context import Context
+from shoal.store.live.presence import KUEUE, Presence
 from shoal.store.watched.queue_configuration import ConfigurationWatch
 from shoal.store.watched.troubles import Troubles
 from shoal.wiring.life import Life
@@ -28,12 +28,14 @@ _GO_BY_IT = {QUEUES, "jobs", "pods", "gatekeeper"}
 
 class QueueRuling:
     def __init__(self, context: Context, choice: RunChoice) -> None:
-        self.presence = Presence(context, KUEUE)
-        self._schedulers = frozenset(choice.own.scheduler_names)
+        where = choice.own.namespaces.kueue
+        self.presence = Presence(context, KUEUE, where)
+        self._schedulers = frozenset(choice.scheduler_names)
         self._watch: ConfigurationWatch | None = None
+        self._then: list[Callable[[], None]] = []
         if choice.kueue is None:
             # What is wrong with it is the desk's to tell.
-            self._watch = ConfigurationWatch(context, Troubles(), self._take)
+            self._watch = ConfigurationWatch(context, Troubles(), self._take, where)
         self._take(choice.kueue)
 
     def holding(self) -> HoldingRules | None:
@@ -42,10 +44,14 @@ class QueueRuling:
     def jobs(self) -> JobRules | None:
         return None if self.presence.is_there else self._jobs
 
-    def of(self, part: str) -> tuple[Callable[[], Any], ...]:
+    def of(self, part: str) -> tuple[Callable[..., Any], ...]:
         """What the maker of that part is given beside context and served kinds."""
         found: dict[str, Callable[[], Any]] = {"jobs": self.jobs, "pods": self.jobs, "gatekeeper": self.holding}
-        return (found[part],) if part in found else ()
+        return (found[part], self.when_new) if part in found else ()
+
+    def when_new(self, then: Callable[[], None]) -> None:
+        """Whoever went by other rules so far looks at everything again."""
+        self._then.append(then)
 
     async def begin(self, life: Life, parts: tuple[str, ...]) -> None:
         """Returns when the rules are known, so that nobody begins by others. Who may not read them goes by the usual
@@ -65,3 +71,5 @@ class QueueRuling:
         present = configuration or Configuration()
         self._holding = holding_rules_of(present)
         self._jobs = job_rules_of(present, self._schedulers)
+        for then in self._then:
+            then()

@@ -15,6 +15,7 @@ from shoal.store.kube.access import Access
 from shoal.store.kube.settings import KubeSettings
 from shoal.store.live.election import LeaderElection
 from shoal.store.live.lease_lock import Lock, Timing
+from shoal.store.live.newest_words import NewestWords
 from shoal.store.live.port import Api
 from shoal.store.live.recorder import Recorder
 from shoal.wiring.door import Telemetry
@@ -25,7 +26,7 @@ from shoal.wiring.measuring import open_door, telemetry_of
 from shoal.wiring.process import Pacing, live, way_in
 from shoal.wiring.run_choice import RunChoice
 from shoal.wiring.shoal import start_shoal
-from shoal.wiring.standing_by import check_alone
+from shoal.wiring.standing_by import check_alone, hold, is_beside_up
 
 _log = logging.getLogger("shoal")
 
@@ -50,28 +51,34 @@ def run(access: Access, choice: RunChoice, ready: Callable[[str], None]) -> None
         where = await open_door(telemetry, life, choice)
 
         def enter(inner: Life) -> Api:
-            return telemetry.observed(way_in(inner, access, settings))
+            return NewestWords(telemetry.observed(way_in(inner, access, settings)))
 
         async def work(inner: Life) -> None:
             telemetry.begins()
             await _work(inner, enter, choice, telemetry)
+            if hook is not None:
+                await hook.stands()
             telemetry.works()
             ready(", ".join(choice.controllers) + (f", metrics at {where}" if where else ""))
 
-        start_webhook(life, way_in(life, access, settings), choice)
-        if not election.leader_elect:
-            await check_alone(life.api, lock)
-            inner = Life(life.api, enter(life), life.clock)
+        hook = start_webhook(life, way_in(life, access, settings), choice, is_beside=choice.is_child)
+        if not election.leader_elect or await is_beside_up(life.api, lock, choice.own.scheduler_names):
+            if choice.is_child:
+                # The cluster's own.
+                hold(life, life.api, election)
+            else:
+                await check_alone(life.api, lock)
+            inner = life.inner(enter)
             life.at_end(inner.end)
             await work(inner)
             return
-        own = way_in(life, access, KubeSettings(connections=2))
+        own = telemetry.observed(way_in(life, access, KubeSettings(connections=2)))
         telemetry.stands_by()
         chosen = LeaderElection(own, life.clock, life.draw, lock, events)
 
         async def lead() -> None:
             _log.info("%s leads", lock.identity)
-            inner = Life(life.api, enter(life), life.clock)
+            inner = life.inner(enter)
             try:
                 await work(inner)
                 await asyncio.Event().wait()

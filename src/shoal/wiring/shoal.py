@@ -10,19 +10,19 @@ from functools import partial
 from importlib import import_module
 
 from shoal.controllers.brain.brain import Brain, BrainSettings
-from shoal.controllers.queues import presence
-from shoal.controllers.queues.presence import Presence
 from shoal.engine.cluster import Cluster
 from shoal.engine.mix import Mix
 from shoal.engine.placement import Placement
+from shoal.store.live import presence
 from shoal.store.live.context import Context, Controller
 from shoal.store.live.ecosystem_kinds import WORKLOADS
 from shoal.store.live.kind import PODS
 from shoal.store.live.port import Api
+from shoal.store.live.presence import Presence
 from shoal.store.live.served import Served
-from shoal.store.watched.devices import WatchedDevices
-from shoal.store.watched.volumes import WatchedVolumes
-from shoal.store.watched.world import WatchedWorld, WatchSettings
+from shoal.store.watched.profiles import PodProfile
+from shoal.store.watched.world import WatchSettings
+from shoal.wiring.brain import brain_of
 from shoal.wiring.desks import give_desks
 from shoal.wiring.door import Telemetry
 from shoal.wiring.life import Life
@@ -55,9 +55,9 @@ async def start_shoal(life: Life, way_in: WayIn, choice: RunChoice, telemetry: T
     def context_of(part: str) -> Context:
         return life.context(f"shoal-{part}", way_in(f"shoal-{part}"))
 
-    volcano = _start_volcano(life, context_of, served) if VOLCANO in choice.controllers else None
+    volcano = _start_volcano(life, context_of, served, choice) if VOLCANO in choice.controllers else None
     if {SCHEDULER, QUEUES, VOLCANO, KAI} & {*choice.controllers}:
-        brain = _brain(life, way_in, served, choice)
+        brain = _brain(life, way_in, served, choice, telemetry)
         queues = give_desks(brain, context_of, served, choice, ruling.presence, volcano)
         if telemetry is not None:
             _measure(telemetry, life, brain, choice, served)
@@ -67,6 +67,8 @@ async def start_shoal(life: Life, way_in: WayIn, choice: RunChoice, telemetry: T
     for name, maker in BESIDE.items():
         if name in choice.controllers:
             life.start(name, _made(maker, context_of(name), served, *ruling.of(name)).run)
+    if telemetry is not None:
+        telemetry.follow_lines(life.waiting)
     missing = MissingKinds(served, choice.controllers, life.clock)
     await served.look()
     life.start("served kinds", served.run)
@@ -74,19 +76,19 @@ async def start_shoal(life: Life, way_in: WayIn, choice: RunChoice, telemetry: T
     return served
 
 
-def _start_volcano(life: Life, context_of: Callable[[str], Context], served: Served) -> Presence:
+def _start_volcano(life: Life, context_of: Callable[[str], Context], served: Served, choice: RunChoice) -> Presence:
     """Its objects are looked after; returned is whether Volcano does so itself."""
     from shoal.controllers.volcano.controller import volcano_controller
 
     context = context_of(VOLCANO)
-    found = Presence(context, presence.VOLCANO)
+    found = Presence(context, presence.VOLCANO, choice.own.namespaces.volcano)
     life.start(VOLCANO, volcano_controller(context, served, found).run)
     return found
 
 
 def _measure(telemetry: Telemetry, life: Life, brain: Brain, choice: RunChoice, served: Served) -> None:
     """Times rounds, and so comes before the other hands."""
-    watching = telemetry.follow_scheduler(brain, life.informers.of(PODS), choice.own.scheduler_names)
+    watching = telemetry.follow_scheduler(brain, life.informers.of(PODS), choice.scheduler_names)
     brain.hands = (watching, *brain.hands)
     if QUEUES in choice.controllers:
         served.when_there(
@@ -96,40 +98,33 @@ def _measure(telemetry: Telemetry, life: Life, brain: Brain, choice: RunChoice, 
         )
 
 
-def _made(maker: str, context: Context, served: Served, *rules: Callable[[], object]) -> Controller:
+def _made(maker: str, context: Context, served: Served, *rules: Callable[..., object]) -> Controller:
     module, _, function = maker.partition(":")
     made: Controller = getattr(import_module(f"shoal.controllers.{module}"), function)(context, served, *rules)
     return made
 
 
-def _brain(life: Life, way_in: WayIn, served: Served, choice: RunChoice) -> Brain:
+def _brain(life: Life, way_in: WayIn, served: Served, choice: RunChoice, telemetry: Telemetry | None) -> Brain:
     context = life.context("shoal-scheduler", way_in("shoal-scheduler"))
-    names = frozenset(choice.own.scheduler_names)
-    watched = WatchSettings(names, spreading=names & {_KUBERNETES})
-
-    parts: list[tuple[WatchedDevices, WatchedVolumes]] = []
-
-    def make_world(wake: Callable[[], None]) -> WatchedWorld:
-        parts.append((WatchedDevices(context, served, wake), WatchedVolumes(context, wake)))
-        return WatchedWorld(context, served, watched, wake, *parts[0])
-
-    brain = Brain(
-        life.clock,
-        make_world,
-        partial(_placement, choice),
-        BrainSettings(steps=choice.steps, places=SCHEDULER in choice.controllers),
-    )
-    if SCHEDULER in choice.controllers:
-        _give_hands(brain, context, *parts[0])
-    return brain
+    names = frozenset(choice.scheduler_names)
+    watched = WatchSettings(names, _profiles(choice), spreading=names & {_KUBERNETES})
+    settings = BrainSettings(steps=choice.steps, places=SCHEDULER in choice.controllers)
+    place = partial(_placement, choice)
+    if telemetry is None:
+        return brain_of(context, served, watched, place, settings)
+    return brain_of(context, served, watched, place, settings, telemetry.gang_rolled_back)
 
 
-def _give_hands(brain: Brain, context: Context, devices: WatchedDevices, volumes: WatchedVolumes) -> None:
-    from shoal.controllers.binding.writer import Writer
-    from shoal.controllers.scheduler.hands import SchedulerHands
-
-    brain.hands = (SchedulerHands(context, brain, brain.world, Writer(context, devices, volumes)),)
+def _profiles(choice: RunChoice) -> dict[str, PodProfile]:
+    """By scheduler name; whoever has none goes by the first, as it stands."""
+    if not choice.profiles:
+        return {}
+    first = choice.profiles[0]
+    found = dict.fromkeys(choice.scheduler_names, PodProfile("", first.added))
+    return found | {one.scheduler_name: PodProfile(one.scheduler_name, one.added) for one in choice.profiles[1:]}
 
 
 def _placement(choice: RunChoice, cluster: Cluster) -> Placement:
-    return Placement(cluster, choice.builder(cluster, Mix()))
+    mix = Mix()
+    others = {one.scheduler_name: one.builder(cluster, mix) for one in choice.profiles[1:]}
+    return Placement(cluster, choice.builder(cluster, mix), others)

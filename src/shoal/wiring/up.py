@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
 _SYSTEM, _AUTHENTICATED = "system:serviceaccounts", "system:authenticated"
 _CACHES, _FLEET, _SHOAL = "system:kube-controller-manager", "system:shoal:fleet", "system:shoal"
+_HOOKS = ("admissionregistration.k8s.io", "mutatingwebhookconfigurations")
 _PATIENCE_S = 30.0
 Show = Callable[[Life, Callable[[], None]], Coroutine[Any, Any, None]]
 """Looks at what lives until it is cancelled, or ends it all by calling its last argument."""
@@ -63,6 +64,8 @@ async def _keep_time(life: Life, clock: OwnClock) -> None:
 
 
 async def _settle(life: Life, plane: Plane, cast: Cast) -> None:
+    if any(True for _ in plane.stage.state.reader.all(*_HOOKS)) and cast.shoal is None:
+        await _forget_hooks(life, cast)
     if cast.is_alone:
         return
     # Imported here: a server alone is up before half of this is read.
@@ -70,23 +73,28 @@ async def _settle(life: Life, plane: Plane, cast: Cast) -> None:
 
     if cast.has_foreign:
         await provide_foreign(life.api)
+    if cast.shoal is not None:
+        await _start_hook(life, plane, cast.shoal)
     if cast.controllers or cast.children:
         await _start_controllers(life, plane, cast)
-    gates_stand = await _start_shoal(life, plane, cast.shoal) if cast.shoal is not None else None
+    figures: Callable[[], str] = str
+    gates_stand = None
+    if cast.shoal is not None:
+        gates_stand, figures = await _start_shoal(life, plane, cast.shoal)
     if cast.children:
         await _start_children(life, cast)
     life.start("caches", life.informers.run)
     if cast.machines:
-        await _start_nodes(life, plane, cast)
+        await _start_nodes(life, plane, cast, figures)
     if gates_stand is not None:
         await gates_stand()
 
 
-async def _start_nodes(life: Life, plane: Plane, cast: Cast) -> None:
+async def _start_nodes(life: Life, plane: Plane, cast: Cast, figures: Callable[[], str]) -> None:
     from shoal.wiring.nodes import start_nodes
     from shoal.wiring.provided import provide_metrics
 
-    fleet, ports, ca = await start_nodes(life, _as(plane, Actor(_FLEET, (_AUTHENTICATED,)), "kubelet"), cast)
+    fleet, ports, ca = await start_nodes(life, _as(plane, Actor(_FLEET, (_AUTHENTICATED,)), "kubelet"), cast, figures)
     await life.nodes_ready(fleet.names(), _PATIENCE_S, are_tended=bool(cast.controllers))
     await provide_metrics(life.api, ports, ca)
 
@@ -102,13 +110,40 @@ async def _start_children(life: Life, cast: Cast) -> None:
                 await child.is_ready.wait()
 
 
-async def _start_shoal(life: Life, plane: Plane, choice: RunChoice) -> Callable[[], Awaitable[None]]:
-    """What to wait for once the caches run."""
-    from shoal.wiring.gates import gates_stand
-    from shoal.wiring.shoal import start_shoal
+async def _start_hook(life: Life, plane: Plane, choice: RunChoice) -> None:
+    """Before anybody makes jobs or pods: what an earlier life has left leads nowhere."""
+    from shoal.wiring.hooks import start_webhook
 
-    served = await start_shoal(life, lambda name: _as(plane, Actor(_SHOAL, (_AUTHENTICATED,)), name), choice)
-    return partial(gates_stand, life, served, choice)
+    hook = start_webhook(life, _as(plane, Actor(_SHOAL, (_AUTHENTICATED,)), "shoal-webhook"), choice, is_beside=True)
+    if hook is not None:
+        await hook.stands()
+
+
+async def _forget_hooks(life: Life, cast: Cast) -> None:
+    """Unless a process of this cluster's own writes them anew, nobody answers where an earlier life did."""
+    from shoal.wiring.hooks import take_away_former
+
+    if not any(command[0] == "run" for command in cast.children):
+        await take_away_former(life.api)
+
+
+async def _start_shoal(
+    life: Life, plane: Plane, choice: RunChoice
+) -> tuple[Callable[[], Awaitable[None]], Callable[[], str]]:
+    """What to wait for once the caches run, and what is measured."""
+    from shoal.wiring.gates import gates_stand
+    from shoal.wiring.measuring import telemetry_beside
+    from shoal.wiring.shoal import start_shoal
+    from shoal.wiring.standing_by import hold
+
+    hold(life, _as(plane, Actor(_SHOAL, (_AUTHENTICATED,)), "shoal"), choice.own.leader_election)
+    telemetry = telemetry_beside(choice, life.clock)
+
+    def way_in(name: str) -> Api:
+        return telemetry.observed(_as(plane, Actor(_SHOAL, (_AUTHENTICATED,)), name))
+
+    served = await start_shoal(life, way_in, choice, telemetry)
+    return partial(gates_stand, life, served, choice), telemetry.text
 
 
 def _as(plane: Plane, actor: Actor, agent: str) -> Api:

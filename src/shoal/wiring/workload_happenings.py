@@ -6,8 +6,9 @@ decided. Rejected: counting where decisions are made. A decision may be overtake
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from datetime import datetime
+from functools import partial
 
 import msgspec
 
@@ -57,12 +58,14 @@ class _ClassRef(msgspec.Struct):
 
 
 class _Spec(msgspec.Struct, rename="camel"):
+    queue_name: str = ""
     priority_class_ref: _ClassRef | None = None
     priority_class_name: str | None = None
     """In v1beta1."""
 
 
 class _Metadata(msgspec.Struct, rename="camel"):
+    namespace: str = ""
     creation_timestamp: datetime | None = None
 
 
@@ -73,6 +76,9 @@ class _Workload(msgspec.Struct):
 
     def truths(self) -> dict[str, _Condition]:
         return {one.type: one for one in self.status.conditions or () if one.status == "True"}
+
+    def denial(self, type_: str) -> _Condition | None:
+        return next((one for one in self.status.conditions or () if (one.type, one.status) == (type_, "False")), None)
 
 
 _WHAT = ("QuotaReserved", "Admitted", "PodsReady", "Preempted", "Evicted", "Finished")
@@ -99,39 +105,62 @@ def happenings(before: _Workload, after: _Workload) -> list[Happened]:
     """In the order of a workload's life. A condition that is true anew, at another time, has happened again."""
     was, now = before.truths(), after.truths()
     names = [name for name in _WHAT if name in now and _is_new(was.get(name), now[name])]
-    return [_happened(name, now, before, after) for name in names] if names else []
+    is_released = "QuotaReserved" in was and "QuotaReserved" not in now and "Evicted" in now
+    if not names and not is_released:
+        return []
+    tell = _telling(before, after)
+    # An eviction may end the readiness of pods in the same write.
+    found = [_happened(tell, name, {**was, **now} if name == "Evicted" else now, after) for name in names]
+    released = after.denial("QuotaReserved")
+    if is_released and released is not None:
+        passed_s = _between(now["Evicted"].last_transition_time, released.last_transition_time)
+        reason, _ = _reason_of(now["Evicted"].reason)
+        found.append(tell("released", reason=reason, since_before_s=passed_s))
+    return found
 
 
 def _is_new(was: _Condition | None, now: _Condition) -> bool:
     return was is None or (was.last_transition_time, was.reason) != (now.last_transition_time, now.reason)
 
 
-def _happened(name: str, now: dict[str, _Condition], before: _Workload, after: _Workload) -> Happened:
-    this, spec = now[name], after.spec
-    admission = after.status.admission or before.status.admission
-    queue = admission.cluster_queue if admission is not None else ""
+def _telling(before: _Workload, after: _Workload) -> Callable[..., Happened]:
+    """With what the labels say of the workload itself."""
+    admission, spec = after.status.admission or before.status.admission, after.spec
     ref = spec.priority_class_ref
-    priority = ref.name if ref is not None else spec.priority_class_name or ""
-    requeued = now.get("Requeued")
+    return partial(
+        Happened,
+        cluster_queue=admission.cluster_queue if admission is not None else "",
+        priority_class=ref.name if ref is not None else spec.priority_class_name or "",
+        local_queue=(spec.queue_name, after.metadata.namespace),
+    )
+
+
+def _happened(
+    tell: Callable[..., Happened], name: str, conditions: dict[str, _Condition], after: _Workload
+) -> Happened:
+    """`conditions`: those that are true."""
+    this, requeued = conditions[name], conditions.get("Requeued")
     queued = requeued.last_transition_time if requeued is not None else after.metadata.creation_timestamp
     waited_s = _between(queued, this.last_transition_time)
 
     def since(other: str) -> float | None:
-        return _between(now[other].last_transition_time, this.last_transition_time) if other in now else None
+        found = conditions.get(other)
+        return None if found is None else _between(found.last_transition_time, this.last_transition_time)
 
     if name == "QuotaReserved":
-        return Happened("quota_reserved", queue, priority, waited_s=waited_s)
+        return tell("quota_reserved", waited_s=waited_s)
     if name == "Admitted":
         checked_s = since("QuotaReserved") if after.status.admission_checks else None
-        return Happened("admitted", queue, priority, waited_s=waited_s, since_before_s=checked_s)
+        return tell("admitted", waited_s=waited_s, since_before_s=checked_s)
     if name == "PodsReady":
-        return Happened("ready", queue, priority, waited_s=waited_s, since_before_s=since("Admitted"))
+        return tell("ready", waited_s=waited_s, since_before_s=since("Admitted"))
     if name == "Finished":
-        return Happened("finished", queue, priority, waited_s=since("Admitted"))
+        return tell("finished", waited_s=since("Admitted"))
     if name == "Preempted":
-        return Happened("preempted", queue, priority, this.reason, by=_preemptor(this.message))
+        return tell("preempted", reason=this.reason, by=_preemptor(this.message))
     reason, cause = _reason_of(this.reason)
-    return Happened("evicted", queue, priority, reason, cause, is_first=_is_first(after.status, reason, cause))
+    is_first = _is_first(after.status, reason, cause)
+    return tell("evicted", reason=reason, cause=cause, is_first=is_first, since_before_s=since("PodsReady"))
 
 
 def _reason_of(reason: str) -> tuple[str, str]:

@@ -1,0 +1,106 @@
+"""Pods of a set of manifests that are kept back before any node is looked at, each with the word of whoever keeps it.
+
+Queues of other projects than Kueue are no part of the facts: their controllers stand beside the brain. Without this a
+picture of a cluster would be decided about as if they were not there.
+
+Promises: nobody is told to take off a gate that a queue will open; a pod that nothing keeps is left alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+
+from shoal.api.decode import Document, Unknown, meta_of
+from shoal.api.groups.volcano import VolcanoPodGroup
+from shoal.api.pod import Pod
+from shoal.cli import kai_queues, volcano_queues
+from shoal.engine.events import PodArrived
+from shoal.engine.from_api.membership import KUEUE_GROUP_LABEL, KUEUE_TOTAL_ANNOTATION
+from shoal.engine.reasons import Code
+from shoal.sim.queued_pods import GATES
+from shoal.store.kept import Hold, Kept
+from shoal.store.world import World
+
+_QUEUE_LABEL = "kueue.x-k8s.io/queue-name"
+
+
+def read_elsewhere(documents: Sequence[Document]) -> list[Document]:
+    """Without what is read here: nobody has to say that it was skipped. Volcano's jobs are read by their groups."""
+    told = {
+        (group.metadata.namespace, owner.name)
+        for each in documents
+        if isinstance(group := each.value, VolcanoPodGroup)
+        for owner in group.metadata.owner_references
+        if owner.kind == "Job"
+    }
+    return [
+        each
+        for each in documents
+        if not (volcano_queues.is_queue(each) or kai_queues.is_queue(each) or _is_volcano_job(each, told))
+    ]
+
+
+def _is_volcano_job(document: Document, told: set[tuple[str, str]]) -> bool:
+    value = document.value
+    is_job = isinstance(value, Unknown) and value.kind == "Job" and value.api_version.startswith("batch.volcano.sh/")
+    return is_job and (meta_of(value).namespace, meta_of(value).name) in told
+
+
+def keep_back(documents: Sequence[Document], world: World) -> None:
+    """Takes those pods out of the events, and says why beside the pods behind gates."""
+    arrived = [event for event in world.events if isinstance(event, PodArrived)]
+    priorities = {event.key: event.priority for event in arrived}
+    waiting = [placed.value for placed in world.waiting]
+    kept = volcano_queues.kept_by_volcano(documents, waiting, priorities)
+    kept |= kai_queues.kept_by_kai(documents, world.events, world.now_s)
+    if kept:
+        world.events = [event for event in world.events if not (isinstance(event, PodArrived) and event.key in kept)]
+        world.gated |= kept
+    gated = {key for key, hold in world.gated.items() if not isinstance(hold, Kept) and GATES.intersection(hold)}
+    if gated:
+        pods = [each.value for each in documents if isinstance(each.value, Pod)]
+        world.gated |= {pod.metadata.key: _of_kueue(pod, pods) for pod in pods if pod.metadata.key in gated}
+
+
+def group_kept(gated: Iterable[Hold], group: str) -> Kept | None:
+    """Why a group waits whose pods are kept, if they are."""
+    return next((hold for hold in gated if isinstance(hold, Kept) and hold.group == group), None)
+
+
+def _of_kueue(pod: Pod, pods: Sequence[Pod]) -> Kept:
+    names = [gate.name for gate in pod.spec.scheduling_gates]
+    others = [name for name in names if name not in GATES]
+    opened = ", ".join(name for name in names if name in GATES)
+    words = f"Scheduling is blocked due to non-empty scheduling gates: {', '.join(names)}."
+    queue, group = pod.metadata.labels.get(_QUEUE_LABEL, ""), pod.metadata.labels.get(KUEUE_GROUP_LABEL, "")
+    cause, remedy = _group_words(pod, group, pods) if group else ("", "")
+    if not cause and not queue:
+        cause, remedy = f"It names no queue by the label {_QUEUE_LABEL}.", "Name one on whoever makes the pod."
+    help_ = [remedy, f"Its queue opens {opened} when it is admitted.", f"Remove {', '.join(others)}." if others else ""]
+    return Kept(
+        Code.GATED,
+        " ".join(part for part in (words, cause) if part),
+        " ".join(part for part in help_ if part),
+        f"LocalQueue {pod.metadata.namespace}/{queue}" if queue else "",
+    )
+
+
+def _group_words(pod: Pod, group: str, pods: Sequence[Pod]) -> tuple[str, str]:
+    """What keeps a pod group from being a workload, in the words of its Event, and what helps."""
+    total = pod.metadata.annotations.get(KUEUE_TOTAL_ANNOTATION)
+    if total is None:
+        words = f"The pods of group '{group}' do not say how many they are: {KUEUE_TOTAL_ANNOTATION} is missing."
+        return words, f"Make them anew with the annotation {KUEUE_TOTAL_ANNOTATION}."
+    there = sum(1 for _ in _members(pod, group, pods))
+    lacking = int(total) - there if total.isdecimal() else 0
+    if lacking <= 0:
+        return "", ""
+    words = f"'{group}' group has fewer runnable pods than expected: {there} of {total}."
+    return words, f"Create {lacking:,} pod{'' if lacking == 1 else 's'} more."
+
+
+def _members(pod: Pod, group: str, pods: Sequence[Pod]) -> Iterator[Pod]:
+    for each in pods:
+        is_its = each.metadata.labels.get(KUEUE_GROUP_LABEL) == group
+        if is_its and each.metadata.namespace == pod.metadata.namespace and each.status.phase != "Failed":
+            yield each

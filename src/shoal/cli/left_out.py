@@ -1,0 +1,48 @@
+"""Objects that had to be left out of a picture of the cluster, because they contradict themselves or others.
+
+They are named beside every answer, a few of them; and whoever asks `why` about one is told what is wrong with it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from shoal.cli.subjects import kind_called
+from shoal.views.story import Story
+
+_NOTE = re.compile(r"(?P<kind>\S+) (?P<key>\S+) is left out: (?P<why>.*)", re.DOTALL)
+_MOST = 3
+
+
+def note_of(obj: str, words: str) -> str:
+    """`obj` as in `Pod default/x`."""
+    return f"{obj} is left out: {words}"
+
+
+def shortened(notes: Sequence[str]) -> list[str]:
+    """What is said of them to somebody who asked about something else."""
+    objects = [note for note in notes if _NOTE.fullmatch(note)]
+    others = [note for note in notes if not _NOTE.fullmatch(note)]
+    more = len(objects) - _MOST
+    if more > 0:
+        others.append(f"{more:,} more objects are left out; shoal why KIND/NAME says what is wrong with one")
+    return [*objects[:_MOST], *others]
+
+
+def story_of(notes: Sequence[str], name: str, namespace: str) -> Story | None:
+    """Of the object that is meant, if it is one of them."""
+    word, slash, rest = name.partition("/")
+    kind = kind_called(word) if slash else ""
+    found = [match for note in notes if (match := _NOTE.fullmatch(note))]
+    for wanted, text in ((kind, rest), ("", name)):
+        keys = {text} if "/" in text else {f"{namespace}/{text}", text} if namespace else {text}
+        for match in found:
+            key = match["key"]
+            is_named = key in keys or ("/" not in text and key.rpartition("/")[2] == text)
+            if is_named and (not wanted or kind_called(match["kind"]) == wanted):
+                story = Story(f"{match['kind'].lower()} {key}", "is wrong, and nothing is decided about it")
+                story.tell("wrong", match["why"])
+                story.tell("then", "correct it; it is looked at again as soon as it changes")
+                return story
+    return None

@@ -1,0 +1,106 @@
+"""What `shoal queue` shows of queues of Volcano and KAI, which stand beside Kueue's quota tree."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+
+from shoal.api.decode import Document
+from shoal.api.groups.volcano import GROUP_ANNOTATION
+from shoal.api.pod import Pod
+from shoal.api.resources import PODS
+from shoal.cli.kai_queues import is_queue as is_kai
+from shoal.cli.kai_queues import kai_queues, kai_works
+from shoal.cli.living import Source
+from shoal.cli.manifests import Loaded
+from shoal.cli.volcano_queues import is_queue as is_volcano
+from shoal.cli.volcano_queues import volcano_groups, volcano_tree
+from shoal.controllers.kai.sums import sums_of
+from shoal.controllers.volcano.amounts import requests_of
+from shoal.controllers.volcano.queue_tree import Usage
+from shoal.engine.events import PodBound
+from shoal.store.kept import Kept
+from shoal.views.other_queues import OtherQueue
+from shoal.views.queue_backlog import plain
+
+VOLCANO, KAI = "Volcano", "KAI"
+_KAI_NAMES = {"gpu": "nvidia.com/gpu", "cpu": "cpu", "memory": "memory"}
+
+
+def has_other_queues(documents: Sequence[Document]) -> bool:
+    return any(is_volcano(each) or is_kai(each) for each in documents)
+
+
+def other_queues_of(source: Source) -> list[OtherQueue]:
+    """Volcano's, then KAI's, each by name."""
+    if not has_other_queues(source.documents):
+        return []
+    loaded = source.taken()
+    waiting = Counter(hold.queue for hold in loaded.world.gated.values() if isinstance(hold, Kept) and hold.queue)
+    return [*_of_volcano(source.documents, waiting), *_of_kai(source.documents, loaded, waiting)]
+
+
+def named(queues: Sequence[OtherQueue], name: str) -> list[OtherQueue]:
+    """`x`, `queue/x` and `volcano/x` mean the queue x."""
+    word, slash, rest = name.partition("/")
+    is_kind = slash and word.partition(".")[0].lower() in ("queue", "queues", "q", "volcano", "kai")
+    wanted = rest if is_kind else name
+    projects = {word.lower()} & {"volcano", "kai"} if is_kind else set[str]()
+    return [each for each in queues if each.queue == wanted and (not projects or each.project.lower() in projects)]
+
+
+def _of_volcano(documents: Sequence[Document], waiting: Mapping[str, int]) -> Iterator[OtherQueue]:
+    tree = volcano_tree(documents)
+    if tree is None:
+        return
+    groups = volcano_groups(documents)
+    usage: Usage = {}
+    for each in documents:
+        pod = each.value
+        if not isinstance(pod, Pod) or not pod.spec.node_name or pod.is_finished():
+            continue
+        group = groups.get(f"{pod.metadata.namespace}/{pod.metadata.annotations.get(GROUP_ANNOTATION, '')}")
+        if group is not None:
+            tree.charge(usage, group.queue, requests_of(pod.spec))
+    for name, queue in sorted(tree.queues.items()):
+        yield OtherQueue(
+            VOLCANO,
+            name,
+            queue.parent if queue.parent in tree.queues else "",
+            queue.status.state,
+            _plain(queue.capability()),
+            _plain(queue.deserved()),
+            _plain(usage.get(name, {})),
+            waiting.get(f"{VOLCANO} queue {name}", 0),
+        )
+
+
+def _of_kai(documents: Sequence[Document], loaded: Loaded, waiting: Mapping[str, int]) -> Iterator[OtherQueue]:
+    queues = kai_queues(documents)
+    bound = [event for event in loaded.world.events if isinstance(event, PodBound)]
+    sums = sums_of(queues, kai_works(documents, bound, loaded.now_s).all.values())
+    for name, queue in sorted(queues.items()):
+        used = sums.get((name, "allocated"), {})
+        yield OtherQueue(
+            KAI,
+            name,
+            queue.spec.parent_queue,
+            "",
+            _of_resources({resource: queue.limit(resource) for resource in _KAI_NAMES}),
+            _of_resources({resource: queue.quota(resource) for resource in _KAI_NAMES}),
+            _of_resources({resource: amount for resource, amount in used.items() if amount}),
+            waiting.get(f"{KAI} queue {name}", 0),
+        )
+
+
+def _plain(amounts: Mapping[str, int]) -> dict[str, float]:
+    return {name: plain(name, amount) for name, amount in amounts.items() if name != PODS}
+
+
+def _of_resources(amounts: Mapping[str, int | None]) -> dict[str, float]:
+    """GPUs are counted in thousandths, as cores are."""
+    known = {resource: amount for resource, amount in amounts.items() if amount is not None}
+    return {
+        _KAI_NAMES[resource]: plain("cpu", amount) if resource == "gpu" else plain(resource, amount)
+        for resource, amount in known.items()
+    }

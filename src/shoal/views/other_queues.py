@@ -1,0 +1,58 @@
+"""Queues of Volcano and KAI in a list: what each may take and has taken, and who is kept back by it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import msgspec
+from rich.console import Console
+from rich.text import Text
+
+from shoal.views.queue_table import KIND, NAME, NUMBER, WORDS, Cell, show_table
+from shoal.views.resource_units import in_order, words
+
+Amounts = Mapping[str, float]
+
+
+class OtherQueue(msgspec.Struct, frozen=True):
+    project: str
+    """`Volcano` or `KAI`."""
+    queue: str
+    parent: str
+    state: str
+    """As its status says; empty where it says none."""
+    limit: Amounts
+    """What it may take at most; what is not named has no end."""
+    quota: Amounts
+    """What is its own."""
+    used: Amounts
+    """By pods on nodes, its own and those of queues below it."""
+    waiting: int
+    """Pods and groups that it keeps back."""
+
+
+def show_other_queues(console: Console, queues: Sequence[OtherQueue]) -> None:
+    for project in dict.fromkeys(each.project for each in queues):
+        console.print()
+        console.print(Text(f"queues of {project}", "bold"))
+        rows = [_row(each) for each in queues if each.project == project]
+        headings = ["queue", "below", "used", "limit", "own", "wait"]
+        show_table(console, headings, [NAME, KIND, WORDS, WORDS, WORDS, NUMBER], rows)
+
+
+def _row(queue: OtherQueue) -> list[Cell]:
+    name = Text(queue.queue, "bold")
+    if queue.state not in ("", "Open"):
+        name.append(f" ({queue.state})", "red")
+    return [
+        name,
+        queue.parent,
+        _told(queue.used),
+        _told(queue.limit),
+        _told(queue.quota),
+        Text(f"{queue.waiting:,}", "red" if queue.waiting else "dim"),
+    ]
+
+
+def _told(amounts: Amounts) -> str:
+    return ", ".join(words(name, amounts[name]) for name in in_order(dict(amounts))) or "·"
