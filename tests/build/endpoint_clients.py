@@ -13,8 +13,8 @@ import aiohttp
 from build.fake_nodes import START_S, FakeNodes
 from shoal.cluster.dynamic.trust import new_blind_context
 from shoal.cluster.kubelets.endpoint.endpoint import Endpoint, EndpointSettings, Ports
-from shoal.cluster.security.certificates import Pair, new_authority, new_client
 from shoal.cluster.security.showing import show
+from shoal.store.certificates import Pair, new_authority, new_client
 
 NOW_S = START_S + 100.0
 """What the cluster's clock says."""

@@ -149,7 +149,7 @@ def _fact(event: Event) -> tuple[tuple[str, ...], Any]:
         case NodeGone(name):
             return ("node", name), None
         case PodArrived() | PodBound():
-            return ("pod", event.key), structs.replace(event, who=structs.replace(event.who, order=0))
+            return ("pod", event.key), _as_first(event)
         case PodGone(key):
             return ("pod", key), None
         case GroupSeen(group):
@@ -172,6 +172,14 @@ def _fact(event: Event) -> tuple[tuple[str, ...], Any]:
             return ("namespace", name), dict(labels)
         case _:
             return ("other", str(event)), event
+
+
+def _as_first(event: PodArrived | PodBound) -> PodArrived | PodBound:
+    """As if it was told for the first time."""
+    who = structs.replace(event.who, order=0)
+    if isinstance(event, PodBound):
+        return structs.replace(event, who=who, anew=False)
+    return structs.replace(event, who=who)
 
 
 def manifest_events(objects: Iterable[Obj]) -> list[Event]:

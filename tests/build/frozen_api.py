@@ -6,13 +6,15 @@
     await brain.kill()
 
 With `is_lost` the last write is done and its answer never comes. Every await at which a process can die in the middle
-of its writes is one of these.
+of its writes is one of these. With `counts_reads` it gets through so many calls of any kind: it may also die with what
+it has read and done nothing about.
 """
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable
+from contextlib import aclosing
 from typing import NoReturn, TypeVar
 
 from shoal.store.live.item import Item, Listed, Obj
@@ -23,22 +25,30 @@ T = TypeVar("T")
 
 
 class FrozenApi:
-    def __init__(self, api: Api, writes: int, *, is_lost: bool = False) -> None:
+    def __init__(self, api: Api, writes: int, *, is_lost: bool = False, counts_reads: bool = False) -> None:
         """`writes` are done; Events do not count."""
         self.frozen = asyncio.Event()
         self.done = 0
         self._api = api
         self._left = writes
         self._is_lost = is_lost
+        self._counts_reads = counts_reads
 
     async def get(self, kind: Kind, namespace: str, name: str) -> Item:
+        await self._read()
         return await self._api.get(kind, namespace, name)
 
     async def list(self, kind: Kind, namespace: str = "", select: Select = EVERYTHING) -> Listed:
+        await self._read()
         return await self._api.list(kind, namespace, select)
 
-    def watch(self, kind: Kind, since: int, namespace: str = "", select: Select = EVERYTHING) -> AsyncIterator[Batch]:
-        return self._api.watch(kind, since, namespace, select)
+    async def watch(
+        self, kind: Kind, since: int, namespace: str = "", select: Select = EVERYTHING
+    ) -> AsyncIterator[Batch]:
+        await self._read()
+        async with aclosing(self._api.watch(kind, since, namespace, select)) as batches:  # type: ignore[type-var]
+            async for batch in batches:
+                yield batch
 
     async def create(self, kind: Kind, obj: Obj) -> Item:
         call = self._api.create(kind, obj)
@@ -58,10 +68,17 @@ class FrozenApi:
         return await self._written(self._api.post(kind, namespace, name, door, obj))
 
     async def served(self) -> tuple[ServedKind, ...]:
+        await self._read()
         return await self._api.served()
 
     async def close(self) -> None:
         await self._api.close()
+
+    async def _read(self) -> None:
+        if self._counts_reads:
+            if self._left == 0:
+                await self._freeze()
+            self._left -= 1
 
     async def _written(self, call: Awaitable[T]) -> T:
         if self._left == 0:

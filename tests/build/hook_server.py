@@ -14,7 +14,7 @@ from typing import Any
 
 from aiohttp import web
 
-from shoal.cluster.security.certificates import new_authority, new_server
+from shoal.store.certificates import new_authority, new_server
 
 Obj = dict[str, Any]
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]

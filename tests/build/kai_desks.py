@@ -15,6 +15,8 @@ from shoal.controllers.kai.desk import KaiDesk
 from shoal.store.live.ecosystem_kinds import KAI_POD_GROUPS, KAI_QUEUES
 from shoal.store.live.item import Obj
 from shoal.store.live.kind import DEFINITIONS, PODS, PRIORITY_CLASSES
+from shoal.store.live.port import Api
+from shoal.store.live.presence import KAI, Presence
 
 QUEUE_LABEL = "kai.scheduler/queue"
 GROUP = "pod-group-name"
@@ -47,15 +49,17 @@ class KaiDesked:
         await self.brain.kill()
 
 
-def start_kai(cluster: SmallCluster) -> KaiDesked:
-    brain = LiveBrain(cluster)
+def start_kai(cluster: SmallCluster, api: Api | None = None, *, asks_for_kai: bool = False) -> KaiDesked:
+    """`asks_for_kai`: whether KAI itself runs here is looked at."""
+    brain = LiveBrain(cluster, api)
     made: list[KaiDesk] = []
 
     def make(onward: Any) -> KaiDesk:
-        made.append(KaiDesk(brain.context, brain.scheduler.served, brain.brain, onward))
+        presence = Presence(brain.context, KAI) if asks_for_kai else None
+        made.append(KaiDesk(brain.context, brain.served, brain.brain, onward, presence))
         return made[0]
 
-    desks = Desks(brain.brain.intake)
+    desks = Desks(brain.brain.intake, brain.brain.clock)
     desks.add(make)
     brain.brain.desk = desks
     brain.start()

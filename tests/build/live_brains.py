@@ -18,8 +18,10 @@ from typing import Any
 
 from build.small_clusters import SmallCluster
 from shoal.controllers.brain.brain import BrainSettings
-from shoal.controllers.scheduler.controller import SchedulerAlone
-from shoal.engine.profile import DEFAULT_POLICY
+from shoal.engine.cluster import Cluster
+from shoal.engine.mix import Mix
+from shoal.engine.placement import Placement
+from shoal.engine.profile import DEFAULT_POLICY, profile_named
 from shoal.store.live.context import Context
 from shoal.store.live.informers import Informers
 from shoal.store.live.item import Obj
@@ -27,7 +29,9 @@ from shoal.store.live.kind import NODES, PODS
 from shoal.store.live.learning import LearningApi
 from shoal.store.live.port import Api
 from shoal.store.live.recorder import Recorder
+from shoal.store.live.served import Served
 from shoal.store.watched.world import WatchSettings
+from shoal.wiring.brain import brain_of
 
 Prepare = Callable[["LiveBrain"], None]
 
@@ -41,20 +45,21 @@ class LiveBrain:
         api: Api | None = None,
         watch: WatchSettings | None = None,
         settings: BrainSettings | None = None,
+        rolled_back: Callable[[], None] = lambda: None,
     ) -> None:
         api = api or cluster.api
         self._cluster = cluster
         self.informers = Informers(api, cluster.clock, cluster.draw)
         learning, recorder = LearningApi(api, self.informers), Recorder(api, cluster.clock, "shoal-scheduler")
         self.context = Context("shoal-scheduler", learning, self.informers, cluster.clock, cluster.draw, recorder)
-        self.scheduler = SchedulerAlone(
-            self.context, watch or WatchSettings(), settings or BrainSettings(), DEFAULT_POLICY
+        self.served = Served(self.context)
+        self.brain = brain_of(
+            self.context, self.served, watch or WatchSettings(), _placement, settings or BrainSettings(), rolled_back
         )
-        self.brain, self.hands = self.scheduler.brain, self.scheduler.hands
         self.tasks: list[asyncio.Task[Any]] = []
 
     def start(self) -> None:
-        runs = (self.informers.run(), self.scheduler.run(), self.context.events.run())
+        runs = (self.informers.run(), self.served.run(), self.brain.run(), self.context.events.run())
         self.tasks = [asyncio.ensure_future(run) for run in runs]
         self._cluster.tasks += self.tasks
 
@@ -66,6 +71,10 @@ class LiveBrain:
             self._cluster.tasks.remove(task)
         await asyncio.gather(*self.tasks, return_exceptions=True)
         assert not broken, broken
+
+
+def _placement(cluster: Cluster) -> Placement:
+    return Placement(cluster, profile_named(DEFAULT_POLICY, cluster, Mix()))
 
 
 def start_brain(

@@ -13,7 +13,7 @@ from build.small_clusters import Make, SmallCluster, small_cluster
 from shoal.cluster.foreign.definitions import definitions
 from shoal.controllers.jobs.controller import job_controller
 from shoal.controllers.queued_jobs.controller import queued_jobs_controller
-from shoal.controllers.queued_jobs.rules import JobRules
+from shoal.controllers.queued_work.rules import JobRules
 from shoal.store.live.context import Context, Controller
 from shoal.store.live.ecosystem_kinds import KUEUE, RESOURCE_FLAVORS, WORKLOADS
 from shoal.store.live.item import Obj

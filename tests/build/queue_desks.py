@@ -19,6 +19,7 @@ from shoal.controllers.queues.desk import QueueDesk
 from shoal.store.live.ecosystem_kinds import CLUSTER_QUEUES, LOCAL_QUEUES, RESOURCE_FLAVORS, WORKLOADS
 from shoal.store.live.item import Obj
 from shoal.store.live.kind import DEFINITIONS, PODS
+from shoal.store.live.port import Api
 from shoal.store.watched.queues import WatchedQueues
 from shoal.store.watched.world import WatchSettings
 
@@ -54,10 +55,13 @@ class Desked:
 
 
 def start_desk(
-    cluster: SmallCluster, configuration: Configuration | None = None, settings: BrainSettings | None = None
+    cluster: SmallCluster,
+    configuration: Configuration | None = None,
+    settings: BrainSettings | None = None,
+    api: Api | None = None,
 ) -> Desked:
-    brain = LiveBrain(cluster, None, WatchSettings(), settings)
-    watched = WatchedQueues(brain.context, brain.scheduler.served, brain.brain.wake, configuration)
+    brain = LiveBrain(cluster, api, WatchSettings(), settings)
+    watched = WatchedQueues(brain.context, brain.served, brain.brain.wake, configuration)
     desk = QueueDesk(brain.context, watched, brain.brain)
     brain.brain.desk = desk
     brain.start()

@@ -90,7 +90,7 @@ class RuledCluster:
     def start_shoal(self, user: str) -> LiveBrain:
         """Scheduler, queues, jobs, pods, the gatekeeper and Volcano's kinds, in one process."""
         brain = LiveBrain(self.cluster, self.way_in(user))
-        context, served = brain.context, brain.scheduler.served
+        context, served = brain.context, brain.served
         watched = WatchedQueues(context, served, brain.brain.wake, None)
         brain.brain.desk = QueueDesk(context, watched, brain.brain)
         others = (

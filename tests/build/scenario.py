@@ -152,7 +152,7 @@ class Scenario:
         return () if grant is None else grant.devices
 
     def waiting(self) -> list[str]:
-        return self.cluster.pending.keys()
+        return self.cluster.pending.in_order()
 
     def free(self, node: str, resource: str = "cpu") -> int:
         cluster = self.cluster

@@ -15,7 +15,7 @@ Facts = dict[str, Any]
 
 def facts_of(cluster: Cluster) -> Facts:
     rows = cluster.rows
-    waiting = cluster.pending.keys()
+    waiting = cluster.pending.in_order()
     return {
         "names": list(cluster.names),
         "row_of": dict(cluster.row_of),
@@ -75,5 +75,5 @@ def facts_by_name(cluster: Cluster) -> Facts:
         "claimed": (cluster.dra.usage.in_use(), cluster.dra.shared.in_use()),
         "gpu_free_milli": cluster.gpu_free_milli,
         "pods": {key: (names[h.row], h.ask, h.grant) for key, h in sorted(cluster.pods.items())},
-        "waiting": sorted(cluster.pending.keys()),
+        "waiting": sorted(cluster.pending.in_order()),
     }

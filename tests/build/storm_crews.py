@@ -12,19 +12,32 @@ from shoal.cluster.machines.machine import Machine
 from shoal.units.errors import TemporaryError
 from shoal.wiring.controllers import CONTROLLERS, own_controllers
 
-_NEEDED = ("job", "garbagecollector", "nodelifecycle", "taint-eviction", "podgc", "disruption")
+NEEDED = ("job", "garbagecollector", "nodelifecycle", "taint-eviction", "podgc", "disruption", "resourceclaim")
 _SILENCE = Weather(refused=1.0)
 
 
 class ShoalCrew(Crew):
     def __init__(
-        self, cluster: SmallCluster, machines: Iterable[Machine], draw: random.Random, weather: Weather = CALM
+        self,
+        cluster: SmallCluster,
+        machines: Iterable[Machine],
+        draw: random.Random,
+        weather: Weather = CALM,
+        *,
+        needed: Iterable[str] = NEEDED,
+        takes_events: bool = True,
     ) -> None:
+        self._takes_events = takes_events
         self.heard: list[BaseException] = []
         """What no part of Shoal should have let through."""
         self.leaders: list[str] = []
-        unneeded = (set(CONTROLLERS) | set(own_controllers(cluster.plane))) - set(_NEEDED)
+        unneeded = (set(CONTROLLERS) | set(own_controllers(cluster.plane))) - set(needed)
         super().__init__(cluster, machines, draw, weather=weather, without=unneeded)
+
+    def way_in(self, user: str, agent: str) -> StormyApi:
+        api = super().way_in(user, agent)
+        api.takes_events = self._takes_events
+        return api
 
     def silence(self, api: StormyApi) -> None:
         """Of a process that is dead, for good."""

@@ -16,7 +16,7 @@ from build.small_clusters import SmallCluster
 from shoal.store.live.ecosystem_kinds import CLUSTER_QUEUES, WORKLOADS
 from shoal.store.live.informer import Informer
 from shoal.store.live.item import Item, Obj
-from shoal.store.live.kind import JOBS, PODS, Kind
+from shoal.store.live.kind import JOBS, PODS, RESOURCE_CLAIMS, Kind
 
 _OVER = ("Succeeded", "Failed")
 _GROUPS = ("kueue.x-k8s.io/pod-group-name", "scheduling.x-k8s.io/pod-group")
@@ -33,10 +33,10 @@ class StormLaws:
         """Cluster queue -> the most that was ever its own."""
         self._held: dict[str, Counter[str]] = {}
         self._devices: dict[str, tuple[str, str, frozenset[str]]] = {}
-        """Uid -> name, node and devices of pods that are not over."""
+        """Uid -> name, node and devices of pods that are not over, and of claims."""
         self._is_to_look = False
         self._tasks: list[asyncio.Task[None]] = []
-        for kind in (CLUSTER_QUEUES, WORKLOADS, PODS):
+        for kind in (CLUSTER_QUEUES, WORKLOADS, PODS, RESOURCE_CLAIMS):
             informer = Informer(cluster.api, kind, cluster.clock, random.Random(0))
             informer.on_change(lambda before, after, kind=kind: self._see(kind, before, after))  # type: ignore[misc]
             self._tasks.append(asyncio.ensure_future(informer.run()))
@@ -56,6 +56,8 @@ class StormLaws:
                 self._see_workload(known, after)
             elif kind == PODS:
                 self._see_pod(known, after)
+            elif kind == RESOURCE_CLAIMS:
+                self._see_claim(known, after)
         except Exception as error:  # noqa: BLE001 - a fault of this observer must be seen, and caches swallow them
             self.broken.append(f"the observer fell over {kind.plural} {known.name}: {error!r}")
 
@@ -81,6 +83,15 @@ class StormLaws:
         if said and pod["spec"].get("nodeName"):
             ids = [one for each in json.loads(said).values() for found in each.values() for one in found]
             self._devices[known.uid] = known.name, pod["spec"]["nodeName"], frozenset(ids)
+            self._later()
+
+    def _see_claim(self, known: Item, after: Item | None) -> None:
+        self._devices.pop(known.uid, None)
+        allocation = ((after.obj() if after is not None else {}).get("status") or {}).get("allocation")
+        if allocation:
+            given = [(one["driver"], one["pool"], one["device"]) for one in allocation["devices"]["results"]]
+            # Its devices are some driver's; that of a node is one of them only by name.
+            self._devices[known.uid] = known.name, "", frozenset("/".join(one) for one in given)
             self._later()
 
     def _later(self) -> None:
@@ -113,7 +124,7 @@ def _held(workload: Obj) -> Iterator[tuple[str, int]]:
     for each in admission["podSetAssignments"]:
         count = each["count"]
         for name, amount in (each.get("resourceUsage") or {}).items():
-            total[name] += int(amount) * (count - min(freed.get(each["name"], 0), count)) // count
+            total[name] += int(amount) * (count - min(freed.get(each["name"], 0), count)) // max(count, 1)
     yield from total.items()
 
 
@@ -123,8 +134,8 @@ def is_so(workload: Obj, condition: str) -> bool:
 
 
 async def unrest(cluster: SmallCluster) -> list[str]:
-    """What may be so for a moment only. Pods of an admitted workload may wait longer where a node died and its room
-    went to others: in the end they have run."""
+    """What may be so for a moment only. Pods of an admitted workload wait for no room once they are all there; where
+    some are missing that only a person can bring, the others have to wait for them."""
     pods, jobs = await cluster.pods(), {one["metadata"]["uid"]: one for one in await cluster.all(JOBS)}
     alive = [one for one in pods if one["status"].get("phase") not in _OVER]
     found: list[str] = []
@@ -157,8 +168,19 @@ def _unrest_of(workload: Obj, jobs: dict[str, Obj], alive: list[Obj]) -> Iterato
     gated = [one for one in mine if one["spec"].get("schedulingGates")]
     if is_admitted and gated:
         yield f"{meta['name']} is admitted and its pods are gated"
+    waiting = [one["metadata"]["name"] for one in mine if not one["spec"].get("nodeName")]
+    if is_admitted and waiting and len(mine) >= _lets_loose(workload):
+        yield f"{meta['name']} is admitted and {waiting} wait for a node"
     if not is_admitted and any(one["spec"].get("nodeName") for one in mine):
         yield f"{meta['name']} is not admitted and runs"
+
+
+def _lets_loose(workload: Obj) -> int:
+    """How many pods it is admitted with, but for those that have done their part."""
+    status = workload["status"]
+    freed = sum(one["count"] for one in status.get("reclaimablePods") or ())
+    given = (status.get("admission") or {}).get("podSetAssignments") or ()
+    return int(sum(one["count"] for one in given) - freed)
 
 
 def _is_of(pod: Obj, owners: set[str]) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import logging
 import random
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 
 from build.cluster_laws import Laws
@@ -13,13 +13,16 @@ from build.crews import name_alike
 from build.fleets import machine
 from build.foreign_kinds import established
 from build.small_clusters import SmallCluster, small_cluster
-from build.storm_crews import ShoalCrew
+from build.storm_changes import StormChanges
+from build.storm_crews import NEEDED, ShoalCrew
 from build.storm_ends import lacks
+from build.storm_ground import furnish, furnish_widely
 from build.storm_laws import StormLaws, unrest
 from build.storm_replicas import Replica
-from build.storm_work import StormWork, furnish
+from build.storm_work import RUNS, StormWork
 from build.stormy_api import CALM, STORM, Weather
 from shoal.cluster.foreign.definitions import definitions
+from shoal.cluster.machines.machine import Machine
 from shoal.store.live.ecosystem_kinds import KUEUE
 from shoal.store.live.item import Obj
 from shoal.store.live.kind import DEFINITIONS, JOBS, NODES, PODS
@@ -27,6 +30,11 @@ from shoal.store.live.kind import DEFINITIONS, JOBS, NODES, PODS
 GALE = Weather(refused=0.25, lost=0.2, stale=0.25, expired=0.3, dropped=0.4, slow_s=2.0, lag_s=4.0)
 _GROUPS = {KUEUE, "scheduling.x-k8s.io"}
 _NODES = ("node-0", "node-1", "node-2")
+MACHINES = (
+    *(machine(name, gpus=4) for name in _NODES[:2]),
+    machine(_NODES[2], gpus=2, mig_strategy="mixed", mig_config="all-1g.10gb"),
+)
+STEPS = 20
 _PATIENCE_S = 3600.0
 _QUIET_S = 300.0
 """Five times as long as anybody sleeps before looking again."""
@@ -44,7 +52,7 @@ class Complaints(logging.Handler):
             self.found.append(logging.Formatter().format(record))
 
 
-async def storm(seed: int, folder: Path, steps: int = 20) -> StormLaws:
+async def storm(seed: int, folder: Path, steps: int = STEPS) -> StormLaws:
     """Raises what was seen of broken laws; what it returns says how much happened."""
     complaints = Complaints()
     logging.getLogger().addHandler(complaints)
@@ -67,17 +75,27 @@ async def storm(seed: int, folder: Path, steps: int = 20) -> StormLaws:
 
 
 class Story:
-    def __init__(self, cluster: SmallCluster, seed: int) -> None:
+    def __init__(
+        self,
+        cluster: SmallCluster,
+        seed: int,
+        *,
+        runs: Sequence[str] = RUNS,
+        machines: Sequence[Machine] = MACHINES,
+        needed: Sequence[str] = NEEDED,
+        takes_events: bool = True,
+    ) -> None:
+        """`runs`: how long its work may take; `needed`: controllers beside Shoal."""
         draw = self.draw = random.Random(seed)
         self.cluster = cluster
         name_alike(cluster, seed)
-        machines = [machine(name, gpus=4) for name in _NODES[:2]]
-        machines.append(machine(_NODES[2], gpus=2, mig_strategy="mixed", mig_config="all-1g.10gb"))
         self.laws, self.plain_laws = StormLaws(cluster), Laws(cluster)
         self.plain_laws.watch(dict.fromkeys((PODS, NODES, JOBS)))
         self.weather = draw.choice([CALM, STORM, STORM, GALE])
-        self.crew = ShoalCrew(cluster, machines, draw)
-        self.work = StormWork(cluster, draw)
+        self.crew = ShoalCrew(cluster, machines, draw, needed=needed, takes_events=takes_events)
+        self.is_wide = seed % 3 == 0
+        self.work = StormWork(cluster, draw, runs, is_wide=self.is_wide)
+        self.changes = StormChanges(cluster, draw, self.work, is_wide=self.is_wide)
         self.replicas = [Replica(self.crew, name) for name in ("one", "two")]
 
     async def begin(self) -> None:
@@ -86,6 +104,8 @@ class Story:
                 await self.cluster.create(DEFINITIONS, one)
         await established(self.cluster)
         await furnish(self.cluster)
+        if self.is_wide:
+            await furnish_widely(self.cluster, _NODES[:2])
         for replica in self.replicas[: self.draw.randint(1, 2)]:
             replica.start()
         await self.cluster.pass_time(8)
@@ -107,8 +127,8 @@ class Story:
 
     async def happen(self) -> None:
         does: list[tuple[int, Callable[[], Awaitable[None]]]] = [
-            (6, self._come), (6, self.work.change), (3, self._kill), (2, self._flap), (2, self._break_node),
-            (1, self._restart), (1, self._turn), (1, self._expire), (1, self._cordon),
+            (6, self._come), (6, self.changes.change), (3, self.kill), (2, self.flap), (2, self._break_node),
+            (1, self._restart), (1, self._turn), (1, self.expire), (1, self.cordon),
         ]  # fmt: skip
         weights = [weight for weight, _ in does]
         ((_, do),) = self.draw.choices(does, weights)
@@ -119,7 +139,7 @@ class Story:
         for _ in range(self.draw.randint(1, 4)):
             await self.work.arrive()
 
-    async def _kill(self) -> None:
+    async def kill(self) -> None:
         """At any step of whatever it does; somebody follows, sooner or later."""
         replica = self.draw.choice(self.replicas)
         for _ in range(self.draw.randrange(400)):
@@ -128,7 +148,7 @@ class Story:
         await self.cluster.pass_time(self.draw.choice([0.0, 0.5, 20.0]))
         replica.start()
 
-    async def _flap(self) -> None:
+    async def flap(self) -> None:
         replica = self.draw.choice(self.replicas)
         replica.lose_lease()
         await self.cluster.pass_time(self.draw.choice([3.0, 11.0, 16.0]))
@@ -149,10 +169,10 @@ class Story:
     async def _turn(self) -> None:
         self.crew.change_weather(self.draw.choice([CALM, STORM, GALE]))
 
-    async def _expire(self) -> None:
+    async def expire(self) -> None:
         self.cluster.plane.faults.expire_watches()
 
-    async def _cordon(self) -> None:
+    async def cordon(self) -> None:
         node = self.draw.choice(_NODES)
         is_away = self.draw.random() < 0.5
         await self.cluster.patch(NODES, node, {"spec": {"unschedulable": is_away}})
@@ -173,15 +193,29 @@ class Story:
         for node in _NODES:
             await self._annotate(node, None)
             await self.cluster.patch(NODES, node, {"spec": {"unschedulable": None}})
-        await self.work.restore()
-        await self._until("rests", lambda: unrest(self.cluster), 600.0)
+        await self.changes.restore()
+        await self._until("rests", self._unrest, 600.0)
+
+    async def _unrest(self) -> list[str]:
+        await self.work.tend()
+        return await unrest(self.cluster)
 
     async def end(self) -> None:
+        await self.finish(_PATIENCE_S)
+        await self.rest()
+
+    async def finish(self, within_s: float) -> None:
         async def lacking() -> list[str]:
             await self.work.settle()
             return await lacks(self.cluster, self.work.jobs)
 
-        await self._until("ends", lacking, _PATIENCE_S)
+        await self.finish_with(lacking, within_s)
+
+    async def finish_with(self, lacking: Callable[[], Awaitable[list[str]]], within_s: float) -> None:
+        await self._until("ends", lacking, within_s)
+
+    async def rest(self) -> None:
+        """Nobody writes anything any more."""
         await self.cluster.pass_time(30)
         before = await self._versions()
         await self.cluster.pass_time(_QUIET_S)

@@ -1,4 +1,4 @@
-"""Work that arrives at Shoal's queues and beside them, changes and leaves again; and what must have become of it.
+"""Work that arrives at Shoal's queues and beside them, and what must have become of it.
 
 Everything that arrives could run if it were alone, and ends by itself after a while; some of it only after hours, and
 is ended by `settle`. So in the end nothing may be left that waits.
@@ -7,56 +7,26 @@ is ended by `settle`. So in the end nothing may be left that waits.
 from __future__ import annotations
 
 import random
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable, Sequence
 
 from build.small_clusters import SmallCluster
-from shoal.store.live.ecosystem_kinds import (
-    CLUSTER_QUEUES,
-    LIGHT_POD_GROUPS,
-    LOCAL_QUEUES,
-    RESOURCE_FLAVORS,
-    WORKLOAD_PRIORITY_CLASSES,
-    WORKLOADS,
-)
+from build.storm_ground import CARD, GPU, GROUP, LIGHT_GROUP, MIG, QUEUE, QUEUES, RANK, TOTAL
+from shoal.store.live.ecosystem_kinds import LIGHT_POD_GROUPS, WORKLOADS
 from shoal.store.live.item import Obj
-from shoal.store.live.kind import JOBS, PODS, PRIORITY_CLASSES
+from shoal.store.live.kind import JOBS, PODS
 from shoal.store.live.port import Deletion
-from shoal.store.live.refusals import BusyError, NotFoundError, RefusedError
-from shoal.units.errors import ConflictError
+from shoal.store.live.refusals import NotFoundError
 
-QUEUE, RANK = "kueue.x-k8s.io/queue-name", "kueue.x-k8s.io/priority-class"
-GROUP, TOTAL = "kueue.x-k8s.io/pod-group-name", "kueue.x-k8s.io/pod-group-total-count"
-LIGHT_GROUP = "scheduling.x-k8s.io/pod-group"
-GPU, MIG = "nvidia.com/gpu", "nvidia.com/mig-1g.10gb"
-NOMINAL = {"cpu": 12, GPU: 4, MIG: 4}
-QUEUES = ("one", "two")
 _LONG = "9h"
-_RUNS = ("5s", "20s", "60s", "3m", _LONG)
-
-
-async def furnish(cluster: SmallCluster) -> None:
-    await cluster.create(RESOURCE_FLAVORS, {"metadata": {"name": "default"}, "spec": {}})
-    for name in QUEUES:
-        preemption = {"reclaimWithinCohort": "Any", "withinClusterQueue": "LowerPriority"}
-        spec = {"cohortName": "all", "namespaceSelector": {}, "preemption": preemption, **_groups(NOMINAL)}
-        await cluster.create(CLUSTER_QUEUES, {"metadata": {"name": name}, "spec": spec})
-        await cluster.create(LOCAL_QUEUES, {"metadata": {"name": name}, "spec": {"clusterQueue": name}})
-    for name, value in (("low", 1), ("high", 1000)):
-        await cluster.create(WORKLOAD_PRIORITY_CLASSES, {"metadata": {"name": name}, "value": value})
-        await cluster.create(PRIORITY_CLASSES, {"metadata": {"name": name}, "value": value})
-
-
-def _groups(amounts: dict[str, int]) -> Obj:
-    resources = [{"name": name, "nominalQuota": str(amount)} for name, amount in amounts.items()]
-    return {
-        "resourceGroups": [
-            {"coveredResources": list(amounts), "flavors": [{"name": "default", "resources": resources}]}
-        ]
-    }
+RUNS = ("5s", "20s", "60s", "3m", _LONG)
 
 
 class StormWork:
-    def __init__(self, cluster: SmallCluster, draw: random.Random) -> None:
+    def __init__(
+        self, cluster: SmallCluster, draw: random.Random, runs: Sequence[str] = RUNS, *, is_wide: bool = False
+    ) -> None:
+        """`is_wide`: also what most storms go without."""
+        self._is_wide = is_wide
         self.jobs: set[str] = set()
         """That nobody has deleted: they must complete."""
         self.sets: dict[str, list[str]] = {}
@@ -65,16 +35,20 @@ class StormWork:
         """Of pods whose Workload nobody but a person takes away."""
         self._cluster = cluster
         self._draw = draw
+        self._runs = runs
         self._count = 0
 
     # -- arriving -----------------------------------------------------------------------------------------------------
 
     async def arrive(self) -> None:
-        self._count += 1
-        name = f"{self._draw.choice('abcd')}{self._count}"
         makes = [self._queued_job, self._queued_job, self._queued_job, self._queued_pod, self._queued_group]
-        makes += [self._gang_job, self._light_gang, self._single, self._plain_job]
-        await self._draw.choice(makes)(name)
+        if self._is_wide:
+            makes += [self._claiming, self._claiming]
+        await self.arrive_as([*makes, self._gang_job, self._light_gang, self._single, self._plain_job])
+
+    async def arrive_as(self, makes: Sequence[Callable[[str], Awaitable[None]]]) -> None:
+        self._count += 1
+        await self._draw.choice(makes)(f"{self._draw.choice('abcd')}{self._count}")
 
     def _pod(self, labels: Obj | None = None, notes: Obj | None = None, *, rank: str = "") -> Obj:
         draw = self._draw
@@ -87,7 +61,7 @@ class StormWork:
         spec["terminationGracePeriodSeconds"] = draw.choice([0, 3, 30])
         if rank:
             spec["priorityClassName"] = rank
-        said = {"shoal.dev/run-for": draw.choice(_RUNS), **(notes or {})}
+        said = {"shoal.dev/run-for": draw.choice(self._runs), **(notes or {})}
         return {"metadata": {"labels": labels or {}, "annotations": said}, "spec": spec}
 
     def _labels(self) -> Obj:
@@ -135,97 +109,26 @@ class StormWork:
     async def _single(self, name: str) -> None:
         await self._some(name, 1, self._pod(rank=self._draw.choice(["", "low", "high"])))
 
-    # -- changing -----------------------------------------------------------------------------------------------------
-
-    async def change(self) -> None:
-        does: list[Callable[[], object]] = [self._quota, self._rerank, self._delete, self._end_a_pod, self._evict]
-        does += [self._switch, self._stop_queue, self._drop_workload, self._move]
-        try:
-            answer = self._draw.choice(does)()
-            if hasattr(answer, "__await__"):
-                await answer
-        except (NotFoundError, BusyError, RefusedError, ConflictError):
-            # Gone before it could be changed, or not to be changed any more.
-            return
-
-    async def _quota(self) -> None:
-        amounts = {name: self._draw.choice([amount // 2, amount, amount * 2]) for name, amount in NOMINAL.items()}
-        await self._cluster.patch(CLUSTER_QUEUES, self._draw.choice(QUEUES), {"spec": _groups(amounts)})
-
-    async def _stop_queue(self) -> None:
-        policy = self._draw.choice(["None", "None", "Hold", "HoldAndDrain"])
-        kind = self._draw.choice([CLUSTER_QUEUES, LOCAL_QUEUES])
-        await self._cluster.patch(kind, self._draw.choice(QUEUES), {"spec": {"stopPolicy": policy}})
-
-    async def _rerank(self) -> None:
-        if self.jobs:
-            labels = {RANK: self._draw.choice(["low", "high"])}
-            await self._cluster.patch(JOBS, self._some_job(), {"metadata": {"labels": labels}})
-
-    async def _move(self) -> None:
-        """To the other queue: refused while it runs."""
-        if self.jobs:
-            name = self._some_job()
-            if QUEUE in ((await self._cluster.get(JOBS, name))["metadata"].get("labels") or {}):
-                labels = {QUEUE: self._draw.choice(QUEUES)}
-                await self._cluster.patch(JOBS, name, {"metadata": {"labels": labels}})
-
-    def _some_job(self) -> str:
-        return self._draw.choice(sorted(self.jobs))
-
-    async def _delete(self) -> None:
-        if self.jobs and self._draw.random() < 0.7:
-            name = self._some_job()
-            self.jobs.discard(name)
-            how = Deletion(policy=self._draw.choice(["Background", "Foreground"]))
-            await self._cluster.delete(JOBS, name, how)
-        elif self.sets:
-            await self._delete_set(self._draw.choice(sorted(self.sets)))
-
-    async def _delete_set(self, name: str) -> None:
-        for pod in self.sets.pop(name):
-            try:
-                await self._cluster.delete(PODS, pod)
-            except NotFoundError:
-                continue
-
-    async def _delete_workload(self, name: str) -> None:
-        try:
-            await self._cluster.delete(WORKLOADS, name)
-        except NotFoundError:
-            return
-
-    async def _end_a_pod(self) -> None:
-        if pods := await self._cluster.pods():
-            name = self._draw.choice(pods)["metadata"]["name"]
-            await self._cluster.delete(PODS, name, Deletion(grace_s=0) if self._draw.random() < 0.2 else Deletion())
-
-    async def _evict(self) -> None:
-        if pods := await self._cluster.pods():
-            name = self._draw.choice(pods)["metadata"]["name"]
-            await self._cluster.api.post(PODS, "default", name, "eviction", {"metadata": {}})
-
-    async def _switch(self) -> None:
-        if found := await self._cluster.all(WORKLOADS):
-            name = self._draw.choice(found)["metadata"]["name"]
-            is_active = self._draw.random() < 0.5
-            await self._cluster.patch(WORKLOADS, name, {"spec": {"active": is_active}})
-
-    async def _drop_workload(self) -> None:
-        """Somebody deletes what stands for a job: it has to be made anew."""
-        if found := await self._cluster.all(WORKLOADS):
-            await self._cluster.delete(WORKLOADS, self._draw.choice(found)["metadata"]["name"])
+    async def _claiming(self, name: str) -> None:
+        """One or two pods, a gang if it is two, each with a card of its own that is made out to it by a claim."""
+        count, draw = self._draw.randint(1, 2), self._draw
+        one = self._pod({LIGHT_GROUP: name} if count > 1 else {}, rank=draw.choice(["", "high"]))
+        one["spec"]["resourceClaims"] = [{"name": "mine", "resourceClaimTemplateName": CARD}]
+        one["spec"]["containers"][0]["resources"] = {"requests": {"cpu": "1"}, "claims": [{"name": "mine"}]}
+        if count > 1:
+            await self._cluster.create(LIGHT_POD_GROUPS, {"metadata": {"name": name}, "spec": {"minMember": count}})
+        await self._some(name, count, one)
 
     # -- the end ------------------------------------------------------------------------------------------------------
 
-    async def restore(self) -> None:
-        """Queues are as they were, and nobody keeps a workload from running."""
-        for name in QUEUES:
-            await self._cluster.patch(CLUSTER_QUEUES, name, {"spec": {"stopPolicy": "None", **_groups(NOMINAL)}})
-            await self._cluster.patch(LOCAL_QUEUES, name, {"spec": {"stopPolicy": "None"}})
-        for one in await self._cluster.all(WORKLOADS):
-            if one["spec"].get("active") is False:
-                await self._cluster.patch(WORKLOADS, one["metadata"]["name"], {"spec": {"active": True}})
+    async def tend(self) -> None:
+        """What somebody has to do who is not there."""
+
+    def forget(self) -> None:
+        """Nothing of it is there any more."""
+        self.jobs.clear()
+        self.sets.clear()
+        self._groups.clear()
 
     async def settle(self) -> None:
         """What would run for hours is ended, and groups that have lost pods which nobody replaces."""
@@ -240,7 +143,20 @@ class StormWork:
             is_long = any(one["metadata"]["annotations"]["shoal.dev/run-for"] == _LONG for one in there)
             has_failed = any(one["status"].get("phase") == "Failed" for one in there)
             if is_long or has_failed or len(there) < len(members):
-                await self._delete_set(name)
+                await self.delete_set(name)
         for name in self._groups:
             if name not in self.sets:
                 await self._delete_workload(name)
+
+    async def delete_set(self, name: str) -> None:
+        for pod in self.sets.pop(name):
+            try:
+                await self._cluster.delete(PODS, pod)
+            except NotFoundError:
+                continue
+
+    async def _delete_workload(self, name: str) -> None:
+        try:
+            await self._cluster.delete(WORKLOADS, name)
+        except NotFoundError:
+            return

@@ -22,9 +22,9 @@ import msgspec
 
 from shoal.store.live.clock import Clock
 from shoal.store.live.item import Item, Listed, Obj
-from shoal.store.live.kind import Kind
+from shoal.store.live.kind import EVENTS, Kind
 from shoal.store.live.port import EVERYTHING, GENTLY, Api, Batch, Deletion, Patch, Select, ServedKind
-from shoal.store.live.refusals import BusyError, ExpiredError, StaleError
+from shoal.store.live.refusals import BusyError, ExpiredError, RefusedError, StaleError
 
 T = TypeVar("T")
 
@@ -55,6 +55,8 @@ STORM = Weather(refused=0.1, lost=0.08, stale=0.1, expired=0.1, dropped=0.15, sl
 class StormyApi:
     def __init__(self, api: Api, clock: Clock, draw: random.Random, weather: Weather = STORM) -> None:
         self.weather = weather
+        self.takes_events = True
+        """Events are half of all that is written, and most storms are about something else."""
         self.happened: dict[str, int] = {}
         """How often each thing went wrong, so that a test can say that there was a storm at all."""
         self._api = api
@@ -90,6 +92,8 @@ class StormyApi:
                 yield batch
 
     async def create(self, kind: Kind, obj: Obj) -> Item:
+        if kind == EVENTS and not self.takes_events:
+            raise RefusedError("nobody reads Events here")
         return await self._written(self._api.create(kind, obj), may_be_stale=False)
 
     async def update(self, kind: Kind, obj: Obj, door: str = "") -> Item:

@@ -12,7 +12,6 @@ from build.foreign_kinds import established
 from build.live_brains import LiveBrain, add_node, start_brain
 from build.small_clusters import SmallCluster, small_cluster
 from shoal.cluster.foreign.definitions import definitions
-from shoal.controllers.volcano.absence import Presence
 from shoal.controllers.volcano.controller import VolcanoController
 from shoal.controllers.volcano.desk import VolcanoDesk
 from shoal.controllers.volcano.names import COMMANDS, GROUP
@@ -20,7 +19,8 @@ from shoal.store.live.context import Context, Controller
 from shoal.store.live.ecosystem_kinds import VOLCANO_JOBS, VOLCANO_POD_GROUPS, VOLCANO_QUEUES
 from shoal.store.live.item import Obj
 from shoal.store.live.kind import DEFINITIONS, PODS, Kind
-from shoal.store.live.port import Deletion, Patch
+from shoal.store.live.port import Api, Deletion, Patch
+from shoal.store.live.presence import Presence
 from shoal.store.live.refusals import NotFoundError
 from shoal.store.live.served import Served
 from shoal.store.watched.world import WatchSettings
@@ -49,14 +49,14 @@ class VolcanoScene:
         self.cluster = cluster
         self.desks: list[VolcanoDesk] = []
 
-    def start_brain(self) -> LiveBrain:
+    def start_brain(self, api: Api | None = None) -> LiveBrain:
         def prepare(brain: LiveBrain) -> None:
-            desk = VolcanoDesk(brain.context, brain.scheduler.served, brain.brain)
+            desk = VolcanoDesk(brain.context, brain.served, brain.brain)
             brain.brain.desk = desk
             self.desks.append(desk)
 
         watch = WatchSettings(schedulers=frozenset({"volcano"}))
-        return start_brain(self.cluster, watch=watch, prepare=prepare)
+        return start_brain(self.cluster, api, watch=watch, prepare=prepare)
 
     # -- objects ----------------------------------------------------------------------------------------------------
 

@@ -191,6 +191,16 @@ def test_an_object_that_contradicts_others_is_named_and_keeps_nobody_from_lookin
     assert "t/odd" not in doors.snapshot.read_text()
 
 
+def test_who_is_wrong_can_be_asked_about(doors: Doors) -> None:
+    told = words(doors.living("why", "podgroup/odd", "-n", "t"))
+    assert told.startswith("podgroup t/odd is wrong, and nothing is decided about it")
+    assert "spec.priorityClassName: no PriorityClass" in told
+    assert words(doors.living("why", "t/odd")) == told
+    assert "left out" not in doors.err
+    doors.living("why", "pod/odd", code=2)
+    assert 'no pod "odd" is there' in doors.err
+
+
 def test_a_snapshot_is_its_owners_and_holds_no_secret(doors: Doors) -> None:
     doors.kept("top")
     assert stat.S_IMODE(doors.snapshot.stat().st_mode) == 0o600
@@ -210,7 +220,7 @@ def test_a_snapshot_in_yaml_decides_alike(doors: Doors, tmp_path: Path) -> None:
 
 def test_a_snapshot_is_not_written_over_what_is_no_file(doors: Doors, tmp_path: Path) -> None:
     doors.living("snapshot", "-o", str(tmp_path), code=2)
-    assert "is there already and no file" in doors.err
+    assert "is there already and cannot be replaced" in doors.err
     doors.living("snapshot", "-o", str(tmp_path / "absent" / "file"), code=2)
     assert "cannot be written" in doors.err
 

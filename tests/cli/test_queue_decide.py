@@ -97,7 +97,7 @@ def test_whoever_stands_in_no_line_is_parked(door: Door) -> None:
     lost = gpu_job("t/a", 1, 1)
     (waiting,) = door.rounds(*gpu_queue("u", gpus(8)), flavor(), lost)[-1]["waiting"]
     assert (waiting["workload"], waiting["state"]) == ("t/job-a", "parked")
-    assert waiting["reason"]["code"] == "Inadmissible"
+    assert waiting["reason"]["code"] == "Misconfigured"
     assert "t/q" in waiting["reason"]["message"]
 
 

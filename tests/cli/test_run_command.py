@@ -12,13 +12,29 @@ from shoal.cli.run import _CONTROLLERS, run_choice
 from shoal.cli.run_files import RunFiles, read_run_files
 from shoal.wiring.shoal import PARTS
 
+AT = "run.yaml: document 1 (ShoalConfiguration): "
 OWN = "apiVersion: config.shoal.dev/v1alpha1\nkind: ShoalConfiguration\n"
+KUEUE = "apiVersion: config.kueue.x-k8s.io/v1beta2\nkind: Configuration\n"
 KUBE = "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n"
 
 FILES: dict[str, tuple[str, str]] = {
     "a field that nobody knows": (f"{OWN}schedulerName: [batch]\n", "schedulerName: unknown field"),
-    "a policy that nobody knows": (f"{OWN}policy: Shaol\n", 'no policy is called "Shaol"; did you mean Shoal?'),
-    "a part that nobody knows": (f"{OWN}controllers: [schedulr]\n", "did you mean scheduler?"),
+    "a field of Kueue's that nobody knows": (
+        f"{KUEUE}waitForPodsReadyy: {{}}\n",
+        "(Configuration): waitForPodsReadyy: unknown field; did you mean waitForPodsReady?",
+    ),
+    "a field deep in Kueue's": (
+        f"{KUEUE}resources: {{transformations: [{{inptu: a}}]}}\n",
+        "resources.transformations[0]",
+    ),
+    "a policy that nobody knows": (
+        f"{OWN}policy: Shaol\n",
+        f'{AT}policy: no policy is called "Shaol"; did you mean Shoal?',
+    ),
+    "a part that nobody knows": (
+        f"{OWN}controllers: [queues, schedulr]\n",
+        f'{AT}controllers[1]: no controller is called "schedulr"; did you mean scheduler?',
+    ),
     "victims that nobody knows": (
         f"{OWN}preemption: {{victims: nobody}}\n",
         'preemption.victims: unsupported value "nobody"; supported values are ',
@@ -35,9 +51,9 @@ FILES: dict[str, tuple[str, str]] = {
         'is no configuration that "shoal run" reads',
     ),
     "what is no YAML": ("kind: [\n", "line 2, column 1"),
-    "two profiles": (
-        f"{KUBE}profiles: [{{schedulerName: a}}, {{schedulerName: b}}]\n",
-        "one process serves one profile, and the files have a, b; choose one with --scheduler-name",
+    "two profiles of one name": (
+        f"{KUBE}profiles: [{{schedulerName: a}}, {{schedulerName: a}}]\n",
+        'profiles[1].schedulerName: duplicate value "a"',
     ),
 }
 
@@ -57,7 +73,10 @@ def test_a_file_that_cannot_be_meant_is_one_line(
 
 
 OPTIONS: dict[str, tuple[list[str], str]] = {
-    "a part": (["--controllers", "schedulr"], 'no controller is called "schedulr"; did you mean scheduler?'),
+    "a part": (
+        ["--controllers", "schedulr"],
+        '--controllers: no controller is called "schedulr"; did you mean',
+    ),
     "no part": (["--controllers", ","], "choose among scheduler, queues, "),
     "a scheduler without name": (["--scheduler-name", ""], "names at least one scheduler"),
     "a file that is not there": (["--config", "/none.yaml"], "/none.yaml: cannot be read: No such file or directory"),
@@ -101,3 +120,44 @@ def test_a_profile_of_kube_scheduler_says_whose_pods_are_placed(
     warned = capsys.readouterr().err
     # In a living cluster volumes and claims are looked at, and pods do yield.
     assert not any(word in warned for word in ("VolumeBinding", "DynamicResources", "DefaultPreemption"))
+
+
+TWO = f"""{KUBE}profiles:
+- schedulerName: packs
+  pluginConfig:
+  - name: NodeAffinity
+    args:
+      addedAffinity:
+        requiredDuringSchedulingIgnoredDuringExecution:
+          nodeSelectorTerms: [{{matchExpressions: [{{key: pool, operator: In, values: [a]}}]}}]
+- schedulerName: spreads
+"""
+
+
+def test_all_profiles_of_a_file_are_served_each_by_its_own_name(tmp_path: Path) -> None:
+    file = tmp_path / "scheduler.yaml"
+    file.write_text(TWO)
+    choice = run_choice(read_run_files([file]))
+    assert choice.own.scheduler_names == ("packs", "spreads")
+    assert [one.scheduler_name for one in choice.profiles] == ["packs", "spreads"]
+    assert [one.added is not None for one in choice.profiles] == [True, False]
+    assert choice.builder == choice.profiles[0].builder
+
+
+def test_only_the_profiles_that_somebody_names_are_served(tmp_path: Path) -> None:
+    file = tmp_path / "scheduler.yaml"
+    file.write_text(f"{TWO}---\n{OWN}schedulerNames: [spreads]\n")
+    choice = run_choice(read_run_files([file]))
+    assert choice.own.scheduler_names == ("spreads",)
+    assert [one.scheduler_name for one in choice.profiles] == ["spreads"]
+
+
+def test_a_name_without_a_profile_is_served_by_the_first_and_told_so(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "scheduler.yaml"
+    file.write_text(f"{TWO}---\n{OWN}schedulerNames: [other, spreads]\n")
+    choice = run_choice(read_run_files([file]))
+    assert choice.own.scheduler_names == ("other", "spreads")
+    assert [one.scheduler_name for one in choice.profiles] == ["spreads"]
+    assert "no profile is called other: its pods are placed by that of spreads" in capsys.readouterr().err

@@ -138,6 +138,14 @@ def test_a_pod_that_has_ended_says_how(why: Why) -> None:
     assert why.told("t/a", node("n", 4), failed) == "pod t/a has ended: Failed because Evicted ran on n"
 
 
+def test_who_is_ending_still_holds_its_room(why: Why) -> None:
+    meta = {"deletionTimestamp": "2026-01-01T10:20:30Z"}
+    ending = pod("t/slow", 4, "n", status={"phase": "Running"}, meta=meta)
+    told = why.told("t/a", node("n", 4), ending, pod("t/a", 2, status=PENDING))
+    assert told.startswith("t/a waits for room on n, GPU 0, 1: others are ending there")
+    assert "ending t/slow, until 10:20:30 UTC at the latest" in told
+
+
 def test_a_pod_of_a_living_cluster_has_not_run_because_it_would_fit(why: Why) -> None:
     waiting = pod("t/a", 2, status=PENDING)
     told = why.told("t/a", node("n", 4), waiting)

@@ -12,7 +12,8 @@ from shoal.data.permissions import ELECTION, EVERY_PART, FACTS, IN_NAMESPACE, PA
 from shoal.engine.cluster import Cluster
 from shoal.store.live.clock import WallClock
 from shoal.telemetry.fleet import measure_fleet
-from shoal.telemetry.queues import QueueFigure, QueueMetrics
+from shoal.telemetry.queue_levels import CohortFigure, QueueFigure
+from shoal.telemetry.queues import QueueMetrics
 from shoal.wiring.door import Measured, Telemetry
 
 METRICS = (ROOT / "docs" / "metrics.md").read_text(encoding="utf-8")
@@ -26,12 +27,18 @@ class _NoQueues:
     def local_queues(self) -> Iterator[QueueFigure]:
         return iter(())
 
+    def cohorts(self) -> Iterator[CohortFigure]:
+        return iter(())
+
+    def above(self, cluster_queue: str) -> Iterator[str]:
+        return iter(())
+
 
 def test_the_page_of_metrics_names_each_once_with_its_type_and_labels() -> None:
     telemetry = Telemetry("1.0", WallClock(), Measured())
     measure_fleet(telemetry.registry, Cluster(), lambda: (), lambda: 0)
     QueueMetrics(telemetry.registry, "standalone").follow(_NoQueues())
-    telemetry.follow_loops(())
+    telemetry.follow_lines(lambda: ())
     there = {one.head.name: one.head for one in telemetry.registry.read()}
     rows = [line.split(" | ") for line in METRICS.splitlines() if re.match(r"\| `(\w+)`", line)]
     named = [name for row in rows for name in re.findall(r"`(\w+)`", row[0])]
@@ -54,7 +61,7 @@ def _row(line: str) -> str:
     names = next((part[1:] for part in more if part.startswith("=")), "")
     resources = ", ".join(f"`{one}`" for one in subjects.split(","))
     if names:
-        resources += f" named `{names}`"
+        resources += " named " + ", ".join(f"`{one}`" for one in names.split(","))
     found = ", ".join(f"`{one}`" if one else "core" for one in groups.split(","))
     return f"| {verbs.replace(',', ', ')} | {resources} | {found} |"
 

@@ -1,4 +1,4 @@
-"""Shoal dies at each of its writes in turn, and whoever follows finishes what was begun.
+"""Shoal dies at each of its calls in turn, and whoever follows finishes what was begun.
 
 The work is always the same: a job and a group of pods that wait in queues, and a gang beside them that needs the room
 of a pod of lower rank. From its n-th write on the first process is heard no more; that write is done and its answer
@@ -11,6 +11,7 @@ import os
 import random
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from build.crews import name_alike
@@ -19,9 +20,9 @@ from build.foreign_kinds import established
 from build.frozen_api import FrozenApi
 from build.small_clusters import SmallCluster, small_cluster
 from build.storm_crews import ShoalCrew
+from build.storm_ground import GPU, GROUP, LIGHT_GROUP, QUEUE, TOTAL, furnish
 from build.storm_laws import StormLaws, unrest
 from build.storm_replicas import Replica
-from build.storm_work import GPU, GROUP, LIGHT_GROUP, QUEUE, TOTAL, furnish
 from build.virtual_time import in_virtual_time
 from shoal.cluster.foreign.definitions import definitions
 from shoal.store.live.ecosystem_kinds import KUEUE, LIGHT_POD_GROUPS, WORKLOADS
@@ -31,17 +32,30 @@ from shoal.store.live.port import Deletion
 from shoal.store.live.refusals import NotFoundError
 
 _EVERY = int(os.environ.get("SHOAL_KILL_POINTS", "7"))
-_MOST = 200
+_FEWER = 6
+"""Most calls are the lists and watches of the beginning."""
+_MOST = 1000
 _NAMES = [*(f"group-{at}" for at in range(2)), *(f"gang-{at}" for at in range(3)), "humble"]
 
 
+class _Deaths(msgspec.Struct, frozen=True):
+    every: int = _EVERY
+    is_lost: bool = False
+    counts_reads: bool = False
+
+
+_ALL_CALLS = _Deaths(_EVERY if _EVERY == 1 else _EVERY * _FEWER, counts_reads=True)
+
+
 @pytest.mark.slow
-@pytest.mark.parametrize("is_lost", [False, True])
-def test_whoever_follows_finishes_what_was_begun(tmp_path: Path, *, is_lost: bool) -> None:
-    in_virtual_time(_sweep(tmp_path, is_lost=is_lost))
+@pytest.mark.parametrize(
+    "deaths", [_Deaths(), _Deaths(is_lost=True), _ALL_CALLS], ids=["before a write", "after a write", "any call"]
+)
+def test_whoever_follows_finishes_what_was_begun(deaths: _Deaths, tmp_path: Path) -> None:
+    in_virtual_time(_sweep(tmp_path, deaths))
 
 
-async def _sweep(folder: Path, *, is_lost: bool) -> None:
+async def _sweep(folder: Path, deaths: _Deaths) -> None:
     draw = random.Random(7)
     async with small_cluster(folder, seed=7) as cluster:
         name_alike(cluster, 7)
@@ -58,23 +72,23 @@ async def _sweep(folder: Path, *, is_lost: bool) -> None:
         await cluster.pass_time(10)
         await keeper.kill(is_hard=False)
         try:
-            for writes in range(0, _MOST, _EVERY):
-                if not await _dies_and_is_followed(cluster, crew, writes, is_lost=is_lost):
+            for calls in range(0, _MOST, deaths.every):
+                if not await _dies_and_is_followed(cluster, crew, calls, deaths):
                     break
-                assert not laws.broken, (writes, laws.broken)
-                assert not crew.heard, (writes, crew.heard)
+                assert not laws.broken, (calls, laws.broken)
+                assert not crew.heard, (calls, crew.heard)
             else:
-                raise AssertionError("it never ends to write")
-            assert writes >= 20, "hardly anything was written"
+                raise AssertionError("it never ends to call")
+            assert calls >= 20, "hardly anything was asked or written"
         finally:
             await crew.end()
             await laws.end()
 
 
-async def _dies_and_is_followed(cluster: SmallCluster, crew: ShoalCrew, writes: int, *, is_lost: bool) -> bool:
+async def _dies_and_is_followed(cluster: SmallCluster, crew: ShoalCrew, calls: int, deaths: _Deaths) -> bool:
     """Whether it did die in the middle."""
-    api = FrozenApi(cluster.api, writes, is_lost=is_lost)
-    first, second = Replica(crew, f"first-{writes}", api), Replica(crew, f"second-{writes}")
+    api = FrozenApi(cluster.api, calls, is_lost=deaths.is_lost, counts_reads=deaths.counts_reads)
+    first, second = Replica(crew, f"first-{calls}", api), Replica(crew, f"second-{calls}")
     await _come(cluster, _NAMES[-1:])
     first.start()
     await cluster.pass_time(5)
@@ -86,7 +100,7 @@ async def _dies_and_is_followed(cluster: SmallCluster, crew: ShoalCrew, writes: 
     try:
         await cluster.until(lambda: _runs(cluster), 200)
     except AssertionError:
-        raise AssertionError(f"after {writes} writes: {await _told(cluster)}") from None
+        raise AssertionError(f"after {calls} calls: {await _told(cluster)}") from None
     await _clear(cluster)
     await second.kill(is_hard=False)
     return has_died

@@ -13,13 +13,13 @@ from build.fleets import pod
 from build.foreign_kinds import established
 from build.small_clusters import SmallCluster, small_cluster
 from build.storm_ends import lacks
+from build.storm_ground import GPU, LIGHT_GROUP, furnish
 from build.storm_laws import StormLaws, unrest
-from build.storm_work import GPU, LIGHT_GROUP, furnish
 from build.virtual_time import virtual
 from shoal.cluster.foreign.definitions import definitions
 from shoal.store.live.ecosystem_kinds import KUEUE, WORKLOADS
 from shoal.store.live.item import Obj
-from shoal.store.live.kind import DEFINITIONS, JOBS, PODS
+from shoal.store.live.kind import DEFINITIONS, JOBS, PODS, RESOURCE_CLAIMS
 
 Crime = Callable[[SmallCluster], Awaitable[None]]
 
@@ -76,9 +76,31 @@ async def _halve(cluster: SmallCluster) -> None:
         await cluster.create(PODS, one)
 
 
+async def _claim(cluster: SmallCluster) -> None:
+    request = {"name": "one", "exactly": {"deviceClassName": "cards"}}
+    given = {"request": "one", "driver": "cards.test", "pool": "node-0", "device": "card-0"}
+    for name in ("a", "b"):
+        await cluster.create(
+            RESOURCE_CLAIMS, {"metadata": {"name": name}, "spec": {"devices": {"requests": [request]}}}
+        )
+        status = {"status": {"allocation": {"devices": {"results": [given]}}}}
+        await cluster.patch(RESOURCE_CLAIMS, name, status, "status")
+
+
+async def _wait(cluster: SmallCluster) -> None:
+    waiting = await cluster.create(PODS, pod("p", ""))
+    await _admitted(
+        cluster, "w", owner={"apiVersion": "v1", "kind": "Pod", "name": "p", "uid": waiting["metadata"]["uid"]}
+    )
+
+
 @pytest.mark.parametrize(
     ("crime", "words"),
-    [(_share, "('node-0', 'GPU-1') is given to ['a', 'b']"), (_overdraw, "more than the cohort's quota")],
+    [
+        (_share, "('node-0', 'GPU-1') is given to ['a', 'b']"),
+        (_claim, "('', 'cards.test/node-0/card-0') is given to ['a', 'b']"),
+        (_overdraw, "more than the cohort's quota"),
+    ],
 )
 @virtual
 async def test_a_broken_law_is_seen_at_once(crime: Crime, words: str, tmp_path: Path) -> None:
@@ -93,7 +115,11 @@ async def test_a_broken_law_is_seen_at_once(crime: Crime, words: str, tmp_path: 
 
 @pytest.mark.parametrize(
     ("crime", "words"),
-    [(_suspend, "w: admitted True, suspended True"), (_halve, "of gang g 1 of 2 pods have a node")],
+    [
+        (_suspend, "w: admitted True, suspended True"),
+        (_halve, "of gang g 1 of 2 pods have a node"),
+        (_wait, "w is admitted and ['p'] wait for a node"),
+    ],
 )
 @virtual
 async def test_what_may_not_stay_so_is_seen(crime: Crime, words: str, tmp_path: Path) -> None:

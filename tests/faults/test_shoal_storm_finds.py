@@ -5,17 +5,26 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
+
+import pytest
 
 from build.foreign_kinds import established
 from build.live_brains import LiveBrain, add_node, is_bound, pod, start_brain
+from build.queue_desks import add_flavor, add_queue, queued_cluster, submit
 from build.small_clusters import SmallCluster, small_cluster
 from build.virtual_time import virtual
 from shoal.cluster.foreign.definitions import definitions
+from shoal.controllers.queues.desk import QueueDesk
 from shoal.engine.events import Event, PodArrived
 from shoal.engine.plan import Evict, Place
-from shoal.store.live.ecosystem_kinds import KUEUE, RESOURCE_FLAVORS, WORKLOAD_PRIORITY_CLASSES
+from shoal.store.live.ecosystem_kinds import KUEUE, RESOURCE_FLAVORS, WORKLOAD_PRIORITY_CLASSES, WORKLOADS
+from shoal.store.live.item import Item, Obj
 from shoal.store.live.kind import DEFINITIONS, PODS, Kind
+from shoal.store.live.port import Api, Patch
+from shoal.store.live.refusals import StaleError
 from shoal.store.live.served import Served
+from shoal.store.watched.queues import WatchedQueues
 
 
 @virtual
@@ -104,3 +113,72 @@ async def test_an_event_that_breaks_the_code_costs_no_other_event(tmp_path: Path
         start_brain(cluster, prepare=lambda brain: _with(desk, brain))
         await cluster.until(lambda: is_bound(cluster, "a", "z"), 10)
         assert not await is_bound(cluster, "bad")
+
+
+class _TooLate:
+    """Somebody deletes a Workload whenever it is to be written."""
+
+    def __init__(self, api: Api) -> None:
+        self.patches = 0
+        self._api = api
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._api, name)
+
+    async def patch(self, kind: Kind, namespace: str, name: str, patch: Patch, door: str = "") -> Item:
+        if kind.plural != WORKLOADS.plural:
+            return await self._api.patch(kind, namespace, name, patch, door)
+        self.patches += 1
+        await self._api.delete(kind, namespace, name)
+        raise StaleError("somebody was first", reason="Conflict")
+
+
+@virtual
+async def test_a_workload_that_goes_while_it_is_written_is_no_fault(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """It was told as a failure of the code, with its story."""
+    async with queued_cluster(tmp_path) as cluster:
+        api = _TooLate(cluster.api)
+        live = LiveBrain(cluster, api)
+        live.brain.desk = QueueDesk(live.context, WatchedQueues(live.context, live.served, live.brain.wake), live.brain)
+        live.start()
+        await add_flavor(cluster)
+        await add_queue(cluster)
+        await submit(cluster, "work")
+        await cluster.pass_time(20)
+        assert api.patches == 1
+        assert not [record for record in caplog.records if record.exc_info]
+
+
+class _NobodyIsHeard:
+    """No pod can be bound, and none can be told so."""
+
+    def __init__(self, api: Api) -> None:
+        self.unheard = 0
+        self._api = api
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._api, name)
+
+    async def post(self, *_: Any) -> Obj:
+        raise StaleError("somebody was first", reason="Conflict")
+
+    async def patch(self, *_: Any) -> Item:
+        self.unheard += 1
+        raise StaleError("somebody was first", reason="Conflict")
+
+
+@virtual
+async def test_a_pod_that_cannot_be_told_why_it_waits_is_no_fault(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Somebody wrote its status at the same moment, and the log had a story."""
+    async with small_cluster(tmp_path) as cluster:
+        api = _NobodyIsHeard(cluster.api)
+        await add_node(cluster, "n1")
+        await cluster.create(PODS, pod("a"))
+        start_brain(cluster, api)
+        await cluster.pass_time(20)
+        assert api.unheard
+        assert not [record for record in caplog.records if record.exc_info]

@@ -218,7 +218,7 @@ def test_quota_alone_admits_nobody_whose_pods_have_no_place() -> None:
     world = [*nodes(2, each=4), flavor(), *gpu_queue("t", gpus(8)), gpu_job("t/a", 1, 8)]
     records = lived(rounds_on(*world))
     assert admitted_in(records) == []
-    assert reasons(records[-1]) == {"t/job-a": "PlacementFailed"}
+    assert reasons(records[-1]) == {"t/job-a": "TopologyPlacementFailed"}
     assert records[-1].unproven == ""
 
 

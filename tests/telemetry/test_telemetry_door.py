@@ -10,6 +10,8 @@ import aiohttp
 import pytest
 
 from build.promtool import faults, needs_promtool
+from shoal.engine.queues.decisions import Admitted, Decisions
+from shoal.engine.queues.facts import Admission
 from shoal.telemetry.door import DoorSettings, TelemetryDoor
 from shoal.telemetry.exposition import OPEN, PLAIN
 from shoal.telemetry.health import Health
@@ -137,7 +139,7 @@ async def test_promtool_is_content_with_all_that_is_measured() -> None:
     SchedulingMetrics(registry).attempts.of("scheduled", "shoal").inc()
     RequestMetrics(registry).done("get", "200", 0.1)
     LeaderMetrics(registry).leads("shoal")
-    QueueMetrics(registry, "leader").cycle_done(0.1, admitted=True)
+    QueueMetrics(registry, "leader").around(lambda: Decisions(admitted=[Admitted("a/b", "cq", Admission("cq", ()))]))
     async with opened(registry) as there:
         _, text, _ = await there.ask("/metrics")
         assert "process_resident_memory_bytes" in text

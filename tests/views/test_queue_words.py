@@ -80,9 +80,11 @@ def test_two_ways_of_trying_that_failed_alike_are_told_once() -> None:
     assert reason.message == f"couldn't assign flavors to pod set main: {failed}. Total nodes: 8."
 
 
-@pytest.mark.parametrize("why", [Wait.PLACEMENT, Wait.TOPOLOGY])
-def test_whoever_found_no_place_is_not_promised_one(why: Wait) -> None:
-    assert "It starts" not in wait_reason(StillWaiting("t/w", "t/q", "parked", why)).help
+@pytest.mark.parametrize(("message", "is_wider"), [("its pods do not fit", False), ("topology t is", True)])
+def test_whoever_found_no_place_is_not_promised_one(message: str, *, is_wider: bool) -> None:
+    help_ = wait_reason(StillWaiting("t/w", "t/q", "parked", Wait.TOPOLOGY, message)).help
+    assert "It starts" not in help_
+    assert ("wider" in help_) is is_wider
 
 
 @pytest.mark.parametrize(("times", "shown"), [(2, " and 1 more time,"), (3, " and 2 more times,")])

@@ -12,6 +12,7 @@ from build.small_clusters import START_S, SmallCluster, small_cluster
 from build.virtual_time import virtual
 from shoal.store.live.clock import LoopClock, WallClock
 from shoal.store.live.kind import NODES, Kind
+from shoal.store.live.port import Api
 from shoal.wiring.controllers import CONTROLLERS, make
 from shoal.wiring.life import Life
 from shoal.wiring.pace import Moment, clock_of, go_on, keep, moment, note
@@ -148,3 +149,25 @@ async def test_two_processes_tell_the_same_time() -> None:
     assert second.seconds() - first.seconds() == pytest.approx(0, abs=5)
     assert isinstance(clock_of(1), WallClock)
     assert Moment.read(str(moment(first))).cluster_s == pytest.approx(first.seconds(), abs=1)
+
+
+@virtual
+async def test_what_is_opened_for_an_inner_life_is_closed_when_that_ends_and_not_later(tmp_path: Path) -> None:
+    """Or a process that leads again and again would keep the connections of each time."""
+    async with small_cluster(tmp_path) as cluster:
+        outer, closed = _life(cluster), list[str]()
+
+        def enter(life: Life) -> Api:
+            async def close() -> None:
+                closed.append("closed")
+
+            life.at_end(close)
+            return cluster.api
+
+        for number in range(3):
+            inner = outer.inner(enter)
+            inner.start("caches", inner.informers.run)
+            await inner.end()
+            assert len(closed) == number + 1
+        await outer.end()
+        assert len(closed) == 3

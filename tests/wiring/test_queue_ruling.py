@@ -6,14 +6,17 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
+from msgspec.structs import replace
+
 from build.chosen_runs import chosen_run
 from build.small_clusters import SmallCluster, small_cluster
 from build.virtual_time import virtual
 from shoal.api.kueue import Configuration
+from shoal.api.run_configuration import ProjectNamespaces
 from shoal.cluster.foreign.converting import kueue_definitions
 from shoal.controllers.gatekeeping.policies import BINDINGS
 from shoal.store.live.ecosystem_kinds import WORKLOADS
-from shoal.store.live.kind import CONFIG_MAPS, DEFINITIONS, JOBS, LEASES, NAMESPACES
+from shoal.store.live.kind import CONFIG_MAPS, DEFINITIONS, JOBS, LEASES, NAMESPACES, PODS, STATEFUL_SETS
 from shoal.wiring.life import Life
 from shoal.wiring.queue_ruling import QueueRuling
 from shoal.wiring.shoal import start_shoal
@@ -90,6 +93,29 @@ async def test_a_configuration_that_changes_is_gone_by_from_then_on(tmp_path: Pa
 
 
 @virtual
+async def test_kueue_is_where_the_file_says_that_it_is_installed(tmp_path: Path) -> None:
+    async with small_cluster(tmp_path) as cluster:
+        await write_configuration(cluster)
+        await cluster.create(NAMESPACES, {"metadata": {"name": "queues"}})
+        now = cluster.clock.micro_text()
+        spec = {"holderIdentity": "kueue", "renewTime": now, "leaseDurationSeconds": 15}
+        await cluster.create(LEASES, {"metadata": {"name": "c1f6bfd2.kueue.x-k8s.io"}, "spec": spec}, "queues")
+        choice = chosen_run(None, None, *_PARTS)
+        own = replace(choice.own, namespaces=ProjectNamespaces(kueue="queues"))
+        life = Life(cluster.api, cluster.api, cluster.clock)
+        ruling = QueueRuling(cluster.context(), replace(choice, own=own))
+        await ruling.begin(life, _PARTS)
+        try:
+            assert ruling.jobs() is None, "it runs there"
+            await cluster.until(lambda: ruling.jobs() is not None, 200)
+            jobs = ruling.jobs()
+            assert jobs is not None
+            assert not jobs.queues_everything, "the map is in the namespace that it would have had"
+        finally:
+            await life.end()
+
+
+@virtual
 async def test_a_file_is_gone_by_whatever_the_cluster_says(tmp_path: Path) -> None:
     async with small_cluster(tmp_path) as cluster:
         await write_configuration(cluster)
@@ -104,7 +130,8 @@ async def test_while_kueue_itself_is_there_nobody_is_held_and_nothing_is_queued(
     async with small_cluster(tmp_path) as cluster:
         now = cluster.clock.now().strftime("%Y-%m-%dT%H:%M:%S.000000Z")
         spec = {"holderIdentity": "kueue", "renewTime": now, "leaseDurationSeconds": 15}
-        await cluster.create(LEASES, {"metadata": {"name": "c1f6bfd2.kueue.x-k8s.io"}, "spec": spec})
+        await cluster.create(NAMESPACES, {"metadata": {"name": "kueue-system"}})
+        await cluster.create(LEASES, {"metadata": {"name": "c1f6bfd2.kueue.x-k8s.io"}, "spec": spec}, "kueue-system")
         async with begun(cluster) as ruling:
             assert ruling.jobs() is None
             assert ruling.holding() is None
@@ -114,8 +141,8 @@ async def test_while_kueue_itself_is_there_nobody_is_held_and_nothing_is_queued(
 @virtual
 async def test_each_part_is_given_the_rules_that_concern_it(tmp_path: Path) -> None:
     async with small_cluster(tmp_path) as cluster, begun(cluster) as ruling:
-        assert ruling.of("jobs") == ruling.of("pods") == (ruling.jobs,)
-        assert ruling.of("gatekeeper") == (ruling.holding,)
+        assert ruling.of("jobs") == ruling.of("pods") == (ruling.jobs, ruling.when_new)
+        assert ruling.of("gatekeeper") == (ruling.holding, ruling.when_new)
         assert ruling.of("advisor") == ()
 
 
@@ -141,6 +168,69 @@ async def test_jobs_that_name_no_queue_are_held_and_queued_where_the_configurati
             assert (await cluster.create(JOBS, other))["spec"]["suspend"] is False
         finally:
             await life.end()
+
+
+@virtual
+async def test_kinds_that_the_configuration_does_not_list_are_nobodys_business(tmp_path: Path) -> None:
+    async with small_cluster(tmp_path) as cluster:
+        for definition in kueue_definitions():
+            await cluster.create(DEFINITIONS, definition)
+        await write_configuration(cluster)
+        await cluster.create(NAMESPACES, {"metadata": {"name": "managed", "labels": {"team": "a"}}})
+        await cluster.pass_time(2)
+        life = Life(cluster.api, cluster.api, cluster.clock)
+        try:
+            await start_shoal(life, lambda _: cluster.api, chosen_run())
+            life.start("caches", life.informers.run)
+            await cluster.until(lambda: _holds(cluster))
+            labels = {"kueue.x-k8s.io/queue-name": "q", "app": "s"}
+            pod = await cluster.create(PODS, {"metadata": {"name": "p", "labels": labels}, "spec": POD}, "managed")
+            assert not pod["spec"].get("schedulingGates"), "the list has batch/job alone"
+            template = {"metadata": {"labels": labels}, "spec": {**POD, "restartPolicy": "Always"}}
+            spec = {"selector": {"matchLabels": {"app": "s"}}, "template": template}
+            await cluster.create(STATEFUL_SETS, {"metadata": {"name": "s", "labels": labels}, "spec": spec}, "managed")
+            job = {"metadata": {"name": "j", "labels": dict(labels)}, "spec": {"template": {"spec": POD}}}
+            assert (await cluster.create(JOBS, job, "managed"))["spec"]["suspend"] is True
+            await cluster.until(lambda: _workloads(cluster, "managed"))
+            await cluster.pass_time(10)
+            (made,) = await cluster.all(WORKLOADS, "managed")
+            assert made["metadata"]["name"].startswith("job-j-")
+        finally:
+            await life.end()
+
+
+@virtual
+async def test_jobs_that_are_there_already_are_looked_at_when_the_rules_change(tmp_path: Path) -> None:
+    async with small_cluster(tmp_path) as cluster:
+        for definition in kueue_definitions():
+            await cluster.create(DEFINITIONS, definition)
+        for name in ("managed", "other"):
+            await cluster.create(NAMESPACES, {"metadata": {"name": name, "labels": {"team": name[0]}}})
+        life = Life(cluster.api, cluster.api, cluster.clock)
+        try:
+            await start_shoal(life, lambda _: cluster.api, chosen_run())
+            life.start("caches", life.informers.run)
+            await cluster.until(lambda: _holds(cluster))
+            for name in ("managed", "other"):
+                await cluster.create(JOBS, {"metadata": {"name": "j"}, "spec": {"template": {"spec": POD}}}, name)
+            await cluster.pass_time(40)
+            assert not await _is_suspended(cluster, "managed")
+            await write_configuration(cluster, TEXT.replace("team: a", "team: m"))
+            await cluster.until(lambda: _is_suspended(cluster, "managed"), 3)
+            await cluster.until(lambda: _workloads(cluster, "managed"), 3)
+            late = {"metadata": {"name": "k"}, "spec": {"template": {"spec": POD}}}
+            held = await cluster.create(JOBS, late, "managed")
+            assert held["spec"]["suspend"], "whoever is created now is held by the same rules"
+            assert not await _is_suspended(cluster, "other")
+            await cluster.patch(NAMESPACES, "other", {"metadata": {"labels": {"team": "m"}}})
+            await cluster.until(lambda: _is_suspended(cluster, "other"), 3)
+        finally:
+            await life.end()
+
+
+async def _is_suspended(cluster: SmallCluster, namespace: str) -> bool:
+    jobs = {one["metadata"]["name"]: one for one in await cluster.all(JOBS, namespace)}
+    return bool(jobs["j"]["spec"].get("suspend"))
 
 
 async def _holds(cluster: SmallCluster) -> bool:

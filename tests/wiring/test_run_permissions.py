@@ -15,17 +15,32 @@ from build.small_clusters import SmallCluster
 from build.virtual_time import virtual
 from shoal.cluster.bootstrap.default_roles import default_roles
 from shoal.cluster.calls import Actor, Attributes
+from shoal.cluster.foreign.converting import kueue_definitions
 from shoal.cluster.security.rbac import Rbac
 from shoal.controllers.advising.rules import LOOKED_UP, LOOKED_UP_IF_THERE, TABLE
-from shoal.controllers.gatekeeping.policies import POLICIES
+from shoal.controllers.gatekeeping.held_kinds import HoldingRules
+from shoal.controllers.gatekeeping.hooks import HOOKS, NAME
+from shoal.controllers.gatekeeping.policies import BINDINGS, POLICIES, queue_policies, rendezvous_policy
 from shoal.controllers.jobs.controller import job_controller
 from shoal.controllers.queued_jobs.job_kinds import COMMANDS, ROWS
 from shoal.controllers.queued_jobs.row import JobRow
 from shoal.data.permissions import PARTS
-from shoal.store.live.ecosystem_kinds import VOLCANO_JOBS, WORKLOADS
+from shoal.store.live.ecosystem_kinds import LOCAL_QUEUES, VOLCANO_JOBS, WORKLOADS
 from shoal.store.live.item import Obj
-from shoal.store.live.kind import JOBS, PODS, PRIORITY_CLASSES, RESOURCE_CLAIMS, VOLUME_CLAIMS, VOLUMES, Kind
+from shoal.store.live.kind import (
+    DEFINITIONS,
+    DEPLOYMENTS,
+    JOBS,
+    LEASES,
+    PODS,
+    PRIORITY_CLASSES,
+    RESOURCE_CLAIMS,
+    VOLUME_CLAIMS,
+    VOLUMES,
+    Kind,
+)
 from shoal.store.live.port import Patch
+from shoal.store.live.presence import KAI, KUEUE, VOLCANO, Sign
 from shoal.store.live.refusals import ForbiddenError
 from shoal.wiring.permissions import Grant, manifests
 
@@ -187,10 +202,36 @@ def test_nobody_may_do_everything_or_read_all_secrets() -> None:
 _ALL = Actor("system:shoal", ("system:authenticated",))
 
 
-def _may(verb: str, kind: Kind, door: str = "", namespace: str = "default") -> bool:
+def _may(verb: str, kind: Kind, door: str = "", name: str = "x") -> bool:
     rbac = Rbac(FixedReader(*(seed.obj for seed in default_roles())))
-    asked = Attributes(verb, kind.group, kind.version, kind.plural, door, namespace if kind.is_namespaced else "", "x")
+    namespace = "default" if kind.is_namespaced else ""
+    asked = Attributes(verb, kind.group, kind.version, kind.plural, door, namespace, name)
     return rbac.allows(_ALL, asked).allowed
+
+
+@pytest.mark.parametrize("sign", [KUEUE, VOLCANO, KAI], ids=lambda sign: sign.project)
+def test_whether_a_project_runs_is_asked_by_the_names_that_it_has(sign: Sign) -> None:
+    assert all(_may("get", LEASES, name=name) for name in sign.leases)
+    assert all(_may("get", DEPLOYMENTS, name=name) for name in sign.deployments)
+    assert not _may("get", LEASES)
+    assert not _may("list", LEASES)
+
+
+def test_only_the_definitions_that_lead_here_may_be_changed() -> None:
+    names = {one["metadata"]["name"] for one in kueue_definitions()}
+    assert len(names) > 5
+    assert all(_may("patch", DEFINITIONS, name=name) for name in names)
+    assert not _may("patch", DEFINITIONS, name="certificates.cert-manager.io")
+
+
+@pytest.mark.parametrize("verb", ["patch", "update", "delete"])
+def test_only_policies_and_webhooks_of_our_own_may_be_changed(verb: str) -> None:
+    pairs = [*queue_policies(HoldingRules(), LOCAL_QUEUES), rendezvous_policy()]
+    for kind in (POLICIES, BINDINGS):
+        assert all(_may(verb, kind, name=pair.name) for pair in pairs)
+        assert not _may(verb, kind)
+    assert _may(verb, HOOKS, name=NAME)
+    assert not _may(verb, HOOKS)
 
 
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: row.kind.name)

@@ -7,21 +7,27 @@ from pathlib import Path
 
 import aiohttp
 import pytest
+from msgspec import structs
 
 from build.live_brains import LiveBrain, add_node, is_bound, pod
 from build.promtool import PROMTOOL, faults
-from build.queue_desks import add_flavor, add_queue, queued_cluster, submit, until_so
+from build.queue_desks import add_flavor, add_queue, queued_cluster, stop, submit, until_so
 from build.small_clusters import SmallCluster, small_cluster
 from build.virtual_time import virtual
+from shoal.cli.run import run_choice
+from shoal.cli.run_files import read_run_files
 from shoal.controllers.queues.desk import QueueDesk
 from shoal.store.live.ecosystem_kinds import WORKLOADS
+from shoal.store.live.item import Key
 from shoal.store.live.kind import PODS
+from shoal.store.live.loop import Loop
 from shoal.store.live.port import Patch
 from shoal.store.watched.queues import WatchedQueues
 from shoal.telemetry.exposition import text_of
 from shoal.units.errors import UserError
 from shoal.wiring.door import Measured, Telemetry, door_settings
 from shoal.wiring.life import Life
+from shoal.wiring.shoal import start_shoal
 
 
 class Read:
@@ -29,7 +35,8 @@ class Read:
 
     def __init__(self, cluster: SmallCluster, role: str = "standalone") -> None:
         self.telemetry = Telemetry("1.0", cluster.clock, Measured(role=role))  # type: ignore[arg-type]
-        self.process = LiveBrain(cluster, self.telemetry.observed(cluster.api))
+        api, rolled_back = self.telemetry.observed(cluster.api), self.telemetry.gang_rolled_back
+        self.process = LiveBrain(cluster, api, rolled_back=rolled_back)
         brain = self.process.brain
         observer = self.telemetry.follow_scheduler(brain, self.process.informers.of(PODS), ["shoal"])
         brain.hands = (observer, *brain.hands)
@@ -78,7 +85,7 @@ async def test_queues_are_told_under_kueues_names(tmp_path: Path) -> None:
     async with queued_cluster(tmp_path) as cluster:
         read = Read(cluster, "leader")
         brain, context = read.process.brain, read.process.context
-        watched = WatchedQueues(context, read.process.scheduler.served, brain.wake, None)
+        watched = WatchedQueues(context, read.process.served, brain.wake, None)
         desk = brain.desk = QueueDesk(context, watched, brain)
         read.telemetry.follow_queues(desk, watched)
         read.telemetry.follow_workloads(context.informers.of(WORKLOADS))
@@ -100,13 +107,23 @@ async def test_queues_are_told_under_kueues_names(tmp_path: Path) -> None:
         assert read[f'kueue_cluster_queue_nominal_quota{{cluster_queue="cq",{quota}}}'] == 4
         assert read[f'kueue_cluster_queue_resource_usage{{cluster_queue="cq",{quota}}}'] == 3
         assert read[f'kueue_cluster_queue_borrowing_limit{{cluster_queue="cq",{quota}}}'] == float("inf")
-        local = f'name="cq",namespace="default",{role}'.replace(role, f'status="inadmissible",{role}')
-        assert read[f"kueue_local_queue_pending_workloads{{{local}}}"] == 1
+        own = 'name="cq",namespace="default"'
+        assert read[f'kueue_local_queue_pending_workloads{{{own},status="inadmissible",{role}}}'] == 1
+        assert read[f'kueue_local_queue_admitted_workloads_total{{{own},priority_class="",{role}}}'] == 1
+        assert read[f'kueue_admission_attempts_total{{result="success",{role}}}'] == 1
+        turned_away = read[f'kueue_admission_attempts_total{{result="inadmissible",{role}}}']
+        assert turned_away >= 1
+        assert read[f'kueue_admission_attempt_duration_seconds_count{{result="inadmissible",{role}}}'] == turned_away
         await cluster.patch(WORKLOADS, "a", {"spec": {"active": False}})
         await until_so(cluster, "a", "Evicted")
         labels = f'cluster_queue="cq",reason="Deactivated",underlying_cause="",priority_class="",{role}'
         await cluster.pass_time(1)
         assert read[f"kueue_evicted_workloads_total{{{labels}}}"] == 1
+        await cluster.pass_time(3)
+        await stop(cluster, "a", "Deactivated", requeued=False)
+        await cluster.pass_time(1)
+        labels = f'cluster_queue="cq",reason="Deactivated",{role}'
+        assert read[f"kueue_workload_eviction_latency_seconds_sum{{{labels}}}"] >= 3
         if PROMTOOL:
             assert faults(read.text) == ""
 
@@ -161,3 +178,33 @@ def test_what_is_no_address_is_told_with_how_to_write_one(text: str) -> None:
 
 def test_the_door_can_be_left_out() -> None:
     assert door_settings("none") is None
+
+
+@virtual
+async def test_it_is_counted_how_many_objects_wait_to_be_looked_at(tmp_path: Path) -> None:
+    async with small_cluster(tmp_path) as cluster:
+        telemetry = Telemetry("1.0", cluster.clock, Measured())
+        life = Life(cluster.api, cluster.api, cluster.clock)
+        choice = structs.replace(run_choice(read_run_files([])), controllers=("advisor",))
+        await start_shoal(life, lambda _: cluster.api, choice, telemetry)
+        text = text_of(telemetry.registry.read()).decode()
+        assert [line.split(" ")[0] for line in text.splitlines() if line.startswith("workqueue_depth{")] == [
+            'workqueue_depth{name="shoal-advisor"}',
+        ]
+        await life.end()
+
+
+@virtual
+async def test_objects_that_wait_are_added_up_over_the_loops_of_a_part(tmp_path: Path) -> None:
+    async def nothing(_key: Key) -> None:
+        return None
+
+    async with small_cluster(tmp_path) as cluster:
+        life = Life(cluster.api, cluster.api, cluster.clock)
+        context, _idle = life.context("busy", cluster.api), life.context("idle", cluster.api)
+        loops = [Loop(context, nothing) for _ in range(2)]
+        for number, loop in enumerate(loops):
+            for name in range(number + 1):
+                loop.wake(("default", str(name)))
+        assert life.waiting() == [("busy", 3)]
+        await life.end()

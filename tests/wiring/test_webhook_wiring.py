@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import socket
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -17,12 +18,14 @@ from build.virtual_time import virtual
 from shoal.api.kueue import Configuration
 from shoal.api.webhook_rules import WebhookRules
 from shoal.cluster.foreign.converting import kueue_definitions
-from shoal.controllers.gatekeeping.hooks import HOOKS, NAME
+from shoal.controllers.gatekeeping.held_kinds import QUEUE_LABEL, HoldingRules
+from shoal.controllers.gatekeeping.hooks import HOOKS, NAME, Address, configuration
+from shoal.controllers.gatekeeping.policies import OURS
 from shoal.store.live.kind import DEFINITIONS, JOBS, NAMESPACES, SERVICES
 from shoal.store.live.port import Api
-from shoal.store.live.refusals import RefusedError
+from shoal.store.live.refusals import BusyError, RefusedError
 from shoal.units.errors import UserError, Where
-from shoal.wiring.hooks import is_wanted, settings_of, start_webhook
+from shoal.wiring.hooks import UNHELD, is_wanted, settings_of, shut, start_webhook, take_away_former
 from shoal.wiring.life import Life
 
 Obj = dict[str, Any]
@@ -46,13 +49,17 @@ def _reached(**more: Any) -> WebhookRules:
 async def running(cluster: SmallCluster, api: Api, rules: WebhookRules) -> AsyncIterator[None]:
     for definition in kueue_definitions():
         await cluster.create(DEFINITIONS, definition)
-    await cluster.pass_time(10)
+    await cluster.until(lambda: _has_queues(cluster), 600)
     life = Life(api, api, cluster.clock)
     start_webhook(life, api, chosen_run(rules, EVERYTHING))
     try:
         yield
     finally:
         await life.end()
+
+
+async def _has_queues(cluster: SmallCluster) -> bool:
+    return "localqueues" in {one.kind.plural for one in await cluster.api.served()}
 
 
 async def _is_hooked(cluster: SmallCluster) -> bool:
@@ -92,6 +99,86 @@ def test_where_the_server_has_policies_the_webhook_converts_and_holds_nothing(tm
     asyncio.run(asyncio.wait_for(go(), 60))
 
 
+def _job(**labels: str) -> Obj:
+    return {"metadata": {"name": "j", "labels": labels}, "spec": {"template": {"spec": _POD}}}
+
+
+async def _leave_one_behind(cluster: SmallCluster) -> None:
+    """As a life beside the server leaves it when it is killed: nobody listens there any more."""
+    address = Address(f"https://127.0.0.1:{_free_port()}", is_beside=True)
+    await cluster.create(HOOKS, configuration(address, b"", HoldingRules()))
+    with pytest.raises(BusyError, match="connection refused"):
+        await cluster.create(JOBS, _job(**{QUEUE_LABEL: "team"}))
+
+
+def test_beside_an_older_server_what_a_former_life_has_left_is_written_anew_before_anybody_goes_on(
+    tmp_path: Path,
+) -> None:
+    async def go() -> None:
+        async with small_cluster(tmp_path) as cluster:
+            for definition in kueue_definitions():
+                await cluster.create(DEFINITIONS, definition)
+            await cluster.until(lambda: _has_queues(cluster))
+            await _leave_one_behind(cluster)
+            api = OlderServer(cluster)
+            life = Life(api, api, cluster.clock)
+            try:
+                hook = start_webhook(life, api, chosen_run(), is_beside=True)
+                assert hook is not None
+                await hook.stands()
+                job = await cluster.create(JOBS, _job(**{QUEUE_LABEL: "team"}))
+                assert job["spec"]["suspend"] is True
+                assert not await _converts(cluster), "the embedded server does so by itself"
+            finally:
+                await life.end()
+
+    asyncio.run(asyncio.wait_for(go(), 60))
+
+
+@virtual
+async def test_beside_a_server_that_has_policies_nothing_is_left_of_a_former_life(tmp_path: Path) -> None:
+    async with small_cluster(tmp_path) as cluster:
+        await _leave_one_behind(cluster)
+        life = Life(cluster.api, cluster.api, cluster.clock)
+        try:
+            hook = start_webhook(life, cluster.api, chosen_run(), is_beside=True)
+            assert hook is not None
+            await hook.stands()
+            await cluster.create(JOBS, _job(**{QUEUE_LABEL: "team"}))
+            assert not await _is_hooked(cluster)
+        finally:
+            await life.end()
+
+
+@virtual
+async def test_a_webhook_that_somebody_runs_elsewhere_is_not_taken_away(tmp_path: Path) -> None:
+    async with small_cluster(tmp_path) as cluster:
+        await cluster.create(HOOKS, configuration(Address("https://shoal.example.com:9443"), b"", HoldingRules()))
+        await take_away_former(cluster.api)
+        assert (await cluster.get(HOOKS, NAME))["metadata"]["labels"] == OURS
+
+
+@pytest.mark.parametrize(
+    ("is_older", "rules", "told"),
+    [
+        (True, WebhookRules(), [UNHELD]),
+        (True, WebhookRules(enabled="never"), []),
+        (False, WebhookRules(), []),
+    ],
+    ids=["nobody said where", "somebody wants none", "there are policies"],
+)
+@virtual
+async def test_who_can_hold_nothing_at_creation_says_once_what_to_set(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, is_older: bool, rules: WebhookRules, told: list[str]
+) -> None:
+    async with small_cluster(tmp_path) as cluster:
+        api = OlderServer(cluster) if is_older else cluster.api
+        with caplog.at_level(logging.WARNING, "shoal"):
+            async with running(cluster, api, rules):
+                await cluster.pass_time(300)
+        assert [one.message for one in caplog.records if one.name == "shoal.gatekeeping"] == told
+
+
 @virtual
 async def test_a_webhook_that_nobody_could_reach_is_not_told_to_anybody(tmp_path: Path) -> None:
     async with small_cluster(tmp_path) as cluster, running(cluster, cluster.api, WebhookRules()):
@@ -111,6 +198,38 @@ async def test_a_webhook_is_wanted_once_its_service_is_there(tmp_path: Path) -> 
         await cluster.create(SERVICES, {"metadata": {"name": "shoal-webhook"}, "spec": spec}, "shoal-system")
         assert await is_wanted(cluster.api, WebhookRules())
         assert not await is_wanted(cluster.api, WebhookRules(enabled="never", url="https://a"))
+
+
+@virtual
+async def test_nothing_is_led_to_a_webhook_that_listens_where_its_service_does_not_reach(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with small_cluster(tmp_path) as cluster:
+        await cluster.create(NAMESPACES, {"metadata": {"name": "shoal-system"}})
+        spec = {"ports": [{"port": 443, "targetPort": 9443}]}
+        await cluster.create(SERVICES, {"metadata": {"name": "shoal-webhook"}, "spec": spec}, "shoal-system")
+        with caplog.at_level(logging.WARNING, "shoal"):
+            async with running(cluster, OlderServer(cluster), WebhookRules()):
+                await cluster.pass_time(300)
+                assert not await _converts(cluster)
+                assert not await _is_hooked(cluster)
+        assert [one.message for one in caplog.records if one.name == "shoal.gatekeeping"] == [shut(WebhookRules())]
+
+
+@pytest.mark.parametrize("address", ["127.0.0.1", "::1", "localhost", "127.1.2.3"])
+def test_who_insists_on_a_webhook_says_where_a_service_finds_it(address: str) -> None:
+    with pytest.raises(UserError, match=r"webhook\.address: a Service cannot lead to"):
+        WebhookRules(enabled="always", address=address).check(Where(path="webhook"))
+    for open_to_others in (
+        WebhookRules(enabled="always", address="10.0.0.7"),
+        WebhookRules(enabled="always", address=address, url="https://shoal.example.com"),
+        WebhookRules(address=address),
+    ):
+        open_to_others.check(Where(path="webhook"))
+
+
+def test_a_webhook_listens_to_its_own_machine_unless_somebody_says_otherwise() -> None:
+    assert settings_of(WebhookRules()).host == "127.0.0.1"
 
 
 def test_a_certificate_is_for_the_host_that_is_asked() -> None:

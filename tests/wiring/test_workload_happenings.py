@@ -12,7 +12,9 @@ from shoal.wiring.workload_happenings import _Workload, happenings
 Obj = dict[str, Any]
 
 
-def _workload(*conditions: tuple[str, str, int], message: str = "", **status: Any) -> _Workload:
+def _workload(
+    *conditions: tuple[str, str, int], message: str = "", denied: tuple[str, int] | None = None, **status: Any
+) -> _Workload:
     listed = [
         {
             "type": type_,
@@ -23,6 +25,8 @@ def _workload(*conditions: tuple[str, str, int], message: str = "", **status: An
         }
         for type_, reason, minute in conditions
     ]
+    if denied is not None:
+        listed.append({"type": denied[0], "status": "False", "lastTransitionTime": f"2026-01-01T00:{denied[1]:02}:00Z"})
     obj: Obj = {
         "metadata": {"creationTimestamp": "2026-01-01T00:00:00Z"},
         "spec": {"priorityClassRef": {"name": "high"}},
@@ -72,6 +76,27 @@ def test_the_cause_of_a_deactivation_is_a_label_of_its_own() -> None:
     after = _workload(("Evicted", "DeactivatedDueToRequeuingLimitExceeded", 9))
     (found,) = happenings(_FRESH, after)
     assert (found.reason, found.cause) == ("Deactivated", "RequeuingLimitExceeded")
+
+
+def test_quota_that_is_given_back_was_held_so_long_after_the_eviction() -> None:
+    before = _workload(_RESERVED, _ADMITTED, ("PodsReady", "PodsReady", 6), ("Evicted", "Preempted", 9))
+    after = _workload(("Evicted", "Preempted", 9), denied=("QuotaReserved", 11))
+    assert happenings(before, after) == [
+        Happened("released", "cq", "high", "Preempted", since_before_s=120.0),
+    ]
+    assert happenings(after, after) == []
+
+
+def test_an_eviction_that_ends_the_readiness_of_pods_tells_how_long_they_were_ready() -> None:
+    before = _workload(_RESERVED, _ADMITTED, ("PodsReady", "PodsReady", 6))
+    after = _workload(_RESERVED, _ADMITTED, ("Evicted", "NodeFailures", 9))
+    assert [(one.what, one.since_before_s) for one in happenings(before, after)] == [("evicted", 180.0)]
+
+
+def test_a_workload_is_counted_for_its_local_queue_too() -> None:
+    after = _workload(_RESERVED)
+    after.metadata.namespace, after.spec.queue_name = "team", "gpus"
+    assert [one.local_queue for one in happenings(_FRESH, after)] == [("gpus", "team")]
 
 
 def test_work_that_is_done_took_so_long() -> None:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
+from urllib.request import urlopen
 
 import pytest
 
 from build.kubectl_runs import Kubectl
 from build.living_cluster import events, job, living, pod, pods, until, wait
+from build.shoal_process import shoal_process
 
 QUEUE = "kueue.x-k8s.io/queue-name"
 
@@ -33,6 +35,25 @@ def test_it_places_pods_and_holds_jobs_from_the_start(
         assert "FailedScheduling" not in told
         assert [one["metadata"]["name"] for one in pods(kubectl)] == ["free"]
         until(lambda: kubectl.names("workloads"))
+        with shoal_process(server.kubeconfig, "run") as second:
+            until(lambda: "stands by: shoal-up_" in second.said)
+
+
+def test_the_figures_of_its_queues_stand_where_those_of_its_nodes_do(tmp_path: Path, kubectl_home: Path) -> None:
+    with living(tmp_path, "1xp5.48xlarge", "--memory", "--metrics-port", "0") as server:
+        kubectl = Kubectl(server.kubeconfig, kubectl_home)
+        queue = {"apiVersion": "kueue.x-k8s.io/v1beta2", "kind": "ClusterQueue", "metadata": {"name": "cq"}, "spec": {}}
+        kubectl("create", "-f-", given=[queue, pod("free", gpus=1)])
+        wait(kubectl, "pod/free", "condition=ready")
+        where = kubectl.get("node", "p5-48xlarge-0")["metadata"]["annotations"]["shoal.dev/metrics"]
+
+        def told() -> str:
+            with urlopen(f"{where.partition('/nodes/')[0]}/metrics") as answer:  # noqa: S310 - our own
+                return str(answer.read().decode())
+
+        until(lambda: 'kueue_pending_workloads{cluster_queue="cq"' in told())
+        assert 'shoal_fleet_nodes{reachable="true"} 1' in told()
+        assert 'scheduler_schedule_attempts_total{result="scheduled",profile="shoal"} 1' in told()
 
 
 def test_the_simple_scheduler_has_neither_queues_nor_gangs(tmp_path: Path, kubectl_home: Path) -> None:

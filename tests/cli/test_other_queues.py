@@ -1,0 +1,224 @@
+"""Queues of Volcano and KAI in manifests: who is kept back by one is not placed, and is told so."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from build.manifests import Object, as_file, kai_group, node, pod, thing, volcano_group
+from shoal.cli.main import main
+
+GROUP = "scheduling.k8s.io/group-name"
+KAI_QUEUE = "kai.scheduler/queue"
+
+
+def volcano_queue(name: str, gpus: int | None = None, **spec: Any) -> Object:
+    limit = {} if gpus is None else {"capability": {"nvidia.com/gpu": gpus}}
+    return thing("scheduling.volcano.sh/v1beta1", "Queue", name, spec={"weight": 1, **limit, **spec})
+
+
+def kai_queue(name: str, parent: str = "", quota: float = -1, limit: float = -1) -> Object:
+    share = {"quota": quota, "limit": limit, "overQuotaWeight": 1}
+    endless = {"quota": -1, "limit": -1, "overQuotaWeight": 1}
+    spec = {"parentQueue": parent, "resources": {"gpu": share, "cpu": endless, "memory": endless}}
+    return thing("scheduling.run.ai/v2", "Queue", name, spec=spec)
+
+
+def vgroup(name: str, minimum: int, queue: str, phase: str = "Inqueue", **spec: Any) -> Object:
+    return volcano_group(name, minimum, queue=queue, **spec) | {"status": {"phase": phase}}
+
+
+class Doors:
+    def __init__(self, folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+        self._folder = folder
+        self._capsys = capsys
+        self.err = ""
+
+    def text(self, *arguments: str, objects: list[Object]) -> str:
+        assert main([arguments[0], "-f", as_file(self._folder, *objects), *arguments[1:]]) == 0
+        said = self._capsys.readouterr()
+        self.err = said.err
+        return said.out
+
+    def decided(self, *objects: Object) -> Any:
+        return json.loads(self.text("decide", "--json", objects=list(objects)))["rounds"][0]
+
+    def why(self, name: str, *objects: Object) -> str:
+        return " ".join(self.text("why", name, objects=list(objects)).split())
+
+
+@pytest.fixture
+def doors(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Doors:
+    return Doors(tmp_path, capsys)
+
+
+FULL = [
+    node("n", 8),
+    node("m", 8),
+    volcano_queue("small", 8),
+    vgroup("t/a", 1, "small", "Running"),
+    vgroup("t/b", 1, "small"),
+    pod("t/a-0", 8, on="n", annotations={GROUP: "a"}),
+    pod("t/b-0", 1, annotations={GROUP: "b"}),
+]
+
+
+def test_a_pod_beyond_a_volcano_queues_capability_is_not_placed(doors: Doors) -> None:
+    decided = doors.decided(*FULL)
+    assert decided["placed"] == []
+    assert decided["refused"][0]["pod"] == "t/b-0"
+    reason = decided["refused"][0]["reason"]
+    assert reason["code"] == "NotEnoughResources"
+    words = "queue resource quota insufficient: insufficient nvidia.com/gpu"
+    assert reason["message"] == f"Kept by Volcano queue small: {words}."
+    assert "Queue" not in doors.err
+
+
+def test_why_tells_of_the_volcano_queue(doors: Doors) -> None:
+    told = doors.why("pod/b-0", *FULL)
+    assert told.startswith("t/b-0 waits: NotEnoughResources queue Kept by Volcano queue small: queue resource quota")
+    assert "by now it fits" not in told
+    assert "gang t/b waits: NotEnoughResources" in doors.why("gang/b", *FULL)
+
+
+def test_a_group_goes_as_far_as_its_queue_has_room(doors: Doors) -> None:
+    pods = [pod(f"t/b-{n}", 2, annotations={GROUP: "b"}) for n in range(3)]
+    world = [node("n", 8), volcano_queue("small", 4), vgroup("t/b", 2, "small"), *pods]
+    decided = doors.decided(*world)
+    assert [each["pod"] for each in decided["placed"]] == ["t/b-0", "t/b-1"]
+    assert [each["pod"] for each in decided["refused"]] == ["t/b-2"]
+
+
+def test_a_group_that_was_not_let_in_keeps_its_pods(doors: Doors) -> None:
+    asks = {"minResources": {"nvidia.com/gpu": 4}}
+    closed = volcano_queue("shut") | {"status": {"state": "Closed"}}
+    first = [pod("t/b-0", 4, annotations={GROUP: "b"}), vgroup("t/b", 1, "shut", "Pending", **asks)]
+    decided = doors.decided(node("n", 8), closed, *first)
+    assert decided["placed"] == []
+    assert decided["refused"][0]["reason"]["code"] == "QueueClosed"
+    assert [each["pod"] for each in doors.decided(node("n", 8), volcano_queue("shut"), *first)["placed"]] == ["t/b-0"]
+
+
+def test_a_volcano_job_without_pods_tells_of_its_group(doors: Doors) -> None:
+    owner = {"apiVersion": "batch.volcano.sh/v1alpha1", "kind": "Job", "name": "j", "uid": "1", "controller": True}
+    group = vgroup("t/j-1", 1, "small", "Pending", minResources={"nvidia.com/gpu": 4})
+    group["metadata"]["ownerReferences"] = [owner]
+    made = thing("batch.volcano.sh/v1alpha1", "Job", "t/j", spec={"queue": "small", "tasks": []})
+    told = doors.why("vcjob/j", *FULL, group, made)
+    assert "job t/j" in told
+    assert "waits" in told
+    assert "Volcano queue small: queue resource quota insufficient" in told
+    doors.decided(*FULL, group, made)
+    assert "is not read" not in doors.err
+
+
+OVER = [
+    node("n", 8),
+    node("m", 8),
+    kai_queue("all"),
+    kai_queue("team", "all", quota=4, limit=4),
+    pod("t/a", 4, on="n", labels={KAI_QUEUE: "team"}),
+    pod("t/b", 1, labels={KAI_QUEUE: "team"}),
+]
+
+
+def test_a_pod_beyond_a_kai_queues_limit_is_not_placed(doors: Doors) -> None:
+    decided = doors.decided(*OVER)
+    assert decided["placed"] == []
+    reason = decided["refused"][0]["reason"]
+    assert reason["code"] == "OverLimit"
+    assert reason["message"].startswith("Kept by KAI queue team: team quota has reached the allowable limit of GPUs")
+    assert "Queue" not in doors.err
+
+
+def test_a_pod_within_a_kai_queues_limit_is_placed(doors: Doors) -> None:
+    wide = [kai_queue("team", "all", quota=4, limit=8) if each["metadata"]["name"] == "team" else each for each in OVER]
+    assert [each["pod"] for each in doors.decided(*wide)["placed"]] == ["t/b"]
+
+
+def test_why_tells_of_the_kai_queue(doors: Doors) -> None:
+    assert "waits: OverLimit queue Kept by KAI queue team" in doors.why("pod/b", *OVER)
+    lost = pod("t/c", 1, labels={KAI_QUEUE: "nosuch"})
+    assert "waits: QueueDoesNotExist" in doors.why("pod/c", *OVER, lost)
+
+
+def test_a_gang_of_a_kai_queue_is_kept_whole(doors: Doors) -> None:
+    pods = [pod(f"t/g-{n}", 1, annotations={"pod-group-name": "g"}) for n in range(2)]
+    world = [*OVER, kai_group("t/g", 2, queue="team"), *pods]
+    refused = {each["pod"] for each in doors.decided(*world)["refused"]}
+    assert refused == {"t/b", "t/g-0", "t/g-1"}
+    assert "waits: OverLimit" in doors.why("gang/g", *world)
+
+
+def gated(name: str, group: str, total: int | None) -> Object:
+    count = {} if total is None else {"kueue.x-k8s.io/pod-group-total-count": str(total)}
+    labels = {"kueue.x-k8s.io/queue-name": "q", "kueue.x-k8s.io/pod-group-name": group}
+    gates = [{"name": "kueue.x-k8s.io/admission"}]
+    return pod(name, 1, labels=labels, annotations=count, schedulingGates=gates)
+
+
+@pytest.mark.parametrize(
+    ("total", "words"),
+    [
+        (2, "'g' group has fewer runnable pods than expected: 1 of 2. Create 1 pod more."),
+        (None, "kueue.x-k8s.io/pod-group-total-count is missing"),
+    ],
+)
+def test_nobody_is_told_to_take_off_the_gate_of_a_queue(doors: Doors, total: int | None, words: str) -> None:
+    told = doors.why("pod/g-0", node("n", 8), gated("t/g-0", "g", total))
+    assert "Remove" not in told
+    assert words in told
+    assert "Its queue opens kueue.x-k8s.io/admission when it is admitted." in told
+
+
+def test_gates_of_others_may_be_taken_off(doors: Doors) -> None:
+    two = pod("t/x", 1, schedulingGates=[{"name": "kueue.x-k8s.io/admission"}, {"name": "example.com/hold"}])
+    told = doors.why("pod/x", node("n", 8), two)
+    assert "Remove example.com/hold." in told
+    assert "Remove kueue" not in told
+
+
+def test_shoal_queue_lists_queues_of_volcano_and_kai(doors: Doors) -> None:
+    said = json.loads(
+        doors.text(
+            "queue",
+            "-o",
+            "json",
+            objects=[
+                *FULL,
+                *OVER[2:4],
+                pod("u/a", 4, on="m", labels={KAI_QUEUE: "team"}),
+                OVER[5] | {"metadata": {"name": "late", "namespace": "u", "labels": {KAI_QUEUE: "team"}}},
+            ],
+        )
+    )["others"]
+    small = next(each for each in said if each["queue"] == "small")
+    assert small["project"] == "Volcano"
+    assert (small["limit"], small["used"]["nvidia.com/gpu"], small["waiting"]) == ({"nvidia.com/gpu": 8}, 8, 1)
+    team = next(each for each in said if each["queue"] == "team")
+    assert (team["project"], team["parent"]) == ("KAI", "all")
+    assert (team["limit"], team["used"], team["waiting"]) == ({"nvidia.com/gpu": 4}, {"nvidia.com/gpu": 4}, 1)
+    text = doors.text(
+        "queue",
+        "team",
+        objects=[
+            *FULL,
+            *OVER[2:4],
+            pod("u/a", 4, on="m", labels={KAI_QUEUE: "team"}),
+            OVER[5] | {"metadata": {"name": "late", "namespace": "u", "labels": {KAI_QUEUE: "team"}}},
+        ],
+    )
+    assert "queues of KAI" in text
+    assert "4 GPUs" in text
+    assert "small" not in text
+
+
+def test_a_decision_may_be_written_as_yaml(doors: Doors) -> None:
+    import yaml
+
+    said = yaml.safe_load(doors.text("decide", "-o", "yaml", objects=FULL))
+    assert said == json.loads(doors.text("decide", "-o", "json", objects=FULL))
+    assert said == json.loads(doors.text("decide", "--json", objects=FULL))
