@@ -7,10 +7,11 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from shoal.cli.cast_choice import OWN_NAMES, CastChoice, Scheduler
+from shoal.cli.cast_choice import CastChoice, Scheduler
 from shoal.cli.main import main
 from shoal.wiring.controllers import CONTROLLERS, DEFAULT_SCHEDULER
 from shoal.wiring.pace import Moment
+from shoal.wiring.run_choice import OWN_NAMES
 
 
 def test_a_newcomer_gets_two_gpu_nodes_and_all_controllers() -> None:

@@ -14,8 +14,6 @@ if TYPE_CHECKING:
     from shoal.wiring.cast import Cast
     from shoal.wiring.run_choice import RunChoice
 
-OWN_NAMES = ("shoal", "default-scheduler", "volcano", "kai-scheduler")
-"""Whose pods Shoal places in a cluster of its own, where nobody else could."""
 NONE = "none"
 DEFAULT_NODES = "2xp5.48xlarge"
 _FILES = (".yaml", ".yml")
@@ -90,6 +88,8 @@ class CastChoice(msgspec.Struct, frozen=True, kw_only=True):
         if self.has_controllers:
             parts.append(("cluster", "controllers", *common, "--scheduler", self.scheduler.value))
         if self.has_shoal:
+            from shoal.wiring.run_choice import OWN_NAMES
+
             names = (word for name in OWN_NAMES for word in ("--scheduler-name", name))
             parts.append(("run", "--no-leader-elect", "--child", *names, *common))
         if self.nodes != NONE:
@@ -136,6 +136,7 @@ class CastChoice(msgspec.Struct, frozen=True, kw_only=True):
         from shoal.api.run_configuration import RunConfiguration
         from shoal.cli.run import run_choice
         from shoal.cli.run_files import RunFiles
+        from shoal.wiring.run_choice import OWN_NAMES
 
         return run_choice(RunFiles(RunConfiguration(scheduler_names=OWN_NAMES)))
 

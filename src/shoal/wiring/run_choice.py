@@ -14,6 +14,8 @@ from shoal.wiring.pace import Moment
 SCHEDULER, QUEUES, VOLCANO, KAI = "scheduler", "queues", "volcano", "kai"
 SCHEDULER_OF = {VOLCANO: "volcano", KAI: "kai-scheduler"}
 """Whose pods are ours with a part, while nobody else is there for them: manifests of these projects name it."""
+OWN_NAMES = ("shoal", "default-scheduler", *SCHEDULER_OF.values())
+"""Whose pods Shoal places in a cluster of its own, where nobody else could."""
 
 
 class NamedProfile(msgspec.Struct, frozen=True):

@@ -19,12 +19,10 @@ from shoal.store.live.port import Api
 from shoal.store.live.refusals import ForbiddenError, NotFoundError
 from shoal.units.errors import TemporaryError
 from shoal.wiring.life import Life
-from shoal.wiring.run_choice import SCHEDULER_OF
+from shoal.wiring.run_choice import OWN_NAMES
 
 _log = logging.getLogger("shoal")
 _UP = "shoal-up_"
-_OF_UP = frozenset({"shoal", "default-scheduler", *SCHEDULER_OF.values()})
-"""Whose pods such a cluster places."""
 
 
 class _Spec(msgspec.Struct, rename="camel"):
@@ -39,7 +37,7 @@ async def is_beside_up(api: Api, lock: Lock, names: Iterable[str]) -> bool:
     """Whether the lease is held by a cluster that has Shoal in itself, for pods of other names than these: then there
     is nothing to wait for."""
     holder = await _holder(api, lock)
-    return holder.startswith(_UP) and not _OF_UP.intersection(names)
+    return holder.startswith(_UP) and not {*names} & {*OWN_NAMES}
 
 
 async def check_alone(api: Api, lock: Lock) -> None:
