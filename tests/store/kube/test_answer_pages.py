@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from shoal.store.kube.pages import Lines, changes_of, items_of, left_of, object_of, opened
-from shoal.store.live.item import item_of
+from shoal.store.kube.slim import whole_item_of
 from shoal.store.live.kind import PODS
 from shoal.store.live.refusals import BusyError, ExpiredError
 
@@ -44,7 +44,7 @@ async def test_items_of_a_list_get_the_kind_that_the_server_left_out() -> None:
     custom = {"kind": "Pod", "apiVersion": "v1", **pod("b", 3)}
     page = {"kind": "PodList", "metadata": {"resourceVersion": "9", "continue": "on"}, "items": [pod("a", 2), custom]}
     found = opened(encoded(page))
-    items, version, go_on = await items_of(PODS, found, item_of), found.version, found.go_on
+    items, version, go_on = await items_of(PODS, found, whole_item_of), found.version, found.go_on
     assert [(item.key, item.version) for item in items] == [(("a", "a"), 2), (("a", "b"), 3)]
     assert [list(item.obj()) for item in items] == [["kind", "apiVersion", "metadata"]] * 2
     assert (version, go_on) == (9, "on")
@@ -52,11 +52,13 @@ async def test_items_of_a_list_get_the_kind_that_the_server_left_out() -> None:
 
 async def test_a_list_may_have_no_items_and_no_version() -> None:
     found = opened(encoded({"metadata": {}, "items": None}))
-    assert (await items_of(PODS, found, item_of), found.version, found.go_on) == ([], 0, "")
+    assert (await items_of(PODS, found, whole_item_of), found.version, found.go_on) == ([], 0, "")
 
 
 def test_a_bookmark_says_only_how_far_the_watch_is() -> None:
-    [change], broken = changes_of([event("BOOKMARK", {"kind": "Pod", "metadata": {"resourceVersion": "12"}})], item_of)
+    [change], broken = changes_of(
+        [event("BOOKMARK", {"kind": "Pod", "metadata": {"resourceVersion": "12"}})], whole_item_of
+    )
     assert (change.kind, change.item, change.version, broken) == ("BOOKMARK", None, 12, None)
 
 
@@ -71,23 +73,23 @@ def test_a_bookmark_says_only_how_far_the_watch_is() -> None:
 )
 def test_a_watch_that_breaks_still_tells_what_came_before(status: Any, kind: type[Exception]) -> None:
     lines = [event("ADDED", pod("a", 2)), event("ERROR", status), event("ADDED", pod("b", 3))]
-    changes, broken = changes_of(lines, item_of)
+    changes, broken = changes_of(lines, whole_item_of)
     assert [change.version for change in changes] == [2]
     assert isinstance(broken, kind)
 
 
 def test_types_of_lines_that_are_not_known_yet_are_passed_over() -> None:
-    assert changes_of([event("NEWS", pod("a", 2))], item_of) == ([], None)
+    assert changes_of([event("NEWS", pod("a", 2))], whole_item_of) == ([], None)
 
 
 @pytest.mark.parametrize("body", [b"", b"<html>", b"[]", b'{"metadata":7}', b'{"metadata":{"name":"a"}'])
 async def test_what_cannot_be_understood_is_like_no_answer(body: bytes) -> None:
     with pytest.raises(BusyError, match="cannot be understood"):
-        object_of(body, item_of)
+        object_of(body, whole_item_of)
     with pytest.raises(BusyError, match="cannot be understood"):
         opened(body)
     with pytest.raises(BusyError, match="cannot be understood"):
-        changes_of([body], item_of)
+        changes_of([body], whole_item_of)
 
 
 GONE = {"deletionTimestamp": "2026-01-01T00:00:00Z", "name": "a"}
@@ -106,4 +108,4 @@ LEFT: list[tuple[str, Any, bool, bool]] = [
 
 @pytest.mark.parametrize(("answer", "at_once", "waits"), [row[1:] for row in LEFT], ids=[row[0] for row in LEFT])
 def test_what_a_deletion_leaves(answer: Any, at_once: bool, waits: bool) -> None:
-    assert (left_of(encoded(answer), item_of, at_once=at_once) is not None) == waits
+    assert (left_of(encoded(answer), whole_item_of, at_once=at_once) is not None) == waits

@@ -8,7 +8,9 @@ import pytest
 
 from build.told_server import Server
 from shoal.store.kube.api import KubeApi
-from shoal.store.live.refusals import BadRequestError, BusyError
+from shoal.store.live.port import SilentGroupError
+from shoal.store.live.refusals import BadRequestError
+from shoal.store.live.served import answering
 
 
 def group(name: str, *versions: tuple[str, list[str]], freshness: str = "Current") -> dict[str, Any]:
@@ -49,11 +51,17 @@ async def test_a_group_whose_server_is_silent_keeps_what_it_had_and_an_unknown_o
     core = groups(group("", ("v1", ["pods"])))
     silent = groups(group("g", ("v1", []), freshness="Stale"))
     server.script = [core, silent, core, groups(group("g", ("v1", ["a"]))), core, silent]
-    with pytest.raises(BusyError, match="the server of g/v1 does not answer"):
+    with pytest.raises(SilentGroupError, match="the server of g/v1 does not answer"):
         await api.served()
     known = await api.served()
     assert await api.served() == known
     assert [one.kind.plural for one in known] == ["pods", "a"]
+
+
+async def test_whoever_only_looks_for_kinds_goes_by_those_who_answer(server: Server, api: KubeApi) -> None:
+    broken = group("metrics.k8s.io", ("v1beta1", []), freshness="Stale")
+    server.script = [groups(group("", ("v1", ["pods"]))), groups(broken, group("g", ("v1", ["a"])))]
+    assert [one.kind.plural for one in await answering(api)] == ["pods", "a"]
 
 
 async def test_a_server_without_these_documents_is_too_old(server: Server, api: KubeApi) -> None:

@@ -13,8 +13,9 @@ from hypothesis import strategies as st
 from build.told_server import Server
 from shoal.store.kube.access import Access
 from shoal.store.kube.api import KubeApi
+from shoal.store.kube.pages import Take
 from shoal.store.kube.settings import KubeSettings
-from shoal.store.kube.slim import slim_item_of
+from shoal.store.kube.slim import slim_item_of, whole_item_of
 from shoal.store.live.item import item_of
 from shoal.store.live.kind import PODS
 
@@ -48,6 +49,38 @@ def test_they_are_cut_out_wherever_they_stand(meta: dict[str, Any]) -> None:
     expected["metadata"].pop("managedFields", None)
     assert slim.obj() == expected
     assert (slim.key, slim.uid, slim.version) == (whole.key, whole.uid, whole.version)
+
+
+_TYPED = [{}, {"kind": "Pod", "apiVersion": "v1"}, {"apiVersion": "v1", "kind": "Pod"}]
+_LURE = {"metadata": {"name": "other", "namespace": "theirs"}, "spec": {"metadata": {"name": "third"}, "spec": {}}}
+
+
+@pytest.mark.parametrize("typed", _TYPED, ids=["untyped", "as built-in kinds are", "as custom ones are"])
+@pytest.mark.parametrize("take", [slim_item_of, whole_item_of])
+@pytest.mark.parametrize(
+    "rest",
+    [
+        {},
+        {"spec": {}},
+        {"spec": _LURE, "status": _LURE},
+        {"other": _LURE},
+        {"other": _LURE, "spec": _LURE},
+        {"spec": 7},
+    ],
+)
+def test_its_address_is_that_of_its_own_metadata_whatever_else_is_written_like_it(
+    take: Take, typed: dict[str, Any], rest: dict[str, Any]
+) -> None:
+    meta = {**META, "annotations": {"spec": '{"a":1},"spec":{"metadata":{"name":"other"}}'}, "managedFields": MANAGED}
+    lured = {"apiVersion": "v1", "data": _LURE, "kind": "Pod"} if typed else {"data": _LURE}
+    for said in ({**typed, "metadata": meta, **rest}, {**rest, "metadata": meta, **typed}, {**lured, "metadata": meta}):
+        item = take(written(said), b'"kind":"Pod","apiVersion":"v1",')
+        assert (item.key, item.uid, item.version) == (("a", "p"), "u", 5)
+        found = item.obj()
+        assert "managedFields" in found["metadata"] or take is slim_item_of
+        meta_of_it = {name: value for name, value in found["metadata"].items() if name != "managedFields"}
+        assert meta_of_it == {name: value for name, value in meta.items() if name != "managedFields"}
+        assert found == {"kind": "Pod", "apiVersion": "v1", **said, "metadata": found["metadata"]}
 
 
 def test_bytes_that_are_written_in_another_way_stay_whole() -> None:

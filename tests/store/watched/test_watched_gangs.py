@@ -128,7 +128,7 @@ def test_a_member_that_succeeded_is_needed_no_more() -> None:
     assert minima(fed) == {"default/train": 2}
     fed.put(pod("b", annotations=VOLCANO, on="n1", status={"phase": "Failed"}))
     assert minima(fed) == {"default/train": 2}
-    assert [sight.name for sight in fed.world.sights_of_group("default/train")] == ["c"]
+    assert [event.key for event in fed.world.told()] == ["default/c"]
 
 
 def test_all_jobs_of_a_job_set_are_one_gang() -> None:

@@ -22,12 +22,14 @@ from shoal.store.live.item import Obj, item_of
 from shoal.store.live.kind import PODS
 from shoal.store.live.recorder import Recorder
 from shoal.store.watched.pod_asks import PodAsks
-from shoal.store.watched.pod_heads import head_of, spec_of
-from shoal.store.watched.pod_words import words_of_head
+from shoal.store.watched.pod_heads import head_of
 from shoal.store.watched.queue_room import TakenRoom
 
 _WARM, _ROUNDS = 20, 60
-_BOUNDED = ("world.gangs._reader._pods._asks._equal", "world.gangs._reader._pods._asks._whos", "world.gangs._signs")
+_BOUNDED = (
+    *(f"world.gangs._reader._pods._asks.{name}" for name in ("_equal", "_standings", "_whos")),
+    "world.gangs._signs",
+)
 """Begun anew when they are full: what was written alike is written alike again."""
 
 
@@ -126,7 +128,7 @@ def test_asks_that_are_each_their_own_are_not_kept_for_ever() -> None:
         obj["metadata"] |= {"uid": str(number), "resourceVersion": str(number + 1)}
         item = item_of(msgspec.json.encode(obj))
         head = head_of(item)
-        asks.ask(item, head, spec_of(head), words_of_head(head), is_ours=True)
+        asks.ask(item, head, is_ours=True)
     assert 0 < _sizes(asks)["world._equal"] < most
 
 

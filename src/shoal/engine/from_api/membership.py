@@ -23,13 +23,15 @@ _ANNOTATIONS = (
     "scheduling.volcano.sh/group-name",
     "pod-group-name",
 )
+SCHEDULER_PLUGINS_LABEL = "scheduling.x-k8s.io/pod-group"
 _LABELS = (
-    "scheduling.x-k8s.io/pod-group",
+    SCHEDULER_PLUGINS_LABEL,
     "pod-group.scheduling.sigs.k8s.io",
     LIGHT_GROUP_LABEL,
     KUEUE_GROUP_LABEL,
 )
-_IN_LABELS, _IN_ANNOTATIONS = frozenset(_LABELS), frozenset(_ANNOTATIONS)
+IN_LABELS, IN_ANNOTATIONS = frozenset(_LABELS), frozenset(_ANNOTATIONS)
+"""Where a pod may name its group."""
 
 
 class Spelling(msgspec.Struct, frozen=True):
@@ -59,7 +61,7 @@ def _is_alone(pod: Pod) -> bool:
     meta, spec = pod.metadata, pod.spec
     if spec.scheduling_group is not None or spec.workload_ref is not None:
         return False
-    return _IN_LABELS.isdisjoint(meta.labels) and _IN_ANNOTATIONS.isdisjoint(meta.annotations)
+    return IN_LABELS.isdisjoint(meta.labels) and IN_ANNOTATIONS.isdisjoint(meta.annotations)
 
 
 def _spellings(pod: Pod) -> Iterator[Spelling]:

@@ -13,14 +13,17 @@ gone for good.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import datetime
+
+from msgspec import structs
 
 from shoal.api.groups.kai import GROUP_ANNOTATION as KAI_GROUP_ANNOTATION
 from shoal.api.groups.kai import QUEUE_LABEL, SUB_GROUP_LABEL
 from shoal.api.pod import Pod
-from shoal.engine.from_api.membership import group_of
+from shoal.engine.from_api.membership import IN_ANNOTATIONS, IN_LABELS, group_of
 from shoal.engine.from_api.priorities import SYSTEM_PRIORITY, Rank
-from shoal.engine.from_api.saving import saved_s, saves_every_s
+from shoal.engine.from_api.saving import CHECKPOINT_ANNOTATION, CHECKPOINT_EVERY_ANNOTATION, saved_s, saves_every_s
 from shoal.engine.who import Traits, Who
 from shoal.units.errors import UserError, Where, excerpt
 
@@ -31,6 +34,10 @@ PREEMPTIBILITY_LABEL = "kai.scheduler/preemptibility"
 PREEMPTIBLE_ANNOTATION = "shoal.dev/preemptible"
 KUEUE_WORKLOAD_ANNOTATION = "kueue.x-k8s.io/workload"
 
+Words = Mapping[str, str]
+StandingWords = tuple[tuple[tuple[str, str], ...], tuple[tuple[str, str], ...]]
+"""Labels and annotations."""
+
 FIRST_KAI_LASTING = 100
 """KAI's priority from which work is not preemptible."""
 
@@ -39,15 +46,48 @@ _SAYS = frozenset({PREEMPTIBLE_ANNOTATION, PREEMPTABLE_KEY, PREEMPTIBILITY_LABEL
 _KAI_WORDS = {"preemptible": True, "nonpreemptible": False, "semipreemptible": True}
 
 
+_LABELS = IN_LABELS | {SUB_GROUP_LABEL, ROLE_KEY, QUEUE_LABEL, PREEMPTABLE_KEY, PREEMPTIBILITY_LABEL}
+_ANNOTATIONS = IN_ANNOTATIONS | {
+    ROLE_KEY,
+    VOLCANO_QUEUE_ANNOTATION,
+    KUEUE_WORKLOAD_ANNOTATION,
+    PREEMPTIBLE_ANNOTATION,
+    PREEMPTABLE_KEY,
+    KAI_GROUP_ANNOTATION,
+    CHECKPOINT_ANNOTATION,
+    CHECKPOINT_EVERY_ANNOTATION,
+}
+_NO_WORDS: StandingWords = ((), ())
+
+
+def standing_words(labels: Words, annotations: Words) -> StandingWords:
+    """Of what is written on a pod, all that its standing is read from, but for what other pods see of it."""
+    if _LABELS.isdisjoint(labels) and _ANNOTATIONS.isdisjoint(annotations):
+        # Most pods, and there are many.
+        return _NO_WORDS
+    return _chosen(labels, _LABELS), _chosen(annotations, _ANNOTATIONS)
+
+
+def _chosen(words: Words, wanted: frozenset[str]) -> tuple[tuple[str, str], ...]:
+    return tuple(sorted((name, text) for name, text in words.items() if name in wanted))
+
+
 def who_of_pod(pod: Pod, rank: Rank, *, order: int = 0) -> Who:
     """The pod's standing. `order` is its place among the pods of its gang."""
+    meta = pod.metadata
+    # Nothing else is shown to what reads it, so that two with equal words have equal standings.
+    labels, annotations = map(dict, standing_words(meta.labels, meta.annotations))
+    told = structs.replace(pod, metadata=structs.replace(meta, labels=labels, annotations=annotations))
+    return structs.replace(_standing(told, rank), traits=Traits.of(meta.namespace, meta.labels), order=order)
+
+
+def _standing(pod: Pod, rank: Rank) -> Who:
     meta = pod.metadata
     where = Where(obj=f"Pod {meta.key}")
     notes = where.with_path("metadata.annotations")
     labels = meta.labels
     group = group_of(pod, where)
     return Who(
-        traits=Traits.of(meta.namespace, labels),
         group=group,
         part=labels.get(SUB_GROUP_LABEL, ""),
         role=meta.annotations.get(ROLE_KEY) or labels.get(ROLE_KEY, ""),
@@ -58,7 +98,6 @@ def who_of_pod(pod: Pod, rank: Rank, *, order: int = 0) -> Who:
         since_s=_seconds(pod.status.start_time) or 0.0,
         saved_s=saved_s(meta.annotations, notes),
         saves_every_s=saves_every_s(meta.annotations, notes),
-        order=order,
     )
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import AsyncIterator
 
 import msgspec
 
@@ -13,10 +12,10 @@ from shoal.store.kube.connection import Connection
 from shoal.store.kube.discovery import Discovery
 from shoal.store.kube.pages import Lines, changes_of, items_of, left_of, object_of, opened
 from shoal.store.kube.settings import KubeSettings
-from shoal.store.kube.slim import slim_item_of
-from shoal.store.live.item import Item, Listed, Obj, item_of
+from shoal.store.kube.slim import slim_item_of, whole_item_of
+from shoal.store.live.item import Item, Listed, Obj
 from shoal.store.live.kind import Kind
-from shoal.store.live.port import EVERYTHING, GENTLY, Batch, Deletion, Patch, Select, ServedKind
+from shoal.store.live.port import EVERYTHING, GENTLY, Batches, Deletion, Patch, Select, ServedKind
 from shoal.store.live.refusals import BusyError, ExpiredError
 
 _MEDIA = {
@@ -36,7 +35,7 @@ class KubeApi:
         self._draw = draw
         self._connection = Connection(access, self._settings)
         self._discovery = Discovery(self._connection)
-        self._take = item_of if self._settings.keeps_managed_fields else slim_item_of
+        self._take = whole_item_of if self._settings.keeps_managed_fields else slim_item_of
         self._signed = {"fieldManager": self._settings.manager}
 
     async def get(self, kind: Kind, namespace: str, name: str) -> Item:
@@ -74,9 +73,7 @@ class KubeApi:
                     raise
         return await self._connection.ask("GET", path, query)
 
-    async def watch(
-        self, kind: Kind, since: int, namespace: str = "", select: Select = EVERYTHING
-    ) -> AsyncIterator[Batch]:
+    async def watch(self, kind: Kind, since: int, namespace: str = "", select: Select = EVERYTHING) -> Batches:
         lasts_s = self._draw.randint(*self._settings.watch_s)
         query = _query(select) | {
             "watch": "true",

@@ -1,8 +1,8 @@
 """What a server serves, from its two discovery documents, in which each group has all of its resources.
 
 The version that stands first is the one its group prefers; a resource that is not in it is taken from the next. A group
-whose own server does not answer keeps what it had, and without that nothing is said at all: whoever deletes by what is
-served must not take silence for absence.
+whose own server does not answer keeps what it had, and without that the answer is a refusal that has all the others:
+whoever deletes by what is served must not take silence for absence.
 
 Rejected: the older documents, one for each version of each group. Every server since Kubernetes 1.30 has the new ones.
 """
@@ -14,7 +14,7 @@ from msgspec import structs
 
 from shoal.store.kube.connection import Connection
 from shoal.store.live.kind import Kind
-from shoal.store.live.port import ServedKind
+from shoal.store.live.port import ServedKind, SilentGroupError
 from shoal.store.live.refusals import BadRequestError, BusyError
 
 _ACCEPT = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
@@ -58,9 +58,13 @@ class Discovery:
 
     async def served(self) -> tuple[ServedKind, ...]:
         found: list[ServedKind] = []
+        silent: list[str] = []
         for path in ("/api", "/apis"):
             for group in await self._groups(path):
-                found += self._of(group)
+                found += self._of(group, silent)
+        if silent:
+            words = f"the server of {', '.join(silent)} does not answer, and what it serves is not known"
+            raise SilentGroupError(words, tuple(found))
         return tuple(found)
 
     async def _groups(self, path: str) -> list[_Group]:
@@ -73,24 +77,26 @@ class Discovery:
             raise BadRequestError(f"{path} says {document.kind or 'nothing'}; Kubernetes 1.30 or later is needed")
         return document.items
 
-    def _of(self, group: _Group) -> list[ServedKind]:
+    def _of(self, group: _Group, silent: list[str]) -> list[ServedKind]:
+        """`silent`: into it goes who does not answer."""
         name = group.metadata.name
         found: dict[str, ServedKind] = {}
         versions: dict[str, list[str]] = {}
         for version in group.versions:
-            for one in self._resources(name, version):
+            resources = self._resources(name, version)
+            if resources is None:
+                silent.append(f"{name}/{version.version}")
+            for one in resources or ():
                 word = one.response_kind.kind if one.response_kind else ""
                 kind = Kind(name, version.version, one.resource, word, one.scope == "Namespaced")
                 found.setdefault(one.resource, ServedKind(kind, one.verbs, ()))
                 versions.setdefault(one.resource, []).append(version.version)
         return [structs.replace(one, versions=tuple(versions[name])) for name, one in found.items()]
 
-    def _resources(self, group: str, version: _Version) -> list[_Resource]:
+    def _resources(self, group: str, version: _Version) -> list[_Resource] | None:
+        """None: nobody knows."""
         address = (group, version.version)
         if version.freshness == "Current":
             self._known[address] = version.resources
             return version.resources
-        known = version.resources or self._known.get(address)
-        if not known:
-            raise BusyError(f"the server of {group}/{version.version} does not answer, and what it serves is not known")
-        return known
+        return version.resources or self._known.get(address)

@@ -1,7 +1,7 @@
 """Answers of the server as items: single objects, pages of lists, lines of watches.
 
 Items of lists come without kind and apiVersion (built-in kinds) or with them (custom ones). They are put in where they
-lack, since the bytes are copied out of the page anyway: so an object is whole wherever it came from.
+lack, so an object is whole wherever it came from.
 """
 
 from __future__ import annotations
@@ -18,12 +18,9 @@ from shoal.store.live.item import Change, Item
 from shoal.store.live.kind import Kind
 from shoal.store.live.refusals import BusyError, ExpiredError, refusal_of
 
-Take = Callable[[bytes], Item]
-"""An item from its bytes: `item_of`, or less of it."""
+Take = Callable[[bytes, bytes], Item]
+"""An item from its bytes (`whole_item_of`, or less of it), and from what it begins with where that is lacking."""
 _AT_ONCE = 500
-_TYPED = (b'{"kind":"', b'{"apiVersion":"')
-"""How most objects begin that have both; others are looked into."""
-
 _AS_WRITTEN = re.compile(rb'\{"type":"([A-Z]+)","object":')
 _CHANGES = ("ADDED", "MODIFIED", "DELETED", "BOOKMARK")
 
@@ -48,10 +45,6 @@ class Page(msgspec.Struct, gc=False):
         return self.metadata.go_on
 
 
-class _Typed(msgspec.Struct, gc=False):
-    kind: str = ""
-
-
 class _Line(msgspec.Struct, gc=False):
     type: str
     object: msgspec.Raw
@@ -74,7 +67,6 @@ class _Deleted(msgspec.Struct, gc=False):
 
 
 _page = msgspec.json.Decoder(Page)
-_typed = msgspec.json.Decoder(_Typed)
 _line = msgspec.json.Decoder(_Line)
 _deleted = msgspec.json.Decoder(_Deleted)
 
@@ -89,23 +81,18 @@ async def items_of(kind: Kind, page: Page, take: Take) -> list[Item]:
     """Others get their turn between hundreds."""
     items: list[Item] = []
     with _understood():
-        head = f'{{"kind":"{kind.name}","apiVersion":"{kind.api_version}",'.encode()
+        lacking = f'"kind":"{kind.name}","apiVersion":"{kind.api_version}",'.encode()
         found = page.items or []
         for at in range(0, len(found), _AT_ONCE):
             if at:
                 await asyncio.sleep(0)
-            items += [take(_whole(head, bytes(raw))) for raw in found[at : at + _AT_ONCE]]
+            items += [take(bytes(raw), lacking) for raw in found[at : at + _AT_ONCE]]
         return items
-
-
-def _whole(head: bytes, data: bytes) -> bytes:
-    is_typed = data.startswith(_TYPED) or _typed.decode(data).kind
-    return data if is_typed else head + data[1:]
 
 
 def object_of(body: bytes, take: Take) -> Item:
     with _understood():
-        return take(body)
+        return take(body, b"")
 
 
 def left_of(body: bytes, take: Take, *, at_once: bool) -> Item | None:
@@ -120,7 +107,7 @@ def left_of(body: bytes, take: Take, *, at_once: bool) -> Item | None:
         ending = found.metadata
         has_grace = ending.deletion_grace_period_seconds > 0 and not at_once
         waits = has_grace or ending.finalizers or _holds(found.kind, found.spec)
-        return take(body) if ending.deletion_timestamp and waits else None
+        return take(body, b"") if ending.deletion_timestamp and waits else None
 
 
 def _holds(kind: str, spec: object) -> bool:
@@ -152,7 +139,7 @@ def changes_of(lines: Iterable[bytes], take: Take) -> tuple[list[Change], Expire
             kind, data = _parted(text)
             if kind == "ERROR":
                 return changes, _end(msgspec.json.decode(data))
-            item = take(data)
+            item = take(data, b"")
             kept = None if kind == "BOOKMARK" else item
             if kind in _CHANGES:
                 changes.append(Change(kind, kept, item.version))  # type: ignore[arg-type]

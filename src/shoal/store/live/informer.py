@@ -14,10 +14,11 @@ from __future__ import annotations
 import asyncio
 import logging
 import random
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import aclosing
 
 from shoal.store.live.clock import Clock
+from shoal.store.live.index import Index, Values
 from shoal.store.live.item import Change, Item, Key
 from shoal.store.live.kind import Kind
 from shoal.store.live.outage import Outage
@@ -28,57 +29,9 @@ from shoal.units.errors import ShoalError, TemporaryError
 _log = logging.getLogger("shoal.store")
 Handler = Callable[[Item | None, Item | None], None]
 """Before and after; one of them is None when an object comes or goes."""
-Values = Callable[[Item], Iterable[str]]
 _SHORTEST_S, _LONGEST_S, _LASTED_S = 0.2, 30.0, 10.0
 _MOST_TOMBSTONES, _AT_ONCE = 10_000, 200
 _TOLD_AGAIN_S = 3600.0
-
-
-class Index:
-    """The objects by some value of theirs, such as the owner's uid or the node's name."""
-
-    def __init__(self, values: Values) -> None:
-        self._values = values
-        self._by_value: dict[str, dict[Key, Item]] = {}
-        self._of: dict[Key, tuple[str, ...]] = {}
-
-    def __getitem__(self, value: str) -> list[Item]:
-        return list(self._by_value.get(value, {}).values())
-
-    def count(self, value: str) -> int:
-        return len(self._by_value.get(value, ()))
-
-    def values(self) -> Iterable[str]:
-        return self._by_value.keys()
-
-    def put(self, item: Item) -> None:
-        values = self._values_of(item)
-        before = self._of.get(item.key, ())
-        if values != before:
-            self._drop(item.key, before)
-        for value in values:
-            self._by_value.setdefault(value, {})[item.key] = item
-        if values:
-            self._of[item.key] = values
-        else:
-            self._of.pop(item.key, None)
-
-    def _values_of(self, item: Item) -> tuple[str, ...]:
-        try:
-            return tuple(self._values(item))
-        except Exception:  # noqa: BLE001 - an object that the function cannot read is found by no value, no more than that
-            _log.exception("an index cannot read %s", "/".join(item.key))
-            return ()
-
-    def drop(self, key: Key) -> None:
-        self._drop(key, self._of.pop(key, ()))
-
-    def _drop(self, key: Key, values: Iterable[str]) -> None:
-        for value in values:
-            items = self._by_value[value]
-            items.pop(key, None)
-            if not items:
-                del self._by_value[value]
 
 
 class Informer:
@@ -247,7 +200,7 @@ class Informer:
         """Whether the watch was of use: it brought something, or lasted."""
         began_s, heard = self._clock.seconds(), False
         batches = self._api.watch(self.kind, self._since, self._namespace, self._select)
-        async with aclosing(batches):  # type: ignore[type-var]
+        async with aclosing(batches):
             async for changes in batches:
                 for change in changes:
                     self._take(change)

@@ -7,15 +7,14 @@ from collections.abc import Iterable
 from msgspec import structs
 
 from shoal.api.decode import Document
-from shoal.api.groups.volcano import VolcanoPodGroup
 from shoal.engine.from_api import Priorities, Topologies
 from shoal.engine.groups import GroupFacts
 from shoal.store.gangs import Member, gangs_of, unreadable_gang
 from shoal.store.inventory import Inventory, Placed
 from shoal.store.live.kind import PODS
 from shoal.store.watched.group_objects import Company, GroupObjects
-from shoal.store.watched.pod_heads import head_of, spec_of
-from shoal.store.watched.pod_words import pod_of, words_of_head
+from shoal.store.watched.pod_heads import head_of
+from shoal.store.watched.pod_words import pod_of
 from shoal.store.watched.pods import Pods
 from shoal.store.watched.troubles import UNREADABLE, Trouble, Troubles, words_of
 from shoal.units.errors import UserError, Where
@@ -34,7 +33,7 @@ class CompanyReader:
         members = [member for member in found if not member.placed.value.has_succeeded()]
         ended = [member for member in found if member.placed.value.has_succeeded()]
         try:
-            documents = [_forgiven(one, priorities) for one in self._documents(company, found)]
+            documents = self._documents(company, found)
             inventory = Inventory(documents)
             while True:
                 try:
@@ -76,22 +75,8 @@ class CompanyReader:
         state, item = self._pods.get(key), self._pods.item(key)
         if state is None or item is None:
             return None
-        head = head_of(item)
-        pod = pod_of(item, head, spec_of(head), words_of_head(head))
+        pod = pod_of(item, head_of(item))
         return Member(Placed(pod, Where(obj=f"Pod {key}")), state.who)
-
-
-def _forgiven(document: Document, priorities: Priorities) -> Document:
-    """Volcano runs a group whose priority class is missing, as one that names none: its controller says so."""
-    group = document.value
-    if not isinstance(group, VolcanoPodGroup) or not group.spec.priority_class_name:
-        return document
-    try:
-        priorities.named(group.spec.priority_class_name, document.where)
-    except UserError:
-        spec = structs.replace(group.spec, priority_class_name="")
-        return Document(structs.replace(group, spec=spec), document.where)
-    return document
 
 
 def _waiting(name: str, member: Member) -> Member:

@@ -14,15 +14,15 @@ from msgspec import structs
 
 from shoal.api.pod import Pod, PodSpec, PodStatus
 from shoal.engine.asks import Ask
-from shoal.engine.from_api import Priorities, Rank, ask_of_pod, who_of_pod
+from shoal.engine.from_api import Priorities, Rank, ask_of_pod, standing_words, who_of_pod
 from shoal.engine.from_api.node_rules import both_rules
 from shoal.engine.spelling import names
-from shoal.engine.who import Who
+from shoal.engine.who import Traits, Who
 from shoal.store.live.item import Item
 from shoal.store.live.kind import PODS
 from shoal.store.watched.parts import Devices, Volumes
-from shoal.store.watched.pod_heads import Head, Spec, head_of, spec_of
-from shoal.store.watched.pod_words import Words, pod_of, words_of_head
+from shoal.store.watched.pod_heads import Head, Spec, head_of
+from shoal.store.watched.pod_words import pod_of
 from shoal.store.watched.profiles import USUAL, PodProfile
 from shoal.store.watched.reading import value_of
 from shoal.store.watched.usual_spread import Shared, is_spread, shared_labels, with_usual_spread
@@ -33,12 +33,14 @@ _MOST = 16_384
 _SAMPLE = "~"
 """No pod's name begins so."""
 _UNKNOWN: Any = object()
-_ASKED = (
-    names.FRACTION,
-    names.FRACTION_MEMORY,
-    names.FRACTION_DEVICES,
-    names.OWN_ISLAND,
-    names.OWN_NUMA_NODE,
+_ASKED = frozenset(
+    {
+        names.FRACTION,
+        names.FRACTION_MEMORY,
+        names.FRACTION_DEVICES,
+        names.OWN_ISLAND,
+        names.OWN_NUMA_NODE,
+    }
 )
 """Annotations that change what a pod asks for."""
 
@@ -63,7 +65,9 @@ class PodAsks:
         """Templates by the name under which whoever knows devices was asked about them."""
         self._numbers = count()
         self._equal: dict[Ask, Ask] = {}
-        self._whos: dict[_Key, Who] = {}
+        self._standings: dict[_Key, Who] = {}
+        self._whos: dict[tuple[Traits, _Key], Who] = {}
+        """Of those that do not run: thousands of one template wait."""
         self._ranks: dict[tuple[int | None, str, str], Rank | UserError] = {}
 
     def put_priorities(self, priorities: Priorities) -> bool:
@@ -96,33 +100,34 @@ class PodAsks:
 
     # -- asks -------------------------------------------------------------------------------------------------------
 
-    def ask(self, item: Item, head: Head, spec: Spec, words: Words, *, is_ours: bool) -> Ask | str:
+    def ask(self, item: Item, head: Head, *, is_ours: bool) -> Ask | str:
         """What the pod asks for; a text says why it has to wait before it can ask."""
-        if is_ours and self._volumes is not None and spec.mounts_claims and not spec.node_name:
+        spec = head.spec
+        if is_ours and self._volumes is not None and not spec.node_name and spec.mounts_claims:
             rule = self._volumes.rule(value_of(PODS, item, Pod))
             if isinstance(rule, str):
                 return rule
-            ask = self._ask(item, head, spec, words, is_ours=is_ours)
+            ask = self._ask(item, head, is_ours=is_ours)
             return self._shared(structs.replace(ask, nodes=both_rules(ask.nodes, rule)))
-        return self._ask(item, head, spec, words, is_ours=is_ours)
+        return self._ask(item, head, is_ours=is_ours)
 
     def beside_volumes(self, item: Item) -> tuple[Ask, str] | None:
         """What one of our pods asks for apart from its volumes, and what is said of nodes that only they rule out."""
         head = head_of(item)
-        spec = spec_of(head)
-        said = self._volumes.turned_away(value_of(PODS, item, Pod)) if self._volumes and spec.mounts_claims else ""
-        return (self._ask(item, head, spec, words_of_head(head), is_ours=True), said) if said else None
+        said = self._volumes.turned_away(value_of(PODS, item, Pod)) if self._volumes and head.spec.mounts_claims else ""
+        return (self._ask(item, head, is_ours=True), said) if said else None
 
-    def _ask(self, item: Item, head: Head, spec: Spec, words: Words, *, is_ours: bool) -> Ask:
+    def _ask(self, item: Item, head: Head, *, is_ours: bool) -> Ask:
+        meta, spec = head.metadata, head.spec
         profile = self._profiles.get(spec.scheduler_name, USUAL) if is_ours else USUAL
         if spec.claims_devices:
             return self._own(item, profile)
-        noted = words.annotations
-        asked = tuple(noted.get(name) for name in _ASKED) if noted else ()
-        company: _Key = (item.namespace, bytes(head.metadata.labels)) if spec.has_company else ()
+        noted = meta.annotations
+        asked = () if _ASKED.isdisjoint(noted) else tuple(noted.get(name) for name in _ASKED)
+        company: _Key = (item.namespace, tuple(sorted(meta.labels.items()))) if spec.has_company else ()
         shared: Shared = ()
         if is_ours and spec.scheduler_name in self._spreading:
-            shared = shared_labels(head, spec, words.labels)
+            shared = shared_labels(head)
             company = (item.namespace, shared) if shared else company
         key = (*spec.key(), asked, company, is_ours if profile is USUAL else spec.scheduler_name)
         found: Ask | UserError | None = self._asks.get(key, _UNKNOWN)
@@ -192,21 +197,25 @@ class PodAsks:
 
     # -- standings --------------------------------------------------------------------------------------------------
 
-    def who(self, item: Item, head: Head, spec: Spec, words: Words, rank: Rank) -> Who:
-        meta = head.metadata
-        has_owner = b'"controller":true' in bytes(meta.owner_references)
+    def who(self, item: Item, head: Head, rank: Rank) -> Who:
+        meta, spec = head.metadata, head.spec
+        has_owner = any(owner.controller for owner in meta.owner_references)
         grouped = bytes(spec.scheduling_group), bytes(spec.workload_ref)
-        noted: object = bytes(meta.annotations)
-        if names.OWN_DEVICES in words.annotations:
-            # Which devices it got is its own as well.
-            noted = frozenset(one for one in words.annotations.items() if one[0] != names.OWN_DEVICES)
-        key = (item.namespace, bytes(meta.labels), noted, has_owner, rank, *grouped)
-        who = self._whos.get(key)
-        if who is None:
-            if len(self._whos) >= _MOST:
-                self._whos.clear()
-            pod = pod_of(item, head, spec, words)
-            # Since when it runs is its own; all else it has in common with its like.
-            who = self._whos[key] = who_of_pod(structs.replace(pod, status=PodStatus()), rank)
+        key = (item.namespace, standing_words(meta.labels, meta.annotations), has_owner, rank, *grouped)
+        traits = Traits.of(item.namespace, meta.labels)
         start = head.status.start_time
-        return who if start is None else structs.replace(who, since_s=start.timestamp())
+        if start is None and (who := self._whos.get((traits, key))) is not None:
+            return who
+        standing = self._standings.get(key)
+        if standing is None:
+            if len(self._standings) >= _MOST:
+                self._standings.clear()
+            # Since when it runs and what others see of it are its own; all else it has in common with its like.
+            pod = structs.replace(pod_of(item, head), status=PodStatus())
+            standing = self._standings[key] = who_of_pod(pod, rank)
+        if start is not None:
+            return structs.replace(standing, traits=traits, since_s=start.timestamp())
+        if len(self._whos) >= _MOST:
+            self._whos.clear()
+        who = self._whos[traits, key] = structs.replace(standing, traits=traits)
+        return who

@@ -11,14 +11,16 @@ from shoal.engine.devices.kind import Spots
 from shoal.engine.events import PodArrived, PodBound
 from shoal.engine.who import NOBODY, Who
 from shoal.store.live.item import Item
+from shoal.store.pod_makers import RENDEZVOUS
 from shoal.store.watched.held_spots import HeldSpots
-from shoal.store.watched.pod_heads import Head, Spec
-from shoal.store.watched.pod_words import Words, owners_of
+from shoal.store.watched.pod_changes import StatusChange
+from shoal.store.watched.pod_heads import Head, Spec, Status
+from shoal.store.watched.pod_words import Words, words_on
 from shoal.store.watched.sights import PodSight
 
 KUEUE_WORKLOAD_ANNOTATION = "kueue.x-k8s.io/workload"
 KUEUE_POD_SET_LABEL = "kueue.x-k8s.io/podset"
-_WISHES = ("kueue.x-k8s.io/podset-", "kai.scheduler/topology")
+_WISHES = ("kueue.x-k8s.io/podset-", "kai.scheduler/topology", RENDEZVOUS)
 _GATED = "waits for its scheduling gates: "
 
 Owner = tuple[str, str, str]
@@ -27,7 +29,6 @@ Owner = tuple[str, str, str]
 
 class PodState(msgspec.Struct, gc=False):
     uid: str
-    mark: int
     born: int
     """The version at which it was first seen: among pods of one second, the older is the lower."""
     scheduler: str = ""
@@ -50,7 +51,7 @@ class PodState(msgspec.Struct, gc=False):
     workload: str = ""
     pod_set: str = ""
     wishes: bool = False
-    """Whether it says itself how close to its like it wants to be."""
+    """Whether it says itself how close to its like it wants to be, or that it is to meet them."""
     phase: str = ""
     is_finished: bool = False
     is_leaving: bool = False
@@ -71,10 +72,10 @@ class PodState(msgspec.Struct, gc=False):
             return self.fault
         return _GATED + ", ".join(self.gates) if self.gates else self.waits_for
 
-    def note(self, head: Head) -> bool:
+    def note(self, change: StatusChange) -> bool:
         """Take over what changes without the specification; whether any of it matters to anybody."""
-        status = head.status
-        is_leaving, is_ready = head.metadata.deletion_timestamp is not None, status.is_ready()
+        status = change.status
+        is_leaving, is_ready = change.is_leaving, status.is_ready()
         before = (self.phase, self.nominated, self.is_leaving, self.is_ready)
         if before == (status.phase, status.nominated_node_name, is_leaving, is_ready):
             return False
@@ -85,10 +86,10 @@ class PodState(msgspec.Struct, gc=False):
         self.is_finished = status.is_finished
         return True
 
-    def is_same(self, head: Head, mark: int) -> bool:
-        """Whether nothing but the status has changed, and since when it runs is known: its standing says that."""
-        start = head.status.start_time
-        return self.mark == mark and (start is None or start.timestamp() == self.who.since_s)
+    def knows_start(self, status: Status) -> bool:
+        """Whether it is known since when it runs: its standing says that."""
+        start = status.start_time
+        return start is None or start.timestamp() == self.who.since_s
 
     def asks_on(self, spec: Spec) -> bool:
         """Whether the pod, now that it is on a node, asks what it asked before. What it was bound by must stay what it
@@ -106,7 +107,6 @@ class PodState(msgspec.Struct, gc=False):
             self.scheduler,
             self.told,
             self.held if is_kept else "",
-            bool(self.fault),
             self.node,
             self.nominated,
             self.generation,
@@ -118,23 +118,21 @@ class PodState(msgspec.Struct, gc=False):
         )
 
 
-def state_of(item: Item, head: Head, mark: int, spec: Spec, words: Words, before: PodState | None) -> PodState:
+def state_of(item: Item, head: Head, before: PodState | None) -> PodState:
     """All that is written on the pod; what it asks and who it is are read against other objects."""
-    meta = head.metadata
-    state = PodState(item.uid, mark, item.version if before is None else before.born)
+    meta, spec = head.metadata, head.spec
+    words = words_on(head)
+    state = PodState(item.uid, item.version if before is None else before.born)
     state.scheduler = intern(spec.scheduler_name)
     state.node = intern(spec.node_name)
-    state.gates = tuple(intern(gate.name) for gate in spec.scheduling_gates)
-    workload = words.annotations.get(KUEUE_WORKLOAD_ANNOTATION)
-    state.workload = intern(f"{item.namespace}/{workload}") if workload else ""
-    state.pod_set = intern(words.labels.get(KUEUE_POD_SET_LABEL, ""))
-    state.wishes = any(name.startswith(_WISHES) for name in words.annotations)
+    state.gates = tuple([intern(gate.name) for gate in spec.scheduling_gates])
     state.generation = meta.generation
     state.created_s = meta.creation_timestamp.timestamp() if meta.creation_timestamp is not None else 0.0
     state.owner = _owner(item, head)
     if state.owner is not None and state.owner[1] == "DaemonSet":
         state.daemon_set = intern(f"{state.owner[0]}/{state.owner[2]}")
-    state.note(head)
+    _read_words(state, item.namespace, words)
+    state.note(StatusChange(head.status, meta.deletion_timestamp is not None))
     state.bound_s = head.status.bound_s() if state.node else 0.0
     if before is not None:
         state.told = before.told
@@ -144,8 +142,17 @@ def state_of(item: Item, head: Head, mark: int, spec: Spec, words: Words, before
     return state
 
 
+def _read_words(state: PodState, namespace: str, words: Words) -> None:
+    if words.labels:
+        state.pod_set = intern(words.labels.get(KUEUE_POD_SET_LABEL, ""))
+    if words.annotations:
+        workload = words.annotations.get(KUEUE_WORKLOAD_ANNOTATION)
+        state.workload = intern(f"{namespace}/{workload}") if workload else ""
+        state.wishes = any(name.startswith(_WISHES) for name in words.annotations)
+
+
 def _owner(item: Item, head: Head) -> Owner | None:
-    for owner in owners_of(head):
+    for owner in head.metadata.owner_references:
         if owner.controller:
             return intern(item.namespace), intern(owner.kind), intern(owner.name)
     return None

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import msgspec
 
 from shoal.api.meta import ObjectMeta, OwnerReference
 from shoal.api.pod import Pod, PodSpec, PodStatus, SchedulingGroup, WorkloadReference
-from shoal.api.wire import ApiStruct
 from shoal.store.live.item import Item
-from shoal.store.watched.pod_heads import Head, Spec, is_there
+from shoal.store.watched.pod_heads import Head, is_there
 
 
 class Words(msgspec.Struct, frozen=True, gc=False):
@@ -20,31 +17,23 @@ class Words(msgspec.Struct, frozen=True, gc=False):
     annotations: dict[str, str]
 
 
-class _Owner(ApiStruct, frozen=True):
-    kind: str = ""
-    name: str = ""
-    controller: bool = False
-
-
-_words = msgspec.json.Decoder(dict[str, str])
-_owners = msgspec.json.Decoder(tuple[_Owner, ...])
 _group = msgspec.json.Decoder(SchedulingGroup)
 _workload = msgspec.json.Decoder(WorkloadReference)
 
 
-def pod_of(item: Item, head: Head, spec: Spec, words: Words) -> Pod:
+def pod_of(item: Item, head: Head) -> Pod:
     """The pod as far as its standing and its gang are read from it."""
-    meta = head.metadata
+    meta, spec = head.metadata, head.spec
     owners = tuple(
-        OwnerReference(kind=owner.kind, name=owner.name, controller=owner.controller) for owner in owners_of(head)
+        OwnerReference(kind=owner.kind, name=owner.name, controller=owner.controller) for owner in meta.owner_references
     )
     return Pod(
         metadata=ObjectMeta(
             name=item.name,
             namespace=item.namespace,
             uid=item.uid,
-            labels=words.labels,
-            annotations=words.annotations,
+            labels=meta.labels,
+            annotations=meta.annotations,
             owner_references=owners,
             creation_timestamp=meta.creation_timestamp,
             deletion_timestamp=meta.deletion_timestamp,
@@ -58,14 +47,5 @@ def pod_of(item: Item, head: Head, spec: Spec, words: Words) -> Pod:
     )
 
 
-def words_of_head(head: Head) -> Words:
-    return Words(_texts(head.metadata.labels), _texts(head.metadata.annotations))
-
-
-def owners_of(head: Head) -> tuple[Any, ...]:
-    raw = head.metadata.owner_references
-    return _owners.decode(raw) if is_there(raw) else ()
-
-
-def _texts(raw: msgspec.Raw) -> dict[str, str]:
-    return _words.decode(raw) if is_there(raw) else {}
+def words_on(head: Head) -> Words:
+    return Words(head.metadata.labels, head.metadata.annotations)

@@ -13,22 +13,21 @@ from shoal.api.affinity import TopologySpreadConstraint
 from shoal.api.pod import Pod
 from shoal.api.selectors import LabelSelector
 from shoal.engine.asks import Ask
-from shoal.store.watched.pod_heads import Head, Spec
+from shoal.store.watched.pod_heads import Head
 
-_REPLICAS = (b'"kind":"ReplicaSet"', b'"kind":"StatefulSet"', b'"kind":"ReplicationController"')
+_REPLICAS = frozenset({"ReplicaSet", "StatefulSet", "ReplicationController"})
 _ITS_OWN = frozenset({"statefulset.kubernetes.io/pod-name", "apps.kubernetes.io/pod-index"})
 _HOST = "kubernetes.io/hostname"
 Shared = tuple[tuple[str, str], ...]
 
 
-def shared_labels(head: Head, spec: Spec, labels: dict[str, str]) -> Shared:
+def shared_labels(head: Head) -> Shared:
     """Labels that the pod has in common with its fellows; none where it is no replica or says itself how to spread."""
-    if spec.node_name or spec.has_company:
+    if head.spec.node_name or head.spec.has_company:
         return ()
-    owners = bytes(head.metadata.owner_references)
-    if not any(kind in owners for kind in _REPLICAS):
+    if _REPLICAS.isdisjoint(owner.kind for owner in head.metadata.owner_references):
         return ()
-    return tuple(sorted((name, value) for name, value in labels.items() if name not in _ITS_OWN))
+    return tuple(sorted((name, value) for name, value in head.metadata.labels.items() if name not in _ITS_OWN))
 
 
 def is_spread(ask: Ask) -> bool:
