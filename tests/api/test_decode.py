@@ -58,6 +58,7 @@ def test_yaml_and_json_of_the_same_object_are_the_same_value() -> None:
                     "resources": {"limits": {"cpu": 0.5, "memory": 1e9, "nvidia.com/gpu": 2}, "requests": None},
                 }
             ],
+            "volumes": [{"name": "scratch", "emptyDir": {}}],
         },
     }
     (yaml_pod,), (json_pod,) = read(POD), read(json.dumps(written))

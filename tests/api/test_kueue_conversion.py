@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from build.depth import examples
 from shoal.api.kueue.conversion import V1BETA1, V1BETA2, convert
 from shoal.api.kueue.packing import packed, unpacked
 from shoal.api.kueue.topology_assignments import TopologyAssignment
@@ -116,7 +117,7 @@ new = st.one_of(
 )
 
 
-@settings(max_examples=200)
+@settings(max_examples=examples(80))
 @given(old)
 def test_old_to_new_and_back_is_the_same(raw: Plain) -> None:
     before = copy.deepcopy(raw)
@@ -126,7 +127,7 @@ def test_old_to_new_and_back_is_the_same(raw: Plain) -> None:
     assert raw == before
 
 
-@settings(max_examples=200)
+@settings(max_examples=examples(80))
 @given(new)
 def test_new_to_old_and_back_is_the_same(raw: Plain) -> None:
     before = copy.deepcopy(raw)
@@ -136,7 +137,7 @@ def test_new_to_old_and_back_is_the_same(raw: Plain) -> None:
     assert raw == before
 
 
-@settings(max_examples=200)
+@settings(max_examples=examples(80))
 @given(listed)
 def test_packed_places_are_the_same_places_in_the_same_order(assignment: Plain) -> None:
     value = msgspec.convert(packed(assignment), TopologyAssignment)
@@ -174,7 +175,7 @@ slices = st.integers(1, 3).flatmap(
 )
 
 
-@settings(max_examples=200)
+@settings(max_examples=examples(80))
 @given(st.lists(slices, max_size=3))
 def test_however_it_was_packed_the_places_are_kept(pieces: list[Plain]) -> None:
     assignment = {"levels": ["block", "rack"], "slices": pieces}

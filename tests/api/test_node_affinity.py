@@ -10,7 +10,6 @@ from shoal.api.node_affinity import (
     NodeSelectorTerm,
     PreferredSchedulingTerm,
     node_rule,
-    preference_points,
 )
 from shoal.api.requirement import Operator, Requirement
 from shoal.units.errors import UserError, Where
@@ -95,19 +94,6 @@ def test_equal_demands_are_equal_keys() -> None:
     one, other = node_rule({"a": "1", "b": "2"}, None), node_rule({"b": "2", "a": "1"}, None)
     assert one == other
     assert hash(one) == hash(other)
-
-
-def test_preferences_add_up_over_the_terms_that_match() -> None:
-    affinity = NodeAffinity(
-        preferred_during_scheduling_ignored_during_execution=(
-            PreferredSchedulingTerm(10, term("zone", "In", "a")),
-            PreferredSchedulingTerm(5, term("gpus", "Gt", "4")),
-            PreferredSchedulingTerm(70, term("zone", "In", "b")),
-            PreferredSchedulingTerm(90, NodeSelectorTerm()),
-        )
-    )
-    assert preference_points(affinity, NAME, LABELS) == 15
-    assert preference_points(None, NAME, LABELS) == 0
 
 
 REFUSED = {

@@ -107,3 +107,13 @@ def test_an_unknown_machine_is_one_line_with_the_nearest_names(
     err = capsys.readouterr().err
     assert "p5.48xlarge" in err
     assert err.count("\n") == 1
+
+
+@pytest.mark.parametrize("address", ["nowhere", "::"])
+def test_nodes_call_an_address_their_own_that_others_can_ask(address: str, capsys: pytest.CaptureFixture[str]) -> None:
+    command = ["cluster", "nodes", "--kubeconfig", "/nowhere", "--kubelet-address", address]
+    assert main(command) == 2
+    err = capsys.readouterr().err
+    assert "--kubelet-address" in err
+    assert address in err
+    assert err.count("\n") == 1

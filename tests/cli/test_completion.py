@@ -5,9 +5,11 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
+from build.completed import offered
 from shoal.cli.completion import VARIABLE, Shell
 from shoal.cli.main import main
 
@@ -29,7 +31,7 @@ def completed(*words: str) -> list[str]:
     """What bash is told at the last word."""
     asked = {VARIABLE: "complete_bash", "COMP_WORDS": " ".join(words), "COMP_CWORD": str(len(words) - 1)}
     command = [sys.executable, "-m", "shoal"]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=60, env={**os.environ, **asked}, check=True)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120, env={**os.environ, **asked}, check=True)
     return done.stdout.split()
 
 
@@ -40,3 +42,26 @@ def test_commands_and_what_is_below_them_are_completed() -> None:
 
 def test_options_are_completed() -> None:
     assert {"--filename", "--output", "--kubeconfig"} <= set(completed("shoal", "top", "--"))
+
+
+def test_forms_of_output_are_completed_each_command_its_own() -> None:
+    assert offered("why", "x", "-o", at="") == ["text", "json", "yaml"]
+    assert offered("get", "gangs", "-o", at="w") == ["wide"]
+
+
+def test_kinds_are_completed_and_policies() -> None:
+    assert offered("why", at="") == [
+        *("pod/", "job/", "workload/", "deployment/", "replicaset/", "statefulset/", "daemonset/", "gang/"),
+    ]
+    assert offered("why", "pod/x", "--policy", at="FG") == ["FGD"]
+
+
+def test_without_a_cluster_no_name_is_offered_and_nothing_is_said(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    nobody = "--kubeconfig", str(tmp_path / "kubeconfig")
+    assert offered("why", *nobody, at="pod/") == []
+    assert offered("why", *nobody, at="po") == ["pod/"]
+    assert offered("get", "gangs", *nobody, "-n", at="") == []
+    assert offered("queue", *nobody, "--name", at="") == []
+    assert capfd.readouterr() == ("", "")

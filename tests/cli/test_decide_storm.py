@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 import yaml
 
+from build.depth import seeds
 from shoal.cli.main import main
 
 ROOT = Path(__file__).parents[2]
@@ -59,7 +60,7 @@ def spoil(documents: list[Any], draw: random.Random) -> None:
         holder[last] = copy.deepcopy(draw.choice(ODD))
 
 
-@pytest.mark.parametrize("seed", range(60))
+@pytest.mark.parametrize("seed", seeds(30))
 def test_spoiled_manifests_are_answered_or_refused_in_one_line(
     seed: int, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from build.gpu_queues import gpu_job, gpu_queue, gpu_workload, gpus
-from build.manifests import Object, as_file, node, pod, volcano_group
+from build.manifests import Object, as_file, job, node, pod, volcano_group
 from build.queue_manifests import flavor
 from shoal.cli.main import main
 
@@ -54,6 +54,12 @@ def test_gangs_that_wait_come_first_with_the_reason(get: Get) -> None:
     assert (found[1]["gpus"], found[1]["nodes"], found[1]["code"]) == (4, 1, "")
 
 
+def test_a_gang_that_lost_pods_runs_with_too_few(get: Get) -> None:
+    (found,) = get.json("gangs", node("n", 8), volcano_group("g", 3), pod("a", 1, "n", annotations={GROUP: "g"}))
+    assert (found["state"], found["running"], found["needs"], found["code"]) == ("runs", 1, 3, "GangTooSmall")
+    assert "2 pods ended or got lost" in found["message"]
+
+
 def test_gangs_of_one_namespace(get: Get) -> None:
     assert [each["gang"] for each in get.json("gangs", *gangs(), options=("-n", "t"))] == ["t/runs"]
 
@@ -66,6 +72,14 @@ def test_gangs_as_a_table(get: Get) -> None:
         ["t/runs", "runs", "2", "2", "0", "4"],
     ]
     assert "the gang needs 2 pods" in get.text("gangs", *gangs(), options=("-o", "wide"))
+
+
+def test_what_may_be_long_is_the_last_column_and_brackets_are_no_markup(get: Get) -> None:
+    job_of_two = job("t/nine", 2, 1, annotations={"shoal.dev/gang": "9"})
+    heading, row = get.text("gangs", node("n", 8), job_of_two, options=("-o", "wide")).splitlines()
+    assert heading.split() == ["gang", "state", "needs", "run", "wait", "GPUs", "nodes", "queue", "because"]
+    assert row.split()[:7] == ["t/nine", "waits", "?", "0", "2", "2", "0"]
+    assert "metadata.annotations[shoal.dev/gang]: the gang needs 9 pods, and spec.parallelism is 2" in row
 
 
 def test_a_gang_without_pods_comes_last(get: Get) -> None:

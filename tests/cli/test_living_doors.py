@@ -14,6 +14,7 @@ import pytest
 import yaml
 
 from build.cluster_server import ServerProcess
+from build.completed import offered
 from build.gpu_queues import gpu_queue, gpu_workload, gpus
 from build.manifests import Object, node, pod
 from build.queue_manifests import flavor
@@ -26,6 +27,7 @@ from shoal.store.live.port import Api, Patch
 from shoal.wiring.foreign_kinds import provide_foreign
 
 HIDDEN = "hunter2"
+INFERENCE_SERVICES = Kind("serving.kserve.io", "v1beta1", "inferenceservices", "InferenceService")
 REFUSED = "0/1 nodes are available: 1 Insufficient nvidia.com/gpu."
 KINDS = {
     "ClusterQueue": others.CLUSTER_QUEUES,
@@ -35,6 +37,7 @@ KINDS = {
     "PodGroup": others.VOLCANO_POD_GROUPS,
     "Node": NODES,
     "Pod": PODS,
+    "InferenceService": INFERENCE_SERVICES,
 }
 
 
@@ -62,8 +65,10 @@ def contents() -> Iterator[tuple[Kind, Object]]:
     template = {"metadata": {"labels": {"app": "x"}}, "spec": {"containers": [{"name": "c", "image": "x"}]}}
     spec = {"selector": {"matchLabels": {"app": "x"}}, "replicas": 0, "template": template}
     yield DEPLOYMENTS, {"metadata": {"name": "small", "namespace": "u"}, "spec": spec}
-    group = {"minMember": 2, "priorityClassName": "nobody-made-it"}
+    group = {"minMember": 2, "networkTopology": {"mode": "hard", "highestTierAllowed": 1}}
     yield others.VOLCANO_POD_GROUPS, {"metadata": {"name": "odd", "namespace": "t"}, "spec": group}
+    served = {"model": {"modelFormat": {"name": "x"}, "storageUri": "pvc://no-such-claim/x"}}
+    yield INFERENCE_SERVICES, {"metadata": {"name": "llama", "namespace": "u"}, "spec": {"predictor": served}}
     for obj in (flavor(), *gpu_queue("t", gpus(8)), gpu_workload("t/queued", 2, 8)):
         yield KINDS[obj["kind"]], obj
 
@@ -71,7 +76,7 @@ def contents() -> Iterator[tuple[Kind, Object]]:
 async def until_served(api: Api) -> None:
     """Kinds of other projects are there a moment after the server is."""
     wanted = {(kind.group, kind.plural) for kind in KINDS.values()}
-    for _ in range(600):
+    for _ in range(2400):
         if not wanted - {(one.kind.group, one.kind.plural) for one in await api.served()}:
             return
         await asyncio.sleep(0.05)
@@ -105,9 +110,9 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 class Doors:
     """Commands on the cluster, and on a snapshot of it."""
 
-    def __init__(self, cluster: Path, folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    def __init__(self, cluster: Path, snapshot: Path, capsys: pytest.CaptureFixture[str]) -> None:
         self.kubeconfig = cluster
-        self.snapshot = folder / "snapshot.json"
+        self.snapshot = snapshot
         self._capsys = capsys
         self.err = ""
 
@@ -127,9 +132,10 @@ class Doors:
 
 
 @pytest.fixture
-def doors(cluster: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Doors:
+def doors(cluster: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Doors:
+    """With one snapshot for all: nobody changes the cluster."""
     monkeypatch.setenv("COLUMNS", "100")
-    return Doors(cluster, tmp_path, capsys)
+    return Doors(cluster, cluster.parent / "snapshot.json", capsys)
 
 
 def words(text: str) -> str:
@@ -186,7 +192,7 @@ def test_a_name_is_looked_for_in_the_namespace_of_the_context_first(doors: Doors
 
 def test_an_object_that_contradicts_others_is_named_and_keeps_nobody_from_looking(doors: Doors) -> None:
     doors.living("top")
-    assert "PodGroup t/odd is left out: spec.priorityClassName: no PriorityClass" in doors.err
+    assert "PodGroup t/odd is left out: spec.networkTopology: no HyperNode" in doors.err
     doors.kept("decide", "--json")
     assert "t/odd" not in doors.snapshot.read_text()
 
@@ -194,14 +200,32 @@ def test_an_object_that_contradicts_others_is_named_and_keeps_nobody_from_lookin
 def test_who_is_wrong_can_be_asked_about(doors: Doors) -> None:
     told = words(doors.living("why", "podgroup/odd", "-n", "t"))
     assert told.startswith("podgroup t/odd is wrong, and nothing is decided about it")
-    assert "spec.priorityClassName: no PriorityClass" in told
+    assert "spec.networkTopology: no HyperNode" in told
     assert words(doors.living("why", "t/odd")) == told
     assert "left out" not in doors.err
     doors.living("why", "pod/odd", code=2)
     assert 'no pod "odd" is there' in doors.err
 
 
-def test_a_snapshot_is_its_owners_and_holds_no_secret(doors: Doors) -> None:
+@pytest.mark.parametrize("name", ["inferenceservice/llama", "inferenceservices.serving.kserve.io/u/llama"])
+def test_an_object_that_no_decision_reads_is_told_of_by_what_is_there_of_it(name: str, doors: Doors) -> None:
+    told = words(doors.living("why", name))
+    assert told.startswith("inferenceservice u/llama is there, and has no pods")
+    assert "no decision reads it" in told
+
+
+def test_names_that_the_cluster_has_are_completed(doors: Doors) -> None:
+    at = ("--kubeconfig", str(doors.kubeconfig))
+    assert offered("why", *at, "-n", "t", at="pod/n") == ["pod/new"]
+    # Nothing else can be meant: a shell would set a space behind the slash.
+    assert offered("why", *at, "-n", "u", at="dep") == ["deployment/small"]
+    assert offered("queue", *at, "--name", at="") == ["t"]
+    assert offered("cluster", "drain", *at, at="") == ["n"]
+    assert {"t", "u"} <= set(offered("why", *at, "pod/new", "-n", at=""))
+
+
+def test_a_snapshot_is_its_owners_and_holds_no_secret(doors: Doors, tmp_path: Path) -> None:
+    doors.snapshot = tmp_path / "snapshot.json"
     doors.kept("top")
     assert stat.S_IMODE(doors.snapshot.stat().st_mode) == 0o600
     assert HIDDEN not in doors.snapshot.read_text()

@@ -92,6 +92,35 @@ def test_a_group_goes_as_far_as_its_queue_has_room(doors: Doors) -> None:
     assert [each["pod"] for each in decided["refused"]] == ["t/b-2"]
 
 
+def _deserve(**gpus: int) -> list[Object]:
+    return [volcano_queue(name, deserved={"nvidia.com/gpu": count}) for name, count in gpus.items()]
+
+
+def _singles(queue: str, count: int, on: str = "") -> list[Object]:
+    found: list[Object] = []
+    for at in range(count):
+        found += [vgroup(f"t/{queue}{on}{at}", 1, queue)]
+        found += [pod(f"t/{queue}{on}{at}-0", 1, on=on, annotations={GROUP: f"{queue}{on}{at}"})]
+    return found
+
+
+def test_what_volcano_queues_deserve_says_who_is_placed(doors: Doors) -> None:
+    gang = [vgroup("t/z", 6, "b"), *(pod(f"t/z-{at}", 1, annotations={GROUP: "z"}) for at in range(6))]
+    decided = doors.decided(node("n", 8), *_deserve(a=2, b=6), *_singles("a", 6), *gang)
+    assert sorted(each["pod"] for each in decided["placed"]) == ["t/a0-0", "t/a1-0", *(f"t/z-{at}" for at in range(6))]
+    told = {each["pod"]: each["reason"]["message"] for each in decided["refused"]}
+    assert set(told) == {f"t/a{at}-0" for at in range(2, 6)}
+    assert set(told.values()) == {"Kept by Volcano queue a: queue resource quota insufficient in queue a."}
+
+
+def test_what_others_have_of_a_volcano_queue_is_not_taken_back_in_a_picture(doors: Doors) -> None:
+    world = [node("n", 8), *_deserve(a=2, b=6), *_singles("a", 7, on="n"), *_singles("b", 2)]
+    decided = doors.decided(*world)
+    assert [each["pod"] for each in decided["placed"]] == ["t/b0-0"]
+    (refused,) = decided["refused"]
+    assert "others would have to give back" in refused["reason"]["message"]
+
+
 def test_a_group_that_was_not_let_in_keeps_its_pods(doors: Doors) -> None:
     asks = {"minResources": {"nvidia.com/gpu": 4}}
     closed = volcano_queue("shut") | {"status": {"state": "Closed"}}

@@ -160,6 +160,16 @@ def test_every_number_is_whole_at_any_width(
         assert max(map(len, found[1:])) <= width
 
 
+def test_a_narrow_terminal_breaks_no_line_and_says_what_it_has_no_room_for(
+    monkeypatch: pytest.MonkeyPatch, command: Command
+) -> None:
+    monkeypatch.setenv("COLUMNS", "60")
+    found = command.text(*wide()).splitlines()
+    assert max(map(len, found)) <= 60
+    assert any(line.startswith("no room for: ") and line.endswith("lent") for line in found)
+    assert {"9,000", "1,234,567"} <= {word for line in found for word in line.split()}
+
+
 def test_the_page_shows_what_the_command_prints(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -47,6 +47,23 @@ def test_a_running_job_names_its_workload_queue_and_flavor(tmp_path: Path, capsy
     assert "queue workload t/job-runs of queue q, in t pods main: flavor f" in said
 
 
+def test_work_that_grows_asks_for_what_it_wants_more(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    elastic = {"kueue.x-k8s.io/elastic-job": "true"}
+    for wanted, says in ((2, "2 x main on f"), (3, "4 more needed")):
+        later = owned(gpu_workload("t/later", wanted, 4), "Job", "grows")
+        later["metadata"]["annotations"] = {"kueue.x-k8s.io/workload-slice-replacement-for": "t/first"}
+        objects = [
+            *(node("n", 8), flavor(), *gpu_queue("t", gpus(8))),
+            job("t/grows", wanted, 4, labels=QUEUE, annotations=elastic, suspend=False),
+            owned(gpu_workload("t/first", 1, 4, on="f"), "Job", "grows"),
+            later,
+            owned(pod("t/grows-0", 4, on="n", status={"phase": "Running"}), "Job", "grows"),
+        ]
+        assert says in " ".join(told(tmp_path, capsys, "decide", objects=objects).split())
+        assert "gang waiting" not in told(tmp_path, capsys, "decide", objects=objects)
+        assert "t/first" not in told(tmp_path, capsys, "why", "workload/later", "-n", "t", objects=objects)
+
+
 def test_the_gang_of_a_suspended_job_is_listed_with_queue_and_cause(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -68,3 +85,47 @@ def test_of_a_deactivated_workload_it_is_said_what_activates_it(
     objects[-2]["spec"]["active"] = False
     said = " ".join(told(tmp_path, capsys, "why", "job/waits", objects=objects).split())
     assert "set spec.active of Workload t/job-waits to true" in said.replace("Set", "set")
+
+
+def gone_world() -> list[Object]:
+    """A gang of two has quota; the node of one of its pods is gone, and the pod is not deleted yet."""
+    pods = [
+        owned(pod(f"t/tj-{at}", 4, on=on, status={"phase": "Running"}, meta={"uid": f"p{at}"}), "Job", "tj")
+        for at, on in enumerate(("n", "gone"))
+    ]
+    gang = job("t/tj", 2, 4, labels=QUEUE, annotations={"shoal.dev/gang": "true"}, suspend=False)
+    held = owned(gpu_workload("t/job-tj", 2, 4, on="f"), "Job", "tj")
+    return [node("n", 8), flavor(), *gpu_queue("t", gpus(8)), gang, held, *pods]
+
+
+def test_a_pod_whose_node_is_gone_is_placed_nowhere_anew(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    decided = json.loads(told(tmp_path, capsys, "decide", "-o", "json", objects=gone_world()))
+    assert [each["placed"] for each in decided["rounds"]] == [[]]
+    of_job = " ".join(told(tmp_path, capsys, "why", "job/tj", objects=gone_world()).split())
+    assert "runs with 1 of 2 pods" in of_job
+    assert "n: t/tj-0" in of_job
+    assert "t/tj-1 was on gone, which is gone" in of_job
+    assert "t/tj-1 was on gone, which is gone" in told(tmp_path, capsys, "why", "pod/tj-1", objects=gone_world())
+
+
+def test_a_job_without_a_gang_too_says_which_of_its_pods_lost_their_node(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    objects = [each for each in gone_world() if each["kind"] in ("Node", "Job", "Pod")]
+    objects[1]["metadata"] = {"name": "tj", "namespace": "t"}
+    said = " ".join(told(tmp_path, capsys, "why", "job/tj", objects=objects).split())
+    assert "pods: 1 runs, 1 lost its node" in said
+    assert "tj-1 was on gone, which is gone" in said
+
+
+def test_a_job_of_one_pod_in_a_queue_is_called_no_gang(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    objects = world()
+    objects[4]["metadata"].pop("annotations")
+    assert told(tmp_path, capsys, "why", "job/runs", objects=objects).startswith("job t/runs runs with 1 pod\n")
+
+
+def test_a_gang_that_cannot_be_is_not_told_of_nodes(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    objects = [node("n", 8), job("t/nine", 2, 1, annotations={"shoal.dev/gang": "9"})]
+    said = " ".join(told(tmp_path, capsys, "why", "job/nine", objects=objects).split())
+    assert "raise parallelism, or lower the annotation to 2" in said
+    assert "would take it" not in said

@@ -146,3 +146,14 @@ def test_yaml_says_what_json_says(top: Top) -> None:
 
 def test_a_cluster_without_anything_is_told_in_a_line(top: Top) -> None:
     assert top.text(pod("t/a", 1)) == "0 nodes; 1 pod waits for 1 GPU\n"
+
+
+def test_a_narrow_terminal_breaks_no_line_and_says_what_it_has_no_room_for(
+    top: Top, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "60")
+    found = top.text(*fleet()).splitlines()
+    assert max(map(len, found)) <= 60
+    assert any(line.startswith("no room for: ") and "GiB free" in line for line in found)
+    monkeypatch.setenv("COLUMNS", "120")
+    assert "no room for" not in top.text(*fleet())

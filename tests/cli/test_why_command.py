@@ -105,3 +105,20 @@ def test_a_name_that_nobody_has_offers_what_comes_near(story: Story) -> None:
         'shoal: no pod or gang "team-a/trian-0" is there; did you mean team-a/train-0?\n'
     )
     assert story.complaint("xyz", *world) == 'shoal: no pod or gang "xyz" is there; 2 pods and gangs are there\n'
+
+
+def test_of_a_gang_that_lost_pods_which_nobody_has_made_again(story: Story) -> None:
+    member = {GROUP: "g"}
+    told = story.of("g", node("n", 4), volcano_group("g", 3), pod("a", 1, on="n", annotations=member))
+    assert told.startswith("gang default/g runs with 1 of 3 pods: GangTooSmall")
+    assert "lost 2 pods ended or got lost, and nobody has made others in their place yet" in told
+    assert "pods n: default/a" in told
+
+
+def test_of_a_pod_whose_volume_claim_is_missing(story: Story) -> None:
+    waits = pod("new", 1, volumes=[{"name": "v", "persistentVolumeClaim": {"claimName": "data"}}])
+    waits["metadata"]["uid"] = "1"
+    of_the_cluster = {"apiVersion": "storage.k8s.io/v1", "kind": "StorageClass", "metadata": {"name": "fast"}}
+    told = story.of("new", node("n", 4), of_the_cluster, waits)
+    assert told.startswith("default/new waits: VolumesNotReady")
+    assert 'volumes persistentvolumeclaim "data" not found. Create the claim, or mend its name' in told

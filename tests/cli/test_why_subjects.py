@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from build.gpu_queues import gpu_job, gpu_queue, gpu_workload, gpus
-from build.manifests import Object, as_file, job, node, pod, priority_class, replicas, volcano_group
+from build.manifests import Object, as_file, job, node, pod, priority_class, replicas, thing, volcano_group
 from build.queue_manifests import condition, flavor
 from shoal.cli.main import main
 
@@ -201,3 +201,12 @@ def test_a_document_has_every_chapter(tmp_path: Path, capsys: pytest.CaptureFixt
 def test_a_format_that_does_not_exist_is_refused_before_any_work(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["why", "a", "-o", "jsn"]) == 2
     assert '--output: no format is called "jsn"; did you mean json?' in capsys.readouterr().err
+
+
+def test_a_training_job_written_by_hand_is_told_of_by_the_pods_that_its_operator_would_make(why: Why) -> None:
+    role = {"replicas": 2, "template": {"spec": pod("x", 4)["spec"]}}
+    torch = thing("kubeflow.org/v1", "PyTorchJob", "t/llm", spec={"pytorchReplicaSpecs": {"Worker": role}})
+    assert "runs on n" in why.told("pytorchjob/llm", node("n", 8), torch)
+    torch["metadata"]["annotations"] = {"shoal.dev/gang": "true"}
+    assert why.told("pytorchjob/llm", node("n", 8), torch).startswith("pytorchjob t/llm, a gang, runs with 2 pods")
+    assert "GangDoesNotFit" in why.told("pytorchjob/llm", node("n", 4), torch)

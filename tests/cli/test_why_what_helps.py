@@ -37,3 +37,15 @@ def test_room_is_looked_for_with_those_of_lower_priority_first(
     ]
     assert main(["why", "-f", as_file(tmp_path, *objects), "pod/nev"]) == 0
     assert "Free 8 GPUs on b (t/low)." in " ".join(capsys.readouterr().out.split())
+
+
+def test_taints_that_keep_a_pod_or_a_gang_off_are_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    taint = {"key": "nvidia.com/gpu", "value": "present", "effect": "NoSchedule"}
+    objects = [node(name, 8, spec={"taints": [taint]}) for name in "ab"]
+    words = "Tolerate nvidia.com/gpu=present:NoSchedule (2 nodes)."
+    assert words in told(tmp_path, capsys, *objects)
+    file = as_file(tmp_path, *objects, pod("t/one", 8))
+    assert main(["why", "-f", file, "pod/one"]) == 0
+    assert words in " ".join(capsys.readouterr().out.split())
+    assert main(["decide", "-f", file]) in (0, 1)
+    assert words in " ".join(capsys.readouterr().out.split())

@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec import structs
 
+from build.depth import examples
 from build.queue_loads import RACK, load, racks, work
 from shoal.engine.queues.tree import Cohort, Node
 from shoal.sim.queue_life import BATCH_MS, Batch, QueueLife
@@ -87,7 +88,7 @@ def roots(life: QueueLife) -> Iterator[Node]:
 
 
 @given(LOADS, st.integers(0, 3), st.booleans())
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 def test_everybody_finishes_within_quota(given_load: QueueLoad, seed: int, out_of_step: bool) -> None:
     life = QueueLife(given_load, seed, out_of_step=out_of_step)
     finished: Counter[str] = Counter()
@@ -108,7 +109,7 @@ def test_everybody_finishes_within_quota(given_load: QueueLoad, seed: int, out_o
 
 
 @given(LOADS, st.integers(0, 3))
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=examples(15), deadline=None)
 def test_the_same_seed_tells_the_same_story(given_load: QueueLoad, seed: int) -> None:
     assert story(lived(QueueLife(given_load, seed))) == story(lived(QueueLife(given_load, seed)))
 

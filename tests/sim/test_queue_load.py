@@ -11,7 +11,7 @@ import pytest
 from msgspec import structs
 
 from build.queue_loads import HOST, RACK, load, racks, work
-from shoal.engine.queues.facts import TopologyRequest
+from shoal.engine.queues.topology_facts import TopologyRequest
 from shoal.sim.queue_load import QueueLoad, Work, arrivals_of, published_loads, queues_of
 from shoal.units.quantity import Quantity
 

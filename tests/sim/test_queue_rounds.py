@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from build.depth import examples
 from build.gpu_queues import (
     BY_PRIORITY,
     GPU,
@@ -254,7 +255,7 @@ def test_where_pods_have_to_be_ready_first_one_starts_after_the_other() -> None:
 wanted = st.tuples(st.sampled_from("ab"), st.integers(1, 3), st.sampled_from([1, 2, 4]), st.integers(0, 2))
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=examples(25), deadline=None)
 @given(st.lists(wanted, min_size=1, max_size=6), st.integers(0, 8), st.integers(0, 8))
 def test_everybody_holds_quota_or_waits_and_no_more_is_used_than_there_is(
     jobs: list[tuple[str, int, int, int]], first: int, second: int

@@ -8,7 +8,7 @@ import pytest
 
 from build.manifests import Object, job, thing
 from build.queue_manifests import IN_Q, configuration, flavor, local_queue, only, queues, workload, world
-from shoal.engine.queues.facts import Settings
+from shoal.engine.queues.settings import Settings
 
 GPU_CLASS = "gpu.example.com"
 

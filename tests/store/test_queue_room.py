@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from build.manifests import Object, node, pod
 from build.queue_manifests import admission, owned_by, pod_set, queues, workload, world
-from shoal.engine.queues.facts import QueueNode
+from shoal.engine.queues.topology_facts import QueueNode
 
 OWNER = owned_by("Job", "train")
 ON_N = {

@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from build.depth import examples
 from build.manifests import Object, job, pod, thing
 from build.queue_manifests import (
     IN_GROUP,
@@ -22,7 +23,8 @@ from build.queue_manifests import (
     workloads,
     world,
 )
-from shoal.engine.queues.facts import Admission, BudgetUse, PodSetAdmission, TopologyAssignment
+from shoal.engine.queues.facts import Admission, BudgetUse, PodSetAdmission
+from shoal.engine.queues.topology_facts import TopologyAssignment
 from shoal.sim.queued_world import kueue_of
 from shoal.units.errors import UserError
 
@@ -293,7 +295,7 @@ FOLDER = [
 ]
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=examples(25), deadline=None)
 @given(st.permutations(FOLDER))
 def test_equal_documents_give_equal_worlds_in_any_order(shuffled: list[Object]) -> None:
     one, other = world(*FOLDER), world(*shuffled)

@@ -474,3 +474,13 @@ def test_pods_of_one_controller_share_a_warning() -> None:
     assert f"document 1 (Pod t/own): {field}" in first
     assert f"document 1 (Deployment t/d): spec.template.{field}" in second
     assert second.endswith("; the same in 2 more of its pods")
+
+
+def test_a_volcano_group_without_its_priority_class_counts_with_none_and_it_is_said() -> None:
+    group = volcano_group("g", 1)
+    group["spec"]["priorityClassName"] = "high"
+    found = world(group, pod("a", annotations={GROUP: "g"}))
+    (seen_group,) = (event.group for event in found.events if isinstance(event, GroupSeen))
+    assert (seen_group.minimum, seen_group.priority) == (1, None)
+    (said,) = found.warnings
+    assert 'PodGroup default/g): spec.priorityClassName: no PriorityClass "high" is there' in said

@@ -6,6 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec import structs
 
+from build.depth import examples
 from build.queues import admitted, cluster_queue, cohort, limited, queues, quotas, workload
 from shoal.api.selectors import Selector
 from shoal.engine.queues.facts import WorkloadFacts
@@ -155,7 +156,7 @@ def test_amounts_are_cores_bytes_and_pieces() -> None:
 sizes = st.integers(0, 9)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(30), deadline=None)
 @given(st.lists(st.tuples(sizes, sizes, st.none() | sizes, st.sampled_from(["l", "r"])), min_size=1, max_size=6), sizes)
 def test_everything_that_is_borrowed_is_lent_by_somebody(
     drawn: list[tuple[int, int, int | None, str]], own: int

@@ -144,6 +144,7 @@ ABOUT_THE_WHOLE = {
     Code.NO_NODES,
     Code.NOWHERE,
     Code.GATED,
+    Code.VOLUMES,
 }
 """Codes of a pod or gang as such; every other is one rule's part in turning nodes away."""
 

@@ -8,11 +8,10 @@ slices can be compared.
 from __future__ import annotations
 
 import re
-from functools import lru_cache
 
-from shoal.api.names import object_name_fault
+from shoal.api.names import LABEL, object_name_fault
+from shoal.units.kept import kept
 
-_LABEL = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?")
 _IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 _LONGEST_LABEL = 63
@@ -24,19 +23,19 @@ _LONGEST_IDENTIFIER = 32
 def dns_label_fault(name: str) -> str:
     if len(name) > _LONGEST_LABEL:
         return f"must be no more than {_LONGEST_LABEL} characters"
-    if not _LABEL.fullmatch(name):
+    if not LABEL.fullmatch(name):
         return "must be lowercase letters, digits or '-', and start and end with a letter or digit"
     return ""
 
 
-@lru_cache(maxsize=1024)
+@kept(most=1024)
 def driver_fault(name: str) -> str:
     if len(name) > _LONGEST_DRIVER:
         return f"must be no more than {_LONGEST_DRIVER} characters"
     return object_name_fault(name)
 
 
-@lru_cache(maxsize=16384)
+@kept(most=16384)
 def pool_fault(name: str) -> str:
     """One or more names with slashes between them."""
     if len(name) > _LONGEST_POOL:
@@ -44,7 +43,7 @@ def pool_fault(name: str) -> str:
     return next((fault for part in name.split("/") if (fault := object_name_fault(part))), "")
 
 
-@lru_cache(maxsize=4096)
+@kept(most=4096)
 def qualified_name_fault(name: str) -> str:
     """Attributes and capacities: an identifier, with or without a domain before it."""
     domain, slash, identifier = name.rpartition("/")
@@ -57,7 +56,7 @@ def qualified_name_fault(name: str) -> str:
     return ""
 
 
-@lru_cache(maxsize=4096)
+@kept(most=4096)
 def full_name_fault(name: str) -> str:
     """Claims are not bound to one driver, so what they compare has to be named with its domain."""
     return qualified_name_fault(name) if "/" in name else "it must include a domain, as in gpu.example.com/model"

@@ -45,9 +45,9 @@ class PodDisruptionBudget(ApiStruct, frozen=True):
     def allowed(self, healthy: int, expected: int) -> int:
         """Evictions this budget bears with so many healthy pods of so many expected. Percentages round up."""
         if self.spec.max_unavailable is not None:
-            needed = max(0, expected - _count(self.spec.max_unavailable, expected))
+            needed = max(0, expected - part_of(self.spec.max_unavailable, expected))
         elif self.spec.min_available is not None:
-            needed = _count(self.spec.min_available, expected)
+            needed = part_of(self.spec.min_available, expected)
         else:
             return 0
         return max(0, healthy - needed)
@@ -62,7 +62,8 @@ class PodDisruptionBudget(ApiStruct, frozen=True):
             spec.selector.check(where.below("spec.selector"))
 
 
-def _count(amount: int | str, total: int) -> int:
+def part_of(amount: int | str, total: int) -> int:
+    """A number, or a percentage rounded up; what is neither is 0."""
     if isinstance(amount, int):
         return amount
     match = _PERCENT.fullmatch(amount)

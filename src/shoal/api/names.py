@@ -7,16 +7,19 @@ because a fleet repeats the same few hundred keys a million times.
 from __future__ import annotations
 
 import re
-from functools import lru_cache
 
-_SUBDOMAIN = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
+from shoal.units.kept import kept
+
+LABEL = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?")
+"""One part of a DNS name, as RFC 1123 has it."""
+SUBDOMAIN = re.compile(rf"{LABEL.pattern}(\.{LABEL.pattern})*")
 _NAME = re.compile(r"[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?")
 
 _MAX_SUBDOMAIN = 253
 _MAX_NAME = 63
 
 
-@lru_cache(maxsize=16384)
+@kept(most=16384)
 def label_key_fault(key: str) -> str:
     prefix, slash, name = key.rpartition("/")
     if slash and not _is_subdomain(prefix):
@@ -30,7 +33,7 @@ def label_key_fault(key: str) -> str:
     return ""
 
 
-@lru_cache(maxsize=16384)
+@kept(most=16384)
 def label_value_fault(value: str) -> str:
     if len(value) > _MAX_NAME:
         return f"must be no more than {_MAX_NAME} characters"
@@ -47,4 +50,4 @@ def object_name_fault(name: str) -> str:
 
 
 def _is_subdomain(text: str) -> bool:
-    return len(text) <= _MAX_SUBDOMAIN and _SUBDOMAIN.fullmatch(text) is not None
+    return len(text) <= _MAX_SUBDOMAIN and SUBDOMAIN.fullmatch(text) is not None

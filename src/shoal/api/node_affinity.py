@@ -103,13 +103,6 @@ def node_rule(node_selector: Mapping[str, str], affinity: NodeAffinity | None) -
     return NodeRule(always, None if required is None else required.node_selector_terms)
 
 
-def preference_points(affinity: NodeAffinity | None, name: str, labels: Mapping[str, str]) -> int:
-    """Sum of the weights of all preferred terms this node satisfies; an empty term gives nothing."""
-    if affinity is None:
-        return 0
-    return sum(term.weight for term in affinity.preferred if term.preference.matches(name, labels))
-
-
 def check_node_selector(node_selector: Mapping[str, str], where: Where) -> None:
     check_labels(node_selector, where)
 

@@ -60,6 +60,23 @@ class WorkloadReference(ApiStruct, frozen=True):
     pod_group_replica_key: str = ""
 
 
+class ClaimedVolume(ApiStruct, frozen=True):
+    claim_name: str = ""
+
+
+class EphemeralVolume(ApiStruct, frozen=True):
+    """Which claim is made is told by the claim."""
+
+
+class PodVolume(ApiStruct, frozen=True):
+    """As far as it is somebody's to claim; other kinds of volumes are the kubelet's."""
+
+    name: str = ""
+    persistent_volume_claim: ClaimedVolume | None = None
+    ephemeral: EphemeralVolume | None = None
+    """A claim is made for the pod alone."""
+
+
 class PodSpec(ApiStruct, frozen=True):
     containers: tuple[Container, ...] = ()
     init_containers: tuple[Container, ...] = ()
@@ -75,6 +92,7 @@ class PodSpec(ApiStruct, frozen=True):
     scheduling_gates: tuple[SchedulingGate, ...] = ()
     overhead: Quantities = field(default_factory=dict)
     host_network: bool = False
+    volumes: tuple[PodVolume, ...] = ()
     runtime_class_name: str = ""
     resource_claims: tuple[PodClaim, ...] = ()
     resources: Resources | None = None

@@ -23,7 +23,6 @@ _HERE = Where()
 _MOST_NAMES = 64
 _JITTER = 1.2
 
-Positive = Annotated[float, Meta(gt=0, le=1e6)]
 Some = Annotated[int, Meta(ge=1, le=4096)]
 
 
@@ -76,6 +75,7 @@ class ProjectNamespaces(ApiStruct, frozen=True, forbid_unknown_fields=True):
     kueue: Annotated[str, Meta(min_length=1)] = "kueue-system"
     volcano: Annotated[str, Meta(min_length=1)] = "volcano-system"
     kai: Annotated[str, Meta(min_length=1)] = "kai-scheduler"
+    scheduler_plugins: Annotated[str, Meta(min_length=1)] = "scheduler-plugins"
 
 
 class RunConfiguration(ApiStruct, frozen=True, forbid_unknown_fields=True):

@@ -13,12 +13,12 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from functools import lru_cache
 from typing import Any
 
 import yaml
 
 from shoal.units.errors import UserError, Where, excerpt, one_line
+from shoal.units.kept import kept
 
 _LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
@@ -192,7 +192,7 @@ class _Builder:
         frame.key = _NO_KEY
 
 
-@lru_cache(maxsize=16384)
+@kept(most=16384)
 def _plain(text: str) -> Any:
     """What an unquoted scalar means."""
     if text in _WORDS:

@@ -31,7 +31,7 @@ def tell_advice(story: Story, documents: Sequence[Document], access: Access) -> 
         f"{kind} {name}: {event.get('message', '')}"
         for event in speak(access, _said)
         for kind, namespace, name in (_involved(event),)
-        if (kind.lower(), f"{namespace}/{name}") in about
+        if (kind.lower(), f"{namespace}/{name}") in about and event.get("type") == "Warning"
     ]
     story.tell(HEADING, *dict.fromkeys(lines))
 

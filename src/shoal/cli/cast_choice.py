@@ -60,6 +60,7 @@ class CastChoice(msgspec.Struct, frozen=True, kw_only=True):
     stages: tuple[Path, ...] = ()
     metrics_port: int | None = None
     kubelet_port: int = 0
+    kubelet_address: str = ""
     has_contention: bool = True
     has_foreign: bool = True
     is_split: bool = False
@@ -128,6 +129,7 @@ class CastChoice(msgspec.Struct, frozen=True, kw_only=True):
             stages=self.stages,
             metrics_port=self.metrics_port,
             kubelet_port=self.kubelet_port,
+            kubelet_address=self.kubelet_address,
             has_contention=self.has_contention,
             has_foreign=self.has_foreign,
         )

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, TypeVar
 
@@ -60,13 +61,20 @@ def speak(access: Access, work: Callable[[Api], Awaitable[T]]) -> T:
 
 
 def ended(access: Access, work: Callable[[], Awaitable[T]]) -> T:
-    from shoal.store.live.refusals import BusyError, RefusedError
-
     async def awaited() -> T:
         return await work()
 
-    try:
+    with in_one_line(access):
         return asyncio.run(awaited())
+
+
+@contextmanager
+def in_one_line(access: Access) -> Iterator[None]:
+    """What the server refuses, or that there is none, becomes a line and exit code 1."""
+    from shoal.store.live.refusals import BusyError, RefusedError
+
+    try:
+        yield
     except (BusyError, RefusedError) as error:
         typer.echo(f"shoal: {access.where}: {error}", err=True)
         raise typer.Exit(FAILED) from None

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from shoal.cli.cluster_access import Kubeconfig, KubeContext, chosen_access, speak
+from shoal.cli.completing import nodes
 from shoal.cli.exits import FAILED
 
 if TYPE_CHECKING:
@@ -14,7 +15,9 @@ if TYPE_CHECKING:
 
 
 def drain(
-    node: Annotated[str, typer.Argument(metavar="NODE", help="The name of a node.", show_default=False)],
+    node: Annotated[
+        str, typer.Argument(metavar="NODE", help="The name of a node.", show_default=False, autocompletion=nodes)
+    ],
     force: Annotated[bool, typer.Option("--force", help="Evict pods that nothing would make again, too.")] = False,
     timeout: Annotated[int, typer.Option(min=1, metavar="S", help="Give up after that many seconds.")] = 300,
     kubeconfig: Kubeconfig = None,

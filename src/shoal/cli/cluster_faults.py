@@ -13,11 +13,14 @@ import typer
 
 from shoal.cli.cluster_access import Kubeconfig, KubeContext, chosen_access, ended, speak
 from shoal.cli.cluster_drain import drain
+from shoal.cli.completing import nodes
 
 if TYPE_CHECKING:
     from shoal.store.live.port import Api
 
-Node = Annotated[str, typer.Argument(metavar="NODE", help="The name of a node.", show_default=False)]
+Node = Annotated[
+    str, typer.Argument(metavar="NODE", help="The name of a node.", show_default=False, autocompletion=nodes)
+]
 Gpu = Annotated[int, typer.Argument(metavar="GPU", min=0, help="Its index on the node.", show_default=False)]
 _LONGEST_MS, _LONGEST_S = 60_000, 86_400
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
+from ipaddress import ip_address
 from typing import Annotated
 
 import typer
@@ -17,12 +18,21 @@ from shoal.cli.cast_choice import (
     Stages,
     WithContention,
 )
-from shoal.cli.cluster_access import Kubeconfig, KubeContext, chosen_access
+from shoal.cli.cluster_access import Kubeconfig, KubeContext, chosen_access, in_one_line
+from shoal.units.errors import UserError, Where, excerpt
 
 _NOTIFY = typer.Option("--notify-fd", hidden=True)
 _Clock = Annotated[str, typer.Option("--clock", hidden=True)]
 KubeletPort = Annotated[
     int, typer.Option(min=0, max=65535, metavar="PORT", help="Where the kubelets' doors are; 0 takes any free port.")
+]
+KubeletAddress = Annotated[
+    str,
+    typer.Option(
+        metavar="ADDRESS",
+        help="An address of this machine that the API server reaches: all nodes say that it is theirs, and logs and "
+        "commands find them. By default the doors are on loopback, where only the embedded server looks for them.",
+    ),
 ]
 
 
@@ -36,6 +46,7 @@ def nodes(
     stages: Stages = None,
     metrics_port: MetricsPort = None,
     kubelet_port: KubeletPort = 0,
+    kubelet_address: KubeletAddress = "",
     contention: WithContention = True,
     clock: _Clock = "",
     notify: Annotated[int | None, _NOTIFY] = None,
@@ -50,6 +61,7 @@ def nodes(
         stages=tuple(stages or ()),
         metrics_port=metrics_port,
         kubelet_port=kubelet_port,
+        kubelet_address=_checked(kubelet_address),
         has_contention=contention,
         clock=clock,
     ).cast()
@@ -60,7 +72,20 @@ def nodes(
             f"{len(cast.machines)} nodes at {access.server}; metrics at {metrics}/nodes/NAME/metrics; Ctrl-C ends this."
         )
 
-    run_nodes(access, cast, told(said, notify))
+    with in_one_line(access):
+        run_nodes(access, cast, told(said, notify))
+
+
+def _checked(address: str) -> str:
+    """Nodes have addresses and no names, and it must be one that others can ask."""
+    try:
+        is_good = not address or not ip_address(address).is_unspecified
+    except ValueError:
+        is_good = False
+    if not is_good:
+        where, fix = Where(path="--kubelet-address"), "as in 192.168.1.20"
+        raise UserError(f"{excerpt(address)} is no address of a machine", where=where, fix=fix)
+    return address
 
 
 def controllers(
@@ -78,7 +103,8 @@ def controllers(
 
     access = chosen_access(kubeconfig, context)
     cast = CastChoice(nodes="none", scheduler=scheduler, speed=speed, clock=clock).cast()
-    run_controllers(access, cast, told(lambda what: f"{what} at {access.server}; Ctrl-C ends this.", notify))
+    with in_one_line(access):
+        run_controllers(access, cast, told(lambda what: f"{what} at {access.server}; Ctrl-C ends this.", notify))
 
 
 def told(words: Callable[[str], str], notify: int | None) -> Callable[[str], None]:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from shoal.cli.completing import one_of
 from shoal.cli.named_parts import check_known
 from shoal.units.errors import Where
 
@@ -25,9 +26,19 @@ TEXTS = ("text", *FOR_PROGRAMS)
 _PIPE_WIDTH = 4000
 
 TableOutput = Annotated[
-    str, typer.Option("-o", "--output", metavar="FORMAT", help="table, wide (more columns), json or yaml.")
+    str,
+    typer.Option(
+        "-o",
+        "--output",
+        metavar="FORMAT",
+        help="table, wide (more columns), json or yaml.",
+        autocompletion=one_of(TABLES),
+    ),
 ]
-TextOutput = Annotated[str, typer.Option("-o", "--output", metavar="FORMAT", help="text, json or yaml.")]
+TextOutput = Annotated[
+    str,
+    typer.Option("-o", "--output", metavar="FORMAT", help="text, json or yaml.", autocompletion=one_of(TEXTS)),
+]
 
 
 def checked(output: str, formats: Sequence[str]) -> str:

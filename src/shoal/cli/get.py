@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from shoal.cli.cluster_access import Kubeconfig, KubeContext
+from shoal.cli.completing import namespaces
 from shoal.cli.formats import FOR_PROGRAMS, TABLES, TableOutput, checked
 from shoal.cli.living import Files
 
@@ -26,7 +27,14 @@ if TYPE_CHECKING:
 app = typer.Typer(help="List gangs, queues, workloads or nodes, with what they wait for.", no_args_is_help=True)
 _TABLE = TABLES[0]
 Namespace = Annotated[
-    str, typer.Option("-n", "--namespace", metavar="NAME", help="Only what is in this one; by default in all.")
+    str,
+    typer.Option(
+        "-n",
+        "--namespace",
+        metavar="NAME",
+        help="Only what is in this one; by default in all.",
+        autocompletion=namespaces,
+    ),
 ]
 
 

@@ -15,10 +15,11 @@ from shoal.api.decode import Document, Unknown
 from shoal.api.groups.kai import QUEUE_LABEL, KaiPodGroup
 from shoal.controllers.kai.knowledge import Knowledge
 from shoal.controllers.kai.quotas import SETTINGS
-from shoal.controllers.kai.sights import Queue
+from shoal.controllers.kai.sights import Queue, minimum_of, parts_of
 from shoal.controllers.kai.sums import sums_of
 from shoal.controllers.kai.verdicts import NO_ROOM, verdict
-from shoal.controllers.kai.works import Origin, Work, Works
+from shoal.controllers.kai.work import Origin, Work
+from shoal.controllers.kai.works import Works
 from shoal.engine.events import Event, PodArrived, PodBound
 from shoal.engine.queues.facts import Amounts
 from shoal.engine.queues.kueue import Kueue
@@ -110,8 +111,7 @@ def _origin(groups: Mapping[str, KaiPodGroup], pod: str, who: Who) -> Origin | N
     group = groups.get(who.group) if who.group else None
     if group is not None:
         spec = group.spec
-        minimum = None if spec.sub_groups else max(spec.min_member or 0, 1)
-        return Origin(who.group, spec.queue, minimum, spec.is_preemptible())
+        return Origin(who.group, spec.queue, minimum_of(spec), parts_of(spec), yields=spec.is_preemptible())
     queue = dict(who.traits.labels).get(QUEUE_LABEL, "")
     if queue and who.group:
         return Origin(who.group, queue, is_known=False)

@@ -8,17 +8,17 @@ Promises: nobody is told to take off a gate that a queue will open; a pod that n
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 
 from shoal.api.decode import Document, Unknown, meta_of
 from shoal.api.groups.volcano import VolcanoPodGroup
 from shoal.api.pod import Pod
 from shoal.cli import kai_queues, volcano_queues
-from shoal.engine.events import PodArrived
+from shoal.engine.events import NodeSeen, PodArrived
 from shoal.engine.from_api.membership import KUEUE_GROUP_LABEL, KUEUE_TOTAL_ANNOTATION
 from shoal.engine.reasons import Code
 from shoal.sim.queued_pods import GATES
-from shoal.store.kept import Hold, Kept
+from shoal.store.kept import Kept
 from shoal.store.world import World
 
 _QUEUE_LABEL = "kueue.x-k8s.io/queue-name"
@@ -51,7 +51,8 @@ def keep_back(documents: Sequence[Document], world: World) -> None:
     arrived = [event for event in world.events if isinstance(event, PodArrived)]
     priorities = {event.key: event.priority for event in arrived}
     waiting = [placed.value for placed in world.waiting]
-    kept = volcano_queues.kept_by_volcano(documents, waiting, priorities)
+    nodes = [event.node for event in world.events if isinstance(event, NodeSeen)]
+    kept = volcano_queues.kept_by_volcano(documents, waiting, priorities, nodes)
     kept |= kai_queues.kept_by_kai(documents, world.events, world.now_s)
     if kept:
         world.events = [event for event in world.events if not (isinstance(event, PodArrived) and event.key in kept)]
@@ -60,11 +61,6 @@ def keep_back(documents: Sequence[Document], world: World) -> None:
     if gated:
         pods = [each.value for each in documents if isinstance(each.value, Pod)]
         world.gated |= {pod.metadata.key: _of_kueue(pod, pods) for pod in pods if pod.metadata.key in gated}
-
-
-def group_kept(gated: Iterable[Hold], group: str) -> Kept | None:
-    """Why a group waits whose pods are kept, if they are."""
-    return next((hold for hold in gated if isinstance(hold, Kept) and hold.group == group), None)
 
 
 def _of_kueue(pod: Pod, pods: Sequence[Pod]) -> Kept:

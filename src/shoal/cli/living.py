@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Annotated, TypeVar
 import typer
 
 from shoal.cli.cluster_access import chosen_access, speak
+from shoal.cli.completing import namespaces
 from shoal.cli.exits import FAILED
 from shoal.cli.left_out import note_of, shortened
 from shoal.units.errors import UserError, one_line
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
     from shoal.cli.manifests import Loaded
     from shoal.store.kube.access import Access
     from shoal.store.live.port import Api
-    from shoal.store.snapshot.reading import Snapshot
+    from shoal.store.snapshot.reading import QueueRuling, Snapshot
 
 T = TypeVar("T")
 _MOST_LEFT_OUT = 50
@@ -41,7 +42,13 @@ Files = Annotated[
 ]
 Namespace = Annotated[
     str,
-    typer.Option("-n", "--namespace", metavar="NAME", help="Where names are looked for; by default the context's."),
+    typer.Option(
+        "-n",
+        "--namespace",
+        metavar="NAME",
+        help="Where names are looked for; by default the context's.",
+        autocompletion=namespaces,
+    ),
 ]
 
 
@@ -84,7 +91,7 @@ def source_of(
     return Source(documents, namespace or access.namespace, access.where, loaded, snapshot.notes)
 
 
-def taken(access: Access, *, complains: bool = True) -> tuple[Snapshot, Loaded]:
+def taken(access: Access, *, complains: bool = True, ruling: QueueRuling | None = None) -> tuple[Snapshot, Loaded]:
     """A picture of the cluster that every command can read; what had to be left out of it is in its notes."""
     from shoal.cli.manifests import loaded_of
     from shoal.store.live.rbac_advice import rbac_advice
@@ -93,7 +100,7 @@ def taken(access: Access, *, complains: bool = True) -> tuple[Snapshot, Loaded]:
 
     async def work(api: Api) -> Snapshot:
         try:
-            return await read_snapshot(api)
+            return await (read_snapshot(api) if ruling is None else read_snapshot(api, ruling))
         except ForbiddenError as error:
             typer.echo(
                 "\n".join(part for part in (f"shoal: {access.where}: {error}", rbac_advice(error)) if part), err=True

@@ -19,8 +19,8 @@ from shoal.engine.kube_profile import KubeProfiles
 from shoal.engine.mix import Mix, class_of
 from shoal.engine.placement import Placement
 from shoal.engine.profile import POLICIES, Builder
-from shoal.engine.queues.facts import Settings
 from shoal.engine.queues.proof import Proof
+from shoal.engine.queues.settings import Settings
 from shoal.engine.round import Step
 from shoal.sim.queue_rounds import QueueRounds
 from shoal.sim.queued_pods import speaks_of_queues
@@ -63,7 +63,7 @@ def rounds_of(
     queues, pods = loaded.queued.kueue.queues, loaded.queued.pods
     prover = None
     if queues.settings.placement == "proven":
-        prover = Proof(queues, intake, placement, pods.let_loose, pods.running_of, seed)
+        prover = Proof(queues, intake, placement, pods.let_loose, pods.running_of, seed, pods.former)
     return QueueRounds(
         loaded.queued,
         intake,

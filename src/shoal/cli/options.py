@@ -7,6 +7,8 @@ from typing import Annotated
 
 import typer
 
+from shoal.cli.completing import policies
+
 MAX_SEED = 2**63 - 1
 
 Manifests = Annotated[
@@ -18,7 +20,10 @@ Manifests = Annotated[
         help="A file of manifests, a folder of them, or - for standard input; may be given several times.",
     ),
 ]
-Policy = Annotated[str, typer.Option(metavar="NAME", help="What is preferred among nodes that fit.")]
+Policy = Annotated[
+    str,
+    typer.Option(metavar="NAME", help="What is preferred among nodes that fit.", autocompletion=policies),
+]
 SchedulerConfigFile = Annotated[
     Path | None,
     typer.Option(metavar="FILE", help="A KubeSchedulerConfiguration to decide by, instead of a policy."),

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from shoal.cli.cluster_access import Kubeconfig, KubeContext
+from shoal.cli.completing import cluster_queues
 from shoal.cli.formats import FOR_PROGRAMS, TABLES, TableOutput, checked
 from shoal.cli.living import Files, Namespace
 from shoal.cli.named_group import NamedGroup
@@ -45,7 +46,13 @@ _TABLE = TABLES[0]
 def queue(
     called: typer.Context,
     name: Annotated[
-        str, typer.Option("--name", metavar="NAME", help="Only this cohort, cluster queue or local queue.")
+        str,
+        typer.Option(
+            "--name",
+            metavar="NAME",
+            help="Only this cohort, cluster queue or local queue.",
+            autocompletion=cluster_queues,
+        ),
     ] = "",
     filename: Files = None,
     namespace: Namespace = "",

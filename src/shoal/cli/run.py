@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from shoal.cli.cluster_access import Kubeconfig, KubeContext, chosen_access
+from shoal.cli.cluster_access import Kubeconfig, KubeContext, chosen_access, in_one_line
 from shoal.cli.cluster_parts import told
 from shoal.cli.named_parts import check_known
 from shoal.units.errors import Where
@@ -86,7 +86,9 @@ def run(
         metrics=metrics_address,
     )
     access = chosen_access(kubeconfig, context)
-    run_on(access, choice, told(lambda what: f"{what} at {access.server}; Ctrl-C ends this.", notify))
+    ready = told(lambda what: f"{what} at {access.server}; Ctrl-C ends this.", notify)
+    with in_one_line(access):
+        run_on(access, choice, ready, lambda what: typer.echo(f"shoal: {access.where}: {what}", err=True))
 
 
 def run_choice(files: RunFiles) -> RunChoice:

@@ -18,15 +18,23 @@ def snapshot(
         str,
         typer.Option("-o", "--output", metavar="FILE", help="Where to; .json or .yaml by its ending, - for stdout."),
     ] = _STANDARD_OUTPUT,
+    config: Annotated[
+        list[Path] | None,
+        typer.Option("--config", metavar="FILE", help="What `shoal run` was given: it says what the queues go by."),
+    ] = None,
     kubeconfig: Kubeconfig = None,
     context: KubeContext = "",
 ) -> None:
     """Write what decisions depend on to a file, without secrets; decide, why, queue, top and get read it with -f."""
     from shoal.cli.living import taken
     from shoal.cli.outfile import OutFile
+    from shoal.cli.run_files import read_run_files
+    from shoal.store.snapshot.reading import QueueRuling
 
+    files = read_run_files(config or [])
+    ruling = QueueRuling(files.own.namespaces.kueue, files.kueue)
     file = None if output == _STANDARD_OUTPUT else OutFile(Path(output), is_private=True)
-    picture, _ = taken(chosen_access(kubeconfig, context))
+    picture, _ = taken(chosen_access(kubeconfig, context), ruling=ruling)
     if file is None:
         sys.stdout.write(picture.to_json().decode())
         return

@@ -1,8 +1,7 @@
 """Which pods Volcano's queues keep back in a set of manifests: decided by the controllers' own arithmetic, once.
 
 Groups that were not let in are looked at as the controller looks at them, and pods of those that were as the desk does
-beside the brain: a queue may be full all the same. What a queue deserves is not taken back from others here: that goes
-on over many rounds, and whoever would wait for it is placed as far as there is room.
+beside the brain: a queue may be full all the same, or have had what it deserves (`volcano_shares`).
 
 Rejected: the desk itself. It hears of caches that go on changing; of a picture one look is all there is.
 """
@@ -19,12 +18,16 @@ from shoal.api.groups.volcano import GROUP_ANNOTATION, VolcanoPodGroup
 from shoal.api.meta import ObjectMeta
 from shoal.api.pod import Pod
 from shoal.api.wire import dec_hook
+from shoal.cli.volcano_shares import kept_by_shares
 from shoal.controllers.volcano.enqueueing import Candidate, enqueue
 from shoal.controllers.volcano.group_room import choose
 from shoal.controllers.volcano.phases import Refusal
 from shoal.controllers.volcano.queue_tree import QueueTree, Usage
+from shoal.controllers.volcano.shares import Shares
+from shoal.controllers.volcano.sharing import capacity_of
 from shoal.controllers.volcano.sights import Condition, GroupPod, GroupStatus, Meta, PodGroup, PodStatus, Queue
 from shoal.controllers.volcano.tallies import tally
+from shoal.engine.events import NodeFacts
 from shoal.store.kept import Kept
 
 _GROUP = "scheduling.volcano.sh/"
@@ -47,7 +50,7 @@ def volcano_groups(documents: Iterable[Document]) -> dict[str, PodGroup]:
 
 
 def kept_by_volcano(
-    documents: Sequence[Document], waiting: Iterable[Pod], priorities: Mapping[str, int]
+    documents: Sequence[Document], waiting: Iterable[Pod], priorities: Mapping[str, int], nodes: Iterable[NodeFacts]
 ) -> dict[str, Kept]:
     """By pod; by group where it has no pods yet. `waiting`: pods to be placed, those that are to be made too."""
     tree = volcano_tree(documents)
@@ -63,10 +66,12 @@ def kept_by_volcano(
     ranks = {name: max((priorities.get(_key(pod), 0) for pod in members.get(name, ())), default=0) for name in groups}
     candidates = [Candidate(group, tally(members.get(name, ())), ranks[name]) for name, group in groups.items()]
     refused = {"/".join(key): refusal for key, refusal in enqueue(tree, candidates).refused.items()}
-    found: dict[str, Kept] = {}
+    let_in = {name: group for name, group in groups.items() if name not in refused}
+    found = kept_by_shares(Shares(tree, capacity_of(nodes)), let_in, members, ranks)
     usage = _usage(tree, groups, members)
     for name, group in sorted(groups.items(), key=lambda one: (-ranks[one[0]], one[1].metadata.created_s, one[0])):
         looking = [pod for pod in members.get(name, ()) if not pod.spec.node_name and not pod.has_ended]
+        looking = [pod for pod in looking if _key(pod) not in found]
         there = sum(1 for pod in members.get(name, ()) if pod.spec.node_name and not pod.has_ended)
         refusal = refused.get(name)
         chosen: list[GroupPod] = []

@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from shoal.cli.cluster_access import Kubeconfig, KubeContext
+from shoal.cli.completing import subjects
 from shoal.cli.formats import TEXTS, TextOutput, checked
 from shoal.cli.living import Files, Namespace
 from shoal.cli.options import Policy, SchedulerConfigFile, Seed
+
+if TYPE_CHECKING:
+    from shoal.cli.living import Source
+    from shoal.store.kube.access import Access
+    from shoal.views.story import Story
 
 _POLICY = "Shoal"
 _MOST_S = 2.0
@@ -22,6 +28,7 @@ def why(
         typer.Argument(
             metavar="NAME",
             help="pod/x, job/x, workload/x, deployment/x, gang/x ...; or namespace/name, or a name alone.",
+            autocompletion=subjects,
         ),
     ],
     filename: Files = None,
@@ -55,6 +62,8 @@ def why(
         story = Teller(source.documents, loaded, seed, Patience(_MOST_S)).about(name, source.namespace)
     except UserError:
         wrong = story_of(source.notes, name, source.namespace)
+        if wrong is None and not filename:
+            wrong = _of_unread(name, source, chosen_access(kubeconfig, context))
         if wrong is None:
             raise
         story = wrong
@@ -66,3 +75,12 @@ def why(
         write(document_of(story), output)
         return
     show_story(console(is_folded=True), story)
+
+
+def _of_unread(name: str, source: Source, access: Access) -> Story | None:
+    """None where the cluster has no such object either."""
+    from shoal.cli.cluster_access import speak
+    from shoal.cli.unread_objects import find_unread, unread_story
+
+    unread = speak(access, lambda api: find_unread(api, name, source.namespace)) if "/" in name else None
+    return None if unread is None else unread_story(unread, source.documents)

@@ -17,6 +17,7 @@ from shoal.api.node import Node
 from shoal.api.pod import Pod
 from shoal.api.workloads import Job
 from shoal.cli.earliest import earliest_words
+from shoal.cli.lost_nodes import lost_of_gang, on_lost_nodes
 from shoal.cli.manifests import Loaded, rounds_of
 from shoal.cli.subjects import GANG, POD, WORKLOAD, Subject, Subjects
 from shoal.cli.why_words import (
@@ -28,6 +29,7 @@ from shoal.cli.why_words import (
     group_of_maker,
     insert,
     is_admitted,
+    is_called_gang,
     renamed,
     said,
     tell_as_living,
@@ -39,6 +41,7 @@ from shoal.sim.queue_story import queue_names
 from shoal.sim.rounds import Rounds
 from shoal.sim.story import tell
 from shoal.store.inventory import Inventory
+from shoal.store.operator_pods import OperatorPods
 from shoal.store.queues.members import Members
 from shoal.views.enumeration import few
 from shoal.views.story import Story
@@ -90,6 +93,8 @@ class Teller:
             story.tell("because", pod.status.reason)
             story.tell("ran on", pod.spec.node_name)
             return story
+        if key in self._lost:
+            return Story(key, self._lost[key])
         story = self._told(key)
         if pod is not None and pod.status.phase:
             tell_as_living(story, pod, self._pods.values())
@@ -106,6 +111,7 @@ class Teller:
         story = self._told(key)
         if any(pod.status.phase for pod in waiting) and not story.outcome.startswith("waits"):
             story.outcome = f"waits: by now it would be let in, {story.outcome.replace('runs', 'running')}"
+        story.tell("lost", *lost_of_gang(self._lost, key, self._loaded.world.events))
         insert(story, "scheduler", next((words for pod in waiting if (words := said(pod))), ""))
         if waiting:
             story.tell("earliest", earliest_words(self._documents, self._seed, key, self._go_on))
@@ -144,21 +150,24 @@ class Teller:
         if workload and not running:
             return renamed(self._workload(workload), f"{subject.kind} {subject.key}, queued as workload {workload},")
         if subject.key in self._gangs:
-            return renamed(self._gang(subject.key), f"{subject.kind} {subject.key}, a gang,")
+            is_told = is_called_gang(meta_of(value), self._loaded.cluster.gangs.find(subject.key))
+            return renamed(self._gang(subject.key), f"{subject.kind} {subject.key}{', a gang,' if is_told else ''}")
         pods = self._pods_of(subject)
         # Pods that are to be made have no object yet, and are told of as the facts have them.
         waiting = [key for key in self._keys_of(subject) if key not in self._pods or not self._pods[key].spec.node_name]
-        counts = counted(pods, len(waiting))
+        lost = [f"{pod.metadata.name} {where}" for pod in pods if (where := self._lost.get(pod.metadata.key))]
+        pods = [pod for pod in pods if pod.metadata.key not in self._lost]
+        counts = counted(pods, len(waiting), len(lost))
         if not waiting:
             group = "" if counts else group_of_maker(self._documents, subject.kind, subject.key)
             if group in self._loaded.world.gated:
                 return renamed(self._told(group), f"{subject.kind} {subject.key}, by its PodGroup {group},")
             words = f"has no pods yet; its PodGroup {group} is there" if group else without_pods(value)
             story = Story(f"{subject.kind} {subject.key}:", f"pods: {counts}" if counts else words)
-            story.tell("pods", *by_node(pods))
+            story.tell("pods", *by_node(pods), *lost)
             return story
         story = renamed(self._pod(waiting[0]), f"{subject.kind} {subject.key}: {waiting[0]}")
-        story.chapters.insert(0, ("pods", [counts, f"those that wait: {few(waiting, _MOST_PODS)}"]))
+        story.chapters.insert(0, ("pods", [counts, f"those that wait: {few(waiting, _MOST_PODS)}", *lost]))
         return story
 
     def _workload_of(self, subject: Subject) -> str:
@@ -173,8 +182,13 @@ class Teller:
         return made if made in self._queued else ""
 
     @cached_property
+    def _lost(self) -> dict[str, str]:
+        return on_lost_nodes(self._documents)
+
+    @cached_property
     def _members(self) -> Members:
-        return Members(Inventory(self._documents))
+        inventory = Inventory(self._documents)
+        return Members(inventory, OperatorPods(inventory).made([]))
 
     def _keys_of(self, subject: Subject) -> list[str]:
         """Of all its pods that have not ended, made ones too."""

@@ -12,13 +12,18 @@ from shoal.api.decode import Document, Unknown
 from shoal.api.groups.kai import KaiPodGroup
 from shoal.api.groups.volcano import VolcanoPodGroup
 from shoal.api.kueue import Workload
+from shoal.api.meta import ObjectMeta
 from shoal.api.pod import Pod
+from shoal.engine.gangs.members import Gang
+from shoal.store.pod_makers import GANG
+from shoal.store.replicas import KUEUE_QUEUE_LABEL
 from shoal.views.enumeration import few
 from shoal.views.story import Story
 
 _MOST_PODS = 4
 _MOST_WORDS = 3
 _TOLD = ("QuotaReserved", "Admitted", "Evicted", "Preempted", "PodsReady", "Requeued")
+_STOPPED = ("Evicted", "Preempted")
 _HEAD = ("asks", "conditions", "gang", "gates", "queue", "needs")
 """Chapters that come before what others say of it."""
 NOBODY_DECIDES = "nobody has decided about it yet; do the controllers of the queues run?"
@@ -70,6 +75,13 @@ def is_admitted(workload: Workload | None) -> bool:
     return any(each.type == "Admitted" and each.status == "True" for each in conditions)
 
 
+def is_called_gang(meta: ObjectMeta, gang: Gang | None) -> bool:
+    """Of whoever makes the pods. Every job in a queue starts whole, and nobody thinks of a gang then; nor of a gang of
+    one."""
+    is_said = GANG in meta.annotations or KUEUE_QUEUE_LABEL not in meta.labels
+    return is_said and (gang is None or gang.facts is None or gang.facts.minimum != 1)
+
+
 def admission_lines(workload: Workload | None) -> list[str]:
     """By which queue it runs, on which flavors."""
     if workload is None:
@@ -100,6 +112,8 @@ def condition_lines(workload: Workload | None) -> list[str]:
     """What those who decide about it have written on it."""
     conditions = () if workload is None else workload.status.conditions
     found = [each for each in conditions if each.type in _TOLD and (each.message or each.reason)]
+    # Why it was stopped says more than what has been taken from it since.
+    found.sort(key=lambda each: not (each.type in _STOPPED and each.status == "True"))
     return [f"{each.type} {each.status}: {each.message or each.reason}" for each in found[:_MOST_WORDS]]
 
 
@@ -116,13 +130,15 @@ def renamed(story: Story, title: str) -> Story:
     return story
 
 
-def counted(pods: Sequence[Pod], waiting: int) -> str:
+def counted(pods: Sequence[Pod], waiting: int, lost: int) -> str:
+    """`lost`: of those whose node is gone, which are not among `pods`."""
     on_nodes = [pod for pod in pods if pod.spec.node_name and not pod.is_finished()]
     run = sum(1 for pod in on_nodes if pod.status.phase in ("Running", ""))
     counted = (
         (run, "run" if run != 1 else "runs"),
         (len(on_nodes) - run, "start" if len(on_nodes) - run != 1 else "starts"),
         (waiting, "wait" if waiting != 1 else "waits"),
+        (lost, "lost their node" if lost != 1 else "lost its node"),
         (sum(1 for pod in pods if pod.status.phase == "Succeeded"), "succeeded"),
         (sum(1 for pod in pods if pod.status.phase == "Failed"), "failed"),
     )

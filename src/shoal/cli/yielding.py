@@ -12,7 +12,7 @@ import difflib
 from msgspec.structs import replace
 
 from shoal.engine.preemption.policy import Order, VictimPolicy
-from shoal.engine.queues.facts import Settings
+from shoal.engine.queues.settings import Settings
 from shoal.engine.round import Step
 from shoal.engine.steps.allocate import allocate
 from shoal.engine.steps.consolidate import consolidate

@@ -14,6 +14,7 @@ from shoal.engine.domains.census import Kin
 from shoal.engine.evidence import Evidences
 from shoal.engine.fitter import Fitter
 from shoal.engine.gangs.evidence import GroupEvidence, group_evidence
+from shoal.engine.kept_off import kept_off
 from shoal.engine.ledger import Ledger
 from shoal.engine.placement import Placement
 from shoal.engine.preemption.claim import Claim, gang_claim, pod_claim
@@ -24,7 +25,7 @@ from shoal.engine.unmatched import unmatched
 from shoal.sim.refusals import code_of
 from shoal.views.decision import Reason
 from shoal.views.gangs import gang_reason
-from shoal.views.remedies import help_words, hindrance_words, unmatched_words
+from shoal.views.remedies import help_words, hindrance_words, tolerance_words, unmatched_words
 from shoal.views.why import kube_line, nearest_sentence
 
 MOST_QUESTIONS = 64
@@ -99,4 +100,9 @@ class Explainer:
         meant = unmatched(self._cluster, self._cluster.pending[pod].charge.ask.nodes)
         if meant:
             return unmatched_words(meant)
-        return f"{nearest_sentence(evidence)} {self.what_would_help(pod)}".rstrip()
+        parts = nearest_sentence(evidence), self.tolerance(pod), self.what_would_help(pod)
+        return " ".join(part for part in parts if part)
+
+    def tolerance(self, pod: str) -> str:
+        """What it would have to tolerate."""
+        return tolerance_words(kept_off(self._cluster, self._cluster.pending[pod].charge.ask))

@@ -30,16 +30,14 @@ from shoal.engine.queues.facts import (
     LocalQueueFacts,
     PodSet,
     PreemptionRules,
-    QueueNode,
     Quota,
     Reclaim,
     ResourceGroup,
-    TopologyLevels,
-    TopologyRequest,
     Within,
     WorkloadFacts,
 )
 from shoal.engine.queues.state import Fact, Queues
+from shoal.engine.queues.topology_facts import QueueNode, TopologyLevels, TopologyRequest
 from shoal.sim.draws import Draws
 
 FILE = "queue_loads.json"

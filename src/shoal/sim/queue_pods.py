@@ -12,12 +12,13 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from msgspec import structs
 
 from shoal.engine.cluster import Holding
-from shoal.engine.events import Event, GroupSeen, PodArrived, PodBound, PodGone
+from shoal.engine.events import Event, GroupSeen, NodeSeen, PodArrived, PodBound, PodGone
 from shoal.engine.groups import GroupFacts, Wish
 from shoal.engine.intake import Intake
-from shoal.engine.queues.facts import Admission, PodSetAdmission, TopologyAssignment, WorkloadFacts
+from shoal.engine.queues.facts import Admission, PodSetAdmission, WorkloadFacts
 from shoal.engine.queues.flavored import flavored, flavors_of, labels_added, unflavored
 from shoal.engine.queues.state import Queues
+from shoal.engine.queues.topology_facts import TopologyAssignment
 
 Domain = Mapping[str, str]
 """Labels of the nodes of a domain."""
@@ -36,6 +37,8 @@ class QueuePods:
         self._groups: dict[str, GroupFacts] = {}
         self._told: dict[str, GroupFacts] = {}
         """Groups as they were told last, where that is not what their object says."""
+        self._astray: set[str] = set()
+        """Pods on nodes that are gone: they ran there and come nowhere else, others will be made in their place."""
 
     def put(self, by_set: BySet, events: Iterable[Event], workloads: Iterable[WorkloadFacts]) -> list[Event]:
         """Learn whose pods are whose. What is left of the events happens at once, the rest when it is admitted."""
@@ -44,7 +47,10 @@ class QueuePods:
             pod: (workload, name) for workload, sets in by_set.items() for name, pods in sets.items() for pod in pods
         }
         known = {facts.key: facts for facts in workloads}
+        nodes = set()
         for event in events:
+            if isinstance(event, NodeSeen):
+                nodes.add(event.node.name)
             if isinstance(event, GroupSeen):
                 self._groups[event.group.name] = event.group
             if isinstance(event, PodArrived | PodBound) and event.key in places:
@@ -54,6 +60,8 @@ class QueuePods:
                 sets.setdefault(name, []).append(self._plain(event, known.get(workload), name))
                 if isinstance(event, PodArrived):
                     continue
+                if event.node not in nodes:
+                    self._astray.add(event.key)
             at_once.append(event)
         self._sort(by_set)
         return at_once
@@ -79,6 +87,12 @@ class QueuePods:
         pods = self._intake.cluster.pods
         return [pod.key for pod in self._all(workload) if pod.key in pods]
 
+    def former(self) -> list[str]:
+        """Pods that end, of workloads that gave their quota back: what they hold comes free by itself."""
+        held = self._queues.held
+        ending = ((pod, self._workload_of.get(pod)) for pod in self._intake.cluster.leaving)
+        return [pod for pod, workload in ending if workload is not None and workload not in held]
+
     def arrive(self, facts: WorkloadFacts, admission: Admission) -> bool:
         """A workload was admitted; whether anybody came."""
         pods = self.let_loose(facts, admission)
@@ -88,6 +102,7 @@ class QueuePods:
 
     def let_loose(self, facts: WorkloadFacts, admission: Admission) -> list[PodArrived]:
         """The pods of an admission, their gangs as large as it is."""
+        admission = self._beside(facts, admission)
         self._fit_groups(facts, admission)
         return self.pods_of(facts, admission)
 
@@ -100,7 +115,8 @@ class QueuePods:
             if holding is not None and holding.bound:
                 ending.append(pod.key)
                 self._end(pod.key, holding)
-            elif holding is not None or pod.key in cluster.pending:
+            elif holding is not None or self._is_there(pod.key):
+                self._astray.discard(pod.key)
                 self._intake.apply(PodGone(pod.key))
         return ending
 
@@ -130,6 +146,21 @@ class QueuePods:
 
     # Inside
 
+    def _is_there(self, pod: str) -> bool:
+        return pod in self._intake.cluster.pods or pod in self._intake.cluster.pending or pod in self._astray
+
+    def _beside(self, facts: WorkloadFacts, admission: Admission) -> Admission:
+        """Without the pods that run already under the workload whose place it took."""
+        before = self._pods.get(facts.replaces, {}) if facts.replaces else {}
+        if not before:
+            return admission
+        there = self._intake.cluster.pods
+        runs = {name: sum(pod.key in there for pod in pods) for name, pods in before.items()}
+        pod_sets = tuple(
+            structs.replace(each, count=max(0, each.count - runs.get(each.name, 0))) for each in admission.pod_sets
+        )
+        return structs.replace(admission, pod_sets=pod_sets)
+
     def _all(self, workload: str) -> Iterator[PodArrived]:
         for pods in self._pods.get(workload, {}).values():
             yield from pods
@@ -158,13 +189,13 @@ class QueuePods:
         """As many as were admitted, less those that are there; domains go to those that are there first."""
         cluster = self._intake.cluster
         domains = _domains(admission.topology)
-        there = [pod for pod in pods if pod.key in cluster.pods or pod.key in cluster.pending]
+        there = [pod for pod in pods if self._is_there(pod.key)]
         for pod in there:
             holding = cluster.pods.get(pod.key)
             if holding is not None and not holding.leaving:
                 self._take(domains, holding)
         flavors = flavors_of(self._queues, admission)
-        absent = (pod for pod in pods if pod.key not in cluster.pods and pod.key not in cluster.pending)
+        absent = (pod for pod in pods if not self._is_there(pod.key))
         for _, pod in zip(range(admission.count - len(there)), absent, strict=False):
             domain = domains.pop(0) if domains else {}
             yield structs.replace(pod, ask=flavored(pod.ask, flavors, domain), nominated="")

@@ -160,8 +160,7 @@ class QueueRounds(Rounds):
         found = list(to_stop(queues, self.now_s))
         for each in found:
             held = queues.held[each.workload]
-            held.evicted = True
-            held.facts = structs.replace(held.facts, evicted_s=self.now_s, evicted_why=each.reason)
+            held.stop(self.now_s, each.reason)
         return found
 
     def _end(self, stopped: Sequence[Stopped], preempted: Sequence[Preempted]) -> list[Evict]:

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 
 from msgspec import structs
 
-from shoal.api.decode import Document, Unknown
+from shoal.api.decode import Document, Unknown, meta_of
 from shoal.api.kueue import ClusterQueue, Cohort, LocalQueue, Workload
 from shoal.api.meta import ObjectMeta, OwnerReference
 from shoal.api.pod import Pod, PodTemplate
@@ -60,8 +60,7 @@ def queued_pods(documents: Sequence[Document], found: QueueWorld) -> QueuedPods:
         made = result.by_set[facts.key] = {}
         for document, name in _made(facts, found.templates, places.get(facts.key, Where())):
             result.documents.append(document)
-            assert isinstance(document.value, Pod)  # noqa: S101 - made so
-            made.setdefault(name, []).append(document.value.metadata.key)
+            made.setdefault(name, []).append(meta_of(document.value).key)
     return result
 
 

@@ -27,7 +27,7 @@ from shoal.units.errors import UserError, excerpt
 from shoal.views.asks import ask_words, condition_words
 from shoal.views.decision_text import device_words
 from shoal.views.enumeration import few
-from shoal.views.gangs import gang_help, gang_message
+from shoal.views.gangs import gang_help, gang_message, lost_pods, lost_words
 from shoal.views.remedies import unmatched_words
 from shoal.views.story import Story, cause_lines
 from shoal.views.why import nearest_sentence
@@ -156,7 +156,8 @@ class _Told:
     def _held(self, title: str, hold: Hold) -> Story:
         reason = hold_reason(hold)
         story = Story(title, "waits", reason.code)
-        story.tell("queue" if isinstance(hold, Kept) and hold.queue else "gates", reason.message, reason.help)
+        label = "volumes" if reason.code == Code.VOLUMES else "gates"
+        story.tell("queue" if isinstance(hold, Kept) and hold.queue else label, reason.message, reason.help)
         return story
 
     def _member(self, key: str, gang: Gang) -> Story:
@@ -173,7 +174,10 @@ class _Told:
 
     def _tell_help(self, story: Story, pod: str) -> None:
         meant = unmatched(self._cluster, self._cluster.pending[pod].charge.ask.nodes)
-        story.tell("would help", unmatched_words(meant) or self._explainer.what_would_help(pod))
+        if meant:
+            story.tell("would help", unmatched_words(meant))
+        else:
+            story.tell("would help", self._explainer.tolerance(pod), self._explainer.what_would_help(pod))
 
     # -- a gang ----------------------------------------------------------------------------------------------
 
@@ -190,6 +194,13 @@ class _Told:
         held = next((hold for hold in self._gated.values() if isinstance(hold, Kept) and hold.group == gang.name), None)
         if held is not None and not gang.waiting:
             return self._held(f"gang {gang.name}", held)
+        if lost := lost_pods(cluster, gang):
+            left = len(gang.running)
+            outcome = f"runs with {left:,} of {left + lost:,} pods"
+            story = Story(f"gang {gang.name}", outcome, Code.GANG_TOO_SMALL)
+            story.tell("lost", lost_words(lost))
+            story.tell("pods", *self._where(gang))
+            return story
         if not gang.waiting:
             return Story(f"gang {gang.name}", "waits", Code.GANG_TOO_SMALL, [("pods", ["none of its pods waits"])])
         found = self._explainer.gang_evidence(gang.name)
@@ -201,8 +212,11 @@ class _Told:
         story.tell("conditions", *condition_words(first.charge.ask))
         story.tell("turn", before)
         story.tell("short", gang_message(found, evidence))
-        story.tell("nodes", *cause_lines(evidence))
-        story.tell("would help", gang_help(found, evidence), self._explainer.gang_room(gang.name))
+        if found.code is not Code.GANG_MALFORMED:
+            # However many nodes there are, they are not looked at.
+            story.tell("nodes", *cause_lines(evidence))
+        helps = gang_help(found, evidence), self._explainer.tolerance(found.pod), self._explainer.gang_room(gang.name)
+        story.tell("would help", *helps)
         story.tell("preemption", self._explainer.gang_hindrance(gang.name))
         return story
 
@@ -210,7 +224,7 @@ class _Told:
         promised = sum(1 for pod in gang.running if pod in self._cluster.promised)
         if promised:
             return f"is promised room for {promised:,} of its pods"
-        return f"runs with {len(gang.running):,} pods"
+        return f"runs with {len(gang.running):,} pod{'' if len(gang.running) == 1 else 's'}"
 
     def _where(self, gang: Gang) -> Iterator[str]:
         by_node: dict[str, list[str]] = {}

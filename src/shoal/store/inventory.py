@@ -7,7 +7,7 @@ folder with services and config maps in it stays readable.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Container, Iterable
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
@@ -40,15 +40,20 @@ class Placed(Generic[V_co]):
         return error.at(self.at(error.where.path))
 
 
+_READ_RAW = frozenset(
+    {("v1", "PersistentVolumeClaim"), ("v1", "PersistentVolume"), ("storage.k8s.io/v1", "StorageClass")}
+)
+
+
 class Inventory:
     """What was given."""
 
     def __init__(self, documents: Iterable[Document]) -> None:
         self._by_type: dict[type, list[Placed[ApiStruct]]] = {}
-        self._unknown: list[Document] = []
+        self._unknown: list[Placed[Unknown]] = []
         for document in documents:
             if isinstance(document.value, Unknown):
-                self._unknown.append(document)
+                self._unknown.append(Placed(document.value, document.where))
             else:
                 placed = Placed(document.value, document.where)
                 self._by_type.setdefault(type(document.value), []).append(placed)
@@ -59,19 +64,18 @@ class Inventory:
 
     def others(self) -> list[Placed[Unknown]]:
         """The objects of kinds that are not modelled, for whoever reads them raw."""
-        return [
-            Placed(document.value, document.where) for document in self._unknown if isinstance(document.value, Unknown)
-        ]
+        return list(self._unknown)
 
-    def skipped(self) -> list[str]:
-        """One line per kind that is not read."""
+    def skipped(self, read: Container[int] = ()) -> list[str]:
+        """One line per kind that is not read. `read`: ids of values that somebody reads all the same."""
         kinds: Counter[str] = Counter()
         first: dict[str, Where] = {}
-        for document in self._unknown:
-            assert isinstance(document.value, Unknown)  # noqa: S101 - told apart when they were sorted in
-            name = f"{document.value.kind} ({document.value.api_version})"
+        for placed in self._unknown:
+            if id(placed.value) in read or (placed.value.api_version, placed.value.kind) in _READ_RAW:
+                continue
+            name = f"{placed.value.kind} ({placed.value.api_version})"
             kinds[name] += 1
-            first.setdefault(name, document.where)
+            first.setdefault(name, placed.where)
         return [
             f"{first[name]}: {name} is not read and was skipped" + (f", {count} of them" if count > 1 else "")
             for name, count in kinds.items()

@@ -1,5 +1,5 @@
-"""Pods, and groups without pods, that a queue keeps back before any node is looked at: whose word it is, in the words
-that this queue's controllers write themselves."""
+"""Pods, and groups without pods, that are kept back before any node is looked at, by a queue or by volumes that are not
+there: whose word it is, in the words that the controllers of such queues, and kube-scheduler, write themselves."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ class Kept(msgspec.Struct, frozen=True):
     message: str
     help: str = ""
     queue: str = ""
-    """`Volcano queue x`; empty where it is not known which."""
+    """`Volcano queue x`; empty where it is not known which, or where no queue keeps it."""
     group: str = ""
     """namespace/name of the group that is kept back whole."""
 

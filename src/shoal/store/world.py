@@ -13,7 +13,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
 
 from shoal.api.claims import ResourceClaim, ResourceClaimTemplate
 from shoal.api.decode import Document
@@ -24,14 +23,12 @@ from shoal.api.meta import Namespace
 from shoal.api.node import Node
 from shoal.api.node_affinity import NodeAffinity
 from shoal.api.node_resource_topology import NodeResourceTopology
-from shoal.api.pod import Pod, PodSpec
+from shoal.api.pod import Pod
 from shoal.api.slices import ResourceSlice
 from shoal.api.topology import KaiTopology, KueueTopology
 from shoal.api.workloads import DaemonSet
 from shoal.data.gpus import PRODUCT_LABEL
-from shoal.engine.asks import Ask
 from shoal.engine.devices.kind import Spots
-from shoal.engine.domains.reading import anti_affinity_that_misses_itself
 from shoal.engine.events import (
     BudgetSeen,
     DaemonSetSeen,
@@ -45,25 +42,23 @@ from shoal.engine.events import (
 from shoal.engine.from_api import (
     HyperTree,
     Priorities,
-    Rank,
     Topologies,
     ask_of_pod,
     budget_facts_of,
     daemon_set_ask,
     ids_of_nodes,
     spots_of_pods,
-    who_of_pod,
 )
-from shoal.engine.spelling import tiles_fault
 from shoal.store.dra import Dra, dra_of
 from shoal.store.gangs import Gangs, Member, gangs_of
 from shoal.store.inventory import Inventory, Placed
-from shoal.store.kept import Hold
+from shoal.store.kept import Hold, Kept
 from shoal.store.nodes import node_seen
-from shoal.store.replicas import made_pods
-from shoal.units.errors import UserError, Where
-
-_FIRST = datetime.min.replace(tzinfo=UTC)
+from shoal.store.operator_pods import OperatorPods
+from shoal.store.world_pods import FIRST, WorldPods
+from shoal.store.world_volumes import WorldVolumes
+from shoal.store.world_warnings import PodWarnings
+from shoal.units.errors import UserError
 
 Affinities = Mapping[str, NodeAffinity | None]
 """Affinity that a scheduler adds to its pods, by scheduler name."""
@@ -94,7 +89,8 @@ class _Reader:
     def __init__(self, inventory: Inventory, added: Affinities) -> None:
         self._inventory = inventory
         self._added = added
-        self._world = World(warnings=inventory.skipped())
+        operators = OperatorPods(inventory)
+        self._world = World(warnings=inventory.skipped(operators.read))
         self._priorities = Priorities(placed.value for placed in inventory.of(PriorityClass))
         self._tree = HyperTree(
             [(placed.value, placed.where) for placed in inventory.of(HyperNode)],
@@ -106,59 +102,26 @@ class _Reader:
             (placed.value for placed in inventory.of(KaiTopology)),
             self._tree,
         )
-        self._products = {placed.value.metadata.labels.get(PRODUCT_LABEL, "") for placed in inventory.of(Node)}
-        self._ranks: dict[str, Rank] = {}
+        self._pods = WorldPods(inventory, self._priorities, operators, self._world.warnings)
+        products = {placed.value.metadata.labels.get(PRODUCT_LABEL, "") for placed in inventory.of(Node)}
+        self._warnings = PodWarnings(products)
         self._spots: dict[str, Spots] = {}
-        self._told: dict[tuple[str, ...], tuple[str, int]] = {}
         self._dra = Dra()
-        self._ended: list[Member] = []
+        self._volumes = WorldVolumes(inventory, self._world.warnings)
 
     def world(self) -> World:
-        members = self._members()
+        members = self._pods.there
         gangs = self._gangs(members)
         self._surroundings(gangs)
         self._nodes()
         self._devices(members)
         self._budgets(members)
         self._place(members)
-        self._world.warnings += [_with_more(line, more) for line, more in self._told.values()]
+        self._world.warnings += self._warnings.lines()
         return self._world
 
-    def _members(self) -> list[Member]:
-        """All pods that have not ended, those that controllers would make included."""
-        pods = [*self._inventory.of(Pod), *made_pods(self._inventory, self._world.warnings)]
-        members: dict[str, Member] = {}
-        by_age = sorted(range(len(pods)), key=lambda at: pods[at].value.metadata.creation_timestamp or _FIRST)
-        orders = {at: order for order, at in enumerate(by_age)}
-        for at, placed in enumerate(pods):
-            pod = placed.value
-            key = pod.metadata.key
-            if pod.is_finished():
-                self._note_end(placed)
-                continue
-            if key in members:
-                raise UserError(
-                    f"makes a pod {key}, which is there already", where=placed.where.with_path("metadata.name")
-                )
-            try:
-                rank = self._priorities.of_pod(pod.spec, Where(path="spec"))
-                who = who_of_pod(pod, rank, order=orders[at])
-            except UserError as error:
-                raise placed.told(error) from error
-            self._ranks[key] = rank
-            members[key] = Member(placed, who)
-        return list(members.values())
-
-    def _note_end(self, placed: Placed[Pod]) -> None:
-        """A gang needs one less for each pod that succeeded."""
-        if placed.value.has_succeeded():
-            try:
-                self._ended.append(Member(placed, who_of_pod(placed.value, Rank())))
-            except UserError as error:
-                raise placed.told(error) from error
-
     def _gangs(self, members: list[Member]) -> Gangs:
-        gangs = gangs_of(self._inventory, members, self._priorities, self._topologies, self._ended)
+        gangs = gangs_of(self._inventory, members, self._priorities, self._topologies, self._pods.ended)
         self._world.warnings += gangs.warnings
         return gangs
 
@@ -225,8 +188,12 @@ class _Reader:
                 bound.append(event)
             elif pod.spec.scheduling_gates:
                 self._world.gated[event.key] = tuple(gate.name for gate in pod.spec.scheduling_gates)
-            elif not pod.is_terminating():
-                waiting.append((pod.metadata.creation_timestamp or _FIRST, order, event))
+            elif pod.is_terminating():
+                continue
+            elif isinstance(found := self._volumes.within(event, pod), Kept):
+                self._world.gated[event.key] = found
+            else:
+                waiting.append((pod.metadata.creation_timestamp or FIRST, order, found))
                 self._world.waiting.append(member.placed)
                 if pod.spec.scheduler_name not in self._world.schedulers:
                     self._world.schedulers.append(pod.spec.scheduler_name)
@@ -246,10 +213,9 @@ class _Reader:
             ask = ask_of_pod(asking, self._added.get(spec.scheduler_name), claims)
         except UserError as error:
             raise member.placed.told(error) from error
-        self._warn_of_anti_affinity(member)
-        self._warn_of_profiles(member, ask)
+        self._warnings.look_at(member.placed, ask)
         key = pod.metadata.key
-        priority = self._ranks[key].value
+        priority = self._pods.ranks[key].value
         daemon_set = _daemon_set(pod)
         if spec.node_name:
             return PodBound(
@@ -271,29 +237,6 @@ class _Reader:
             pods = "1 pod runs" if count == 1 else f"{count} pods run"
             self._world.warnings.append(f"{pods} on node {node}, which is not among the manifests: left out")
 
-    def _warn_of_anti_affinity(self, member: Member) -> None:
-        pod = member.placed.value
-        for path, _ in anti_affinity_that_misses_itself(pod.spec, pod.metadata.labels):
-            where = member.placed.at(path)
-            self._warn_once(
-                pod, UserError("does not select the pod itself, so its replicas do not avoid each other", where=where)
-            )
-
-    def _warn_of_profiles(self, member: Member, ask: Ask) -> None:
-        """MIG profiles that no GPU present knows: the pod waits, but waiting cannot help it."""
-        pod = member.placed.value
-        fault = tiles_fault(ask.devices, self._products, lambda name: member.placed.at(_asked_at(pod.spec, name)))
-        if fault is not None:
-            self._warn_once(pod, fault)
-
-    def _warn_once(self, pod: Pod, fault: UserError) -> None:
-        """Pods of one controller share its faults."""
-        owner = pod.metadata.controller()
-        maker = (owner.kind, owner.name) if owner is not None else ("Pod", pod.metadata.name)
-        like = (pod.metadata.namespace, *maker, fault.where.path, fault.what)
-        line, more = self._told.get(like, (str(fault), -1))
-        self._told[like] = line, more + 1
-
     def _note_time(self, pod: Pod, event: PodArrived | PodBound) -> None:
         moments = [
             moment.timestamp()
@@ -304,20 +247,6 @@ class _Reader:
 
     def _say(self, event: Event) -> None:
         self._world.events.append(event)
-
-
-def _with_more(line: str, more: int) -> str:
-    return line if more == 0 else f"{line}; the same in {more:,} more of its pods"
-
-
-def _asked_at(spec: PodSpec, resource: str) -> str:
-    """The field in which the first container asks for the resource."""
-    for kind, containers in (("containers", spec.containers), ("initContainers", spec.init_containers)):
-        for index, container in enumerate(containers):
-            for side, amounts in (("limits", container.resources.limits), ("requests", container.resources.requests)):
-                if resource in amounts:
-                    return Where(path=f"spec.{kind}[{index}].resources.{side}").key(resource).path
-    return "spec"
 
 
 def _daemon_set(pod: Pod) -> str:

@@ -20,7 +20,7 @@ from shoal.engine.gangs.members import Gang
 from shoal.engine.ledger import Ledger
 from shoal.engine.placement import Placement
 from shoal.engine.reasons import Code
-from shoal.views.gangs import gang_message
+from shoal.views.gangs import gang_message, lost_pods, lost_words
 from shoal.views.queue_table import KIND, NAME, NUMBER, WORDS, Cell, show_table
 
 _MOST_TRIED = 32
@@ -43,7 +43,8 @@ class GangLine(msgspec.Struct, frozen=True):
     queue: str
     nodes: int
     code: str
-    """Why it waits; empty where it does not, or where there are too many to try all."""
+    """Why it waits, or runs with fewer pods than it needs; empty where it does neither, or where there are too many to
+    try all."""
     message: str
 
 
@@ -63,6 +64,8 @@ def gangs_of(placement: Placement, seed: int) -> list[GangLine]:
             waiting = cluster.pending[found.pod]
             code = str(found.code)
             message = gang_message(found, evidences.of(waiting.charge.ask, waiting.who))
+        elif lost := lost_pods(cluster, gang):
+            code, message = str(Code.GANG_TOO_SMALL), lost_words(lost)
         lines.append(_line(cluster, gang, code, message))
     return sorted(lines, key=gang_order)
 
@@ -75,7 +78,8 @@ def _line(cluster: Cluster, gang: Gang, code: str, message: str) -> GangLine:
     charges = [cluster.pods[pod].charge for pod in gang.running] + [cluster.pending[pod].charge for pod in gang.waiting]
     who = [cluster.pods[pod].who for pod in gang.running] + [cluster.pending[pod].who for pod in gang.waiting]
     is_promised = any(pod in cluster.promised for pod in gang.running)
-    state = "waits" if not is_running(cluster, gang) else "promised" if is_promised else "runs"
+    runs = is_running(cluster, gang) or lost_pods(cluster, gang) > 0
+    state = "waits" if not runs else "promised" if is_promised else "runs"
     state = state if charges else "empty"
     return GangLine(
         gang=gang.name,
@@ -98,10 +102,11 @@ def show_gangs(console: Console, gangs: Sequence[GangLine], *, is_wide: bool = F
     headings = ["gang", "state", "needs", "run", "wait", "GPUs", "because"]
     leasts = [NAME, KIND, NUMBER, NUMBER, NUMBER, NUMBER, WORDS]
     if is_wide:
-        headings += ["queue", "nodes"]
-        leasts += [KIND, NUMBER]
+        # What may be long comes last.
+        headings[-1:-1] = ["nodes", "queue"]
+        leasts[-1:-1] = [NUMBER, KIND]
     shown = gangs if is_wide else gangs[:MOST_LINES]
-    show_table(console, headings, leasts, [_row(gang, is_wide=is_wide)[: len(headings)] for gang in shown])
+    show_table(console, headings, leasts, [_row(gang, is_wide=is_wide) for gang in shown])
     if len(gangs) > len(shown):
         console.print(Text(f"and {len(gangs) - len(shown):,} more; -o wide or -o json has them all", "dim"))
 
@@ -110,14 +115,14 @@ def _row(gang: GangLine, *, is_wide: bool) -> list[Cell]:
     because = f"{gang.code}: {gang.message}" if is_wide and gang.message else gang.code
     if gang.code == Code.PLACED:
         because = "it fits by now"
+    more: list[Cell] = [f"{gang.nodes:,}", gang.queue] if is_wide else []
     return [
         gang.gang,
         Text(gang.state, _STYLES[gang.state]),
-        f"{gang.needs:,}",
+        "?" if gang.code == Code.GANG_MALFORMED else f"{gang.needs:,}",
         f"{gang.running:,}",
         f"{gang.waiting:,}",
         f"{gang.gpus:,.2f}".rstrip("0").rstrip("."),
+        *more,
         because,
-        gang.queue,
-        f"{gang.nodes:,}",
     ]

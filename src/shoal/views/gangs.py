@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from shoal.engine.cluster import Cluster
+from shoal.engine.gangs.attempt import is_running
 from shoal.engine.gangs.evidence import GroupEvidence
+from shoal.engine.gangs.members import Gang
 from shoal.engine.reasons import Code, Evidence
 from shoal.views.decision import Reason
 from shoal.views.why import kube_line, nearest_sentence
@@ -38,7 +41,7 @@ def gang_help(gang: GroupEvidence, pod: Evidence) -> str:
         case Code.GANG_UNKNOWN:
             return "Add the PodGroup, or take the group's name off the pods."
         case Code.GANG_MALFORMED if gang.is_unreadable:
-            return "Correct that."
+            return "It is looked at again as soon as that is corrected."
         case Code.GANG_MALFORMED:
             return "Correct the names and parents of the group's parts."
         case Code.GANG_TOO_SMALL:
@@ -72,3 +75,15 @@ def _pods(count: int) -> str:
 
 def _exist(count: int) -> str:
     return "exists" if count == 1 else "exist"
+
+
+def lost_pods(cluster: Cluster, gang: Gang) -> int:
+    """How many pods a gang that runs has too few of, if nobody has made others in their place yet."""
+    least = gang.facts.minimum if gang.facts is not None else 0
+    if gang.waiting or not gang.running or is_running(cluster, gang):
+        return 0
+    return max(least - len(gang.running), 0)
+
+
+def lost_words(lost: int) -> str:
+    return f"{_pods(lost)} ended or got lost, and nobody has made others in their place yet"

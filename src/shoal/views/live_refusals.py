@@ -47,6 +47,8 @@ class Outlook(msgspec.Struct, frozen=True):
     """What is said of nodes that would fit if the pod's volumes could be reached from there."""
     kept: str = ""
     """For whom room on the nearest node is kept, which nobody sees who looks at its pods."""
+    tolerate: str = ""
+    """Taints that stand between it and nodes which would serve it."""
 
 
 def pod_words(outlook: Outlook) -> str:
@@ -60,12 +62,17 @@ def pod_words(outlook: Outlook) -> str:
         return f"{line} There is room, but not where its volumes can be reached."
     if outlook.help:
         return f"{line} {outlook.help}"
-    return " ".join(part for part in (line, nearest_sentence(outlook.evidence), outlook.kept) if part)
+    return " ".join(part for part in (line, nearest_sentence(outlook.evidence), outlook.kept, outlook.tolerate) if part)
 
 
 def promised_words(outlook: Outlook, node: str) -> str:
     """Of a pod for which others make room."""
     return f"{unplaced_line(outlook)} Others are making room for it on {node}."
+
+
+def kept_words(outlook: Outlook, node: str) -> str:
+    """Of a pod of a gang that has its place, where others make room for its mates."""
+    return f"{unplaced_line(outlook)} Its place on {node} is kept until the others of its gang have room."
 
 
 def held_words(why: str, nodes: int) -> str:
@@ -92,7 +99,7 @@ def gang_words(gang: GroupEvidence, outlook: Outlook) -> str:
     more = {_NOT_TOGETHER: evidence.fitting} if evidence.fitting else {}
     story = _capital(gang_message(gang, evidence).partition(";")[0])
     line = f"{_line(outlook, more)} {preemption_words(outlook)}"
-    return f"{line} {story}. {gang_help(gang, evidence)}"
+    return f"{line} {story}. {gang_help(gang, evidence)} {outlook.tolerate}".rstrip()
 
 
 _ABOUT_THE_GANG = (Code.GANG_UNKNOWN, Code.GANG_MALFORMED, Code.GANG_TOO_SMALL)

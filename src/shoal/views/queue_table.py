@@ -2,8 +2,8 @@
 
 Left to itself, rich cuts cells off where columns do not fit, and a number cut off is another number. So widths are
 settled here: columns of numbers get what they need, the others share what is left, the widest giving way first, and
-their text goes on in the next line. Where even that is not enough the table is wider than the screen, which a terminal
-folds and a pipe does not mind.
+their text goes on in the next line. Where even that is not enough, columns that can be spared are left out, and that is
+said; where none can, the table is wider than the screen, which a terminal folds and a pipe does not mind.
 
 Rejected: an ellipsis in names. Two queues may differ in their last letters alone.
 """
@@ -26,26 +26,52 @@ _GAP = 2
 
 
 def show_table(
-    console: Console, headings: Sequence[str], leasts: Sequence[int], rows: Sequence[Sequence[Cell]]
+    console: Console,
+    headings: Sequence[str],
+    leasts: Sequence[int],
+    rows: Sequence[Sequence[Cell]],
+    spare: Sequence[str] = (),
 ) -> None:
-    """`leasts`: for each column one of the constants."""
+    """`leasts`: for each column one of the constants. `spare`: columns that can be left out, the first to go first."""
+    left_out = []
     columns = list(zip(headings, *rows, strict=True))
+    for heading in (each for each in spare if each in headings):
+        if _least_width(columns, leasts) <= console.width:
+            break
+        kept = [at for at, column in enumerate(columns) if column[0] != heading]
+        columns, leasts = [columns[at] for at in kept], [leasts[at] for at in kept]
+        left_out.append(heading)
+    _show(console, columns, leasts)
+    if left_out:
+        console.print(Text(f"no room for: {', '.join(reversed(left_out))}", "dim"))
+
+
+def _show(console: Console, columns: Sequence[Sequence[Cell]], leasts: Sequence[int]) -> None:
     widths = _widths(columns, leasts, console.width - _GAP * (len(columns) - 1))
     total = sum(widths) + _GAP * (len(widths) - 1)
     table = Table(box=None, pad_edge=False, padding=(0, _GAP, 0, 0), header_style="dim", width=total)
-    for heading, width, least in zip(headings, widths, leasts, strict=True):
+    for column, width, least in zip(columns, widths, leasts, strict=True):
         is_number = least == NUMBER
         table.add_column(
-            heading, width=width, no_wrap=is_number, overflow="fold", justify="right" if is_number else "left"
+            str(column[0]), width=width, no_wrap=is_number, overflow="fold", justify="right" if is_number else "left"
         )
-    for row in rows:
-        table.add_row(*row)
+    for row in zip(*(column[1:] for column in columns), strict=True):
+        # What stands in brackets is no markup: it is somebody's annotation.
+        table.add_row(*(cell if isinstance(cell, Text) else Text(cell) for cell in row))
     console.print(table, crop=False)
+
+
+def _least_width(columns: Sequence[Sequence[Cell]], leasts: Sequence[int]) -> int:
+    return sum(_floors(columns, leasts)) + _GAP * (len(columns) - 1)
+
+
+def _floors(columns: Sequence[Sequence[Cell]], leasts: Sequence[int]) -> list[int]:
+    return [min(max(map(_width, column)), _floor(column, least)) for column, least in zip(columns, leasts, strict=True)]
 
 
 def _widths(columns: Sequence[Sequence[Cell]], leasts: Sequence[int], limit: int) -> list[int]:
     widths = [max(map(_width, column)) for column in columns]
-    floors = [min(width, _floor(*each)) for width, each in zip(widths, zip(columns, leasts, strict=True), strict=True)]
+    floors = _floors(columns, leasts)
     while sum(widths) > limit:
         room = [index for index, width in enumerate(widths) if width > floors[index]]
         if not room:

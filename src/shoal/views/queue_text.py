@@ -19,12 +19,13 @@ from shoal.views.resource_units import figure, in_order, title, words
 
 _NOTHING = Text("·", "dim")
 _NUMBERS = ("quota", "used", "borrowed", "lent", "waiting", "share")
+_SPARE = ("lent", "borrowed", "share")
 _KINDS = {"cohort": "cohort ", "clusterQueue": "", "localQueue": "from "}
 _STYLES = {"cohort": "bold cyan", "clusterQueue": "bold", "localQueue": "dim"}
 
 
 def show_tree(console: Console, tree: Tree) -> None:
-    console.print(_headline(tree), soft_wrap=True)
+    console.print(_headline(tree))
     if not tree.roots and not tree.astray:
         return
     console.print()
@@ -32,12 +33,12 @@ def show_tree(console: Console, tree: Tree) -> None:
     is_shared = any(node.share is not None for root in nodes for node in _each(root))
     headings = ["queue", "", *(_NUMBERS if is_shared else _NUMBERS[:-1])]
     leasts = [NAME, KIND, *(NUMBER for _ in headings[2:])]
-    show_table(console, headings, leasts, [row[: len(headings)] for node in nodes for row in _rows(node, 0)])
+    show_table(console, headings, leasts, [row[: len(headings)] for node in nodes for row in _rows(node, 0)], _SPARE)
     closed = [node for root in nodes for node in _each(root) if node.closed]
     if closed:
         console.print()
     for node in closed:
-        console.print(Text(f"{_KINDS[node.kind]}{node.name} admits nobody: {node.closed}", "red"), soft_wrap=True)
+        console.print(Text(f"{_KINDS[node.kind]}{node.name} admits nobody: {node.closed}", "red"))
 
 
 def _headline(tree: Tree) -> Text:

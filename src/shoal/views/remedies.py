@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
+from shoal.engine.kept_off import KeptOff
 from shoal.engine.preemption.evidence import GPU_COMPUTE, Help
 from shoal.engine.reasons import Code
 from shoal.engine.unmatched import Unmatched
@@ -11,6 +12,7 @@ from shoal.views.asks import amount_words
 from shoal.views.enumeration import few
 
 _MOST = 4
+_MOST_TAINTS = 3
 
 HINDRANCES: Mapping[Code, str] = {
     Code.NEVER_PREEMPTS: "its policy is never to make others yield",
@@ -37,6 +39,15 @@ def _unmatched(condition: Unmatched) -> str:
     near = " or ".join(condition.near)
     what = f"{condition.key}={' or '.join(condition.values)}" if condition.has_key else f"a label {condition.key}"
     return f"No node has {what}; did you mean {near}?" if near else f"No node has {what}."
+
+
+def tolerance_words(found: Sequence[KeptOff]) -> str:
+    """What a pod would have to tolerate to have more nodes."""
+    parts = [
+        f"{' and '.join(map(str, one.taints))} ({one.nodes:,} node{'s' * (one.nodes != 1)})"
+        for one in found[:_MOST_TAINTS]
+    ]
+    return f"Tolerate {' or '.join(parts)}." if parts else ""
 
 
 def help_words(rooms: Sequence[Help]) -> str:

@@ -19,18 +19,20 @@ MOST_NODES, MOST_HOLDERS = 20, 10
 _MOST_TILES = 16
 _MOST_NAMES = 2
 _HELD, _PART, _FREE = "█", "▄", "·"
+_SPARE = ("on one node", "empty", "GiB free", "cores free", "fragments")
+"""Columns of which there is no room on narrow terminals."""
 _NOTHING = Text("·", "dim")
 _STATES = {"not ready": "red", "cordoned": "yellow"}
 
 
 def show_top(console: Console, top: Top, *, is_wide: bool = False) -> None:
     """`is_wide`: every line, and more columns."""
-    console.print(_headline(top), soft_wrap=True)
+    console.print(_headline(top))
     lost = sum(model.fragmented for model in top.models)
     free = sum(model.free for model in top.models)
     if round(lost, 2):
         share = f"{number(lost)} of the {number(free)} free GPUs ({lost / free:.0%})"
-        console.print(Text(f"fragments: {share} are of no use to what typically asks here", "yellow"), soft_wrap=True)
+        console.print(Text(f"fragments: {share} are of no use to what typically asks here", "yellow"))
     if top.models:
         _models(console, top.models)
     if top.holders:
@@ -47,7 +49,7 @@ def show_nodes(console: Console, nodes: Sequence[NodeTop], most: int | None, *, 
         headings += ["model", "zone", "fragments", "held by"]
         leasts += [KIND, KIND, NUMBER, WORDS]
     shown = nodes[:most]
-    show_table(console, headings, leasts, [_node_row(node)[: len(headings)] for node in shown])
+    show_table(console, headings, leasts, [_node_row(node)[: len(headings)] for node in shown], _SPARE)
     _rest(console, len(nodes) - len(shown))
 
 
@@ -93,7 +95,7 @@ def _models(console: Console, models: Sequence[ModelTop]) -> None:
         ]
         for each in models
     ]
-    show_table(console, headings, [NAME, *(NUMBER for _ in headings[1:])], rows)
+    show_table(console, headings, [NAME, *(NUMBER for _ in headings[1:])], rows, _SPARE)
 
 
 def _holders(console: Console, holders: Sequence[HolderTop], most: int | None) -> None:

@@ -17,7 +17,7 @@ from shoal.store.live.kind import CONFIG_MAPS, NODES, PODS, SECRETS, Kind
 from shoal.store.live.port import Api, ServedKind
 from shoal.store.live.refusals import ForbiddenError
 from shoal.store.snapshot.kinds import NEEDED, WANTED, present
-from shoal.store.snapshot.reading import Snapshot, read_snapshot
+from shoal.store.snapshot.reading import QueueRuling, Snapshot, read_snapshot
 from shoal.units.errors import UserError
 
 KUEUE_CONFIG = """
@@ -66,6 +66,26 @@ def test_of_config_maps_only_what_kueue_is_told_to_decide_by_is_taken() -> None:
     assert isinstance(value, Configuration)
     assert value.fair_sharing is not None
     assert value.fair_sharing.preemption_strategies == ("LessThanInitialShare",)
+
+
+def test_kueues_configuration_is_read_where_it_was_installed_and_nowhere_else() -> None:
+    kept = thing("v1", "ConfigMap", "queues/kueue-manager-config")
+    kept["data"] = {"c": KUEUE_CONFIG}
+    asked = cast("Api", cluster(node("n"), kept))
+    assert names(asyncio.run(read_snapshot(asked))) == ["Node n"]
+    there = asyncio.run(read_snapshot(asked, QueueRuling("queues")))
+    assert [type(entry.document.value).__name__ for entry in there.entries] == ["Node", "Configuration"]
+
+
+def test_a_configuration_that_was_given_stands_in_for_the_clusters() -> None:
+    kept = thing("v1", "ConfigMap", "kueue-system/kueue-manager-config")
+    kept["data"] = {"c": KUEUE_CONFIG}
+    given = Configuration(manage_jobs_without_queue_name=True)
+    found = asyncio.run(read_snapshot(cast("Api", cluster(node("n"), kept)), QueueRuling(given=given)))
+    value = read(found.to_json())[-1].value
+    assert isinstance(value, Configuration)
+    assert value.manage_jobs_without_queue_name
+    assert value.fair_sharing is None
 
 
 @pytest.mark.parametrize("form", [Snapshot.to_json, Snapshot.to_yaml])

@@ -8,6 +8,7 @@ from typing import Any
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from build.depth import examples
 from build.gpu_queues import gpu_job, gpu_queue, gpu_workload, gpus
 from build.manifests import Object, job, kai_group, node, pod, priority_class, volcano_group
 from build.queue_manifests import flavor
@@ -98,7 +99,7 @@ def documents_of(objects: list[Object]) -> list[Document]:
     return read(json.dumps({"apiVersion": "v1", "kind": "List", "items": objects}))
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=examples(30), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(worlds())
 def test_a_redacted_world_decides_alike(objects: list[Object]) -> None:
     whole = [telling(each) for each in objects]

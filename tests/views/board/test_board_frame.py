@@ -9,6 +9,7 @@ from rich.cells import cell_len
 from rich.text import Text
 
 from build.board_scenes import cut_node, event, node, pod, read_event, read_node, read_pod, scene
+from build.depth import examples
 from shoal.views.board.colours import BROKEN, FREE, Colours
 from shoal.views.board.faces import NodeFace, PodFace, Scene
 from shoal.views.board.frame import draw_frame
@@ -49,7 +50,7 @@ def scenes(draw: st.DrawFn) -> Scene:
     return scene(nodes, pods, events, draw(st.sampled_from(["", "Ctrl-C ends it"])))
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(scenes(), st.integers(40, 240), st.integers(12, 70))
 def test_a_frame_has_a_line_less_than_the_terminal_and_is_never_wider(shown: Scene, width: int, height: int) -> None:
     lines = _drawn(shown, width, height)
@@ -73,7 +74,7 @@ def wild_scenes(draw: st.DrawFn) -> Scene:
     return scene(nodes, pods, events)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(wild_scenes(), st.integers(40, 240), st.integers(12, 70))
 def test_no_text_of_any_object_reaches_further_than_its_place(shown: Scene, width: int, height: int) -> None:
     lines = _drawn(shown, width, height)

@@ -17,7 +17,6 @@ from shoal.api.pod import PodTemplate, Priority
 from shoal.api.wire import ApiStruct
 
 WORKLOAD_PRIORITY_CLASS = "WorkloadPriorityClass"
-POD_PRIORITY_CLASS = "PriorityClass"
 
 
 class PodSet(ApiStruct, frozen=True):

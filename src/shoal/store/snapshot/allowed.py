@@ -44,6 +44,7 @@ ANNOTATION_DOMAINS = (
     "resource.kubernetes.io",
     "topology.kubernetes.io",
     "volume.kubernetes.io",
+    "volume.beta.kubernetes.io",
     "pv.kubernetes.io",
     "storageclass.kubernetes.io",
 )

@@ -22,13 +22,16 @@ from shoal.api.kueue.conversion import V1BETA2
 from shoal.api.wire import to_json
 from shoal.store.live.item import Item
 from shoal.store.live.kind import CONFIG_MAPS, PODS, Kind
+from shoal.store.live.newest_words import relabelled
 from shoal.store.live.port import Api
+from shoal.store.live.presence import KUEUE
 from shoal.store.live.refusals import ForbiddenError, NotFoundError, RefusedError
+from shoal.store.live.served import answering
 from shoal.store.snapshot.kinds import NEEDED, present
 from shoal.store.snapshot.redaction import Obj, redacted
+from shoal.store.watched.queue_configuration import NAME as KUEUE_CONFIG
 from shoal.units.errors import UserError, Where, one_line
 
-KUEUE_NAMESPACE, KUEUE_CONFIG = "kueue-system", "kueue-manager-config"
 _AHEAD, _BETWEEN, _BEHIND = b'{"apiVersion":"v1","kind":"List","items":[\n', b",\n", b"\n]}\n"
 
 
@@ -38,6 +41,19 @@ class Entry:
     """The object in JSON."""
     document: Document
     """The same as commands read it."""
+
+
+@dataclass(frozen=True, slots=True)
+class QueueRuling:
+    """What the queues of the cluster go by, as whoever keeps them was told it."""
+
+    namespace: str = KUEUE.namespace
+    """Where Kueue's configuration is looked for. A map of its name elsewhere says nothing."""
+    given: Configuration | None = None
+    """Instead of what the cluster says."""
+
+
+_USUAL = QueueRuling()
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,16 +93,16 @@ class Snapshot:
         self.entries.extend(Entry(line, Document(one.value, Where(obj=one.where.obj))) for one in found)
 
 
-async def read_snapshot(api: Api) -> Snapshot:
+async def read_snapshot(api: Api, ruling: QueueRuling = _USUAL) -> Snapshot:
     """Everything that decisions depend on. A refusal of nodes or pods, or of the server, is raised."""
     snapshot = Snapshot()
-    kinds = list(present(await api.served()))
+    kinds = list(present(await answering(api)))
     ahead = [kind for kind in kinds if kind != PODS]
     for kind, found in zip(ahead, await asyncio.gather(*(_listed(api, kind) for kind in ahead)), strict=True):
         _take(snapshot, kind, found)
     for kind in kinds[len(ahead) :]:
         _take(snapshot, kind, await _listed(api, kind))
-    for obj in await _configuration(api, snapshot.notes):
+    for obj in await _configuration(api, ruling, snapshot.notes):
         snapshot.take("Configuration", obj)
     return snapshot
 
@@ -103,7 +119,7 @@ def _take(snapshot: Snapshot, kind: Kind, found: list[Item] | ForbiddenError) ->
 
 async def _listed(api: Api, kind: Kind) -> list[Item] | ForbiddenError:
     try:
-        return (await api.list(kind)).items
+        return [relabelled(kind, item) for item in (await api.list(kind)).items]
     except NotFoundError:
         # It went away since discovery told of it, or is not there in the version that we read.
         return []
@@ -111,23 +127,28 @@ async def _listed(api: Api, kind: Kind) -> list[Item] | ForbiddenError:
         return error
 
 
-async def _configuration(api: Api, notes: list[str]) -> list[Obj]:
-    """What Kueue is told to do, where that is kept in its usual place."""
+async def _configuration(api: Api, ruling: QueueRuling, notes: list[str]) -> list[Obj]:
+    if ruling.given is not None:
+        return [_document(ruling.given)]
     try:
-        item = await api.get(CONFIG_MAPS, KUEUE_NAMESPACE, KUEUE_CONFIG)
+        item = await api.get(CONFIG_MAPS, ruling.namespace, KUEUE_CONFIG)
         return list(_inside(item))
     except RefusedError:
         return []
     except UserError as error:
-        notes.append(f"ConfigMap {KUEUE_NAMESPACE}/{KUEUE_CONFIG} is left out: {error}")
+        notes.append(f"ConfigMap {ruling.namespace}/{KUEUE_CONFIG} is left out: {error}")
         return []
 
 
 def _inside(item: Item) -> Iterator[Obj]:
-    """Only what the type has, so that nothing else in the map comes along."""
     documents: Iterable[Document] = read(msgspec.json.encode(item.obj()))
     for document in unwrapped(documents):
         if isinstance(document.value, Configuration):
-            fields = msgspec.json.decode(to_json(document.value), type=Obj)
-            head = {"apiVersion": f"config.{V1BETA2}", "kind": "Configuration", "metadata": {"name": "configuration"}}
-            yield {**fields, **head}
+            yield _document(document.value)
+
+
+def _document(configuration: Configuration) -> Obj:
+    """Only what the type has, so that nothing else in the map comes along."""
+    fields: Obj = msgspec.json.decode(to_json(configuration))
+    head = {"apiVersion": f"config.{V1BETA2}", "kind": "Configuration", "metadata": {"name": "configuration"}}
+    return {**fields, **head}

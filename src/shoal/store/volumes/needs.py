@@ -16,7 +16,7 @@ import msgspec
 
 from shoal.store.live.item import Item, Key
 from shoal.store.volumes.matching import best_volume, can_provision
-from shoal.store.volumes.values import Claim, Known, StorageClass, Volume
+from shoal.store.volumes.values import Claim, StorageClass, Values, Volume
 
 SELECTED_NODE = "volume.kubernetes.io/selected-node"
 
@@ -73,7 +73,7 @@ def mounts_of(pod: Item) -> Mounts:
 
 
 class VolumeNeeds:
-    def __init__(self, claims: Known[Claim], volumes: Known[Volume], classes: Known[StorageClass]) -> None:
+    def __init__(self, claims: Values[Claim], volumes: Values[Volume], classes: Values[StorageClass]) -> None:
         self.claims = claims
         self.volumes = volumes
         self.classes = classes

@@ -5,8 +5,8 @@ Both the binder and a scheduler look at all volumes for one claim; decoding them
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Generic, TypeVar
+from collections.abc import Iterable, Iterator
+from typing import Generic, Protocol, TypeVar
 
 import msgspec
 from msgspec import field
@@ -177,6 +177,31 @@ class StorageClass(ApiStruct, frozen=True):
 
 
 T = TypeVar("T", Claim, Volume, StorageClass)
+V_co = TypeVar("V_co", Claim, Volume, StorageClass, covariant=True)
+
+
+class Values(Protocol[V_co]):
+    """The objects of one kind, wherever they are kept."""
+
+    def get(self, key: Key, /) -> V_co | None: ...
+
+    def __iter__(self) -> Iterator[V_co]: ...
+
+
+class Written(Generic[T]):
+    """Those of manifests."""
+
+    def __init__(self, values: Iterable[T]) -> None:
+        self._values: dict[Key, T] = {value.key: value for value in values}
+
+    def get(self, key: Key) -> T | None:
+        return self._values.get(key)
+
+    def __len__(self) -> int:
+        return len(self._values)
+
+    def __iter__(self) -> Iterator[T]:
+        return iter(tuple(self._values.values()))
 
 
 class Known(Generic[T]):

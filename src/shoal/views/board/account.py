@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import defaultdict
 
 from rich.table import Table
 from rich.text import Text
@@ -15,7 +15,7 @@ class Account:
 
     def __init__(self) -> None:
         self._seconds = 0.0
-        self._gpu_seconds: Counter[str] = Counter()
+        self._gpu_seconds: defaultdict[str, float] = defaultdict(float)
         self._fleet_seconds = 0.0
         self._most_waiting = 0
         self._scene: Scene | None = None
@@ -29,7 +29,7 @@ class Account:
             return
         self._fleet_seconds += seconds * before.fleet.gpus
         for owner, gpus in before.fleet.sums.items():
-            self._gpu_seconds[owner] += gpus * seconds  # type: ignore[assignment]
+            self._gpu_seconds[owner] += gpus * seconds
 
     def table(self) -> Table:
         table = Table(box=None, pad_edge=False, header_style="bold", padding=(0, 3, 0, 0))

@@ -1,0 +1,124 @@
+"""What a shell is offered behind an option or a kind: words that are known, and names that the cluster has.
+
+Promises: an answer within two seconds or none, and never a word of what went wrong: it would stand in the middle of
+somebody's line. Of a cluster nothing but names is looked at.
+
+Rejected: names kept from the last time. They are of a cluster that may be another by now.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import typer
+
+if TYPE_CHECKING:
+    from shoal.store.live.kind import Kind
+    from shoal.store.live.port import Api
+
+_PATIENCE_S = 2.0
+_KINDS = ("pod", "job", "workload", "deployment", "replicaset", "statefulset", "daemonset", "gang")
+Complete = Callable[[str], list[str]]
+Names = Callable[[typer.Context, str], list[str]]
+
+
+def one_of(words: Sequence[str]) -> Complete:
+    def complete(incomplete: str) -> list[str]:
+        return _begun(words, incomplete)
+
+    return complete
+
+
+def policies(incomplete: str) -> list[str]:
+    from shoal.engine.profile import POLICIES
+
+    return _begun(tuple(POLICIES), incomplete)
+
+
+def namespaces(ctx: typer.Context, incomplete: str) -> list[str]:
+    from shoal.store.live.kind import NAMESPACES
+
+    return _begun(_asked(ctx, NAMESPACES), incomplete)
+
+
+def nodes(ctx: typer.Context, incomplete: str) -> list[str]:
+    from shoal.store.live.kind import NODES
+
+    return _begun(_asked(ctx, NODES), incomplete)
+
+
+def cluster_queues(ctx: typer.Context, incomplete: str) -> list[str]:
+    from shoal.store.live.ecosystem_kinds import CLUSTER_QUEUES
+
+    return _begun(_asked(ctx, CLUSTER_QUEUES), incomplete)
+
+
+def subjects(ctx: typer.Context, incomplete: str) -> list[str]:
+    """`pod/`, `job/` and so on; behind one of them, or where no other can be meant, the names."""
+    word, slash, _ = incomplete.partition("/")
+    kinds = [kind for kind in _KINDS if kind == word or (not slash and kind.startswith(word))]
+    if len(kinds) != 1:
+        return [f"{kind}/" for kind in kinds]
+    kind = _known().get(kinds[0])
+    names = [] if kind is None else [f"{kinds[0]}/{name}" for name in _asked(ctx, kind)]
+    # Where nothing is known the kind alone is half of what was meant.
+    return _begun(names or ([] if slash else [f"{kinds[0]}/"]), incomplete)
+
+
+async def names_in(api: Api, kind: Kind, namespace: str) -> list[str]:
+    """In their order; none where there is no answer in time."""
+    import asyncio
+
+    async with asyncio.timeout(_PATIENCE_S):
+        found = await api.list(kind, namespace)
+    return sorted({item.name for item in found.items})
+
+
+def _asked(ctx: typer.Context, kind: Kind) -> list[str]:
+    """Where the line says so far which cluster is meant; of files nothing is read."""
+    import asyncio
+    import random
+
+    from shoal.cli.cluster_access import chosen_access
+    from shoal.store.kube.api import KubeApi
+
+    given = ctx.params
+    if given.get("filename"):
+        return []
+
+    async def asked() -> list[str]:
+        kubeconfig = given.get("kubeconfig")
+        access = chosen_access(Path(kubeconfig) if kubeconfig else None, given.get("context") or "")
+        namespace = (given.get("namespace") or access.namespace) if kind.is_namespaced else ""
+        api = KubeApi(access, random.Random())
+        try:
+            return await names_in(api, kind, namespace)
+        finally:
+            await api.close()
+
+    try:
+        return asyncio.run(asked())
+    except Exception:  # noqa: BLE001 - whatever it is, it is no answer to somebody who pressed Tab
+        return []
+
+
+def _known() -> dict[str, Kind]:
+    from shoal.store.live import kind as kinds
+    from shoal.store.live.ecosystem_kinds import VOLCANO_POD_GROUPS, WORKLOADS
+
+    return {
+        "pod": kinds.PODS,
+        "job": kinds.JOBS,
+        "workload": WORKLOADS,
+        "deployment": kinds.DEPLOYMENTS,
+        "replicaset": kinds.REPLICA_SETS,
+        "statefulset": kinds.STATEFUL_SETS,
+        "daemonset": kinds.DAEMON_SETS,
+        "gang": VOLCANO_POD_GROUPS,
+    }
+
+
+def _begun(words: Sequence[str], incomplete: str) -> list[str]:
+    return [word for word in words if word.startswith(incomplete)]

@@ -1,0 +1,39 @@
+"""Pods that are bound to a node that is not there any more: where they were, until somebody deletes them.
+
+A cluster deletes them within minutes of its node. Until then they run nowhere, and nobody is placed in their stead.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from shoal.api.decode import Document
+from shoal.api.node import Node
+from shoal.api.pod import Pod
+from shoal.engine.events import Event, PodBound
+
+
+def on_lost_nodes(documents: Iterable[Document]) -> dict[str, str]:
+    """By the key of a pod, in words where it was. A pod that some cluster made has a uid, and so had its node."""
+    pods: list[Pod] = []
+    nodes: set[str] = set()
+    for each in documents:
+        if isinstance(each.value, Node):
+            nodes.add(each.value.metadata.name)
+        elif isinstance(each.value, Pod) and each.value.spec.node_name and not each.value.is_finished():
+            pods.append(each.value)
+    return {pod.metadata.key: _where(pod) for pod in pods if pod.spec.node_name not in nodes}
+
+
+def lost_of_gang(lost: Mapping[str, str], gang: str, events: Iterable[Event]) -> list[str]:
+    """A line for each pod of the gang."""
+    return [
+        f"{event.key} {lost[event.key]}"
+        for event in events
+        if isinstance(event, PodBound) and event.who.group == gang and event.key in lost
+    ]
+
+
+def _where(pod: Pod) -> str:
+    node = pod.spec.node_name
+    return f"was on {node}, which is gone" if pod.metadata.uid else f"is on {node}, which is not among the manifests"

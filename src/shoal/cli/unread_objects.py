@@ -1,0 +1,103 @@
+"""Objects that are in the cluster and that no decision reads: services of inference, workflows, pipelines.
+
+Their operators make other objects, which are read. Whoever asks why one of them does not run is told what is there of
+it; what is wrong with it the advisor has said on the object itself.
+
+Rejected: reading them into every picture of the cluster. They are of kinds that nobody can list, and decide nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, NamedTuple
+
+from shoal.api.decode import Document, Unknown, meta_of
+from shoal.api.pod import Pod
+from shoal.cli.why_words import by_node, counted
+from shoal.views.enumeration import few
+from shoal.views.story import Story
+
+if TYPE_CHECKING:
+    from shoal.store.live.port import Api, ServedKind
+
+_MOST_NAMES = 4
+Owner = tuple[str, str, str]
+"""(namespace, kind, name)."""
+
+
+class Unread(NamedTuple):
+    kind: str
+    namespace: str
+    name: str
+
+
+async def find_unread(api: Api, text: str, namespace: str) -> Unread | None:
+    """What `kind/name` or `kind/namespace/name` means; None where it means nothing, or may not be seen."""
+    from shoal.store.live.port import Select
+    from shoal.store.live.refusals import RefusedError
+    from shoal.store.live.served import answering
+
+    word, _, rest = text.partition("/")
+    within, _, name = rest.rpartition("/")
+    for served in await answering(api):
+        if name and _is_meant(served, word.lower()):
+            try:
+                found = await api.list(served.kind, within, Select(fields=f"metadata.name={name}"))
+            except RefusedError:
+                continue
+            # Of several the one in the namespace that is looked at.
+            for item in sorted(found.items, key=lambda item: item.namespace != namespace):
+                return Unread(served.kind.name, item.namespace, item.name)
+    return None
+
+
+def _is_meant(served: ServedKind, word: str) -> bool:
+    from shoal.store.snapshot.kinds import WANTED
+
+    kind = served.kind
+    is_kubernetes = "." not in kind.group or (kind.group.endswith(".k8s.io") and not kind.group.endswith(".x-k8s.io"))
+    if not kind.is_namespaced or is_kubernetes or "list" not in served.verbs:
+        return False
+    if any((kind.group, kind.plural) == (each.group, each.plural) for each in WANTED):
+        return False
+    plain, _, group = word.partition(".")
+    return plain in (kind.plural, kind.name.lower()) and (not group or kind.group.startswith(group))
+
+
+def unread_story(unread: Unread, documents: Sequence[Document]) -> Story:
+    """With those of its pods that have not ended."""
+    pods = _pods_of(unread, documents)
+    waiting = sorted(pod.metadata.name for pod in pods if not pod.spec.node_name)
+    words = counted(pods, len(waiting), 0)
+    what = f"is there; pods: {words}" if words else "is there, and has no pods: nobody has made any for it"
+    story = Story(f"{unread.kind.lower()} {unread.namespace}/{unread.name}", what)
+    story.tell("pods", *by_node(pods), f"those that wait: {few(waiting, _MOST_NAMES)}" if waiting else "")
+    story.tell("read", "no decision reads it, only what its operator makes of it: shoal why pod/... tells of a pod")
+    return story
+
+
+def _pods_of(unread: Unread, documents: Sequence[Document]) -> list[Pod]:
+    """Of all that it owns, over however many others."""
+    above: dict[Owner, Owner] = {}
+    pods = []
+    for document in documents:
+        value = document.value
+        meta = meta_of(value)
+        owner = meta.controller()
+        if owner is not None:
+            kind = value.kind if isinstance(value, Unknown) else type(value).__name__
+            above[meta.namespace, kind, meta.name] = (meta.namespace, owner.kind, owner.name)
+        if isinstance(value, Pod) and not value.is_finished():
+            pods.append(value)
+    wanted = (unread.namespace, unread.kind, unread.name)
+    return [pod for pod in pods if _is_below((pod.metadata.namespace, "Pod", pod.metadata.name), wanted, above)]
+
+
+def _is_below(owner: Owner | None, wanted: Owner, above: dict[Owner, Owner]) -> bool:
+    seen = set()
+    while owner is not None and owner not in seen:
+        if owner == wanted:
+            return True
+        seen.add(owner)
+        owner = above.get(owner)
+    return False

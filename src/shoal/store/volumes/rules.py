@@ -1,0 +1,49 @@
+"""Where a pod with volume claims may go, or why it has to wait for them: for live caches and for manifests alike.
+
+The words are kube-scheduler's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from shoal.api.node_affinity import NodeAffinity
+from shoal.store.volumes.needs import Needed, VolumeNeeds
+from shoal.store.volumes.reach import Places, rule_of
+from shoal.store.volumes.values import SINGLE_POD, Claim
+
+NOWHERE = "node(s) didn't find available persistent volumes to bind"
+ELSEWHERE = "node(s) didn't match PersistentVolume's node affinity"
+LOST = "node(s) unavailable due to one or more pvc(s) bound to non-existent pv(s)"
+TAKEN = "node has pod using PersistentVolumeClaim with the same name and ReadWriteOncePod access mode"
+
+
+class VolumeRules:
+    def __init__(self, needs: VolumeNeeds, places: Places, is_used: Callable[[Claim, str], bool]) -> None:
+        """`is_used`: whether a pod on a node, other than this one (namespace/name), has the claim."""
+        self._needs = needs
+        self._places = places
+        self._is_used = is_used
+
+    def of(self, pod: str, needed: Needed) -> NodeAffinity | str | None:
+        """Nodes from which its volumes can be reached (None: all); a text says why it has to wait."""
+        if fault := self._fault(needed, pod):
+            return fault
+        rule = rule_of(self._needs, needed, self._places)
+        return NOWHERE if rule is not None and _is_nowhere(rule) else rule
+
+    def turned_away(self, pod: str, needed: Needed) -> str:
+        """What is said of nodes from which they cannot be reached."""
+        is_tied = any(volume is not None and volume.spec.node_affinity is not None for _, volume in needed.bound)
+        return self._fault(needed, pod) or (ELSEWHERE if is_tied else NOWHERE)
+
+    def _fault(self, needed: Needed, pod: str) -> str:
+        """Of volumes that no node can reach."""
+        if any(volume is None for _, volume in needed.bound):
+            return LOST
+        claims = (*needed.waiting, *(claim for claim, _ in needed.bound))
+        return TAKEN if any(SINGLE_POD in one.spec.access_modes and self._is_used(one, pod) for one in claims) else ""
+
+
+def _is_nowhere(rule: NodeAffinity) -> bool:
+    return rule.required is not None and not rule.required.node_selector_terms
