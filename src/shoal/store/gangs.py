@@ -35,9 +35,9 @@ from shoal.engine.who import Who
 from shoal.store.ended_members import less_those_that_ended
 from shoal.store.impossible_gangs import why_impossible
 from shoal.store.inventory import Inventory, Placed
-from shoal.store.pod_makers import Owner, PodMaker, makers_of, top_owner
+from shoal.store.pod_makers import RENDEZVOUS, Owner, PodMaker, makers_of, top_owner
 from shoal.store.watched.troubles import words_of
-from shoal.units.errors import UserError, Where
+from shoal.units.errors import UserError, Where, excerpt
 
 
 @dataclass(slots=True)
@@ -121,6 +121,10 @@ class _Gatherer:
                 part = volcano_part(group, member.placed.value)
                 member.who = structs.replace(member.who, part=part, queue=member.who.queue or queue)
             self._add(self._reader.volcano(group, pods, volcano.where), volcano.where, "spec.minMember")
+            name = group.spec.priority_class_name
+            if name and not self._reader.knows_class(group):
+                missing = f"no PriorityClass {excerpt(name)} is there: the group has priority 0"
+                self._found.warnings.append(f"{volcano.at('spec.priorityClassName')}: {missing}")
         for kai in self._inventory.of(KaiPodGroup):
             for member in self._of.get(kai.value.metadata.key, []):
                 place = member.placed.at(f"metadata.labels[{SUB_GROUP_LABEL}]")
@@ -234,7 +238,7 @@ class _Gatherer:
         if maker.is_no_gang:
             return None
         is_one = maker.is_all_or_nothing or not self._wish(maker.annotations, maker.at_annotations).is_empty
-        if not is_one and self._wish_of_pods(members).is_empty:
+        if not (is_one or any(map(_meets, members)) or not self._wish_of_pods(members).is_empty):
             return None
         expected = maker.expected(len(ended))
         return len(members) if expected is None else expected
@@ -259,3 +263,8 @@ class _Gatherer:
             return Wish()
         wish = self._topologies.kueue_wish(annotations, where)
         return self._topologies.kai_annotations_wish(annotations, where) if wish.is_empty else wish
+
+
+def _meets(member: Member) -> bool:
+    """Whether it waits for its fellows once it runs."""
+    return member.placed.value.metadata.annotations.get(RENDEZVOUS) == "true"

@@ -25,6 +25,8 @@ from shoal.units.errors import UserError, Where, excerpt
 
 GANG = "shoal.dev/gang"
 """`true`: all pods of the controller start together; a number: so many of them; `false`: each goes its own way."""
+RENDEZVOUS = "shoal.dev/rendezvous"
+"""`true` on pods: they are told of each other when they start, and wait for each other then."""
 VOLCANO_MINIMUM = "scheduling.volcano.sh/group-min-member"
 KAI_MINIMUM = "kai.scheduler/batch-min-member"
 JOB_SET = ("jobset.x-k8s.io", "JobSet")

@@ -29,12 +29,18 @@ from shoal.controllers.advising.placing_rules import (
     strict_counts,
     untolerated,
 )
-from shoal.controllers.advising.queue_rules import flavors_without_nodes, pod_groups, slipped, volcano_queues
+from shoal.controllers.advising.queue_rules import (
+    flavors_without_nodes,
+    pod_groups,
+    queues_of_nobody,
+    slipped,
+    volcano_queues,
+)
 from shoal.controllers.advising.quota_rules import gpus_for_everybody, uncounted_limits, unknown_priorities
 from shoal.controllers.advising.rules import TABLE
 from shoal.controllers.advising.scheduler_rules import scheduler_configurations
 from shoal.controllers.advising.serving_rules import cpu_of_gpu_pods, governing_services, open_doors, plain_secrets
-from shoal.store.live.ecosystem_kinds import CLUSTER_QUEUES
+from shoal.store.live.ecosystem_kinds import CLUSTER_QUEUES, LOCAL_QUEUES, WORKLOAD_PRIORITY_CLASSES
 from shoal.store.live.item import Obj
 from shoal.store.live.kind import (
     CONFIG_MAPS,
@@ -60,7 +66,10 @@ class Surroundings:
     def __init__(self, *objects: tuple[Kind, Obj], nodes: Iterable[NodeSight] = (NodeSight(A100),)) -> None:
         self._objects = objects
         self._nodes = nodes
-        self._known = (CONFIG_MAPS, PRIORITY_CLASSES, SERVICES, VOLUME_CLAIMS)
+        self._known = (
+            *(CONFIG_MAPS, PRIORITY_CLASSES, SERVICES, VOLUME_CLAIMS, LOCAL_QUEUES),
+            WORKLOAD_PRIORITY_CLASSES,
+        )
 
     def nodes(self) -> Iterable[NodeSight]:
         return self._nodes
@@ -97,8 +106,19 @@ def job(*containers: Obj, kind: str = "Job", **spec: Any) -> Obj:
     return {"kind": kind, "metadata": {"name": "j", "namespace": "n"}, "spec": {"template": template}}
 
 
+def _told(obj: Obj) -> Obj:
+    obj["spec"]["template"]["metadata"]["annotations"] = {"shoal.dev/rendezvous": "true"}
+    return obj
+
+
 def named(name: str, namespace: str = "n", **fields: Any) -> Obj:
     return {"metadata": {"name": name, "namespace": namespace}, **fields}
+
+
+def labelled(**words: str) -> Obj:
+    names = {"queue": "queue-name", "priority": "priority-class"}
+    labels = {f"kueue.x-k8s.io/{names[key]}": value for key, value in words.items()}
+    return {"metadata": {"name": "d", "namespace": "n", "labels": labels}}
 
 
 def repelling(**labels: str) -> Obj:
@@ -195,6 +215,18 @@ SAID: dict[str, Case] = {
     ),
     "pods that the namespace refuses": (restricted, job(), Surroundings(RESTRICTED), "level restricted"),
     "a queue that nobody may use": (slipped, queue(), BARE, "no namespace may use the queue"),
+    "a queue of another namespace": (
+        queues_of_nobody,
+        labelled(queue="q"),
+        Surroundings((LOCAL_QUEUES, named("q", "other")), (LOCAL_QUEUES, named("r"))),
+        "no LocalQueue q in n: its pods are held; create it, or name one that is there (r)",
+    ),
+    "a class of workloads that is not there": (
+        queues_of_nobody,
+        labelled(queue="q", priority="p"),
+        Surroundings((LOCAL_QUEUES, named("q"))),
+        "no WorkloadPriorityClass p",
+    ),
     "a value below spec": (
         slipped,
         {**queue(value=7), "kind": "WorkloadPriorityClass"},
@@ -295,6 +327,7 @@ SILENT: dict[str, tuple[Rule, Obj, Surroundings]] = {
         Surroundings(nodes=(NodeSight(A100, (GPU_TAINT,)), NodeSight(A100))),
     ),
     "a meeting point": (launchers, job(container(1, command=[*TORCHRUN, "--rdzv_endpoint=m:1"])), BARE),
+    "pods that are told of each other": (launchers, _told(job(container(1, command=TORCHRUN))), BARE),
     "one node": (launchers, job(container(1, command=["torchrun", "--nnodes=1"])), BARE),
     "a variable that is set": (
         unset_variables,
@@ -317,6 +350,8 @@ SILENT: dict[str, tuple[Rule, Obj, Surroundings]] = {
     "hardened pods": (restricted, job(HARDENED), Surroundings(RESTRICTED)),
     "a namespace without a level": (restricted, job(), BARE),
     "a queue for everybody": (slipped, queue(namespaceSelector={}), BARE),
+    "a queue that is there": (queues_of_nobody, labelled(queue="q"), Surroundings((LOCAL_QUEUES, named("q")))),
+    "a class without a queue": (queues_of_nobody, labelled(priority="p"), BARE),
     "a queue that cannot be read": (slipped, queue(resourceGroups=7), BARE),
     "a flavor for everywhere": (flavors_without_nodes, flavor(), BARE),
     "requests": (

@@ -9,17 +9,35 @@ from typing import Any
 from build.foreign_kinds import established
 from build.small_clusters import SmallCluster, small_cluster
 from build.virtual_time import virtual
-from shoal.controllers.advising.advisor import COMPONENT, advisor
+from shoal.cluster.calls import Actor
+from shoal.cluster.inside.api import InsideApi
+from shoal.controllers.advising.advisor import COMPONENT, MENDED, advisor
 from shoal.controllers.advising.in_part import InPart
-from shoal.store.live.ecosystem_kinds import CLUSTER_QUEUES
-from shoal.store.live.item import Obj
-from shoal.store.live.kind import CONFIG_MAPS, DEPLOYMENTS, EVENTS, JOBS, NODES, PODS
+from shoal.store.live.ecosystem_kinds import CLUSTER_QUEUES, RESOURCE_FLAVORS
+from shoal.store.live.item import Item, Obj
+from shoal.store.live.kind import CONFIG_MAPS, DEPLOYMENTS, EVENTS, JOBS, NODES, PODS, Kind
+from shoal.store.live.port import Api
+from shoal.store.live.refusals import BusyError
 from shoal.store.live.served import Served
 from shoal.wiring.foreign_kinds import provide_foreign
 
 
-def start(cluster: SmallCluster) -> None:
-    context = cluster.context("shoal-advisor")
+class OnceBusy(InsideApi):
+    """The first Event is turned away."""
+
+    def __init__(self, cluster: SmallCluster) -> None:
+        super().__init__(cluster.plane, Actor("admin", ("system:masters", "system:authenticated")), "test")
+        self.is_busy = True
+
+    async def create(self, kind: Kind, obj: Obj) -> Item:
+        if kind == EVENTS and self.is_busy:
+            self.is_busy = False
+            raise BusyError("too many requests")
+        return await super().create(kind, obj)
+
+
+def start(cluster: SmallCluster, api: Api | None = None) -> None:
+    context = cluster.context("shoal-advisor", api)
     served = Served(context)
     cluster.tasks += [asyncio.ensure_future(advisor(context, served).run()), asyncio.ensure_future(served.run())]
 
@@ -48,6 +66,17 @@ async def test_one_fault_is_one_warning_on_the_object_that_people_wrote(tmp_path
         assert (event["type"], event["reason"], event["count"]) == ("Warning", "VisibleDevicesByHand", 1)
         assert event["involvedObject"]["kind"] == "Job"
         assert event["message"].startswith("spec.template.spec.containers[0].env[0]: NVIDIA_VISIBLE_DEVICES=all")
+
+
+@virtual
+async def test_what_a_busy_server_turned_away_is_said_when_it_has_time(tmp_path: Path) -> None:
+    async with small_cluster(tmp_path) as cluster:
+        start(cluster, OnceBusy(cluster))
+        await cluster.create(
+            JOBS, {"metadata": {"name": "train"}, "spec": {"template": gpu_pods(restartPolicy="Never")}}
+        )
+        await cluster.pass_time(15)
+        assert await said(cluster, "train") == ["VisibleDevicesByHand"]
 
 
 @virtual
@@ -96,6 +125,48 @@ async def test_a_warning_that_has_expired_comes_back_while_the_fault_lasts(tmp_p
         await cluster.delete(EVENTS, (await cluster.events("s"))[0]["metadata"]["name"])
         await cluster.pass_time(2000)
         assert await said(cluster, "s") == []
+
+
+@virtual
+async def test_a_fault_that_is_mended_elsewhere_is_taken_back_and_said_again_when_it_returns(tmp_path: Path) -> None:
+    async with small_cluster(tmp_path) as cluster:
+        start(cluster)
+        labels = {"accelerator": "nvidia"}
+        await cluster.create(NODES, {"metadata": {"name": "other"}})
+        template = gpu_pods(nodeSelector=labels)
+        del template["spec"]["containers"][0]["env"]
+        spec = {"selector": {"matchLabels": {"app": "x"}}, "template": template}
+        await cluster.create(DEPLOYMENTS, {"metadata": {"name": "web"}, "spec": spec})
+
+        async def told() -> list[tuple[str, bool]]:
+            return [(one["type"], one["message"].startswith(MENDED)) for one in await cluster.events("web")]
+
+        await cluster.pass_time(5)
+        assert await told() == [("Warning", False)]
+        await cluster.create(NODES, {"metadata": {"name": "n", "labels": labels}})
+        await cluster.pass_time(65)
+        assert await told() == [("Normal", True)]
+        await cluster.delete(NODES, "n")
+        await cluster.patch(DEPLOYMENTS, "web", {"spec": {"replicas": 2}})
+        await cluster.pass_time(5)
+        assert await told() == [("Warning", False)]
+
+
+@virtual
+async def test_a_change_that_is_none_of_its_spec_does_not_put_the_next_look_off(tmp_path: Path) -> None:
+    async with small_cluster(tmp_path) as cluster:
+        start(cluster)
+        await provide_foreign(cluster.api)
+        await established(cluster)
+        labels = {"gpu": "h100"}
+        await cluster.create(NODES, {"metadata": {"name": "n", "labels": labels}})
+        await cluster.create(RESOURCE_FLAVORS, {"metadata": {"name": "f"}, "spec": {"nodeLabels": labels}})
+        await cluster.pass_time(30)
+        await cluster.patch(RESOURCE_FLAVORS, "f", {"metadata": {"finalizers": ["kueue.x-k8s.io/resource-in-use"]}})
+        taint = {"key": "nvidia.com/gpu", "value": "present", "effect": "NoSchedule"}
+        await cluster.patch(NODES, "n", {"spec": {"taints": [taint]}})
+        await cluster.pass_time(65)
+        assert any("nvidia.com/gpu=present" in one["message"] for one in await cluster.events("f"))
 
 
 @virtual

@@ -10,9 +10,10 @@ from build.live_brains import add_node, is_bound, places, pod, start_brain
 from build.small_clusters import SmallCluster, small_cluster
 from build.virtual_time import virtual
 from shoal.controllers.gatekeeping import rendezvous as asked
+from shoal.controllers.jobs.controller import job_controller
 from shoal.controllers.scheduler import rendezvous
 from shoal.store.live.item import Obj
-from shoal.store.live.kind import NODES, PODS
+from shoal.store.live.kind import JOBS, NODES, PODS
 from shoal.store.live.port import Deletion
 
 ASKS = {"shoal.dev/rendezvous": "true"}
@@ -150,3 +151,47 @@ async def test_where_nobody_can_know_the_first_ones_address_it_says_so(tmp_path:
         told = [event["reason"] for event in await cluster.events("train-0")]
         assert "NoMasterAddress" in told
         assert "NoMasterAddress" not in [event["reason"] for event in await cluster.events("train-1")]
+
+
+async def a_job(cluster: SmallCluster, parallelism: int, **annotations: str) -> list[str]:
+    """Its pods ask to be told of each other."""
+    asking = {**pod("x", gpus=1)["spec"], "restartPolicy": "Never", "subdomain": "train"}
+    template = {"metadata": {"annotations": ASKS}, "spec": asking}
+    counts = {"parallelism": parallelism, "completions": parallelism, "completionMode": "Indexed"}
+    meta = {"name": "train", "annotations": annotations}
+    await cluster.create(JOBS, {"metadata": meta, "spec": {**counts, "template": template}})
+
+    async def are_there() -> bool:
+        return len(await cluster.pods()) == parallelism
+
+    await cluster.until(are_there)
+    return sorted(await places(cluster))
+
+
+@virtual
+async def test_pods_of_a_job_that_are_to_meet_start_together_without_another_word(tmp_path: Path) -> None:
+    async with small_cluster(tmp_path, [job_controller]) as cluster:
+        await add_node(cluster, "n1", gpus=2)
+        start_brain(cluster)
+        names = await a_job(cluster, 3)
+        await cluster.pass_time(20)
+        assert set((await places(cluster)).values()) == {""}
+        await add_node(cluster, "n2", gpus=1)
+        await cluster.until(lambda: is_bound(cluster, *names))
+        told = [await facts(cluster, name) for name in names]
+        assert [(one["rank"], one["world-size"]) for one in told] == [("0", "3"), ("1", "3"), ("2", "3")]
+        assert {one["master-addr"] for one in told} == {"train-0.train.default.svc"}
+
+
+@virtual
+async def test_a_pod_whose_fellows_go_their_own_way_is_told_so_and_no_rank(tmp_path: Path) -> None:
+    async with small_cluster(tmp_path, [job_controller]) as cluster:
+        await add_node(cluster, "n1", gpus=2)
+        start_brain(cluster)
+        names = await a_job(cluster, 2, **{"shoal.dev/gang": "false"})
+        await cluster.until(lambda: is_bound(cluster, *names))
+        await cluster.pass_time(5)
+        for name in names:
+            assert "rank" not in await facts(cluster, name)
+            [told] = [event["message"] for event in await cluster.events(name) if event["reason"] == "NoGang"]
+            assert "Annotate Job train shoal.dev/gang" in told

@@ -2,8 +2,9 @@
 
 Promises: an object is looked at a moment after it came, so that what was applied with it is there, and again when its
 spec changes; no two Events say the same of one object, not even after a restart, because an Event's name is made of
-what it says, and one that has expired is written again while the fault lasts; objects that another object made are not
-looked at, for nobody can mend them; advice never holds anything up.
+what it says, and one that has expired is written again while the fault lasts; what was said and is so no longer becomes
+a Normal Event that says so within a minute, but for Pods, and for what was mended while nobody looked; objects that
+another object made are not looked at, for nobody can mend them; advice never holds anything up.
 
 Rejected: warnings in the answer to the write. They need a webhook in everybody's way, and an object is often wrong only
 beside others that come later.
@@ -13,8 +14,11 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Iterator
+import math
+from collections.abc import Iterator, Mapping
 from functools import partial
+
+import msgspec
 
 from shoal.controllers.advising.advice import Advice
 from shoal.controllers.advising.in_part import InPart
@@ -25,6 +29,7 @@ from shoal.store.live.informer import Informer
 from shoal.store.live.item import Item, Key, Obj
 from shoal.store.live.kind import EVENTS, PODS, Kind
 from shoal.store.live.loop import Loop
+from shoal.store.live.port import Patch
 from shoal.store.live.refusals import AlreadyExistsError, RefusedError
 from shoal.store.live.served import Served
 
@@ -33,6 +38,7 @@ COMPONENT = "shoal-advisor"
 _SETTLED_S = 2.0
 _OFTEN_S, _SELDOM_S = 60.0, 900.0
 """Events are kept for an hour."""
+MENDED = "No longer so: "
 _OWNED = b'"ownerReferences"'
 _LONGEST_MESSAGE = 1024
 _LONGEST_NAME = 230
@@ -53,7 +59,7 @@ class Advisor:
         for kind in LOOKED_UP:
             context.informers.of(kind)
         for kind in LOOKED_UP_IF_THERE:
-            served.when_there(kind, self._look_up)
+            served.when_there(kind, self._look_up, kind._replace(version="v1beta1"))
         for watched in TABLE:
             if watched.is_optional:
                 older = (watched.kind._replace(version=version) for version in watched.older)
@@ -104,6 +110,15 @@ class Advisor:
             self._group.create_task(loop.run())
 
 
+class _Looked(msgspec.Struct, frozen=True):
+    generation: int = -1
+    at_s: float = -math.inf
+    said: Mapping[str, Advice] = {}
+    """By what their Events are called."""
+    said_s: float = -math.inf
+    """When all of it was said last."""
+
+
 class _Desk:
     """One kind."""
 
@@ -113,8 +128,8 @@ class _Desk:
         self._watched = watched
         self._informer = informer
         self._kind = informer.kind
-        self._looked: dict[str, tuple[int, float]] = {}
-        """By uid: the generation that was looked at, and when."""
+        self._looked: dict[str, _Looked] = {}
+        """By uid."""
 
     def concerns(self, before: Item | None, after: Item) -> bool:
         if self._kind == PODS and (before is not None or _OWNED in after.data):
@@ -134,16 +149,26 @@ class _Desk:
         meta = obj["metadata"]
         if meta.get("deletionTimestamp") or any(one.get("controller") for one in meta.get("ownerReferences") or ()):
             return None
-        every_s = _OFTEN_S if self._watched.again else _SELDOM_S
         now_s, generation = self._context.clock.seconds(), int(meta.get("generation") or 0)
-        before, at_s = self._looked.get(item.uid, (-1, 0.0))
-        if generation and before == generation and now_s - at_s < every_s - 1.0:
-            return None
-        self._looked[item.uid] = generation, now_s
-        found = list(self._advice(obj))
-        for advice in found:
-            await self._say(obj, advice, advice.mark(item.uid))
-        return every_s if self._watched.again or (found and self._kind != PODS) else None
+        before = self._looked.get(item.uid, _Looked())
+        if generation and before.generation == generation and now_s - before.at_s < _OFTEN_S - 1.0:
+            # Something else of it has changed: the next look stays due when it was.
+            return before.at_s + _OFTEN_S - now_s if self._is_looked_at_again(before.said) else None
+        found = {advice.mark(item.uid): advice for advice in self._advice(obj)}
+        is_due = now_s - before.said_s >= _SELDOM_S - 1.0
+        for mark, advice in found.items():
+            if is_due or mark not in before.said:
+                await self._say(obj, advice, mark)
+        for mark, advice in before.said.items():
+            if mark not in found:
+                await self._write_on(obj, mark, "Normal", MENDED + advice.told())
+        if (present := self._informer.get(*key)) is not None and present.uid == item.uid:
+            # Not before: what could not be said is said in the next try.
+            self._looked[item.uid] = _Looked(generation, now_s, found, now_s if is_due else before.said_s)
+        return _OFTEN_S if self._is_looked_at_again(found) else None
+
+    def _is_looked_at_again(self, said: Mapping[str, Advice]) -> bool:
+        return self._watched.again or (bool(said) and self._kind != PODS)
 
     def _advice(self, obj: Obj) -> Iterator[Advice]:
         for rule in self._watched.rules:
@@ -161,7 +186,7 @@ class _Desk:
         event: Obj = {
             "apiVersion": "v1",
             "kind": "Event",
-            "metadata": {"name": f"{meta['name'][:_LONGEST_NAME].rstrip('-.')}.{mark}", "namespace": namespace},
+            "metadata": {"name": _called(obj, mark), "namespace": namespace},
             "involvedObject": about,
             "type": "Warning",
             "reason": advice.reason,
@@ -176,6 +201,19 @@ class _Desk:
         try:
             await self._context.api.create(EVENTS, event)
         except AlreadyExistsError:
-            return
+            # It may have been so no longer, and be so again.
+            await self._write_on(obj, mark, "Warning", advice.told())
         except RefusedError as error:
             _log.debug("an event was not written: %s", error)
+
+    async def _write_on(self, obj: Obj, mark: str, type_: str, words: str) -> None:
+        body = {"type": type_, "message": words[:_LONGEST_MESSAGE]}
+        namespace = obj["metadata"].get("namespace") or "default"
+        try:
+            await self._context.api.patch(EVENTS, namespace, _called(obj, mark), Patch("merge", body))
+        except RefusedError as error:
+            _log.debug("an event was not changed: %s", error)
+
+
+def _called(obj: Obj, mark: str) -> str:
+    return f"{obj['metadata']['name'][:_LONGEST_NAME].rstrip('-.')}.{mark}"

@@ -13,13 +13,14 @@ from shoal.controllers.advising.around import Around, dig, maps, named, texts
 from shoal.controllers.advising.templates import gpus_of, shapes, words_of
 from shoal.store.live.item import Obj
 from shoal.store.live.kind import CONFIG_MAPS, NAMESPACES, SERVICES, VOLUME_CLAIMS
+from shoal.store.pod_makers import RENDEZVOUS
 
 _OLD_LAUNCHER = "torch.distributed.launch"
 _NODES = re.compile(r"^--nnodes=(\S+)$")
 _MEETING = ("--rdzv", "--master_addr", "--master-addr", "--standalone")
 _VARIABLE = re.compile(r"(?<!\$)\$\(([A-Za-z_][A-Za-z0-9_]*)\)")
 _LAUNCHERS = ("torchrun", _OLD_LAUNCHER, "accelerate", "deepspeed", "mpirun", "horovodrun", "torch.distributed.run")
-_RENDEZVOUS = 'annotate the pods shoal.dev/rendezvous: "true" to have rank, size and master given to them'
+_RENDEZVOUS = f'annotate the pods {RENDEZVOUS}: "true" to have them start together, with rank, size and master given'
 DEAD_IMAGES = {
     "nvidia/triton-inference-server": "Triton is published as nvcr.io/nvidia/tritonserver",
     "comfyui/comfyui": "ComfyUI publishes no image: name the one that you mean",
@@ -40,7 +41,7 @@ def launchers(obj: Obj, _: Around) -> Iterator[Advice]:
                     "write torchrun, and read LOCAL_RANK from the environment",
                 )
             nodes = next((found[1] for word in words if (found := _NODES.match(word))), "1")
-            meets = any(word.startswith(_MEETING) for word in words)
+            meets = shape.annotations.get(RENDEZVOUS) == "true" or any(word.startswith(_MEETING) for word in words)
             if nodes != "1" and not meets and "torchrun" in words:
                 yield Advice(
                     "NoRendezvous",

@@ -16,13 +16,11 @@ from shoal.api.taints import HARD_EFFECTS, Taint
 from shoal.controllers.advising.advice import Advice
 from shoal.controllers.advising.around import Around, NodeSight, dig, maps, named, texts
 from shoal.controllers.advising.templates import PodShape, shapes
-from shoal.data.gpus import PRODUCT_LABEL, find_model
+from shoal.data.gpus import PRODUCT_LABEL, is_short_product, meant_products
 from shoal.store.live.item import Obj
 
 _COUNT = "nvidia.com/gpu.count"
 _PRESENT = "nvidia.com/gpu.present"
-_VENDOR = "NVIDIA-"
-_UNPREFIXED = ("Tesla-", "Quadro-", "GeForce-", _VENDOR)
 _NODE_AFFINITY = "affinity.nodeAffinity"
 _REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 _PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"
@@ -33,19 +31,17 @@ def product_names(obj: Obj, around: Around) -> Iterator[Advice]:
     known = {node.labels.get(PRODUCT_LABEL, "") for node in around.nodes()}
     for shape in shapes(obj):
         for path, key, _, values in conditions(shape):
-            wrong = [value for value in values if key == PRODUCT_LABEL and _is_short(value) and value not in known]
+            wrong = [
+                value for value in values if key == PRODUCT_LABEL and is_short_product(value) and value not in known
+            ]
             if wrong:
-                meant = " or ".join(_VENDOR + value for value in wrong)
+                meant = " or ".join(dict.fromkeys(one for value in wrong for one in meant_products(value, known)))
                 yield Advice(
                     "UnknownProductName",
                     path,
                     f"no driver reports {' or '.join(wrong)}: the names begin with the vendor",
                     f"did you mean {meant}?",
                 )
-
-
-def _is_short(value: str) -> bool:
-    return not value.startswith(_UNPREFIXED) and find_model(value) is not None
 
 
 def strict_counts(obj: Obj, _: Around) -> Iterator[Advice]:

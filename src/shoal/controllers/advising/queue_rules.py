@@ -7,15 +7,17 @@ from collections.abc import Iterator
 import msgspec
 
 from shoal.api.decode import read
-from shoal.api.kueue.slips import slips
+from shoal.api.kueue.slips import QUEUE_NAME, slips
 from shoal.api.taints import HARD_EFFECTS, Toleration
 from shoal.controllers.advising.advice import Advice
 from shoal.controllers.advising.around import Around, dig, maps, named
-from shoal.store.live.ecosystem_kinds import CLUSTER_QUEUES
+from shoal.engine.from_api.queues import PRIORITY_CLASS_LABEL
+from shoal.store.live.ecosystem_kinds import CLUSTER_QUEUES, LOCAL_QUEUES, WORKLOAD_PRIORITY_CLASSES
 from shoal.store.live.item import Obj
 from shoal.store.live.kind import PRIORITY_CLASSES
 from shoal.units.errors import UserError
 
+_MOST_NAMED = 5
 _REASONS = {
     "spec.namespaceSelector": "NoNamespaceSelector",
     "spec.cohort": "OldFieldName",
@@ -32,6 +34,23 @@ def slipped(obj: Obj, _: Around) -> Iterator[Advice]:
     for document in found:
         for slip in slips(document.value):
             yield Advice(_REASONS.get(slip.path, "Slip"), slip.path, slip.what, slip.fix)
+
+
+def queues_of_nobody(obj: Obj, around: Around) -> Iterator[Advice]:
+    """Of kinds whose pods wait one by one: these say it too, but whoever looks at their maker does not see them."""
+    labels = named(dig(obj, "metadata", "labels"))
+    namespace = str(dig(obj, "metadata", "namespace") or "")
+    queue, priority = labels.get(QUEUE_NAME), labels.get(PRIORITY_CLASS_LABEL)
+    if isinstance(queue, str) and queue and around.lacks(LOCAL_QUEUES, namespace, queue):
+        what = f"there is no LocalQueue {queue} in {namespace}: its pods are held"
+        there = sorted(str(dig(one, "metadata", "name")) for one in around.all(LOCAL_QUEUES, namespace))
+        fix = f"create it, or name one that is there ({', '.join(there[:_MOST_NAMED])})" if there else "create it"
+        yield Advice("NoSuchLocalQueue", f"metadata.labels[{QUEUE_NAME}]", what, fix)
+    if isinstance(priority, str) and priority and queue and around.lacks(WORKLOAD_PRIORITY_CLASSES, "", priority):
+        what = f"there is no WorkloadPriorityClass {priority}: its pods are held"
+        yield Advice(
+            "NoSuchPriorityClass", f"metadata.labels[{PRIORITY_CLASS_LABEL}]", what, "create it, or leave it out"
+        )
 
 
 def flavors_without_nodes(obj: Obj, around: Around) -> Iterator[Advice]:

@@ -26,7 +26,13 @@ from shoal.controllers.advising.placing_rules import (
     strict_counts,
     untolerated,
 )
-from shoal.controllers.advising.queue_rules import flavors_without_nodes, pod_groups, slipped, volcano_queues
+from shoal.controllers.advising.queue_rules import (
+    flavors_without_nodes,
+    pod_groups,
+    queues_of_nobody,
+    slipped,
+    volcano_queues,
+)
 from shoal.controllers.advising.quota_rules import gpus_for_everybody, uncounted_limits, unknown_priorities
 from shoal.controllers.advising.scheduler_rules import scheduler_configurations
 from shoal.controllers.advising.serving_rules import cpu_of_gpu_pods, governing_services, open_doors, plain_secrets
@@ -35,6 +41,7 @@ from shoal.store.live.ecosystem_kinds import (
     JAX_JOBS,
     JOB_SETS,
     LEADER_WORKER_SETS,
+    LOCAL_QUEUES,
     MPI_JOBS,
     PADDLE_JOBS,
     PYTORCH_JOBS,
@@ -116,7 +123,7 @@ def _optional(kind: Kind, *rules: Rule, older: tuple[str, ...] = (), again: bool
 TABLE: Final[tuple[Watched, ...]] = (
     _there(PODS, *_OF_PODS, hints=_PODS_TOLD_OF),
     _there(JOBS, *_OF_MAKERS),
-    _there(DEPLOYMENTS, *_OF_MAKERS),
+    _there(DEPLOYMENTS, *_OF_MAKERS, queues_of_nobody),
     _there(STATEFUL_SETS, *_OF_MAKERS, governing_services),
     _there(SERVICES, open_doors),
     _there(AUTOSCALERS, cpu_of_gpu_pods),
@@ -146,4 +153,4 @@ TABLE: Final[tuple[Watched, ...]] = (
 )
 LOOKED_UP: Final[tuple[Kind, ...]] = (NODES, NAMESPACES, PRIORITY_CLASSES, VOLUME_CLAIMS)
 """Beside the kinds of the table."""
-LOOKED_UP_IF_THERE: Final[tuple[Kind, ...]] = (TASKS,)
+LOOKED_UP_IF_THERE: Final[tuple[Kind, ...]] = (TASKS, LOCAL_QUEUES)

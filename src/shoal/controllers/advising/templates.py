@@ -24,6 +24,7 @@ class PodShape(msgspec.Struct, frozen=True, eq=False):
     """Of the pod's spec within the object."""
     spec: Obj
     labels: dict[str, str]
+    annotations: Obj = {}
 
     def containers(self) -> Iterator[tuple[str, Obj]]:
         """With their paths; those that run first come first."""
@@ -46,7 +47,8 @@ def shapes(obj: Obj) -> list[PodShape]:
     """In the order in which they are written."""
     kind = obj.get("kind")
     if kind == "Pod":
-        return [PodShape("spec", named(obj.get("spec")), named(dig(obj, "metadata", "labels")))]
+        meta = named(obj.get("metadata"))
+        return [PodShape("spec", named(obj.get("spec")), named(meta.get("labels")), named(meta.get("annotations")))]
     if kind == "Workflow":
         return list(_of_workflow(obj))
     if kind == "InferenceService":
@@ -91,7 +93,8 @@ def _below(raw: Any, path: str, depth: int) -> Iterator[PodShape]:
         return
     spec = raw.get("spec")
     if isinstance(spec, dict) and isinstance(spec.get("containers"), list):
-        yield PodShape(f"{path}.spec", spec, named(dig(raw, "metadata", "labels")))
+        meta = named(raw.get("metadata"))
+        yield PodShape(f"{path}.spec", spec, named(meta.get("labels")), named(meta.get("annotations")))
         return
     for key, inner in raw.items():
         if key != "metadata":

@@ -1,6 +1,9 @@
 """What the processes of a distributed job have to know of each other, for pods that ask for it: annotations that are
 written with the binding. Variables of the containers refer to them, and are read when the containers start.
 
+Who meets is a gang: pods of one Job, say, that ask for this start together. A pod that is somebody's and in no gang is
+told nothing: every one of its fellows would believe to be the first of one.
+
 Ranks follow the numbers in the pods' names, which their controllers give in order. A pod that was bound keeps its rank;
 one that replaces another takes the rank that is free. An address of the first pod is only told where it is known before
 that pod runs: behind a headless service, on the node's own network, or where it is alone; else the first pod says so.
@@ -23,9 +26,10 @@ from shoal.engine.plan import Place
 from shoal.store.live.context import Context
 from shoal.store.live.item import Item
 from shoal.store.live.kind import NODES, PODS
+from shoal.store.pod_makers import RENDEZVOUS
 from shoal.store.watched.sights import PodSight
 
-ASKS = "shoal.dev/rendezvous"
+ASKS = RENDEZVOUS
 RANK, NODE_RANK = "shoal.dev/rank", "shoal.dev/node-rank"
 WORLD_SIZE = "shoal.dev/world-size"
 MASTER_ADDRESS, MASTER_PORT = "shoal.dev/master-addr", "shoal.dev/master-port"
@@ -37,6 +41,10 @@ _ALONE = "localhost"
 _NO_ADDRESS = (
     "MASTER_ADDR stays empty: where this pod will listen is not known before it runs. Give the pods a subdomain of a "
     "headless Service (a Job: completionMode Indexed as well), or hostNetwork"
+)
+_NO_GANG = (
+    "no rank and no WORLD_SIZE are given: it is not known who starts with this pod. Annotate {who} shoal.dev/gang: "
+    '"true", or with the number of its pods'
 )
 USUAL_LEVELS = (
     "topology.kubernetes.io/zone",
@@ -56,8 +64,18 @@ _ASKED = ASKS.encode()
 _NUMBERS = re.compile(r"(\d+)")
 
 
+class _Owner(msgspec.Struct):
+    kind: str = ""
+    name: str = ""
+    controller: bool = False
+
+
 class _Meta(msgspec.Struct, rename="camel"):
     annotations: dict[str, str] = {}
+    owner_references: tuple[_Owner, ...] = ()
+
+    def controller(self) -> str:
+        return next((f"{one.kind} {one.name}" for one in self.owner_references if one.controller), "")
 
 
 class _Spec(msgspec.Struct, rename="camel"):
@@ -108,22 +126,30 @@ class Rendezvous:
         item = self._pods.get(sight.namespace, sight.name)
         if item is None or _ASKED not in item.data:
             return {}
-        said = item.read(_Pod).metadata.annotations
+        meta = item.read(_Pod).metadata
+        said = meta.annotations
         if said.get(ASKS) != "true":
             return {}
-        company = self._company(place.pod)
+        gang = self._gang(place.pod)
+        if gang is None and (maker := meta.controller()):
+            self._events.record(about(sight), "NoGang", _NO_GANG.format(who=maker), type_="Warning")
+            return {}
+        company = self._company(place.pod, gang)
         rank = str(company.ranks[place.pod])
         found = {RANK: rank, NODE_RANK: rank, **company.shared}
         if rank == "0" and MASTER_ADDRESS not in found:
             self._events.record(about(sight), "NoMasterAddress", _NO_ADDRESS, type_="Warning")
         return found if MASTER_PORT in said else {**found, MASTER_PORT: DEFAULT_PORT}
 
-    def _company(self, pod: str) -> _Company:
+    def _gang(self, pod: str) -> Gang | None:
         cluster = self._mind.cluster
         holding = cluster.pods.get(pod)
-        gang = cluster.gangs.find(holding.who.group) if holding is not None and holding.who.group else None
+        return cluster.gangs.find(holding.who.group) if holding is not None and holding.who.group else None
+
+    def _company(self, pod: str, gang: Gang | None) -> _Company:
         if gang is None:
             return self._made({pod: 0}, None)
+        cluster = self._mind.cluster
         known = self._companies.get(gang.name)
         if known is not None and known.version == cluster.version and pod in known.ranks:
             return known
