@@ -13,10 +13,10 @@ from shoal.cluster.foreign.definitions import definitions_of, tables
 from shoal.controllers.brain.desks import Desks
 from shoal.controllers.kai.desk import KaiDesk
 from shoal.store.live.ecosystem_kinds import KAI_POD_GROUPS, KAI_QUEUES
-from shoal.store.live.item import Obj
-from shoal.store.live.kind import DEFINITIONS, PODS, PRIORITY_CLASSES
+from shoal.store.live.kind import DEFINITIONS, LEASES, NAMESPACES, PODS, PRIORITY_CLASSES
 from shoal.store.live.port import Api
 from shoal.store.live.presence import KAI, Presence
+from shoal.store.watched.world import WatchSettings
 
 QUEUE_LABEL = "kai.scheduler/queue"
 GROUP = "pod-group-name"
@@ -24,10 +24,12 @@ _CLASSES = {"train": 50, "build": 100, "inference": 125}
 
 
 @asynccontextmanager
-async def kai_cluster(folder: Path) -> AsyncIterator[SmallCluster]:
+async def kai_cluster(folder: Path, *others: str) -> AsyncIterator[SmallCluster]:
+    """`others`: projects whose kinds are there, too."""
+    files = {f"{name}.yaml" for name in ("kai", *others)}
     async with small_cluster(folder) as cluster:
         for file, table in tables():
-            if file == "kai.yaml":
+            if file in files:
                 for definition in definitions_of(file, table):
                     await cluster.create(DEFINITIONS, definition)
 
@@ -51,7 +53,7 @@ class KaiDesked:
 
 def start_kai(cluster: SmallCluster, api: Api | None = None, *, asks_for_kai: bool = False) -> KaiDesked:
     """`asks_for_kai`: whether KAI itself runs here is looked at."""
-    brain = LiveBrain(cluster, api)
+    brain = LiveBrain(cluster, api, WatchSettings(frozenset({"shoal", "kai-scheduler"})))
     made: list[KaiDesk] = []
 
     def make(onward: Any) -> KaiDesk:
@@ -66,14 +68,23 @@ def start_kai(cluster: SmallCluster, api: Api | None = None, *, asks_for_kai: bo
     return KaiDesked(brain, made[0])
 
 
+async def add_kai_itself(cluster: SmallCluster) -> None:
+    """Its leader renews a Lease."""
+    now = cluster.clock.micro_text()
+    spec = {"holderIdentity": "kai", "leaseDurationSeconds": 86_400, "renewTime": now}
+    await cluster.create(NAMESPACES, {"metadata": {"name": "kai-scheduler"}})
+    await cluster.create(LEASES, {"metadata": {"name": "kai-scheduler-default"}, "spec": spec}, "kai-scheduler")
+
+
 async def add_kai_queue(
-    cluster: SmallCluster, name: str, gpu: float = -1, *, limit: float = -1, weight: float = 1, parent: str = ""
+    cluster: SmallCluster, name: str, gpu: float = -1, *, limit: float = -1, weight: float = 1, **spec: Any
 ) -> None:
-    """Of GPUs; of everything else as much as anybody likes."""
+    """Of GPUs; of everything else as much as anybody likes. `parent` is short for `parentQueue`."""
     endless = {"quota": -1, "limit": -1, "overQuotaWeight": 1}
     resources = {"gpu": {"quota": gpu, "limit": limit, "overQuotaWeight": weight}, "cpu": endless, "memory": endless}
-    spec: Obj = {"resources": resources} | ({"parentQueue": parent} if parent else {})
-    await cluster.create(KAI_QUEUES, {"metadata": {"name": name}, "spec": spec})
+    if "parent" in spec:
+        spec["parentQueue"] = spec.pop("parent")
+    await cluster.create(KAI_QUEUES, {"metadata": {"name": name}, "spec": {"resources": resources, **spec}})
 
 
 async def add_work(cluster: SmallCluster, name: str, queue: str, gpus: int = 1, **more: Any) -> None:

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import asyncio
 from pathlib import Path
+from typing import Any
+
+import pytest
 
 from build.kai_desks import (
     GROUP,
     QUEUE_LABEL,
     add_gang,
+    add_kai_itself,
     add_kai_queue,
     add_work,
     bound,
@@ -16,12 +20,13 @@ from build.kai_desks import (
     leaving,
     start_kai,
 )
+from build.kai_owners import QUEUED, add_job, add_owned
 from build.live_brains import add_node, condition, pod
 from build.small_clusters import SmallCluster
 from build.virtual_time import virtual
 from shoal.store.live.ecosystem_kinds import KAI_POD_GROUPS, KAI_QUEUES
 from shoal.store.live.item import Item, Obj
-from shoal.store.live.kind import EVENTS, LEASES, NAMESPACES, PODS, Kind
+from shoal.store.live.kind import EVENTS, LEASES, PODS, Kind
 from shoal.store.live.learning import LearningApi
 from shoal.store.live.port import Deletion
 
@@ -110,6 +115,28 @@ async def _count(cluster: SmallCluster, start: str, count: int) -> bool:
 
 
 @virtual
+@pytest.mark.parametrize(("priority", "gets"), [(100, 2), (200, 4)])
+async def test_beyond_quotas_queues_of_higher_priority_come_first_and_equals_share(
+    tmp_path: Path, priority: int, gets: int
+) -> None:
+    async with kai_cluster(tmp_path) as cluster:
+        start_kai(cluster)
+        await add_node(cluster, "n1", gpus=4)
+        await add_kai_queue(cluster, "usual", 0)
+        await add_kai_queue(cluster, "high", 0, priority=priority)
+        for index in range(4):
+            await add_work(cluster, f"usual{index}", "usual")
+        await cluster.until(lambda: _count(cluster, "usual", 4))
+        for index in range(4):
+            await add_work(cluster, f"high{index}", "high")
+        for _ in range(6):
+            await cluster.pass_time(5)
+            for name in await leaving(cluster):
+                await cluster.delete(PODS, name, Deletion(grace_s=0))
+        assert (len(await bound(cluster, "usual")), len(await bound(cluster, "high"))) == (4 - gets, gets)
+
+
+@virtual
 async def test_within_a_queue_lower_priority_yields_and_what_is_never_ended_does_not(tmp_path: Path) -> None:
     async with kai_cluster(tmp_path) as cluster:
         start_kai(cluster)
@@ -172,10 +199,7 @@ async def test_where_kai_itself_runs_not_even_the_first_round_decides_or_writes(
         await add_node(cluster, "n1", gpus=2)
         await add_kai_queue(cluster, "team", 2)
         await add_work(cluster, "w", "team")
-        now = cluster.clock.micro_text()
-        spec = {"holderIdentity": "kai", "leaseDurationSeconds": 86_400, "renewTime": now}
-        await cluster.create(NAMESPACES, {"metadata": {"name": "kai-scheduler"}})
-        await cluster.create(LEASES, {"metadata": {"name": "kai-scheduler-default"}, "spec": spec}, "kai-scheduler")
+        await add_kai_itself(cluster)
         start_kai(cluster, SlowOfLeases(cluster.api, cluster.informers), asks_for_kai=True)
         await cluster.pass_time(30)
         assert "status" not in await cluster.get(KAI_QUEUES, "team")
@@ -256,3 +280,53 @@ async def test_a_gang_that_yields_comes_back_whole(tmp_path: Path) -> None:
             await cluster.delete(PODS, f"gang-{index}", Deletion(grace_s=0))
         await cluster.pass_time(3)
         assert await bound(cluster) == ["mine-0", "mine-1"]
+
+
+@virtual
+@pytest.mark.parametrize(
+    ("said", "whose", "spared_s"),
+    [
+        ({"reclaimMinRuntime": "2m"}, "b", 120),
+        ({"preemptMinRuntime": "2m"}, "b", 0),
+        ({"preemptMinRuntime": "2m"}, "a", 120),
+        ({"reclaimMinRuntime": "2m"}, "a", 0),
+    ],
+    ids=lambda one: str(one),
+)
+async def test_work_that_has_just_begun_is_spared_as_long_as_its_queue_says(
+    tmp_path: Path, said: dict[str, Any], whose: str, spared_s: int
+) -> None:
+    async with kai_cluster(tmp_path) as cluster:
+        start_kai(cluster)
+        await add_node(cluster, "n1", gpus=2)
+        await add_kai_queue(cluster, "top", **said)
+        await add_kai_queue(cluster, "a", 1, parent="top")
+        await add_kai_queue(cluster, "b", 1)
+        for index in range(2):
+            await add_work(cluster, f"a{index}", "a", priorityClassName="train")
+        await cluster.until(lambda: _count(cluster, "a", 2))
+        await add_work(cluster, "wants", whose, priorityClassName="inference")
+        if spared_s:
+            await cluster.pass_time(spared_s - 20)
+            assert await leaving(cluster) == []
+            await cluster.pass_time(25)
+        else:
+            await cluster.pass_time(10)
+        assert len(await leaving(cluster)) == 1
+
+
+@virtual
+async def test_a_gang_by_its_jobs_own_word_goes_through_a_queue_whole(tmp_path: Path) -> None:
+    async with kai_cluster(tmp_path) as cluster:
+        start_kai(cluster)
+        await add_node(cluster, "n1", gpus=4)
+        await add_kai_queue(cluster, "team", 4, limit=2)
+        made = await add_job(cluster, "train", annotations={"shoal.dev/gang": "true"})
+        for index in range(3):
+            await add_owned(cluster, made, f"train-{index}", QUEUED, schedulerName="shoal")
+        await cluster.pass_time(5)
+        assert await bound(cluster) == []
+        limits = {"gpu": {"limit": 3}}
+        await cluster.patch(KAI_QUEUES, "team", {"spec": {"resources": limits}})
+        await cluster.pass_time(5)
+        assert len(await bound(cluster)) == 3

@@ -5,9 +5,10 @@ from __future__ import annotations
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from build.depth import examples
 from shoal.controllers.kai.quotas import SETTINGS, charged, door_of, facts_of
-from shoal.controllers.kai.sights import Meta, Queue, QueueSpec, Resources, Share
-from shoal.controllers.kai.verdicts import OVER_LIMIT, OVER_QUOTA, path_up, verdict
+from shoal.controllers.kai.sights import Meta, Queue, QueueSpec, Resources, Share, path_up
+from shoal.controllers.kai.verdicts import OVER_LIMIT, OVER_QUOTA, verdict
 from shoal.engine.queues.facts import Amounts, BudgetUse, PodSet, WorkloadFacts
 from shoal.engine.queues.kueue import Kueue
 from shoal.engine.queues.state import Queues
@@ -36,7 +37,7 @@ shares = st.builds(
 works = st.lists(st.tuples(st.sampled_from(["a", "b", "c"]), st.integers(1, 3), st.booleans()), max_size=12)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(30), deadline=None)
 @given(shares, shares, shares, shares, works)
 def test_no_limit_is_passed_and_what_is_never_ended_stays_within_quota(
     top: Share, a: Share, b: Share, c: Share, jobs: list[tuple[str, int, bool]]

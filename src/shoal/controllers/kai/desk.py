@@ -14,14 +14,20 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Sequence
+from functools import partial
 
 from shoal.controllers.brain.parts import Holder
+from shoal.controllers.kai.anew import hear_anew
+from shoal.controllers.kai.ends import Ends
+from shoal.controllers.kai.grouping import Grouping
 from shoal.controllers.kai.knowledge import Knowledge
 from shoal.controllers.kai.origins import Origins
 from shoal.controllers.kai.quotas import SETTINGS
-from shoal.controllers.kai.statuses import Statuses
-from shoal.controllers.kai.works import Work, Works
+from shoal.controllers.kai.statuses import Statuses, has_succeeded
+from shoal.controllers.kai.work import Origin, gang_of
+from shoal.controllers.kai.works import Works
 from shoal.engine.events import Event, NodeSeen, PodArrived, PodBound, PodGone, PodRejected
+from shoal.engine.groups import GroupFacts
 from shoal.engine.plan import Evict, Place
 from shoal.engine.queues.decisions import Decisions
 from shoal.engine.queues.facts import Admission, WorkloadFacts
@@ -34,8 +40,6 @@ from shoal.store.live.presence import Presence
 from shoal.store.live.served import Served
 
 _MOST_CYCLES = 32
-AGAIN_S = 30.0
-"""After this an end that did not come is asked for again."""
 
 
 class KaiDesk:
@@ -52,39 +56,43 @@ class KaiDesk:
         self._presence = presence
         self._onward = onward or brain.intake.apply
         self.works = Works(self._created_s)
-        self.kueue = Kueue(Queues(SETTINGS))
-        self._prover = Proof(self.kueue.queues, brain.intake, brain.placement, self._pods_of, self._running_of)
+        self.kueue, self._prover = self._book()
         self._knowledge = Knowledge(self.kueue.queues)
-        self._statuses = Statuses(context, self.works, lambda: len(brain.cluster.row_of), self._awaited)
-        self._origins = Origins(context, served, brain.wake, self._statuses.follow)
+        self._ends = Ends(self.works, brain.cluster, partial(has_succeeded, context))
+        self._statuses = Statuses(context, self.works, lambda: len(brain.cluster.row_of), self._ends.awaited)
+        self._origins = Origins(context, served, brain.wake, self._statuses.follow, self._facts_of)
+        self._grouping = Grouping(context, served, lambda: not self._is_left)
         self._is_freed = False
         self._is_starved = False
         """Somebody was turned away for want of places."""
-        self._evicting: dict[str, tuple[float, str]] = {}
-        """Work that has to yield -> when to ask for its end again, and for whose sake."""
+        self._placed: list[Place] = []
+        """In the facts already, and not handed out yet."""
+        self._is_torn = False
+        """Something broke since the books were whole."""
 
     # -- the protocol ------------------------------------------------------------------------------------------------
 
     def hear(self, event: Event) -> bool:
-        if isinstance(event, PodArrived):
-            return self._arrived(event)
-        if isinstance(event, PodBound):
-            origin = None if self._is_left else self._origins.of(event.key, event.who)
-            if origin is not None:
-                self.works.bound(event, origin)
-        elif isinstance(event, PodGone):
-            self._is_freed = self._is_freed or event.key in self._brain.cluster.pods
-            self.works.leave(event.key)
-        elif isinstance(event, PodRejected):
-            return self._called_off(event.key)
-        else:
-            self._knowledge.hear(event)
-            self._is_freed = self._is_freed or isinstance(event, NodeSeen)
-        return False
+        try:
+            return self._heard(event)
+        except Exception:
+            self._is_torn = True
+            raise
 
     def round(self, now_s: float) -> Sequence[Place | Evict]:
         if not self._origins.is_synced:
             return []
+        try:
+            if self._is_torn:
+                self._begin_anew(now_s)
+            ended = self._decided(now_s)
+        except Exception:
+            self._is_torn = True
+            raise
+        placed, self._placed = self._placed, []
+        return [*placed, *ended]
+
+    def _decided(self, now_s: float) -> list[Evict]:
         if self._is_left:
             self._statuses.pause()
             self._let_all_go(now_s)
@@ -94,21 +102,27 @@ class KaiDesk:
             self._is_starved = False
             self.kueue.wake()
         self._is_freed = False
-        done: list[Place | Evict] = []
-        if not self.kueue.is_idle:
+        ended: list[Evict] = []
+        if not self._is_quiet(now_s):
             is_moved = True
             self._brain.placement.renew()
         for _ in range(_MOST_CYCLES):
-            if self.kueue.is_idle:
+            if self._is_quiet(now_s):
                 break
-            done += self._obey(self.kueue.cycle(now_s, self._prover if self._knowledge.has_nodes else None), now_s)
-        done += self._ask_again(now_s)
-        if is_moved or done:
+            ended += self._obey(self.kueue.cycle(now_s, self._prover if self._knowledge.has_nodes else None), now_s)
+        ended += self._ends.due(now_s)
+        if is_moved or ended:
             self._statuses.note(self._origins.queues)
-        return done
+        return ended
 
     def next_s(self) -> float | None:
-        return min((due_s for due_s, _ in self._evicting.values()), default=None)
+        moments = [*self._ends.moments(), self.kueue.next_s()]
+        return min((due_s for due_s in moments if due_s is not None), default=None)
+
+    def _is_quiet(self, now_s: float) -> bool:
+        """Whether a cycle would look at nobody; some were spared until now."""
+        due_s = self.kueue.next_s()
+        return self.kueue.is_idle and (due_s is None or due_s > now_s)
 
     @property
     def is_idle(self) -> bool:
@@ -125,18 +139,66 @@ class KaiDesk:
     async def run(self) -> None:
         async with asyncio.TaskGroup() as group:
             group.create_task(self._statuses.run())
+            group.create_task(self._grouping.run())
             if self._presence is not None:
-                group.create_task(self._presence.run(self._brain.wake))
+                group.create_task(self._presence.run(self._moved))
 
-    def _awaited(self) -> set[str]:
-        return {whose for _, whose in self._evicting.values()}
+    def _moved(self) -> None:
+        """KAI itself came or went."""
+        self._grouping.wake()
+        self._brain.wake()
+
+    # -- after a fault -----------------------------------------------------------------------------------------------
+
+    def _begin_anew(self, now_s: float) -> None:
+        """What was proven for nobody is given back; all else follows from what is said of pods, and who has a place."""
+        for place in self._prover.placed:
+            self._brain.intake.apply(PodGone(place.pod))
+        yielding = self._ends.yielding()
+        hear_anew(self.works, self._brain, self._whose, now_s)
+        self._ends.begin_anew(yielding, now_s)
+        self.kueue, self._prover = self._book()
+        self._knowledge.begin_anew(self.kueue.queues)
+        self._is_torn = False
+
+    def _book(self) -> tuple[Kueue, Proof]:
+        """Of quota, in which nobody is known yet."""
+        kueue, brain = Kueue(Queues(SETTINGS)), self._brain
+        return kueue, Proof(kueue.queues, brain.intake, brain.placement, self._pods_of, self._running_of)
 
     # -- hearing -----------------------------------------------------------------------------------------------------
+
+    def _heard(self, event: Event) -> bool:
+        if isinstance(event, PodArrived):
+            return self._arrived(event)
+        if isinstance(event, PodBound):
+            if (origin := self._origin(event)) is not None:
+                self.works.bound(event, origin)
+        elif isinstance(event, PodGone):
+            self._is_freed = self._is_freed or event.key in self._brain.cluster.pods
+            self._grouping.forget(event.key)
+            self.works.leave(event.key)
+        elif isinstance(event, PodRejected):
+            return self._called_off(event.key)
+        else:
+            self._knowledge.hear(event)
+            self._is_freed = self._is_freed or isinstance(event, NodeSeen)
+        return False
+
+    def _origin(self, event: PodArrived | PodBound) -> Origin | None:
+        return None if self._is_left else self._origins.of(event.key, event.who)
+
+    def _whose(self, event: PodArrived | PodBound) -> Origin | None:
+        """Also while KAI is here itself: what is let go has to be known. None while its group is not written."""
+        is_kept = isinstance(event, PodArrived) and self._grouping.keeps(event)
+        return None if is_kept else self._origins.of(event.key, event.who)
 
     def _arrived(self, event: PodArrived) -> bool:
         cluster = self._brain.cluster
         if self._is_left or event.key in cluster.pods or event.key in cluster.pending:
             return False
+        if self._grouping.keeps(event):
+            return True
         origin = self._origins.of(event.key, event.who)
         if origin is None:
             return False
@@ -169,6 +231,8 @@ class KaiDesk:
         dirty, self.works.dirty = self.works.dirty, {}
         for key in dirty:
             self._put(key, now_s)
+            self._statuses.touch(key)
+            self._ends.stale.look(gang_of(key), now_s)
         return is_moved or bool(dirty)
 
     def _claim(self, group: str) -> None:
@@ -185,11 +249,11 @@ class KaiDesk:
         facts = work.facts() if work is not None else None
         if work is None or facts is None:
             self.kueue.drop_workload(key, now_s)
-            self._evicting.pop(key, None)
+            self._ends.forget(key)
             return
         self.kueue.put_workload(facts, now_s)
         if facts.admission is None:
-            self._evicting.pop(key, None)
+            self._ends.forget(key)
             if work.origin.queue not in self.kueue.queues.cluster_queues:
                 # No cycle will look at it.
                 self._statuses.stir(key)
@@ -200,9 +264,10 @@ class KaiDesk:
 
     # -- deciding ----------------------------------------------------------------------------------------------------
 
-    def _obey(self, decisions: Decisions, now_s: float) -> list[Place | Evict]:
+    def _obey(self, decisions: Decisions, now_s: float) -> list[Evict]:
         placed, self._prover.placed = self._prover.placed, []
-        done: list[Place | Evict] = [*placed]
+        self._placed += placed
+        ended: list[Evict] = []
         proven = {place.pod for place in placed}
         for admitted in decisions.admitted:
             work = self.works.all[admitted.workload]
@@ -214,20 +279,15 @@ class KaiDesk:
             work = self.works.all[preempted.workload]
             work.evicted_s = now_s
             beneficiary = self.works.all.get(preempted.beneficiary)
-            done += self._end(work, beneficiary.origin.name if beneficiary is not None else "", now_s)
+            ended += self._ends.end_with_rest(work, beneficiary.origin.name if beneficiary is not None else "", now_s)
         for waiting in decisions.waiting:
             self._is_starved = self._is_starved or waiting.why is Wait.TOPOLOGY
             self._statuses.stir(waiting.workload)
-        return done
+        return ended
 
-    def _end(self, work: Work, beneficiary: str, now_s: float) -> list[Evict]:
-        self._evicting[work.key] = now_s + AGAIN_S, beneficiary
-        pods = self._brain.cluster.pods
-        return [Evict(pod, beneficiary) for pod in work.there if pod in pods and not pods[pod].leaving]
-
-    def _ask_again(self, now_s: float) -> list[Evict]:
-        due = [(key, whose) for key, (due_s, whose) in self._evicting.items() if now_s >= due_s]
-        return [ended for key, whose in due for ended in self._end(self.works.all[key], whose, now_s)]
+    def _facts_of(self, group: str) -> GroupFacts | None:
+        gang = self._brain.cluster.gangs.find(group)
+        return None if gang is None else gang.facts
 
     def _pods_of(self, facts: WorkloadFacts, _: Admission) -> list[PodArrived]:
         work = self.works.all.get(facts.key)
@@ -245,6 +305,8 @@ class KaiDesk:
 
     def _let_all_go(self, now_s: float) -> None:
         """They stand in line like any pod."""
+        for pod in self._grouping.let_go():
+            self._onward(pod)
         for work in list(self.works.all.values()):
             for event in self.works.let_in(work, now_s) if work.waiting else ():
                 self._onward(event)

@@ -7,8 +7,9 @@ from collections.abc import Mapping
 from shoal.controllers.kai.quotas import facts_of
 from shoal.controllers.kai.sights import RESOURCES, Queue
 from shoal.engine.events import Event, NodeFacts, NodeGone, NodeSeen
-from shoal.engine.queues.facts import Amounts, LocalQueueFacts, QueueNode
+from shoal.engine.queues.facts import Amounts, LocalQueueFacts
 from shoal.engine.queues.state import Fact, Queues
+from shoal.engine.queues.topology_facts import QueueNode
 
 
 class Knowledge:
@@ -22,6 +23,10 @@ class Knowledge:
     @property
     def has_nodes(self) -> bool:
         return bool(self._nodes)
+
+    def begin_anew(self, queues: Queues) -> None:
+        """In a book that knows nothing yet."""
+        self._queues, self._told, self.is_stale = queues, {}, True
 
     def hear(self, event: Event) -> None:
         if isinstance(event, NodeSeen):

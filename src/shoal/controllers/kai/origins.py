@@ -5,23 +5,37 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from shoal.api.groups.kai import QUEUE_LABEL
-from shoal.controllers.kai.sights import PodGroup, Queue, group_of, queue_of
-from shoal.controllers.kai.works import Origin
+from shoal.controllers.kai.group_plans import DEFAULT_QUEUE
+from shoal.controllers.kai.sights import PodGroup, Queue, group_of, minimum_of, parts_of, priority_of, queue_of
+from shoal.controllers.kai.work import Origin
+from shoal.engine.from_api import Priorities
+from shoal.engine.groups import GroupFacts
 from shoal.engine.who import Who
 from shoal.store.live.context import Context
 from shoal.store.live.ecosystem_kinds import KAI_POD_GROUPS, KAI_QUEUES
 from shoal.store.live.informer import Informer
 from shoal.store.live.item import Item
-from shoal.store.live.kind import Kind
+from shoal.store.live.kind import PRIORITY_CLASSES, Kind
 from shoal.store.live.served import Served
+from shoal.units.errors import UserError, Where
+
+_BROUGHT_ALONG = Priorities()
+"""With the classes that KAI's installation has."""
 
 
 class Origins:
-    """`wake` is called when there is news; `followed` when a kind turned out to be served."""
+    """`wake` is called when there is news; `followed` when a kind turned out to be served; `known` tells what the facts
+    have of a gang."""
 
     def __init__(
-        self, context: Context, served: Served, wake: Callable[[], None], followed: Callable[[Kind, Informer], None]
+        self,
+        context: Context,
+        served: Served,
+        wake: Callable[[], None],
+        followed: Callable[[Kind, Informer], None],
+        known: Callable[[str], GroupFacts | None],
     ) -> None:
+        self._known = known
         self._context = context
         self._wake = wake
         self._on_followed = followed
@@ -30,6 +44,8 @@ class Origins:
         self.is_stale = True
         """Queues changed since somebody looked."""
         self._changed: dict[str, Origin] = {}
+        self._classes = context.informers.of(PRIORITY_CLASSES)
+        self._classes.on_change(lambda _, __: self._all_again())
         for kind in (KAI_QUEUES, KAI_POD_GROUPS):
             served.when_there(kind, self._follow)
 
@@ -53,10 +69,14 @@ class Origins:
             return None
         group = self._group(who.group) if who.group else None
         if group is not None:
-            return _of_group(who.group, group)
+            return self._of_group(who.group, group)
         queue = dict(who.traits.labels).get(QUEUE_LABEL, "")
         if queue and who.group:
-            return Origin(who.group, queue, is_known=False)
+            facts = self._known(who.group)
+            if facts is None or facts.unreadable:
+                return Origin(who.group, queue, is_known=False)
+            # Of another project, or by its maker's own word.
+            return Origin(who.group, queue, facts.minimum or None if not facts.parts else None)
         return Origin(pod, queue) if queue else None
 
     def take_groups(self) -> list[Origin]:
@@ -85,15 +105,25 @@ class Origins:
         else:
             self.queues[item.name] = queue
         self.is_stale = True
+        if before is None and item.name == DEFAULT_QUEUE:
+            self._all_again()
         self._wake()
+
+    def _all_again(self) -> None:
+        """What groups are read against has changed."""
+        for item in self._followed.get(KAI_POD_GROUPS, ()):
+            self._group_changed(None, item)
 
     def _group_changed(self, before: Item | None, after: Item | None) -> None:
         group = group_of(after) if after is not None else None
         old = group_of(before) if before is not None else None
-        if after is not None and group is not None and (old is None or old.spec != group.spec):
+        is_same = old is not None and group is not None and (old.spec, old.succeeded) == (group.spec, group.succeeded)
+        if after is not None and group is not None and not is_same:
             name = f"{after.namespace}/{after.name}"
-            self._changed[name] = _of_group(name, group)
-            self._wake()
+            origin = self._of_group(name, group)
+            if origin is not None:
+                self._changed[name] = origin
+                self._wake()
 
     def _group(self, name: str) -> PodGroup | None:
         groups = self._followed.get(KAI_POD_GROUPS)
@@ -101,6 +131,23 @@ class Origins:
         item = groups.get(namespace, rest) if groups is not None else None
         return group_of(item) if item is not None else None
 
+    def _of_group(self, name: str, group: PodGroup) -> Origin | None:
+        spec = group.spec
+        if spec.queue == DEFAULT_QUEUE and DEFAULT_QUEUE not in self.queues:
+            # KAI's installation brings it along, without end; who asked for no queue does not wait for one.
+            return None
+        priority = self._priority(spec.priority_class_name)
+        minimum, parts = minimum_of(spec), parts_of(spec)
+        if group.succeeded and minimum is not None:
+            # Whose part it was is not told: what is left of a group with parts is all that there are.
+            minimum, parts = (None, ()) if parts else (max(minimum - group.succeeded, 1), ())
+        return Origin(name, spec.queue, minimum, parts, priority, spec.is_preemptible())
 
-def _of_group(name: str, group: PodGroup) -> Origin:
-    return Origin(name, group.spec.queue, group.minimum, group.spec.is_preemptible())
+    def _priority(self, name: str) -> int | None:
+        item = self._classes.get("", name) if name else None
+        if item is not None:
+            return priority_of(item)
+        try:
+            return _BROUGHT_ALONG.named(name, Where()).value if name else None
+        except UserError:
+            return None

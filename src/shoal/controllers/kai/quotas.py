@@ -7,6 +7,10 @@ are quotas of their own, under names of their own:
 - a limit holds for all that is below a queue: `<resource>/limit`, of which nobody owns any and each may borrow so much;
 - work that is never ended stays within quota at every level above it: `<resource>/fixed`, the same way.
 
+A priority is a weight, too. Beyond quotas KAI serves queues of one parent by priority, and only among equals by weight:
+each step of priority makes a weight a million times as heavy, so that whoever is higher has the smaller share whatever
+both hold.
+
 Rejected: limits as bounds of borrowing of the resource itself. A parent's limit below what its children own together
 could not be said.
 """
@@ -15,8 +19,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
+from msgspec.structs import replace
+
 from shoal.api.selectors import Selector
-from shoal.controllers.kai.sights import RESOURCES, Queue
+from shoal.controllers.kai.sights import RESOURCES, Queue, path_up
 from shoal.engine.queues.facts import (
     Amounts,
     ClusterQueueFacts,
@@ -27,8 +33,8 @@ from shoal.engine.queues.facts import (
     PreemptionRules,
     Quota,
     ResourceGroup,
-    Settings,
 )
+from shoal.engine.queues.settings import Settings
 from shoal.engine.queues.state import Fact
 
 FLAVOR = "kai"
@@ -37,6 +43,7 @@ ROOT = "/"
 LIMIT, FIXED = "/limit", "/fixed"
 KINDS = tuple(f"{name}{kind}" for name in RESOURCES for kind in ("", LIMIT, FIXED))
 _ENDLESS = 1 << 60
+_STEP, _MOST_STEPS = 1e6, 40
 _RULES = PreemptionRules(within="LowerPriority", reclaim="Any")
 
 SETTINGS = Settings(fair_sharing=True, respect_budgets=True)
@@ -68,14 +75,16 @@ def facts_of(queues: Mapping[str, Queue], capacity: Amounts) -> list[Fact]:
         for name in RESOURCES
     }
     found.append(CohortFacts(ROOT, groups=_group(left)))
+    steps = {name: _steps(siblings) for name, siblings in children.items()}
     for queue in queues.values():
+        weight = _weight(queue) * _STEP ** steps[queue.spec.parent_queue][queue.spec.priority]
         above = queue.spec.parent_queue or ROOT
         if above != ROOT and above not in queues:
             continue
         below = children.get(queue.name, ())
         if below:
             parts = {name: _of_queue(queue, name, _owned(below, name)) for name in RESOURCES}
-            found.append(CohortFacts(queue.name, above, _group(parts), _weight(queue)))
+            found.append(CohortFacts(queue.name, above, _group(parts), weight))
         else:
             parts = {name: _of_queue(queue, name, 0) for name in RESOURCES}
             found.append(
@@ -84,8 +93,8 @@ def facts_of(queues: Mapping[str, Queue], capacity: Amounts) -> list[Fact]:
                     above,
                     _group(parts),
                     namespaces=Selector.EVERYTHING,
-                    preemption=_RULES,
-                    weight=_weight(queue),
+                    preemption=_rules(queue, queues),
+                    weight=weight,
                 )
             )
             found.append(LocalQueueFacts(door_of(queue.name), queue.name))
@@ -107,6 +116,25 @@ def _owned(queues: Iterable[Queue], resource: str) -> int:
 def _group(parts: Mapping[str, dict[str, Quota]]) -> tuple[ResourceGroup, ...]:
     quotas = {f"{name}{kind}": quota for name, kinds in parts.items() for kind, quota in kinds.items()}
     return (ResourceGroup(KINDS, (FlavorQuotas(FLAVOR, {name: quotas[name] for name in KINDS}),)),)
+
+
+def _rules(queue: Queue, queues: Mapping[str, Queue]) -> PreemptionRules:
+    """With the least run times; a queue that says none has its parent's. For others those count that are said at the
+    level at which the ways to both part."""
+    path = path_up(queues, queue.name)
+    own = next((least for one in path if (least := one.preempt_least_s) is not None), 0.0)
+    others: list[float] = []
+    for one in reversed(path):
+        said = one.reclaim_least_s
+        others.append(said if said is not None else others[-1] if others else 0.0)
+    others.reverse()
+    return replace(_RULES, own_least_s=own, others_least_s=tuple(others) if any(others) else ())
+
+
+def _steps(siblings: Iterable[Queue]) -> dict[int, int]:
+    """Priority -> how many lower ones there are."""
+    priorities = sorted({queue.spec.priority for queue in siblings})
+    return {priority: min(step, _MOST_STEPS) for step, priority in enumerate(priorities)}
 
 
 def _weight(queue: Queue) -> float:

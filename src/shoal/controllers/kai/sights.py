@@ -5,13 +5,16 @@ One whose shape cannot be read is None here.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import datetime
 
 import msgspec
 from msgspec import field
 
 from shoal.api.groups.kai import KaiPodGroupSpec
+from shoal.api.kueue.durations import seconds
 from shoal.store.live.item import Item
+from shoal.units.errors import UserError, Where
 
 RESOURCES = ("gpu", "cpu", "memory")
 _UNITS = {"gpu": 1000, "cpu": 1, "memory": 1_000_000}
@@ -39,6 +42,8 @@ class Resources(msgspec.Struct, frozen=True):
 class QueueSpec(msgspec.Struct, rename="camel", frozen=True):
     parent_queue: str = ""
     priority: int = 100
+    preempt_min_runtime: str | None = None
+    reclaim_min_runtime: str | None = None
     resources: Resources = Resources()
 
 
@@ -68,19 +73,68 @@ class Queue(msgspec.Struct, frozen=True):
     def weight(self, resource: str) -> float:
         return self.spec.resources.of(resource).over_quota_weight
 
+    @property
+    def preempt_least_s(self) -> float | None:
+        """How long its work runs before others of the queue may end it; None where it does not say."""
+        return _length(self.spec.preempt_min_runtime)
+
+    @property
+    def reclaim_least_s(self) -> float | None:
+        """And others of another queue."""
+        return _length(self.spec.reclaim_min_runtime)
+
+
+def path_up(queues: Mapping[str, Queue], name: str) -> list[Queue]:
+    """The queue and those above it; each once, also where they are in a circle."""
+    found: list[Queue] = []
+    queue = queues.get(name)
+    while queue is not None and queue not in found:
+        found.append(queue)
+        queue = queues.get(queue.spec.parent_queue)
+    return found
+
+
+class GroupStatus(msgspec.Struct, frozen=True):
+    succeeded: int | None = None
+
 
 class PodGroup(msgspec.Struct, frozen=True):
     metadata: Meta
     spec: KaiPodGroupSpec = field(default_factory=KaiPodGroupSpec)
+    status: GroupStatus | None = None
 
     @property
-    def minimum(self) -> int | None:
-        """Pods that go together; None: all that there are, since its parts have minima of their own."""
-        return None if self.spec.sub_groups else max(self.spec.min_member or 0, 1)
+    def succeeded(self) -> int:
+        """Pods that have done their part: the group needs as many less."""
+        return (self.status.succeeded or 0) if self.status is not None else 0
+
+
+class PriorityClass(msgspec.Struct, frozen=True):
+    value: int = 0
 
 
 _queues = msgspec.json.Decoder(Queue)
 _groups = msgspec.json.Decoder(PodGroup)
+_classes = msgspec.json.Decoder(PriorityClass)
+
+
+def minimum_of(spec: KaiPodGroupSpec) -> int | None:
+    """Pods that go together; None: all that there are, since not all of its parts are needed."""
+    if not spec.sub_groups:
+        return max(spec.min_member or 0, 1)
+    return sum(least for _, least in parts_of(spec)) or None
+
+
+def parts_of(spec: KaiPodGroupSpec) -> tuple[tuple[str, int], ...]:
+    """The parts that have pods and what they need, where all of them are needed; else none."""
+    parts = spec.sub_groups
+    inner = {part.parent for part in parts}
+    if spec.min_sub_group not in (None, len(spec.children())):
+        return ()
+    if any(part.min_sub_group not in (None, len(spec.children(part.name))) for part in parts):
+        return ()
+    leaves = [part for part in parts if part.name not in inner]
+    return tuple((part.name, 1 if part.min_member is None else part.min_member) for part in leaves)
 
 
 def queue_of(item: Item) -> Queue | None:
@@ -93,6 +147,21 @@ def queue_of(item: Item) -> Queue | None:
 def group_of(item: Item) -> PodGroup | None:
     try:
         return _groups.decode(item.data)
+    except msgspec.DecodeError:
+        return None
+
+
+def _length(text: str | None) -> float | None:
+    try:
+        return seconds(text, Where()) if text else None
+    except UserError:
+        # The server knows the pattern and refuses it; a server that does not is told nothing by us.
+        return None
+
+
+def priority_of(item: Item) -> int | None:
+    try:
+        return _classes.decode(item.data).value
     except msgspec.DecodeError:
         return None
 

@@ -19,7 +19,8 @@ from shoal.controllers.kai.sights import Queue
 from shoal.controllers.kai.sums import Sums, add_to, sums_of, texts_of
 from shoal.controllers.kai.verdicts import OTHERS_END, not_whole, verdict
 from shoal.controllers.kai.waiting_pods import WaitingPods
-from shoal.controllers.kai.works import Work, Works
+from shoal.controllers.kai.work import Work, gang_of
+from shoal.controllers.kai.works import Works
 from shoal.engine.queues.facts import Amounts
 from shoal.store.live.context import Context
 from shoal.store.live.ecosystem_kinds import KAI_POD_GROUPS, KAI_QUEUES
@@ -64,6 +65,10 @@ class Statuses:
         self._informers: dict[Kind, Informer] = {}
         self._waits: dict[str, None] = {}
         """Works that a cycle looked at and did not let in."""
+        self._touched: dict[str, None] = {}
+        """Groups, namespace/name, of which something has changed."""
+        self._told: dict[str, tuple[str, str]] = {}
+        """Works of groups -> why they were said to wait."""
         self._said: dict[str, tuple[str, str]] = {}
         """Pods without a group that were told why they wait."""
         self._waiting = WaitingPods(context, works, nodes)
@@ -78,6 +83,7 @@ class Statuses:
             pods = self._context.informers.of(PODS)
             pods.index(_INDEX, _group_of)
             pods.on_change(self._pod_changed)
+            informer.on_change(self._group_changed)
         informer.on_change(lambda _, __: self._noted.set())
 
     def note(self, queues: Mapping[str, Queue]) -> None:
@@ -90,13 +96,20 @@ class Statuses:
         """Statuses are somebody else's until the next round is decided here."""
         self._is_ours = False
 
+    def touch(self, work: str) -> None:
+        """It is another one than before."""
+        self._touched[gang_of(work)] = None
+
     def stir(self, work: str) -> None:
         self._waits[work] = None
+        self.touch(work)
 
     def forget(self, work: str) -> None:
         """It is let in."""
         self._waits.pop(work, None)
         self._said.pop(work, None)
+        self._told.pop(work, None)
+        self.touch(work)
 
     def all_again(self) -> None:
         self._waits.update({key: None for key, work in self._works.all.items() if not work.there})
@@ -113,23 +126,40 @@ class Statuses:
     # Inside
 
     def _pod_changed(self, before: Item | None, after: Item | None) -> None:
-        item = after or before
-        if item is not None and _MARK in item.data:
+        groups = {name for item in (before, after) if item is not None for name in _group_of(item)}
+        if groups:
+            self._touched.update(dict.fromkeys(groups))
             self._noted.set()
+
+    def _group_changed(self, _: Item | None, after: Item | None) -> None:
+        if after is not None:
+            self._touched[f"{after.namespace}/{after.name}"] = None
 
     async def _write_all(self) -> bool:
         sums = sums_of(self._queues, self._works.all.values())
         is_done = True
         for item in self._informers.get(KAI_QUEUES, ()):
             is_done = await self._write(KAI_QUEUES, item, self._of_queue(item.name, sums)) and is_done
-        by_group: dict[str, list[Work]] = {}
-        for work in self._works.all.values():
-            by_group.setdefault(work.origin.name, []).append(work)
-        for item in self._informers.get(KAI_POD_GROUPS, ()):
-            works = by_group.get(f"{item.namespace}/{item.name}", [])
-            is_done = await self._write(KAI_POD_GROUPS, item, self._of_group(item, works, sums)) and is_done
+        is_done = await self._write_groups(sums) and is_done
         self._tell_pods(sums)
         return await self._waiting.tell(self._waits, partial(self._verdict, sums=sums)) and is_done
+
+    async def _write_groups(self, sums: Sums) -> bool:
+        """Only those of which something is new: every pod of KAI's has a group, and there may be ten thousand."""
+        groups = self._informers.get(KAI_POD_GROUPS)
+        for key in self._waits:
+            work = self._works.all.get(key)
+            # What a queue has left changes with the work of others.
+            if work is not None and work.waiting and self._told.get(key) != self._verdict(work, sums):
+                self.touch(key)
+        touched, self._touched = self._touched, {}
+        for name in touched:
+            item = groups.get(*name.split("/", 1)) if groups is not None else None
+            if item is None:
+                continue
+            if not await self._write(KAI_POD_GROUPS, item, self._of_group(item, self._works.of_origin(name), sums)):
+                self._touched[name] = None
+        return not self._touched
 
     def _of_queue(self, name: str, sums: Sums) -> Obj:
         below = sorted(queue.name for queue in self._queues.values() if queue.spec.parent_queue == name)
@@ -166,7 +196,7 @@ class Statuses:
         return work.key in self._waits or not (work.there or work.is_whole)
 
     def _why(self, item: Item, work: Work, sums: Sums) -> Obj:
-        reason, message = self._verdict(work, sums)
+        reason, message = self._told[work.key] = self._verdict(work, sums)
         known = (item.obj().get("status") or {}).get("schedulingConditions") or [{}]
         said = (known[-1].get("reason"), known[-1].get("message")) == (reason, message)
         return {
@@ -185,7 +215,7 @@ class Statuses:
             return sums.get((queue, "allocatedNonPreemptible" if fixed else "allocated"), {})
 
         if not work.is_whole:
-            return not_whole(len(work.waiting), work.origin.minimum or 0)
+            return not_whole(work.exist, work.origin.minimum or 0)
         if work.origin.name in self._awaited():
             return OTHERS_END
         asked = work.amounts(work.waiting.values())
@@ -219,6 +249,12 @@ class Statuses:
         if not body:
             return True
         return await self._guarded.merged(kind, item, {"status": body}, "status")
+
+
+def has_succeeded(context: Context, group: str) -> bool:
+    """Whether one of the pods of a group has."""
+    pods = context.informers.of(PODS).index(_INDEX, _group_of)[group]
+    return any(_pods.decode(pod.data).status.phase == "Succeeded" for pod in pods)
 
 
 def _group_of(item: Item) -> list[str]:

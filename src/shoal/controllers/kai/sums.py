@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from shoal.controllers.kai.sights import RESOURCES, Queue
-from shoal.controllers.kai.verdicts import path_up
-from shoal.controllers.kai.works import Work
+from shoal.controllers.kai.sights import RESOURCES, Queue, path_up
+from shoal.controllers.kai.work import Work
 from shoal.engine.queues.facts import Amounts
 from shoal.units.quantity import Quantity
 

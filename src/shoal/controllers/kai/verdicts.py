@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from shoal.controllers.kai.sights import RESOURCES, Queue
+from shoal.controllers.kai.sights import RESOURCES, Queue, path_up
 from shoal.engine.queues.facts import Amounts
 
 NO_QUEUE, OVER_LIMIT, OVER_QUOTA = "QueueDoesNotExist", "OverLimit", "NonPreemptibleOverQuota"
@@ -44,16 +44,6 @@ def verdict(queues: Mapping[str, Queue], name: str, asked: Amounts, held: Held, 
 def not_whole(exist: int, needs: int) -> tuple[str, str]:
     """Of a group some of whose pods have not come yet."""
     return NOT_READY, f"Job is not ready for scheduling. Waiting for {needs} pods, currently {exist} existing"
-
-
-def path_up(queues: Mapping[str, Queue], name: str) -> list[Queue]:
-    """The queue and those above it; each once, also where they are in a circle."""
-    found: list[Queue] = []
-    queue = queues.get(name)
-    while queue is not None and queue not in found:
-        found.append(queue)
-        queue = queues.get(queue.spec.parent_queue)
-    return found
 
 
 def _over(queue: str, resource: str, what: str, amounts: tuple[int, int, int]) -> str:

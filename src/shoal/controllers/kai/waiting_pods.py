@@ -8,7 +8,8 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Container
 
-from shoal.controllers.kai.works import Work, Works
+from shoal.controllers.kai.work import Work
+from shoal.controllers.kai.works import Works
 from shoal.engine.asks import Ask
 from shoal.engine.gangs.evidence import GroupEvidence
 from shoal.engine.reasons import Code, Evidence
@@ -59,6 +60,6 @@ class WaitingPods:
             return ""
         if not work.is_whole:
             code = Code.GANG_TOO_SMALL if work.origin.is_known else Code.GANG_UNKNOWN
-            story = GroupEvidence(work.origin.name, code, needs=work.origin.minimum or 0, exist=len(work.waiting))
+            story = GroupEvidence(work.origin.name, code, needs=work.origin.minimum or 0, exist=work.exist)
             return gang_words(story, Outlook(Ask(), Evidence(self._nodes(), ())))
         return ": ".join(verdict(work)) if work.key in refused else ""

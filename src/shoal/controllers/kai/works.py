@@ -1,127 +1,16 @@
-"""What is let in at once: a pod group up to its minimum, each pod beyond, or a pod that has no group.
+"""What there is of each gang, kept up as pods come, are let in and go: who belongs to which work.
 
-A gang is let in whole, and yields whole. What it has beyond its minimum comes and yields pod by pod. Once pods of a
-group run, each pod that joins stands for itself.
-
-Nothing is remembered across restarts: pods on nodes say which works are in.
+Rejected: one list of pods for each gang, cut up anew whenever somebody asks. Works are what stands in line, and have to
+be the same ones from round to round.
 """
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
+from itertools import chain
 
-import msgspec
-
-from shoal.controllers.kai.quotas import FLAVOR, KINDS, charged, door_of
-from shoal.engine.asks import Ask
-from shoal.engine.devices.demand import MigTiles
+from shoal.controllers.kai.work import BEYOND, Origin, Work
 from shoal.engine.events import PodArrived, PodBound
-from shoal.engine.queues.facts import Admission, Amounts, BudgetUse, PodSet, PodSetAdmission, WorkloadFacts
-
-_NEVER = (BudgetUse("never-ended", 1, 0),)
-_BEYOND = "+"
-_COMPUTE = re.compile(r"(?:^|[-.])([1-9][0-9]?)g\b", re.ASCII)
-
-
-class Origin(msgspec.Struct, frozen=True):
-    """What a pod or a group says of itself."""
-
-    name: str
-    """namespace/name of the group, or of the pod where it has none."""
-    queue: str
-    minimum: int | None = 1
-    """None: all pods that there are."""
-    yields: bool | None = None
-    """None: as its pods' priority says."""
-    is_known: bool = True
-    """False for a group that nobody has written down yet: its pods wait for it."""
-
-
-class Work(msgspec.Struct, eq=False):
-    key: str
-    origin: Origin
-    created_s: float = 0.0
-    waiting: dict[str, PodArrived] = {}
-    """Pods that are kept from the facts."""
-    there: dict[str, PodArrived | PodBound] = {}
-    """Pods that are in them, on nodes or on their way."""
-    admitted_s: float = 0.0
-    evicted_s: float | None = None
-
-    @property
-    def priority(self) -> int:
-        return max((event.priority for event in (*self.waiting.values(), *self.there.values())), default=0)
-
-    @property
-    def is_fixed(self) -> bool:
-        """It is never ended for others."""
-        if self.origin.yields is not None:
-            return not self.origin.yields
-        return any(not event.who.yields for event in (*self.waiting.values(), *self.there.values()))
-
-    @property
-    def is_whole(self) -> bool:
-        """Enough of it is there to be let in."""
-        minimum = self.origin.minimum
-        if not self.waiting or not self.origin.is_known:
-            return False
-        return minimum is None or _BEYOND in self.key or len(self.waiting) >= minimum
-
-    @property
-    def is_ending(self) -> bool:
-        """What of it is there is on its way out; who comes now is its successor."""
-        if self.evicted_s is not None:
-            return True
-        return bool(self.there) and all(isinstance(pod, PodBound) and pod.leaving for pod in self.there.values())
-
-    def amounts(self, pods: Iterable[PodArrived | PodBound]) -> Amounts:
-        found: Amounts = {}
-        for pod in pods:
-            for name, amount in amounts_of(pod.ask).items():
-                found[name] = found.get(name, 0) + amount
-        return found
-
-    def facts(self) -> WorkloadFacts | None:
-        """None while it neither waits nor runs."""
-        runs = bool(self.there)
-        if not runs and not self.is_whole:
-            return None
-        pods = self.there.values() if runs else self.waiting.values()
-        usage = charged(self.amounts(pods), is_fixed=self.is_fixed)
-        admission = None
-        if runs:
-            assigned = PodSetAdmission("main", 1, dict.fromkeys(KINDS, FLAVOR), usage)
-            admission = Admission(self.origin.queue, (assigned,))
-        return WorkloadFacts(
-            key=self.key,
-            queue=door_of(self.origin.queue),
-            priority=self.priority,
-            created_s=self.created_s,
-            uid=self.key,
-            pod_sets=(PodSet("main", 1, requests=usage),),
-            admission=admission,
-            admitted=runs,
-            admitted_s=self.admitted_s,
-            reserved_s=self.admitted_s,
-            evicted_s=self.evicted_s if runs else None,
-            evicted_why="Preempted" if runs and self.evicted_s is not None else "",
-            budgets=_NEVER if self.is_fixed else (),
-        )
-
-
-def amounts_of(ask: Ask) -> Amounts:
-    """As KAI counts: of a GPU that is cut up, an instance counts the slices of compute that it has."""
-    gpu = ask.gpu_milli
-    if isinstance(ask.devices, MigTiles):
-        gpu = sum(_slices(profile) * count * 1000 for profile, count in ask.devices.tiles)
-    return {"gpu": gpu, "cpu": ask.request("cpu"), "memory": ask.request("memory")}
-
-
-def _slices(profile: str) -> int:
-    """Of `1g.5gb`, `mig-1g.5gb` and `1c.3g.40gb` 1, 1 and 3; none of what is no profile: users write what they like."""
-    found = _COMPUTE.search(profile)
-    return int(found[1]) if found is not None else 0
 
 
 class Works:
@@ -133,37 +22,49 @@ class Works:
         self.dirty: dict[str, None] = {}
         self._of: dict[str, str] = {}
         """Pod -> work."""
-        self._by_origin: dict[str, dict[str, None]] = {}
+        self._gangs: dict[str, dict[str, Work]] = {}
+        """By name of the origin."""
 
     def of_pod(self, pod: str) -> Work | None:
         return self.all.get(self._of.get(pod, ""))
 
     def of_origin(self, name: str) -> list[Work]:
-        return [self.all[key] for key in self._by_origin.get(name, ())]
+        return list(self._gangs.get(name, {}).values())
+
+    def any_of(self, name: str) -> Work | None:
+        """One of the origin's."""
+        return next(iter(self._gangs.get(name, {}).values()), None)
 
     def arrive(self, event: PodArrived, origin: Origin) -> None:
         self.leave(event.key)
-        work = self._place_for(event.key, origin)
-        work.waiting[event.key] = event
-        self._note(event.key, work)
+        self._join(event, origin)
 
     def bound(self, event: PodBound, origin: Origin) -> None:
         work = self.of_pod(event.key)
         if work is None:
-            work = self._place_for(event.key, origin, runs=True)
+            work = self._place_for_bound(event, origin)
         work.waiting.pop(event.key, None)
         work.there[event.key] = event
         if not work.admitted_s:
             work.admitted_s = event.who.since_s
         self._note(event.key, work)
+        if event.leaving and self._is_short(work):
+            self._sort_again(origin)
 
     def let_in(self, work: Work, now_s: float) -> list[PodArrived]:
-        """All of it that waits."""
+        """All of it that waits. Who makes a gang whole again is one with it from now on."""
         pods = list(work.waiting.values())
-        work.there.update(work.waiting)
+        core = work.gang.get(work.origin.name)
+        if core is None or work.is_beyond:
+            core = work
         work.waiting.clear()
-        work.admitted_s, work.evicted_s = now_s, None
-        self.dirty[work.key] = None
+        for pod in pods:
+            core.there[pod.key] = pod
+            self._note(pod.key, core)
+        if core is not work:
+            self._remove(work)
+        else:
+            work.admitted_s, work.evicted_s = now_s, None
         return pods
 
     def leave(self, pod: str) -> None:
@@ -172,41 +73,88 @@ class Works:
         if work is None:
             return
         work.waiting.pop(pod, None)
-        work.there.pop(pod, None)
+        was_there = work.there.pop(pod, None) is not None
         self.dirty[work.key] = None
         if not work.there:
             work.admitted_s, work.evicted_s = 0.0, None
         if not work.waiting and not work.there:
-            del self.all[work.key]
-            siblings = self._by_origin[work.origin.name]
-            del siblings[work.key]
-            if not siblings:
-                del self._by_origin[work.origin.name]
+            self._remove(work)
+        if self._is_short(work) if was_there else not work.is_beyond and len(work.gang) > 1:
+            self._sort_again(work.origin)
 
     def again(self, origin: Origin) -> None:
         """The group says something else of itself."""
         for work in self.of_origin(origin.name):
             work.origin = origin
             self.dirty[work.key] = None
+        self._sort_again(origin)
+
+    def clear(self) -> None:
+        """Nothing is known of anybody."""
+        for known in (self.all, self.dirty, self._of, self._gangs):
+            known.clear()
 
     # Inside
+
+    def _is_short(self, work: Work) -> bool:
+        """Whether who waits may be needed now, beyond the minimum or for it."""
+        return f"{work.origin.name}{BEYOND}" in work.gang or bool(work.origin.lacks(work.standing()))
+
+    def _sort_again(self, origin: Origin) -> None:
+        """Who waits may be needed by now, or not any more."""
+        works = self.of_origin(origin.name)
+        waiting = [pod for work in works for pod in work.waiting.values()]
+        if not waiting:
+            return
+        for work in works:
+            work.waiting.clear()
+            if not work.there:
+                self._remove(work)
+        waiting.sort(key=lambda pod: (self._created_s(pod.key), pod.key))
+        for pod in waiting:
+            self._join(pod, origin)
+
+    def _join(self, event: PodArrived, origin: Origin) -> None:
+        work = self._place_for(event, origin)
+        work.waiting[event.key] = event
+        self._note(event.key, work)
 
     def _note(self, pod: str, work: Work) -> None:
         self._of[pod] = work.key
         self.dirty[work.key] = None
 
-    def _place_for(self, pod: str, origin: Origin, *, runs: bool = False) -> Work:
-        first = self.all.get(origin.name)
-        if first is None:
-            return self._make(origin.name, origin, pod)
-        has_room = origin.minimum is None or len(first.there if runs else first.waiting) < origin.minimum
-        if has_room and (runs or not first.there or first.is_ending):
-            return first
-        return self._make(f"{origin.name}{_BEYOND}{pod.partition('/')[2]}", origin, pod)
+    def _place_for_bound(self, event: PodBound, origin: Origin) -> Work:
+        core = self.all.get(origin.name)
+        if core is None or origin.needs(event, core.there.values()):
+            return self._make(origin.name, origin, event.key)
+        return self._beyond(event.key, origin)
+
+    def _place_for(self, event: PodArrived, origin: Origin) -> Work:
+        core = self.all.get(origin.name)
+        if core is None or not core.there or core.is_ending:
+            is_needed = core is None or origin.needs(event, core.waiting.values())
+            return self._make(origin.name, origin, event.key) if is_needed else self._beyond(event.key, origin)
+        fillers = self.all.get(f"{origin.name}{BEYOND}")
+        beside = chain(core.standing(), fillers.waiting.values() if fillers is not None else ())
+        if origin.minimum is not None and origin.needs(event, beside):
+            return self._make(f"{origin.name}{BEYOND}", origin, event.key)
+        return self._beyond(event.key, origin)
+
+    def _beyond(self, pod: str, origin: Origin) -> Work:
+        return self._make(f"{origin.name}{BEYOND}{pod.partition('/')[2]}", origin, pod)
 
     def _make(self, key: str, origin: Origin, pod: str) -> Work:
         found = self.all.get(key)
         if found is None:
-            found = self.all[key] = Work(key, origin, self._created_s(pod), {}, {})
-            self._by_origin.setdefault(origin.name, {})[key] = None
+            gang = self._gangs.setdefault(origin.name, {})
+            found = self.all[key] = gang[key] = Work(key, origin, gang, self._created_s(pod), {}, {})
+        found.origin = origin
         return found
+
+    def _remove(self, work: Work) -> None:
+        self.dirty[work.key] = None
+        if self.all.get(work.key) is not work:
+            return
+        del self.all[work.key], work.gang[work.key]
+        if not work.gang:
+            self._gangs.pop(work.origin.name, None)

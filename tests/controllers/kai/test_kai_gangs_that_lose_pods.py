@@ -1,0 +1,111 @@
+"""Gangs of KAI of which pods end: successors come together, and what is left too long below the minimum is ended."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from build.kai_desks import GROUP, QUEUE_LABEL, add_gang, add_kai_queue, bound, kai_cluster, leaving, start_kai
+from build.live_brains import add_node, condition, pod
+from build.small_clusters import SmallCluster
+from build.virtual_time import virtual
+from shoal.store.live.kind import PODS
+from shoal.store.live.port import Deletion
+
+
+async def _start(cluster: SmallCluster, count: int = 4) -> None:
+    start_kai(cluster)
+    await add_node(cluster, "n1", gpus=4)
+    await add_kai_queue(cluster, "a", 4)
+    await add_gang(cluster, "gang", "a", count=count, least=4)
+    await cluster.pass_time(5)
+    assert len(await bound(cluster, "gang")) == 4
+
+
+async def _add(cluster: SmallCluster, *names: str) -> None:
+    for name in names:
+        body = pod(name, gpus=1, labels={QUEUE_LABEL: "a"}, annotations={GROUP: "gang"})
+        await cluster.create(PODS, body)
+
+
+@virtual
+async def test_successors_of_several_pods_start_together_while_the_others_run(tmp_path: Path) -> None:
+    async with kai_cluster(tmp_path) as cluster:
+        await _start(cluster)
+        for name in ("gang-0", "gang-1"):
+            await cluster.delete(PODS, name, Deletion(grace_s=0))
+        await _add(cluster, "gang-new0")
+        await cluster.pass_time(5)
+        assert "gang-new0" not in await bound(cluster)
+        await _add(cluster, "gang-new1")
+        await cluster.pass_time(5)
+        assert await bound(cluster) == ["gang-2", "gang-3", "gang-new0", "gang-new1"]
+        await cluster.pass_time(90)
+        assert await leaving(cluster) == []
+
+
+@virtual
+async def test_who_waited_beyond_the_minimum_is_needed_when_others_end(tmp_path: Path) -> None:
+    async with kai_cluster(tmp_path) as cluster:
+        await _start(cluster, count=6)
+        started = await bound(cluster)
+        for name in started[:2]:
+            await cluster.delete(PODS, name, Deletion(grace_s=0))
+        await cluster.pass_time(5)
+        assert len(await bound(cluster)) == 4
+
+
+@virtual
+async def test_a_gang_that_stays_below_its_minimum_for_a_minute_is_ended(tmp_path: Path) -> None:
+    async with kai_cluster(tmp_path) as cluster:
+        await _start(cluster)
+        await cluster.delete(PODS, "gang-0", Deletion(grace_s=0))
+        await cluster.pass_time(50)
+        assert await leaving(cluster) == []
+        await cluster.pass_time(20)
+        assert await leaving(cluster) == ["gang-1", "gang-2", "gang-3"]
+        why = await condition(cluster, "gang-1", "DisruptionTarget")
+        assert why["message"].endswith("too few pods of its group default/gang are left")
+        assert any(one["reason"] == "StaleJob" for one in await cluster.events("gang-1"))
+        # It comes back whole.
+        await _add(cluster, *(f"gang-new{index}" for index in range(4)))
+        for name in ("gang-1", "gang-2", "gang-3"):
+            await cluster.delete(PODS, name, Deletion(grace_s=0))
+        await cluster.pass_time(5)
+        assert await bound(cluster) == [f"gang-new{index}" for index in range(4)]
+
+
+@virtual
+async def test_a_gang_of_which_a_pod_has_succeeded_is_left_alone(tmp_path: Path) -> None:
+    async with kai_cluster(tmp_path) as cluster:
+        await _start(cluster)
+        await cluster.patch(PODS, "gang-0", {"status": {"phase": "Succeeded"}}, "status")
+        await cluster.pass_time(90)
+        assert await leaving(cluster) == []
+
+
+@virtual
+async def test_the_last_pods_of_a_job_do_not_wait_for_those_that_have_succeeded(tmp_path: Path) -> None:
+    async with kai_cluster(tmp_path) as cluster:
+        await _start(cluster)
+        for index in range(4):
+            await cluster.patch(PODS, f"gang-{index}", {"status": {"phase": "Succeeded"}}, "status")
+        await cluster.pass_time(5)
+        await _add(cluster, "gang-new0", "gang-new1")
+        await cluster.pass_time(5)
+        assert len(await bound(cluster, "gang-new")) == 2
+
+
+@virtual
+async def test_a_gang_that_yields_leaves_nothing_behind_that_is_too_little(tmp_path: Path) -> None:
+    async with kai_cluster(tmp_path) as cluster:
+        start_kai(cluster)
+        await add_node(cluster, "n1", gpus=3)
+        await add_kai_queue(cluster, "a", 1)
+        await add_kai_queue(cluster, "b", 2)
+        await add_gang(cluster, "gang", "a", count=3, least=2)
+        await cluster.pass_time(5)
+        assert len(await bound(cluster, "gang")) == 3
+        # Two of them would be enough.
+        await add_gang(cluster, "mine", "b", count=2, least=2)
+        await cluster.pass_time(5)
+        assert len(await leaving(cluster)) == 3
