@@ -13,8 +13,8 @@ import msgspec
 
 from shoal.telemetry.families import Head, Values
 from shoal.telemetry.registry import Registry
+from shoal.telemetry.unadmitted import ROLE, UnadmittedFigure, follow_unadmitted
 
-ROLE = "replica_role"
 _STATES = ("pending", "active", "terminating")
 _ANSWERS = ("True", "False", "Unknown")
 
@@ -80,6 +80,8 @@ class QueueSource(Protocol):
 
     def cohorts(self) -> Iterable[CohortFigure]: ...
 
+    def unadmitted(self) -> Iterable[UnadmittedFigure]: ...
+
     def above(self, cluster_queue: str) -> Iterable[str]:
         """The cohorts that it is in, of all levels."""
         ...
@@ -96,7 +98,7 @@ def follow_levels(registry: Registry, role: str, source: QueueSource) -> None:
     def look() -> None:
         # All of one moment.
         found["cluster"], found["local"] = list(source.cluster_queues()), list(source.local_queues())
-        found["cohort"] = list(source.cohorts())
+        found["cohort"], found["unadmitted"] = list(source.cohorts()), list(source.unadmitted())
 
     registry.before_reading("queues", look)
     for whose, prefix, own, rows in (
@@ -107,6 +109,8 @@ def follow_levels(registry: Registry, role: str, source: QueueSource) -> None:
         for name, words, labels, numbers in rows:
             head = Head("gauge", f"kueue_{prefix}{name}", words, (*own, *labels, ROLE))
             registry.reads(head, _reader(found, whose, numbers, role))
+
+    follow_unadmitted(registry, role, lambda: found.get("unadmitted", []))
 
 
 def _reader(

@@ -17,8 +17,9 @@ import msgspec
 
 from shoal.engine.queues.decisions import Decisions
 from shoal.telemetry.families import Values, exponential
-from shoal.telemetry.queue_levels import ROLE, QueueSource, follow_levels
+from shoal.telemetry.queue_levels import QueueSource, follow_levels
 from shoal.telemetry.registry import Registry
+from shoal.telemetry.unadmitted import ROLE
 
 WAITS = (1.0, *exponential(2.5, 2, 13))
 Role = Literal["leader", "standalone"]
@@ -27,7 +28,7 @@ Role = Literal["leader", "standalone"]
 class Happened(msgspec.Struct, frozen=True):
     """Something that happened to a workload, with what the labels say of it."""
 
-    what: Literal["quota_reserved", "admitted", "evicted", "released", "preempted", "ready", "finished"]
+    what: Literal["quota_reserved", "admitted", "evicted", "released", "preempted", "ready", "finished", "replaced"]
     cluster_queue: str
     priority_class: str = ""
     reason: str = ""
@@ -140,6 +141,11 @@ class QueueMetrics:
             "Workloads that were skipped in the last cycle, since others needed what their victims would have freed.",
             ("cluster_queue", ROLE),
         )
+        self._replaced = registry.counter(
+            "kueue_replaced_workload_slices_total",
+            "Workloads whose place another one of the same work took.",
+            ("cluster_queue", ROLE),
+        )
         self._skipped: set[str] = set()
 
     def happened(self, what: Happened) -> None:
@@ -150,6 +156,8 @@ class QueueMetrics:
         if what.what == "admitted":
             for cohort in self._above(queue):
                 self._admitted_below.of(cohort, what.priority_class, role).inc()
+        elif what.what == "replaced":
+            self._replaced.of(queue, role).inc()
         elif what.what == "preempted":
             self._preempted.of(what.by, what.reason, role).inc()
         elif what.what == "evicted":

@@ -130,6 +130,27 @@ async def test_quota_is_held_while_pods_of_an_evicted_job_still_run(tmp_path: Pa
         await desk.until(name, "QuotaReserved", "False")
 
 
+@virtual
+async def test_a_stopped_job_is_as_it_was_where_servers_leave_it_its_start(tmp_path: Path) -> None:
+    """Up to Kubernetes 1.35 templates change only without the start, and the job controller leaves that."""
+    async with queue_cluster(tmp_path, makes=()) as cluster:
+        desk = Desk(cluster)
+        before = await cluster.create(JOBS, queued())
+        name = await _admitted(cluster, desk)
+        now = cluster.clock.text()
+        await cluster.patch(JOBS, "train", {"status": {"active": 3, "startTime": now}}, "status")
+        await desk.evict(name)
+        await until_field(cluster, JOBS, "train", ("spec", "suspend"), True)
+        await cluster.pass_time(60)
+        assert (await cluster.get(JOBS, "train"))["status"]["startTime"] == now
+        stopped = {"type": "Suspended", "status": "True", "lastTransitionTime": now, "lastProbeTime": now}
+        await cluster.patch(JOBS, "train", {"status": {"active": None, "conditions": [stopped]}}, "status")
+        await desk.until(name, "QuotaReserved", "False")
+        after = await cluster.get(JOBS, "train")
+        assert "startTime" not in after["status"]
+        assert after["spec"] == before["spec"]
+
+
 REQUEUED = {"Preempted": "True", "NodeFailures": "True", "PodsReadyTimeout": "False", "Deactivated": "False"}
 
 

@@ -8,16 +8,17 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import AsyncIterator, Awaitable
+from collections.abc import Awaitable, Callable, Coroutine
 from pathlib import Path
 from typing import Any, TypeVar
 
 import pytest
 
 from build.crashes import crash_often
+from build.depth import seeds
 from build.job_hands import Hand, job
 from build.job_scenes import SCENES, Scene
-from build.queue_desk import FLAVOR, QUEUE, Desk, condition, furnish, queued_jobs
+from build.queue_desk import FLAVOR, QUEUE, Desk, condition, furnish, queued_jobs, reasons
 from build.small_clusters import SmallCluster, small_cluster
 from build.stormy_api import StormyApi
 from build.virtual_time import virtual
@@ -29,7 +30,7 @@ from shoal.store.live.informers import Informers
 from shoal.store.live.item import Item, Listed, Obj
 from shoal.store.live.kind import JOBS, Kind
 from shoal.store.live.learning import LearningApi
-from shoal.store.live.port import EVERYTHING, GENTLY, Api, Batch, Deletion, Patch, Select, ServedKind
+from shoal.store.live.port import EVERYTHING, GENTLY, Api, Batches, Deletion, Patch, Select, ServedKind
 from shoal.store.live.recorder import Recorder
 from shoal.store.live.refusals import NotFoundError
 from shoal.store.queues.job_parts import dig
@@ -70,7 +71,7 @@ class DeadlyApi:
     async def list(self, kind: Kind, namespace: str = "", select: Select = EVERYTHING) -> Listed:
         return await self._api.list(kind, namespace, select)
 
-    def watch(self, kind: Kind, since: int, namespace: str = "", select: Select = EVERYTHING) -> AsyncIterator[Batch]:
+    def watch(self, kind: Kind, since: int, namespace: str = "", select: Select = EVERYTHING) -> Batches:
         return self._api.watch(kind, since, namespace, select)
 
     async def create(self, kind: Kind, obj: Obj) -> Item:
@@ -110,6 +111,9 @@ class Process:
         await asyncio.gather(*self.tasks, return_exceptions=True)
 
 
+Story = Callable[[SmallCluster, Desk, Obj, Kind, Obj], Coroutine[Any, Any, None]]
+
+
 async def _story(cluster: SmallCluster, desk: Desk, made: Obj, kind: Kind, status: Obj) -> None:
     """Waits, is admitted, evicted, admitted again; returns when all of that has come true."""
     name = made["metadata"]["name"]
@@ -127,6 +131,38 @@ async def _story(cluster: SmallCluster, desk: Desk, made: Obj, kind: Kind, statu
     await _until_suspended(cluster, kind, name, is_so=False)
     each = [one for one in await cluster.all(WORKLOADS) if _owner(one) == before["metadata"]["uid"]]
     assert len(each) == 1
+
+
+async def _elastic_story(cluster: SmallCluster, desk: Desk, made: Obj, kind: Kind, _status: Obj) -> None:
+    """Waits, is admitted, grows, is admitted again, shrinks, and is never stopped."""
+    name = made["metadata"]["name"]
+    made["spec"]["completions"] = 9
+    made["metadata"]["annotations"] = {"kueue.x-k8s.io/elastic-job": "true"}
+    before = await cluster.create(kind, made)
+    first = await _workload_of(cluster, before)
+    await desk.admit(first)
+    await _until_suspended(cluster, kind, name, is_so=False)
+
+    async def sizes() -> dict[str, int]:
+        return {
+            one["metadata"]["name"]: one["spec"]["podSets"][0]["count"]
+            for one in await cluster.all(WORKLOADS)
+            if _owner(one) == before["metadata"]["uid"] and condition(one, "Finished").get("status") != "True"
+        }
+
+    await cluster.patch(kind, name, {"spec": {"parallelism": 5}})
+    await cluster.until(lambda: _are_so(sizes(), [3, 5]))
+    (second,) = (await sizes()).keys() - {first}
+    await desk.admit(second)
+    await desk.until(first, "Finished", "True")
+    assert condition(await cluster.get(WORKLOADS, first), "Finished")["reason"] == "WorkloadSliceReplaced"
+    await cluster.patch(kind, name, {"spec": {"parallelism": 1}})
+    await cluster.until(lambda: _are_so(sizes(), [1]))
+    assert "Stopped" not in await reasons(cluster, name)
+
+
+async def _are_so(sizes: Awaitable[dict[str, int]], wanted: list[int]) -> bool:
+    return sorted((await sizes).values()) == wanted
 
 
 async def _workload_of(cluster: SmallCluster, made: Obj) -> str:
@@ -163,9 +199,13 @@ def _queued_job(name: str) -> Obj:
 
 
 @pytest.mark.parametrize("is_after", [False, True], ids=["undone", "unanswered"])
-@pytest.mark.parametrize("kind", [JOBS, JOB_SETS, PYTORCH_JOBS], ids=lambda kind: kind.name)
+@pytest.mark.parametrize(
+    ("kind", "told"),
+    [(JOBS, _story), (JOB_SETS, _story), (PYTORCH_JOBS, _story), (JOBS, _elastic_story)],
+    ids=lambda case: case.name if isinstance(case, Kind) else case.__name__,
+)
 def test_death_at_any_write_leaves_nothing_that_a_successor_does_not_finish(
-    tmp_path: Path, kind: Kind, is_after: bool
+    tmp_path: Path, kind: Kind, told: Story, is_after: bool
 ) -> None:
     @virtual
     async def run() -> None:
@@ -177,13 +217,13 @@ def test_death_at_any_write_leaves_nothing_that_a_successor_does_not_finish(
                 deadly = DeadlyApi(cluster.api, at, is_after=is_after)
                 first = Process(cluster, deadly)
                 deadly.tasks = first.tasks
-                story = asyncio.ensure_future(_story(cluster, Desk(cluster), made, kind, _idle(scene)))
+                story = asyncio.ensure_future(told(cluster, Desk(cluster), made, kind, _idle(scene)))
                 while deadly.writes < at and not story.done():
                     await cluster.pass_time(0.05)
                 if story.done():
                     await story
                     await first.end()
-                    assert at > 8
+                    assert at > 5
                     return
                 await first.end()
                 successor = Process(cluster, cluster.api)
@@ -319,7 +359,7 @@ def _faults(before: Obj, present: Obj, workload: Obj) -> list[str]:
     return found
 
 
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("seed", seeds(3))
 def test_killed_at_any_step_again_and_again(tmp_path: Path, seed: int) -> None:
     @virtual
     async def run() -> None:
@@ -338,7 +378,7 @@ def test_killed_at_any_step_again_and_again(tmp_path: Path, seed: int) -> None:
     run()
 
 
-@pytest.mark.parametrize("seed", [*range(4), 15, 34])
+@pytest.mark.parametrize("seed", [*seeds(2), 15, 34])
 def test_through_a_storm_of_conflicts_lost_answers_and_broken_watches(tmp_path: Path, seed: int) -> None:
     """15 and 34: a start whose answer was lost, and a Workload that was deleted before the cache knew of the start."""
 

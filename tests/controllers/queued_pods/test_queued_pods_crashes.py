@@ -11,8 +11,13 @@ from build.crashes import crash_often
 from build.queued_scenes import QueuedScene, bare_scene, queued_pods
 from build.stormy_api import CALM, StormyApi
 from build.virtual_time import virtual
-from shoal.store.live.kind import PODS
+from shoal.controllers.gatekeeping.held_kinds import PARENT, QUEUE_LABEL, HoldingRules
+from shoal.controllers.gatekeeping.holding import held
+from shoal.store.live.item import Obj
+from shoal.store.live.kind import PODS, STATEFUL_SETS
 from shoal.store.live.port import Deletion
+
+_CONTAINERS = [{"name": "main", "image": "busybox", "resources": {"requests": {"cpu": "1"}}}]
 
 
 async def _no_pod_runs_unadmitted(scene: QueuedScene) -> None:
@@ -26,6 +31,15 @@ async def _no_pod_runs_unadmitted(scene: QueuedScene) -> None:
         if pod["spec"].get("schedulingGates") or "deletionTimestamp" in meta:
             continue
         assert meta["annotations"].get("kueue.x-k8s.io/workload") in admitted, meta["name"]
+
+
+async def _admitted(scene: QueuedScene) -> list[Obj]:
+    return [
+        workload
+        for workload in await scene.workloads()
+        for one in (workload.get("status") or {}).get("conditions") or ()
+        if (one["type"], one["status"]) == ("Admitted", "True")
+    ]
 
 
 async def _admit_all(scene: QueuedScene) -> None:
@@ -109,3 +123,45 @@ async def test_in_a_storm_an_eviction_ends_what_ran_and_gives_back_once(tmp_path
             await cluster.delete(PODS, name, Deletion(grace_s=0))
         await cluster.pass_time(30)
         assert await scene.workloads() == []
+
+
+@pytest.mark.parametrize("seed", range(3))
+@virtual
+async def test_killed_while_a_stateful_set_grows_no_pod_ends_and_none_comes_too_early(
+    tmp_path: Path, seed: int
+) -> None:
+    draw = random.Random(seed)
+    async with bare_scene(tmp_path) as scene:
+        template = {"metadata": {"labels": {"app": "db"}}, "spec": {"containers": _CONTAINERS}}
+        spec = {"serviceName": "db", "replicas": 1, "selector": {"matchLabels": {"app": "db"}}, "template": template}
+        made = {"metadata": {"name": "db", "namespace": "default", "labels": {QUEUE_LABEL: "team"}}, "spec": spec}
+        wanted = held(made, ("apps", "StatefulSet"), HoldingRules(), lambda: False)
+        uid = (await scene.cluster.create(STATEFUL_SETS, wanted))["metadata"]["uid"]
+        reference = {"apiVersion": "apps/v1", "kind": "StatefulSet", "name": "db", "uid": uid, "controller": True}
+        replicas = 1
+
+        async def fill() -> None:
+            for index in range(len(await scene.names()), replicas):
+                await scene.pod(f"db-{index}", labels={"app": "db"}, notes={PARENT: "statefulset"}, owners=[reference])
+
+        async def check() -> None:
+            nonlocal replicas
+            admitted = [0, *(each["spec"]["podSets"][0]["count"] for each in await _admitted(scene))]
+            assert len(await scene.names()) - len(await scene.held()) <= max(admitted)
+            assert await scene.ending() == set()
+            if draw.random() < 0.3:
+                await _admit_all(scene)
+            if draw.random() < 0.2:
+                replicas += 1
+                await scene.cluster.patch(STATEFUL_SETS, "db", {"spec": {"replicas": replicas}})
+            await fill()
+
+        await crash_often(scene.cluster, [queued_pods], draw, 12, check)
+        scene.cluster.start(queued_pods)
+        for _ in range(2):
+            await scene.cluster.pass_time(5)
+            await _admit_all(scene)
+        await scene.cluster.pass_time(5)
+        assert (await scene.held(), await scene.ending()) == (set(), set())
+        (left,) = [one for one in await _admitted(scene) if "Finished" not in str(one["status"]["conditions"])]
+        assert left["spec"]["podSets"][0]["count"] == replicas > 1

@@ -10,7 +10,7 @@ from build.virtual_time import virtual
 from shoal.controllers.gatekeeping.held_kinds import PARENT, QUEUE_LABEL, HoldingRules
 from shoal.controllers.gatekeeping.holding import held
 from shoal.controllers.queued_pods.serving import MOST_REPLICAS, excess_of, names_of
-from shoal.store.live.ecosystem_kinds import LEADER_WORKER_SETS
+from shoal.store.live.ecosystem_kinds import LEADER_WORKER_SETS, WORKLOADS
 from shoal.store.live.kind import PODS, STATEFUL_SETS
 from shoal.store.live.port import Deletion
 
@@ -81,24 +81,99 @@ async def test_a_running_stateful_set_gives_up_what_it_is_scaled_down_by(tmp_pat
         assert workload["status"]["reclaimablePods"] == [{"name": "main", "count": 2}]
 
 
+async def _grown(scene: QueuedScene) -> tuple[Obj, Obj]:
+    """A set of one replica that runs, scaled to two: its Workloads in turn."""
+    owner = await _stateful_set(scene, 1)
+    await scene.cluster.pass_time(1)
+    await _replica(scene, owner, 0)
+    first = await scene.workload()
+    await scene.admit(first)
+    await scene.bind("db-0")
+    await scene.cluster.patch(STATEFUL_SETS, "db", {"spec": {"replicas": 2}})
+    await scene.cluster.pass_time(1)
+    await _replica(scene, owner, 1)
+    await scene.cluster.pass_time(1)
+    (second,) = [one for one in await scene.workloads() if one["metadata"]["uid"] != first["metadata"]["uid"]]
+    return first, second
+
+
 @virtual
-async def test_a_running_stateful_set_that_grows_is_asked_for_anew(tmp_path: Path) -> None:
+async def test_a_running_stateful_set_that_grows_runs_on_and_asks_for_more_beside(tmp_path: Path) -> None:
     async with queued_scene(tmp_path) as scene:
-        owner = await _stateful_set(scene, 1)
-        await scene.cluster.pass_time(1)
-        await _replica(scene, owner, 0)
-        before = await scene.workload()
-        await scene.admit(before)
-        await scene.bind("db-0")
-        await scene.cluster.patch(STATEFUL_SETS, "db", {"spec": {"replicas": 2}})
-        await scene.cluster.pass_time(1)
+        first, second = await _grown(scene)
+        notes, name = second["metadata"]["annotations"], first["metadata"]["name"]
+        assert notes["kueue.x-k8s.io/workload-slice-replacement-for"] == f"default/{name}"
+        assert notes["kueue.x-k8s.io/workload-slice-name"] == name
+        assert second["spec"]["podSets"][0]["count"] == 2
+        await scene.cluster.pass_time(60)
+        assert (await scene.ending(), await scene.held()) == (set(), {"db-1"})
+        assert len(await scene.workloads()) == 2
+        await scene.admit(second)
+        await scene.cluster.pass_time(2)
+        assert (await scene.ending(), await scene.held()) == (set(), set())
+        old = await scene.cluster.get(WORKLOADS, name)
+        (finished,) = [one for one in old["status"]["conditions"] if one["type"] == "Finished"]
+        assert (finished["status"], finished["reason"]) == ("True", "WorkloadSliceReplaced")
+        assert not old["metadata"].get("finalizers")
+        pods = {pod["metadata"]["name"]: pod["metadata"]["annotations"] for pod in await scene.cluster.pods()}
+        assert pods["db-1"]["kueue.x-k8s.io/workload"] == second["metadata"]["name"]
+        assert {one["kueue.x-k8s.io/workload-slice-name"] for one in pods.values()} == {name}
+
+
+@virtual
+async def test_a_stateful_set_that_changes_its_mind_takes_back_what_it_asked_for(tmp_path: Path) -> None:
+    async with queued_scene(tmp_path) as scene:
+        first, _ = await _grown(scene)
+        await scene.cluster.patch(STATEFUL_SETS, "db", {"spec": {"replicas": 4}})
+        await scene.cluster.pass_time(2)
+        assert sorted(one["spec"]["podSets"][0]["count"] for one in await scene.workloads()) == [1, 4]
+        await scene.cluster.patch(STATEFUL_SETS, "db", {"spec": {"replicas": 1}})
+        await scene.cluster.pass_time(2)
+        assert [one["metadata"]["uid"] for one in await scene.workloads()] == [first["metadata"]["uid"]]
+        assert await scene.ending() == set()
+
+
+@virtual
+async def test_a_stateful_set_that_is_evicted_while_it_grows_waits_as_large_as_it_wants_to_be(tmp_path: Path) -> None:
+    async with queued_scene(tmp_path) as scene:
+        first, second = await _grown(scene)
+        await scene.evict(first)
         assert await scene.ending() == {"db-0"}
         await scene.vanish("db-0")
+        await scene.cluster.pass_time(3)
+        assert [one["metadata"]["uid"] for one in await scene.workloads()] == [second["metadata"]["uid"]]
+
+
+@virtual
+async def test_what_had_to_leave_before_a_stateful_set_grew_gives_its_quota_back(tmp_path: Path) -> None:
+    async with queued_scene(tmp_path) as scene:
+        _, second = await _grown(scene)
+        await scene.say(second, {}, ("QuotaReserved", "True", "QuotaReserved", ""))
+        await scene.cluster.pass_time(1)
+        await scene.evict(second)
+        status = (await scene.cluster.get(WORKLOADS, second["metadata"]["name"]))["status"]
+        (reserved,) = [one["status"] for one in status["conditions"] if one["type"] == "QuotaReserved"]
+        assert reserved == "False"
+        assert await scene.ending() == set()
+        await scene.cluster.delete(WORKLOADS, second["metadata"]["name"])
         await scene.cluster.pass_time(2)
-        after = await scene.workload()
-        assert after["metadata"]["uid"] != before["metadata"]["uid"]
-        assert after["spec"]["podSets"][0]["count"] == 2
-        assert await scene.names() == set()
+        assert second["metadata"]["uid"] not in {one["metadata"]["uid"] for one in await scene.workloads()}
+        assert (len(await scene.workloads()), await scene.ending()) == (2, set())
+
+
+@virtual
+async def test_all_workloads_of_a_stateful_set_go_with_it(tmp_path: Path) -> None:
+    async with queued_scene(tmp_path) as scene:
+        _, second = await _grown(scene)
+        await scene.admit(second)
+        await scene.cluster.patch(STATEFUL_SETS, "db", {"spec": {"replicas": 3}})
+        await scene.cluster.pass_time(2)
+        assert len(await scene.workloads()) == 3
+        await scene.cluster.patch(STATEFUL_SETS, "db", {"spec": {"replicas": 0}})
+        for name in ("db-0", "db-1"):
+            await scene.cluster.delete(PODS, name, Deletion(grace_s=0))
+        await scene.cluster.pass_time(3)
+        assert await scene.workloads() == []
 
 
 @virtual

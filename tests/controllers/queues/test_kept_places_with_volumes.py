@@ -23,7 +23,7 @@ from build.queue_desks import (
 )
 from build.small_clusters import SmallCluster
 from build.virtual_time import in_virtual_time, virtual
-from shoal.controllers.volumes.controller import provisioner_for, volume_binder
+from shoal.controllers.volumes.controller import volume_binder, volume_provisioner
 from shoal.store.live.ecosystem_kinds import WORKLOADS
 from shoal.store.live.item import Obj
 from shoal.store.live.kind import PODS, STORAGE_CLASSES, VOLUME_CLAIMS, VOLUMES
@@ -78,7 +78,7 @@ async def start_pod(cluster: SmallCluster, name: str, spec: Obj) -> None:
 
 
 async def furnished(cluster: SmallCluster, *nodes: str) -> Desked:
-    cluster.start(volume_binder, provisioner_for(["disks.example.com"]))
+    cluster.start(volume_binder, volume_provisioner)
     desk = start_desk(cluster)
     for name in nodes:
         await add_node(cluster, name, cpu="2", labels={"zone": name[-1]})
@@ -138,7 +138,7 @@ async def test_volumes_made_on_demand_are_made_where_their_class_may_make_them(t
         desk = await furnished(cluster, "n1", "n2")
         topology = {"matchLabelExpressions": [{"key": "zone", "values": ["2"]}]}
         default = {"annotations": {"storageclass.kubernetes.io/is-default-class": "true"}}
-        await add_class(cluster, "disks", "disks.example.com", allowedTopologies=[topology])
+        await add_class(cluster, "disks", "shoal.dev/local", allowedTopologies=[topology])
         await cluster.patch(STORAGE_CLASSES, "disks", {"metadata": default})
         await submit_with(cluster, "work", made_for_each(None))
         await until_so(cluster, "work")

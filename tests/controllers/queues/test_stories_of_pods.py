@@ -9,7 +9,8 @@ from shoal.engine.cluster import Cluster
 from shoal.engine.events import BudgetSeen, Event, NodeFacts, NodeSeen, PodBound
 from shoal.engine.groups import BudgetFacts
 from shoal.engine.intake import Intake
-from shoal.engine.queues.facts import BudgetUse, Settings
+from shoal.engine.queues.facts import BudgetUse
+from shoal.engine.queues.settings import Settings
 from shoal.engine.queues.state import Queues
 from shoal.engine.who import Who
 

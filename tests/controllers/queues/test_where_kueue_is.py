@@ -10,6 +10,7 @@ from build.live_brains import add_node, is_bound
 from build.queue_desks import (
     add_flavor,
     add_queue,
+    configure,
     is_so,
     queued_cluster,
     said,
@@ -21,8 +22,8 @@ from build.queue_desks import (
 from build.scripted_api import ScriptedApi
 from build.small_clusters import SmallCluster
 from build.virtual_time import virtual
-from shoal.store.live.item import Item, Obj
-from shoal.store.live.kind import CONFIG_MAPS, DEPLOYMENTS, LEASES, NAMESPACES, Kind
+from shoal.store.live.item import Item
+from shoal.store.live.kind import DEPLOYMENTS, LEASES, NAMESPACES, Kind
 from shoal.store.live.learning import LearningApi
 from shoal.store.live.presence import KAI, KUEUE, VOLCANO, Presence, Sign
 from shoal.store.live.refusals import ForbiddenError
@@ -44,13 +45,6 @@ async def _deployed(cluster: SmallCluster, name: str, namespace: str) -> None:
     await cluster.patch(DEPLOYMENTS, name, {"status": {"replicas": 1, "readyReplicas": 1}}, "status", namespace)
 
 
-async def _configured(cluster: SmallCluster, namespace: str, fields: str) -> None:
-    text = f"apiVersion: config.kueue.x-k8s.io/v1beta2\nkind: Configuration\n{fields}\n"
-    meta: Obj = {"name": "kueue-manager-config", "namespace": namespace}
-    await cluster.create(NAMESPACES, {"metadata": {"name": namespace}})
-    await cluster.create(CONFIG_MAPS, {"metadata": meta, "data": {"controller_manager_config.yaml": text}})
-
-
 @virtual
 async def test_a_tenants_map_does_not_lift_the_quota_of_the_cluster(tmp_path: Path) -> None:
     async with queued_cluster(tmp_path) as cluster:
@@ -58,9 +52,9 @@ async def test_a_tenants_map_does_not_lift_the_quota_of_the_cluster(tmp_path: Pa
         await add_node(cluster, "n1", cpu="64")
         await add_flavor(cluster)
         await add_queue(cluster, cpu="4")
-        await _configured(cluster, "kueue-system", "waitForPodsReady: {timeout: 5m}")
+        await configure(cluster, "kueue-system", "waitForPodsReady: {timeout: 5m}")
         await cluster.until(lambda: desk.desk.kueue.queues.settings.wait_for_pods_ready)
-        await _configured(cluster, "a-tenant", "resources: {excludeResourcePrefixes: [cpu]}")
+        await configure(cluster, "a-tenant", "resources: {excludeResourcePrefixes: [cpu]}")
         await submit(cluster, "greedy", cpu="16", count=3)
         await cluster.pass_time(10)
         assert desk.desk.kueue.queues.settings.wait_for_pods_ready

@@ -5,10 +5,13 @@ from __future__ import annotations
 import asyncio
 from pathlib import Path
 
+import pytest
+
 from build.live_brains import LiveBrain, add_node
 from build.queue_desks import (
     add_flavor,
     add_queue,
+    configure,
     finish,
     is_so,
     queued_cluster,
@@ -20,7 +23,7 @@ from build.small_clusters import SmallCluster
 from build.virtual_time import virtual
 from shoal.controllers.queues.pen import Change, Pen
 from shoal.store.live.conditions import Moment, Status, put
-from shoal.store.live.ecosystem_kinds import WORKLOADS
+from shoal.store.live.ecosystem_kinds import CLUSTER_QUEUES, RESOURCE_FLAVORS, WORKLOADS
 from shoal.store.live.item import Item
 from shoal.store.live.kind import Kind
 from shoal.store.live.learning import LearningApi
@@ -76,6 +79,46 @@ async def test_a_workload_made_anew_under_its_name_while_its_admission_is_writte
         assert len(admitted) == 1
         await finish(cluster, admitted[0])
         await until_so(cluster, "b" if admitted == ["a"] else "a")
+
+
+@pytest.mark.parametrize("fields", ["waitForPodsReady: {timeout: 5m}", "fairSharing: {}"])
+@virtual
+async def test_other_rules_for_queues_do_not_give_away_what_was_admitted_and_is_not_written_yet(
+    tmp_path: Path, fields: str
+) -> None:
+    async with queued_cluster(tmp_path) as cluster:
+        api = await _begun(cluster)
+        # The first in line, should the quota look free for a moment.
+        await submit(cluster, "b", cpu="4", priority=10)
+        await cluster.pass_time(0.2)
+        await configure(cluster, "kueue-system", fields)
+        await cluster.pass_time(0.2)
+        assert not await is_so(cluster, "b", "QuotaReserved")
+        api.goes_on.set()
+        await until_so(cluster, "a")
+        await cluster.pass_time(10)
+        assert not await is_so(cluster, "b", "QuotaReserved")
+        await finish(cluster, "a")
+        await until_so(cluster, "b")
+
+
+@virtual
+async def test_other_quota_and_other_flavors_do_not_either(tmp_path: Path) -> None:
+    async with queued_cluster(tmp_path) as cluster:
+        api = await _begun(cluster)
+        queue = await cluster.get(CLUSTER_QUEUES, "cq")
+        (flavor,) = queue["spec"]["resourceGroups"][0]["flavors"]
+        await submit(cluster, "b", cpu="4", priority=10)
+        await cluster.pass_time(0.2)
+        flavor["resources"][0]["nominalQuota"] = "5"
+        await cluster.patch(CLUSTER_QUEUES, "cq", {"spec": queue["spec"]})
+        await cluster.patch(RESOURCE_FLAVORS, "default", {"spec": {"tolerations": [{"operator": "Exists"}]}})
+        await cluster.pass_time(1)
+        assert not await is_so(cluster, "b", "QuotaReserved")
+        api.goes_on.set()
+        await until_so(cluster, "a")
+        await cluster.pass_time(10)
+        assert not await is_so(cluster, "b", "QuotaReserved")
 
 
 @virtual

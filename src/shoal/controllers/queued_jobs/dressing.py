@@ -48,9 +48,7 @@ class InTemplates(Dressing):
             template, own = dig(job, part.at), pod_sets.get(part.name)
             if part.is_made or not isinstance(template, dict) or own is None:
                 continue
-            written = own.get("template") or {}
-            restore(template, "metadata", written, _META)
-            restore(template, "spec", written, _PLACING)
+            undress(template, own.get("template") or {})
 
     def put_on(self, job: Obj, parts: Sequence[PodPart], clothes: Mapping[str, Clothes], /) -> None:
         for part in parts:
@@ -62,6 +60,12 @@ class InTemplates(Dressing):
                 template = deepcopy(part.template)
                 put(job, part.at, template)
             wear(template.setdefault("metadata", {}), template.setdefault("spec", {}), one)
+
+
+def undress(template: Obj, written: Obj) -> None:
+    """Give it back what its owner wrote, in the place of what an admission put on."""
+    restore(template, "metadata", written, _META)
+    restore(template, "spec", written, _PLACING)
 
 
 def restore(template: Obj, where: str, written: Obj, keys: Sequence[str]) -> None:

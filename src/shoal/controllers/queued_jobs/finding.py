@@ -63,6 +63,7 @@ class Search:
         meta, kind = self._job["metadata"], self._office.kind
         items = self._office.of_owner[owner_value(kind.group, kind.name, (meta["namespace"], meta["name"]))]
         mine = [Workload(item) for item in items if _is_of(item.uid, meta["uid"], owned(item).controller)]
+        mine = [one for one in mine if not one.is_replaced]
         return sorted(mine, key=lambda one: (one.obj["metadata"].get("creationTimestamp") or "", one.item.name))
 
     def _fits(self, workload: Workload) -> bool:

@@ -45,8 +45,8 @@ def _training(kind: Kind, *older: str) -> JobRow:
 
 
 ROWS: tuple[JobRow, ...] = (
-    JobRow((JOBS,), courses.batch_job, OfBatchJobs(), restores_when="stopped"),
-    JobRow((JOB_SETS,), courses.job_set),
+    JobRow((JOBS,), courses.batch_job, OfBatchJobs(), restores_when="stopped", is_elastic=True, keeps_conditions=True),
+    JobRow((JOB_SETS,), courses.job_set, keeps_conditions=True),
     _training(PYTORCH_JOBS),
     _training(TF_JOBS),
     _training(XGBOOST_JOBS),
@@ -62,7 +62,7 @@ ROWS: tuple[JobRow, ...] = (
         refers_to=(TRAINING_RUNTIMES, CLUSTER_TRAINING_RUNTIMES),
     ),
     JobRow(_versions(RAY_JOBS, "v1alpha1"), courses.ray_job, OfRayJobs()),
-    JobRow(_versions(RAY_CLUSTERS, "v1alpha1"), courses.ray_cluster),
+    JobRow(_versions(RAY_CLUSTERS, "v1alpha1"), courses.ray_cluster, is_elastic=True),
     JobRow(_versions(RAY_SERVICES, "v1alpha1"), courses.ray_service),
     JobRow((SPARK_APPLICATIONS,), courses.spark, OfSpark()),
     JobRow((APP_WRAPPERS,), courses.app_wrapper, OfAppWrappers()),

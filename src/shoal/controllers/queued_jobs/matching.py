@@ -25,7 +25,7 @@ def fits(
     """`is_unfinished`: the job has not got all of its templates back after it was stopped. A Workload that somebody
     else built has templates of its own, which need not be the job's in every word."""
     pod_sets = list(workload.pod_sets.values())
-    if len(pod_sets) != len(parts) or not _ask_alike(pod_sets, parts):
+    if not ask_alike(pod_sets, parts):
         return False
     if is_unfinished or (workload.has_quota and _counts_run(workload, pod_sets, parts)):
         return True
@@ -58,8 +58,8 @@ def _may_run(pod_set: Obj, part: PodPart) -> bool:
     return bool((pod_set.get("minCount") or count) <= part.count <= count)
 
 
-def _ask_alike(pod_sets: Sequence[Obj], parts: Sequence[PodPart]) -> bool:
-    return all(
+def ask_alike(pod_sets: Sequence[Obj], parts: Sequence[PodPart]) -> bool:
+    return len(pod_sets) == len(parts) and all(
         one.get("name", "main") == part.name
         and _resources(dig(one, ("template", "spec"))) == _resources(part.template.get("spec"))
         for one, part in zip(pod_sets, parts, strict=True)

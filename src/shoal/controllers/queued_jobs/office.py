@@ -9,6 +9,7 @@ from shoal.controllers.queued_jobs.priorities import PriorityDesk
 from shoal.controllers.queued_jobs.row import JobRow
 from shoal.controllers.queued_jobs.workloads import owner_values
 from shoal.controllers.queued_work.fields import texts
+from shoal.controllers.queued_work.marks import Fault, marked
 from shoal.controllers.queued_work.rules import Rules
 from shoal.store.live.context import Context
 from shoal.store.live.ecosystem_kinds import RESOURCE_FLAVORS, WORKLOADS
@@ -87,6 +88,16 @@ class Office:
 
     async def write_job_status(self, job: Obj, status: dict[str, Any]) -> None:
         await self.context.api.patch(self.kind, *_address(job), _merge(job, {"status": status}), "status")
+
+    async def mark(self, job: Obj, fault: Fault | None) -> bool:
+        """Whether there was anything to write about it on the job itself."""
+        if not self.row.keeps_conditions:
+            return False
+        present = (job.get("status") or {}).get("conditions") or ()
+        conditions = marked(present, fault, self.context.clock.text())
+        if conditions is not None:
+            await self.write_job_status(job, {"conditions": conditions})
+        return conditions is not None
 
     async def write_workload(self, workload: Obj, body: Obj) -> Item:
         return await self.context.api.patch(self.workload_kind, *_address(workload), _merge(workload, body))

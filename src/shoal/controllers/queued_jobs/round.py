@@ -8,18 +8,21 @@ Workload is admitted.
 from __future__ import annotations
 
 from shoal.controllers.queued_jobs.ancestors import managed_ancestor
+from shoal.controllers.queued_jobs.children import hold_child
+from shoal.controllers.queued_jobs.elastic import as_slice, as_written, holds_new_pods, is_elastic, sized
 from shoal.controllers.queued_jobs.finding import Search, release, release_all
 from shoal.controllers.queued_jobs.office import Office
 from shoal.controllers.queued_jobs.priorities import NoClassError
 from shoal.controllers.queued_jobs.queue_name import queue_of
 from shoal.controllers.queued_jobs.row import Course
+from shoal.controllers.queued_jobs.saying import say_checks
+from shoal.controllers.queued_jobs.slices import Slices
 from shoal.controllers.queued_jobs.standing import finished, left, readiness, reclaimed
 from shoal.controllers.queued_jobs.switching import Switch
 from shoal.controllers.queued_jobs.workloads import Workload, new_workload, owned, owner_value
 from shoal.controllers.queued_work.clothes import MisfitError
-from shoal.controllers.queued_work.fields import put
 from shoal.controllers.queued_work.rules import JobRules
-from shoal.controllers.queued_work.words import EVICTED, QUOTA_RESERVED
+from shoal.controllers.queued_work.words import EVICTED, FINISHED
 from shoal.store.live.item import Item, Obj
 from shoal.store.live.refusals import AlreadyExistsError
 from shoal.store.queues.job_parts import PodPart, dig
@@ -28,7 +31,7 @@ from shoal.units.errors import UserError, Where
 _SOON_S = 1.0
 """Something is missing that nobody tells this job about."""
 _LATER_S = 30.0
-_HOPELESS = frozenset({"Misconfigured", "Inadmissible"})
+_NEVER_BEGUN = frozenset({"FailedToStart", "OutOfSync"})
 _MARKED = b"kueue.x-k8s.io/"
 
 
@@ -55,7 +58,9 @@ class Round:
             return None
         above = managed_ancestor(self._office.context, self._office.find, self._item, self._rules)
         if above is not None:
-            return await self._as_child(*above)
+            if not self._switch.is_suspended:
+                await hold_child(self._office, self._job, *above)
+            return None
         queue, misplaced = queue_of(self._item, self._job)
         if not queue and not self._rules.queues_everything:
             return None
@@ -68,35 +73,25 @@ class Round:
             return await self._queued(queue)
         except NoClassError as error:
             reason = "WorkloadPriorityClassNotFound" if error.kind == "WorkloadPriorityClass" else "ErrWorkloadCompose"
-            self._office.warn(self._job, reason, error.what)
+            fault = reason, error.what
         except UserError as error:
-            self._office.warn(self._job, "ErrWorkloadCompose", str(error))
+            fault = "ErrWorkloadCompose", str(error)
+        self._office.warn(self._job, *fault)
         # Nobody can say what it would take: it must not run meanwhile, unless it was let in before.
-        await self._hold()
+        if not await self._hold():
+            await self._office.mark(self._job, fault)
         return _LATER_S
 
-    async def _hold(self) -> None:
-        if not self._switch.is_suspended and self._row.shape.ending(self._job) is None and not self._has_workload():
-            await self._switch.stop(None, "Not admitted by cluster queue")
+    async def _hold(self) -> bool:
+        """Whether it had to be stopped; that it is brings it back here."""
+        if self._switch.is_suspended or self._row.shape.ending(self._job) is not None or self._has_workload():
+            return False
+        await self._switch.stop(None, "Not admitted by cluster queue")
+        return True
 
     def _has_workload(self) -> bool:
         kind = self._office.kind
         return bool(self._office.of_owner[owner_value(kind.group, kind.name, self._item.key)])
-
-    # -- children ---------------------------------------------------------------------------------------------------
-
-    async def _as_child(self, kind: object, above: Item) -> float | None:
-        """It runs when its controller's Workload is admitted, and is started by that controller."""
-        if self._switch.is_suspended or not self._row.shape.suspend or self._row.shape.ending(self._job) is not None:
-            return None
-        group, name = getattr(kind, "group", ""), getattr(kind, "name", "")
-        there = [Workload(one) for one in self._office.of_owner[owner_value(group, name, above.key)]]
-        if any(one.is_controlled_by(above.uid) and one.is_admitted for one in there):
-            return None
-        put(self._job, self._row.shape.suspend, True)
-        await self._office.write_job(self._job)
-        self._office.say(self._job, "Suspended", "Kueue managed child job suspended")
-        return None
 
     # -- jobs that wait on their own --------------------------------------------------------------------------------
 
@@ -105,7 +100,11 @@ class Round:
         self._parts = () if ending is not None else self._row.shape.read(self._job, Where(), office.look)
         self._switch = Switch(office, self._job, self._parts)
         search = Search(office, self._job, self._parts, self._switch)
-        workload = await search.find(queue, is_over=ending is not None)
+        slices = self._slices(is_over=ending is not None)
+        workload = None if slices is None else await slices.settle(is_over=ending is not None)
+        if slices is not None and slices.is_busy:
+            return None
+        workload = workload or await search.find(queue, is_over=ending is not None)
         if search.is_busy:
             return None
         if ending is not None:
@@ -121,16 +120,27 @@ class Round:
             if not await self._switch.stop(workload, "Workload is deleted"):
                 return None
             return await self._let_go(workload)
-        course = self._row.course(self._job, self._parts)
+        return await self._goes_on(workload, queue, slices)
+
+    def _slices(self, *, is_over: bool) -> Slices | None:
+        is_begun = not (is_over or self._switch.is_suspended)
+        if not is_elastic(self._row, self._job) or (is_begun and not holds_new_pods(self._parts)):
+            return None
+        return Slices(self._office, self._job, self._parts, self._switch)
+
+    async def _goes_on(self, workload: Workload, queue: str, slices: Slices | None) -> float | None:
+        course = self._row.course(self._job, self._parts if slices is None else sized(self._parts, workload))
         if await self._told(workload, course):
             return None
+        if slices is not None and slices.lacks_next:
+            return await self._make(queue, workload)
         if workload.is_evicted and not await self._has_left(workload, course):
             return None
         if self._switch.is_suspended:
             return await self._waiting(workload, queue)
         elif not workload.is_admitted:
             await self._switch.stop(workload, "Not admitted by cluster queue")
-        elif office.priorities.is_newly_named(self._job, workload.obj):
+        elif self._office.priorities.is_newly_named(self._job, workload.obj):
             await self._rank(workload)
         return None
 
@@ -150,13 +160,15 @@ class Round:
 
     async def _declared_finished(self, workload: Workload) -> None:
         """By somebody else than the job."""
+        told = workload.condition(FINISHED) or {}
+        if told.get("reason") in _NEVER_BEGUN and self._switch.is_suspended:
+            await self._office.mark(self._job, (str(told["reason"]), str(told.get("message") or "")))
         if not self._switch.is_suspended:
             await self._switch.stop(workload, "Not admitted by cluster queue")
         elif await release(self._office, workload):
             self._office.say(self._job, "FinishedWorkload", f"Workload '{workload.key}' is declared finished")
 
     async def _without(self, search: Search, queue: str) -> float | None:
-        office = self._office
         if search.prebuilt:
             await self._switch.stop(None, "missing workload")
             return _LATER_S
@@ -165,8 +177,15 @@ class Round:
             return None
         if self._row.course(self._job, self._parts).is_active:
             return None
-        priority = office.priorities.fields(self._job, self._parts, self._row.priority_class)
-        made = new_workload(office.kind, self._job, self._parts, queue, priority, self._rules.labels_to_copy)
+        return await self._make(queue, None)
+
+    async def _make(self, queue: str, before: Workload | None) -> float | None:
+        """`before`: whose place it is to take, of a job that has grown."""
+        office, parts = self._office, self._parts if before is None else as_written(self._parts, before)
+        priority = office.priorities.fields(self._job, parts, self._row.priority_class)
+        made = new_workload(office.kind, self._job, parts, queue, priority, self._rules.labels_to_copy)
+        if is_elastic(self._row, self._job):
+            made = as_slice(made, office.kind, self._job, before)
         name = made["metadata"]["name"]
         try:
             await office.context.api.create(office.workload_kind, made)
@@ -199,6 +218,8 @@ class Round:
 
     async def _waiting(self, workload: Workload, queue: str) -> float | None:
         office = self._office
+        if await office.mark(self._job, workload.fault):
+            return None
         if workload.is_admitted and not self._switch.is_stopping:
             try:
                 begun = await self._switch.start(workload, self._rules.schedulers)
@@ -213,9 +234,9 @@ class Round:
         elif office.priorities.is_newly_named(self._job, workload.obj):
             await self._rank(workload)
         elif workload.has_quota:
-            self._say_checks(workload)
-        else:
-            self._say_refusal(workload)
+            say_checks(office, self._job, workload)
+        elif workload.fault is not None:
+            office.warn(self._job, *workload.fault)
         return None
 
     async def _rank(self, workload: Workload) -> None:
@@ -223,20 +244,3 @@ class Round:
         priority = office.priorities.fields(self._job, self._parts, self._row.priority_class)
         await office.write_workload(workload.obj, {"spec": priority})
         office.say(self._job, "UpdatedWorkload", f"Updated Workload priority: {workload.key}")
-
-    def _say_checks(self, workload: Workload) -> None:
-        each = dig(workload.obj, ("status", "admissionChecks")) or ()
-        words = [
-            f"{one.get('name')}: {one['message']}"
-            for one in each
-            if one.get("state") == "Pending" and one.get("message")
-        ]
-        if words:
-            self._office.warn(self._job, "UpdatedAdmissionCheck", "; ".join(words), "Normal")
-
-    def _say_refusal(self, workload: Workload) -> None:
-        """No time will mend that, so whoever looks at the job is told."""
-        said = workload.condition(QUOTA_RESERVED) or {}
-        reason = str(said.get("reason") or "")
-        if reason in _HOPELESS:
-            self._office.warn(self._job, reason, str(said.get("message") or ""))

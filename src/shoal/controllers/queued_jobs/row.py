@@ -35,6 +35,10 @@ class JobRow(msgspec.Struct, frozen=True):
     """When its templates may be given back: in the very write that suspends it, after that, or when no pod runs."""
     is_dressed_first: bool = False
     """Its templates may be changed only while it is suspended, which it has to be in a write of its own."""
+    is_elastic: bool = False
+    """It may change its size while it runs, if it says that it will."""
+    keeps_conditions: bool = False
+    """Its controller leaves conditions of others in its status alone."""
     priority_class: Steps = ()
     """Where it names a PriorityClass for all of its pods."""
     refers_to: tuple[Kind, ...] = ()

@@ -10,6 +10,7 @@ from copy import deepcopy
 from shoal.controllers.owned_pods.ownership import controller_reference
 from shoal.controllers.queued_jobs.courses import SUSPENDED_BY_VOLCANO, VOLCANO_PHASE
 from shoal.controllers.queued_jobs.dressing import is_undressed
+from shoal.controllers.queued_jobs.elastic import held_back, is_elastic
 from shoal.controllers.queued_jobs.job_kinds import COMMANDS
 from shoal.controllers.queued_jobs.office import Office
 from shoal.controllers.queued_jobs.row import Course
@@ -20,7 +21,6 @@ from shoal.controllers.queued_work.words import PREBUILT, STOPPING
 from shoal.store.live.item import Obj
 from shoal.store.live.refusals import AlreadyExistsError
 from shoal.store.queues.job_parts import PodPart, dig
-from shoal.store.queues.job_parts.endings import conditions
 
 
 class Switch:
@@ -110,6 +110,8 @@ class Switch:
         clothes = clothes_of(workload.obj, self._office.flavor, schedulers)
         if clothes is None:
             return False
+        if is_elastic(self._row, self._job):
+            clothes = held_back(clothes, workload)
         if self._row.switch == "command":
             if not await self._command("ResumeJob"):
                 return True
@@ -130,10 +132,15 @@ class Switch:
         return True
 
     async def _is_placeable(self) -> bool:
-        """Of a batch Job: the server lets templates change only before it has started, or once it has stopped."""
-        if self._row.restores_when != "stopped" or "startTime" not in (self._job.get("status") or {}):
+        """Of a batch Job: the server lets templates change only while none of its pods counts and it has not started.
+        Up to Kubernetes 1.35 a job that stops keeps the time of its start, which then has to be taken away."""
+        status = self._job.get("status") or {}
+        if self._row.restores_when != "stopped":
             return True
-        if "Suspended" in conditions(self._job):
+        if status.get("active"):
+            # The next count brings it back here.
+            return False
+        if "startTime" not in status:
             return True
         await self._office.write_job_status(self._job, {"startTime": None})
         return False

@@ -11,14 +11,26 @@ import msgspec
 from shoal.controllers.owned_pods.ownership import controller_reference
 from shoal.controllers.queued_work.clothes import OWN_ANNOTATIONS, OWN_LABELS
 from shoal.controllers.queued_work.fields import put_or_drop, texts
+from shoal.controllers.queued_work.marks import Fault, fault_of
 from shoal.controllers.queued_work.topology_requests import topology_request
-from shoal.controllers.queued_work.words import ADMITTED, EVICTED, FINISHED, IN_USE, JOB_UID, LONGEST, QUOTA_RESERVED
+from shoal.controllers.queued_work.words import (
+    ADMITTED,
+    EVICTED,
+    FINISHED,
+    IN_USE,
+    JOB_UID,
+    LONGEST,
+    QUOTA_RESERVED,
+    REPLACES,
+    SLICE_NAME,
+)
 from shoal.engine.from_api.membership import whole_number
 from shoal.store.live.item import Item, Obj, Seen
 from shoal.store.live.kind import Kind
 from shoal.store.queues.job_parts import PodPart, dig
 from shoal.units.errors import Where
 
+_REPLACED = frozenset({"WorkloadSliceReplaced", "OutOfSync"})
 _HASH, _LONGEST_NAME, _LONGEST_LABEL = 5, 253, 63
 _COPIED = ("kueue.x-k8s.io/admission-gated-by", "kueue.x-k8s.io/priority-boost")
 _COPIED_BEGINNINGS = ("provreq.kueue.x-k8s.io/", "shoal.dev/")
@@ -70,6 +82,16 @@ class Workload:
         return f"{self.item.namespace}/{self.item.name}"
 
     @property
+    def slice_name(self) -> str:
+        """Of the first of several of one job, of which this may be a later one."""
+        return texts(self.obj["metadata"], "annotations").get(SLICE_NAME) or self.item.name
+
+    @property
+    def replaces(self) -> str:
+        """Whose place it takes."""
+        return texts(self.obj["metadata"], "annotations").get(REPLACES, "")
+
+    @property
     def pod_sets(self) -> dict[str, Obj]:
         return {str(one.get("name", "main")): one for one in dig(self.obj, ("spec", "podSets")) or ()}
 
@@ -80,6 +102,12 @@ class Workload:
     def is_true(self, kind: str) -> bool:
         found = self.condition(kind)
         return found is not None and found.get("status") == "True"
+
+    @property
+    def fault(self) -> Fault | None:
+        """Why it can never have quota as it is."""
+        said = self.condition(QUOTA_RESERVED) or {}
+        return fault_of(*(str(said.get(key) or "") for key in ("status", "reason", "message")))
 
     @property
     def has_quota(self) -> bool:
@@ -98,6 +126,13 @@ class Workload:
         return self.is_true(FINISHED)
 
     @property
+    def is_replaced(self) -> bool:
+        """Another one of its job took its place."""
+        reason = (self.condition(FINISHED) or {}).get("reason")
+        is_slice = SLICE_NAME in texts(self.obj["metadata"], "annotations")
+        return is_slice and self.is_finished and reason in _REPLACED
+
+    @property
     def is_deleting(self) -> bool:
         return "deletionTimestamp" in self.obj["metadata"]
 
@@ -110,9 +145,12 @@ class Workload:
         return owner is not None and owner.uid == uid
 
 
-def workload_name(kind: Kind, meta: Obj) -> str:
-    """As Kueue calls it: the same for one job at any time, so that two of them would be one."""
+def workload_name(kind: Kind, meta: Obj, generation: int | None = None) -> str:
+    """As Kueue calls it: the same for one job at any time, so that two of them would be one; of a job that has one
+    after another, for one generation."""
     said = "\n".join((kind.name, kind.group, str(meta["name"]), str(meta["uid"])))
+    if generation is not None:
+        said += f"\n{generation}"
     digest = hashlib.sha1(said.encode(), usedforsecurity=False).hexdigest()[:_HASH]
     return f"{kind.name.lower()}-{meta['name']}"[: _LONGEST_NAME - 1 - _HASH] + f"-{digest}"
 

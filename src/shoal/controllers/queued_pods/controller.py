@@ -9,9 +9,11 @@ from __future__ import annotations
 import asyncio
 
 from shoal.controllers.queued_pods.driving import Driving
+from shoal.controllers.queued_pods.growing import Growing
 from shoal.controllers.queued_pods.hand import Hand
 from shoal.controllers.queued_pods.making import Making
 from shoal.controllers.queued_pods.priorities import Priorities
+from shoal.controllers.queued_pods.refusing import Refusing
 from shoal.controllers.queued_pods.scene import Scenes, keys_of_pod
 from shoal.controllers.queued_pods.serving import excess_of
 from shoal.controllers.queued_pods.tending import Tending
@@ -80,8 +82,10 @@ class _Round:
         self._workloads = workloads
         self._hand = Hand(context, workloads)
         self._scenes = Scenes(context, served, workloads)
-        self._making = Making(self._hand, Priorities(context, served))
-        self._tending = Tending(self._hand, Driving(self._hand, self._flavor))
+        refusing = Refusing(self._hand)
+        self._making = Making(self._hand, Priorities(context, served), refusing)
+        driving = Driving(self._hand, self._flavor, refusing)
+        self._tending = Tending(self._hand, driving, Growing(self._hand, self._making))
         self._rules = rules
         self._loop = Loop(context, self.reconcile, workers=16)
         self._follow()
@@ -91,7 +95,7 @@ class _Round:
 
     def _follow(self) -> None:
         loop = self._loop
-        loop.follow(self._workloads)
+        loop.follow(self._workloads, self._scenes.keys_of_workload)
         loop.need(PODS)
         self._context.informers.of(PODS).on_change(self._pod_changed)
         loop.follow(STATEFUL_SETS, lambda item: self._scenes.keys_of_parent(STATEFUL_SETS, item))
@@ -101,7 +105,8 @@ class _Round:
 
     def look_again(self) -> None:
         for workload in self._context.informers.of(self._workloads):
-            self._loop.wake(workload.key)
+            for key in self._scenes.keys_of_workload(workload):
+                self._loop.wake(key)
 
     def _pod_changed(self, before: Item | None, after: Item | None) -> None:
         """Many pods of a group that change together are one look at it."""
@@ -155,7 +160,8 @@ class _Round:
             await self._tending.end(scene, item, workload)
         elif not scene.pods and scene.parent is None:
             if await self._is_without(scene.key, workload):
-                await self._hand.discard(item)
+                for each in (*scene.older, *scene.newer, item):
+                    await self._hand.discard(each)
         else:
             return await self._tending.tend(scene, item, workload, rules)
         return None

@@ -46,6 +46,11 @@ def fail_to_start(status: Status, message: str, moment: Moment) -> None:
     put(status, "Finished", (True, "FailedToStart", message), moment)
 
 
+def replace(status: Status, message: str, moment: Moment) -> None:
+    """Another one of the same owner has its place."""
+    put(status, "Finished", (True, "WorkloadSliceReplaced", message), moment)
+
+
 def tell_ready(status: Status, *, are_ready: bool, moment: Moment) -> None:
     before = find(status, "PodsReady") or {}
     reason = before.get("reason")

@@ -6,29 +6,35 @@ hold room. Whatever is found, the next step follows from it alone.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Collection
+
+from msgspec import structs
 
 from shoal.controllers.queued_pods import course
 from shoal.controllers.queued_pods.hand import Hand
 from shoal.controllers.queued_pods.membership import Member, Pods
+from shoal.controllers.queued_pods.refusing import Refusing
 from shoal.controllers.queued_pods.roles import role_of
 from shoal.controllers.queued_pods.scene import Scene
-from shoal.controllers.queued_pods.serving import Parent, role_in
+from shoal.controllers.queued_pods.serving import has_grown, role_in
 from shoal.controllers.queued_pods.starting import into_domains, let_go
-from shoal.controllers.queued_pods.workload_sight import WorkloadSight
+from shoal.controllers.queued_pods.workload_sight import WorkloadCondition, WorkloadSight
 from shoal.controllers.queued_work.clothes import FlavorLook, MisfitError, clothes_of
+from shoal.controllers.queued_work.marks import Fault, fault_of
 from shoal.controllers.queued_work.rules import JobRules
+from shoal.controllers.queued_work.words import SLICE_NAME
 from shoal.store.live.item import Item, Obj
+from shoal.store.live.kind import STATEFUL_SETS
 from shoal.units.errors import UserError
 
 _AGAIN_S = 1.0
 
 
 class Driving:
-    def __init__(self, hand: Hand, flavor: FlavorLook) -> None:
+    def __init__(self, hand: Hand, flavor: FlavorLook, refusing: Refusing) -> None:
         self._hand = hand
         self._flavor = flavor
+        self._refusing = refusing
 
     async def drive(
         self, scene: Scene, item: Item, workload: WorkloadSight, pods: Pods, rules: JobRules
@@ -45,9 +51,13 @@ class Driving:
             if running:
                 await self._hand.stop(running, "NotAdmitted", "Not admitted by cluster queue")
                 return None
-            await self._keep_in_step(scene, item, workload)
+            reserved = workload.condition("QuotaReserved") or WorkloadCondition()
+            fault = fault_of(reserved.status, reserved.reason, reserved.message)
+            await self._refusing.tell(scene, await self._keep_in_step(scene, item, workload) or fault)
             return None
-        if scene.parent is not None and _has_grown(scene.parent, workload):
+        await self._refusing.tell(scene, None)
+        parent = scene.parent
+        if parent is not None and parent.kind != STATEFUL_SETS and has_grown(parent, workload):
             await self._anew(item, running)
             return None
         return await self._let_go(scene, item, pods, rules.schedulers)
@@ -78,6 +88,9 @@ class Driving:
         if found is None:
             return None
         held, pods = held_of
+        if scene.parent is not None and scene.parent.kind == STATEFUL_SETS:
+            note_of = {SLICE_NAME: scene.key[1]}
+            found = [structs.replace(one, annotations={**one.annotations, **note_of}) for one in found]
         clothes = {one.name: one for one in found}
         running = _by_role(scene, clothes, [one for one in pods if one[1].runs()])
         note = scene.unit == "group"
@@ -97,11 +110,12 @@ class Driving:
         if not running:
             await self._hand.discard(item)
 
-    async def _keep_in_step(self, scene: Scene, item: Item, workload: WorkloadSight) -> None:
-        """What waits asks for what its owner asks for now."""
+    async def _keep_in_step(self, scene: Scene, item: Item, workload: WorkloadSight) -> Fault | None:
+        """What waits asks for what its owner asks for now; why it cannot."""
         if workload.is_true("QuotaReserved"):
-            return
+            return None
         spec: Obj = {}
+        fault = None
         queue = scene.parent.queue if scene.parent is not None else scene.pods[0][1].queue if scene.pods else ""
         if queue and queue != workload.spec.queue_name:
             spec["queueName"] = queue
@@ -109,9 +123,10 @@ class Driving:
             try:
                 spec["podSets"] = [one.to_api() for one in scene.parent.pod_sets]
             except UserError as error:
-                self._hand.tell_object(scene.parent.obj, scene.parent.kind, "ErrWorkloadCompose", str(error), "Warning")
+                fault = "ErrWorkloadCompose", str(error)
         if spec:
             await self._hand.amend(item, {"spec": spec})
+        return fault
 
 
 def _by_role(scene: Scene, names: Collection[str], pods: Pods) -> dict[str, list[Member]]:
@@ -127,10 +142,3 @@ def _role(scene: Scene, names: Collection[str], one: Member) -> str:
     if scene.unit == "pod":
         return next(iter(names), "main")
     return role_in(names, one[1])
-
-
-def _has_grown(parent: Parent, workload: WorkloadSight) -> bool:
-    """More is asked for than was admitted, or than is left after some was given up."""
-    wanted, given = parent.counts(), Counter(workload.counts())
-    given.subtract(workload.reclaimed())
-    return any(count > given[name] for name, count in wanted.items())

@@ -14,6 +14,7 @@ from typing import Literal, TypeVar
 from shoal.controllers.queued_pods.membership import Pods
 from shoal.controllers.queued_pods.pod_sight import QueuedPod
 from shoal.controllers.queued_pods.words import MANAGED, TERMINATION_TARGET
+from shoal.controllers.queued_work.marks import MARK, Fault, mark_of
 from shoal.controllers.queued_work.words import IN_USE
 from shoal.store.live.conditions import Moment, Status, difference
 from shoal.store.live.context import Context
@@ -94,6 +95,23 @@ class Hand:
 
         await self._each(pods, one)
 
+    async def mark(self, pods: Pods, fault: Fault | None) -> None:
+        """What keeps them, and no time will mend, on each that does not say so: a condition, and an Event with it."""
+
+        async def one(pod: QueuedPod) -> None:
+            meta = pod.metadata
+            gone = {"type": MARK, "$patch": "delete"}
+            condition = gone if fault is None else mark_of(fault, self._context.clock.text())
+            body = {"metadata": {"uid": meta.uid}, "status": {"conditions": [condition]}}
+            try:
+                await self._context.api.patch(PODS, meta.namespace, meta.name, Patch("strategic", body), "status")
+            except NotFoundError:
+                return
+            if fault is not None:
+                self.tell(pod, *fault, "Warning")
+
+        await self._each([pod for _, pod in pods if pod.fault() != fault and not pod.is_over()], one)
+
     async def _each(self, what: Sequence[T], do: Callable[[T], Awaitable[None]]) -> None:
         """All of them, however many fail; the first failure is raised at the end."""
         failures: list[BaseException] = []
@@ -129,15 +147,17 @@ class Hand:
         patch = Patch("merge", {**body, "metadata": meta})
         return await self._context.api.patch(self._workloads, item.namespace, item.name, patch)
 
-    async def let_vanish(self, item: Item) -> None:
-        """Take our finalizer away."""
+    async def let_vanish(self, item: Item) -> bool:
+        """Take our finalizer away; whether it was there."""
         present = item.obj()["metadata"].get("finalizers") or []
-        if IN_USE in present:
-            kept = [one for one in present if one != IN_USE]
-            try:
-                await self.amend(item, {"metadata": {"finalizers": kept or None}})
-            except NotFoundError:
-                return
+        if IN_USE not in present:
+            return False
+        kept = [one for one in present if one != IN_USE]
+        try:
+            await self.amend(item, {"metadata": {"finalizers": kept or None}})
+        except NotFoundError:
+            return False
+        return True
 
     async def discard(self, item: Item) -> None:
         """It stands for nothing any more."""

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Literal
+
+from msgspec import structs
 
 from shoal.controllers.queued_pods.composing import (
     Draft,
@@ -15,25 +16,24 @@ from shoal.controllers.queued_pods.composing import (
 )
 from shoal.controllers.queued_pods.hand import Hand
 from shoal.controllers.queued_pods.membership import GroupError, Pods, counts_of, first_members, total_of
+from shoal.controllers.queued_pods.naming import workload_name
 from shoal.controllers.queued_pods.priorities import Priorities, UnknownClassError
+from shoal.controllers.queued_pods.refusing import Refusing
 from shoal.controllers.queued_pods.roles import role_of
 from shoal.controllers.queued_pods.scene import Scene
 from shoal.controllers.queued_pods.serving import Parent
 from shoal.controllers.queued_pods.words import IS_GROUP, MOST_ROLES, POD_INDEX
-from shoal.controllers.queued_work.words import JOB_UID
-from shoal.store.live.item import Item, Key
+from shoal.controllers.queued_work.words import JOB_UID, REPLACES, SLICE_NAME
+from shoal.store.live.item import Item
 from shoal.store.live.refusals import AlreadyExistsError, InvalidError
 from shoal.units.errors import UserError
 
-_MOST_TOLD = 10_000
-
 
 class Making:
-    def __init__(self, hand: Hand, priorities: Priorities) -> None:
+    def __init__(self, hand: Hand, priorities: Priorities, refusing: Refusing) -> None:
         self._hand = hand
         self._priorities = priorities
-        self._told: dict[Key, str] = {}
-        """What was last said of those that nothing can be made of: once, however often they are looked at."""
+        self._refusing = refusing
 
     async def begin(self, scene: Scene) -> None:
         """There is no Workload of that name."""
@@ -65,15 +65,14 @@ class Making:
         try:
             total = total_of(runnable, scene.key[1])
         except GroupError as fault:
-            self._tell(scene, "ErrWorkloadCompose", str(fault), is_bad=True)
+            await self._refuse(scene, "ErrWorkloadCompose", str(fault))
             return
         members, excess = first_members(runnable, total)
         await self._hand.drop(excess)
         members = sorted(members, key=lambda one: one[1].age())
         drafts = _drafts(members, total)
         if len(drafts) > MOST_ROLES:
-            words = f"pod group can't include more than {MOST_ROLES} roles"
-            self._tell(scene, "ErrWorkloadCompose", words, is_bad=True)
+            await self._refuse(scene, "ErrWorkloadCompose", f"pod group can't include more than {MOST_ROLES} roles")
             return
         owners = [owner_reference("Pod", "v1", pod.metadata.name, pod.uid) for _, pod in members]
         await self._create(scene, drafts, owners, {}, {IS_GROUP: "true"})
@@ -83,6 +82,16 @@ class Making:
         reference = as_controller(owner_reference(parent.kind.name, parent.kind.api_version, meta["name"], meta["uid"]))
         await self._create(scene, parent.pod_sets, [reference], {JOB_UID: meta["uid"]}, {})
 
+    async def again(self, scene: Scene, parent: Parent, before: Item) -> bool:
+        """A Workload that is to take the place of one that its owner has outgrown; whether it was made. Where none
+        can be, nothing is wrong with the pods that run."""
+        meta = parent.meta
+        name = workload_name(parent.kind, meta["name"], f"{meta['uid']}\n{meta.get('generation') or 0}")
+        reference = as_controller(owner_reference(parent.kind.name, parent.kind.api_version, meta["name"], meta["uid"]))
+        notes = {SLICE_NAME: scene.key[1], REPLACES: f"{before.namespace}/{before.name}"}
+        made = structs.replace(scene, key=(scene.key[0], name), pods=())
+        return await self._create(made, parent.pod_sets, [reference], {JOB_UID: meta["uid"]}, notes)
+
     async def _create(
         self,
         scene: Scene,
@@ -90,7 +99,7 @@ class Making:
         owners: Sequence[dict[str, object]],
         labels: dict[str, str],
         notes: dict[str, str],
-    ) -> None:
+    ) -> bool:
         parent = scene.parent
         of = parent.labels if parent is not None else scene.pods[0][1].metadata.labels
         try:
@@ -98,28 +107,27 @@ class Making:
             draft = Draft(*scene.key, _queue(scene), drafts, owners, labels, notes, rank, longest_of(of))
             await self._hand.create(draft.to_api())
         except AlreadyExistsError:
-            return
+            return False
         except UnknownClassError as error:
-            self._tell(scene, "WorkloadPriorityClassNotFound", str(error), is_bad=True)
+            await self._refuse(scene, "WorkloadPriorityClassNotFound", str(error))
         except InvalidError as error:
-            self._tell(scene, "ErrWorkloadCompose", error.what, is_bad=True)
+            await self._refuse(scene, "ErrWorkloadCompose", error.what)
         except UserError as error:
-            self._tell(scene, "ErrWorkloadCompose", str(error), is_bad=True)
+            await self._refuse(scene, "ErrWorkloadCompose", str(error))
         else:
-            self._tell(scene, "CreatedWorkload", f"Created Workload: {'/'.join(scene.key)}")
+            self._created(scene, f"Created Workload: {'/'.join(scene.key)}")
+            return True
+        return False
 
-    def _tell(self, scene: Scene, reason: str, message: str, *, is_bad: bool = False) -> None:
-        if is_bad and self._told.get(scene.key) == message:
-            return
-        if is_bad and len(self._told) < _MOST_TOLD:
-            self._told[scene.key] = message
-        elif not is_bad:
-            self._told.pop(scene.key, None)
-        type_: Literal["Normal", "Warning"] = "Warning" if is_bad else "Normal"
+    async def _refuse(self, scene: Scene, reason: str, message: str) -> None:
+        """Nothing can be made of these: whoever looks at any of them is told why."""
+        await self._refusing.tell(scene, (reason, message))
+
+    def _created(self, scene: Scene, message: str) -> None:
         if scene.parent is not None:
-            self._hand.tell_object(scene.parent.obj, scene.parent.kind, reason, message, type_)
+            self._hand.tell_object(scene.parent.obj, scene.parent.kind, "CreatedWorkload", message)
         else:
-            self._hand.tell(scene.pods[0][1], reason, message, type_)
+            self._hand.tell(scene.pods[0][1], "CreatedWorkload", message)
 
 
 def _queue(scene: Scene) -> str:

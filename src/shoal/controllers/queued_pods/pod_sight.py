@@ -8,6 +8,7 @@ import msgspec
 from msgspec import field
 
 from shoal.controllers.queued_pods.words import GATE, MANAGED, PARENT, QUEUE_LABEL, TERMINATION_TARGET
+from shoal.controllers.queued_work.marks import MARK, Fault
 from shoal.store.live.item import Item, Seen
 
 _MARK = MANAGED.encode()
@@ -47,6 +48,8 @@ class _Spec(msgspec.Struct, rename="camel", gc=False):
 class Condition(msgspec.Struct, gc=False):
     type: str = ""
     status: str = ""
+    reason: str = ""
+    message: str = ""
 
 
 class _Status(msgspec.Struct, gc=False):
@@ -103,6 +106,10 @@ class QueuedPod(msgspec.Struct, gc=False):
         if self.status.phase == "Succeeded":
             return True
         return any(one.type == "Ready" and one.status == "True" for one in self.status.conditions)
+
+    def fault(self) -> Fault | None:
+        """What it says of itself by now."""
+        return next(((one.reason, one.message) for one in self.status.conditions if one.type == MARK), None)
 
     def was_stopped(self) -> bool:
         """It was us who ended it."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 import msgspec
 
@@ -12,12 +12,14 @@ from shoal.controllers.queued_pods.pod_sight import queued_pod
 from shoal.controllers.queued_pods.serving import PARENT_KINDS, Parent, names_of, parent_of
 from shoal.controllers.queued_pods.words import IS_GROUP
 from shoal.controllers.queued_pods.workload_sight import WorkloadSight, workload_sight
+from shoal.controllers.queued_work.words import REPLACES, SLICE_NAME
 from shoal.store.live.context import Context
 from shoal.store.live.item import Item, Key
 from shoal.store.live.kind import PODS, Kind
 from shoal.store.live.served import Served
 
 _INDEX = "queued"
+_SLICE = SLICE_NAME.encode()
 
 
 class Scene(msgspec.Struct, frozen=True, eq=False):
@@ -29,6 +31,10 @@ class Scene(msgspec.Struct, frozen=True, eq=False):
     item: Item | None
     """The Workload."""
     workload: WorkloadSight | None
+    older: tuple[Item, ...] = ()
+    """Workloads of the same owner whose place that one took."""
+    newer: tuple[Item, ...] = ()
+    """And those that are to take its place."""
 
 
 class Scenes:
@@ -38,6 +44,7 @@ class Scenes:
         self._context = context
         self._served = served
         self._workloads = context.informers.of(workloads)
+        self._chains = self._workloads.index("slices", _chain_of)
         self._pods = context.informers.of(PODS).index(_INDEX, _keys_of_pod)
 
     def of(self, key: Key) -> Scene | None:
@@ -45,11 +52,30 @@ class Scenes:
         value = "/".join(key)
         seen = ((item, queued_pod(item)) for item in self._pods[value])
         pods = sorted(((item, pod) for item, pod in seen if pod is not None), key=lambda one: one[1].age())
-        item = self._workloads.get(*key)
+        older, item, newer = self._slices(key)
         workload = workload_sight(item) if item is not None else None
         parent = self._parent(value)
         unit = _unit(pods, parent, workload)
-        return None if unit is None else Scene(key, unit, pods, parent, item, workload)
+        return None if unit is None else Scene(key, unit, pods, parent, item, workload, older, newer)
+
+    def _slices(self, key: Key) -> tuple[tuple[Item, ...], Item | None, tuple[Item, ...]]:
+        """The Workload that counts, and those before and after it."""
+        first = self._workloads.get(*key)
+        later = [one for one in self._chains["/".join(key)] if one is not first]
+        if not later:
+            return (), first, ()
+        there = in_turn([first, *later] if first is not None else later)
+        seen = [workload_sight(one) for one in there]
+        live = [at for at, one in enumerate(seen) if not one.is_true("Finished")]
+        admitted = [at for at in live if seen[at].is_true("Admitted")]
+        reserved = [at for at in live if seen[at].is_true("QuotaReserved")]
+        at = (admitted or reserved or live or [len(there) - 1])[-1]
+        return tuple(there[:at]), there[at], tuple(there[at + 1 :])
+
+    def keys_of_workload(self, item: Item) -> list[Key]:
+        """Later ones of an owner are looked at with its first."""
+        first = workload_sight(item).metadata.annotations.get(SLICE_NAME) if _SLICE in item.data else None
+        return [(item.namespace, first or item.name)]
 
     def keys_of_parent(self, kind: Kind, item: Item) -> list[Key]:
         return [(item.namespace, name) for name in names_of(kind, item)]
@@ -73,6 +99,28 @@ class _Names:
 
     def __call__(self, item: Item) -> Iterator[str]:
         return (f"{item.namespace}/{name}" for name in names_of(self._kind, item))
+
+
+def in_turn(workloads: Iterable[Item]) -> list[Item]:
+    """The one without a predecessor first, then each after the one whose place it takes."""
+    there = {f"{one.namespace}/{one.name}": one for one in workloads}
+
+    def depth(item: Item | None) -> int:
+        found, seen = 0, set[str]()
+        while item is not None:
+            before = workload_sight(item).metadata.annotations.get(REPLACES, "")
+            if before not in there or before in seen:
+                break
+            seen.add(before)
+            item, found = there[before], found + 1
+        return found
+
+    return sorted(there.values(), key=lambda one: (depth(one), one.name))
+
+
+def _chain_of(item: Item) -> list[str]:
+    first = workload_sight(item).metadata.annotations.get(SLICE_NAME) if _SLICE in item.data else None
+    return [f"{item.namespace}/{first}"] if first else []
 
 
 def keys_of_pod(item: Item) -> list[Key]:

@@ -7,6 +7,7 @@ makes one after the other. Pods of a Deployment or ReplicaSet are by themselves,
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Iterator
 from typing import Any
 
@@ -16,6 +17,7 @@ from shoal.controllers.queued_pods.composing import PodSetDraft, template_of
 from shoal.controllers.queued_pods.naming import replica_name, workload_name
 from shoal.controllers.queued_pods.pod_sight import QueuedPod
 from shoal.controllers.queued_pods.words import LWS_WORKER, QUEUE_LABEL, SET_INDEX
+from shoal.controllers.queued_pods.workload_sight import WorkloadSight
 from shoal.store.live.ecosystem_kinds import LEADER_WORKER_SETS
 from shoal.store.live.item import Item
 from shoal.store.live.kind import STATEFUL_SETS, Kind
@@ -91,6 +93,13 @@ def parent_of(kind: Kind, item: Item) -> Parent:
     if size == 1:
         return Parent(kind, obj, (leader,))
     return Parent(kind, obj, (leader, PodSetDraft("worker", workers, size - 1)))
+
+
+def has_grown(parent: Parent, workload: WorkloadSight) -> bool:
+    """More is asked for than was admitted, or than is left after some was given up."""
+    wanted, given = parent.counts(), Counter(workload.counts())
+    given.subtract(workload.reclaimed())
+    return any(count > given[name] for name, count in wanted.items())
 
 
 def role_in(names: Collection[str], pod: QueuedPod) -> str:

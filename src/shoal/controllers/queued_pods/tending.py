@@ -10,6 +10,7 @@ from collections import Counter
 from shoal.controllers.queued_pods import course
 from shoal.controllers.queued_pods.composing import owner_reference
 from shoal.controllers.queued_pods.driving import Driving
+from shoal.controllers.queued_pods.growing import Growing
 from shoal.controllers.queued_pods.hand import Hand
 from shoal.controllers.queued_pods.membership import Pods, is_serving, members_of
 from shoal.controllers.queued_pods.pod_sight import QueuedPod
@@ -21,9 +22,10 @@ from shoal.store.live.item import Item
 
 
 class Tending:
-    def __init__(self, hand: Hand, driving: Driving) -> None:
+    def __init__(self, hand: Hand, driving: Driving, growing: Growing) -> None:
         self._hand = hand
         self._driving = driving
+        self._growing = growing
 
     async def end(self, scene: Scene, item: Item, workload: WorkloadSight) -> None:
         """Somebody deletes the Workload: what it stands for ends with it."""
@@ -39,6 +41,9 @@ class Tending:
         if workload.is_true("Finished"):
             await self._hand.release(scene.pods)
             await self._hand.let_vanish(item)
+            return None
+        if scene.parent is not None and await self._growing.settle(scene, item, workload):
+            # Their news bring it back.
             return None
         found = await self._members(scene, item, workload)
         if found is None:
@@ -103,8 +108,10 @@ class Tending:
             changes.append(lambda status, _: course.tell_reclaimable(status, counts))
         if tells_ready:
             are_ready = bool(pods) and not absent and all(pod.is_ready() for _, pod in pods)
-            if scene.parent is not None:
-                are_ready = are_ready and len(pods) >= sum(scene.parent.counts().values())
+            if scene.parent is not None and scene.workload is not None:
+                # Those that it grows by have not been let in yet.
+                wanted = Counter(scene.parent.counts()) & Counter(scene.workload.counts())
+                are_ready = sum(pod.is_ready() and not pod.is_over() for _, pod in pods) >= sum(wanted.values())
             changes.append(lambda status, moment: course.tell_ready(status, are_ready=are_ready, moment=moment))
         return await self._hand.write_status(item, *changes)
 

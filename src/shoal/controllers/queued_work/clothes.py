@@ -11,14 +11,14 @@ import msgspec
 
 from shoal.api.kueue.topology_assignments import TopologyAssignment
 from shoal.controllers.queued_work.fields import put_or_drop, texts
-from shoal.controllers.queued_work.words import POD_SET, TO_CLUSTER_QUEUE, TO_LOCAL_QUEUE, WORKLOAD
+from shoal.controllers.queued_work.words import POD_SET, SLICE_NAME, TO_CLUSTER_QUEUE, TO_LOCAL_QUEUE, WORKLOAD
 from shoal.store.queues.job_parts import Obj, dig
 from shoal.units.errors import UserError, Where
 
 TOPOLOGY_GATE = "kueue.x-k8s.io/topology"
 """Keeps a pod until it is known into which of its workload's domains it goes."""
 OWN_LABELS = frozenset({POD_SET, TO_CLUSTER_QUEUE, TO_LOCAL_QUEUE})
-OWN_ANNOTATIONS = frozenset({WORKLOAD})
+OWN_ANNOTATIONS = frozenset({WORKLOAD, SLICE_NAME})
 _LONGEST_LABEL = 63
 FlavorLook = Callable[[str], Obj | None]
 

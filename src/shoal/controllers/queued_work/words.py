@@ -11,6 +11,13 @@ IN_USE = "kueue.x-k8s.io/resource-in-use"
 """The finalizer of Workloads."""
 COMPLETIONS_FOLLOW = "kueue.x-k8s.io/job-completions-equal-parallelism"
 
+ELASTIC = "kueue.x-k8s.io/elastic-job"
+"""An annotation of jobs that may change their size while they run, and of their Workloads; the gate of their pods."""
+SLICE_NAME = "kueue.x-k8s.io/workload-slice-name"
+"""On each Workload of such a job, and on its pods: the first one's name."""
+REPLACES = "kueue.x-k8s.io/workload-slice-replacement-for"
+"""On a Workload: namespace/name of the one whose place it takes."""
+
 POD_SET = "kueue.x-k8s.io/podset"
 WORKLOAD = "kueue.x-k8s.io/workload"
 TO_CLUSTER_QUEUE = "kueue.x-k8s.io/cluster-queue-name"

@@ -35,6 +35,8 @@ class Arrivals:
         self._workload_of: dict[str, tuple[str, str]] = {}
         """Pod -> workload and pod set."""
         self._former: dict[str, None] = {}
+        self._heirs: dict[str, str] = {}
+        """Workload -> the one that took its place."""
 
     def hear(self, event: Event, ghosts: Ghosts) -> bool:
         """Whether the pod is kept back."""
@@ -50,6 +52,32 @@ class Arrivals:
     def former(self) -> Collection[str]:
         """Pods of admissions that are over, as long as they are in the facts: they hold their room, and nobody's."""
         return self._former
+
+    def heir(self, workload: str) -> str:
+        """Whose its pods are by now."""
+        seen = {workload}
+        while (found := self._heirs.get(workload)) is not None and found not in seen:
+            seen.add(workload := found)
+        return workload
+
+    def succeed(self, before: str, after: str) -> None:
+        """Work of another size: the pods of the one workload are the other's from now on."""
+        if self._heirs.get(before) == after:
+            return
+        self._heirs.pop(after, None)
+        self._heirs[before] = after
+        if before in self._kept:
+            self._kept.setdefault(after, {}).update(self._kept.pop(before))
+        if before in self._there:
+            self._there.setdefault(after, {}).update(self._there.pop(before))
+        for pod, (workload, pod_set) in self._workload_of.items():
+            if workload == before:
+                self._workload_of[pod] = after, pod_set
+        self._no_longer_waits(before)
+
+    def disinherit(self, workload: str) -> None:
+        """It is gone: nobody has its place, nor it anybody's."""
+        self._heirs = {before: after for before, after in self._heirs.items() if workload not in (before, after)}
 
     def dismiss(self, workload: str) -> None:
         """Its admission is over: the pods that it has belong to no other one."""
@@ -131,8 +159,9 @@ class Arrivals:
         sight = self._sights.sight(event.key)
         if sight is None or not sight.workload:
             return False
-        self._workload_of[event.key] = sight.workload, sight.pod_set
-        self._kept.setdefault(sight.workload, {})[event.key] = event
+        workload = self.heir(sight.workload)
+        self._workload_of[event.key] = workload, sight.pod_set
+        self._kept.setdefault(workload, {})[event.key] = event
         return True
 
     def _bound(self, event: PodBound, ghosts: Ghosts) -> None:
@@ -143,7 +172,7 @@ class Arrivals:
             sight = self._sights.sight(event.key)
             if sight is None or not sight.workload:
                 return
-            known = self._workload_of[event.key] = sight.workload, sight.pod_set
+            known = self._workload_of[event.key] = self.heir(sight.workload), sight.pod_set
         workload, pod_set = known
         there = self._there.setdefault(workload, {})
         self._kept.get(workload, {}).pop(event.key, None)

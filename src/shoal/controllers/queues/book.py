@@ -6,9 +6,9 @@ Its parts share this and nothing else: who hears changes it, who decides reads i
 from __future__ import annotations
 
 from shoal.controllers.queues.pen import Pen
-from shoal.engine.queues.facts import Settings
 from shoal.engine.queues.held import Held
 from shoal.engine.queues.kueue import Kueue
+from shoal.engine.queues.settings import Settings
 from shoal.engine.queues.state import Queues
 from shoal.store.watched.queue_news import WorkloadSight
 

@@ -110,6 +110,8 @@ class Deciding:
         self._book.untold.pop(decision.workload, None)
         if not decision.again:
             self._places.arrivals.dismiss(decision.workload)
+        if held is not None and self._book.queues.heirs.has_place(held.facts):
+            self._places.arrivals.succeed(held.facts.replaces, held.key)
         if sight is not None and held is not None:
             self._telling.admitted(sight, held, decision, now_s)
 

@@ -21,6 +21,7 @@ from shoal.controllers.brain.parts import Holder
 from shoal.controllers.queues.arrivals import Arrivals
 from shoal.controllers.queues.book import Book
 from shoal.controllers.queues.deciding import Deciding
+from shoal.controllers.queues.elastic_gates import ElasticGates
 from shoal.controllers.queues.failed_nodes import FailedNodes
 from shoal.controllers.queues.ghosts import Ghosts
 from shoal.controllers.queues.hearing import Hearing
@@ -63,6 +64,7 @@ class QueueDesk:
         self._failed_nodes = FailedNodes(self._book, self._telling, brain.cluster, self.arrivals.there)
         self._statuses = QueueStatuses(context, watched)
         self._gates = TopologyGates(context, watched.workload, lambda: not self.presence.is_there)
+        self._elastic = ElasticGates(context, watched.workload, self.arrivals.heir, lambda: not self.presence.is_there)
         self._news: list[QueueNews] = []
         self._is_freed = False
         """There may be room on nodes that was not there in the last round."""
@@ -164,7 +166,7 @@ class QueueDesk:
             "the configuration of queues": self._watched.run,
             "writing Workloads": self._pen.run,
             "the statuses of queues": self._statuses.run,
-            "topology gates": self._open_gates,
+            "gates of pods": self._open_gates,
             "looking for Kueue": partial(self.presence.run, self._brain.wake),
         }
         async with asyncio.TaskGroup() as group:
@@ -179,12 +181,15 @@ class QueueDesk:
 
     async def _open_gates(self) -> None:
         await self._watched.synced()
-        await self._gates.run()
+        async with asyncio.TaskGroup() as group:
+            group.create_task(self._gates.run())
+            group.create_task(self._elastic.run())
 
     def _settled(self, key: str, refused: str) -> None:
         """A decision is written, or the server would not have it: what is there now is what counts."""
         if refused:
             self._hearing.refused(key, refused)
         self._gates.stir(key)
+        self._elastic.stir(key)
         self._watched.again(key)
         self._brain.wake()

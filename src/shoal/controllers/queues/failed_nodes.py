@@ -15,9 +15,9 @@ from shoal.api.topology import HOSTNAME_LABEL
 from shoal.controllers.queues.book import Book
 from shoal.controllers.queues.telling import Telling
 from shoal.engine.cluster import Cluster
-from shoal.engine.queues.facts import QueueNode
 from shoal.engine.queues.held import Held
 from shoal.engine.queues.state import Queues
+from shoal.engine.queues.topology_facts import QueueNode
 
 _ALONE = "Pod"
 _Standing = tuple[bool, tuple[Taint, ...]]

@@ -13,7 +13,6 @@ somebody else would take it, and the gang would hold quota and wait.
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable, Collection, Iterable, Mapping
 from itertools import count
 
@@ -22,31 +21,23 @@ import numpy as np
 from msgspec import structs
 
 from shoal.api.kueue import Workload
-from shoal.api.meta import ObjectMeta
-from shoal.api.pod import Pod, PodTemplate
+from shoal.controllers.queues.moulds import AskOf, Moulds, standing_aside
 from shoal.controllers.queues.ranks import Ranks
-from shoal.engine.asks import Ask
 from shoal.engine.cluster import Cluster, Holding
 from shoal.engine.events import GroupGone, GroupSeen, PodArrived, PodGone
 from shoal.engine.fitter import Fitter
-from shoal.engine.from_api import Priorities, who_of_pod
+from shoal.engine.from_api import Priorities
 from shoal.engine.groups import GroupFacts
 from shoal.engine.intake import Intake
 from shoal.engine.ledger import Ledger
 from shoal.engine.placement import Placement
 from shoal.engine.plan import Place
-from shoal.engine.queues.facts import Admission, PodSetAdmission, TopologyAssignment, WorkloadFacts
+from shoal.engine.queues.facts import Admission, PodSetAdmission, WorkloadFacts
 from shoal.engine.queues.flavored import flavored, flavors_of
 from shoal.engine.queues.state import Queues
-from shoal.engine.who import Who
-from shoal.units.errors import UserError, Where
+from shoal.engine.queues.topology_facts import TopologyAssignment
 
-_log = logging.getLogger("shoal.queues")
 KEPT_S = 300.0
-_NOBODYS = {"group": "", "part": "", "role": "", "preempts": False, "yields": False, "returns": False}
-"""How a ghost stands to others."""
-AskOf = Callable[[Pod, str], Ask]
-"""Of a pod made from the template of a pod set; its name is the Workload's."""
 
 
 class Ghost(msgspec.Struct, frozen=True):
@@ -62,14 +53,6 @@ class Ghost(msgspec.Struct, frozen=True):
         return int(self.key.rpartition("#")[2])
 
 
-class _Mould(msgspec.Struct, frozen=True):
-    """What all ghosts of a pod set have in common."""
-
-    ask: Ask
-    priority: int
-    who: Who
-
-
 class Ghosts:
     """`present` counts the pods of a workload that are there, by pod set."""
 
@@ -82,12 +65,10 @@ class Ghosts:
     ) -> None:
         self._intake = intake
         self._whole = whole
-        self._ask_of = ask_of
         self._present = present
         self._kept: dict[str, dict[str, str]] = {}
         """Workload -> ghost -> pod set."""
-        self._moulds: dict[str, dict[str, _Mould]] = {}
-        """Of the workloads whose places are looked for now."""
+        self._moulds = Moulds(whole, ask_of)
         self._groups: dict[str, None] = {}
 
     # -- proving ---------------------------------------------------------------------------------------------
@@ -96,7 +77,7 @@ class Ghosts:
         self, queues: Queues, priorities: Priorities, facts: WorkloadFacts, admission: Admission
     ) -> list[PodArrived]:
         """The pods that an admission lets loose and that are not there, nor kept a place for."""
-        moulds = self._moulds_of(facts, priorities)
+        moulds = self._moulds.of(facts, priorities)
         kept = self._kept.get(facts.key, {})
         # Of one that is not admitted yet all pods are of an earlier time, and on their way out.
         present = self._present(facts.key) if facts.admission is not None else {}
@@ -139,7 +120,7 @@ class Ghosts:
             # Claims of one pod are not its successor's.
             return ""
         key = next(key for index in count(len(kept)) if (key := _key(workload, pod_set, index)) not in kept)
-        who = structs.replace(lost.who, **_NOBODYS)
+        who = standing_aside(lost.who)
         self._intake.apply(PodArrived(key, lost.charge.ask, lost.priority, who=who))
         ledger = Ledger(self.cluster)
         for pod in [pod for pod in self.cluster.promised if self.cluster.pods[pod].row == row]:
@@ -177,7 +158,7 @@ class Ghosts:
 
     def tidy(self) -> None:
         """Nothing is left of trials."""
-        self._moulds.clear()
+        self._moulds.forget()
         for group in [name for name in self._groups if name[:-1] not in self._kept]:
             del self._groups[group]
             self._intake.apply(GroupGone(group))
@@ -238,34 +219,6 @@ class Ghosts:
     @property
     def cluster(self) -> Cluster:
         return self._intake.cluster
-
-    # -- inside ----------------------------------------------------------------------------------------------
-
-    def _moulds_of(self, facts: WorkloadFacts, priorities: Priorities) -> dict[str, _Mould]:
-        found = self._moulds.get(facts.key)
-        if found is None:
-            workload = self._whole(facts.key)
-            sets = workload.spec.pod_sets if workload is not None else ()
-            found = self._moulds[facts.key] = {}
-            for each in sets:
-                try:
-                    found[each.name] = self._mould(facts, each.name, each.template, priorities)
-                except UserError as error:
-                    _log.info("no places are kept for pod set %s of %s: %s", each.name, facts.key, error)
-        return found
-
-    def _mould(self, facts: WorkloadFacts, pod_set: str, template: PodTemplate, priorities: Priorities) -> _Mould:
-        namespace, _, name = facts.key.partition("/")
-        meta = ObjectMeta(
-            name=name,
-            namespace=namespace,
-            labels=template.metadata.labels,
-            annotations=template.metadata.annotations,
-        )
-        pod = Pod(metadata=meta, spec=template.spec)
-        rank = priorities.of_pod(template.spec, Where(path="spec"))
-        who = structs.replace(who_of_pod(pod, rank, order=0), **_NOBODYS)
-        return _Mould(self._ask_of(pod, pod_set), rank.value, who)
 
 
 def _key(workload: str, pod_set: str, index: int) -> str:

@@ -17,8 +17,9 @@ from shoal.controllers.queues.places import Places
 from shoal.controllers.queues.stories import Stories
 from shoal.controllers.queues.telling import Telling
 from shoal.controllers.queues.tending import Tending
-from shoal.engine.queues.facts import Settings, WorkloadFacts
+from shoal.engine.queues.facts import WorkloadFacts
 from shoal.engine.queues.reasons import Wait
+from shoal.engine.queues.settings import Settings
 from shoal.store.watched.queue_news import QueueNews, WorkloadSight
 
 _log = logging.getLogger("shoal.queues")
@@ -37,8 +38,9 @@ class Hearing:
     def take_in(self, news: QueueNews, now_s: float) -> list[str]:
         """Workloads that could not be taken in, and have to be told again."""
         book = self._book
+        left: list[str] = []
         if news.settings is not None and news.settings != book.queues.settings:
-            self._begin_anew(news.settings, now_s)
+            left += self._begin_anew(news.settings, now_s)
         queues = book.queues
         for fact in as_known(news.facts, queues.local_queues):
             queues.put(fact)
@@ -58,7 +60,6 @@ class Hearing:
                 self._tend(due, now_s)
         for key in news.gone:
             self._forget(key, now_s)
-        left: list[str] = []
         for sight in news.workloads:
             try:
                 self._hear(sight, now_s)
@@ -78,15 +79,27 @@ class Hearing:
 
     # Inside
 
-    def _begin_anew(self, settings: Settings, now_s: float) -> None:
-        """By other rules: everybody lines up again, and whoever holds something holds it. All facts are told anew."""
-        self._book.begin_anew(settings)
+    def _begin_anew(self, settings: Settings, now_s: float) -> list[str]:
+        """By other rules: everybody lines up again, and whoever holds something holds it. All facts are told anew.
+        Returns whom it could not take along."""
+        book, left = self._book, list[str]()
+        # Of these the sights do not say yet what they hold.
+        holding = {key: held.facts for key, held in book.queues.held.items()}
+        holding |= {key: facts for key, (facts, _) in book.queues.homeless.items()}
+        decided = {key: facts for key, facts in holding.items() if book.is_deciding(key)}
+        book.begin_anew(settings)
         self._places.begin_anew()
-        for sight in self._book.sights.values():
-            if sight.facts is not None and sight.is_finished:
-                self._finish(sight, now_s)
-            elif sight.facts is not None:
-                self._book.kueue.put_workload(self._read(sight, sight.facts), now_s)
+        for sight in book.sights.values():
+            facts = decided.get(sight.key, sight.facts)
+            try:
+                if facts is not None and sight.is_finished:
+                    self._finish(sight, now_s)
+                elif facts is not None:
+                    book.kueue.put_workload(self._read(sight, facts), now_s)
+            except Exception:  # noqa: BLE001 - one that breaks the code must not keep the others out of the new book
+                _log.exception("workload %s cannot be taken along", sight.key)
+                left.append(sight.key)
+        return left
 
     def _forget(self, key: str, now_s: float) -> None:
         book = self._book
@@ -119,6 +132,9 @@ class Hearing:
 
     def _finish(self, sight: WorkloadSight, now_s: float) -> None:
         self._places.give_back(sight.key)
+        if (heir := self._places.arrivals.heir(sight.key)) != sight.key:
+            # What was kept for it is the other's.
+            self._places.want(heir)
         self._book.untold.pop(sight.key, None)
         kueue = self._book.kueue
         if sight.facts is not None and sight.ran_s is not None:
@@ -132,6 +148,16 @@ class Hearing:
             facts = structs.replace(facts, pods_ready=False)
         generation, fault = self._faults.get(sight.key, (-1, ""))
         return structs.replace(facts, fault=fault) if fault and generation == sight.generation else facts
+
+    def _succeed(self, facts: WorkloadFacts) -> None:
+        """Whose the pods are of work that changes its size."""
+        arrivals = self._places.arrivals
+        if facts.admission is not None:
+            if self._book.queues.heirs.has_place(facts):
+                arrivals.succeed(facts.replaces, facts.key)
+        elif arrivals.heir(facts.replaces) == facts.key and self._book.held(facts.replaces) is not None:
+            # It had to give back what it got, and the other goes on.
+            arrivals.succeed(facts.key, facts.replaces)
 
     def _put(self, facts: WorkloadFacts, now_s: float) -> None:
         book = self._book
@@ -150,6 +176,8 @@ class Hearing:
                 # Admitted in a round that broke: nobody was told, nor will be.
                 book.kueue.drop_workload(facts.key, now_s)
             book.kueue.put_workload(facts, now_s)
+        if facts.replaces:
+            self._succeed(facts)
         if facts.admission is None or facts.evicted_s is not None:
             self._places.give_back(facts.key)
             if facts.admission is None:

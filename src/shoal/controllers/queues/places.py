@@ -111,6 +111,7 @@ class Places:
         """It is gone, and its pods are like any."""
         self.give_back(workload)
         self.arrivals.let_go(workload)
+        self.arrivals.disinherit(workload)
         self._asks.forget(workload)
 
     def find_wanted(self, now_s: float, *, is_freed: bool) -> None:

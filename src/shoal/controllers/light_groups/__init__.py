@@ -1,0 +1,1 @@
+"""Pod groups of scheduler-plugins: what is told of them."""

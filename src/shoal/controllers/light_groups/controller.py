@@ -1,0 +1,145 @@
+"""Tells a pod group of scheduler-plugins how far its pods are, where the project's own controller does not run.
+
+Promises: nothing is written where it runs, nor of a group that has come to its end; and only what is another than
+before.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable
+
+import msgspec
+from msgspec import field
+
+from shoal.controllers.light_groups.standing import FINAL, PENDING, Member, Standing, standing
+from shoal.engine.from_api.membership import SCHEDULER_PLUGINS_LABEL
+from shoal.store.live.context import Context, Controller
+from shoal.store.live.ecosystem_kinds import LIGHT_POD_GROUPS
+from shoal.store.live.item import Item, Key, Obj, Seen
+from shoal.store.live.kind import PODS
+from shoal.store.live.loop import Loop
+from shoal.store.live.port import Patch
+from shoal.store.live.presence import SCHEDULER_PLUGINS, Presence
+from shoal.store.live.served import Served
+
+_MARK = SCHEDULER_PLUGINS_LABEL.encode()
+_INDEX = "light-group"
+_TOGETHER_S = 0.2
+"""A gang's pods start together: that is one look."""
+
+
+class _Owner(msgspec.Struct, gc=False):
+    name: str = ""
+
+
+class _Meta(msgspec.Struct, rename="camel", gc=False):
+    labels: dict[str, str] = field(default_factory=dict)
+    owner_references: tuple[_Owner, ...] = ()
+
+
+class _PodStatus(msgspec.Struct, gc=False):
+    phase: str = ""
+
+
+class _Pod(msgspec.Struct, gc=False):
+    metadata: _Meta
+    status: _PodStatus = field(default_factory=_PodStatus)
+
+
+class _Spec(msgspec.Struct, rename="camel", gc=False):
+    min_member: int | None = None
+
+
+class _Status(msgspec.Struct, rename="camel", gc=False):
+    phase: str = ""
+    occupied_by: str = ""
+    running: int = 0
+    succeeded: int = 0
+    failed: int = 0
+    schedule_start_time: str | None = None
+
+
+class _Group(msgspec.Struct, gc=False):
+    spec: _Spec = field(default_factory=_Spec)
+    status: _Status = field(default_factory=_Status)
+
+
+_pod: Seen[_Pod] = Seen(_Pod)
+
+
+def light_groups_controller(context: Context, served: Served, namespace: str = "") -> Controller:
+    """`served` is asked by somebody else now and then; `namespace` is where the project is installed."""
+    return LightGroups(context, served, Presence(context, SCHEDULER_PLUGINS, namespace))
+
+
+class LightGroups:
+    def __init__(self, context: Context, served: Served, presence: Presence) -> None:
+        self.name = context.name
+        self._context = context
+        self._presence = presence
+        self._found = asyncio.Event()
+        self._loop = Loop(context, self._look)
+        served.when_there(LIGHT_POD_GROUPS, lambda _: self._begin())
+
+    async def run(self) -> None:
+        """Until cancelled. Without such groups nobody reads a pod for them."""
+        await self._found.wait()
+        await self._presence.look()
+        async with asyncio.TaskGroup() as group:
+            group.create_task(self._presence.run(self._look_again))
+            group.create_task(self._loop.run())
+
+    def _begin(self) -> None:
+        self._loop.follow(LIGHT_POD_GROUPS)
+        self._loop.need(PODS)
+        self._context.informers.of(PODS).on_change(self._pod_changed)
+        self._found.set()
+
+    def _pod_changed(self, before: Item | None, after: Item | None) -> None:
+        for item in (before, after):
+            if item is not None:
+                for name in _groups_of(item):
+                    self._loop.wake((item.namespace, name.partition("/")[2]), _TOGETHER_S)
+
+    def _look_again(self) -> None:
+        for item in self._context.informers.of(LIGHT_POD_GROUPS):
+            self._loop.wake(item.key)
+
+    async def _look(self, key: Key) -> None:
+        item = self._context.informers.of(LIGHT_POD_GROUPS).get(*key)
+        if item is None or self._presence.is_there:
+            return
+        group = item.read(_Group)
+        if group.status.phase in FINAL:
+            return
+        items = self._context.informers.of(PODS).index(_INDEX, _groups_of)["/".join(key)]
+        members = sorted((_member(one) for one in items), key=lambda one: one.name)
+        found = standing(members, max(group.spec.min_member or 1, 1), item.namespace)
+        status = self._changed(group.status, found)
+        if status:
+            known = {"uid": item.uid, "resourceVersion": str(item.version)}
+            patch = Patch("merge", {"metadata": known, "status": status})
+            await self._context.api.patch(LIGHT_POD_GROUPS, *key, patch, "status")
+
+    def _changed(self, before: _Status, found: Standing) -> Obj:
+        wanted: Obj = {
+            name: getattr(found, name)
+            for name in ("phase", "running", "succeeded", "failed")
+            if getattr(found, name) != getattr(before, name)
+        }
+        if found.occupied_by and not before.occupied_by:
+            wanted["occupiedBy"] = found.occupied_by
+        if found.phase != PENDING and before.schedule_start_time is None:
+            wanted["scheduleStartTime"] = self._context.clock.text()
+        return wanted
+
+
+def _member(item: Item) -> Member:
+    pod = _pod(item)
+    return Member(item.name, pod.status.phase, tuple(one.name for one in pod.metadata.owner_references))
+
+
+def _groups_of(item: Item) -> Iterable[str]:
+    name = _pod(item).metadata.labels.get(SCHEDULER_PLUGINS_LABEL, "") if _MARK in item.data else ""
+    return [f"{item.namespace}/{name}"] if name else []

@@ -1,0 +1,271 @@
+"""A job that changes its size while it runs: one Workload after another, and the job goes on."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from build.job_hands import Hand, job
+from build.job_scenes import SCENES
+from build.queue_desk import QUEUE, Desk, condition, queue_cluster, reasons, until_field
+from build.small_clusters import SmallCluster
+from build.virtual_time import virtual
+from shoal.store.live.ecosystem_kinds import RAY_CLUSTERS, WORKLOADS
+from shoal.store.live.item import Obj
+from shoal.store.live.kind import JOBS
+from shoal.store.live.kind import PODS as _PODS
+
+ELASTIC = "kueue.x-k8s.io/elastic-job"
+SLICE, REPLACES = "kueue.x-k8s.io/workload-slice-name", "kueue.x-k8s.io/workload-slice-replacement-for"
+
+
+def elastic(parallelism: int = 2) -> Obj:
+    made = job("train", suspend=True, parallelism=parallelism, completions=20)
+    made["metadata"] |= {"labels": QUEUE, "annotations": {ELASTIC: "true"}}
+    return made
+
+
+async def _begun(cluster: SmallCluster, parallelism: int = 2) -> Obj:
+    desk = Desk(cluster)
+    await cluster.create(JOBS, elastic(parallelism))
+    name = (await desk.only())["metadata"]["name"]
+    await desk.admit(name)
+    await until_field(cluster, JOBS, "train", ("spec", "suspend"), False)
+    await Hand(cluster).until_live(parallelism)
+    return await cluster.get(WORKLOADS, name)
+
+
+async def _resize(cluster: SmallCluster, parallelism: int) -> None:
+    await cluster.patch(JOBS, "train", {"spec": {"parallelism": parallelism}})
+    await cluster.pass_time(5)
+
+
+async def _sizes(cluster: SmallCluster) -> dict[str, tuple[int, str]]:
+    """Of Workloads: their count, and why they finished."""
+    return {
+        one["metadata"]["name"]: (one["spec"]["podSets"][0]["count"], condition(one, "Finished").get("reason", ""))
+        for one in await cluster.all(WORKLOADS)
+    }
+
+
+async def _runs(cluster: SmallCluster) -> bool:
+    return (await cluster.get(JOBS, "train"))["spec"]["suspend"] is False
+
+
+@virtual
+async def test_pods_of_an_elastic_job_are_made_with_a_gate_and_say_whose_they_are(tmp_path: Path) -> None:
+    async with queue_cluster(tmp_path) as cluster:
+        first = await _begun(cluster)
+        name = first["metadata"]["name"]
+        assert first["metadata"]["annotations"] == {ELASTIC: "true", SLICE: name}
+        for pod in await Hand(cluster).live():
+            assert {"name": ELASTIC} in pod["spec"]["schedulingGates"]
+            assert pod["metadata"]["annotations"][SLICE] == name
+
+
+@virtual
+async def test_a_job_that_shrinks_has_its_workload_made_smaller(tmp_path: Path) -> None:
+    async with queue_cluster(tmp_path) as cluster:
+        first = await _begun(cluster, 4)
+        await _resize(cluster, 2)
+        after = await Desk(cluster).only()
+        assert (after["metadata"]["uid"], after["spec"]["podSets"][0]["count"]) == (first["metadata"]["uid"], 2)
+        assert condition(after, "Admitted")["status"] == "True"
+        assert await _runs(cluster)
+
+
+@virtual
+async def test_a_job_that_grows_goes_on_until_its_next_workload_is_admitted(tmp_path: Path) -> None:
+    async with queue_cluster(tmp_path) as cluster:
+        desk = Desk(cluster)
+        first = await _begun(cluster)
+        name = first["metadata"]["name"]
+        await _resize(cluster, 4)
+        sizes = await _sizes(cluster)
+        (second,) = sizes.keys() - {name}
+        assert sizes == {name: (2, ""), second: (4, "")}
+        made = await cluster.get(WORKLOADS, second)
+        notes = made["metadata"]["annotations"]
+        assert (notes[ELASTIC], notes[SLICE], notes[REPLACES]) == ("true", name, f"default/{name}")
+        await cluster.pass_time(60)
+        assert await _runs(cluster)
+        assert await _sizes(cluster) == sizes
+        await desk.admit(second)
+        await cluster.pass_time(5)
+        assert await _sizes(cluster) == {name: (2, "WorkloadSliceReplaced"), second: (4, "")}
+        old = await cluster.get(WORKLOADS, name)
+        job_uid = (await cluster.get(JOBS, "train"))["metadata"]["uid"]
+        assert condition(old, "Finished")["message"] == (
+            f"Replaced to accommodate a workload (UID: {made['metadata']['uid']}, JobUID: {job_uid}) "
+            "due to workload slice aggregation"
+        )
+        assert not old["metadata"].get("finalizers")
+        assert "WorkloadSliceReplaced" in await reasons(cluster, name)
+        assert "Stopped" not in await reasons(cluster, "train")
+        await _resize(cluster, 6)
+        (third,) = (await _sizes(cluster)).keys() - {name, second}
+        notes = (await cluster.get(WORKLOADS, third))["metadata"]["annotations"]
+        assert (notes[SLICE], notes[REPLACES]) == (name, f"default/{second}")
+
+
+@virtual
+async def test_a_job_that_changes_its_mind_takes_back_what_it_asked_for(tmp_path: Path) -> None:
+    async with queue_cluster(tmp_path) as cluster:
+        first = await _begun(cluster, 3)
+        name = first["metadata"]["name"]
+        await _resize(cluster, 6)
+        await _resize(cluster, 8)
+        assert sorted(await _sizes(cluster)) != [name]
+        assert sorted(count for count, _ in (await _sizes(cluster)).values()) == [3, 8]
+        await _resize(cluster, 3)
+        assert await _sizes(cluster) == {name: (3, "")}
+        await _resize(cluster, 5)
+        await _resize(cluster, 1)
+        assert await _sizes(cluster) == {name: (1, "")}
+        assert await _runs(cluster)
+
+
+@virtual
+async def test_a_job_that_is_evicted_while_it_wants_to_grow_waits_as_large_as_it_wants_to_be(tmp_path: Path) -> None:
+    async with queue_cluster(tmp_path) as cluster:
+        desk, hand = Desk(cluster), Hand(cluster)
+        name = (await _begun(cluster))["metadata"]["name"]
+        await _resize(cluster, 4)
+        (second,) = (await _sizes(cluster)).keys() - {name}
+        await desk.evict(name)
+        await until_field(cluster, JOBS, "train", ("spec", "suspend"), True)
+        await cluster.pass_time(30)
+        assert (await _sizes(cluster)) == {name: (2, "OutOfSync"), second: (4, "")}
+        spec = (await cluster.get(JOBS, "train"))["spec"]
+        assert (spec["suspend"], spec["parallelism"]) == (True, 4)
+        assert "schedulingGates" not in spec["template"]["spec"]
+        await desk.admit(second)
+        await until_field(cluster, JOBS, "train", ("spec", "suspend"), False)
+        await hand.until_live(4)
+
+
+@virtual
+async def test_all_workloads_of_a_job_that_ends_are_finished(tmp_path: Path) -> None:
+    async with queue_cluster(tmp_path) as cluster:
+        await _begun(cluster)
+        await _resize(cluster, 4)
+        await cluster.patch(JOBS, "train", {"spec": {"activeDeadlineSeconds": 1}})
+        await cluster.pass_time(60)
+        found = await cluster.all(WORKLOADS)
+        assert [condition(one, "Finished").get("reason") for one in found] == ["Failed", "Failed"]
+        assert [one["metadata"].get("finalizers") for one in found] == [None, None]
+
+
+@virtual
+async def test_readiness_is_that_of_the_pods_that_were_let_in(tmp_path: Path) -> None:
+    async with queue_cluster(tmp_path) as cluster:
+        desk, hand = Desk(cluster), Hand(cluster)
+        name = (await _begun(cluster))["metadata"]["name"]
+        for pod in await hand.live():
+            body = {"spec": {"schedulingGates": None}}
+            await cluster.patch(_PODS, pod["metadata"]["name"], body)
+            await hand.run(pod)
+        await desk.until(name, "PodsReady", "True")
+        await _resize(cluster, 4)
+        await cluster.pass_time(60)
+        assert condition(await cluster.get(WORKLOADS, name), "PodsReady")["status"] == "True"
+
+
+@virtual
+async def test_a_ray_cluster_grows_by_workers(tmp_path: Path) -> None:
+    scene = next(one for one in SCENES if one.kind == RAY_CLUSTERS)
+    async with queue_cluster(tmp_path, groups=(RAY_CLUSTERS.group,)) as cluster:
+        desk, made = Desk(cluster), scene.made()
+        made["metadata"]["annotations"] = {ELASTIC: "true"}
+        created = await cluster.create(RAY_CLUSTERS, made)
+        first = (await desk.only())["metadata"]["name"]
+        await desk.admit(first)
+        name = created["metadata"]["name"]
+        await until_field(cluster, RAY_CLUSTERS, name, ("spec", "suspend"), False)
+        groups = (await cluster.get(RAY_CLUSTERS, name))["spec"]["workerGroupSpecs"]
+        assert {"name": ELASTIC} in groups[0]["template"]["spec"]["schedulingGates"]
+        groups[0]["replicas"] += 1
+        await cluster.patch(RAY_CLUSTERS, name, {"spec": {"workerGroupSpecs": groups}})
+        await cluster.pass_time(5)
+        (second,) = (await _sizes(cluster)).keys() - {first}
+        asked = (await cluster.get(WORKLOADS, second))["spec"]["podSets"]
+        assert [(one["name"], one["count"]) for one in asked] == [("head", 1), ("small", 6)]
+        await desk.admit(second)
+        await desk.until(first, "Finished", "True")
+        assert (await cluster.get(RAY_CLUSTERS, name))["spec"]["suspend"] is False
+
+
+@virtual
+async def test_what_had_to_leave_before_the_job_grew_gives_its_quota_back_and_the_job_runs_on(tmp_path: Path) -> None:
+    async with queue_cluster(tmp_path) as cluster:
+        desk = Desk(cluster)
+        name = (await _begun(cluster))["metadata"]["name"]
+        await _resize(cluster, 4)
+        (second,) = (await _sizes(cluster)).keys() - {name}
+        await desk.reserve(second)
+        await cluster.pass_time(5)
+        await desk.evict(second)
+        await desk.until(second, "QuotaReserved", "False")
+        assert "admission" not in (await cluster.get(WORKLOADS, second))["status"]
+        assert await _sizes(cluster) == {name: (2, ""), second: (4, "")}
+        assert await _runs(cluster)
+
+
+@virtual
+async def test_a_next_workload_that_somebody_deletes_is_let_go_and_made_anew(tmp_path: Path) -> None:
+    async with queue_cluster(tmp_path) as cluster:
+        name = (await _begun(cluster))["metadata"]["name"]
+        await _resize(cluster, 4)
+        (second,) = (await _sizes(cluster)).keys() - {name}
+        uid = (await cluster.get(WORKLOADS, second))["metadata"]["uid"]
+        await cluster.delete(WORKLOADS, second)
+        await cluster.pass_time(5)
+        anew = await cluster.get(WORKLOADS, second)
+        assert "deletionTimestamp" not in anew["metadata"]
+        assert anew["metadata"]["uid"] != uid
+        assert await _runs(cluster)
+
+
+@virtual
+async def test_a_job_that_grew_gets_back_what_its_owner_wrote_when_it_is_stopped(tmp_path: Path) -> None:
+    async with queue_cluster(tmp_path) as cluster:
+        desk = Desk(cluster)
+        name = (await _begun(cluster))["metadata"]["name"]
+        await _resize(cluster, 4)
+        (second,) = (await _sizes(cluster)).keys() - {name}
+        await desk.admit(second)
+        await cluster.pass_time(5)
+        await desk.evict(second)
+        await desk.until(second, "QuotaReserved", "False")
+        spec = (await cluster.get(JOBS, "train"))["spec"]
+        assert (spec["suspend"], spec["parallelism"]) == (True, 4)
+        assert not spec["template"]["spec"].keys() & {"nodeSelector", "tolerations", "schedulingGates"}
+
+
+@virtual
+async def test_a_job_that_was_begun_as_any_other_cannot_grow_past_its_quota_by_an_annotation(tmp_path: Path) -> None:
+    async with queue_cluster(tmp_path) as cluster:
+        desk = Desk(cluster)
+        made = elastic(2)
+        del made["metadata"]["annotations"]
+        await cluster.create(JOBS, made)
+        await desk.admit((await desk.only())["metadata"]["name"])
+        await Hand(cluster).until_live(2)
+        await cluster.patch(JOBS, "train", {"metadata": {"annotations": {ELASTIC: "true"}}})
+        await _resize(cluster, 4)
+        await until_field(cluster, JOBS, "train", ("spec", "suspend"), True)
+
+
+@virtual
+async def test_a_ray_cluster_that_gets_another_group_of_workers_is_stopped(tmp_path: Path) -> None:
+    """The new template has no gate: its pods would run without quota."""
+    scene = next(one for one in SCENES if one.kind == RAY_CLUSTERS)
+    async with queue_cluster(tmp_path, groups=(RAY_CLUSTERS.group,)) as cluster:
+        desk, made = Desk(cluster), scene.made()
+        made["metadata"]["annotations"] = {ELASTIC: "true"}
+        name = (await cluster.create(RAY_CLUSTERS, made))["metadata"]["name"]
+        await desk.admit((await desk.only())["metadata"]["name"])
+        spec = (await until_field(cluster, RAY_CLUSTERS, name, ("spec", "suspend"), False))["spec"]
+        more = {**made["spec"]["workerGroupSpecs"][0], "groupName": "more"}
+        groups = [*spec["workerGroupSpecs"], more]
+        await cluster.patch(RAY_CLUSTERS, name, {"spec": {"workerGroupSpecs": groups}})
+        await until_field(cluster, RAY_CLUSTERS, name, ("spec", "suspend"), True)
