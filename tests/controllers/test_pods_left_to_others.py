@@ -5,6 +5,8 @@ from __future__ import annotations
 from functools import partial
 from pathlib import Path
 
+from build.kai_desks import add_kai_itself, add_kai_queue, kai_cluster
+from build.kai_owners import QUEUED, kai_pod
 from build.live_brains import LiveBrain, add_node, is_bound, places, pod
 from build.small_clusters import small_cluster
 from build.virtual_time import virtual
@@ -14,7 +16,9 @@ from shoal.controllers.brain.left_to import LeftTo
 from shoal.engine.profile import DEFAULT_POLICY, profile_named
 from shoal.store.live.kind import PODS
 from shoal.store.live.port import Deletion
+from shoal.store.live.presence import KUEUE, Presence
 from shoal.store.watched.world import WatchSettings
+from shoal.wiring.desks import give_desks
 from shoal.wiring.run_choice import RunChoice
 
 
@@ -50,6 +54,28 @@ async def test_pods_of_another_projects_scheduler_are_placed_while_it_is_not_her
         is_there = False
         brain.brain.wake()
         await cluster.until(lambda: is_bound(cluster, "large"))
+        assert not brain.brain.cluster.pending
+
+
+@virtual
+async def test_work_that_waits_for_quota_is_left_when_its_own_scheduler_comes(tmp_path: Path) -> None:
+    async with kai_cluster(tmp_path) as cluster:
+        brain = LiveBrain(cluster, watch=WatchSettings(frozenset({"shoal", "kai-scheduler"})))
+        choice = RunChoice(RunConfiguration(), partial(profile_named, DEFAULT_POLICY), (), ("kai",))
+        away = Presence(brain.context, KUEUE)
+        give_desks(brain.brain, lambda _: brain.context, brain.served, choice, away, None)
+        brain.start()
+        await add_node(cluster, "n1", gpus=4)
+        await add_kai_queue(cluster, "team", 1, limit=1)
+        for name in ("first", "second"):
+            await cluster.create(PODS, kai_pod(name, QUEUED))
+            await cluster.pass_time(5)
+        assert await places(cluster) == {"first": "n1", "second": ""}
+        await add_kai_itself(cluster)
+        await cluster.pass_time(30)
+        await cluster.delete(PODS, "first", Deletion(grace_s=0))
+        await cluster.pass_time(30)
+        assert await places(cluster) == {"second": ""}
         assert not brain.brain.cluster.pending
 
 

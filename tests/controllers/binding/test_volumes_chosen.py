@@ -12,12 +12,12 @@ from build.deciders import Decider, decider
 from build.frozen_api import FrozenApi
 from build.small_clusters import SmallCluster, small_cluster
 from build.virtual_time import in_virtual_time, virtual
-from shoal.controllers.volumes.controller import provisioner_for, volume_binder
+from shoal.controllers.volumes.controller import volume_binder, volume_provisioner
 from shoal.store.live.item import Obj
 from shoal.store.live.kind import NODES, PODS, STORAGE_CLASSES, VOLUME_CLAIMS, VOLUMES
 from shoal.units.errors import ConflictError, TemporaryError
 
-ALL = [volume_binder, provisioner_for(["disks.example.com"])]
+ALL = [volume_binder, volume_provisioner]
 NOWHERE = "node(s) didn't find available persistent volumes to bind"
 HOST = "kubernetes.io/hostname"
 
@@ -71,7 +71,7 @@ async def test_a_volume_is_made_where_the_pod_goes(tmp_path: Path) -> None:
     async with small_cluster(tmp_path, ALL) as cluster:
         await add_nodes(cluster, "n1", "n2")
         topology = {"matchLabelExpressions": [{"key": "zone", "values": ["2"]}]}
-        await add_class(cluster, "disks", "disks.example.com", allowedTopologies=[topology])
+        await add_class(cluster, "disks", "shoal.dev/local", allowedTopologies=[topology])
         await add_claim(cluster, "data", "disks")
         await add_pod(cluster, "a", "data")
         async with decider(cluster) as first:
@@ -165,7 +165,7 @@ async def test_what_a_pod_waits_for_is_said_as_kube_scheduler_says_it(tmp_path: 
 async def test_a_claim_for_one_pod_keeps_the_second_waiting_until_the_first_is_gone(tmp_path: Path) -> None:
     async with small_cluster(tmp_path, ALL) as cluster:
         await add_nodes(cluster, "n1")
-        await add_class(cluster, "disks", "disks.example.com")
+        await add_class(cluster, "disks", "shoal.dev/local")
         await add_claim(cluster, "data", "disks", "ReadWriteOncePod")
         await add_pod(cluster, "a", "data")
         await add_pod(cluster, "b", "data")
@@ -204,7 +204,7 @@ def test_whoever_follows_a_writer_that_died_binds_the_pod_to_the_same_volumes(
         async with small_cluster(tmp_path, ALL) as cluster:
             await add_nodes(cluster, "n1", "n2")
             await add_class(cluster)
-            await add_class(cluster, "disks", "disks.example.com")
+            await add_class(cluster, "disks", "shoal.dev/local")
             await add_volume(cluster, "v2", "n2")
             await add_claim(cluster, "kept")
             await add_claim(cluster, "made", "disks")

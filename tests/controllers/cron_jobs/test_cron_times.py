@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from build.depth import examples
 from shoal.controllers.cron_jobs.due import Due, NeverTwiceError, find_due, next_wake_s
 from shoal.controllers.cron_jobs.schedule import ScheduleError, read_schedule
 
@@ -99,7 +100,7 @@ def _fields(draw: st.DrawFn, low: int, high: int) -> tuple[str, frozenset[int], 
     return f"{first}-{last}/{step}", frozenset(range(first, last + 1, step)), False
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(30), deadline=None)
 @given(
     _fields(0, 59), _fields(0, 23), _fields(1, 31), _fields(0, 6),
     st.sampled_from([NEW_YORK, "UTC", "Asia/Kathmandu", "Australia/Lord_Howe", "America/Havana"]),
@@ -149,7 +150,7 @@ def test_of_missed_starts_the_latest_is_due(
     assert find_due(read_schedule(schedule), _today(since), _today(now), within_s) == due
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(30), deadline=None)
 @given(_fields(0, 59), _fields(0, 23), st.integers(0, 60 * 24 * 4), st.integers(0, 59))
 def test_the_start_that_is_due_is_the_last_one_of_all(
     minute: tuple[str, frozenset[int], bool], hour: tuple[str, frozenset[int], bool], gone: int, second: int

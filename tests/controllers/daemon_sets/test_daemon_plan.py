@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from build.depth import examples
 from build.pod_sights import NOW_S, pod_obj
 from shoal.controllers.daemon_sets.backoff import Backoff
 from shoal.controllers.daemon_sets.eligibility import NodeSight, Verdict, rule_of
@@ -69,7 +70,7 @@ NODE_STATES = st.lists(
 )
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(80), deadline=None)
 @given(NODE_STATES, st.integers(1, 6))
 def test_an_update_takes_no_serving_daemon_beyond_what_may_be_missing(states: list[str], unavailable: int) -> None:
     pods = [

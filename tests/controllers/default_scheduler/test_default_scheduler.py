@@ -7,7 +7,7 @@ from typing import Any
 
 from build.small_clusters import SmallCluster, small_cluster
 from build.virtual_time import virtual
-from shoal.controllers.default_scheduler.controller import default_scheduler, scheduler_for
+from shoal.controllers.default_scheduler.controller import default_scheduler
 from shoal.store.live.item import Obj
 from shoal.store.live.kind import NODES, PODS, PRIORITY_CLASSES
 from shoal.store.live.port import Deletion
@@ -148,16 +148,6 @@ async def test_gated_pods_and_pods_of_other_schedulers_are_left_alone(tmp_path: 
 
 
 @virtual
-async def test_one_scheduler_can_serve_several_names(tmp_path: Path) -> None:
-    async with small_cluster(tmp_path, [scheduler_for(["default-scheduler", "shoal"])]) as cluster:
-        await add_node(cluster, node("n1"))
-        await cluster.create(PODS, pod("other", schedulerName="shoal"))
-        await cluster.until(lambda: is_bound(cluster, "other"))
-        await cluster.pass_time(0.1)
-        assert (await cluster.events("other"))[0]["source"]["component"] == "shoal"
-
-
-@virtual
 async def test_the_more_important_pod_takes_the_place_of_the_less_important(tmp_path: Path) -> None:
     async with small_cluster(tmp_path, [default_scheduler]) as cluster:
         await cluster.create(PRIORITY_CLASSES, {"metadata": {"name": "high"}, "value": 100})
@@ -176,6 +166,7 @@ async def test_the_more_important_pod_takes_the_place_of_the_less_important(tmp_
         said = [one for one in await cluster.events("low") if one["reason"] == "Preempted"]
         uid = (await cluster.get(PODS, "urgent"))["metadata"]["uid"]
         assert said[0]["message"] == f"Preempted by pod {uid} on node n1"
+        assert (said[0]["action"], said[0]["related"]["uid"]) == ("Preempting", uid)
 
 
 @virtual

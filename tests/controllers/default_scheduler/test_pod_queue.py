@@ -5,6 +5,7 @@ from __future__ import annotations
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from build.depth import examples
 from shoal.controllers.default_scheduler.asks import Ask, PodFacts
 from shoal.controllers.default_scheduler.queue import PodQueue
 
@@ -125,7 +126,7 @@ steps = st.lists(
 )
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(80), deadline=None)
 @given(steps)
 def test_whatever_happens_nobody_is_forgotten_and_nobody_is_worked_on_twice(found: list[tuple[str, int]]) -> None:
     queue, now_s, known, working = PodQueue(), 0.0, set[str](), set[str]()

@@ -9,6 +9,7 @@ import msgspec
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from build.depth import examples
 from shoal.api.node import Node
 from shoal.api.wire import dec_hook
 from shoal.controllers.default_scheduler.asks import PodFacts, read_pod
@@ -171,7 +172,7 @@ def _milli(wish: dict[str, Any]) -> int:
     return {"500m": 500, "2": 2000, "5": 5000}[str(wish["cpu"])]
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(nodes, pods, st.lists(st.integers(0, 7), max_size=3))
 def test_every_decision_is_that_of_a_plain_reading(
     shapes: list[tuple[int, str, bool, bool]], wishes: list[dict[str, Any]], leaving: list[int]
@@ -212,7 +213,7 @@ def _never_too_much(fleet: Fleet) -> None:
         assert (fleet.taken(resource) <= fleet.has(resource)).all(), resource
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=examples(30), deadline=None)
 @given(st.permutations(list(range(6))))
 def test_taking_and_giving_back_leaves_no_trace(order: list[int]) -> None:
     fleet = Fleet()

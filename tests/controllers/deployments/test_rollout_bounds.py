@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from build.depth import seeds
 from build.pod_life import PodLife, template, workload
 from build.small_clusters import small_cluster
 from build.virtual_time import virtual
@@ -16,7 +17,7 @@ from shoal.store.live.item import Obj
 from shoal.store.live.kind import DEPLOYMENTS
 
 
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("seed", seeds(3))
 @virtual
 async def test_rollouts_that_overtake_each_other_stay_within_their_bounds(tmp_path: Path, seed: int) -> None:
     draw = random.Random(seed)

@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from build.depth import examples
 from shoal.controllers.deployments.sizes import Size, Slack, new_size, old_sizes, shared_out, slack
 
 SLACKS = {
@@ -44,7 +45,7 @@ def test_a_scaled_rollout_keeps_its_proportions() -> None:
     assert shared_out(0, 3, sets, 13) == {"old": 0, "new": 0}
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(80), deadline=None)
 @given(st.integers(0, 30), st.integers(0, 10), st.lists(st.integers(1, 20), min_size=1, max_size=4))
 def test_what_is_shared_out_is_all_there_is(wanted: int, surge: int, sizes: list[int]) -> None:
     before = sum(sizes)
@@ -101,7 +102,7 @@ class World:
 EVENTS = st.lists(st.sampled_from(["look", "roll", "ready", "ready all", "break"]), max_size=40)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(80), deadline=None)
 @given(st.integers(1, 12), st.integers(0, 5), st.integers(0, 5), EVENTS)
 def test_no_look_takes_more_than_may_be_missing_or_makes_more_than_may_be(
     wanted: int, surge: int, unavailable: int, events: list[str]

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from build.depth import examples
 from build.pod_life import template
 from shoal.controllers.deployments.revision_notes import DESIRED, HISTORY, REVISION, of_new_set
 from shoal.controllers.deployments.templates import HASH, same_template
@@ -18,7 +19,7 @@ from shoal.controllers.owned_pods.template_hash import template_hash
 VALUES = st.dictionaries(st.text(max_size=5), st.integers() | st.text(max_size=5), max_size=5)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 @given(VALUES, st.none() | st.integers(0, 9))
 def test_a_hash_is_a_short_word_that_order_does_not_change(value: dict[str, Any], collisions: int | None) -> None:
     hashed = template_hash(value, collisions)

@@ -13,6 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from build.depth import examples
 from build.small_clusters import SmallCluster, small_cluster
 from build.stormy_api import STORM, StormyApi
 from build.virtual_time import in_virtual_time
@@ -107,13 +108,13 @@ async def _kill_often(cluster: SmallCluster, api: StormyApi) -> None:
         cluster.start(garbage_collector, api=api)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 @given(case=_cases())
 def test_what_is_left_is_what_the_rules_say(tmp_path_factory: pytest.TempPathFactory, case: _Case) -> None:
     in_virtual_time(_run(tmp_path_factory.mktemp("quiet"), case, storm=False))
 
 
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=examples(15), deadline=None)
 @given(case=_cases())
 def test_a_collector_killed_again_and_again_in_a_storm_ends_right(
     tmp_path_factory: pytest.TempPathFactory, case: _Case

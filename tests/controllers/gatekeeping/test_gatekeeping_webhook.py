@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import base64
-import socket
 import ssl
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
@@ -15,6 +14,7 @@ from typing import Any
 import aiohttp
 import pytest
 
+from build.free_ports import free_port
 from build.small_clusters import SmallCluster, small_cluster
 from shoal.cluster.foreign.converting import kueue_definitions
 from shoal.controllers.gatekeeping.held_kinds import GATE, MANAGED, QUEUE_LABEL, HoldingRules
@@ -70,12 +70,6 @@ class _Listening:
         return self.webhook.stands.is_set() and not self._is_to_end
 
 
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
-
-
 @asynccontextmanager
 async def _hooked(
     folder: Path,
@@ -88,7 +82,7 @@ async def _hooked(
         for definition in kueue_definitions():
             await cluster.create(DEFINITIONS, definition)
         await cluster.until(lambda: _has_queues(cluster), 600)
-        port = _free_port()
+        port = free_port()
 
         def make(context: Context) -> Controller:
             made = _Listening(context, port, is_last_resort=is_last_resort, date=date, is_begun_again=is_begun_again)
@@ -210,7 +204,7 @@ async def test_kueue_objects_are_what_the_other_version_calls_them(tmp_path: Pat
 async def test_a_second_replica_shows_the_papers_of_the_first(tmp_path: Path) -> None:
     async with _hooked(tmp_path) as cluster:
         secret = (await cluster.get(SECRETS, "shoal-webhook-papers", "shoal-system"))["data"]
-        port = _free_port()
+        port = free_port()
 
         def make(context: Context) -> Controller:
             return _Listening(context, port, is_last_resort=True)
@@ -279,7 +273,7 @@ async def test_what_somebody_takes_away_or_turns_elsewhere_is_put_right(tmp_path
 async def test_two_that_disagree_do_not_write_as_fast_as_they_can(tmp_path: Path) -> None:
     async with _hooked(tmp_path) as cluster:
         before = (await cluster.get(HOOKS, NAME))["metadata"]["generation"]
-        port = _free_port()
+        port = free_port()
         cluster.start(lambda context: _Listening(context, port, is_last_resort=False))
         await cluster.pass_time(120)
         written = (await cluster.get(HOOKS, NAME))["metadata"]["generation"] - before

@@ -9,6 +9,7 @@ from cryptography import x509
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from build.depth import examples
 from shoal.controllers.gatekeeping.papers import LEAF_LIFE, Papers, new_papers, renewed
 
 _HOSTS = ("127.0.0.1", "hook.example.svc")
@@ -62,7 +63,7 @@ def test_papers_that_nobody_can_read_are_refused() -> None:
         renewed(Papers(b"no", b"no", b"no", b"no"), _HOSTS, _START)
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=examples(20), deadline=None)
 @given(st.lists(st.integers(min_value=1, max_value=29), min_size=1, max_size=40))
 def test_at_no_time_is_anybody_turned_away(steps: list[int]) -> None:
     """Looked at once a month at least: who has the bundle of one look accepts what is shown at the next."""

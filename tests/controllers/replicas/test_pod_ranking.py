@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from build.depth import examples
 from build.pod_sights import NOW_S, sight
 from shoal.controllers.owned_pods.sight import COST, PodSight
 from shoal.controllers.replicas.ranking import deletion_cost, first_to_go
@@ -57,7 +58,7 @@ PODS = st.builds(
 )
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(30), deadline=None)
 @given(st.lists(PODS, min_size=3, max_size=4, unique_by=lambda pod: pod.name))
 def test_the_order_does_not_depend_on_how_pods_were_listed(pods: list[PodSight]) -> None:
     crowds = Counter(pod.spec.node_name for pod in pods)

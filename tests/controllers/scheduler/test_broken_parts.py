@@ -14,15 +14,17 @@ from build.small_clusters import small_cluster
 from build.virtual_time import in_virtual_time, virtual
 from shoal.controllers.brain.brain import BrainSettings
 from shoal.controllers.scheduler.hands import SchedulerHands
+from shoal.engine.cluster import Cluster
 from shoal.engine.cycle import STEPS
-from shoal.engine.events import Event
+from shoal.engine.events import Event, NodeGone, NodeSeen, PodArrived, PodBound, PodGone
+from shoal.engine.intake import Intake
 from shoal.engine.plan import Plan
 from shoal.engine.round import Round
 from shoal.engine.steps.allocate import allocate
 from shoal.store.live.item import Item
-from shoal.store.live.kind import PODS, PRIORITY_CLASSES, Kind
+from shoal.store.live.kind import NODES, PODS, PRIORITY_CLASSES, Kind
 from shoal.store.live.learning import LearningApi
-from shoal.store.live.port import Patch
+from shoal.store.live.port import Deletion, Patch
 from shoal.store.live.refusals import ForbiddenError
 from shoal.units.errors import ConflictError
 
@@ -67,6 +69,42 @@ async def test_a_step_that_always_breaks_keeps_nobody_from_the_room_that_is_ther
             await cluster.create(PODS, pod(name, gpus=1))
             await cluster.pass_time(1)
         assert await places(cluster) == {"a": "n1", "b": "n1", "c": ""}
+
+
+class OddIntake(Intake):
+    """Breaks on the first event of a kind."""
+
+    def __init__(self, cluster: Cluster, kind: type) -> None:
+        super().__init__(cluster)
+        self._kind = kind
+        self.fault = OneFault()
+
+    def apply(self, event: Event) -> None:
+        if isinstance(event, self._kind):
+            self.fault()
+        super().apply(event)
+
+
+@pytest.mark.parametrize("kind", [PodArrived, PodBound, PodGone, NodeSeen, NodeGone])
+def test_what_could_not_be_taken_in_is_told_again_as_it_stands_then(kind: type, tmp_path: Path) -> None:
+    async def story() -> None:
+        async with small_cluster(tmp_path) as cluster:
+            live = start_brain(cluster)
+            live.brain.intake = odd = OddIntake(live.brain.cluster, kind)
+            await add_node(cluster, "n0", gpus=1)
+            await cluster.create(PODS, pod("there", gpus=1, nodeName="n0"))
+            await cluster.pass_time(3)
+            await cluster.create(PODS, pod("next", gpus=1))
+            await cluster.pass_time(3)
+            assert (await places(cluster))["next"] == ""
+            await cluster.delete(PODS, "there", Deletion(grace_s=0))
+            await cluster.until(lambda: is_bound(cluster, "next"), 5)
+            await cluster.delete(NODES, "n0")
+            await cluster.pass_time(3)
+            assert odd.fault.calls >= 2
+            assert not live.brain.cluster.row_of
+
+    in_virtual_time(story())
 
 
 @virtual

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from build.cluster_laws import Laws
+from build.depth import seeds
 from build.foreign_kinds import foreign_cluster
 from build.live_brains import add_node, is_bound, places, pod, start_brain
 from build.small_clusters import SmallCluster, small_cluster
@@ -102,7 +103,7 @@ async def pod_count(cluster: SmallCluster, count: int) -> bool:
     return len(await cluster.pods()) == count
 
 
-@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize("seed", seeds(6))
 def test_a_large_gang_is_bound_in_any_weather_and_no_device_twice(seed: int, tmp_path: Path) -> None:
     in_virtual_time(_storm(seed, tmp_path))
 

@@ -16,6 +16,7 @@ from shoal.store.live.kind import DISRUPTION_BUDGETS, PODS, PRIORITY_CLASSES, Ki
 from shoal.store.live.learning import LearningApi
 from shoal.store.live.port import GENTLY, Deletion
 from shoal.store.live.refusals import BusyError, ForbiddenError
+from shoal.store.watched.world import WatchSettings
 
 START = "2026-01-01T00:00:00Z"
 
@@ -64,6 +65,11 @@ async def test_the_more_important_pod_takes_the_place_of_the_less_important(tmp_
         )
         said = [one["message"] for one in await cluster.events("low") if one["reason"] == "Preempted"]
         assert said == [f"Preempted by pod {urgent['metadata']['uid']} on node n1"]
+        about = {one["reason"]: one for name in ("low", "urgent") for one in await cluster.events(name)}
+        preempted, bound = about["Preempted"], about["Scheduled"]
+        assert (preempted["action"], preempted["related"]["uid"]) == ("Preempting", urgent["metadata"]["uid"])
+        assert (bound["action"], bound["reportingComponent"]) == ("Binding", "shoal")
+        assert about["FailedScheduling"]["action"] == "Scheduling"
         await end(cluster, "low")
         await cluster.until(lambda: is_bound(cluster, "urgent"), 5)
         assert "nominatedNodeName" not in (await cluster.get(PODS, "urgent"))["status"]
@@ -221,6 +227,41 @@ async def test_a_gang_yields_whole_and_the_gang_that_preempts_gets_the_room(tmp_
             await end(cluster, name)
             await cluster.pass_time(5)
         await cluster.until(lambda: is_bound(cluster, "urgent-a", "urgent-b"), 5)
+
+
+@virtual
+async def test_a_member_with_a_place_is_not_told_that_others_make_room_for_it(tmp_path: Path) -> None:
+    async with small_cluster(tmp_path) as cluster:
+        await classes(cluster)
+        await add_node(cluster, "n1", gpus=2)
+        start_brain(cluster)
+        await cluster.create(PODS, pod("low", gpus=2))
+        await runs(cluster, "low")
+        await add_node(cluster, "n2", gpus=2)
+        for name in ("a", "b"):
+            await cluster.create(PODS, gang_pod("urgent", name, 2, priorityClassName="high"))
+        await cluster.pass_time(3)
+        words = {
+            (await condition(cluster, f"urgent-{name}"))["message"].partition(" nvidia.com/gpu. ")[2] for name in "ab"
+        }
+        kept = "Its place on n2 is kept until the others of its gang have room."
+        assert words == {"Others are making room for it on n1.", kept}
+
+
+@virtual
+async def test_a_victim_is_told_by_whose_scheduler_it_had_to_go(tmp_path: Path) -> None:
+    async with small_cluster(tmp_path) as cluster:
+        await classes(cluster)
+        await add_node(cluster, "n1", gpus=1)
+        start_brain(cluster, watch=WatchSettings(schedulers=frozenset({"shoal", "default-scheduler"})))
+        await cluster.create(PODS, pod("low", gpus=1))
+        await runs(cluster, "low")
+        urgent = pod("urgent", gpus=1, priorityClassName="high")
+        urgent["spec"]["schedulerName"] = "default-scheduler"
+        await cluster.create(PODS, urgent)
+        await cluster.pass_time(1)
+        target = await condition(cluster, "low", "DisruptionTarget")
+        assert target["message"] == "default-scheduler: preempting to accommodate a higher priority pod"
 
 
 def gang_pod(group: str, name: str, size: int, **more: Any) -> Obj:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from build.live_brains import add_node, condition, is_bound, pod, start_brain
 from build.small_clusters import SmallCluster, small_cluster
 from build.virtual_time import virtual
@@ -35,7 +37,8 @@ async def test_a_refusal_counts_every_node_and_an_event_says_the_same(tmp_path: 
             "0/3 nodes are available: 1 node(s) had untolerated taint(s), 2 Insufficient nvidia.com/gpu. "
             "no new claims to deallocate, preemption: 0/3 nodes are available: "
             "3 Preemption is not helpful for scheduling. "
-            "No node that may take this pod is large enough, even empty: n3 has 2 of 4 GPUs."
+            "No node that may take this pod is large enough, even empty: n3 has 2 of 4 GPUs. "
+            "Tolerate nvidia.com/gpu=present:NoSchedule (1 node)."
         )
         (said,) = await cluster.events("big")
         assert (said["reason"], said["type"], said["message"]) == ("FailedScheduling", "Warning", words)
@@ -204,6 +207,47 @@ async def test_an_object_that_cannot_be_read_costs_nobody_else_anything_and_is_t
         assert said["reason"] == "FailedScheduling"
         await cluster.patch(PODS, "bad", {"metadata": {"annotations": {"shoal.dev/checkpoint-every": "10m"}}})
         await cluster.until(lambda: is_bound(cluster, "bad"), 5)
+
+
+@virtual
+async def test_a_node_whose_topology_cannot_be_read_says_so_and_takes_pods_by_number(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with small_cluster(tmp_path) as cluster:
+        for name in ("n1", "n2"):
+            await add_node(cluster, name, gpus=1)
+            await cluster.patch(NODES, name, {"metadata": {"annotations": {"shoal.dev/topology": "{bad"}}})
+        start_brain(cluster)
+        await cluster.create(PODS, pod("a", gpus=1))
+        await cluster.until(lambda: is_bound(cluster, "a"), 5)
+        assert '["0"]' in (await cluster.get(PODS, "a"))["metadata"]["annotations"]["shoal.dev/devices"]
+        await cluster.pass_time(30)
+        (said,) = await cluster.events("n1")
+        assert (said["type"], said["reason"], said.get("count", 1)) == ("Warning", "InvalidAnnotation", 1)
+        assert said["message"].startswith("metadata.annotations[shoal.dev/topology]: JSON is malformed")
+        assert len(await cluster.events("n2")) == 1
+        assert len([one for one in caplog.records if "shoal.dev/topology" in one.getMessage()]) == 1
+        await cluster.patch(NODES, "n1", {"metadata": {"annotations": {"shoal.dev/topology": None}}})
+        await cluster.pass_time(5)
+        await cluster.patch(NODES, "n1", {"metadata": {"annotations": {"shoal.dev/topology": '{"gpus": 3}'}}})
+        await cluster.pass_time(5)
+        assert len(await cluster.events("n1")) == 2
+
+
+@virtual
+async def test_a_checkpoint_in_the_future_is_told_once_and_counts_as_now(tmp_path: Path) -> None:
+    async with small_cluster(tmp_path) as cluster:
+        await add_node(cluster, "n1", gpus=2)
+        brain = start_brain(cluster)
+        for name, saved in (("ahead", "2031-01-01T00:00:00Z"), ("behind", "2025-01-01T00:00:00Z")):
+            await cluster.create(PODS, pod(name, gpus=1, annotations={"shoal.dev/last-checkpoint": saved}))
+        await cluster.until(lambda: is_bound(cluster, "ahead", "behind"), 5)
+        await cluster.pass_time(60)
+        said = [one for name in ("ahead", "behind") for one in await cluster.events(name) if one["type"] == "Warning"]
+        assert [(one["reason"], one["involvedObject"]["name"], one.get("count", 1)) for one in said] == [
+            ("CheckpointToCome", "ahead", 1)
+        ]
+        assert brain.brain.cluster.pods["default/ahead"].who.lost_s(cluster.clock.seconds()) == 0
 
 
 @virtual

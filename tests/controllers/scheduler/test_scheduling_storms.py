@@ -15,6 +15,7 @@ from msgspec import structs
 
 from build.cluster_laws import Laws
 from build.crews import name_alike
+from build.depth import seeds
 from build.live_brains import LiveBrain, add_node, places, pod, start_brain
 from build.small_clusters import SmallCluster, small_cluster
 from build.stormy_api import CALM, STORM, StormyApi
@@ -165,6 +166,6 @@ async def _check(cluster: SmallCluster, bereft: set[str]) -> None:
     assert all(gpus > free for gpus in waiting for free in room.values()), (waiting, room)
 
 
-@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize("seed", seeds(6))
 def test_whatever_happens_all_is_well_in_the_end(seed: int, tmp_path: Path) -> None:
     in_virtual_time(life(seed, tmp_path))

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from build.depth import examples
 from build.pod_sights import NOW_S, sight
 from shoal.controllers.owned_pods.sight import PodSight
 from shoal.controllers.stateful_sets.plan import REVISION_LABEL, Create, Delete, Step, Wanted, steps
@@ -102,7 +103,7 @@ TOLD: dict[str, dict[str, Any]] = {
 }
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(st.lists(POD, max_size=7), st.integers(0, 5), st.integers(0, 3), st.booleans(), st.integers(0, 3))
 def test_any_muddle_ends_in_order(
     found: list[tuple[int, str, str]], replicas: int, start: int, is_ordered: bool, partition: int

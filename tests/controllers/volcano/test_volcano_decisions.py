@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from build.depth import examples
 from build.volcano_objects import GPUS, group, pod, queue
 from shoal.controllers.volcano.enqueueing import Candidate, enqueue
 from shoal.controllers.volcano.group_room import choose
@@ -51,7 +52,7 @@ def test_who_is_let_in(queues: list[Queue], candidates: list[tuple[PodGroup, int
     assert let_in(queues, *(Candidate(one, Tally(), priority) for one, priority in candidates)) == expected
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(30), deadline=None)
 @given(
     st.lists(
         st.tuples(st.integers(1, 5), st.sampled_from(["q", "p"]), st.sampled_from(["Pending", "Inqueue"])), max_size=12
@@ -82,7 +83,7 @@ def test_what_is_let_in_never_asks_for_more_than_queues_may_take(
             assert sum(taken.values()) + size > above or (name == "q" and taken["q"] + size > limit)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(30), deadline=None)
 @given(st.lists(st.integers(1, 3), max_size=6), st.integers(0, 12), st.integers(0, 6), st.integers(0, 3))
 def test_a_gang_goes_whole_to_its_minimum_or_not_and_never_beyond_its_queue(
     sizes: list[int], limit: int, least: int, there: int

@@ -219,3 +219,19 @@ async def test_a_job_of_more_pods_than_anybody_has_is_refused_at_once(tmp_path: 
         await scene.cluster.until(lambda: running(scene, 1))
         assert set(await scene.pods()) == {"modest-worker-0"}
         assert "2147483647 pods" in (await scene.status(VOLCANO_JOBS, "endless"))["state"]["message"]
+
+
+@virtual
+async def test_a_gang_that_waits_is_told_once_and_not_by_each_count_under_way(tmp_path: Path) -> None:
+    async with volcano_scene(tmp_path) as scene:
+        made = await submit(scene, task(replicas=5, gpus=8), minAvailable=5)
+        await scene.cluster.pass_time(30)
+        group = await group_of(scene, made)
+        why = "5/5 tasks in gang unschedulable: pod group is not ready, 5 Pending, 5 minAvailable"
+        words = f"{why}; Pending: 5 Unschedulable"
+        assert await scene.condition(group["metadata"]["name"]) == ("True", "NotEnoughResources", words)
+        told = [one for one in await scene.cluster.events(group["metadata"]["name"]) if one["type"] == "Warning"]
+        assert [(one["reason"], one["message"], one.get("count", 1)) for one in told] == [("Unschedulable", words, 1)]
+        of_job = [one["message"] for one in await scene.cluster.events("train") if one["reason"] == "PodGroupPending"]
+        assert len(of_job) == 1
+        assert words in of_job[0]

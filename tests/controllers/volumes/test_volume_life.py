@@ -15,7 +15,6 @@ from shoal.controllers.default_scheduler.controller import default_scheduler
 from shoal.controllers.volumes.classes import local_class
 from shoal.controllers.volumes.controller import (
     claim_protection,
-    provisioner_for,
     volume_binder,
     volume_protection,
     volume_provisioner,
@@ -262,15 +261,6 @@ async def test_a_claim_meant_for_a_node_that_is_gone_is_made_for_another(tmp_pat
         await cluster.create(PODS, using("p", "data"))
         await cluster.pass_time(20)
         assert (await cluster.get(PODS, "p"))["spec"]["nodeName"] == "n1"
-
-
-@virtual
-async def test_a_provisioner_can_stand_in_for_all_others(tmp_path: Path) -> None:
-    async with small_cluster(tmp_path, [volume_binder, provisioner_for("*")]) as cluster:
-        other = {"metadata": {"name": "gp3"}, "provisioner": "ebs.csi.aws.com"}
-        await cluster.create(STORAGE_CLASSES, other)
-        await cluster.create(VOLUME_CLAIMS, claim("data", storageClassName="gp3"))
-        await cluster.until(lambda: is_bound(cluster, "data"))
 
 
 @pytest.mark.parametrize("after", range(12))

@@ -18,6 +18,7 @@ from shoal.controllers.binding.users import User
 from shoal.store.live.context import Context
 from shoal.store.live.item import Key
 from shoal.store.live.kind import PODS
+from shoal.store.live.recorder import SCHEDULING
 from shoal.store.live.refusals import NotFoundError
 from shoal.units.errors import ConflictError
 
@@ -41,7 +42,8 @@ class Attachment:
         pen = self._events.named(scheduler)
         meta = {"name": user.name, "namespace": user.namespace, "uid": user.uid}
         about = {"kind": "Pod", "apiVersion": "v1", "metadata": meta}
-        pen.record(about, "BindingConditionsPending", f"waiting for binding conditions for device on node {node}")
+        words = f"waiting for binding conditions for device on node {node}"
+        pen.record(about, "BindingConditionsPending", words, deed=SCHEDULING)
         ends_s = self._clock.seconds() + _LONGEST_S
         while not all(map(self._is_ready, keys)):
             user.check()
@@ -50,7 +52,7 @@ class Attachment:
                 fault = "device binding timeout"
             if fault:
                 words = f"{_PLUGIN}: {fault}"
-                pen.record(about, "FailedScheduling", words, type_="Warning")
+                pen.record(about, "FailedScheduling", words, type_="Warning", deed=SCHEDULING)
                 raise ConflictError(words)
             item = self._pods.get(*user.key)
             if item is None or item.uid != user.uid:

@@ -14,7 +14,7 @@ import msgspec
 
 from shoal.engine.spelling import ids_in, names
 from shoal.store.live.context import Context
-from shoal.store.live.informer import Index
+from shoal.store.live.index import Index
 from shoal.store.live.item import Item, Seen
 from shoal.store.live.kind import PODS
 from shoal.store.watched.device_ids import Chosen

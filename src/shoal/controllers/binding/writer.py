@@ -31,11 +31,12 @@ from shoal.store.live.item import Item, Key
 from shoal.store.live.kind import DEVICE_CLASSES, PODS, RESOURCE_CLAIMS
 from shoal.store.live.refusals import NotFoundError
 from shoal.store.volumes.needs import Mounts, mounts_of
+from shoal.store.volumes.rules import NOWHERE
 from shoal.store.watched.device_ids import chosen_ids, devices_annotation, needs_taken
 from shoal.store.watched.devices import WatchedDevices
 from shoal.store.watched.reading import value_of
 from shoal.store.watched.sights import PodSight
-from shoal.store.watched.volumes import NOWHERE, WatchedVolumes
+from shoal.store.watched.volumes import WatchedVolumes
 from shoal.units.errors import ConflictError, TemporaryError
 
 _MOUNTS = (b'"persistentVolumeClaim"', b'"ephemeral"')

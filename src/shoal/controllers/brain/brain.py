@@ -71,7 +71,9 @@ class Brain:
         self._decided: list[Place | Evict] = []
         """By the desk, and not handed out yet."""
         self._is_cut_short = False
-        """The round did without some of its steps."""
+        """The round did without some of its steps, or of what happened."""
+        self._unheard: list[Event] = []
+        """Outcomes that could not be taken in."""
 
     def wake(self) -> None:
         """Something happened: a round is due."""
@@ -121,11 +123,7 @@ class Brain:
         self._is_cut_short = False
         now_s = self.clock.seconds()
         desk = self.desk
-        for hands in self.hands:
-            for event in hands.outcomes():
-                self._hear(event, desk)
-        for event in self.world.drain():
-            self._hear(event, desk)
+        self._hear_all(desk)
         # It stands in the facts already: should the rest of the round break, it is handed out in the next.
         self._decided += desk.round(now_s) if desk is not None else ()
         plan = self._placement_plan(now_s)
@@ -147,12 +145,25 @@ class Brain:
         except Exception:  # noqa: BLE001 - whoever only counts what was decided must not keep it from being done
             _log.exception("%s could not take on a plan", type(hands).__name__)
 
-    def _hear(self, event: Event, desk: Desk | None) -> None:
+    def _hear_all(self, desk: Desk | None) -> None:
+        """What breaks the code keeps nothing else from being heard, and is told again."""
+        outcomes, self._unheard = self._unheard, []
+        for hands in self.hands:
+            outcomes += hands.outcomes()
+        self._unheard = [event for event in outcomes if not self._hear(event, desk)]
+        broken = [event for event in self.world.drain() if not self._hear(event, desk)]
+        for event in broken:
+            self.world.tell_again(event)
+        self._is_cut_short = bool(self._unheard or broken)
+
+    def _hear(self, event: Event, desk: Desk | None) -> bool:
         try:
             if desk is None or not desk.hear(event):
                 self.intake.apply(event)
-        except Exception:  # noqa: BLE001 - nobody tells the others again: one that breaks the code must not cost them
+        except Exception:  # noqa: BLE001 - whatever it is, it is about this one
             _log.exception("a %s could not be taken in", type(event).__name__)
+            return False
+        return True
 
     def _placement_plan(self, now_s: float) -> Plan:
         settings = self.settings

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from typing import Protocol
 
 from shoal.engine.cluster import Cluster
-from shoal.engine.events import Event
+from shoal.engine.events import Event, PodArrived, PodBound
 from shoal.engine.intake import Intake
 from shoal.engine.placement import Placement
 from shoal.engine.plan import Evict, Place, Plan
@@ -67,6 +67,10 @@ class Sights(Protocol):
     """Pods as they were seen last."""
 
     def sight(self, key: str, /) -> PodSight | None: ...
+
+    def told(self) -> Sequence[PodArrived | PodBound]:
+        """What is said of each pod that is there, as it stands: for who has to begin anew."""
+        ...
 
 
 class Holder(Protocol):

@@ -16,19 +16,22 @@ from shoal.controllers.scheduler.known import Mind, Sights
 from shoal.controllers.scheduler.looking import State, state_of
 from shoal.controllers.scheduler.outcomes import Outcomes
 from shoal.controllers.scheduler.pool import Pool
-from shoal.controllers.scheduler.telling import Teller
+from shoal.controllers.scheduler.telling import Teller, about
 from shoal.engine.events import PodRejected, PodStays
 from shoal.engine.plan import Evict, Move
+from shoal.engine.reasons import Code
 from shoal.store.live.context import Context
 from shoal.store.live.item import Obj
 from shoal.store.live.kind import PODS
 from shoal.store.live.port import Deletion
+from shoal.store.live.recorder import Deed, reference_of
 from shoal.store.live.refusals import BusyError, NotFoundError, RefusedError
 from shoal.store.watched.sights import PodSight
 from shoal.units.errors import ConflictError, ShoalError
 
 YIELDS = "PreemptionByScheduler"
 """The reason of the condition."""
+_PREEMPTING = Deed("Preempting")
 _TRIES = 6
 _SHORTEST_S = 0.2
 _TOO_MANY = 429
@@ -76,11 +79,14 @@ class Endings:
             condition = f"{sight.scheduler}: moving to another node to make room for {ending.beneficiary}"
             words = f"Moved away from node {ending.source} to make room for {ending.beneficiary}"
             event = "Moved", f"{words}; there is room for its successor on {ending.target}"
+        elif ending.code is Code.GANG_TOO_SMALL:
+            condition = f"{sight.scheduler}: too few pods of its group {ending.beneficiary} are left"
+            event = "StaleJob", f"Ended: pod group {ending.beneficiary} has been below its minimum for too long"
         else:
-            condition = f"{sight.scheduler}: preempting to accommodate a higher priority pod"
+            condition = f"{self._preemptor(ending.beneficiary, sight)}: preempting to accommodate a higher priority pod"
             node = sight.node or self._node_of(ending.pod)
             event = "Preempted", f"Preempted by {self._name(ending.beneficiary)} on node {node}"
-        await self._ended(sight, (YIELDS, condition), event)
+        await self._ended(sight, (YIELDS, condition), event, self._deed(ending.beneficiary))
 
     def _node_of(self, pod: str) -> str:
         current = self._world.sight(pod)
@@ -95,16 +101,30 @@ class Endings:
             self._outcomes.say(PodRejected(sight.key))
         return state is State.STANDS
 
+    def _deed(self, beneficiary: str) -> Deed:
+        """Of a gang nobody knows here what kind of object it is."""
+        sight = self._world.sight(beneficiary)
+        return Deed("Preempting", reference_of(about(sight)) if sight is not None else ())
+
+    def _preemptor(self, beneficiary: str, victim: PodSight) -> str:
+        """The scheduler that the other one names, of a gang any of its pods."""
+        gang = self._mind.cluster.gangs.find(beneficiary)
+        members = (beneficiary,) if gang is None else (*gang.waiting, *gang.running)
+        found = next((sight for pod in members if (sight := self._world.sight(pod)) is not None), victim)
+        return found.scheduler
+
     def _name(self, beneficiary: str) -> str:
         """A pod by its uid, as kube-scheduler has it; a gang by its name."""
         sight = self._world.sight(beneficiary)
         return f"pod {sight.uid}" if sight is not None else f"pod group {beneficiary}"
 
-    async def _ended(self, sight: PodSight, condition: tuple[str, str], event: tuple[str, str]) -> None:
+    async def _ended(
+        self, sight: PodSight, condition: tuple[str, str], event: tuple[str, str], deed: Deed | None = None
+    ) -> None:
         try:
             if await self._is_ended(sight, condition):
                 self._outcomes.forget(sight.key)
-                self._teller.record(sight, *event)
+                self._teller.record(sight, *event, deed=deed)
                 return
             await self._say_stays(sight)
         finally:
@@ -127,7 +147,8 @@ class Endings:
                     delay_s = getattr(error, "delay_s", 0.0)
                     await self._context.clock.sleep(max(delay_s, _SHORTEST_S * (1 << number)))
             except ShoalError as error:
-                self._teller.record(sight, "PreemptionFailed", f"Cannot be ended: {error}", is_warning=True)
+                words = f"Cannot be ended: {error}"
+                self._teller.record(sight, "PreemptionFailed", words, is_warning=True, deed=_PREEMPTING)
                 return False
             else:
                 return True

@@ -32,6 +32,12 @@ class Kept(Protocol):
     """A pod as far as it may be kept from the engine."""
 
     @property
+    def uid(self) -> str: ...
+
+    @property
+    def who(self) -> Who: ...
+
+    @property
     def waits_for(self) -> str:
         """A volume that is not there, say, in kube-scheduler's words."""
         ...

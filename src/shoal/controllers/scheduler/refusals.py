@@ -20,10 +20,11 @@ from shoal.controllers.scheduler.arriving import Arriving
 from shoal.controllers.scheduler.known import Mind, Sights
 from shoal.controllers.scheduler.telling import UNSCHEDULABLE, Teller
 from shoal.controllers.scheduler.words import Words
+from shoal.engine.from_api.saving import CHECKPOINT_ANNOTATION
 from shoal.engine.plan import Refuse, RefuseGroup
 from shoal.store.live.context import Context
 from shoal.store.live.item import Obj
-from shoal.store.live.kind import PODS
+from shoal.store.live.kind import NODES, PODS
 from shoal.store.live.upkeep import kept_up
 from shoal.store.watched.troubles import Trouble
 from shoal.units.errors import ShoalError
@@ -36,6 +37,13 @@ _AT_ONCE = 200
 """Looked at before others get a turn, where it costs nothing."""
 _AGAIN_S = 30.0
 _HELD_S = 5.0
+_AHEAD_S = 60.0
+"""By which clocks may disagree before it is told."""
+_TO_COME = "CheckpointToCome"
+_TO_COME_WORDS = (
+    f"metadata.annotations[{CHECKPOINT_ANNOTATION}]: lies in the future, and counts as now; "
+    "the clock of whoever wrote it, or the scheduler's, is wrong"
+)
 
 
 class _Turn(msgspec.Struct, frozen=True):
@@ -62,6 +70,9 @@ class Refusals:
         """Pod -> its uid and the words."""
         self._wakeup = asyncio.Event()
         self._looked_at = -1
+        self._has_warned = False
+        self._ahead: set[str] = set()
+        """Uids of pods whose work was saved in time to come, as they say."""
 
     def take(self, refused: Refuse | RefuseGroup) -> None:
         if isinstance(refused, Refuse):
@@ -159,9 +170,17 @@ class Refusals:
         while True:
             for trouble in self._world.take_troubles():
                 await self._tried(trouble.key, self._tell_trouble(trouble))
+            before, self._ahead = self._ahead, set()
+            latest_s = self._clock.seconds() + _AHEAD_S
             for key, state in self._world.states():
                 if state.waits_for and not (state.fault or state.gates or state.node or state.is_leaving):
                     await self._tried(key, self._tell_held(key))
+                elif state.node and state.who.saved_s is not None and state.who.saved_s > latest_s:
+                    self._ahead.add(state.uid)
+                    if state.uid not in before:
+                        await self._tried(
+                            key, self._tell_trouble(Trouble(PODS, key, state.uid, _TO_COME, _TO_COME_WORDS))
+                        )
             await self._clock.sleep(_HELD_S)
 
     async def _tried(self, key: str, telling: Awaitable[None]) -> None:
@@ -188,6 +207,10 @@ class Refusals:
         if sight is not None and sight.held:
             await self._say(trouble.key, trouble.message)
             return
+        if trouble.kind == NODES and not self._has_warned:
+            # A fleet is often wrong as one: the others have their Events.
+            self._has_warned = True
+            _log.warning("node %s: %s", trouble.key, trouble.message)
         namespace, _, name = trouble.key.rpartition("/")
         meta = {"name": name, "namespace": namespace, "uid": trouble.uid}
         about: Obj = {"kind": trouble.kind.name, "apiVersion": trouble.kind.api_version, "metadata": meta}

@@ -11,7 +11,7 @@ from shoal.store.live.context import Context
 from shoal.store.live.item import Obj
 from shoal.store.live.kind import PODS
 from shoal.store.live.port import Patch
-from shoal.store.live.recorder import Recorder
+from shoal.store.live.recorder import BINDING, SCHEDULING, Deed, Recorder
 from shoal.store.watched.sights import PodSight
 from shoal.units.errors import ShoalError
 
@@ -44,14 +44,16 @@ class Teller:
 
     def bound(self, sight: PodSight, node: str) -> None:
         words = f"Successfully assigned {sight.namespace}/{sight.name} to {node}"
-        self.record(sight, "Scheduled", words)
+        self.record(sight, "Scheduled", words, deed=BINDING)
 
-    def record(self, sight: PodSight, reason: str, words: str, *, is_warning: bool = False) -> None:
+    def record(
+        self, sight: PodSight, reason: str, words: str, *, is_warning: bool = False, deed: Deed | None = None
+    ) -> None:
         """In the name that the pod calls its scheduler by."""
         pen = self._pens.get(sight.scheduler)
         if pen is None:
             pen = self._pens[sight.scheduler] = self._context.events.named(sight.scheduler)
-        pen.record(about(sight), reason, words, type_="Warning" if is_warning else "Normal")
+        pen.record(about(sight), reason, words, type_="Warning" if is_warning else "Normal", deed=deed)
 
     async def failed(self, sight: PodSight, error: ShoalError) -> None:
         """The server will not have the pod where it was to go."""
@@ -81,7 +83,7 @@ class Teller:
         }
         if sight.generation:
             condition["observedGeneration"] = sight.generation
-        self.record(sight, "FailedScheduling", words, is_warning=True)
+        self.record(sight, "FailedScheduling", words, is_warning=True, deed=SCHEDULING)
         await self.patch(sight, {"conditions": [condition]})
         return True
 

@@ -17,13 +17,14 @@ from shoal.engine.evidence import Evidences
 from shoal.engine.fitter import Fitter
 from shoal.engine.gangs.evidence import group_evidence
 from shoal.engine.gangs.members import Gang
+from shoal.engine.kept_off import kept_off
 from shoal.engine.ledger import Ledger
 from shoal.engine.preemption.reach import Reaches
 from shoal.engine.reasons import Evidence
 from shoal.engine.unmatched import unmatched
 from shoal.engine.who import Who
-from shoal.views.live_refusals import FINAL, Outlook, gang_words, pod_words, promised_words
-from shoal.views.remedies import unmatched_words
+from shoal.views.live_refusals import FINAL, Outlook, gang_words, kept_words, pod_words, promised_words
+from shoal.views.remedies import tolerance_words, unmatched_words
 
 _MOST_KEPT = 256
 _STANDS_IN = "#"
@@ -78,7 +79,9 @@ class Words:
         if holding is None or not holding.promised:
             return ""
         evidence = self._evidence(holding.ask, holding.who)
-        return promised_words(self._outlook(holding.ask, evidence, holding.who), cluster.names[holding.row])
+        is_made = not any(cluster.pods[pod].leaving for pod in cluster.pods_on(holding.row))
+        words = kept_words if is_made and holding.who.group else promised_words
+        return words(self._outlook(holding.ask, evidence, holding.who), cluster.names[holding.row])
 
     def of_gang(self, gang: Gang) -> str:
         """What is said on each of its waiting pods; empty where it could run by now."""
@@ -104,7 +107,8 @@ class Words:
         cluster = self._mind.cluster
         meant = unmatched(cluster, ask.nodes)
         helpless, kept = _helpless(cluster, ask, evidence), _kept(cluster, evidence.nearest)
-        return Outlook(ask, evidence, helpless, who.preempts, unmatched_words(meant), kept=kept)
+        tolerate = tolerance_words(kept_off(cluster, ask))
+        return Outlook(ask, evidence, helpless, who.preempts, unmatched_words(meant), kept=kept, tolerate=tolerate)
 
 
 def _kept(cluster: Cluster, node: str) -> str:

@@ -44,6 +44,10 @@ class GroupRoom:
         if not self._held[group]:
             del self._held[group], self._totals[group]
 
+    def clear(self) -> None:
+        for known in (self._held, self._totals, self._group_of):
+            known.clear()
+
     def pods(self, group: str) -> Iterable[str]:
         return tuple(self._held.get(group, ()))
 

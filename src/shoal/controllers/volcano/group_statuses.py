@@ -34,6 +34,12 @@ def status_of(group: PodGroup, known: Tally, verdict: Verdict, now: str) -> Grou
     return GroupStatus(verdict.phase, *counts, conditions)
 
 
+def says(status: GroupStatus, verdict: Verdict) -> bool:
+    """Whether it is said already why the group waits."""
+    wanted = (UNSCHEDULABLE, "True", verdict.reason, verdict.message)
+    return any((one.type, one.status, one.reason, one.message) == wanted for one in status.conditions)
+
+
 def _kept(before: Condition | None, now: Condition) -> Condition:
     """One that says the same as before says it since then."""
     if before is None:

@@ -15,14 +15,16 @@ from functools import partial
 from itertools import chain, islice
 
 import msgspec
+from msgspec.structs import replace
 
 from shoal.controllers.volcano.absence import IsAway
 from shoal.controllers.volcano.enqueueing import Candidate, Decision, enqueue
-from shoal.controllers.volcano.group_statuses import GroupPen, status_of
+from shoal.controllers.volcano.group_statuses import GroupPen, says, status_of
 from shoal.controllers.volcano.names import GROUP, SCHEDULER, reference
-from shoal.controllers.volcano.phases import Refusal, judge
+from shoal.controllers.volcano.phases import Verdict, judge
 from shoal.controllers.volcano.queue_statuses import QueuePen
 from shoal.controllers.volcano.queue_tree import QueueTree
+from shoal.controllers.volcano.settling import SETTLE_S, Settling
 from shoal.controllers.volcano.sights import GroupStatus, PodGroup, group_of, pod_of, queue_of
 from shoal.controllers.volcano.tallies import Tally, tally
 from shoal.controllers.volcano.waiting_pods import EARLY_S, MOST_AT_ONCE, WaitingPods
@@ -62,6 +64,7 @@ class Groups:
         self._tallies: dict[str, Tally] = {}
         self._judged: dict[Key, tuple[int, Tally]] = {}
         """The version of a group and its tally when nothing was to be written of it."""
+        self._settling = Settling()
         self._told: set[tuple[str, str]] = set()
         """Faults of groups that were told: uid and words."""
         self.loop = Loop(context, self._reconcile, workers=1)
@@ -98,7 +101,8 @@ class Groups:
         writes += [partial(self._queue_pen.write, due) for due in self._queue_pen.due(tree, candidates, decision)]
         writes += [partial(self._queue_pen.create, name) for name in self._queue_pen.missing(tree)]
         await all_of(writes)
-        return await self._tell_pods(candidates, decision)
+        soon_s = await self._tell_pods(candidates, decision)
+        return min(soon_s or SETTLE_S, SETTLE_S) if self._settling.is_due else soon_s
 
     async def _tell_pods(self, candidates: list[Candidate], decision: Decision) -> float | None:
         there = {"/".join(item.key) for item in self._groups}
@@ -135,6 +139,7 @@ class Groups:
             del self._tallies[gone]
         for key in [key for key in self._judged if "/".join(key) not in there]:
             del self._judged[key]
+        self._settling.keep(there)
         if self._told:
             uids = {item.uid for item in self._groups}
             self._told = {one for one in self._told if one[0] in uids}
@@ -167,15 +172,25 @@ class Groups:
             return None
         refusal = decision.refused.get(one.key)
         verdict = judge(one.group, one.tally, refusal, is_let_in=one.key in decision.let_in)
+        is_settled = self._is_settled(one, verdict)
         status = status_of(one.group, one.tally, verdict, self._context.clock.text())
+        if not is_settled:
+            status = replace(status, conditions=one.group.status.conditions)
         if status == one.group.status:
-            self._judged[one.key] = judged
+            if is_settled:
+                self._judged[one.key] = judged
             return None
-        return partial(self._write, item, one.group, status, refusal)
+        quota = refusal.message if is_settled and refusal is not None and refusal.is_quota else ""
+        return partial(self._write, item, one.group, status, quota)
 
-    async def _write(self, item: Item, group: PodGroup, status: GroupStatus, refusal: Refusal | None) -> None:
+    def _is_settled(self, one: Candidate, verdict: Verdict) -> bool:
+        if verdict.is_ready or says(one.group.status, verdict):
+            self._settling.said(one.key)
+            return True
+        return self._settling.are_settled(one.key, verdict.message, self._context.clock.seconds())
+
+    async def _write(self, item: Item, group: PodGroup, status: GroupStatus, quota: str) -> None:
         await self._pen.write(item, group, status)
-        quota = refusal.message if refusal is not None and refusal.is_quota else ""
         self._pen.tell(reference(VOLCANO_POD_GROUPS, item.key, item.uid), group.status, status, quota)
 
 

@@ -35,6 +35,10 @@ class KeptPods:
         self._of.setdefault(group, {})[event.key] = event
         self._group_of[event.key] = group
 
+    def clear(self) -> None:
+        self._of.clear()
+        self._group_of.clear()
+
     def drop(self, pod: str) -> PodArrived | None:
         group = self._group_of.pop(pod, None)
         if group is None:

@@ -28,8 +28,8 @@ from shoal.engine.queues.facts import (
     PreemptionRules,
     Quota,
     ResourceGroup,
-    Settings,
 )
+from shoal.engine.queues.settings import Settings
 from shoal.engine.queues.state import Fact
 
 FLAVOR = "volcano"

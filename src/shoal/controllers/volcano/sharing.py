@@ -17,14 +17,16 @@ import msgspec
 from shoal.controllers.brain.parts import Holder
 from shoal.controllers.volcano.amounts import add
 from shoal.controllers.volcano.queue_tree import QueueTree
+from shoal.controllers.volcano.quota_first import QuotaFirst
 from shoal.controllers.volcano.shares import Shares
-from shoal.controllers.volcano.units import Unit
-from shoal.engine.events import Event, NodeFacts, NodeGone, NodeSeen, PodArrived
+from shoal.controllers.volcano.units import Unit, by_right
+from shoal.engine.events import Event, NodeFacts, NodeGone, NodeSeen, PodArrived, PodGone
 from shoal.engine.plan import Evict, Place
-from shoal.engine.queues.facts import Admission, LocalQueueFacts, QueueNode, WorkloadFacts
+from shoal.engine.queues.facts import Admission, LocalQueueFacts, WorkloadFacts
 from shoal.engine.queues.kueue import Kueue
-from shoal.engine.queues.proof import Claim, Proof, Proven
+from shoal.engine.queues.proof import Proof
 from shoal.engine.queues.state import Fact, Queues
+from shoal.engine.queues.topology_facts import QueueNode
 
 _MOST_CYCLES = 32
 AGAIN_S = 30.0
@@ -62,7 +64,7 @@ class Sharing:
         self._is_stale = True
         """Nodes changed since shares were made."""
         self._kueue: Kueue | None = None
-        self._prover: _Prover | None = None
+        self._prover: QuotaFirst | None = None
         self._units: dict[str, Unit] = {}
         self._known: dict[str, _Known] = {}
         """What the discipline was told of each."""
@@ -87,7 +89,7 @@ class Sharing:
         """None where nobody said how queues share."""
         if tree is not self._tree or self._is_stale:
             self._tree, self._is_stale = tree, False
-            self._shares = Shares(tree, self._capacity())
+            self._shares = Shares(tree, capacity_of(self._nodes.values()))
             if self._shares.are_wanted:
                 self._take_in(self._shares)
             else:
@@ -97,10 +99,11 @@ class Sharing:
     def knows(self, queue: str) -> bool:
         return self._kueue is not None and queue in self._kueue.queues.cluster_queues
 
-    def round(self, shares: Shares, units: Iterable[Unit], now_s: float) -> Shared:
-        kueue, found = self._kueue, Shared()
+    def round(self, shares: Shares, units: Iterable[Unit], now_s: float, found: Shared) -> None:
+        """What it comes to is noted in `found` as it is decided: should it break, that much stands."""
+        kueue = self._kueue
         if kueue is None:
-            return found
+            return
         self._brain.placement.renew()
         mine, others = self._put(kueue, shares, {unit.key: unit for unit in units}, now_s)
         if mine:
@@ -114,14 +117,23 @@ class Sharing:
         for key, (since_s, whose) in list(self._evicting.items()):
             if now_s >= since_s + AGAIN_S:
                 self._end(key, whose, now_s, found)
-        return found
 
     def has_to_yield(self, pod: str) -> bool:
         """Whether it was told to, and is there yet."""
-        return any(pod in self._units[key].there for key in self._evicting)
+        return any(pod in self._units[key].there for key in self._evicting if key in self._units)
 
     def next_s(self) -> float | None:
         return min((since_s + AGAIN_S for since_s, _ in self._evicting.values()), default=None)
+
+    def begin_anew(self, torn_s: float) -> None:
+        """Since `torn_s` something broke: what was proven for nobody is given back, and the book of quota made anew.
+        Who was told to yield since then may not have heard it, and is told again."""
+        for place in self._prover.take() if self._prover is not None else ():
+            self._brain.intake.apply(PodGone(place.pod))
+        for key, (since_s, whose) in self._evicting.items():
+            if since_s >= torn_s:
+                self._evicting[key] = torn_s - AGAIN_S, whose
+        self._tree = self._shares = self._kueue = self._prover = None
 
     # Inside
 
@@ -154,22 +166,13 @@ class Sharing:
             self._drop(kueue, key, now_s)
             self._evicting.pop(key, None)
         self._units = dict(units)
-        taken: dict[str, dict[str, int]] = {}
-        waiting: list[Unit] = []
         for unit in units.values():
             if not unit.there:
                 self._evicting.pop(unit.key, None)
-                waiting.append(unit)
                 continue
-            add(taken.setdefault(unit.queue, {}), unit.amounts)
             since_s = self._evicting[unit.key][0] if unit.key in self._evicting else None
             self._tell(kueue, shares, _Known(unit, since_s, self._yields(shares, unit)), now_s)
-        split: tuple[list[Unit], list[Unit]] = ([], [])
-        for unit in sorted(waiting, key=lambda one: (-one.priority, one.created_s, one.key)):
-            has = taken.setdefault(unit.queue, {})
-            add(has, unit.amounts)
-            split[not shares.owns(unit.queue, has, unit.amounts)].append(unit)
-        return split
+        return by_right(shares, units.values())
 
     def _tell(self, kueue: Kueue, shares: Shares, now: _Known, now_s: float) -> None:
         key = now.unit.key
@@ -202,8 +205,8 @@ class Sharing:
             kueue = self._kueue = Kueue(Queues(shares.settings))
             brain = self._brain
             proof = Proof(kueue.queues, brain.intake, brain.placement, self._pods_of, self._running_of)
-            self._prover = _Prover(proof)
-            self._units, self._known, self._told, self._evicting = {}, {}, {}, {}
+            self._prover = QuotaFirst(proof)
+            self._known, self._told = {}, {}
         found: list[Fact] = [*(QueueNode(name) for name in self._nodes), *shares.facts()]
         named = {(type(fact), fact.key if isinstance(fact, LocalQueueFacts) else fact.name): fact for fact in found}
         for kind, name in self._told.keys() - named.keys():
@@ -215,13 +218,6 @@ class Sharing:
         # What work is counted as follows from what is shared.
         self._known.clear()
 
-    def _capacity(self) -> dict[str, int]:
-        total: dict[str, int] = {}
-        for node in self._nodes.values():
-            for name, amount in {**node.allocatable, **({_GPU: node.gpus} if node.gpus else {})}.items():
-                total[name] = total.get(name, 0) + amount
-        return total
-
     def _pods_of(self, facts: WorkloadFacts, _: Admission) -> list[PodArrived]:
         unit = self._units.get(facts.key)
         events = (self._event_of(pod) for pod in unit.waiting) if unit is not None else ()
@@ -232,21 +228,8 @@ class Sharing:
         return unit.there if unit is not None else ()
 
 
-class _Prover:
-    """Where nodes are too fragmented, quota alone decides: whoever has it is told by the scheduler what it lacks."""
-
-    def __init__(self, proof: Proof) -> None:
-        self._proof = proof
-
-    def admit(self, facts: WorkloadFacts, admission: Admission, claims: Sequence[Claim] = ()) -> Proven:
-        found = self._proof.admit(facts, admission, claims)
-        return Proven.UNKNOWN if found is Proven.NO_ROOM else found
-
-    def would_fit(
-        self, facts: WorkloadFacts, admission: Admission, gone: Iterable[str], claims: Sequence[Claim] = ()
-    ) -> bool:
-        return self._proof.would_fit(facts, admission, gone, claims)
-
-    def take(self) -> list[Place]:
-        placed, self._proof.placed = self._proof.placed, []
-        return placed
+def capacity_of(nodes: Iterable[NodeFacts]) -> dict[str, int]:
+    total: dict[str, int] = {}
+    for node in nodes:
+        add(total, {**node.allocatable, **({_GPU: node.gpus} if node.gpus else {})})
+    return total

@@ -5,7 +5,7 @@ Made anew for every round from the pods that wait and those that are in the fact
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import msgspec
 
@@ -99,6 +99,23 @@ def units_of(
         yield Unit(
             _beyond(name, key), name, queue, one.requests(), (key,), (), priority, one.metadata.created_s + behind_s
         )
+
+
+def by_right(shares: Shares, units: Iterable[Unit]) -> tuple[list[Unit], list[Unit]]:
+    """Of those that are not there: who waits for what its queue owns, and who waits for more; in their order."""
+    taken: dict[str, dict[str, int]] = {}
+    waiting: list[Unit] = []
+    for unit in units:
+        if unit.there:
+            add(taken.setdefault(unit.queue, {}), unit.amounts)
+        else:
+            waiting.append(unit)
+    split: tuple[list[Unit], list[Unit]] = ([], [])
+    for unit in sorted(waiting, key=lambda one: (-one.priority, one.created_s, one.key)):
+        has = taken.setdefault(unit.queue, {})
+        add(has, unit.amounts)
+        split[not shares.owns(unit.queue, has, unit.amounts)].append(unit)
+    return split
 
 
 def _beyond(group: str, pod: str) -> str:

@@ -16,7 +16,7 @@ from shoal.engine.asks import Ask
 from shoal.engine.gangs.evidence import GroupEvidence
 from shoal.engine.reasons import Code, Evidence
 from shoal.store.live.context import Context
-from shoal.store.live.informer import Index
+from shoal.store.live.index import Index
 from shoal.store.live.item import Item
 from shoal.store.live.unscheduled import Unscheduled
 from shoal.views.live_refusals import Outlook, gang_words
