@@ -5,6 +5,7 @@ from __future__ import annotations
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from build.depth import examples
 from build.gangs import gang
 from build.nodes import node
 from build.pods import ask
@@ -47,7 +48,7 @@ def test_a_gang_that_goes_beyond_is_placed_whole() -> None:
     assert len(plan.placed) == 6
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(30), deadline=None)
 @given(st.lists(st.tuples(st.integers(1, 4), st.integers(0, 2)), max_size=14), st.integers(1, 5))
 def test_rounds_in_pieces_come_to_what_one_round_comes_to(pods: list[tuple[int, int]], most: int) -> None:
     worlds = []

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from build.depth import examples
 from build.nodes import NodeBuilder, node
 from build.pods import AskBuilder, ask
 from build.scenario import Scenario
@@ -157,7 +158,7 @@ def machines(draw: st.DrawFn) -> NodeBuilder:
 demands = st.builds(WholeGpus, st.integers(1, 5), st.booleans(), st.booleans(), st.sampled_from([0, 0, 4_000, 6_000]))
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=examples(160), deadline=None)
 @given(machines(), demands, st.sets(st.integers(0, 5), max_size=4))
 def test_an_ask_fits_exactly_when_some_set_of_devices_is_admitted(
     there: NodeBuilder, demand: WholeGpus, taken: set[int]

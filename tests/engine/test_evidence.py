@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from build.depth import examples
 from shoal.api.node_affinity import NodeRule, node_rule
 from shoal.api.taints import Taint, Toleration, untolerated
 from shoal.engine.asks import Ask, HostPort
@@ -287,7 +288,7 @@ nodes = st.lists(
 )
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(120), deadline=None)
 @given(nodes, st.lists(st.tuples(st.integers(0, 5), asks), max_size=8), asks)
 def test_every_count_is_what_looking_at_each_node_gives(
     made: list[NodeFacts], pods: list[tuple[int, Ask]], wanted: Ask

@@ -31,12 +31,7 @@ BALANCED = BalancedAllocation(CPU_AND_MEMORY)
 
 NOT_YET = {
     "ImageLocality": "which images a node holds is not known",
-    "VolumeRestrictions": "volumes are not looked at yet",
-    "NodeVolumeLimits": "volumes are not looked at yet",
-    "VolumeBinding": "volumes are not looked at yet",
-    "VolumeZone": "volumes are not looked at yet",
-    "DynamicResources": "resource claims are not looked at yet",
-    "DefaultPreemption": "no pod is evicted for another yet",
+    "NodeVolumeLimits": "how many volumes a node can attach is not counted",
 }
 
 

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from build.depth import examples
 from build.nodes import node
 from build.pods import AskBuilder, ask
 from build.scenario import Scenario
@@ -104,7 +105,7 @@ def test_the_room_for_one_profile_is_the_most_that_any_tiling_adds(name: str) ->
             assert there.room(profile.name, state(there, placed)) == most
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(30), deadline=None)
 @given(st.data())
 def test_several_tiles_fit_exactly_when_tilings_of_the_devices_hold_them(data: st.DataObject) -> None:
     name = data.draw(st.sampled_from(["A30-24GB", A100]))

@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from build.depth import examples
 from shoal.engine.asks import Ask
 from shoal.engine.cluster import Cluster
 from shoal.engine.devices.demand import Demand, GpuShare, Grant, WholeGpus, compute_grant
@@ -89,7 +90,7 @@ pods = st.builds(
 )
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(80), deadline=None)
 @given(st.lists(pods, max_size=5), pods)
 def test_points_are_minus_the_least_rise_that_any_choice_of_device_gives(before: list[Ask], wanted: Ask) -> None:
     intake = fleet(node(gpus=3, cpu=256000), pods=tuple(before))

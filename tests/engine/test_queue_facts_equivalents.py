@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from build.depth import examples
 from shoal.api.container import Container, Resources
 from shoal.api.meta import ObjectMeta
 from shoal.api.pod import PodSpec, PodTemplate
@@ -95,7 +96,7 @@ def test_asking_in_two_ways_is_refused() -> None:
         charged(template({GPU: 1}, {"gpu-fraction": "0.5"}), GPU_MILLI)
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=examples(50), deadline=None)
 @given(st.integers(1, 8), st.integers(1, 8), st.integers(1, 3000))
 def test_more_of_the_same_never_costs_less(some: int, more: int, weight: int) -> None:
     worth = Equivalents({SMALL: weight})

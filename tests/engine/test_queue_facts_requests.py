@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from build.depth import examples
 from shoal.api.container import Container, Resources
 from shoal.api.kueue.configuration import Transformation
 from shoal.api.limit_ranges import LimitRange, LimitRangeItem, LimitRangeSpec
@@ -197,7 +198,7 @@ def test_what_comes_of_an_exchange_is_not_exchanged_again() -> None:
     assert currency.charge({"x/a": 3, "x/b": 5}) == {"x/b": 3, "x/a": 5}
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(30), deadline=None)
 @given(
     st.dictionaries(st.sampled_from(["cpu", "memory", "x/a", "x/b"]), st.integers(0, 5000), max_size=4),
     st.dictionaries(st.sampled_from(["cpu", "memory", "x/c"]), st.integers(0, 3000), max_size=3),

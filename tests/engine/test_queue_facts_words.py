@@ -18,17 +18,10 @@ from shoal.engine.from_api.queues import (
     settings_of,
 )
 from shoal.engine.from_api.queues.topology_wishes import topology_of_annotations, topology_of_request
-from shoal.engine.queues.facts import (
-    CheckUse,
-    FlavorQuotas,
-    Fungibility,
-    PreemptionRules,
-    Quota,
-    ResourceGroup,
-    Settings,
-    SliceLayer,
-    TopologyRequest,
-)
+from shoal.engine.queues.check_facts import CheckUse
+from shoal.engine.queues.facts import FlavorQuotas, Fungibility, PreemptionRules, Quota, ResourceGroup
+from shoal.engine.queues.settings import Settings
+from shoal.engine.queues.topology_facts import SliceLayer, TopologyRequest
 from shoal.units.errors import UserError, Where
 
 PREFIX = "kueue.x-k8s.io/podset-"

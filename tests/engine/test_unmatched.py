@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import difflib
+
 import pytest
 
 from build.nodes import node
@@ -52,3 +54,41 @@ def test_labels_of_nodes_that_are_gone_are_not_offered() -> None:
     world = Scenario(*FLEET).lose("a")
     (condition,) = unmatched(world.cluster, ask().select("zone", "In", "east-1").made().nodes)
     assert condition.near == ("east-2",)
+
+
+def test_of_thousands_of_conditions_some_are_told_and_what_they_are_like_is_looked_for_of_those_alone(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    cluster = Scenario(*FLEET).cluster
+    wanted = ask().select("model", "In", *(f"none-{at}" for at in range(5000)))
+    for at in range(5000):
+        wanted = wanted.select(f"zone-{at % 2500}", "Exists")
+    looked: list[str] = []
+
+    def note(text: str, _known: object, n: int) -> list[str]:
+        looked.append(text)
+        return [][:n]
+
+    monkeypatch.setattr(difflib, "get_close_matches", note)
+    found = unmatched(cluster, wanted.made().nodes)
+    assert len(found) == len(set(found)) == 20
+    assert len(found[0].values) == 20
+    assert len(looked) == 39
+
+
+@pytest.mark.parametrize(
+    ("asked", "near"),
+    [
+        ("A100-SXM4-40GB", ("NVIDIA-A100-SXM4-40GB", "NVIDIA-A100-SXM4-80GB")),
+        ("A100-SXM4-80GB", ("NVIDIA-A100-SXM4-80GB",)),
+        ("NVIDIA-A100-PCIE-40GB", ("NVIDIA-A100-SXM4-80GB",)),
+        ("V100-SXM2-16GB", ("Tesla-V100-SXM2-16GB", "Tesla-V100-SXM2-32GB")),
+        ("H100", ()),
+        ("A10", ("NVIDIA-A10",)),
+    ],
+)
+def test_of_gpus_no_other_model_is_offered(asked: str, near: tuple[str, ...]) -> None:
+    label = "nvidia.com/gpu.product"
+    nodes = [node(name).gpus(8).label(label, name) for name in ("NVIDIA-A100-SXM4-80GB", "Tesla-V100-SXM2-32GB")]
+    (condition,) = unmatched(Scenario(*nodes).cluster, ask().select(label, "In", asked).made().nodes)
+    assert condition.near == near

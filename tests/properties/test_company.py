@@ -9,6 +9,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from build.company import Rule, apart, called, meant, spread, together, wished
+from build.depth import examples
 from build.nodes import NodeBuilder, node
 from build.passing import pass_through
 from build.plain_company import AFFINITY, ANTI_AFFINITY, KEPT_AWAY, SPREAD, SPREAD_LABEL, PlainCompany, Standing
@@ -137,7 +138,7 @@ happenings = st.lists(
     min_size=5,
     max_size=40,
 )
-many = settings(max_examples=120, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+many = settings(max_examples=examples(50), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 
 
 def caring(cluster: object) -> Profile:

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from build.depth import examples
 from build.nodes import NodeBuilder
 from build.paper import PLAIN_SCORES, State, fgd, kind_of_pod, typical_pods
 from build.passing import pass_through
@@ -27,7 +28,7 @@ DETERMINISTIC = [name for name in POLICIES if name != "Random"]
 
 own_doings = st.lists(friendly, min_size=5, max_size=30)
 happenings = st.lists(anything, min_size=5, max_size=40)
-few = settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+few = settings(max_examples=examples(10), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 
 
 def begin(nodes: list[NodeBuilder], policy: str, seed: int = 0) -> tuple[Scenario, PlainFleet]:

@@ -10,6 +10,7 @@ import msgspec
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from build.depth import examples
 from build.gpu_pods import book
 from shoal.api.node import Node
 from shoal.api.pod import Pod
@@ -158,7 +159,7 @@ broken_gpus: st.SearchStrategy[frozenset[int]] = st.frozensets(st.integers(0, 3)
 
 
 @given(worlds((*PLAIN, *REPLICATED, *CUT), with_virtual=False), broken_gpus)
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(80), deadline=None)
 def test_the_kubelet_gives_what_was_chosen(world: tuple[str, list[Obj]], broken: frozenset[int]) -> None:
     spec, pods = world
     machine, node = node_of(spec, broken)
@@ -166,7 +167,7 @@ def test_the_kubelet_gives_what_was_chosen(world: tuple[str, list[Obj]], broken:
 
 
 @given(worlds((*PLAIN, *REPLICATED, *CUT), with_virtual=True), broken_gpus, st.randoms())
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(80), deadline=None)
 def test_after_a_restart_every_pod_holds_what_it_held(
     world: tuple[str, list[Obj]], broken: frozenset[int], draw: random.Random
 ) -> None:
@@ -188,7 +189,7 @@ def test_after_a_restart_every_pod_holds_what_it_held(
 
 
 @given(worlds(PLAIN[:1], with_virtual=True), st.randoms())
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=examples(20), deadline=None)
 def test_devices_without_names_are_found_again_by_number(world: tuple[str, list[Obj]], draw: random.Random) -> None:
     spec, pods = world
     machine, node = node_of(spec)

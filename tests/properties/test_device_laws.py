@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec import structs
 
+from build.depth import examples
 from build.nodes import NodeBuilder, node
 from build.pods import AskBuilder, ask
 from build.scenario import Scenario
@@ -176,7 +177,7 @@ def exists(world: Scenario, there: NodeBuilder, demand: Demand) -> bool:
     return any(all(hosts(device, demand, layout) for device in some) for some in sets)
 
 
-few = settings(max_examples=250, deadline=None)
+few = settings(max_examples=examples(100), deadline=None)
 
 
 @few

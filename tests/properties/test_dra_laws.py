@@ -7,6 +7,7 @@ from collections import Counter
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from build.depth import examples
 from build.dra import asking, claim, device, full, option, own, pool, seen, shared, there_is, wants
 from build.nodes import node
 from build.pods import ask
@@ -113,7 +114,7 @@ def wrongs(world: Scenario) -> list[str]:
     return [*twice, *unbooked, *overdrawn]
 
 
-@settings(max_examples=250, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 @given(histories)
 def test_no_device_is_given_twice_and_no_counter_overdrawn(history: list[tuple[str, str, int]]) -> None:
     world = world_of()
@@ -122,7 +123,7 @@ def test_no_device_is_given_twice_and_no_counter_overdrawn(history: list[tuple[s
         assert wrongs(world) == []
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(histories)
 def test_shapes_that_watched_fit_where_shapes_that_did_not_watch_do(history: list[tuple[str, str, int]]) -> None:
     world = world_of()
@@ -134,7 +135,7 @@ def test_shapes_that_watched_fit_where_shapes_that_did_not_watch_do(history: lis
     assert {wanted: set(world.shape(wanted).feasible().tolist()) for wanted in ASKS} == fresh
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(histories, trials)
 def test_rolling_back_restores_who_has_which_device(
     history: list[tuple[str, str, int]], steps: list[tuple[str, int]]

@@ -5,10 +5,12 @@ from __future__ import annotations
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from build.depth import examples
 from build.dra import DRIVER, claim, device, full, is_sound, plainly, pool, stock
 from shoal.engine.dra.devices import DeviceFacts, SliceFacts
 from shoal.engine.dra.requests import ClaimAsk, Option, Pick, Request
-from shoal.engine.dra.search import Stock, find
+from shoal.engine.dra.search import find
+from shoal.engine.dra.trial import Stock
 from shoal.units.quantity import Quantity
 
 NAMES = [f"g{number}" for number in range(5)]
@@ -71,7 +73,7 @@ def stocks(draw: st.DrawFn) -> Stock:
     return stock(there, sets=sets, taken=tuple(taken))
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(st.lists(claims(), min_size=1, max_size=2), stocks())
 def test_the_search_finds_devices_exactly_where_trying_everything_does(asked: list[ClaimAsk], there: Stock) -> None:
     found, plain = find(asked, there), plainly(asked, there)

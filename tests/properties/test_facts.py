@@ -5,6 +5,7 @@ from __future__ import annotations
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from build.depth import examples
 from build.nodes import node
 from build.plain import PlainFleet
 from build.scenario import Scenario
@@ -48,7 +49,7 @@ def history(events: list[Event | Round], policy: str = "BestFit") -> tuple[Scena
     return world, plain
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(happenings)
 def test_amounts_pods_and_the_line_are_those_of_a_recount(events: list[Event | Round]) -> None:
     world, plain = history(events)
@@ -76,7 +77,7 @@ def test_amounts_pods_and_the_line_are_those_of_a_recount(events: list[Event | R
     }
 
 
-@settings(max_examples=120, deadline=None)
+@settings(max_examples=examples(50), deadline=None)
 @given(happenings)
 def test_an_ask_fits_exactly_where_the_recount_says(events: list[Event | Round]) -> None:
     world, plain = history(events)
@@ -84,7 +85,7 @@ def test_an_ask_fits_exactly_where_the_recount_says(events: list[Event | Round])
         assert world.fitting(wanted) == plain.fitting(wanted.made()), wanted
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=examples(30), deadline=None)
 @given(happenings, happenings)
 def test_shapes_that_watched_fit_where_shapes_that_did_not_watch_do(
     before: list[Event | Round], after: list[Event | Round]
@@ -105,7 +106,7 @@ def trials(draw: st.DrawFn) -> list[tuple[str, int]]:
     return draw(st.lists(step, min_size=1, max_size=15))
 
 
-@settings(max_examples=120, deadline=None)
+@settings(max_examples=examples(50), deadline=None)
 @given(happenings, trials())
 def test_rolling_back_restores_the_facts_bit_for_bit(events: list[Event | Round], steps: list[tuple[str, int]]) -> None:
     world, _ = history(events)

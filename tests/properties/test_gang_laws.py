@@ -8,6 +8,7 @@ from itertools import product
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from build.depth import examples
 from build.gangs import GroupBuilder, gang, in_racks
 from build.nodes import NodeBuilder, node
 from build.pods import AskBuilder, ask
@@ -19,7 +20,7 @@ from shoal.engine.gangs.teams import Roster
 from shoal.engine.ledger import Ledger
 from shoal.engine.plan import Plan
 
-some = settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+some = settings(max_examples=examples(20), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 
 WIDTH = {"zone": 1, "block": 2, "rack": 3}
 Place = tuple[str, ...]

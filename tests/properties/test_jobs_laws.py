@@ -12,6 +12,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from build.depth import examples
 from build.job_hands import Hand, conditions, job
 from build.small_clusters import SmallCluster, small_cluster
 from build.stormy_api import StormyApi
@@ -22,7 +23,9 @@ from shoal.store.live.item import Item
 from shoal.store.live.kind import JOBS, PODS
 
 _INDEX = "batch.kubernetes.io/job-completion-index"
-_BOUNDED = settings(max_examples=12, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+_BOUNDED = settings(
+    max_examples=examples(6), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
 
 
 class Witness:

@@ -14,6 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from build.crews import Crew
+from build.depth import examples
 from build.fleets import machine
 from build.living_work import template
 from build.small_clusters import SmallCluster, small_cluster
@@ -49,7 +50,7 @@ class _Bounds:
             self.broken.append(f"{serving} serve, at least {self._fewest}")
 
 
-@settings(max_examples=6, deadline=None)
+@settings(max_examples=examples(3), deadline=None)
 @given(seed=st.integers(0, 2**32), surge=st.integers(0, 3), missing=st.integers(0, 3))
 def test_a_rollout_keeps_its_bounds_whoever_is_killed(seed: int, surge: int, missing: int) -> None:
     broken = in_virtual_time(_roll(random.Random(seed), surge, missing if surge else max(missing, 1)))

@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from build.cheapest_victims import LEVEL, FullFleet, Running, least_price
+from build.depth import examples
 from build.nodes import node
 from build.snapshot import facts_of
 from build.yielding import Yielding, gpus, is_quiet
@@ -55,7 +56,7 @@ def world_of(fleet: FullFleet) -> Yielding:
     return world
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(120), deadline=None)
 @given(fleets(), st.integers(1, 3), st.integers(1, 4), st.integers(1, TOP))
 def test_victims_cost_no_more_than_a_solver_finds(fleet: FullFleet, count: int, size: int, priority: int) -> None:
     world = world_of(fleet)
@@ -98,7 +99,7 @@ def larger_fleets(draw: st.DrawFn) -> FullFleet:
     return FullFleet(nodes, tuple(pods), gangs, ((draw(st.integers(0, 3)), covered),) if draw(st.booleans()) else ())
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(20), deadline=None)
 @given(larger_fleets(), st.integers(1, 4), st.sampled_from([1, 3, 8]))
 def test_where_not_every_set_can_be_tried_nobody_yields_in_vain(fleet: FullFleet, count: int, size: int) -> None:
     world = world_of(fleet)
@@ -148,7 +149,7 @@ def assert_sound(world: Yielding) -> None:
             assert not staying or len(staying) >= gang.facts.minimum or gang.name.startswith("g")
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(fleets(), arrivals())
 def test_after_the_goal_five_rounds_are_quiet(fleet: FullFleet, arriving: list[tuple[int, int, int]]) -> None:
     world = world_of(fleet)
@@ -184,7 +185,7 @@ def claimant_priority(world: Yielding, name: str) -> int:
     return world.cluster.pods[name].priority
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 @given(fleets(), arrivals())
 def test_whoever_was_promised_room_does_not_ask_again_while_victims_linger(
     fleet: FullFleet, arriving: list[tuple[int, int, int]]
@@ -200,7 +201,7 @@ def test_whoever_was_promised_room_does_not_ask_again_while_victims_linger(
         world.carry_out(plan, linger=True)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 @given(fleets(), st.integers(1, TOP))
 def test_a_search_in_vain_leaves_no_trace(fleet: FullFleet, priority: int) -> None:
     world = world_of(fleet)
@@ -213,7 +214,7 @@ def test_a_search_in_vain_leaves_no_trace(fleet: FullFleet, priority: int) -> No
 ALL_STEPS = (allocate, consolidate(), preempt())
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(80), deadline=None)
 @given(fleets(), arrivals())
 def test_whoever_moves_and_whoever_they_move_for_find_their_places(
     fleet: FullFleet, arriving: list[tuple[int, int, int]]
@@ -237,7 +238,7 @@ def test_whoever_moves_and_whoever_they_move_for_find_their_places(
         raise AssertionError("it never came to rest")
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(fleets(), arrivals())
 def test_with_moves_and_victims_five_rounds_are_quiet_too(
     fleet: FullFleet, arriving: list[tuple[int, int, int]]
@@ -256,7 +257,7 @@ def test_with_moves_and_victims_five_rounds_are_quiet_too(
     assert all(is_quiet(plan) for plan in world.play(5))
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 @given(fleets(), arrivals())
 def test_the_order_in_which_equal_facts_arrived_does_not_matter(
     fleet: FullFleet, arriving: list[tuple[int, int, int]]

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from build.depth import examples
 from build.obeying import Obeying, played
 from build.plain_quota import COHORT
 from build.queue_stories import BOTH, ONE, THREE, TWO, Arrive, Bounds, Happening, Round, Story
@@ -32,7 +33,7 @@ def decided(decisions: Decisions) -> object:
 
 
 @pytest.mark.parametrize("bounds", [ALL, Bounds(reservations=True)], ids=["plain", "with reservations"])
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=examples(30), deadline=None)
 @given(data=st.data())
 def test_a_cycle_takes_no_node_of_the_tree_beyond_what_it_may_use(bounds: Bounds, data: st.DataObject) -> None:
     """Own quota, what others lend, and what may be borrowed of it, summed anew from the decisions. Where quota was cut
@@ -54,7 +55,7 @@ def test_a_cycle_takes_no_node_of_the_tree_beyond_what_it_may_use(bounds: Bounds
             world.let_go()
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=examples(30), deadline=None)
 @given(stories())
 def test_what_the_tree_counts_is_what_was_decided(story: Story) -> None:
     world = played(story)
@@ -80,7 +81,7 @@ def waits_for_victims(decisions: Decisions) -> set[str]:
     return {key for key, message in waiting.items() if key in for_whom or message.startswith("Waiting for")}
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(stories(Bounds(shapes=(ONE, BOTH), partial=False)))
 def test_once_all_victims_have_left_whoever_they_left_for_is_admitted(story: Story) -> None:
     """In the next cycle, if nobody else asks.
@@ -100,7 +101,7 @@ def test_once_all_victims_have_left_whoever_they_left_for_is_admitted(story: Sto
         world.let_go()
 
 
-@settings(max_examples=120, deadline=None)
+@settings(max_examples=examples(50), deadline=None)
 @given(stories(Bounds(shapes=(ONE, BOTH), partial=False, changes=False)))
 def test_whoever_made_room_gets_it_unless_another_comes_first(story: Story) -> None:
     """In the next cycle, with victims and everybody else back in line. Kueue's order puts another first who borrows
@@ -134,7 +135,7 @@ QUIET = {
 
 
 @pytest.mark.parametrize("bounds", QUIET.values(), ids=QUIET)
-@settings(max_examples=250, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 @given(data=st.data())
 def test_a_world_that_obeys_comes_to_rest_and_nobody_strikes_back(bounds: Bounds, data: st.DataObject) -> None:
     world = played(data.draw(stories(bounds)))
@@ -143,7 +144,7 @@ def test_a_world_that_obeys_comes_to_rest_and_nobody_strikes_back(bounds: Bounds
     assert not any((beneficiary, victim) in blows for victim, beneficiary in blows)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 @given(stories(Bounds(within=False, reclaim=False)))
 def test_where_nobody_is_preempted_every_world_comes_to_rest(story: Story) -> None:
     assert played(story).rest()[-1].is_quiet
@@ -152,7 +153,7 @@ def test_where_nobody_is_preempted_every_world_comes_to_rest(story: Story) -> No
 # Order
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 @given(stories(), st.randoms(use_true_random=False))
 def test_the_order_in_which_equal_facts_arrive_is_irrelevant(story: Story, dice: Random) -> None:
     other = _shuffled(story, dice)

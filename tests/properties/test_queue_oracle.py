@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec import structs
 
+from build.depth import examples
 from build.obeying import Obeying
 from build.plain_quota import choices
 from build.queue_stories import ONE, Arrive, Bounds, Story
@@ -27,7 +28,7 @@ def arrivals(story: Story) -> list[WorkloadFacts]:
     return [each.facts for each in story.happenings if isinstance(each, Arrive)]
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(stories(NOBODY_YIELDS))
 def test_a_head_alone_is_admitted_exactly_where_some_choice_of_flavors_fits(story: Story) -> None:
     """One after the other, each alone with what those before it use."""
@@ -41,7 +42,7 @@ def test_a_head_alone_is_admitted_exactly_where_some_choice_of_flavors_fits(stor
         world.only([])
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(stories(replace(NOBODY_YIELDS, strict=False)))
 def test_at_rest_nobody_is_left_over_who_would_fit(story: Story) -> None:
     """Behind the head of a strict queue somebody may; and a strict head keeps its room from those who borrow."""
@@ -57,7 +58,7 @@ def test_at_rest_nobody_is_left_over_who_would_fit(story: Story) -> None:
             assert not world.quota.could_take(queue.name, usage), f"{facts.key} could have {usage}"
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 @given(stories(NOBODY_YIELDS))
 def test_a_strict_queue_admits_in_order_and_stops_at_the_first_that_does_not_fit(story: Story) -> None:
     world = Obeying(story)
@@ -78,7 +79,7 @@ def test_a_strict_queue_admits_in_order_and_stops_at_the_first_that_does_not_fit
 # Preemption in one flat cohort, whoever runs has one core
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(120), deadline=None)
 @given(stories(UNITS), st.sampled_from([1, 1, 2, 3]))
 def test_victims_are_found_exactly_where_some_of_those_allowed_make_room(story: Story, cores: int) -> None:
     """All sets of victims that the rules allow are tried, one core each. With other sizes the greedy search may miss a

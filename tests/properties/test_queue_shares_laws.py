@@ -7,13 +7,15 @@ from fractions import Fraction
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from build.depth import examples
 from build.obeying import played
 from build.plain_quota import COHORT, PlainQuota
 from build.queue_stories import ONE, Bounds, Story
 from build.queue_worlds import stories
 from build.queues import cluster_queue, cohort, queues, workload
-from shoal.engine.queues.facts import FlavorResource, PreemptionRules, Settings
+from shoal.engine.queues.facts import FlavorResource, PreemptionRules
 from shoal.engine.queues.kueue import Kueue
+from shoal.engine.queues.settings import Settings
 from shoal.engine.queues.shares import less, share_of
 from shoal.engine.queues.state import Queues
 from shoal.engine.queues.tree import Node
@@ -37,7 +39,7 @@ def plain_ratio(quota: PlainQuota, name: str, resources: set[str], known: set[Fl
     return max(ratios)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(20), deadline=None)
 @given(stories(Bounds(queues=4, arrivals=3)))
 def test_a_share_is_what_is_borrowed_over_what_could_be_lent(story: Story) -> None:
     world = played(story)
@@ -57,7 +59,7 @@ def test_a_share_is_what_is_borrowed_over_what_could_be_lent(story: Story) -> No
             assert abs(Fraction(share.ratio) - expected) < Fraction(1, 10**6)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(20), deadline=None)
 @given(stories(Bounds(arrivals=2)), WEIGHTS, WEIGHTS)
 def test_a_larger_weight_never_gives_a_larger_share(story: Story, one: float, other: float) -> None:
     small, large = sorted((one, other))
@@ -72,7 +74,7 @@ def test_a_larger_weight_never_gives_a_larger_share(story: Story, one: float, ot
         assert after.weighted <= before.weighted
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(20), deadline=None)
 @given(stories(Bounds(arrivals=2)), st.integers(0, 9), st.integers(1, 3), st.integers(0, 9))
 def test_more_use_never_gives_a_smaller_share(story: Story, which: int, amount: int, what: int) -> None:
     """To nobody on the way up; and nobody else's share moves."""
@@ -96,7 +98,7 @@ def test_more_use_never_gives_a_smaller_share(story: Story, which: int, amount: 
     assert share_of(queue) == foreseen
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(20), deadline=None)
 @given(
     st.lists(st.tuples(st.sampled_from([0.5, 1.0, 2.0, 4.0]), st.integers(0, 9)), min_size=2, max_size=4),
     st.integers(1, 12),
@@ -126,7 +128,7 @@ def test_of_equal_demands_the_larger_weight_never_ends_up_with_less(
             assert weight != other_weight or abs(got[one] - got[other]) <= 1
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(20), deadline=None)
 @given(stories(Bounds(cohorts=1, shapes=(ONE,), fair=True, units=True, changes=False, arrivals=4)))
 def test_whoever_takes_by_fair_sharing_had_less_than_whom_it_took_from(story: Story) -> None:
     """In equal steps, and where it takes nothing from its own queue, which would lower its share first."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from build.depth import examples
 from build.obeying import Obeying, played, queues_of
 from build.queue_stories import BOTH, ONE, Bounds, Round, Story
 from build.queue_worlds import stories
@@ -13,17 +14,12 @@ from build.queues import cluster_queue, group, pod_set, queues, quotas, workload
 from build.tas import LEVELS, host
 from shoal.engine.queues.decisions import Decisions
 from shoal.engine.queues.entry import Entry
-from shoal.engine.queues.facts import (
-    FlavorFacts,
-    PodSet,
-    PreemptionRules,
-    Settings,
-    TopologyLevels,
-    TopologyRequest,
-)
+from shoal.engine.queues.facts import FlavorFacts, PodSet, PreemptionRules
 from shoal.engine.queues.kueue import Kueue
 from shoal.engine.queues.line import LocalUse
+from shoal.engine.queues.settings import Settings
 from shoal.engine.queues.state import Fact, Queues
+from shoal.engine.queues.topology_facts import TopologyLevels, TopologyRequest
 from shoal.engine.queues.tree import Node
 
 ONE_FLAVOR = Bounds(shapes=(ONE, BOTH))
@@ -38,7 +34,7 @@ class Restless(Kueue):
         return super()._heads(local_use)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(80), deadline=None)
 @given(stories(ONE_FLAVOR))
 def test_lines_that_sleep_decide_what_they_would_decide_awake(story: Story) -> None:
     """Cycle by cycle. With one flavor: the search over several goes on where it stopped, cycle after cycle, so its turn
@@ -62,7 +58,7 @@ def _moves(decisions: Decisions) -> object:
     )
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(stories(Bounds(within=False, reclaim=False, pod_sets=1)))
 def test_an_idle_world_that_is_woken_decides_nothing_new(story: Story) -> None:
     """Without preemption: an admission makes nobody room, but may make somebody who borrows, and so a victim. Kueue
@@ -149,7 +145,7 @@ def test_searches_of_two_strict_heads_do_not_keep_each_other_awake() -> None:
 # Kept and summed anew
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 @given(stories())
 def test_after_any_history_all_is_as_if_it_had_been_read_just_now(story: Story) -> None:
     world = played(story)
@@ -210,7 +206,7 @@ STEPS = st.lists(
 )
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(20), deadline=None)
 @given(STEPS)
 def test_after_any_history_the_forests_are_those_of_a_fresh_start(steps: list[tuple[str, int, str]]) -> None:
     nodes = [f"b{index // 4}-r{index // 2}-x{index}" for index in range(6)]

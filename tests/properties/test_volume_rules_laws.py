@@ -7,6 +7,7 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from build.depth import examples
 from build.told_objects import Told
 from shoal.store.live.kind import STORAGE_CLASSES, VOLUME_CLAIMS, VOLUMES
 from shoal.store.volumes.needs import SELECTED_NODE, Mounts, VolumeNeeds
@@ -48,7 +49,7 @@ def told_needs(told: Told) -> VolumeNeeds:
 
 
 @given(volumes, claims, provisioners, provisioners)
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(120), deadline=None)
 def test_a_rule_lets_through_the_nodes_that_will_do(
     has: list[Any], asked: list[Any], x: tuple[bool, list[str]], y: tuple[bool, list[str]]
 ) -> None:

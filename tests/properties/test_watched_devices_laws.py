@@ -7,6 +7,7 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from build.depth import examples
 from build.told_objects import Told
 from shoal.api.claims import ResourceClaim, ResourceClaimTemplate
 from shoal.api.device_classes import DeviceClass
@@ -215,7 +216,7 @@ def present(told: Told, kind: Kind, what: type[ApiStruct]) -> list[Any]:
 
 
 @given(steps)
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(80), deadline=None)
 def test_what_is_kept_up_is_what_is_read_at_once(taken: list[tuple[tuple[Kind, Obj], str]]) -> None:
     told = Told()
     kept = Kept(told)

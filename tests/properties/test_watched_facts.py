@@ -7,6 +7,7 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from build.depth import examples
 from build.fed_worlds import FedWorld, manifest_events, manifest_facts
 from build.manifests import (
     exactly,
@@ -141,7 +142,7 @@ _STEPS = st.lists(
 
 
 @given(_STEPS)
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 def test_whatever_happened_in_between_what_is_known_is_what_manifests_would_say(steps: list[tuple[str, Obj]]) -> None:
     fed = _world()
     for what, obj in steps:
@@ -154,7 +155,7 @@ def test_whatever_happened_in_between_what_is_known_is_what_manifests_would_say(
 
 
 @given(_STEPS)
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(20), deadline=None)
 def test_the_decisions_are_those_on_manifests(steps: list[tuple[str, Obj]]) -> None:
     fed = _world()
     for what, obj in steps:

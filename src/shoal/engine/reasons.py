@@ -53,6 +53,8 @@ class Code(StrEnum):
     CLAIM_ELSEWHERE = "ClaimAllocatedElsewhere"
     CLAIMS = "ClaimsNotAllocatable"
 
+    VOLUMES = "VolumesNotReady"
+
     NEVER_PREEMPTS = "NeverPreempts"
     NO_VICTIMS = "NoVictims"
     ONLY_HIGHER = "OnlyHigherPriority"

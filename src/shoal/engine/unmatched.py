@@ -9,22 +9,27 @@ Rejected: refusing the manifest. A fleet that scales from zero has no such label
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
+from itertools import chain, islice
 
 import msgspec
 import numpy as np
 
 from shoal.api.node_affinity import NodeRule
 from shoal.api.requirement import Requirement
+from shoal.data.gpus import PRODUCT_LABEL, family, meant_products
 from shoal.engine.cluster import Cluster
 
+_MOST = 20
+"""Conditions that are told of, and values of each."""
 _MOST_NEAR = 3
 _LEAST_TYPED = 3
 """Shorter text is inside of nearly everything."""
 
 
 class Unmatched(msgspec.Struct, frozen=True):
-    """A condition without a node. `near` are values, or keys where no node has the key."""
+    """A condition without a node. `near` are values, or keys where no node has the key. Of GPUs the first is the
+    name in full where it was given without its vendor."""
 
     key: str
     values: tuple[str, ...]
@@ -33,36 +38,59 @@ class Unmatched(msgspec.Struct, frozen=True):
 
 
 def unmatched(cluster: Cluster, rule: NodeRule) -> tuple[Unmatched, ...]:
-    """The conditions of the rule that leave no node at all; a term matters only if every term has such a one."""
-    found = list(_of(cluster, rule.always))
+    """The conditions of the rule that leave no node at all; a term matters only if every term has such a one. Of very
+    many the first: somebody has to read them."""
+    labels = _Labels(cluster)
+    found = list(filter(labels.lack, rule.always))
     if rule.terms:
-        by_term = [list(_of(cluster, term.match_expressions)) for term in rule.terms]
+        by_term = [list(filter(labels.lack, term.match_expressions)) for term in rule.terms]
         if all(by_term):
-            found += [each for term in by_term for each in term]
-    return tuple(dict.fromkeys(found))
+            found += chain.from_iterable(by_term)
+    return tuple(labels.story(each) for each in islice(dict.fromkeys(found), _MOST))
 
 
-def _of(cluster: Cluster, requirements: Iterable[Requirement]) -> Iterator[Unmatched]:
-    for requirement in requirements:
+class _Labels:
+    """Those that nodes have now, looked up once: anybody may write thousands of conditions."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        self._cluster = cluster
+        self._rows = cluster.alive[: cluster.rows].nonzero()[0]
+        self._values: dict[str, frozenset[str]] = {}
+
+    def lack(self, requirement: Requirement) -> bool:
+        """Whether it leaves no node for want of a label."""
         if requirement.operator not in ("In", "Exists", "Gt", "Lt"):
-            continue
-        values = _values(cluster, requirement.key)
+            return False
+        values = self._of(requirement.key)
+        return not values or (requirement.operator == "In" and values.isdisjoint(requirement.values))
+
+    def story(self, requirement: Requirement) -> Unmatched:
+        """Of one that does."""
+        asked = requirement.values[:_MOST]
+        values = self._of(requirement.key)
         if not values:
-            keys = [key for key in cluster.labels.keys() if _values(cluster, key)]  # noqa: SIM118
-            yield Unmatched(requirement.key, requirement.values, False, _near(requirement.key, keys))
-        elif requirement.operator == "In" and not values.intersection(requirement.values):
-            near = dict.fromkeys(name for value in requirement.values for name in _near(value, values))
-            yield Unmatched(requirement.key, requirement.values, True, tuple(near)[:_MOST_NEAR])
+            keys = [key for key in self._cluster.labels.keys() if self._of(key)]  # noqa: SIM118
+            return Unmatched(requirement.key, asked, False, _near(requirement.key, keys))
+        near = dict.fromkeys(name for value in asked for name in _meant(requirement.key, value, values))
+        return Unmatched(requirement.key, asked, True, tuple(near)[:_MOST_NEAR])
+
+    def _of(self, key: str) -> frozenset[str]:
+        found = self._values.get(key)
+        if found is None:
+            found = self._values[key] = self._read(key)
+        return found
+
+    def _read(self, key: str) -> frozenset[str]:
+        if key not in self._cluster.labels.keys():  # noqa: SIM118
+            return frozenset()
+        column = self._cluster.labels.column(key)
+        codes: list[int] = np.unique(column.codes.take(self._rows)).tolist()
+        return frozenset(column.values[code] for code in codes if code)
 
 
-def _values(cluster: Cluster, key: str) -> frozenset[str]:
-    """Values that nodes have now."""
-    if key not in cluster.labels.keys():  # noqa: SIM118
-        return frozenset()
-    rows = cluster.alive[: cluster.rows].nonzero()[0]
-    column = cluster.labels.column(key)
-    codes: list[int] = np.unique(column.codes.take(rows)).tolist()
-    return frozenset(column.values[code] for code in codes if code)
+def _meant(key: str, asked: str, present: Iterable[str]) -> tuple[str, ...]:
+    """Of GPUs another model is not meant, however much its name looks like the one that was asked for."""
+    return meant_products(asked, present) if key == PRODUCT_LABEL and family(asked) else _near(asked, present)
 
 
 def _near(text: str, known: Iterable[str]) -> tuple[str, ...]:

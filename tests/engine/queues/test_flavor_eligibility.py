@@ -9,10 +9,12 @@ from build.queues import cluster_queue, flavor, pod_set, queues, quotas, topolog
 from shoal.api.node_affinity import NodeSelector, NodeSelectorTerm
 from shoal.api.requirement import Requirement
 from shoal.api.taints import Taint, Toleration
-from shoal.engine.queues.facts import FlavorFacts, Settings, SliceLayer, TopologyRequest
+from shoal.engine.queues.facts import FlavorFacts
 from shoal.engine.queues.flavors.modes import Mode
 from shoal.engine.queues.reasons import Wait
+from shoal.engine.queues.settings import Settings
 from shoal.engine.queues.state import Queues
+from shoal.engine.queues.topology_facts import SliceLayer, TopologyRequest
 
 SPOT = Taint("instance", "NoSchedule", "spot")
 SOFT = Taint("instance", "PreferNoSchedule", "spot")

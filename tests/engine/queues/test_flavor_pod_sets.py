@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from build.flavors import Oracle, choose, flavors_of, only_flavor, pods
 from build.queues import cluster_queue, flavor, group, hold_usage, limited, name_of, pod_set, queues, quotas, topology
-from shoal.engine.queues.facts import Admission, PodSet, PodSetAdmission, Settings, TopologyRequest
+from shoal.engine.queues.facts import Admission, PodSet, PodSetAdmission
 from shoal.engine.queues.flavors.modes import Answer, Mode
 from shoal.engine.queues.reasons import Wait
+from shoal.engine.queues.settings import Settings
 from shoal.engine.queues.state import Queues
+from shoal.engine.queues.topology_facts import TopologyRequest
 
 GPU = name_of("gpu")
 TOGETHER = TopologyRequest(group="crew")

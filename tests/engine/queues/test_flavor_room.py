@@ -6,9 +6,10 @@ import pytest
 
 from build.flavors import NOBODY, Oracle, choose, pods, shared
 from build.queues import cluster_queue, cohort, hold_usage, limited, queues, quotas
-from shoal.engine.queues.facts import PreemptionRules, Settings
+from shoal.engine.queues.facts import PreemptionRules
 from shoal.engine.queues.flavors.modes import Answer, Mode
 from shoal.engine.queues.reasons import Wait
+from shoal.engine.queues.settings import Settings
 
 
 def test_what_fits_into_the_own_quota_borrows_nothing() -> None:

@@ -18,19 +18,14 @@ from build.queues import (
     workload,
 )
 from shoal.api.selectors import LabelSelector, Selector
+from shoal.engine.queues.check_facts import PROVISIONING, CheckFacts
 from shoal.engine.queues.decisions import Decisions
-from shoal.engine.queues.facts import (
-    PROVISIONING,
-    CheckFacts,
-    LocalQueueFacts,
-    PreemptionRules,
-    Settings,
-    TopologyRequest,
-    WorkloadFacts,
-)
+from shoal.engine.queues.facts import LocalQueueFacts, PreemptionRules, WorkloadFacts
 from shoal.engine.queues.kueue import Kueue
 from shoal.engine.queues.reasons import Wait
+from shoal.engine.queues.settings import Settings
 from shoal.engine.queues.state import Fact
+from shoal.engine.queues.topology_facts import TopologyRequest
 
 LOWER = PreemptionRules(within="LowerPriority")
 RECLAIM = PreemptionRules(within="LowerPriority", reclaim="Any")

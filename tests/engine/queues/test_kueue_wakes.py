@@ -6,21 +6,20 @@ from msgspec.structs import replace
 
 from build.queues import admitted, cluster_queue, flavor, node, pod_set, queues, quotas, topology, workload
 from shoal.api.selectors import LabelSelector
+from shoal.engine.queues.check_facts import PROVISIONING, CheckFacts
 from shoal.engine.queues.facts import (
-    PROVISIONING,
     Admission,
-    CheckFacts,
     ClusterQueueFacts,
     LocalQueueFacts,
     PodSetAdmission,
     PreemptionRules,
-    Settings,
-    TopologyRequest,
     WorkloadFacts,
 )
 from shoal.engine.queues.kueue import Kueue
 from shoal.engine.queues.reasons import Wait
+from shoal.engine.queues.settings import Settings
 from shoal.engine.queues.state import Fact
+from shoal.engine.queues.topology_facts import TopologyRequest
 
 LOWER = PreemptionRules(within="LowerPriority")
 

@@ -8,9 +8,10 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from build.queues import admitted, cluster_queue, queues, workload
-from shoal.engine.queues.facts import Admission, LocalQueueFacts, PodSetAdmission, Settings
+from shoal.engine.queues.facts import Admission, LocalQueueFacts, PodSetAdmission
 from shoal.engine.queues.kueue import Kueue
 from shoal.engine.queues.readiness import backoff_s, is_worn_out, stamp_of
+from shoal.engine.queues.settings import Settings
 from shoal.engine.queues.upkeep import next_deadline_s, to_stop
 from shoal.engine.queues.usage import INFINITE, LocalUsage
 
@@ -33,7 +34,7 @@ def test_use_grows_towards_what_runs_and_is_forgotten_by_half_in_a_half_life() -
 def test_weights_divide_use_and_weight_zero_comes_last() -> None:
     usage = LocalUsage(SETTINGS)
     for queue, weight in (("q", 2.0), ("none", 0.0)):
-        usage.weigh(queue, weight, 10.0, 0)
+        usage.weigh(LocalQueueFacts(queue, "a", weight=weight, used=10.0), 0)
     assert usage.of("q", 0) == 5.0
     assert usage.of("none", 0) == INFINITE
 
@@ -58,7 +59,7 @@ def test_how_often_somebody_looks_changes_nothing(steps: list[float]) -> None:
 
 def test_with_no_half_life_nothing_is_remembered() -> None:
     usage = LocalUsage(Settings(usage_half_life_s=0.0))
-    usage.weigh("q", 1.0, 10.0, 0)
+    usage.weigh(LocalQueueFacts("q", "a", used=10.0), 0)
     usage.admitted("q", cores(8), 0, is_new=True)
     assert usage.of("q", 0) == 10.0
     assert usage.of("q", 1) == 0.0

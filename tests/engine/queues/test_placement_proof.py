@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
+import pytest
 from msgspec.structs import replace
 
 from build.nodes import NodeBuilder, node
+from build.odd_faults import OddError, odd
 from build.pods import ask
 from build.queues import admitted, cluster_queue, flavor, pod_set, queues, quotas, workload
 from build.snapshot import facts_by_name
@@ -14,11 +18,13 @@ from shoal.engine.intake import Intake
 from shoal.engine.mix import Mix
 from shoal.engine.placement import Placement
 from shoal.engine.profile import profile_named
-from shoal.engine.queues.facts import Admission, PreemptionRules, QueueNode, Settings, WorkloadFacts
+from shoal.engine.queues.facts import Admission, PreemptionRules, WorkloadFacts
 from shoal.engine.queues.kueue import Kueue
 from shoal.engine.queues.proof import Proof, Proven
 from shoal.engine.queues.reasons import Wait
+from shoal.engine.queues.settings import Settings
 from shoal.engine.queues.state import Fact
+from shoal.engine.queues.topology_facts import QueueNode
 
 LOWER = PreemptionRules(within="LowerPriority")
 
@@ -93,6 +99,19 @@ def test_what_fits_the_quota_and_no_node_waits() -> None:
     assert facts_by_name(world.intake.cluster) == before
     assert world.cycle() == (["pair"], [], {})
     assert sorted(place.node for place in world.proof.placed) == ["n1", "n2"]
+
+
+@pytest.mark.parametrize(
+    "trial", [Proof.admit, lambda proof, *what: proof.would_fit(*what, ())], ids=["one of its own", "one for a claim"]
+)
+def test_of_a_trial_that_breaks_while_pods_line_up_nothing_is_left(trial: Callable[..., object]) -> None:
+    world = World([node("n1").gpus(8)], cluster_queue("a", gpu=8))
+    held = admitted(workload("trio", "a", gpu=1, count=3), "a")
+    odd(world.intake, "apply", at=(1,))
+    with pytest.raises(OddError):
+        trial(world.proof, held, held.admission)
+    assert not world.intake.cluster.pending.in_order()
+    assert not world.intake.cluster.pods
 
 
 def test_places_that_were_proven_are_taken() -> None:

@@ -6,6 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from build.asking import holder
+from build.depth import examples
 from build.helped import KEY, Help, asked, one_less, portrait
 from build.queues import (
     cluster_queue,
@@ -16,13 +17,9 @@ from build.queues import (
     workload,
 )
 from shoal.api.taints import Taint
-from shoal.engine.queues.facts import (
-    Fungibility,
-    PodSet,
-    PreemptionRules,
-    Settings,
-)
+from shoal.engine.queues.facts import Fungibility, PodSet, PreemptionRules
 from shoal.engine.queues.help import Effect, Kind, remedies
+from shoal.engine.queues.settings import Settings
 from shoal.engine.queues.state import Fact
 
 GPU = "nvidia.com/gpu"
@@ -106,7 +103,7 @@ def pod_sets(draw: st.DrawFn) -> list[PodSet]:
     ]
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 @given(waits())
 def test_every_remedy_does_what_it_says_and_nothing_less_does(waiting: Help) -> None:
     order = list(Effect)
@@ -117,7 +114,7 @@ def test_every_remedy_does_what_it_says_and_nothing_less_does(waiting: Help) -> 
             assert effect is None or order.index(effect) > order.index(remedy.effect), (remedy, less)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 @given(waits(), st.booleans())
 def test_asking_leaves_everything_as_it_was_bit_for_bit(waiting: Help, looked_at: bool) -> None:
     kueue = waiting.kueue()
@@ -131,7 +128,7 @@ def test_asking_leaves_everything_as_it_was_bit_for_bit(waiting: Help, looked_at
         assert repr(kueue.cycle(0.0)) == repr(waiting.kueue().cycle(0.0))
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 @given(waits())
 def test_with_quota_everybody_can_be_helped(waiting: Help) -> None:
     """Together with what keeps its pods off the flavors."""

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from build.depth import examples
 from build.queues import Limited, cluster_queue, cohort, hold_usage, limited, queues
 from shoal.engine.queues.facts import ClusterQueueFacts, CohortFacts, Quota
 from shoal.engine.queues.state import Queues
@@ -154,7 +155,7 @@ def test_an_over_used_tree_gives_nothing_until_the_debt_is_paid(pair: Pair, data
 
 
 @given(pairs(), st.data())
-@settings(max_examples=200)
+@settings(max_examples=examples(80))
 def test_the_borrowing_level_is_the_height_of_the_lowest_node_that_holds_it(pair: Pair, data: st.DataObject) -> None:
     for name in pair.leaves:
         pair.add(name, data.draw(st.integers(0, 15)))

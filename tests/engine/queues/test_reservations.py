@@ -9,9 +9,10 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from build.queues import admitted, cluster_queue, queues, workload
-from shoal.engine.queues.facts import Settings, WorkloadFacts
+from shoal.engine.queues.facts import WorkloadFacts
 from shoal.engine.queues.kueue import Kueue
 from shoal.engine.queues.reasons import Wait
+from shoal.engine.queues.settings import Settings
 from shoal.engine.queues.state import Fact
 
 ON = Settings(reservations=True)

@@ -6,10 +6,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from build.depth import examples
 from build.plain_tas import Plain
 from build.tas import ANYWHERE, BLOCK, HOST, LEVELS, RACK, TasWorld, host, pods, preferred, required
-from shoal.engine.queues.facts import PodSet, QueueNode, TopologyRequest
+from shoal.engine.queues.facts import PodSet
 from shoal.engine.queues.tas.misfit import Misfit
+from shoal.engine.queues.topology_facts import QueueNode, TopologyRequest
 
 
 @st.composite
@@ -33,7 +35,7 @@ def wishes(draw: st.DrawFn) -> TopologyRequest:
 
 @pytest.mark.parametrize("levels", [LEVELS, (BLOCK, HOST), (HOST,)])
 @given(nodes=worlds(), wish=wishes(), slices=st.integers(1, 5), rest=st.integers(0, 2))
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 def test_one_pod_set_goes_where_the_plain_tree_sends_it(
     levels: tuple[str, ...], nodes: list[QueueNode], wish: TopologyRequest, slices: int, rest: int
 ) -> None:
@@ -45,7 +47,7 @@ def test_one_pod_set_goes_where_the_plain_tree_sends_it(
 
 @pytest.mark.parametrize("levels", [LEVELS, (BLOCK, HOST), (HOST,)])
 @given(nodes=worlds(), wish=wishes(), spare=st.integers(-1, 6), gpu=st.booleans(), leader=st.integers(1, 4))
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(120), deadline=None)
 def test_a_leader_and_its_workers_go_where_the_plain_tree_sends_them(
     levels: tuple[str, ...], nodes: list[QueueNode], wish: TopologyRequest, spare: int, gpu: bool, leader: int
 ) -> None:

@@ -7,8 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from build.tas import BLOCK, LEVELS, RACK, TasWorld, host, hosts, pods
-from shoal.engine.queues.facts import FlavorFacts, TopologyAssignment
+from shoal.engine.queues.facts import FlavorFacts
 from shoal.engine.queues.tas.forest import Forest
+from shoal.engine.queues.topology_facts import TopologyAssignment
 
 NODES = hosts("b1-r1-x1=4", "b1-r2-x2=4", "b2-r1-x3=4")
 

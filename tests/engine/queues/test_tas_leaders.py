@@ -7,10 +7,10 @@ import pytest
 
 from build.tas import HOST, LEVELS, RACK, TasWorld, host, hosts, pods, preferred, required, spelt
 from shoal.api.taints import Taint, Toleration
-from shoal.engine.queues.facts import TopologyRequest
 from shoal.engine.queues.held import Total
 from shoal.engine.queues.tas.misfit import Misfit
 from shoal.engine.queues.tas.place import Request, place
+from shoal.engine.queues.topology_facts import TopologyRequest
 
 
 def test_a_leader_goes_into_its_workers_rack() -> None:

@@ -13,11 +13,12 @@ from build.tas import ANYWHERE, BLOCK, HOST, LEVELS, RACK, TasWorld, host, hosts
 from shoal.api.node_affinity import NodeSelector, NodeSelectorTerm, PreferredSchedulingTerm
 from shoal.api.requirement import Requirement
 from shoal.api.taints import Taint, Toleration
-from shoal.engine.queues.facts import PodSet, SliceLayer, TopologyAssignment, TopologyRequest
+from shoal.engine.queues.facts import PodSet
 from shoal.engine.queues.held import Total
 from shoal.engine.queues.tas.ask import BALANCED, BEST_FIT, LAYERS, LIKING
 from shoal.engine.queues.tas.misfit import Misfit
 from shoal.engine.queues.tas.place import Request, place
+from shoal.engine.queues.topology_facts import SliceLayer, TopologyAssignment, TopologyRequest
 
 
 @dataclass(frozen=True)

@@ -7,9 +7,10 @@ from dataclasses import dataclass
 import pytest
 
 from build.tas import BLOCK, HOST, LEVELS, RACK, TasWorld, hosts, pods, preferred, required, spelt
-from shoal.engine.queues.facts import PodSet, SliceLayer, TopologyRequest
+from shoal.engine.queues.facts import PodSet
 from shoal.engine.queues.tas.ask import LAYERS
 from shoal.engine.queues.tas.replace import replace
+from shoal.engine.queues.topology_facts import SliceLayer, TopologyRequest
 
 NODES = hosts("b1-r1-x1=1", "b1-r2-x2=1", "b1-r2-x3=1", "b1-r2-x4=1", "b2-r3-x5=1", "b2-r4-x6=2")
 

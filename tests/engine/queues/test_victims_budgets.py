@@ -10,9 +10,11 @@ from hypothesis import settings as bounds
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
+from build.depth import examples
 from build.queues import admitted, cluster_queue, queues, workload
-from shoal.engine.queues.facts import BudgetUse, PreemptionRules, Settings, WorkloadFacts
+from shoal.engine.queues.facts import BudgetUse, PreemptionRules, WorkloadFacts
 from shoal.engine.queues.kueue import Kueue
+from shoal.engine.queues.settings import Settings
 from shoal.engine.queues.victims.budgets import are_within
 
 RULES = PreemptionRules(within="LowerPriority", reclaim="LowerPriority")
@@ -95,7 +97,7 @@ holders = st.lists(
 )
 
 
-@bounds(max_examples=150, deadline=None)
+@bounds(max_examples=examples(60), deadline=None)
 @given(holders, st.integers(1, 12), st.booleans())
 def test_no_budget_is_ever_overdrawn(given_: list[tuple[int, list[BudgetUse]]], wants: int, is_fair: bool) -> None:
     running = [runs(f"w{index}", gpu, *budgets) for index, (gpu, budgets) in enumerate(given_)]

@@ -14,7 +14,8 @@ from build.asking import (
     yielding,
 )
 from build.queues import cluster_queue, cohort, queues, quotas
-from shoal.engine.queues.facts import PreemptionRules, Settings, WorkloadFacts
+from shoal.engine.queues.facts import PreemptionRules, WorkloadFacts
+from shoal.engine.queues.settings import Settings
 from shoal.engine.queues.state import Queues
 
 FAIRLY = Settings(fair_sharing=True)

@@ -6,7 +6,8 @@ import pytest
 
 from build.asking import FAIR, RECLAIM_ANY, RECLAIMED, named, runs, search, want_of, yielding
 from build.queues import amount_of, cluster_queue, cohort, queues
-from shoal.engine.queues.facts import Settings, WorkloadFacts
+from shoal.engine.queues.facts import WorkloadFacts
+from shoal.engine.queues.settings import Settings
 
 FAIRLY = Settings(fair_sharing=True)
 FINAL_ONLY = Settings(fair_sharing=True, fair_strategies=("LessThanOrEqualToFinalShare",))

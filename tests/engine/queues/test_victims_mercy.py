@@ -6,8 +6,9 @@ import pytest
 from msgspec.structs import replace
 
 from build.queues import admitted, cluster_queue, queues, workload
-from shoal.engine.queues.facts import BudgetUse, PreemptionRules, Settings, WorkloadFacts
+from shoal.engine.queues.facts import BudgetUse, PreemptionRules, WorkloadFacts
 from shoal.engine.queues.kueue import Kueue
+from shoal.engine.queues.settings import Settings
 
 RULES = PreemptionRules(within="LowerPriority")
 NOW = 1000.0

@@ -8,9 +8,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from build.asking import holder, named, search, want_of
+from build.depth import examples
 from build.plain_victims import PlainSearch
 from build.queues import cluster_queue, cohort, limited, queues
-from shoal.engine.queues.facts import FlavorResource, PreemptionRules, Settings, Usage, WorkloadFacts
+from shoal.engine.queues.facts import FlavorResource, PreemptionRules, Usage, WorkloadFacts
+from shoal.engine.queues.settings import Settings
 from shoal.engine.queues.state import Fact, Queues
 from shoal.engine.queues.victims.search import Want
 
@@ -118,21 +120,21 @@ def by_name(found: dict[str, str]) -> dict[str, str]:
     return {key.partition("/")[2]: reason for key, reason in found.items()}
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 @given(questions(fair=False))
 def test_classical_victims_are_those_of_the_plain_search(question: Question) -> None:
     world = question.world
     assert named(search(world, question.want(world))) == by_name(plain(question).classical())
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 @given(questions(fair=True))
 def test_fair_victims_are_those_of_the_plain_search(question: Question) -> None:
     world = question.world
     assert named(search(world, question.want(world))) == by_name(plain(question).fair())
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 @given(st.booleans().flatmap(lambda fair: questions(fair=fair)))
 def test_victims_make_room_and_none_of_them_in_vain(question: Question) -> None:
     world = question.world
@@ -151,7 +153,7 @@ def test_victims_make_room_and_none_of_them_in_vain(question: Question) -> None:
         world.unseat(victim.held)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 @given(st.booleans().flatmap(lambda fair: questions(fair=fair)))
 def test_nobody_of_another_queue_yields_who_borrows_nothing_that_is_short(question: Question) -> None:
     world = question.world
@@ -162,7 +164,7 @@ def test_nobody_of_another_queue_yields_who_borrows_nothing_that_is_short(questi
         assert held.queue is want.queue or any(held.queue.borrows(fr) for fr in want.needs)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(30), deadline=None)
 @given(st.booleans().flatmap(lambda fair: questions(fair=fair)))
 def test_looking_at_more_than_quota_changes_no_victims_where_there_is_nothing_to_see(question: Question) -> None:
     world = question.world
@@ -172,7 +174,7 @@ def test_looking_at_more_than_quota_changes_no_victims_where_there_is_nothing_to
     assert named(search(world, want)) == without
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(30), deadline=None)
 @given(questions(fair=False))
 def test_the_order_in_which_workloads_came_is_no_matter(question: Question) -> None:
     world = question.world

@@ -113,13 +113,11 @@ def masks(concern: Concern, rows: int) -> Iterator[Mask]:
 
 def affinity_mask(concern: Concern, rows: int) -> Mask:
     begins = concern.may_begin and not any(tally.inside for tally in concern.affinity)
-    mask: Mask | None = None
+    mask: Mask = np.ones(rows, np.bool_)
     for tally in concern.affinity:
         holds = np.ones(len(tally.by_domain), np.bool_) if begins else tally.by_domain > 0
         holds[OUTSIDE] = False
-        here = holds.take(tally.zones.codes[:rows])
-        mask = here if mask is None else mask & here
-    assert mask is not None  # noqa: S101 - asked for affinity only
+        mask &= holds.take(tally.zones.codes[:rows])
     return mask
 
 

@@ -16,8 +16,9 @@ from shoal.engine.devices.demand import NOTHING, Grant
 from shoal.engine.dra.devices import SliceFacts
 from shoal.engine.dra.pools import Pools
 from shoal.engine.dra.requests import ClaimAsk, ClaimFacts, ClaimGrant, ClaimRef, Picks
-from shoal.engine.dra.search import Finding, Stock, find
+from shoal.engine.dra.search import Finding, find
 from shoal.engine.dra.shared import MOST_CONSUMERS, SharedClaim, SharedClaims
+from shoal.engine.dra.trial import Stock
 from shoal.engine.dra.usage import Usage
 from shoal.engine.labels import Labels
 

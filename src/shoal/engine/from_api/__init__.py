@@ -12,7 +12,7 @@ from shoal.engine.from_api.membership import least_of_label
 from shoal.engine.from_api.nodes import POD_SLOTS, node_facts_of
 from shoal.engine.from_api.pods import ask_of_pod, daemon_set_ask
 from shoal.engine.from_api.priorities import Priorities, Rank
-from shoal.engine.from_api.standing import volcano_queue, who_of_pod
+from shoal.engine.from_api.standing import standing_words, volcano_queue, who_of_pod
 from shoal.engine.from_api.topologies import Topologies
 from shoal.engine.spelling import GPU, MOST_GPUS
 
@@ -33,6 +33,7 @@ __all__ = [
     "least_of_label",
     "node_facts_of",
     "spots_of_pods",
+    "standing_words",
     "volcano_part",
     "volcano_queue",
     "who_of_pod",

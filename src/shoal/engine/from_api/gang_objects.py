@@ -44,9 +44,13 @@ class GangReader:
             parts=tuple(self._volcano_parts(policies, pieces, here)),
             roles=tuple(sorted(spec.role_minima().items())),
             wish=self._topologies.volcano_wish(spec.network_topology, here.below("networkTopology")),
-            priority=self._priority(spec.priority_class_name, here),
+            priority=self._priority(spec.priority_class_name, here) if self.knows_class(group) else None,
             yields=group.metadata.annotations.get(PREEMPTABLE_KEY, "").lower() != "false",
         )
+
+    def knows_class(self, group: VolcanoPodGroup) -> bool:
+        """Volcano runs a group whose priority class is missing, as one that names none."""
+        return self._priorities.has(group.spec.priority_class_name)
 
     def _volcano_parts(
         self, policies: Sequence[SubGroupPolicy], pieces: dict[str, set[str]], where: Where

@@ -69,6 +69,9 @@ class Priorities:
         rank = self.named(spec.priority_class_name, where.below("priorityClassName"))
         return Rank(rank.value, rank.preempts and not never)
 
+    def has(self, name: str) -> bool:
+        return name in self._known or name in _KAI
+
     def named(self, name: str, where: Where) -> Rank:
         rank = self._known.get(name) or _KAI.get(name)
         if rank is None:

@@ -9,8 +9,9 @@ from msgspec import structs
 
 from shoal.engine.queues.decisions import LineState, StillWaiting
 from shoal.engine.queues.facts import WorkloadFacts
+from shoal.engine.queues.form_class import Told
 from shoal.engine.queues.held import Kin, Total, Waiting, digest_of, totals_of
-from shoal.engine.queues.line import Line, LocalUse, Told
+from shoal.engine.queues.line import Line, LocalUse
 from shoal.engine.queues.readiness import stamp_of
 from shoal.engine.queues.reasons import Wait
 from shoal.engine.queues.state import Queues
@@ -51,7 +52,9 @@ class Backlog:
         shape = digest_of((facts.pod_sets, facts.reclaimable))
         # Where turns go by use, those of one local queue stand together.
         share = facts.queue if queue.by_usage else ""
-        kin = Kin(facts.priority, shape, share) if _HASHING in self._queues.settings.gates else None
+        # Whoever takes somebody's place asks for less than its form says.
+        has_kin = _HASHING in self._queues.settings.gates and not facts.replaces
+        kin = Kin(facts.priority, shape, share) if has_kin else None
         self._line_of[facts.key] = name
         stamp_s = stamp_of(self._queues.settings, facts)
         if line.add(Waiting(facts, self._totals(shape, facts), stamp_s, kin=kin)):

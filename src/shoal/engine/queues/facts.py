@@ -9,7 +9,6 @@ lists; each rule would have to parse before it could think.
 
 from __future__ import annotations
 
-from collections.abc import Set as AbstractSet
 from typing import Literal
 
 import msgspec
@@ -17,6 +16,8 @@ import msgspec
 from shoal.api.node_affinity import NodeSelector, PreferredSchedulingTerm
 from shoal.api.selectors import Selector
 from shoal.api.taints import Taint, Toleration
+from shoal.engine.queues.check_facts import CheckState, CheckUse
+from shoal.engine.queues.topology_facts import TopologyAssignment, TopologyRequest
 
 FlavorResource = tuple[str, str]
 """(flavor, resource): what quota is counted in."""
@@ -32,7 +33,6 @@ NextFlavor = Literal["MayStopSearch", "TryNextFlavor"]
 Within = Literal["Never", "LowerPriority", "LowerOrNewerEqualPriority"]
 Reclaim = Literal["Never", "LowerPriority", "Any"]
 Borrow = Literal["Never", "LowerPriority"]
-CheckState = Literal["Pending", "Ready", "Retry", "Rejected"]
 
 
 class Quota(msgspec.Struct, frozen=True):
@@ -67,36 +67,6 @@ class FlavorFacts(msgspec.Struct, frozen=True):
     """Name of the Topology whose levels its nodes carry; empty for a flavor without."""
 
 
-class TopologyLevels(msgspec.Struct, frozen=True):
-    """A Topology: node labels, outermost first."""
-
-    name: str
-    levels: tuple[str, ...]
-
-
-class CheckFacts(msgspec.Struct, frozen=True):
-    """An AdmissionCheck."""
-
-    name: str
-    controller: str = ""
-    active: bool = True
-
-
-PROVISIONING = "kueue.x-k8s.io/provisioning-request"
-"""The controller whose checks put off topology assignment until there are nodes."""
-
-
-class CheckUse(msgspec.Struct, frozen=True):
-    """A check that a cluster queue demands, for some flavors or (empty) for all."""
-
-    name: str
-    flavors: tuple[str, ...] = ()
-
-    def concerns(self, flavors: AbstractSet[str]) -> bool:
-        """Whether it is demanded of who gets these."""
-        return not self.flavors or not flavors.isdisjoint(self.flavors)
-
-
 class Fungibility(msgspec.Struct, frozen=True):
     when_can_borrow: NextFlavor = "MayStopSearch"
     when_can_preempt: NextFlavor = "TryNextFlavor"
@@ -109,6 +79,10 @@ class PreemptionRules(msgspec.Struct, frozen=True):
     borrow: Borrow = "Never"
     borrow_threshold: int | None = None
     """`borrowWithinCohort.maxPriorityThreshold`."""
+    own_least_s: float = 0.0
+    """Nobody in the queue yields to others of it before it has run so long."""
+    others_least_s: tuple[float, ...] = ()
+    """Nor to those of another queue: how long, by how many cohorts are above this queue and not above that one."""
 
 
 class ClusterQueueFacts(msgspec.Struct, frozen=True):
@@ -147,26 +121,9 @@ class LocalQueueFacts(msgspec.Struct, frozen=True):
     used_s: float = 0.0
     """When that was so, for who has been using it since; 0 is now."""
 
-
-class SliceLayer(msgspec.Struct, frozen=True):
-    level: str
-    size: int
-
-
-class TopologyRequest(msgspec.Struct, frozen=True):
-    """Where the pods of a set want to be together. At most one of the first three is set."""
-
-    required: str = ""
-    preferred: str = ""
-    unconstrained: bool = False
-    group: str = ""
-    """`podSetGroupName`: two pod sets, one of them a single leader, go to one domain and flavor."""
-    slice_level: str = ""
-    slice_size: int = 0
-    layers: tuple[SliceLayer, ...] = ()
-    """Slices within slices, outermost first; the first repeats `slice_level` and `slice_size` where given."""
-    balanced: bool = False
-    """Spread evenly (TASBalancedPlacement), with `preferred` only."""
+    def without_use(self) -> LocalQueueFacts:
+        """Without all that only says in which order it is served."""
+        return msgspec.structs.replace(self, weight=1.0, used=None, consumed={}, used_s=0.0)
 
 
 class PodSet(msgspec.Struct, frozen=True):
@@ -191,16 +148,6 @@ class PodSet(msgspec.Struct, frozen=True):
     @property
     def on_node(self) -> Amounts:
         return self.requests if self.node_requests is None else self.node_requests
-
-
-class TopologyAssignment(msgspec.Struct, frozen=True):
-    """Pods per domain. Where the lowest level is the host name, it is the only level named.
-
-    Domains stand in the order of all their levels' values, named or not."""
-
-    levels: tuple[str, ...]
-    domains: tuple[tuple[tuple[str, ...], int], ...]
-    """(values of the levels, pods)."""
 
 
 class PodSetAdmission(msgspec.Struct, frozen=True):
@@ -279,6 +226,10 @@ class WorkloadFacts(msgspec.Struct, frozen=True):
     """How much of that earlier admissions have used up."""
     budgets: tuple[BudgetUse, ...] = ()
     """The disruption budgets that cover its pods."""
+    replaces: str = ""
+    """Key of the workload whose place it takes once it has quota: the same work, of another size."""
+    owner: str = ""
+    """Whose work it is. Nobody takes the place of another's."""
 
     @property
     def namespace(self) -> str:
@@ -293,62 +244,3 @@ class WorkloadFacts(msgspec.Struct, frozen=True):
     def left_s(self) -> float | None:
         """How long an admission may last; None without a limit."""
         return None if self.longest_s is None else max(0.0, self.longest_s - self.ran_before_s)
-
-
-class QueueNode(msgspec.Struct, frozen=True):
-    """A node as topology placement counts it."""
-
-    name: str
-    labels: dict[str, str] = {}
-    allocatable: Amounts = {}
-    taints: tuple[Taint, ...] = ()
-    ready: bool = True
-    unschedulable: bool = False
-    taken: Amounts = {}
-    """By pods that no admission accounts for, `pods` among them."""
-
-
-class Settings(msgspec.Struct, frozen=True, kw_only=True):
-    """The discipline's configuration; the defaults are Kueue's."""
-
-    fair_sharing: bool = False
-    fair_strategies: tuple[str, ...] = ("LessThanOrEqualToFinalShare", "LessThanInitialShare")
-    usage_half_life_s: float | None = None
-    """Admission fair sharing is on where this is set; with 0 nothing is remembered."""
-    usage_sampling_s: float = 300.0
-    usage_weights: dict[str, float] = {}
-    wait_for_pods_ready: bool = False
-    ready_timeout_s: float = 1800.0
-    recovery_timeout_s: float | None = None
-    block_admission: bool = False
-    requeue_by: Literal["Eviction", "Creation"] = "Eviction"
-    backoff_limit: int | None = None
-    backoff_base_s: float = 60.0
-    backoff_most_s: float = 3600.0
-    ignore_undeclared: bool = False
-    """`quotaCheckStrategy: IgnoreUndeclared`."""
-    placement: Literal["proven", "quotaOnly"] = "proven"
-    reservations: bool = False
-    """Whoever is first in a tree and has to wait gets an earliest start that smaller work must not delay."""
-    lost_work: bool = False
-    """Among victims of equal priority, those go first whose end loses the fewest GPU-seconds since their checkpoint."""
-    min_runtime_s: float = 0.0
-    """Nobody is preempted before it has run so long."""
-    respect_budgets: bool = False
-    """Nobody is preempted whose end, with those that go as well, would break a disruption budget."""
-    gates: frozenset[str] = frozenset(
-        {
-            "PartialAdmission",
-            "PrioritySortingWithinCohort",
-            "TASRecomputeAssignmentWithinSchedulingCycle",
-            "RecomputePreemptionTargetsUponOverlap",
-            "RecomputeAssignmentUponPreemptionTargetsOverlap",
-            "TASFailedNodeReplacement",
-            "TASFailedNodeReplacementFailFast",
-            "TASHandleOverlappingFlavors",
-            "SchedulingEquivalenceHashing",
-            "TopologyAwareScheduling",
-            "ReclaimablePods",
-        }
-    )
-    """Switches that are on, under Kueue's names."""

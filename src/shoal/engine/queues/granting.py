@@ -10,6 +10,7 @@ from shoal.engine.queues.entry import Entry
 from shoal.engine.queues.facts import Admission, WorkloadFacts
 from shoal.engine.queues.flavors.assignment import Assignment
 from shoal.engine.queues.proof import Claim, Proven, Prover
+from shoal.engine.queues.slices import predecessor, together
 from shoal.engine.queues.state import Queues
 from shoal.engine.queues.topologies import Topologies
 
@@ -73,6 +74,9 @@ class Granting:
     def grant(self, entry: Entry, admission: Admission, proven: Proven) -> Admitted:
         """It holds its quota from now on."""
         queue, facts = entry.queue, entry.waiting.facts
+        before = predecessor(self._queues, facts, queue)
+        if before is not None:
+            admission = together(facts, before, admission)
         pending = _has_pending_checks(queue, facts, admission)
         admitted = structs.replace(
             facts,

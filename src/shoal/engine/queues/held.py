@@ -122,6 +122,11 @@ class Held:
         placed = [each for each in self.admission.pod_sets if each.topology is not None]
         self.topology_flavors = tuple(dict.fromkeys(name for each in placed for name in each.flavors.values()))
 
+    def stop(self, now_s: float, why: str) -> None:
+        """It is told to stop; what it holds is given back once it has."""
+        self.evicted = True
+        self.facts = msgspec.structs.replace(self.facts, evicted_s=now_s, evicted_why=why)
+
     @property
     def key(self) -> str:
         return self.facts.key

@@ -9,16 +9,18 @@ for cycles and carries out what they decide. Admissions count from the moment th
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator
+from collections.abc import Iterator
 from heapq import heappop, heappush
 
+from shoal.engine.queues.aftermath import Aftermath, standing
 from shoal.engine.queues.backlog import Backlog
-from shoal.engine.queues.decisions import Decisions, LineState, StillWaiting
+from shoal.engine.queues.decisions import Decisions, StillWaiting
 from shoal.engine.queues.durations import Durations
 from shoal.engine.queues.entry import Entry, Fate
 from shoal.engine.queues.facts import WorkloadFacts
-from shoal.engine.queues.held import Held, Waiting
-from shoal.engine.queues.line import Line, LocalUse, Told
+from shoal.engine.queues.form_class import Told
+from shoal.engine.queues.held import Held
+from shoal.engine.queues.line import Line, LocalUse
 from shoal.engine.queues.proof import Prover
 from shoal.engine.queues.readiness import stamp_of
 from shoal.engine.queues.reservations import Reservations
@@ -27,7 +29,8 @@ from shoal.engine.queues.second_pass import SecondPass, is_due
 from shoal.engine.queues.state import Queues
 from shoal.engine.queues.tree import Node
 from shoal.engine.queues.usage import LocalUsage
-from shoal.engine.queues.watch import Standing, Watch
+from shoal.engine.queues.victims.mercy import least_run_times
+from shoal.engine.queues.watch import Watch
 
 MOST_CYCLES = 100_000
 
@@ -42,6 +45,7 @@ class Kueue:
         self.reservations = Reservations(queues, self.durations) if queues.settings.reservations else None
         self._watch = Watch()
         self._backlog = Backlog(queues, self._watch)
+        self._aftermath = Aftermath(queues, self._backlog, self._watch, self.reservations)
         self._stirred: set[Node] = set()
         """Roots of trees in which something was freed since the last cycle."""
         self._second: dict[str, None] = {}
@@ -50,9 +54,7 @@ class Kueue:
         """Those for whom it found no room, until nodes change or are freed."""
         self._spared: list[tuple[float, str]] = []
         """(moment, workload) at which somebody may be told to stop who may not before."""
-        self._generation = -1
-        self._nodes_generation = -1
-        self._use_generation = -1
+        self._generation = self._nodes_generation = self._use_generation = -1
         self._cycles = 0
 
     # What happens
@@ -77,7 +79,7 @@ class Kueue:
         held = self.queues.held.get(key)
         if finished and held is not None and held.facts.admitted:
             self.durations.learn(held.facts, now_s - held.facts.admitted_s)
-        self._release(key, now_s)
+        self._release(key, now_s, is_over=True)
         self._backlog.forget(key)
 
     def wake(self, root: Node | None = None) -> None:
@@ -98,7 +100,7 @@ class Kueue:
             self.reservations.prover = prover
         cycle = Cycle(self.queues, now_s, local_use=local_use, prover=prover, reservations=self.reservations)
         entries = self._heads(local_use)
-        before = {entry.queue.name: _standing(entry.waiting) for entry in entries}
+        before = standing(entries)
         cycle.nominate(entries)
         if self._second:
             # Nominated with the others, and before them in turn: what they hold is charged anyway.
@@ -107,7 +109,11 @@ class Kueue:
             self._stuck.update(dict.fromkeys(second.stuck))
             cycle.touched |= second.touched
         cycle.decide(entries)
-        self._settle(entries, before, cycle, now_s)
+        for entry in entries:
+            if entry.fate is Fate.ADMITTED:
+                self._admitted(self.queues.held[entry.waiting.key], now_s, is_new=True)
+        for root in self._aftermath.settle(entries, before, cycle, now_s):
+            self.wake(root)
         return cycle.decisions
 
     def run(self, now_s: float, most: int = MOST_CYCLES, prover: Prover | None = None) -> list[Decisions]:
@@ -165,79 +171,16 @@ class Kueue:
             entries.append(Entry(head, queue, is_resumed=is_resumed))
         return entries
 
-    def _settle(self, entries: list[Entry], before: Standing, cycle: Cycle, now_s: float) -> None:
-        changed: list[Node] = []
-        if self.reservations is not None:
-            turned_away = [entry for entry in entries if entry.fate is Fate.TURNED_AWAY]
-            changed = self.reservations.renew(turned_away, now_s, self._backlog.stands_in)
-        news = [entry.queue.name for entry in entries if self._is_news(entry, cycle, now_s)]
-        news += [queue.name for root in cycle.touched for queue in self.queues.leaves_of(root)]
-        after = {entry.queue.name: _standing(entry.waiting) for entry in entries}
-        gone_round = self._watch.settle(news, before, after)
-        for entry in entries:
-            line = self._backlog.line(entry.queue.name)
-            if line is not None and entry.queue.name in gone_round and not line.is_strict:
-                # It would search for ever, and those behind it would never be looked at.
-                line.set_aside(entry.waiting.key, (entry.why, entry.message))
-                self._watch.add(entry.queue.name)
-        for root in changed:
-            self.wake(root)
-
-    def _is_news(self, entry: Entry, cycle: Cycle, now_s: float) -> bool:
-        """Send the head where it belongs; whether it is not where it was."""
-        key, line = entry.waiting.key, self._backlog.line(entry.queue.name)
-        if entry.fate is Fate.ADMITTED or line is None:
-            self._backlog.admitted(key)
-            self._admitted(self.queues.held[key], now_s, is_new=True)
-            return True
-        self._return(entry, line)
-        is_active = line.is_active(key)
-        state: LineState = "active" if is_active else "parked"
-        cycle.decisions.waiting.append(StillWaiting(key, entry.waiting.facts.queue, state, entry.why, entry.message))
-        return not is_active
-
-    def _return(self, entry: Entry, line: Line) -> None:
-        """Back into the line, as what became of it says."""
-        waiting, told = entry.waiting, (entry.why, entry.message)
-        self._backlog.tell(waiting.key, told)
-        goes_on = entry.fate is not Fate.VICTIMS and waiting.tried is not None and waiting.tried.is_open
-        match entry.fate:
-            case Fate.NOT_HERE:
-                line.park(told, whole_form=False)
-            case Fate.VICTIMS:
-                # Once they are gone, all flavors are worth another look.
-                waiting.tried = None
-                line.back(sticky=True)
-            case Fate.AGAIN:
-                waiting.has_lost = True
-                line.back()
-            case Fate.TURNED_AWAY if waiting.has_lost and entry.is_resumed and not goes_on:
-                # The flavors behind do not do; those before may.
-                waiting.has_lost, waiting.tried = False, None
-                line.back()
-            case _ if goes_on and entry.assignment is not None:
-                line.back()
-            case _ if line.is_strict and not self._has_start(waiting.key):
-                line.back()
-            case Fate.ALONE:
-                line.park(told, whole_form=False)
-            case _:
-                line.park(told, whole_form=True)
-
-    def _has_start(self, key: str) -> bool:
-        """Whether others may go ahead without harm: its start is promised."""
-        return self.reservations is not None and self.reservations.of(key) is not None
-
     # Inside, who comes and goes
 
-    def _release(self, key: str, now_s: float) -> None:
+    def _release(self, key: str, now_s: float, *, is_over: bool = False) -> None:
         """It holds nothing and waits nowhere, until more is said of it."""
         self._backlog.remove(key)
         self._second.pop(key, None)
         self._stuck.pop(key, None)
         if self.reservations is not None and (root := self.reservations.forget(key)) is not None:
             self._stirred.add(root)
-        held = self.queues.release(key)
+        held = self.queues.release(key, is_over=is_over)
         if held is not None:
             self.usage.released(held.facts.queue, held.admission, now_s)
             held.queue.generation += 1
@@ -257,9 +200,10 @@ class Kueue:
 
     def _note(self, held: Held) -> None:
         """What of a holder matters later."""
-        least_s = self.queues.settings.min_runtime_s
-        if least_s > 0 and held.facts.admitted:
-            heappush(self._spared, (held.facts.admitted_s + least_s, held.key))
+        if held.facts.admitted:
+            for least_s in {self.queues.settings.min_runtime_s, *least_run_times(held.queue)}:
+                if least_s > 0:
+                    heappush(self._spared, (held.facts.admitted_s + least_s, held.key))
         if is_due(held):
             self._second[held.key] = None
 
@@ -281,9 +225,7 @@ class Kueue:
         if self._use_generation != self.queues.use_generation:
             self._use_generation = self.queues.use_generation
             for local in self.queues.local_queues.values():
-                self.usage.weigh(
-                    local.key, local.weight, local.used, now_s, consumed=local.consumed, since_s=local.used_s
-                )
+                self.usage.weigh(local, now_s)
         while self._spared and self._spared[0][0] <= now_s:
             held = self.queues.held.get(heappop(self._spared)[1])
             if held is not None:
@@ -304,11 +246,4 @@ class Kueue:
             self._note(held)
 
     def _local_use(self, now_s: float) -> LocalUse | None:
-        if not self.usage.is_on:
-            return None
-        return lambda queue: self.usage.of(queue, now_s)
-
-
-def _standing(waiting: Waiting) -> Hashable:
-    """Who is looked at, and from which flavors on."""
-    return waiting.key, waiting.tried.place if waiting.tried is not None else (), waiting.barred
+        return (lambda queue: self.usage.of(queue, now_s)) if self.usage.is_on else None

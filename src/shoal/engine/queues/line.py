@@ -13,41 +13,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from heapq import heapify, heappop, heappush
 
+from shoal.engine.queues.form_class import Form, FormClass, Told
 from shoal.engine.queues.held import Kin, Waiting
-from shoal.engine.queues.reasons import Wait
 
-Form = tuple[object, ...]
-Told = tuple[Wait, str]
-"""Why somebody waits, and in which words."""
 LocalUse = Callable[[str], float]
 """Local queue -> what it used, for queues that admit by usage."""
-
-
-class FormClass:
-    """Workloads of one form, oldest first."""
-
-    __slots__ = ("form", "heap", "members", "parked_stamp", "told", "turn")
-
-    def __init__(self, form: Form) -> None:
-        self.form = form
-        self.heap: list[tuple[float, str, str]] = []
-        """(stamp, uid, key), with leftovers of workloads that have gone."""
-        self.members: dict[str, Waiting] = {}
-        self.parked_stamp: float | None = None
-        """The stamp of the member that was turned away; None while the class is active."""
-        self.told: Told | None = None
-        """Why it was turned away."""
-        self.turn = 0
-        """Moves with the head, so that older entries of the line's heap are known to be void."""
-
-    def head(self) -> Waiting | None:
-        heap, members = self.heap, self.members
-        while heap:
-            found = members.get(heap[0][2])
-            if found is not None and (found.stamp_s, found.facts.uid) == heap[0][:2]:
-                return found
-            heappop(heap)
-        return None
 
 
 class Line:

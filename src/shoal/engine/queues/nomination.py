@@ -17,11 +17,14 @@ from shoal.engine.queues.flavors.modes import Mode
 from shoal.engine.queues.held import Waiting, totals_of
 from shoal.engine.queues.line import LocalUse
 from shoal.engine.queues.reasons import Wait
+from shoal.engine.queues.slices import more_counts, other_flavors, predecessor
 from shoal.engine.queues.state import Queues
 from shoal.engine.queues.topologies import Topologies
 from shoal.engine.queues.victims.mercy import Mercy
 from shoal.engine.queues.victims.search import Hearing, Victim
 
+_STOPPING = "Waiting for the workload that it replaces to stop"
+_REPLACED = "Another workload has taken its place"
 _IsGood = Callable[[Assignment, list[Victim]], bool]
 
 
@@ -65,9 +68,10 @@ class Nominator:
         self, entry: Entry, assignment: Assignment, has_places: Callable[[Assignment], bool]
     ) -> Assignment | None:
         """Nominate at the largest size below the one that it had for which there is quota and are places."""
-        if "PartialAdmission" not in self.queues.settings.gates:
-            return None
         waiting, size = entry.waiting, _size(assignment)
+        is_more = predecessor(self.queues, waiting.facts, entry.queue) is not None
+        if "PartialAdmission" not in self.queues.settings.gates or is_more:
+            return None
         progress, waiting.tried = waiting.tried, None
 
         def is_good(found: Assignment, _: list[Victim]) -> bool:
@@ -88,11 +92,18 @@ class Nominator:
             entry.turn_away(Wait.INADMISSIBLE, _wrong_namespace(entry.queue, facts), Fate.NOT_HERE)
         elif facts.fault:
             entry.turn_away(Wait.MISCONFIGURED, facts.fault, Fate.ALONE)
+        elif (before := predecessor(self.queues, facts, entry.queue)) is not None and before.evicted:
+            entry.turn_away(Wait.VICTIMS, _STOPPING, Fate.ALONE)
+        elif self.queues.heirs.is_replaced(facts):
+            entry.turn_away(Wait.PENDING, _REPLACED, Fate.ALONE)
         else:
             return False
         return True
 
     def _best(self, waiting: Waiting, queue: ClusterQueue, barred: frozenset[str]) -> tuple[Assignment, list[Victim]]:
+        before = predecessor(self.queues, waiting.facts, queue)
+        if before is not None:
+            return self._at_size(waiting, queue, barred | other_flavors(before), more_counts(waiting.facts, before))
         full, victims = self._at_size(waiting, queue, barred, None)
         if full.mode is Mode.FIT or victims or "PartialAdmission" not in self.queues.settings.gates:
             return full, victims
@@ -151,7 +162,10 @@ class Nominator:
         return self._hearing(waiting).victims(queue, waiting.facts, assignment.usage, needs, proof)
 
     def _hearing(self, waiting: Waiting) -> Hearing:
-        return Hearing(self.queues, waiting.stamp_s, local_usage=self.local_use, mercy=self.mercy, fresh=self.fresh)
+        # Nobody yields to what takes its place.
+        replaced = waiting.facts.replaces
+        fresh = self.fresh | {replaced} if replaced else self.fresh
+        return Hearing(self.queues, waiting.stamp_s, local_usage=self.local_use, mercy=self.mercy, fresh=fresh)
 
 
 def _size(assignment: Assignment) -> int:

@@ -164,9 +164,14 @@ class Proof:
 
     def _put_in_line(self, facts: WorkloadFacts, admission: Admission) -> list[str]:
         pods = self.pods_of(facts, admission)
-        for pod in pods:
-            self.intake.apply(pod)
-        return [pod.key for pod in pods]
+        keys = [pod.key for pod in pods]
+        try:
+            for pod in pods:
+                self.intake.apply(pod)
+        except Exception:
+            self._take_out(keys)
+            raise
+        return keys
 
     def _take_out(self, pods: list[str]) -> None:
         for pod in pods:

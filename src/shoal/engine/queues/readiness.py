@@ -5,7 +5,8 @@ Arithmetic only; who is told what is the discipline's affair.
 
 from __future__ import annotations
 
-from shoal.engine.queues.facts import Settings, WorkloadFacts
+from shoal.engine.queues.facts import WorkloadFacts
+from shoal.engine.queues.settings import Settings
 
 PODS_READY_TIMEOUT = "PodsReadyTimeout"
 

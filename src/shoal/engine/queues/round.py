@@ -11,12 +11,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from msgspec import structs
-
 from shoal.engine.queues.clusterqueue import ClusterQueue
 from shoal.engine.queues.decisions import Decisions, Preempted
 from shoal.engine.queues.entry import Entry, Fate
 from shoal.engine.queues.facts import Admission
+from shoal.engine.queues.fallbacks import Fallbacks
 from shoal.engine.queues.flavors.assignment import Assignment
 from shoal.engine.queues.flavors.modes import Mode
 from shoal.engine.queues.granting import Granting
@@ -32,7 +31,6 @@ from shoal.engine.queues.topologies import Topologies
 from shoal.engine.queues.tree import Node
 from shoal.engine.queues.victims.budgets import are_within
 from shoal.engine.queues.victims.mercy import Mercy
-from shoal.engine.queues.victims.search import Victim
 
 _NEW_VICTIMS = {"RecomputePreemptionTargetsUponOverlap", "RecomputeAssignmentUponPreemptionTargetsOverlap"}
 """Kueue's gate, by the name it had before and the one it has now."""
@@ -69,6 +67,7 @@ class Cycle:
         self._nominator = Nominator(queues, self._topologies, local_use, Mercy.of(queues.settings, now_s))
         self._room = Room(queues, self._topologies)
         self._granting = Granting(queues, self._topologies, prover, now_s)
+        self._fallbacks = Fallbacks(self._nominator, self._granting)
         self._is_blocked = queues.settings.block_admission and any(
             not held.facts.pods_ready for held in queues.held.values()
         )
@@ -96,9 +95,7 @@ class Cycle:
     def _decide(self, entry: Entry, assignment: Assignment) -> bool:
         """Decide on one head; whether that changed what others may use."""
         if assignment.mode is not Mode.FIT and entry.is_renewed and not entry.victims:
-            self._skip(entry.queue)
-            entry.turn_away(Wait.TOPOLOGY, _LOST, Fate.AGAIN)
-            return False
+            return self._lost(entry, Wait.TOPOLOGY, _LOST)
         if assignment.mode is Mode.PREEMPT and not entry.victims:
             return self._keep_own(entry, assignment)
         if self._room.is_any_going(entry) and not self._finds_other_victims(entry, assignment):
@@ -146,9 +143,7 @@ class Cycle:
                 return False
             if entry.victims:
                 return True
-        self._skip(entry.queue)
-        entry.turn_away(Wait.QUOTA, _OVERLAP, Fate.AGAIN)
-        return False
+        return self._lost(entry, Wait.QUOTA, _OVERLAP)
 
     def _delays_somebody(self, entry: Entry, assignment: Assignment) -> bool:
         """Whether a start that was promised would come later for it."""
@@ -166,17 +161,14 @@ class Cycle:
     def _preempt(self, entry: Entry, assignment: Assignment) -> bool:
         """Tell its victims to stop, unless the cycle's others have used up what disruption budgets allow."""
         if not are_within(self._queues, (victim.held for victim in entry.victims)):
-            self._skip(entry.queue)
-            entry.turn_away(Wait.QUOTA, _BUDGETS, Fate.AGAIN)
-            return False
+            return self._lost(entry, Wait.QUOTA, _BUDGETS)
         for victim in entry.victims:
             held = victim.held
             self._room.go(held)
             if held.evicted:
                 continue
             self.touched.add(entry.queue.root)
-            held.evicted = True
-            held.facts = structs.replace(held.facts, evicted_s=self._now_s, evicted_why="Preempted")
+            held.stop(self._now_s, "Preempted")
             self.decisions.preempted.append(Preempted(held.key, entry.waiting.key, victim.reason))
         words = f"Pending the preemption of {len(entry.victims)} workload(s)"
         entry.turn_away(Wait.VICTIMS, _joined(entry.message, words), Fate.VICTIMS)
@@ -210,20 +202,18 @@ class Cycle:
         """Tell victims to stop, if that makes places for its pods as well as quota."""
         admission = self._granting.admission(entry, assignment)
         if not self._granting.would_fit(entry, admission):
-            entry.victims = self._room_makers(entry, assignment, admission)
+            entry.victims = self._fallbacks.room_makers(entry, assignment, admission)
             if not entry.victims:
                 return self._elsewhere(entry, assignment, admission)
             if self._room.is_any_going(entry):
-                return self._overlaps(entry)
+                return self._lost(entry, Wait.TOPOLOGY, _OVERLAP)
         return self._preempt(entry, assignment)
 
     def _elsewhere(self, entry: Entry, assignment: Assignment, admission: Admission) -> bool:
         """Quota fits and the nodes do not: try the flavors that are left, then who could go."""
         level = entry.borrow
-        entry.barred |= {flavor for each in admission.pod_sets for flavor in each.flavors.values()}
-        self._nominator.without(entry, entry.barred)
-        found = entry.assignment
-        if found is not None and (found.mode is Mode.FIT or entry.victims):
+        found = self._fallbacks.other_flavors(entry, admission)
+        if found is not None:
             if found.borrow > level:
                 # Those that borrow less come before it: in the next cycle it takes its turn with these flavors.
                 entry.waiting.barred = entry.barred
@@ -231,40 +221,22 @@ class Cycle:
                 return False
             return self._decide(entry, found)
         if assignment.mode is Mode.FIT:
-            entry.assignment, entry.victims = assignment, self._room_makers(entry, assignment, admission)
+            entry.assignment, entry.victims = assignment, self._fallbacks.room_makers(entry, assignment, admission)
             if self._room.is_any_going(entry):
-                return self._overlaps(entry)
+                return self._lost(entry, Wait.TOPOLOGY, _OVERLAP)
             if entry.victims:
                 return self._preempt(entry, assignment)
-        smaller = self._smaller(entry, assignment)
+        smaller = self._fallbacks.smaller(entry, assignment)
         if smaller is not None:
             return self._decide(entry, smaller)
         has_likes = all(each.template for each in entry.waiting.facts.pod_sets)
         entry.turn_away(Wait.TOPOLOGY, _NO_PLACES, Fate.TURNED_AWAY if has_likes else Fate.ALONE)
         return False
 
-    def _smaller(self, entry: Entry, assignment: Assignment) -> Assignment | None:
-        """With fewer pods, where it may start so, and has quota and places then."""
-        if entry.is_cut or all(each.min_count is None for each in entry.waiting.facts.pod_sets):
-            return None
-        entry.is_cut = True
-
-        def has_places(found: Assignment) -> bool:
-            return self._granting.has_places(entry, self._granting.admission(entry, found))
-
-        return self._nominator.smaller(entry, assignment, has_places)
-
-    def _room_makers(self, entry: Entry, assignment: Assignment, admission: Admission) -> list[Victim]:
-        """Who would have to go so that the pods have places: those who may be told to for quota's sake."""
-
-        def has_places() -> bool:
-            return self._granting.would_fit_without_victims(entry.waiting.facts, admission)
-
-        return self._nominator.victims(entry.waiting, entry.queue, assignment, has_places)
-
-    def _overlaps(self, entry: Entry) -> bool:
+    def _lost(self, entry: Entry, why: Wait, message: str) -> bool:
+        """To others of the cycle, though somebody would have yielded to it: it tries again."""
         self._skip(entry.queue)
-        entry.turn_away(Wait.TOPOLOGY, _OVERLAP, Fate.AGAIN)
+        entry.turn_away(why, message, Fate.AGAIN)
         return False
 
     def _skip(self, queue: ClusterQueue) -> None:

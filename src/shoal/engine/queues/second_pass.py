@@ -62,8 +62,7 @@ class SecondPass:
         if not why_hopeless or _FAIL_FAST not in self._queues.settings.gates:
             self._decisions.unplaced[held.key] = found
             return False
-        held.evicted = True
-        held.facts = structs.replace(held.facts, evicted_s=self._now_s, evicted_why=NODE_FAILURES)
+        held.stop(self._now_s, NODE_FAILURES)
         self._decisions.stopped.append(Stopped(held.key, NODE_FAILURES, found))
         return True
 

@@ -9,25 +9,20 @@ A tree of cohorts is summed again when one of its quotas changes, never per roun
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Any
 
-from msgspec.structs import replace
-
+from shoal.engine.queues.check_facts import CheckFacts
+from shoal.engine.queues.closed import why_closed
 from shoal.engine.queues.clusterqueue import ClusterQueue
-from shoal.engine.queues.facts import (
-    CheckFacts,
-    ClusterQueueFacts,
-    CohortFacts,
-    FlavorFacts,
-    LocalQueueFacts,
-    QueueNode,
-    Settings,
-    TopologyAssignment,
-    TopologyLevels,
-    WorkloadFacts,
-)
+from shoal.engine.queues.cohorts import grown, sum_all
+from shoal.engine.queues.facts import ClusterQueueFacts, CohortFacts, FlavorFacts, LocalQueueFacts, WorkloadFacts
+from shoal.engine.queues.forests import Forests
+from shoal.engine.queues.heirs import Heirs
 from shoal.engine.queues.held import Held, usage_of
+from shoal.engine.queues.settings import Settings
 from shoal.engine.queues.tas.forest import Forest
 from shoal.engine.queues.tas.misfit import Misfit
+from shoal.engine.queues.topology_facts import QueueNode, TopologyAssignment, TopologyLevels
 from shoal.engine.queues.tree import Cohort, Node
 
 Fact = FlavorFacts | TopologyLevels | CheckFacts | ClusterQueueFacts | CohortFacts | LocalQueueFacts | QueueNode
@@ -50,6 +45,7 @@ class Queues:
         self.held: dict[str, Held] = {}
         self.cycles: set[str] = set()
         """Cohorts that are their own ancestor."""
+        self.heirs = Heirs()
         self.homeless: dict[str, tuple[WorkloadFacts, float]] = {}
         """Workloads that hold quota of a cluster queue that is not there, and their stamps."""
         self.use_generation = 0
@@ -58,7 +54,16 @@ class Queues:
         """Moves when queues, quotas or flavors change."""
         self.nodes_generation = 0
         self._cohort_facts: dict[str, CohortFacts] = {}
-        self._forests: dict[str, Forest] = {}
+        self._tables: dict[type[Fact], dict[str, Any]] = {
+            FlavorFacts: self.flavors,
+            TopologyLevels: self.topologies,
+            CheckFacts: self.checks,
+            CohortFacts: self._cohort_facts,
+            LocalQueueFacts: self.local_queues,
+            QueueNode: self.nodes,
+        }
+        """Facts that are kept as they are told, by kind."""
+        self._forests = Forests(self.flavors, self.topologies, self.nodes, self.held)
         self.short_of_nodes: set[Node] = set()
         """Trees in which somebody was turned away for want of nodes since nodes were freed last."""
         self.when_empty: dict[bytes, dict[str, TopologyAssignment] | Misfit] = {}
@@ -72,27 +77,22 @@ class Queues:
         if self._known(fact) == fact:
             return
         match fact:
-            case FlavorFacts():
-                self.flavors[fact.name] = fact
+            case FlavorFacts() | TopologyLevels():
+                self._tables[type(fact)][fact.name] = fact
                 self._forget_forests()
-            case TopologyLevels():
-                self.topologies[fact.name] = fact
-                self._forget_forests()
-            case CheckFacts():
-                self.checks[fact.name] = fact
+            case CheckFacts() | CohortFacts():
+                self._tables[type(fact)][fact.name] = fact
             case ClusterQueueFacts():
                 found = self.cluster_queues.get(fact.name)
                 if found is None:
                     self.cluster_queues[fact.name] = ClusterQueue(fact)
                 else:
                     found.adopt(fact)
-            case CohortFacts():
-                self._cohort_facts[fact.name] = fact
             case LocalQueueFacts():
                 known = self.local_queues.get(fact.key)
                 self.local_queues[fact.key] = fact
                 self.use_generation += 1
-                if known is not None and _without_use(fact) == _without_use(known):
+                if known is not None and fact.without_use() == known.without_use():
                     return
             case QueueNode():
                 self._nodes_changed()
@@ -116,16 +116,8 @@ class Queues:
             for key in list(gone.held) if gone is not None else ():
                 held = self.held.pop(key)
                 self.homeless[key] = (held.facts, held.stamp_s)
-        elif kind is CohortFacts:
-            self._cohort_facts.pop(name, None)
-        elif kind is FlavorFacts:
-            self.flavors.pop(name, None)
-        elif kind is TopologyLevels:
-            self.topologies.pop(name, None)
-        elif kind is CheckFacts:
-            self.checks.pop(name, None)
         else:
-            self.local_queues.pop(name, None)
+            self._tables[kind].pop(name, None)
         self._forget_forests()
         self._stale = True
 
@@ -136,9 +128,12 @@ class Queues:
         self._stale = False
         self.generation += 1
         self.short_of_nodes.clear()
-        self._grow()
-        self._sum()
-        self._judge()
+        queues = self.cluster_queues.values()
+        self.cohorts, self.cycles = grown(self._cohort_facts, queues)
+        sum_all(self.cohorts.values(), queues)
+        for queue in queues:
+            queue.generation = self.generation
+            queue.closed = why_closed(self, queue)
         for key, (facts, stamp_s) in list(self.homeless.items()):
             if facts.admission is not None and facts.admission.cluster_queue in self.cluster_queues:
                 del self.homeless[key]
@@ -157,17 +152,30 @@ class Queues:
             return None
         if facts.key in self.held:
             self.release(facts.key)
+        self._give_back(facts.key)
         held = Held(facts, admission, queue, usage_of(admission), stamp_s, facts.evicted_s is not None)
+        if self.heirs.is_replaced(facts):
+            self.heirs.put_aside(held, was_charged=True)
+            return None
+        self.heirs.not_so(facts.key)
+        before = self.held.get(facts.replaces)
+        if self.heirs.takes(facts, before) and before is not None:
+            del self.held[before.key]
+            self.heirs.put_aside(before, was_charged=bool(self.unseat_all((before,))))
         self.held[facts.key] = held
         self.seat(held)
         return held
 
-    def release(self, key: str) -> Held | None:
-        """It holds nothing any more."""
+    def release(self, key: str, *, is_over: bool = False) -> Held | None:
+        """It holds nothing any more; `is_over`: nor will it."""
         self.homeless.pop(key, None)
+        if self.heirs.knows(key):
+            # What it held has been somebody else's for a while.
+            return self.heirs.gives_up(key, is_over=is_over)
         held = self.held.pop(key, None)
         if held is not None:
             self.unseat(held)
+        self._give_back(key)
         return held
 
     def seat(self, held: Held) -> None:
@@ -175,14 +183,14 @@ class Queues:
         held.queue.held[held.key] = held
         held.queue.add_all(held.usage)
         if held.topology_flavors:
-            self._charge_topology(held, 1)
+            self._forests.charge(held, 1)
 
     def unseat(self, held: Held) -> None:
         """The inverse of `seat`; `held` of the whole still knows it, so that a trial can put it back."""
         del held.queue.held[held.key]
         held.queue.remove_all(held.usage)
         if held.topology_flavors:
-            self._charge_topology(held, -1)
+            self._forests.charge(held, -1)
 
     def unseat_all(self, helds: Iterable[Held]) -> list[Held]:
         """Those of them that were seated, in order; `seat_all` puts them back."""
@@ -200,19 +208,7 @@ class Queues:
 
     def forest(self, flavor: str) -> Forest | None:
         """The domains of a flavor with a topology, with what is used in them; None without topology."""
-        found = self._forests.get(flavor)
-        if found is not None:
-            return found
-        facts = self.flavors.get(flavor)
-        levels = self.topologies.get(facts.topology) if facts is not None and facts.topology else None
-        if facts is None or levels is None:
-            return None
-        forest = Forest(facts, levels.levels, self.nodes.values())
-        for held in self.held.values():
-            if held.key in held.queue.held:
-                _charge(forest, flavor, held, 1)
-        self._forests[flavor] = forest
-        return forest
+        return self._forests.of(flavor)
 
     def leaves_of(self, root: Node) -> Iterable[ClusterQueue]:
         """The cluster queues of one tree, in order."""
@@ -230,129 +226,29 @@ class Queues:
     # Inside
 
     def _known(self, fact: Fact) -> Fact | None:
-        match fact:
-            case FlavorFacts():
-                return self.flavors.get(fact.name)
-            case TopologyLevels():
-                return self.topologies.get(fact.name)
-            case CheckFacts():
-                return self.checks.get(fact.name)
-            case ClusterQueueFacts():
-                queue = self.cluster_queues.get(fact.name)
-                return None if queue is None else queue.facts
-            case CohortFacts():
-                return self._cohort_facts.get(fact.name)
-            case LocalQueueFacts():
-                return self.local_queues.get(fact.key)
-            case QueueNode():
-                return self.nodes.get(fact.name)
+        if isinstance(fact, ClusterQueueFacts):
+            queue = self.cluster_queues.get(fact.name)
+            return None if queue is None else queue.facts
+        return self._tables[type(fact)].get(fact.key if isinstance(fact, LocalQueueFacts) else fact.name)
+
+    def _give_back(self, key: str) -> None:
+        """The place that it took: whose it was is charged again."""
+        aside = self.heirs.give_back(key)
+        if aside is None:
+            return
+        before = aside.held
+        if before.queue is not self.cluster_queues.get(before.queue.name):
+            # Its queue was gone for a while.
+            self.hold(before.facts, before.stamp_s)
+            return
+        self.held[before.key] = before
+        if aside.was_charged:
+            self.seat(before)
 
     def _nodes_changed(self) -> None:
         self.nodes_generation += 1
         self._forget_forests()
 
     def _forget_forests(self) -> None:
-        self._forests.clear()
+        self._forests.forget()
         self.when_empty.clear()
-
-    def _charge_topology(self, held: Held, sign: int) -> None:
-        for flavor in held.topology_flavors:
-            forest = self._forests.get(flavor)
-            if forest is not None:
-                _charge(forest, flavor, held, sign)
-
-    def _grow(self) -> None:
-        """Cohorts that are named or written down, each below its parent."""
-        names = {facts.cohort for facts in (queue.facts for queue in self.cluster_queues.values()) if facts.cohort}
-        names |= set(self._cohort_facts) | {facts.parent for facts in self._cohort_facts.values() if facts.parent}
-        self.cohorts = {name: Cohort(name) for name in sorted(names)}
-        for name, facts in sorted(self._cohort_facts.items()):
-            cohort = self.cohorts[name]
-            cohort.weight = facts.weight
-            cohort.set_quotas(facts.groups)
-            cohort.parent = self.cohorts.get(facts.parent) if facts.parent else None
-        self._cut_cycles()
-        for cohort in self.cohorts.values():
-            if cohort.parent is not None:
-                cohort.parent.children.append(cohort)
-        for queue in self.cluster_queues.values():
-            parent = self.cohorts.get(queue.facts.cohort)
-            queue.parent = parent
-            if parent is not None:
-                parent.children.append(queue)
-
-    def _cut_cycles(self) -> None:
-        self.cycles = set()
-        for cohort in self.cohorts.values():
-            seen = [cohort.name]
-            above = cohort.parent
-            while above is not None and above.name not in seen:
-                seen.append(above.name)
-                above = above.parent
-            if above is not None:
-                self.cycles.update(seen)
-        for name in self.cycles:
-            self.cohorts[name].parent = None
-
-    def _sum(self) -> None:
-        """Quotas from the leaves up, then the use of everybody who holds anything."""
-        for cohort in self.cohorts.values():
-            if cohort.parent is None:
-                _sum_below(cohort)
-        for queue in self.cluster_queues.values():
-            queue.sum_quotas(())
-            queue.generation = self.generation
-        for cohort in self.cohorts.values():
-            cohort.usage = {}
-        for queue in self.cluster_queues.values():
-            queue.usage = {}
-            for held in queue.held.values():
-                queue.add_all(held.usage)
-
-    def _judge(self) -> None:
-        """Which cluster queues admit nobody, and why."""
-        for queue in self.cluster_queues.values():
-            queue.closed = self._why_closed(queue)
-
-    def _why_closed(self, queue: ClusterQueue) -> tuple[str, str] | None:
-        facts = queue.facts
-        if facts.stop != "None":
-            return "Stopped", "is stopped"
-        if facts.cohort in self.cycles:
-            return "CohortCycle", f"belongs to cohort {facts.cohort}, which is its own ancestor"
-        used = dict.fromkeys(flavor.name for group in facts.groups for flavor in group.flavors)
-        missing = [name for name in used if name not in self.flavors]
-        if missing:
-            return "FlavorNotFound", f"uses ResourceFlavor {', '.join(missing)}, which is not there"
-        if "TopologyAwareScheduling" in self.settings.gates:
-            for name in used:
-                topology = self.flavors[name].topology
-                if topology and topology not in self.topologies:
-                    return "TopologyNotFound", f"uses Topology {topology}, which is not there"
-        for check in facts.checks:
-            known = self.checks.get(check.name)
-            if known is None:
-                return "AdmissionCheckNotFound", f"demands AdmissionCheck {check.name}, which is not there"
-            if not known.active:
-                return "AdmissionCheckInactive", f"demands AdmissionCheck {check.name}, which is not active"
-        return None
-
-
-def _without_use(local: LocalQueueFacts) -> LocalQueueFacts:
-    return replace(local, weight=1.0, used=None, consumed={}, used_s=0.0)
-
-
-def _sum_below(cohort: Cohort) -> None:
-    for child in cohort.children:
-        if isinstance(child, Cohort):
-            _sum_below(child)
-        else:
-            child.sum_quotas(())
-    cohort.sum_quotas(cohort.children)
-
-
-def _charge(forest: Forest, flavor: str, held: Held, sign: int) -> None:
-    wanted = {pod_set.name: pod_set for pod_set in held.facts.pod_sets}
-    for pod_set in held.admission.pod_sets:
-        if pod_set.topology is not None and flavor in pod_set.flavors.values() and pod_set.name in wanted:
-            forest.charge(pod_set.topology, wanted[pod_set.name].on_node, sign)

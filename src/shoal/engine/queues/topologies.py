@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
+from shoal.engine.queues.check_facts import PROVISIONING
 from shoal.engine.queues.clusterqueue import ClusterQueue
-from shoal.engine.queues.facts import PODS, PROVISIONING, Amounts, TopologyAssignment, WorkloadFacts
+from shoal.engine.queues.facts import PODS, Amounts, WorkloadFacts
 from shoal.engine.queues.flavors.assignment import Assignment, PodSetChoice
 from shoal.engine.queues.flavors.eligibility import asks_for_topology, has_only_topology_flavors
 from shoal.engine.queues.flavors.modes import Mode
@@ -16,6 +17,7 @@ from shoal.engine.queues.state import Queues
 from shoal.engine.queues.tas.forest import Forest
 from shoal.engine.queues.tas.overlap import free_of_all
 from shoal.engine.queues.tas.place import Misfit, Request, place
+from shoal.engine.queues.topology_facts import TopologyAssignment
 from shoal.engine.queues.victims.search import Victim
 
 _MOST_FORMS = 10_000

@@ -13,9 +13,6 @@ from collections.abc import Iterable, Iterator, Mapping
 
 from shoal.engine.queues.facts import FlavorResource, ResourceGroup, Usage
 
-UNLIMITED = 1 << 200
-"""More than any quota: stands for a limit that was not given."""
-
 
 class Node:
     """What cluster queues and cohorts have in common."""

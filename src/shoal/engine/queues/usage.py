@@ -12,7 +12,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from shoal.api.resources import CPU
-from shoal.engine.queues.facts import Admission, Settings
+from shoal.engine.queues.facts import Admission, LocalQueueFacts
+from shoal.engine.queues.settings import Settings
 
 INFINITE = float("inf")
 _WEIGHED = ""
@@ -41,24 +42,16 @@ class LocalUsage:
     def is_on(self) -> bool:
         return self._settings.usage_half_life_s is not None
 
-    def weigh(
-        self,
-        queue: str,
-        weight: float,
-        used: float | None,
-        now_s: float,
-        *,
-        consumed: Mapping[str, float] | None = None,
-        since_s: float = 0.0,
-    ) -> None:
-        """What the local queue's object says of it; the same word twice is no news. `consumed` is the same as `used` by
-        resource, and was so at `since_s`: what held quota since then has used it."""
-        self._weights[queue] = weight
+    def weigh(self, local: LocalQueueFacts, now_s: float) -> None:
+        """What the local queue's object says of its use; the same word twice is no news. What held quota since the
+        moment of which it speaks has used it."""
+        queue, used = local.key, local.used
+        self._weights[queue] = local.weight
         if used is not None and self._told.get(queue) != used:
             self._told[queue] = used
             account = self._accounts.setdefault(queue, _Account(at_s=now_s))
-            account.consumed = dict(consumed) if consumed else {_WEIGHED: used}
-            account.at_s = min(since_s, now_s) if since_s else now_s
+            account.consumed = dict(local.consumed) if local.consumed else {_WEIGHED: used}
+            account.at_s = min(local.used_s, now_s) if local.used_s else now_s
 
     def of(self, queue: str, now_s: float) -> float:
         """Its use as the order of the line counts it."""

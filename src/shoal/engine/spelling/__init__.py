@@ -7,7 +7,7 @@ unknown is left unknown.
 
 from shoal.engine.spelling.held_devices import HeldDevices, device_names, spots_of_pod
 from shoal.engine.spelling.names import GPU
-from shoal.engine.spelling.node_ids import UNKNOWN_IDS, NodeIds, ids_in, node_ids, replica_id
+from shoal.engine.spelling.node_ids import UNKNOWN_IDS, NodeIds, ids_in, node_ids, replica_id, topology_fault
 from shoal.engine.spelling.node_words import NodeDevices, layout_of_node
 from shoal.engine.spelling.numa_zones import layout_with_zones
 from shoal.engine.spelling.pod_words import MOST_GPUS, devices_of_pod
@@ -30,4 +30,5 @@ __all__ = [
     "replica_id",
     "spots_of_pod",
     "tiles_fault",
+    "topology_fault",
 ]

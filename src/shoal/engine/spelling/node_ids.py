@@ -6,7 +6,7 @@ where they are advertised as GPUs, and all GPUs by index where some are cut on d
 
 A device of which no name is known goes by its number, and an instance that is not cut yet by number and first memory
 slice (`0:4`): every device can be written down, and what was written is found again. What cannot be read names nothing;
-a node is not lost for a bad annotation.
+a node is not lost for a bad annotation, and whoever tells people asks for its fault.
 """
 
 from __future__ import annotations
@@ -106,6 +106,16 @@ def node_ids(labels: Words, annotations: Words) -> NodeIds:
     spots |= {each: spot for spot, each in cuts.items()}
     counted = {name: tuple(ids) for name, ids in instances.items()}
     return NodeIds(found, cuts, layout, counted, topology.replicas, spots, () if registered else tuple(broken))
+
+
+def topology_fault(annotations: Words) -> str:
+    """What is wrong with the node's words about its devices, and what comes of it."""
+    text = annotations.get(names.OWN_TOPOLOGY, "")
+    try:
+        _topology.decode(text or "{}")
+    except msgspec.DecodeError as error:
+        return f"{error}; it names no device, and they go by their numbers until it is mended"
+    return ""
 
 
 def _layout(labels: Words, annotations: Words) -> str:

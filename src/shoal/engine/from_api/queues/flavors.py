@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from shoal.api.kueue import AdmissionCheck, ResourceFlavor
 from shoal.api.topology import KueueTopology
-from shoal.engine.queues.facts import CheckFacts, FlavorFacts, TopologyLevels
+from shoal.engine.queues.check_facts import CheckFacts
+from shoal.engine.queues.facts import FlavorFacts
+from shoal.engine.queues.topology_facts import TopologyLevels
 
 
 def flavor_facts_of(flavor: ResourceFlavor) -> FlavorFacts:

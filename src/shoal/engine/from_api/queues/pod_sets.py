@@ -14,7 +14,8 @@ from shoal.engine.from_api.queues.claimed_devices import Claimed, charge_claims
 from shoal.engine.from_api.queues.currency import Currency
 from shoal.engine.from_api.queues.equivalents import GPU_MILLI, Equivalents
 from shoal.engine.from_api.queues.limits import NamespaceRules
-from shoal.engine.queues.facts import Amounts, PodSet, TopologyRequest
+from shoal.engine.queues.facts import Amounts, PodSet
+from shoal.engine.queues.topology_facts import TopologyRequest
 from shoal.engine.spelling import devices_of_pod
 from shoal.units.errors import Where
 

@@ -14,7 +14,8 @@ from shoal.api.kueue import Workload
 from shoal.api.kueue.workload_status import PodSetAssignment
 from shoal.api.pod import PodCondition
 from shoal.api.resources import amounts
-from shoal.engine.queues.facts import Admission, Amounts, PodSet, PodSetAdmission, TopologyAssignment
+from shoal.engine.queues.facts import Admission, Amounts, PodSet, PodSetAdmission
+from shoal.engine.queues.topology_facts import TopologyAssignment
 
 _WERE_READY = frozenset({"WaitForRecovery", "Started", "Recovered"})
 """Reasons of PodsReady from which it follows that all pods were ready once."""

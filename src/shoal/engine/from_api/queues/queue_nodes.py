@@ -8,7 +8,7 @@ from shoal.api.node import Node
 from shoal.api.resources import PODS, amounts
 from shoal.api.topology import HOSTNAME_LABEL
 from shoal.engine.from_api.nodes import POD_SLOTS
-from shoal.engine.queues.facts import QueueNode
+from shoal.engine.queues.topology_facts import QueueNode
 
 
 def queue_node_of(node: Node, taken: Mapping[str, int]) -> QueueNode:

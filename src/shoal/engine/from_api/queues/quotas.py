@@ -12,8 +12,8 @@ from shoal.api.meta import ObjectMeta
 from shoal.api.resources import CPU
 from shoal.api.selectors import selector_of
 from shoal.api.wire import Quantities
+from shoal.engine.queues.check_facts import CheckUse
 from shoal.engine.queues.facts import (
-    CheckUse,
     ClusterQueueFacts,
     CohortFacts,
     FlavorQuotas,

@@ -8,7 +8,7 @@ from __future__ import annotations
 from shoal.api.kueue import Configuration
 from shoal.engine.from_api.queues.currency import Currency
 from shoal.engine.from_api.queues.equivalents import Equivalents
-from shoal.engine.queues.facts import Settings
+from shoal.engine.queues.settings import Settings
 from shoal.units.errors import Where
 
 

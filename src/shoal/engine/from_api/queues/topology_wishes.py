@@ -9,7 +9,7 @@ import msgspec
 from shoal.api.kueue.topology_requests import PodSetTopologyRequest, SliceConstraint
 from shoal.engine.from_api.membership import whole_number
 from shoal.engine.from_api.topologies import KUEUE_PREFERRED, KUEUE_REQUIRED, KUEUE_SLICE_LEVEL, KUEUE_SLICE_SIZE
-from shoal.engine.queues.facts import SliceLayer, TopologyRequest
+from shoal.engine.queues.topology_facts import SliceLayer, TopologyRequest
 from shoal.units.errors import UserError, Where
 
 UNCONSTRAINED = "kueue.x-k8s.io/podset-unconstrained-topology"

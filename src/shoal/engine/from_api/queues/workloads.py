@@ -18,9 +18,12 @@ from shoal.engine.from_api.queues.progress import gates_of, progress_of
 from shoal.engine.from_api.queues.topology_wishes import topology_of_annotations, topology_of_request
 from shoal.engine.from_api.queues.workload_priorities import PRIORITY_CLASS_LABEL, WorkloadPriorities
 from shoal.engine.from_api.saving import saved_s
-from shoal.engine.queues.facts import Settings, WorkloadFacts
+from shoal.engine.queues.facts import WorkloadFacts
+from shoal.engine.queues.settings import Settings
 from shoal.units.errors import Where
 
+REPLACES = "kueue.x-k8s.io/workload-slice-replacement-for"
+"""An annotation: the key of the workload whose place this one takes."""
 _ANNOTATIONS = "metadata.annotations"
 
 
@@ -100,6 +103,8 @@ class WorkloadReader:
             duration_s=_expected(annotations),
             longest_s=spec.maximum_execution_time_seconds,
             ran_before_s=float(workload.status.accumulated_past_execution_time_seconds),
+            replaces=_replaced(meta),
+            owner=owner.uid if (owner := meta.controller()) is not None else "",
             **progress_of(workload, pod_sets),
         )
 
@@ -144,6 +149,13 @@ def _sized(batch: Batch) -> Sized:
 
 def _annotations_of(batch: Batch) -> Where:
     return Where(path=batch.path).below(_ANNOTATIONS)
+
+
+def _replaced(meta: ObjectMeta) -> str:
+    """Only where it is the work of somebody, who ends the other one."""
+    said = meta.annotations.get(REPLACES, "")
+    is_near = said.rpartition("/")[0] == meta.namespace and said != meta.key
+    return said if is_near and meta.controller() is not None else ""
 
 
 def _created(meta: ObjectMeta) -> float:

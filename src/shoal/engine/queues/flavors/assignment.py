@@ -9,10 +9,11 @@ from dataclasses import dataclass, field
 
 import msgspec
 
-from shoal.engine.queues.facts import Admission, FlavorResource, PodSetAdmission, TopologyAssignment, Usage
+from shoal.engine.queues.facts import Admission, FlavorResource, PodSetAdmission, Usage
 from shoal.engine.queues.flavors.modes import Choice, Mode
 from shoal.engine.queues.held import Total, Tried
 from shoal.engine.queues.reasons import Wait
+from shoal.engine.queues.topology_facts import TopologyAssignment
 
 SEVEREST_FIRST = (Wait.NO_FLAVOR, Wait.EXCEEDS_MAX_QUOTA, Wait.QUOTA, Wait.TOPOLOGY, Wait.VICTIMS)
 """Of several pod sets the worst is told."""

@@ -15,8 +15,9 @@ from collections.abc import Mapping
 from shoal.api.node_affinity import NodeSelector
 from shoal.api.taints import untolerated
 from shoal.engine.queues.clusterqueue import ClusterQueue
-from shoal.engine.queues.facts import FlavorFacts, PodSet, TopologyRequest
+from shoal.engine.queues.facts import FlavorFacts, PodSet
 from shoal.engine.queues.state import Queues
+from shoal.engine.queues.topology_facts import TopologyRequest
 
 TOPOLOGY_GATE = "TopologyAwareScheduling"
 

@@ -17,7 +17,9 @@ from shoal.engine.queues.help.trials import SpentError, Trials
 
 def ended(trials: Trials) -> Remedy | None:
     """The workloads of any queue that would have to end; None where all of them would not be enough."""
-    everybody = sorted(trials.queues.held.values(), key=softness)
+    # Its own work ends for nobody.
+    own = trials.waiting.facts.replaces
+    everybody = sorted((held for held in trials.queues.held.values() if held.key != own), key=softness)
     if not everybody or not _does(trials, everybody):
         return None
     narrowed = _Narrowed(trials, everybody)

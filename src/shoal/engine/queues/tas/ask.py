@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from shoal.engine.queues.facts import SliceLayer, TopologyRequest
 from shoal.engine.queues.tas.forest import Forest
+from shoal.engine.queues.topology_facts import SliceLayer, TopologyRequest
 
 LAYERS = "TASMultiLayerTopology"
 BALANCED = "TASBalancedPlacement"

@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from shoal.engine.queues.facts import PODS, Amounts, FlavorFacts, QueueNode, TopologyAssignment
+from shoal.engine.queues.facts import PODS, Amounts, FlavorFacts
+from shoal.engine.queues.topology_facts import QueueNode, TopologyAssignment
 
 if TYPE_CHECKING:
     from shoal.engine.queues.tas.ask import Ask

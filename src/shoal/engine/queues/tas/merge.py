@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from shoal.engine.queues.facts import TopologyAssignment
 from shoal.engine.queues.tas.forest import Forest, Path
+from shoal.engine.queues.topology_facts import TopologyAssignment
 
 
 def merged(forest: Forest, one: TopologyAssignment, other: TopologyAssignment) -> TopologyAssignment:

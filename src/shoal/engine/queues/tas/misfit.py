@@ -6,8 +6,9 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from shoal.engine.queues.facts import Amounts, TopologyAssignment
+from shoal.engine.queues.facts import Amounts
 from shoal.engine.queues.tas.forest import Column
+from shoal.engine.queues.topology_facts import TopologyAssignment
 
 
 class Misfit(msgspec.Struct, frozen=True):

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from shoal.engine.queues.facts import PodSet, TopologyAssignment
+from shoal.engine.queues.facts import PodSet
 from shoal.engine.queues.held import Total
 from shoal.engine.queues.tas.ask import read
 from shoal.engine.queues.tas.forest import Forest
@@ -20,6 +20,7 @@ from shoal.engine.queues.tas.misfit import Misfit, faulty, too_small, with_exclu
 from shoal.engine.queues.tas.order import Part
 from shoal.engine.queues.tas.search import Short, search
 from shoal.engine.queues.tas.site import Bounds, Promised, Site
+from shoal.engine.queues.topology_facts import TopologyAssignment
 
 if TYPE_CHECKING:
     from shoal.engine.queues.state import Queues

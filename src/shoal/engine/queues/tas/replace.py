@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from shoal.engine.queues.facts import Admission, PodSet, TopologyAssignment, TopologyRequest
+from shoal.engine.queues.facts import Admission, PodSet
 from shoal.engine.queues.held import Held, Total
 from shoal.engine.queues.tas.ask import Ask, read
 from shoal.engine.queues.tas.forest import Forest
@@ -25,6 +25,7 @@ from shoal.engine.queues.tas.merge import merged, without
 from shoal.engine.queues.tas.misfit import Misfit
 from shoal.engine.queues.tas.place import Request, place_group
 from shoal.engine.queues.tas.site import Bounds, Promised, Site
+from shoal.engine.queues.topology_facts import TopologyAssignment, TopologyRequest
 
 if TYPE_CHECKING:
     from shoal.engine.queues.state import Queues

@@ -9,13 +9,14 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from shoal.engine.queues.facts import PODS, Amounts, PodSet, TopologyAssignment
+from shoal.engine.queues.facts import PODS, Amounts, PodSet
 from shoal.engine.queues.tas.ask import Ask
 from shoal.engine.queues.tas.forest import MOST, Column, Forest
 from shoal.engine.queues.tas.misfit import exhausted
 from shoal.engine.queues.tas.overlap import free_of_all
 from shoal.engine.queues.tas.rooms import Rooms
 from shoal.engine.queues.tas.suits import suited
+from shoal.engine.queues.topology_facts import TopologyAssignment
 
 if TYPE_CHECKING:
     from shoal.engine.queues.state import Queues

@@ -11,8 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shoal.api.taints import untolerated
-from shoal.engine.queues.facts import PodSet, QueueNode
+from shoal.engine.queues.facts import PodSet
 from shoal.engine.queues.tas.forest import Column, Forest
+from shoal.engine.queues.topology_facts import QueueNode
 
 MOST_KEPT = 512
 """Questions; beyond that all are asked anew."""

@@ -13,8 +13,9 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from shoal.engine.queues.clusterqueue import ClusterQueue
-from shoal.engine.queues.facts import Settings, Usage
+from shoal.engine.queues.facts import Usage
 from shoal.engine.queues.reasons import Yield
+from shoal.engine.queues.settings import Settings
 from shoal.engine.queues.tree import Cohort
 from shoal.engine.queues.victims.candidates import could_suffice
 from shoal.engine.queues.victims.contest import Contest, Shares, Turn, Weight

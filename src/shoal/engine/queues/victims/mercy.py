@@ -11,8 +11,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from shoal.engine.queues.facts import Settings
+from shoal.engine.queues.clusterqueue import ClusterQueue
 from shoal.engine.queues.held import Held
+from shoal.engine.queues.settings import Settings
 
 _MILLI = "gpu-milli"
 
@@ -30,13 +31,14 @@ class Mercy:
         wanted = settings.lost_work or settings.min_runtime_s > 0 or settings.respect_budgets
         return cls(settings, now_s) if wanted else None
 
-    def spares(self, held: Held) -> bool:
-        """Whether it must not be asked; who is stopping already has nothing to lose."""
+    def spares(self, held: Held, asking: ClusterQueue) -> bool:
+        """Whether it must not be asked by that queue; who is stopping already has nothing to lose."""
         if held.evicted:
             return False
         if self.settings.respect_budgets and held.facts.shielded:
             return True
-        return held.facts.admitted and self.now_s - held.facts.admitted_s < self.settings.min_runtime_s
+        least_s = max(self.settings.min_runtime_s, _least_s(held.queue, asking))
+        return held.facts.admitted and self.now_s - held.facts.admitted_s < least_s
 
     def loss(self, held: Held) -> float:
         """GPU-seconds that nobody gets back."""
@@ -47,6 +49,23 @@ class Mercy:
         if facts.saved_s is not None:
             since_s = max(since_s, facts.saved_s)
         return max(0.0, self.now_s - since_s) * gpus_of(held)
+
+
+def least_run_times(queue: ClusterQueue) -> set[float]:
+    """All that the queue's own rules know."""
+    rules = queue.facts.preemption
+    return {rules.own_least_s, *rules.others_least_s}
+
+
+def _least_s(queue: ClusterQueue, asking: ClusterQueue) -> float:
+    rules = queue.facts.preemption
+    if queue is asking:
+        return rules.own_least_s
+    if not rules.others_least_s:
+        return 0.0
+    above = list(asking.path_up())
+    between = sum(1 for cohort in queue.path_up() if cohort not in above)
+    return rules.others_least_s[min(between, len(rules.others_least_s) - 1)]
 
 
 def gpus_of(held: Held) -> float:

@@ -45,7 +45,7 @@ def willing(queue: ClusterQueue, policy: Within | Reclaim, want: Want) -> list[H
     if want.fresh:
         found = [held for held in found if held.key not in want.fresh]
     mercy = want.mercy
-    return found if mercy is None else [held for held in found if not mercy.spares(held)]
+    return found if mercy is None else [held for held in found if not mercy.spares(held, want.queue)]
 
 
 def _by_policy(queue: ClusterQueue, policy: Within | Reclaim, want: Want) -> list[Held]:

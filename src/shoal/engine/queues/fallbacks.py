@@ -1,0 +1,47 @@
+"""What may still be tried for a head that has quota, but whose pods have no places on the nodes: other flavors, others
+that go, fewer pods.
+
+Each is a nomination like the first one, or none; in what order they are tried, and what comes of them, is the cycle's.
+"""
+
+from __future__ import annotations
+
+from shoal.engine.queues.entry import Entry
+from shoal.engine.queues.facts import Admission
+from shoal.engine.queues.flavors.assignment import Assignment
+from shoal.engine.queues.flavors.modes import Mode
+from shoal.engine.queues.granting import Granting
+from shoal.engine.queues.nomination import Nominator
+from shoal.engine.queues.victims.search import Victim
+
+
+class Fallbacks:
+    def __init__(self, nominator: Nominator, granting: Granting) -> None:
+        self._nominator = nominator
+        self._granting = granting
+
+    def other_flavors(self, entry: Entry, admission: Admission) -> Assignment | None:
+        """With none of the flavors on whose nodes there are no places."""
+        entry.barred |= {flavor for each in admission.pod_sets for flavor in each.flavors.values()}
+        self._nominator.without(entry, entry.barred)
+        found = entry.assignment
+        return found if found is not None and (found.mode is Mode.FIT or entry.victims) else None
+
+    def room_makers(self, entry: Entry, assignment: Assignment, admission: Admission) -> list[Victim]:
+        """Who would have to go so that the pods have places: those who may be told to for quota's sake."""
+
+        def has_places() -> bool:
+            return self._granting.would_fit_without_victims(entry.waiting.facts, admission)
+
+        return self._nominator.victims(entry.waiting, entry.queue, assignment, has_places)
+
+    def smaller(self, entry: Entry, assignment: Assignment) -> Assignment | None:
+        """With fewer pods, where it may start so, and has quota and places then."""
+        if entry.is_cut or all(each.min_count is None for each in entry.waiting.facts.pod_sets):
+            return None
+        entry.is_cut = True
+
+        def has_places(found: Assignment) -> bool:
+            return self._granting.has_places(entry, self._granting.admission(entry, found))
+
+        return self._nominator.smaller(entry, assignment, has_places)

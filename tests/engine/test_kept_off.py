@@ -1,0 +1,60 @@
+"""Taints that a pod would have to tolerate are named where that would help, and only there."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from build.nodes import NodeBuilder, node
+from build.pods import AskBuilder, ask
+from build.scenario import Scenario
+from shoal.engine.kept_off import kept_off
+
+PRESENT = node("a").gpus(8).taint("nvidia.com/gpu", value="present")
+TRUE = node("b").gpus(8).taint("nvidia.com/gpu", value="true")
+
+CASES: dict[str, tuple[tuple[NodeBuilder, ...], AskBuilder, list[tuple[list[str], int]]]] = {
+    "one taint of one node": ((PRESENT,), ask().gpus(1), [(["nvidia.com/gpu=present:NoSchedule"], 1)]),
+    "most nodes first": (
+        (PRESENT, TRUE, replace(TRUE, name="c")),
+        ask().gpus(1),
+        [(["nvidia.com/gpu=true:NoSchedule"], 2), (["nvidia.com/gpu=present:NoSchedule"], 1)],
+    ),
+    "both taints of a node together": (
+        (PRESENT.taint("dedicated", "NoExecute", "research"),),
+        ask().gpus(1),
+        [(["nvidia.com/gpu=present:NoSchedule", "dedicated=research:NoExecute"], 1)],
+    ),
+    "what it tolerates already is not named": (
+        (PRESENT.taint("dedicated", value="research"),),
+        ask().gpus(1).tolerate("nvidia.com/gpu"),
+        [(["dedicated=research:NoSchedule"], 1)],
+    ),
+    "a taint that only costs points": ((node("a").gpus(8).taint("x", "PreferNoSchedule"),), ask().gpus(1), []),
+    "a node that is too small": ((PRESENT,), ask().gpus(9), []),
+    "a node with other labels": ((PRESENT,), ask().gpus(1).select("zone", "In", "mars"), []),
+    "a cordoned node": ((PRESENT.cordoned(),), ask().gpus(1), []),
+    "a taint that comes and goes by itself": (
+        (
+            node("a").gpus(8).taint("node.kubernetes.io/not-ready"),
+            replace(PRESENT, name="c").taint("node.kubernetes.io/x"),
+        ),
+        ask().gpus(1),
+        [],
+    ),
+    "a pod without devices": ((PRESENT,), ask().cpu(1), []),
+}
+
+
+@pytest.mark.parametrize(("nodes", "wanted", "told"), CASES.values(), ids=CASES)
+def test_taints_that_keep_a_pod_off(
+    nodes: tuple[NodeBuilder, ...], wanted: AskBuilder, told: list[tuple[list[str], int]]
+) -> None:
+    found = kept_off(Scenario(*nodes).cluster, wanted.made())
+    assert [([str(taint) for taint in one.taints], one.nodes) for one in found] == told
+
+
+def test_a_node_that_is_gone_does_not_count() -> None:
+    world = Scenario(PRESENT, TRUE).lose("a")
+    assert [one.nodes for one in kept_off(world.cluster, ask().gpus(1).made())] == [1]
