@@ -3,8 +3,9 @@
 Without anything set it runs against `shoal up`; with SHOAL_TEST_KUBECONFIG against the cluster that names. Where the
 two differ, ours is wrong. A test says what it needs beyond the API itself (`@pytest.mark.needs("controllers")`); what a
 cluster has is said by SHOAL_TEST_HAS, a comma-separated list (by default a real one has everything but `reachable`:
-that it can call servers of the machine the tests run on). Each test works in a namespace of its own and assumes nothing
-of what else is there.
+that it can call servers of the machine the tests run on, and `doors`: that it finds the doors of simulated kubelets,
+which it looks for at their nodes' addresses). Each test works in a namespace of its own and assumes nothing of what
+else is there.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from build.cluster_server import ServerProcess
 from build.shoal_process import shoal_process
 
 EVERYTHING = frozenset({"api", "controllers", "kubelet", "serviceaccounts"})
-OURS = EVERYTHING | {"reachable"}
+OURS = EVERYTHING | {"reachable", "doors"}
 """`reachable`: the server can call a webhook that listens on the loopback of the machine where the tests run."""
 NODES = "2xp5.48xlarge"
 
@@ -44,7 +45,8 @@ def _needed(request: pytest.FixtureRequest) -> None:
 def kubeconfig(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     given = os.environ.get("SHOAL_TEST_KUBECONFIG")
     if given:
-        yield Path(given)
+        # kubectl runs in a folder of its own.
+        yield Path(given).expanduser().absolute()
         return
     server = ServerProcess(tmp_path_factory.mktemp("contracts"), "--nodes", NODES, is_bare=False)
     yield server.kubeconfig

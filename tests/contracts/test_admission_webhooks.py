@@ -9,7 +9,7 @@ from build.contract_hooks import CONFIG_MAPS, CONFIGURATIONS, configuration, hoo
 from build.contract_objects import config_map, gated_pod, made, managers
 from build.hook_server import allowed, denied, hook_server, patched
 
-pytestmark = pytest.mark.needs("reachable")
+pytestmark = pytest.mark.needs("reachable", "controllers")
 
 Obj = dict[str, Any]
 

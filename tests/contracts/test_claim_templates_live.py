@@ -57,4 +57,4 @@ async def test_a_missing_template_is_told_and_made_up_for(api: Api) -> None:
     assert event["type"] == "Warning"
     assert 'resourceclaimtemplate.resource.k8s.io "one-gpu" not found' in event["message"]
     await make_template(api)
-    await until_items(api, api.group(GROUP, "resourceclaims"), lambda found: len(found) == 1, within_s=60)
+    await until_items(api, api.group(GROUP, "resourceclaims"), lambda found: len(found) == 1)

@@ -46,10 +46,15 @@ def states(slices: list[Obj]) -> dict[str, tuple[bool, bool, bool]]:
 
 
 async def until_states(api: Api, wanted: dict[str, tuple[bool, bool, bool]]) -> list[Obj]:
+    """And the empty slice has gone that was there before the ports of the first pod were known."""
+
+    def are_as_wanted(slices: list[Obj]) -> bool:
+        return bool(slices) and states(slices) == wanted and (not wanted or all(one.get("endpoints") for one in slices))
+
     return await until_items(
         api,
         api.group("discovery.k8s.io/v1", "endpointslices"),
-        lambda slices: slices and states(slices) == wanted,
+        are_as_wanted,
         labelSelector="kubernetes.io/service-name=web",
     )
 

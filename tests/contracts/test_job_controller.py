@@ -140,6 +140,7 @@ async def test_less_parallelism_takes_pods_away(api: Api) -> None:
     await make(api, parallelism=3, completions=5)
     pods = await until_pods(api, 3)
     await run(api, name_of(pods[0]))
+    await until(api, at(api), lambda one: one["status"].get("ready") == 1)
     await change(api, parallelism=1)
     (left,) = await until_pods(api, 1)
     assert name_of(left) == name_of(pods[0])

@@ -36,7 +36,7 @@ async def test_a_pod_that_leaves_is_replaced_while_it_is_still_there(api: Api) -
         (pod,) = await until_pods(api, 1)
         await run(api, name_of(pod))
         (await api.delete(api.core("pods", name_of(pod)))).ok()
-        found = await until_items(api, api.core("pods"), lambda pods: len(pods) == 2, within_s=30)
+        found = await until_items(api, api.core("pods"), lambda pods: len(pods) == 2)
         assert [name_of(one) for one in found if "deletionTimestamp" in one["metadata"]] == [name_of(pod)]
         await until(api, at(api), lambda one: one["status"].get("active") == 1)
         for one in found:

@@ -23,6 +23,7 @@ from build.simulated_pods import (
     statuses,
     until_phase,
     until_pod,
+    vacant,
 )
 
 pytestmark = pytest.mark.needs("kubelet")
@@ -31,8 +32,8 @@ LAYOUT = "nvidia.com/mig.config"
 
 @pytest.fixture
 async def node(api: Api) -> AsyncIterator[str]:
-    """A node whose GPUs are whole before and after."""
-    name: str = (await simulated_nodes(api))[-1]["metadata"]["name"]
+    """A node whose GPUs are whole and free before and after."""
+    name = await vacant(api, (await simulated_nodes(api))[-1]["metadata"]["name"])
     before = (await api.get(f"/api/v1/nodes/{name}")).ok()
     yield name
     layout = before["metadata"]["labels"].get(LAYOUT)
@@ -75,6 +76,7 @@ async def test_a_broken_gpu_is_not_offered_and_whoever_holds_it_is_told(api: Api
     await has(api, node, GPU, str(whole))
 
 
+@pytest.mark.needs("doors")
 async def test_a_label_cuts_the_gpus_and_pods_can_have_the_pieces(api: Api, node: str) -> None:
     before = (await api.get(f"/api/v1/nodes/{node}")).ok()
     if before["metadata"]["labels"].get("nvidia.com/mig.capable") != "true":

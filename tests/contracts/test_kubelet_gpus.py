@@ -39,6 +39,7 @@ async def full_node(api: Api, name: str = "whole") -> tuple[str, int]:
     return found["spec"]["nodeName"], has
 
 
+@pytest.mark.needs("doors")
 async def test_a_pod_sees_the_gpus_that_its_status_names(api: Api) -> None:
     await schedule(api, asking("pod", 2))
     found = await until_phase(api, "Running")
@@ -126,6 +127,7 @@ async def test_a_program_that_finds_no_memory_on_its_gpu_says_so(api: Api) -> No
     assert "out of memory" in ended["message"]
 
 
+@pytest.mark.needs("doors")
 async def test_the_exporter_of_a_node_names_whoever_holds_a_gpu(api: Api) -> None:
     await schedule(api, asking("pod", 1, says={"gpu-util": "80", "gpu-memory": "20Gi"}))
     found = await until_phase(api, "Running")

@@ -10,7 +10,7 @@ from build.cluster_api import PATIENCE_S, Api
 from build.contract_objects import eventually
 from build.simulated_pods import container, place, pod, statuses, until_phase, until_pod
 
-pytestmark = pytest.mark.needs("kubelet")
+pytestmark = pytest.mark.needs("kubelet", "doors")
 LINES = "one\ntwo\nthree"
 
 

@@ -56,7 +56,7 @@ async def test_finalizers_that_keep_it_are_named_in_its_conditions(api: Api) -> 
     )
     await let_go(api, api.core("configmaps", "one"))
     await let_go(api, api.core("configmaps", "two"))
-    await until_gone(api, at(api), within_s=40)
+    await until_gone(api, at(api))
 
 
 async def test_a_finalizer_of_its_own_keeps_it_when_it_is_empty(api: Api) -> None:

@@ -13,7 +13,7 @@ async def make_quota(api: Api, hard: dict[str, str], **spec: object) -> None:
     """The quota, once somebody has counted what is there."""
     body = {"apiVersion": "v1", "kind": "ResourceQuota", "metadata": {"name": "q"}, "spec": {"hard": hard, **spec}}
     (await api.post(api.core("resourcequotas"), body)).ok(201)
-    async with api.watch(api.core("resourcequotas"), fieldSelector="metadata.name=q", timeoutSeconds=15) as watch:
+    async with api.watch(api.core("resourcequotas"), fieldSelector="metadata.name=q", timeoutSeconds=60) as watch:
         try:
             while (await watch.next())["object"].get("status", {}).get("hard") != hard:
                 pass

@@ -162,11 +162,15 @@ async def test_recreate_takes_all_old_pods_away_first(api: Api) -> None:
         await change(api, template=to(NEXT))
         await rolled_out(api)
     assert images(await until_pods(api, 2)) == [NEXT, NEXT]
-    messages = [event["message"] for event in await until_said(api, "web", "ScalingReplicaSet")]
     old, new = await sets(api)
     down = f"Scaled down replica set {name_of(old)} from 2 to 0"
     up = f"Scaled up replica set {name_of(new)} from 0 to 2"
-    assert {down, up} < set(messages)
+    await until_items(
+        api,
+        api.core("events"),
+        lambda events: {down, up} < {event["message"] for event in events},
+        fieldSelector="involvedObject.name=web,reason=ScalingReplicaSet",
+    )
 
 
 async def test_old_sets_are_kept_as_many_as_asked(api: Api) -> None:

@@ -88,7 +88,6 @@ async def test_no_device_is_chosen_twice_and_who_comes_too_late_waits(api: Api) 
         lambda pods: (
             sum(one["status"].get("phase") == "Running" for one in pods) == number and any(map(is_refused, pods))
         ),
-        within_s=40,
     )
     ids = [one for pod in found if node_of(pod) for one in chosen(pod)["main"][GPU]]
     assert len(set(ids)) == len(ids) == 2 * number
@@ -121,7 +120,6 @@ async def test_replicas_of_shared_gpus_are_chosen_one_by_one(api: Api, kubeconfi
             lambda pods: (
                 sum(one["status"].get("phase") == "Running" for one in pods) == 8 and any(map(is_refused, pods))
             ),
-            within_s=40,
         )
         running = [one for one in found if node_of(one)]
         assert all(chosen(one)["main"][GPU] == held(one) for one in running)

@@ -87,8 +87,9 @@ async def test_pods_under_a_budget_are_spared_where_others_can_yield(api: Api, s
         made["metadata"]["labels"] = {"app": "kept"}
         await create_pod(api, made)
         await until_bound(api, "kept")
-        await low(api, "low", 2, schedulerName=scheduler)
+        # Whoever places the next pod has heard of it before the one after that comes.
         await budget(api)
+        await low(api, "low", 2, schedulerName=scheduler)
         await create_pod(api, waiting_pod(api, "high", asking(2), schedulerName=scheduler, priorityClassName=rank))
         await until_bound(api, "high")
         await until_gone(api, api.core("pods", "low"))

@@ -41,10 +41,10 @@ async def test_a_full_node_is_rolled_over_pod_by_pod(api: Api) -> None:
         "template": {"metadata": {"labels": {"app": "web"}}, "spec": pod_spec(name_of(node))},
     }
     await create(api, workload("Deployment", **spec), "deployments")
-    await until(api, at(api), is_rolled_out, within_s=60)
+    await until(api, at(api), is_rolled_out)
     change = {"spec": {"template": {"spec": pod_spec(name_of(node), NEXT)}}}
     (await api.patch(at(api), change)).ok()
-    await until(api, at(api), is_rolled_out, within_s=60)
+    await until(api, at(api), is_rolled_out)
     pods = await until_items(api, api.core("pods"), lambda found: len(living(found)) == replicas)
     assert images(living(pods)) == [NEXT] * replicas
     assert {node_of(one) for one in living(pods)} == {name_of(node)}
@@ -62,11 +62,13 @@ async def test_pods_of_a_lost_node_go_where_there_is_room(api: Api) -> None:
     del spec["nodeSelector"]
     template = {"metadata": {"labels": {"app": "web"}}, "spec": spec}
     await create(api, workload("Deployment", replicas=1, template=template), "deployments")
-    await until(api, at(api), is_rolled_out, within_s=60)
+    await until(api, at(api), is_rolled_out)
     (before,) = living((await api.get(api.core("pods"))).ok()["items"])
     left, stays = node_of(before), ({first, second} - {node_of(before)}).pop()
     (await api.patch(f"/api/v1/nodes/{left}", {"spec": {"unschedulable": True}})).ok()
     try:
+        # By then whoever watches nodes knows of it.
+        await until(api, f"/api/v1/nodes/{left}", lambda one: one["spec"].get("taints"))
         eviction = {"apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"name": name_of(before)}}
         (await api.post(api.core("pods", name_of(before), "eviction"), eviction)).ok()
         pods = await until_items(
@@ -75,6 +77,7 @@ async def test_pods_of_a_lost_node_go_where_there_is_room(api: Api) -> None:
             lambda found: [node_of(one) for one in living(found)] == [stays],
         )
         assert name_of(living(pods)[0]) != name_of(before)
-        await until(api, at(api), is_rolled_out, within_s=60)
+        await until(api, at(api), is_rolled_out)
     finally:
         (await api.patch(f"/api/v1/nodes/{left}", {"spec": {"unschedulable": None}})).ok()
+        await until(api, f"/api/v1/nodes/{left}", lambda one: not one["spec"].get("taints"))

@@ -109,10 +109,9 @@ async def test_two_pods_never_take_one_volume(api: Api, scheduler: str) -> None:
         listed = await until(api, api.core("pods"), lambda pods: sum(bool(node_of(one)) for one in pods["items"]) == 1)
         (bound,) = [name_of(one) for one in listed["items"] if node_of(one)]
         other = {"one": "two", "two": "one"}[bound]
-        said = words(await until_refused(api, other))
-        assert "2 node(s) didn't find available persistent volumes to bind" in said
+        await until_refused(api, other, "2 node(s) didn't find available persistent volumes to bind")
         async with local_volume(api, class_name, node):
-            assert node_of(await until_bound(api, other, within_s=60)) == node
+            assert node_of(await until_bound(api, other)) == node
             for name in ("one", "two"):
                 await api.delete(api.core("pods", name), gracePeriodSeconds=0)
                 await api.delete(api.core("persistentvolumeclaims", name))
@@ -125,7 +124,7 @@ async def test_a_claim_that_is_not_there_is_named(api: Api, scheduler: str) -> N
         assert 'persistentvolumeclaim "data" not found' in words(await until_refused(api))
         async with local_volume(api, class_name, node):
             await claim(api, class_name)
-            assert node_of(await until_bound(api, within_s=60)) == node
+            assert node_of(await until_bound(api)) == node
             await api.delete(api.core("pods", "pod"), gracePeriodSeconds=0)
             await api.delete(api.core("persistentvolumeclaims", "data"))
 
@@ -145,9 +144,8 @@ async def test_a_bound_volume_rules_out_the_nodes_that_have_room(api: Api, sched
         second = mounting(api, scheduler, "second")
         second["spec"]["containers"] = [asking(cpu="6")]
         await create_pod(api, second)
-        said = words(await until_refused(api, "second"))
-        assert "1 Insufficient cpu" in said
-        assert "2 node(s) didn't match PersistentVolume's node affinity" in said
+        affinity = "2 node(s) didn't match PersistentVolume's node affinity"
+        await until_refused(api, "second", "1 Insufficient cpu", affinity)
         await api.delete(api.core("pods", "pod"), gracePeriodSeconds=0)
         assert node_of(await until_bound(api, "second")) == nodes[0]
         await api.delete(api.core("pods", "second"), gracePeriodSeconds=0)

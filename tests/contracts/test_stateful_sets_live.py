@@ -148,7 +148,7 @@ async def test_each_pod_has_claims_that_outlive_it_unless_said_otherwise(api: Ap
     assert name_of(living(left)[0]) == "data-db-0"
     (await api.delete(at(api), propagationPolicy="Background")).ok()
     await until_items(api, api.core("pods"), lambda pods: not pods)
-    assert [name_of(one) for one in (await api.get(claims)).ok()["items"]] == ["data-db-0"]
+    await until_items(api, claims, lambda items: [name_of(one) for one in items] == ["data-db-0"])
 
 
 async def test_numbers_may_begin_elsewhere(api: Api) -> None:

@@ -11,7 +11,7 @@ from build.cluster_api import Api
 from build.live_waits import name_of, until
 from build.simulated_pods import container, place, pod, simulated_nodes, until_phase
 
-pytestmark = pytest.mark.needs("kubelet")
+pytestmark = pytest.mark.needs("kubelet", "doors")
 METRICS = "/apis/metrics.k8s.io/v1beta1"
 
 

@@ -10,7 +10,7 @@ import pytest
 from build.api_objects import IMAGE
 from build.cluster_api import Api, Obj
 from build.live_waits import create, is_true, name_of, until, until_gone, until_items
-from build.simulated_pods import GPU, devices, simulated_nodes, until_pod
+from build.simulated_pods import GPU, devices, simulated_nodes, tell, until_pod
 
 pytestmark = pytest.mark.needs("controllers", "kubelet")
 
@@ -34,7 +34,7 @@ async def workload(api: Api, kind: str, **spec: Any) -> Obj:
 
 async def test_an_indexed_job_with_gpus_runs_to_its_end(api: Api) -> None:
     main = [{"name": "main", "image": IMAGE, "resources": {"limits": {GPU: "1"}}}]
-    held = await template(api, says={"run-for": "1s"}, restartPolicy="Never", containers=main)
+    held = await template(api, says={"run-for": "1h"}, restartPolicy="Never", containers=main)
     spec = {"completionMode": "Indexed", "completions": 4, "parallelism": 4, "template": held}
     body = {"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": "train"}, "spec": spec}
     await create(api, body, "jobs")
@@ -43,6 +43,8 @@ async def test_an_indexed_job_with_gpus_runs_to_its_end(api: Api) -> None:
     assert found["status"]["active"] == 4
     pods = (await api.get(api.core("pods"))).ok()["items"]
     assert len({device for one in pods for device in devices(one)}) == 4
+    for one in pods:
+        await tell(api, {"run-for": "1ms"}, name_of(one))
     done = await until(api, path, lambda one: is_true(one, "Complete"))
     assert (done["status"]["succeeded"], done["status"]["completedIndexes"]) == (4, "0-3")
 
@@ -70,7 +72,8 @@ async def test_a_deployment_serves_and_rolls_out(api: Api) -> None:
         api,
         path,
         lambda one: (
-            one["status"].get("updatedReplicas") == one["status"].get("availableReplicas") == 2
+            one["status"].get("observedGeneration", 0) >= one["metadata"]["generation"]
+            and one["status"].get("updatedReplicas") == one["status"].get("availableReplicas") == 2
             and one["status"]["replicas"] == 2
         ),
     )

@@ -14,6 +14,7 @@ from shoal.store.live.clock import WallClock
 from shoal.telemetry.fleet import measure_fleet
 from shoal.telemetry.queue_levels import CohortFigure, QueueFigure
 from shoal.telemetry.queues import QueueMetrics
+from shoal.telemetry.unadmitted import UnadmittedFigure
 from shoal.wiring.door import Measured, Telemetry
 
 METRICS = (ROOT / "docs" / "metrics.md").read_text(encoding="utf-8")
@@ -29,6 +30,9 @@ class _NoQueues:
 
     def cohorts(self) -> Iterator[CohortFigure]:
         return iter(())
+
+    def unadmitted(self) -> Iterator[UnadmittedFigure]:
+        yield from ()
 
     def above(self, cluster_queue: str) -> Iterator[str]:
         return iter(())

@@ -10,7 +10,6 @@ import sys
 from collections.abc import Iterator
 from contextlib import AsyncExitStack
 from pathlib import Path
-from time import monotonic
 
 import pytest
 import yaml
@@ -114,15 +113,14 @@ def test_detached_it_serves_kubectl_until_it_is_told_to_end_and_remembers(kubect
         shoal("down", *where)
 
 
-async def test_told_to_end_it_is_gone_within_a_second_though_watches_are_open(tmp_path: Path) -> None:
+async def test_told_to_end_it_ends_open_watches_in_order_and_is_gone(tmp_path: Path) -> None:
     server = ServerProcess(tmp_path, "--memory")
     async with Api.open(server.kubeconfig) as api, AsyncExitStack() as stack, asyncio.timeout(PATIENCE_S):
         watches = [await stack.enter_async_context(api.watch("/api/v1/namespaces")) for _ in range(20)]
         for watch in watches:
             await watch.next_of("ADDED")
-        started = monotonic()
-        code = await asyncio.to_thread(server.stop, signal.SIGTERM)
-        assert (code, monotonic() - started < 1.0) == (0, True)
+        assert await asyncio.to_thread(server.stop, signal.SIGTERM) == 0
+        # One that is cut off, because the server would not wait for it any longer, has no end.
         for watch in watches:
             while not await watch.is_at_end():
                 pass

@@ -10,6 +10,7 @@ import pytest
 
 from build.cluster_server import ServerProcess
 from build.kubectl_runs import PATIENCE_S
+from build.living_cluster import until
 
 Obj = dict[str, Any]
 # The types that the client declares are not those it takes: dictionaries do for its models.
@@ -106,6 +107,7 @@ def test_custom_objects_are_written_watched_and_scaled(api: Any, namespace: str)
     definitions.create_custom_resource_definition(fleet_definition(group))
     objects = client.CustomObjectsApi(api)
     where = (group, "v1", namespace, plural)
+    until(lambda: is_served(objects, where))
     body = {"apiVersion": f"{group}/v1", "kind": "Fleet", "metadata": {"name": "a"}, "spec": {"replicas": 1}}
     made = objects.create_namespaced_custom_object(*where, body)
     objects.patch_namespaced_custom_object(*where, "a", {"spec": {"replicas": 2}})
@@ -119,6 +121,17 @@ def test_custom_objects_are_written_watched_and_scaled(api: Any, namespace: str)
     objects.delete_namespaced_custom_object(*where, "a")
     assert objects.list_namespaced_custom_object(*where)["items"] == []
     definitions.delete_custom_resource_definition(f"{plural}.{group}")
+
+
+def is_served(objects: Any, where: tuple[str, ...]) -> bool:
+    """A moment after its definition was created."""
+    try:
+        objects.list_namespaced_custom_object(*where)
+    except client.exceptions.ApiException as error:
+        if error.status != 404:
+            raise
+        return False
+    return True
 
 
 def fleet_definition(group: str) -> Obj:

@@ -20,12 +20,12 @@ from shoal.engine.queues.facts import (
     PodSetAdmission,
     Quota,
     ResourceGroup,
-    Settings,
     WorkloadFacts,
 )
 from shoal.engine.queues.kueue import Kueue
+from shoal.engine.queues.settings import Settings
 from shoal.engine.queues.state import Queues
-from shoal.store.watched.queue_news import WorkloadSight
+from shoal.store.watched.queue_news import Mark, WorkloadSight
 from shoal.telemetry.exposition import text_of
 from shoal.telemetry.queues import Happened, QueueMetrics
 from shoal.telemetry.registry import Registry
@@ -127,6 +127,33 @@ def test_what_those_who_wait_ask_for_is_summed() -> None:
     with pytest.raises(KeyError):
         # No quota counts pods.
         world[f'cluster_queue_resource_pending{{{CQ},resource="pods",{ROLE}}}']
+
+
+def test_who_is_not_admitted_is_counted_by_why_also_where_the_queue_is_not_there() -> None:
+    world = World()
+    waits = Mark(False, "WaitingForQuota")
+    checked = {"QuotaReserved": Mark(True), "Admitted": Mark(False, "UnsatisfiedAdmissionChecks")}
+    for name, queue, marks in (
+        ("new", "team/gpus", {}),
+        ("waits", "team/gpus", {"QuotaReserved": waits}),
+        ("waits-too", "team/gpus", {"QuotaReserved": waits}),
+        ("checked", "team/gpus", checked),
+        ("runs", "team/gpus", {"QuotaReserved": Mark(True), "Admitted": Mark(True)}),
+        ("typo", "team/gpu", {"QuotaReserved": Mark(False, "Misconfigured")}),
+    ):
+        world.seen.append(WorkloadSight(f"team/{name}", "u", 1, 1, queue=queue, marks=marks))
+    world.seen.append(WorkloadSight("team/done", "u", 1, 1, queue="team/gpus", is_finished=True))
+    for queue, reason, cause, count in (
+        ("vision", "NoReservation", "PendingEvaluation", 1),
+        ("vision", "NoReservation", "WaitingForQuota", 2),
+        ("vision", "UnsatisfiedAdmissionChecks", "ChecksNotReady", 1),
+        ("", "NoReservation", "Misconfigured", 1),
+    ):
+        why = f'reason="{reason}",underlying_cause="{cause}"'
+        assert world[f'unadmitted_workloads{{cluster_queue="{queue}",{why},{ROLE}}}'] == count
+        name = "gpus" if queue else "gpu"
+        own = f'name="{name}",namespace="team",cluster_queue="{queue}",{why},{ROLE}'
+        assert world[f"local_queue_unadmitted_workloads{{{own}}}"] == count
 
 
 def test_work_that_is_done_and_still_there_is_counted() -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import socket
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -13,6 +12,7 @@ from typing import Any
 import pytest
 
 from build.chosen_runs import OlderServer, chosen_run
+from build.free_ports import free_port
 from build.small_clusters import SmallCluster, small_cluster
 from build.virtual_time import virtual
 from shoal.api.kueue import Configuration
@@ -34,14 +34,8 @@ _POD = {"restartPolicy": "Never", "containers": [{"name": "main", "image": "busy
 EVERYTHING = Configuration(manage_jobs_without_queue_name=True)
 
 
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
-
-
 def _reached(**more: Any) -> WebhookRules:
-    port = _free_port()
+    port = free_port()
     return WebhookRules(address="127.0.0.1", port=port, url=f"https://127.0.0.1:{port}", **more)
 
 
@@ -105,7 +99,7 @@ def _job(**labels: str) -> Obj:
 
 async def _leave_one_behind(cluster: SmallCluster) -> None:
     """As a life beside the server leaves it when it is killed: nobody listens there any more."""
-    address = Address(f"https://127.0.0.1:{_free_port()}", is_beside=True)
+    address = Address(f"https://127.0.0.1:{free_port()}", is_beside=True)
     await cluster.create(HOOKS, configuration(address, b"", HoldingRules()))
     with pytest.raises(BusyError, match="connection refused"):
         await cluster.create(JOBS, _job(**{QUEUE_LABEL: "team"}))

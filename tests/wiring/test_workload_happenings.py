@@ -72,6 +72,11 @@ def test_an_eviction_that_was_there_before_counts_again_at_another_time() -> Non
     assert happenings(before, after) == [Happened("evicted", "cq", "high", "PodsReadyTimeout")]
 
 
+def test_whose_place_another_took_has_not_finished_its_work() -> None:
+    after = _workload(_RESERVED, _ADMITTED, ("Finished", "WorkloadSliceReplaced", 9))
+    assert happenings(_workload(_RESERVED, _ADMITTED), after) == [Happened("replaced", "cq", "high")]
+
+
 def test_the_cause_of_a_deactivation_is_a_label_of_its_own() -> None:
     after = _workload(("Evicted", "DeactivatedDueToRequeuingLimitExceeded", 9))
     (found,) = happenings(_FRESH, after)

@@ -1,30 +1,30 @@
 """What names may look like, in the words in which Kubernetes refuses others.
 
-`shoal.api.names` knows the same rules for manifests and says it its own way; here clients compare texts.
+The rules are those of `shoal.api.names`, which tells people in its own way; here clients compare texts.
 """
 
 from __future__ import annotations
 
 import re
 
-_LABEL = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?")
-_LABEL_1035 = re.compile(r"[a-z]([-a-z0-9]*[a-z0-9])?")
-_SUBDOMAIN = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
+from shoal.api.names import LABEL, SUBDOMAIN
+
+LABEL_1035 = re.compile(r"[a-z]([-a-z0-9]*[a-z0-9])?")
 
 LABEL_WORDS = (
     "a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', and must start and end with "
     "an alphanumeric character (e.g. 'my-name',  or '123-abc', regex used for validation is "
-    "'[a-z0-9]([-a-z0-9]*[a-z0-9])?')"
+    f"'{LABEL.pattern}')"
 )
 LABEL_1035_WORDS = (
     "a DNS-1035 label must consist of lower case alphanumeric characters or '-', start with an alphabetic character, "
     "and end with an alphanumeric character (e.g. 'my-name',  or 'abc-123', regex used for validation is "
-    "'[a-z]([-a-z0-9]*[a-z0-9])?')"
+    f"'{LABEL_1035.pattern}')"
 )
 SUBDOMAIN_WORDS = (
     "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must start and "
     "end with an alphanumeric character (e.g. 'example.com', regex used for validation is "
-    "'[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')"
+    f"'{SUBDOMAIN.pattern}')"
 )
 
 
@@ -36,15 +36,15 @@ def _fault(name: str, is_prefix: bool, rule: re.Pattern[str], longest: int, word
 
 
 def subdomain_fault(name: str, is_prefix: bool = False) -> str:
-    return _fault(name, is_prefix, _SUBDOMAIN, 253, SUBDOMAIN_WORDS)
+    return _fault(name, is_prefix, SUBDOMAIN, 253, SUBDOMAIN_WORDS)
 
 
 def label_fault(name: str, is_prefix: bool = False) -> str:
-    return _fault(name, is_prefix, _LABEL, 63, LABEL_WORDS)
+    return _fault(name, is_prefix, LABEL, 63, LABEL_WORDS)
 
 
 def label_1035_fault(name: str, is_prefix: bool = False) -> str:
-    return _fault(name, is_prefix, _LABEL_1035, 63, LABEL_1035_WORDS)
+    return _fault(name, is_prefix, LABEL_1035, 63, LABEL_1035_WORDS)
 
 
 def path_segment_fault(name: str, is_prefix: bool = False) -> str:  # noqa: ARG001 - prefixes are spelled the same

@@ -7,6 +7,8 @@ takes such a label apart; a model it does not know is no error, for new parts ap
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cache
 from typing import Literal
@@ -20,6 +22,8 @@ PRODUCT_LABEL = "nvidia.com/gpu.product"
 _VENDOR_PREFIX = "NVIDIA-"
 _SHARED_SUFFIX = "-SHARED"
 _MIG_MARK = "-MIG-"
+_UNPREFIXED = ("Tesla-", "Quadro-", "GeForce-", _VENDOR_PREFIX)
+_FAMILY = re.compile(r"(?<![A-Z0-9])[A-Z]{1,2}\d{1,4}[A-Z]?(?![A-Z0-9])")
 
 Trust = Literal["high", "medium", "low"]
 
@@ -87,6 +91,32 @@ def read_product(label: str) -> Product:
         mig_profile=profile,
         is_shared=rest != label,
     )
+
+
+def family(name: str) -> str:
+    """`A100` of any spelling of any of its variants; empty where the name has nothing of the kind."""
+    found = _FAMILY.search(_plain(name))
+    return found[0] if found is not None else ""
+
+
+def meant_products(asked: str, present: Iterable[str]) -> tuple[str, ...]:
+    """Product labels that may have been meant by one that no node has: the same with the vendor in front, then those of
+    its family that nodes do have."""
+    whole = (_in_full(asked),) if is_short_product(asked) else ()
+    ours = family(asked)
+    return tuple(dict.fromkeys((*whole, *(one for one in sorted(present) if ours and family(one) == ours))))
+
+
+def is_short_product(name: str) -> bool:
+    """Whether the vendor is missing that drivers put in front of it since R470."""
+    return not name.startswith(_UNPREFIXED) and find_model(name) is not None
+
+
+def _in_full(asked: str) -> str:
+    model = find_model(asked)
+    labels = model.labels if model is not None else (asked,)
+    label = next((one for one in labels if _plain(one) == _plain(asked)), labels[0])
+    return label if label.startswith(_UNPREFIXED) else _VENDOR_PREFIX + label
 
 
 def parse_models(data: bytes) -> tuple[Model, ...]:

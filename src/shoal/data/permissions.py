@@ -109,6 +109,10 @@ PARTS: dict[str, tuple[str, ...]] = {
         f"patch,update resourceclaims/status {_DRA}",
         # Since 1.36 the allocation in a claim's status needs this as well; older servers do not know it.
         f"patch,update resourceclaims/binding {_DRA}",
+        # A pod owns the claim that is made for it: some clusters guard who may keep an owner from going.
+        "update pods/finalizers",
+        "get,patch,update podgroups/status @scheduling.x-k8s.io",
+        *_running("sched-plugins-controllers", "scheduler-plugins-controller"),
     ),
     "queues": (
         *FACTS,
@@ -175,12 +179,30 @@ PARTS: dict[str, tuple[str, ...]] = {
         "create networkpolicies @networking.k8s.io",
         "get daemonsets,replicasets,statefulsets @apps",
         "get jobs @batch",
+        # Whoever has pods without a group owns the group that is made for them.
+        "update daemonsets/finalizers,replicasets/finalizers,statefulsets/finalizers @apps",
+        "update jobs/finalizers @batch",
+        "update pods/finalizers",
         *_running("vc-scheduler,volcano", "volcano-scheduler"),
     ),
     "kai": (
         f"{READ} namespaces,pods",
-        f"{READ} podgroups,queues @scheduling.run.ai",
+        f"{READ} priorityclasses @scheduling.k8s.io",
+        f"create,{READ},patch podgroups @scheduling.run.ai",
+        f"{READ} queues @scheduling.run.ai",
         "get,patch,update podgroups/status,queues/status @scheduling.run.ai",
+        # The group that a pod belongs to, and why it waits.
+        "patch pods,pods/status",
+        # Whose pods belong together.
+        "get daemonsets,deployments,replicasets,statefulsets @apps",
+        "get cronjobs @batch",
+        *(f"get {plurals} @{group}" for group, plurals in _JOB_KINDS),
+        "get notebooks,scheduledworkflows @kubeflow.org",
+        "get leaderworkersets @leaderworkerset.x-k8s.io",
+        "get workflows @argoproj.io",
+        "get pipelineruns,taskruns @tekton.dev",
+        "get configurations,revisions,services @serving.knative.dev",
+        "get inferenceservices @serving.kserve.io",
         *_running("kai-scheduler-default", "kai-scheduler-default,podgroup-controller,queue-controller"),
     ),
     "advisor": (
@@ -188,7 +210,7 @@ PARTS: dict[str, tuple[str, ...]] = {
         f"{READ} deployments,statefulsets @apps",
         f"{READ} horizontalpodautoscalers @autoscaling",
         f"{READ} priorityclasses @scheduling.k8s.io",
-        f"{READ} clusterqueues,resourceflavors,workloadpriorityclasses {_KUEUE}",
+        f"{READ} clusterqueues,localqueues,resourceflavors,workloadpriorityclasses {_KUEUE}",
         f"{READ} podgroups,queues @scheduling.volcano.sh",
         f"{READ} leaderworkersets @leaderworkerset.x-k8s.io",
         f"{READ} inferenceservices @serving.kserve.io",

@@ -25,6 +25,8 @@ class Cast(msgspec.Struct, frozen=True):
     metrics_port: int | None = None
     """None: the usual one if it is free, else any."""
     kubelet_port: int = 0
+    kubelet_address: str = ""
+    """Where the kubelets' doors are, and what all nodes call their own then; empty: loopback, and each has its own."""
     has_contention: bool = True
     """Pods that share a GPU slow each other down, and find its memory taken."""
     is_child: bool = False

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from shoal.controllers.brain.desks import Desks
+from shoal.controllers.brain.desks import Desks, Onward
 from shoal.store.live import presence
 from shoal.store.live.presence import Presence
 from shoal.wiring.run_choice import KAI, QUEUES, SCHEDULER, SCHEDULER_OF, VOLCANO, RunChoice
@@ -43,15 +43,13 @@ def give_desks(
         from shoal.controllers.volcano.desk import VolcanoDesk
 
         context = context_of(VOLCANO)
-        desks.add(lambda onward: _left_to(brain, VOLCANO, volcano, onward))
-        desks.add(lambda onward: VolcanoDesk(context, served, brain, volcano, onward))
+        _add(desks, brain, VOLCANO, volcano, lambda onward: VolcanoDesk(context, served, brain, volcano, onward))
     if KAI in choice.controllers:
         from shoal.controllers.kai.desk import KaiDesk
 
         own = context_of(KAI)
         beside = Presence(own, presence.KAI, choice.own.namespaces.kai)
-        desks.add(lambda onward: _left_to(brain, KAI, beside, onward))
-        desks.add(lambda onward: KaiDesk(own, served, brain, onward, beside))
+        _add(desks, brain, KAI, beside, lambda onward: KaiDesk(own, served, brain, onward, beside))
     if QUEUES in choice.controllers:
         queues = found = _queues(brain, context_of(QUEUES), served, choice, kueue)
         desks.add(lambda _: found[0])
@@ -60,10 +58,26 @@ def give_desks(
     return queues
 
 
-def _left_to(brain: Brain, part: str, there: Presence, onward: Callable[[Event], None]) -> Desk:
+def _add(desks: Desks, brain: Brain, part: str, there: Presence, make: Callable[[Onward], Desk]) -> None:
+    """A project's desk, behind one that leaves its scheduler's pods to it where it is here itself. What the second lets
+    go when the project comes is left to it as well."""
     from shoal.controllers.brain.left_to import LeftTo
 
-    return LeftTo(brain, SCHEDULER_OF[part], lambda: there.is_there, onward)
+    leaving: list[LeftTo] = []
+
+    def make_leaving(onward: Onward) -> LeftTo:
+        leaving.append(LeftTo(brain, SCHEDULER_OF[part], lambda: there.is_there, onward))
+        return leaving[0]
+
+    def make_own(onward: Onward) -> Desk:
+        def let_go(event: Event) -> None:
+            if not leaving[0].hear(event):
+                onward(event)
+
+        return make(let_go)
+
+    desks.add(make_leaving)
+    desks.add(make_own)
 
 
 def _successors(brain: Brain, onward: Callable[[Event], None]) -> Successors:

@@ -20,6 +20,7 @@ from shoal.cluster.foreign.provided import LABEL
 from shoal.store.live.kind import DEFINITIONS
 from shoal.store.live.port import Api
 from shoal.store.live.refusals import AlreadyExistsError, RefusedError
+from shoal.store.live.served import answering
 
 if TYPE_CHECKING:
     from shoal.store.live.item import Item, Obj
@@ -38,7 +39,7 @@ async def provide_foreign(api: Api) -> None:
     wanted, made = definitions(), set[tuple[str, str]]()
     await asyncio.gather(*(_worker(api, wanted, present, made) for _ in range(_AT_ONCE)))
     for _ in range(_LOOKS):
-        if made <= {(one.kind.group, one.kind.plural) for one in await api.served()}:
+        if made <= {(one.kind.group, one.kind.plural) for one in await answering(api)}:
             return
         await asyncio.sleep(_AGAIN_S)
 

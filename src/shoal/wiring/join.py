@@ -27,7 +27,8 @@ def run_nodes(access: Access, cast: Cast, ready: Callable[[str], None]) -> None:
     async def begin(life: Life) -> None:
         await check_untended(life.api, [machine.name for machine in cast.machines])
         life.start("caches", life.informers.run)
-        fleet, ports, ca = await start_nodes(life, way_in(life, access, KubeSettings(manager="kubelet")), cast)
+        kubelets = way_in(life, access, KubeSettings(manager="kubelet"))
+        fleet, ports, ca = await start_nodes(life, kubelets, cast, is_own=cast.is_child)
         await life.nodes_ready(fleet.names(), _PATIENCE_S)
         if await _is_embedded(life.api) and not await has_metrics(life.api):
             # Only Shoal's own server finds doors on this machine by their annotation.

@@ -26,19 +26,22 @@ if TYPE_CHECKING:
     from shoal.store.live.item import Obj
     from shoal.store.live.port import Api
 
-_MANY, _LEASE_S, _MANY_LEASE_S = 100, 10.0, 40.0
-"""Fleets above that size renew their leases as seldom as Kubernetes bears."""
+_MANY, _LEASE_S, _MANY_LEASE_S, _ELSEWHERE_S = 100, 10.0, 40.0, 20.0
+"""Fleets above that size renew their leases as seldom as Kubernetes bears; beside a server that others load as well, so
+that a renewal may be lost."""
 _METRICS_PORT = 9400
 _METRICS = "shoal.dev/metrics"
 
 
-async def start_nodes(life: Life, api: Api, cast: Cast, figures: Callable[[], str] = str) -> tuple[Fleet, Ports, str]:
+async def start_nodes(
+    life: Life, api: Api, cast: Cast, figures: Callable[[], str] = str, *, is_own: bool = True
+) -> tuple[Fleet, Ports, str]:
     """The fleet, where its doors are, and what their certificate is signed with. `api` is the kubelets' way in;
-    `figures` are told beside the fleet's own."""
+    `figures` are told beside the fleet's own; `is_own`: the server is that of this cluster."""
     nodes = _Expected()
     endpoint, ports = await _doors(life, nodes, cast, figures)
     machines = [_with_doors(machine, ports) for machine in cast.machines]
-    fleet = Fleet(life.context("kubelet", api), machines, _fleet_settings(cast, ports))
+    fleet = Fleet(life.context("kubelet", api), machines, _fleet_settings(cast, ports, is_own=is_own))
     nodes.fleet = fleet
     life.start("nodes", fleet.run)
     return fleet, ports, endpoint.ca
@@ -49,8 +52,10 @@ async def _doors(life: Life, nodes: _Expected, cast: Cast, figures: Callable[[],
     trust = await _trust(life.api)
     wanted = (_METRICS_PORT, 0) if cast.metrics_port is None else (cast.metrics_port,)
     for port in wanted:
-        settings = trusting(EndpointSettings(kubelet_port=cast.kubelet_port, metrics_port=port, figures=figures), trust)
-        endpoint = Endpoint(nodes, settings, life.clock.seconds, life.node_labels)
+        settings = EndpointSettings(kubelet_port=cast.kubelet_port, metrics_port=port, figures=figures)
+        if cast.kubelet_address:
+            settings = msgspec.structs.replace(settings, host=cast.kubelet_address)
+        endpoint = Endpoint(nodes, trusting(settings, trust), life.clock.seconds, life.node_labels)
         try:
             ports = await endpoint.start()
         except UserError:
@@ -75,9 +80,17 @@ async def _trust(api: Api) -> Obj | None:
         return None
 
 
-def _fleet_settings(cast: Cast, ports: Ports) -> FleetSettings:
+def lease_s(nodes: int, *, is_own: bool) -> float:
+    """How often that many nodes renew theirs."""
+    if nodes <= _MANY:
+        return _LEASE_S
+    return _MANY_LEASE_S if is_own else _ELSEWHERE_S
+
+
+def _fleet_settings(cast: Cast, ports: Ports, *, is_own: bool) -> FleetSettings:
     return FleetSettings(
-        lease_every_s=_LEASE_S if len(cast.machines) <= _MANY else _MANY_LEASE_S,
+        lease_every_s=lease_s(len(cast.machines), is_own=is_own),
+        kubelet_address=cast.kubelet_address,
         kubelet_port=ports.kubelet_port,
         stage_folders=cast.stages,
         gpus=lambda machine: Book(machine, Contention(is_on=cast.has_contention)),

@@ -6,7 +6,7 @@ transport. The same is wanted beside the embedded server, where there is none.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable
+from collections.abc import Callable
 from contextlib import aclosing
 from time import perf_counter
 from types import TracebackType
@@ -16,7 +16,7 @@ import msgspec
 from shoal.store.live.clock import Clock
 from shoal.store.live.item import Item, Listed, Obj
 from shoal.store.live.kind import PODS, Kind
-from shoal.store.live.port import EVERYTHING, GENTLY, Api, Batch, Deletion, Patch, Select, ServedKind
+from shoal.store.live.port import EVERYTHING, GENTLY, Api, Batches, Deletion, Patch, Select, ServedKind
 from shoal.store.live.refusals import BusyError, ForbiddenError, RefusedError
 from shoal.telemetry.observers import BrainObserver
 from shoal.telemetry.requests import RequestMetrics
@@ -53,12 +53,10 @@ class ObservedApi:
         with self._told("list", kind):
             return await self._api.list(kind, namespace, select)
 
-    async def watch(
-        self, kind: Kind, since: int, namespace: str = "", select: Select = EVERYTHING
-    ) -> AsyncIterator[Batch]:
+    async def watch(self, kind: Kind, since: int, namespace: str = "", select: Select = EVERYTHING) -> Batches:
         try:
             batches = self._api.watch(kind, since, namespace, select)
-            async with aclosing(batches):  # type: ignore[type-var]
+            async with aclosing(batches):
                 async for batch in batches:
                     self._allowed("watch", kind)
                     yield batch

@@ -14,6 +14,8 @@ import msgspec
 from shoal.store.kube.access import Access
 from shoal.store.kube.api import KubeApi
 from shoal.store.kube.settings import KubeSettings
+from shoal.store.live.broken_connections import tell_in_a_line
+from shoal.wiring.first_answer import Tell, first_answer
 from shoal.wiring.life import Life
 from shoal.wiring.pace import Moment, clock_of
 
@@ -29,14 +31,17 @@ class Pacing(msgspec.Struct, frozen=True):
     is_child: bool = False
 
 
-def live(access: Access, pacing: Pacing, begin: Begin, settings: KubeSettings = _OURS) -> None:
-    """Until SIGINT or SIGTERM. Raises what `begin` raises."""
+def live(
+    access: Access, pacing: Pacing, begin: Begin, settings: KubeSettings = _OURS, *, unanswered: Tell | None = None
+) -> None:
+    """Until SIGINT or SIGTERM. Raises what `begin` raises. `unanswered`: who is told that the server is waited for;
+    None: it has to be there."""
     try:
         import uvloop
     except ImportError:
-        asyncio.run(_live(access, pacing, begin, settings))
+        asyncio.run(_live(access, pacing, begin, settings, unanswered))
     else:
-        uvloop.run(_live(access, pacing, begin, settings))
+        uvloop.run(_live(access, pacing, begin, settings, unanswered))
 
 
 def way_in(life: Life, access: Access, settings: KubeSettings) -> KubeApi:
@@ -46,10 +51,11 @@ def way_in(life: Life, access: Access, settings: KubeSettings) -> KubeApi:
     return api
 
 
-async def _live(access: Access, pacing: Pacing, begin: Begin, settings: KubeSettings) -> None:
+async def _live(access: Access, pacing: Pacing, begin: Begin, settings: KubeSettings, unanswered: Tell | None) -> None:
     # Caches are trees that live as long as the process: walking them again and again finds nothing.
     gc.freeze()
     gc.set_threshold(50_000, 20, 50)
+    tell_in_a_line(asyncio.get_running_loop())
     stop = asyncio.Event()
     for name in (signal.SIGINT, signal.SIGTERM):
         asyncio.get_running_loop().add_signal_handler(name, stop.set)
@@ -60,7 +66,7 @@ async def _live(access: Access, pacing: Pacing, begin: Begin, settings: KubeSett
 
     async def started() -> None:
         # Whatever is wrong with the server or the way to it is said now, not in a log later.
-        await api.served()
+        await first_answer(api, life.clock, unanswered)
         await begin(life)
 
     try:

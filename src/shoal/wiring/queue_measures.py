@@ -16,8 +16,10 @@ from shoal.engine.queues.shares import share_of
 from shoal.engine.queues.tree import Node
 from shoal.store.watched.queue_news import WorkloadSight
 from shoal.telemetry.queue_levels import CohortFigure, QueueFigure, QuotaFigure
+from shoal.telemetry.unadmitted import UnadmittedFigure
 
 _MILLI = 1000.0
+_NO_RESERVATION, _DELAYED = "NoReservation", "PendingDelayedTopologyRequests"
 
 
 class Watched(Protocol):
@@ -45,6 +47,7 @@ class QueueLevels:
         self._active: Counter[str] = Counter()
         """Both by local queue."""
         self._wanted: dict[str, Amounts] = {}
+        self._unadmitted: Counter[tuple[str, str, str]] = Counter()
 
     def cluster_queues(self) -> Iterator[QueueFigure]:
         self._look()
@@ -115,6 +118,16 @@ class QueueLevels:
                 ),
             )
 
+    def unadmitted(self) -> Iterator[UnadmittedFigure]:
+        """Of the same moment."""
+        doors = self._desk.kueue.queues.local_queues
+        for (queue, reason, cause), count in self._unadmitted.items():
+            namespace, _, name = queue.partition("/")
+            local = doors.get(queue)
+            yield UnadmittedFigure(
+                (name, namespace), "" if local is None else local.cluster_queue, reason, cause, count
+            )
+
     def above(self, cluster_queue: str) -> Iterable[str]:
         queue = self._desk.kueue.queues.cluster_queues.get(cluster_queue)
         return () if queue is None else [cohort.name for cohort in queue.path_up()]
@@ -127,6 +140,11 @@ class QueueLevels:
         self._census = census_of(queues, {sight.key: sight for sight in sights})
         self._active = Counter(state.queue for state in kueue.states() if state.state == "active")
         self._finished = Counter(sight.queue for sight in sights if sight.is_finished)
+        self._unadmitted = Counter(
+            (sight.queue, *why_unadmitted(sight))
+            for sight in sights
+            if not sight.mark("Admitted").is_true and is_open(sight)
+        )
         self._wanted = {}
         for sight in sights:
             local = queues.local_queues.get(sight.queue) if waits(queues, sight) else None
@@ -156,6 +174,19 @@ class QueueLevels:
         if not usage.is_on or queue is None or not queue.facts.by_usage:
             return None
         return usage.seen(local.key, self._now_s())
+
+
+def is_open(sight: WorkloadSight) -> bool:
+    return not (sight.is_finished or sight.is_leaving)
+
+
+def why_unadmitted(sight: WorkloadSight) -> tuple[str, str]:
+    """Reason and underlying cause; silence of the conditions is that of a workload nobody has looked at."""
+    reserved, admitted = sight.mark("QuotaReserved"), sight.mark("Admitted")
+    if not reserved.is_true:
+        return _NO_RESERVATION, reserved.reason or "PendingEvaluation"
+    reason = admitted.reason or "UnsatisfiedAdmissionChecks"
+    return reason, "PendingTopology" if reason == _DELAYED else "ChecksNotReady"
 
 
 def _above(node: Node) -> tuple[str, str]:

@@ -26,14 +26,14 @@ from shoal.wiring.measuring import open_door, telemetry_of
 from shoal.wiring.process import Pacing, live, way_in
 from shoal.wiring.run_choice import RunChoice
 from shoal.wiring.shoal import start_shoal
-from shoal.wiring.standing_by import check_alone, hold, is_beside_up
+from shoal.wiring.standing_by import check_alone, is_beside_up, work_in_turn
 
 _log = logging.getLogger("shoal")
 
 
-def run(access: Access, choice: RunChoice, ready: Callable[[str], None]) -> None:
+def run(access: Access, choice: RunChoice, ready: Callable[[str], None], unanswered: Callable[[str], None]) -> None:
     """Until SIGINT or SIGTERM. `ready` is called once everything that is followed is known, or, of several processes,
-    once this one leads."""
+    once this one leads; `unanswered`, where the server is not there yet."""
     rules = choice.own.client
     settings = KubeSettings(
         requests_per_second=rules.requests_per_second,
@@ -62,19 +62,11 @@ def run(access: Access, choice: RunChoice, ready: Callable[[str], None]) -> None
             ready(", ".join(choice.controllers) + (f", metrics at {where}" if where else ""))
 
         hook = start_webhook(life, way_in(life, access, settings), choice, is_beside=choice.is_child)
-        if not election.leader_elect or await is_beside_up(life.api, lock, choice.own.scheduler_names):
-            if choice.is_child:
-                # The cluster's own.
-                hold(life, life.api, election)
-            else:
-                await check_alone(life.api, lock)
+
+        async def at_once() -> None:
             inner = life.inner(enter)
             life.at_end(inner.end)
             await work(inner)
-            return
-        own = telemetry.observed(way_in(life, access, KubeSettings(connections=2)))
-        telemetry.stands_by()
-        chosen = LeaderElection(own, life.clock, life.draw, lock, events)
 
         async def lead() -> None:
             _log.info("%s leads", lock.identity)
@@ -86,16 +78,29 @@ def run(access: Access, choice: RunChoice, ready: Callable[[str], None]) -> None
                 await inner.end()
                 telemetry.stands_by()
 
+        if choice.is_child:
+            # The cluster's own.
+            await work_in_turn(life, life.api, election, at_once, lead)
+            return
+        if not election.leader_elect or await is_beside_up(life.api, lock, choice.own.scheduler_names):
+            await check_alone(life.api, lock)
+            await at_once()
+            return
+        own = telemetry.observed(way_in(life, access, KubeSettings(connections=2)))
+        telemetry.stands_by()
+        chosen = LeaderElection(own, life.clock, life.draw, lock, events)
         life.start("election", lambda: chosen.run(lead))
 
-    live(access, Pacing(choice.speed, choice.since, is_child=choice.is_child), begin, settings)
+    pacing = Pacing(choice.speed, choice.since, is_child=choice.is_child)
+    # A parent that is the server has begun before.
+    live(access, pacing, begin, settings, unanswered=None if choice.is_child else unanswered)
 
 
 async def _work(life: Life, enter: Callable[[Life], Api], choice: RunChoice, telemetry: Telemetry) -> None:
     served = await start_shoal(life, lambda _: enter(life), choice, telemetry)
     life.start("caches", life.informers.run)
     await life.informers.synced()
-    await gates_stand(life, served, choice)
+    await gates_stand(life, served, choice, are_at_once=choice.is_child)
 
 
 def _lock(choice: RunChoice) -> Lock:

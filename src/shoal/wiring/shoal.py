@@ -64,6 +64,12 @@ async def start_shoal(life: Life, way_in: WayIn, choice: RunChoice, telemetry: T
             if queues is not None:
                 telemetry.follow_queues(*queues)
         life.start("brain", brain.run)
+    if SCHEDULER in choice.controllers:
+        from shoal.controllers.light_groups.controller import light_groups_controller
+
+        beside = life.context("shoal-groups", way_in("shoal-scheduler"))
+        spaces = choice.own.namespaces
+        life.start("pod groups", light_groups_controller(beside, served, spaces.scheduler_plugins).run)
     for name, maker in BESIDE.items():
         if name in choice.controllers:
             life.start(name, _made(maker, context_of(name), served, *ruling.of(name)).run)

@@ -12,7 +12,7 @@ from uuid import uuid4
 import msgspec
 
 from shoal.api.run_configuration import LeaderElectionRules
-from shoal.store.live.election import LeaderElection
+from shoal.store.live.election import LeaderElection, Work
 from shoal.store.live.kind import LEASES
 from shoal.store.live.lease_lock import Lock, Timing
 from shoal.store.live.port import Api
@@ -44,13 +44,12 @@ async def check_alone(api: Api, lock: Lock) -> None:
     """Says so where a lease of that name has a holder. It may have died without giving it back, so that is all."""
     holder = await _holder(api, lock)
     if holder and holder != lock.identity:
-        _log.warning(
-            "%s holds the lease %s/%s: two schedulers of one name work against each other; "
-            "end the other one, or run this one with --leader-elect",
-            holder,
-            lock.namespace,
-            lock.name,
-        )
+        _two_work(lock, holder, "; end the other one, or run this one with --leader-elect")
+
+
+def _two_work(lock: Lock, holder: str, advice: str = "; end the other one") -> None:
+    words = "%s holds the lease %s/%s: two schedulers of one name work against each other%s"
+    _log.warning(words, holder, lock.namespace, lock.name, advice)
 
 
 async def _holder(api: Api, lock: Lock) -> str:
@@ -61,13 +60,25 @@ async def _holder(api: Api, lock: Lock) -> str:
     return lease.read(_Lease).spec.holder_identity or ""
 
 
-def hold(life: Life, api: Api, rules: LeaderElectionRules) -> None:
-    """Keep the lease that others wait for, without waiting for it: a cluster that has Shoal in it schedules from its
-    start on, and whoever runs another one beside it stands by."""
-    lock = Lock(rules.resource_namespace, rules.resource_name, f"{_UP}{uuid4().hex[:8]}", Timing(*rules.timing_s()))
-    election = LeaderElection(api, life.clock, life.draw, lock)
+async def work_in_turn(life: Life, api: Api, rules: LeaderElectionRules, at_once: Work, later: Work) -> None:
+    """For a cluster that has Shoal in it: keep the lease that others wait for. Where only a former life of this cluster
+    holds it, which is dead since the folder is ours, work begins at once; where somebody else does, `later` begins as
+    soon as that one lets go of it, and ends with the lease.
 
-    async def nothing_more() -> None:
-        await asyncio.Event().wait()
+    Rejected: to end what began at once when the lease is lost. That takes a server, in this same process, which does
+    not answer itself for ten seconds; the caches are the whole cluster's by then, and could not be let go of. It is
+    said."""
+    identity = f"{_UP}{uuid4().hex[:8]}"
+    lock = Lock(rules.resource_namespace, rules.resource_name, identity, Timing(*rules.timing_s()), heir_of=_UP)
+    holder = await _holder(api, lock)
+    if holder and not holder.startswith(_UP):
+        election = LeaderElection(api, life.clock, life.draw, lock)
+        life.start("election", lambda: election.run(later))
+        return
+    kept = LeaderElection(api, life.clock, life.draw, lock, waits=_two_work)
+    life.start("lease", lambda: kept.run(_nothing_more))
+    await at_once()
 
-    life.start("lease", lambda: election.run(nothing_more))
+
+async def _nothing_more() -> None:
+    await asyncio.Event().wait()

@@ -129,21 +129,34 @@ async def _forget_hooks(life: Life, cast: Cast) -> None:
 
 async def _start_shoal(
     life: Life, plane: Plane, choice: RunChoice
-) -> tuple[Callable[[], Awaitable[None]], Callable[[], str]]:
+) -> tuple[Callable[[], Awaitable[None]] | None, Callable[[], str]]:
     """What to wait for once the caches run, and what is measured."""
     from shoal.wiring.gates import gates_stand
     from shoal.wiring.measuring import telemetry_beside
     from shoal.wiring.shoal import start_shoal
-    from shoal.wiring.standing_by import hold
+    from shoal.wiring.standing_by import work_in_turn
 
-    hold(life, _as(plane, Actor(_SHOAL, (_AUTHENTICATED,)), "shoal"), choice.own.leader_election)
     telemetry = telemetry_beside(choice, life.clock)
+    gates: list[Callable[[], Awaitable[None]]] = []
 
     def way_in(name: str) -> Api:
         return telemetry.observed(_as(plane, Actor(_SHOAL, (_AUTHENTICATED,)), name))
 
-    served = await start_shoal(life, way_in, choice, telemetry)
-    return partial(gates_stand, life, served, choice), telemetry.text
+    async def at_once() -> None:
+        gates.append(partial(gates_stand, life, await start_shoal(life, way_in, choice, telemetry), choice))
+
+    async def later() -> None:
+        inner = life.inner(lambda _: _caches(plane))
+        try:
+            await start_shoal(inner, way_in, choice, telemetry)
+            inner.start("caches", inner.informers.run)
+            await asyncio.Event().wait()
+        finally:
+            await inner.end()
+
+    own = _as(plane, Actor(_SHOAL, (_AUTHENTICATED,)), "shoal")
+    await work_in_turn(life, own, choice.own.leader_election, at_once, later)
+    return (gates[0] if gates else None), telemetry.text
 
 
 def _as(plane: Plane, actor: Actor, agent: str) -> Api:

@@ -154,6 +154,8 @@ def _happened(
         return tell("admitted", waited_s=waited_s, since_before_s=checked_s)
     if name == "PodsReady":
         return tell("ready", waited_s=waited_s, since_before_s=since("Admitted"))
+    if name == "Finished" and this.reason == "WorkloadSliceReplaced":
+        return tell("replaced")
     if name == "Finished":
         return tell("finished", waited_s=since("Admitted"))
     if name == "Preempted":

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from build.charging import charged, quota, refused
 from build.cluster_reader import Obj, admission, container, creating, deleting, pod, updating, world
+from build.depth import examples
 from shoal.cluster.admission.quota.ledger import Quota
 from shoal.cluster.status import ApiError
 
@@ -180,7 +181,7 @@ STEPS = st.lists(
 )
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(30), deadline=None)
 @given(steps=STEPS)
 def test_the_running_total_is_what_counting_gives_and_never_more_than_allowed(
     steps: list[tuple[str, int, int]],

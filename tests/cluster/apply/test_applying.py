@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from build.cluster_schemas import built_in, custom, keyed, map_of, number, plain_list, set_of, struct, text, widget
+from build.depth import examples
 from build.owners import Story
 from shoal.cluster.apply.fieldset import difference, paths
 from shoal.cluster.apply.owned import field_set
@@ -432,7 +433,7 @@ def config_of(spec: Obj) -> Obj:
     return widget(spec or None)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(30), deadline=None)
 @given(st.lists(st.tuples(st.sampled_from(["m", "n"]), SPECS), max_size=3), SPECS)
 def test_applying_is_idempotent_and_a_forced_apply_owns_all_it_sets(before: list[tuple[str, Obj]], spec: Obj) -> None:
     told = story()
@@ -446,7 +447,7 @@ def test_applying_is_idempotent_and_a_forced_apply_owns_all_it_sets(before: list
     assert told.apply(config_of(spec), "last") == first
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(30), deadline=None)
 @given(SPECS, SPECS, SPECS)
 def test_a_manager_alone_gets_just_what_it_applied(first: Obj, second: Obj, other: Obj) -> None:
     told = story()

@@ -7,6 +7,7 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from build.depth import examples
 from shoal.cluster.apply.fieldset import (
     Fields,
     Path,
@@ -40,7 +41,7 @@ def seen(fields: Fields) -> set[Path]:
     return set(paths(fields))
 
 
-@settings(max_examples=300)
+@settings(max_examples=examples(120))
 @given(PATHS, PATHS)
 def test_operations_are_those_of_sets(left: set[Path], right: set[Path]) -> None:
     one, other = made(left), made(right)
@@ -53,7 +54,7 @@ def test_operations_are_those_of_sets(left: set[Path], right: set[Path]) -> None
     assert (one, other) == (made(left), made(right))
 
 
-@settings(max_examples=200)
+@settings(max_examples=examples(80))
 @given(PATHS, PATHS)
 def test_nothing_empty_is_left_behind(left: set[Path], right: set[Path]) -> None:
     def no_husks(fields: Fields, members: set[Path], before: Path = ()) -> bool:

@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from build.cluster_schemas import built_in, custom, keyed, map_of, number, struct, text, widget
+from build.depth import examples
 from build.owners import Story
 from shoal.cluster.apply.tracking import keep_times, track
 
@@ -170,7 +171,7 @@ _SPECS = st.fixed_dictionaries(
 )
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(80), deadline=None)
 @given(_SPECS, _SPECS)
 def test_who_writes_alone_owns_what_he_would_own_beside_another(first: Obj, second: Obj) -> None:
     alone, beside = story(), story()

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from build.depth import examples
 from shoal.cluster.cel.program import compile_expression
 from shoal.cluster.crds.patterns import compiled, matches
 
@@ -18,13 +19,13 @@ ENDLESS = ["^(a+)+$", "^(a|aa)+$", "^(a*)*b$", "^([a-zA-Z]+)*$", "(x+x+)+y", r"^
 def test_a_pattern_that_repeats_what_repeats_is_answered_at_once(pattern: str) -> None:
     started = process_time()
     assert not matches(pattern, "a" * 40 + "xx" * 40 + "!")
-    assert process_time() - started < 2
+    assert process_time() - started < 20
 
 
 def test_several_repetitions_after_each_other_are_answered_at_once_in_long_texts() -> None:
     started = process_time()
     assert not matches("^a*a*a*a*a*b$", "a" * 5000)
-    assert process_time() - started < 2
+    assert process_time() - started < 20
 
 
 @pytest.mark.parametrize("pattern", ENDLESS[:4])
@@ -34,7 +35,7 @@ def test_so_are_patterns_in_expressions(pattern: str) -> None:
     assert program.evaluate({"self": "a" * 60 + "!"}) is False
     found = compile_expression(f"self.find('{pattern}')", {"self": "string"}, "string")
     assert found.evaluate({"self": "a" * 60 + "!"}) == ""
-    assert process_time() - started < 2
+    assert process_time() - started < 20
 
 
 _PATTERNS = [
@@ -46,6 +47,6 @@ _PATTERNS = [
 
 
 @given(st.sampled_from(_PATTERNS), st.text(alphabet="abcx.-,1\n ", min_size=8, max_size=24))
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(80), deadline=None)
 def test_both_matchers_agree(pattern: str, text: str) -> None:
     assert matches(pattern, text) == (compiled(pattern).search(text) is not None)

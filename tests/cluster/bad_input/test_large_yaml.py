@@ -10,7 +10,7 @@ import pytest
 from build.doors import in_process
 
 MAPS = "/api/v1/namespaces/default/configmaps"
-_PATIENCE_S = 30
+_PATIENCE_S = 60
 
 
 @pytest.mark.parametrize(("fault", "code"), [(b"", 201), (b"  - {", 400)])

@@ -19,7 +19,7 @@ from shoal.cluster.server.pieces import Pieces
 from shoal.cluster.server.receiving import body_bytes
 from shoal.cluster.status import ApiError
 
-_PATIENCE_S = 10
+_PATIENCE_S = 20
 Streams = tuple[asyncio.StreamReader, asyncio.StreamWriter]
 
 

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from build.depth import examples
 from shoal.cluster.bodies.decode import LIMIT_BYTES, MAX_DEPTH, decode, json_value
 from shoal.cluster.bodies.duplicates import duplicate_fields, may_have_duplicates
 from shoal.cluster.bodies.json_fault import json_fault
@@ -56,7 +57,7 @@ def test_a_text_that_is_no_json_is_told_as_go_tells_it(case: str) -> None:
 
 
 @given(st.text(alphabet='{}[]",:01-.eE+truefalsn\\ \n', max_size=14))
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=examples(160), deadline=None)
 def test_the_scanner_finds_fault_exactly_where_a_reader_does(text: str) -> None:
     try:
         json.loads(text, parse_constant=lambda word: int(word, 36) if word is None else _refuse())
@@ -158,7 +159,7 @@ def _written(value: Any) -> str:
 
 
 @given(st.lists(st.tuples(keys, pairs), max_size=4))
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(120), deadline=None)
 def test_no_field_that_stands_twice_is_missed(content: list[tuple[str, Any]]) -> None:
     body = _written(content).encode()
     if duplicate_fields(body):
@@ -255,14 +256,14 @@ plane = st.text(st.characters(max_codepoint=0xFFFF, exclude_categories=["Cs"]), 
         max_leaves=12,
     )
 )
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(80), deadline=None)
 def test_json_is_yaml_and_means_the_same(value: Any) -> None:
     # Escapes only: YAML bars characters that JSON lets through as they are.
     assert from_yaml(json.dumps({"value": value}).encode())[0] == {"value": value}
 
 
 @given(st.binary(max_size=40))
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(120), deadline=None)
 def test_no_body_ends_in_anything_but_an_object_or_a_refusal(body: bytes) -> None:
     for content_type in (JSON, YAML):
         assert isinstance(_outcome(body, content_type), (dict, ApiError))

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from build.depth import examples
 from shoal.cluster.calls import Attributes
 from shoal.cluster.cel import CelFault, compile_expression
 from shoal.cluster.cel.functions.authorization import authorizer
@@ -179,13 +180,13 @@ _JSON = st.recursive(
 
 
 @given(value=_JSON)
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(30), deadline=None)
 def test_every_value_equals_itself_and_is_in_a_list_of_it(value: Any) -> None:
     assert value_of("self == self && self in [self] && !(self != self)", self=value) is True
 
 
 @given(one=st.integers(-50, 50), other=st.integers(-50, 50).filter(bool))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(30), deadline=None)
 def test_quotient_and_remainder_belong_together(one: int, other: int) -> None:
     assert value_of("a / b * b + a % b == a", a=one, b=other) is True
 
@@ -199,7 +200,7 @@ _SCRAPS = st.lists(
 
 
 @given(scraps=_SCRAPS)
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 def test_whatever_is_written_is_a_value_or_a_fault(scraps: list[str]) -> None:
     with suppress(CelFault):
         value_of("".join(scraps))

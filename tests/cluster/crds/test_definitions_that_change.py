@@ -43,7 +43,7 @@ async def define(api: InProcess, *versions: Obj) -> None:
     stage = api.plane.stage
     watch = stage.state.watch(DEFINITIONS, None, stage.state.revision)
     assert (await api.ask("POST", CRDS, definition(*versions))).code == 201
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(60):
         while stage.catalog.find("x.io", "v1", "things") is None:
             await watch.next_batch()
 
@@ -111,7 +111,7 @@ async def test_a_short_name_that_is_given_later_is_served(tmp_path: Path) -> Non
         wants = [{"op": "add", "path": "/spec/names/shortNames", "value": ["o"]}]
         assert (await api.ask("PATCH", f"{CRDS}/things.x.io", wants, JSON_PATCH)).code == 200
         assert (await api.ask("DELETE", f"{CRDS}/others.x.io")).code == 200
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(60):
             while True:
                 stored = stage.catalog.stored(THINGS)
                 if stored is not None and stored.short_names == ("o",):
@@ -127,7 +127,7 @@ async def test_a_webhook_that_converts_may_write_to_what_it_converts(tmp_path: P
         stage = api.plane.stage
         watch = stage.state.watch(DEFINITIONS, None, stage.state.revision)
         assert (await api.ask("POST", CRDS, made)).code == 201
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(60):
             while stage.catalog.find("x.io", "v1", "things") is None:
                 await watch.next_batch()
         thing = {"kind": "Thing", "apiVersion": "x.io/v1", "metadata": {"name": "t", "finalizers": ["x.io/hold"]}}
@@ -142,7 +142,7 @@ async def test_a_webhook_that_converts_may_write_to_what_it_converts(tmp_path: P
             return [msgspec.json.decode(msgspec.json.encode(obj | {"apiVersion": to})) for obj in objs]
 
         stage.convert = convert
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(60):
             labelled = [{"op": "add", "path": "/metadata/annotations", "value": {"c": "d"}}]
             changed = await api.ask("PATCH", path("v2", "t"), labelled, JSON_PATCH)
             assert (changed.code, written) == (200, [200, 200])

@@ -42,7 +42,7 @@ async def until_served(api: InProcess, is_served: bool = True) -> None:
     """Or until it is not."""
     stage = api.plane.stage
     watch = stage.state.watch(DEFINITIONS, None, stage.state.revision)
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(60):
         while (stage.catalog.find("x.io", "v1", "things") is not None) is not is_served:
             await watch.next_batch()
 
@@ -56,7 +56,7 @@ async def define(api: InProcess) -> None:
 
 
 async def test_nothing_is_applied_into_a_definition_that_goes(tmp_path: Path) -> None:
-    async with in_process(tmp_path) as api, asyncio.timeout(10):
+    async with in_process(tmp_path) as api, asyncio.timeout(60):
         await define(api)
         await api.ask("POST", THINGS, thing("held", "x.io/hold"))
         assert (await api.ask("DELETE", f"{CRDS}/things.x.io")).code == 200
@@ -75,7 +75,7 @@ async def test_nothing_is_applied_into_a_definition_that_goes(tmp_path: Path) ->
 
 async def test_what_is_created_while_its_definition_goes_is_refused_or_goes_too(tmp_path: Path) -> None:
     storage = FaultyStorage(MemoryStorage())
-    async with in_process(tmp_path, storage) as api, asyncio.timeout(10):
+    async with in_process(tmp_path, storage) as api, asyncio.timeout(60):
         await define(api)
         storage.hold()
         going = asyncio.create_task(api.ask("DELETE", f"{CRDS}/things.x.io"))
@@ -99,7 +99,7 @@ async def test_no_policy_keeps_objects_whose_definition_goes(tmp_path: Path) -> 
     rule = {"apiGroups": ["x.io"], "apiVersions": ["*"], "operations": ["DELETE"], "resources": ["things"]}
     policy = {"matchConstraints": {"resourceRules": [rule]}, "validations": [{"expression": "false"}]}
     binding = {"policyName": "keep", "validationActions": ["Deny"]}
-    async with in_process(tmp_path) as api, asyncio.timeout(10):
+    async with in_process(tmp_path) as api, asyncio.timeout(60):
         await define(api)
         await api.ask("POST", THINGS, thing("kept"))
         for kind, spec in (("ValidatingAdmissionPolicy", policy), ("ValidatingAdmissionPolicyBinding", binding)):
@@ -114,7 +114,7 @@ async def test_no_policy_keeps_objects_whose_definition_goes(tmp_path: Path) -> 
 
 async def test_a_disk_that_was_full_for_a_while_does_not_keep_a_definition_from_going(tmp_path: Path) -> None:
     storage = FaultyStorage(MemoryStorage())
-    async with in_process(tmp_path, storage) as api, asyncio.timeout(10):
+    async with in_process(tmp_path, storage) as api, asyncio.timeout(60):
         await define(api)
         await api.ask("POST", THINGS, thing("a"))
         storage.hold()
@@ -133,13 +133,13 @@ async def test_a_disk_that_was_full_for_a_while_does_not_keep_a_definition_from_
 
 
 async def test_a_definition_that_never_got_its_names_goes(tmp_path: Path) -> None:
-    async with in_process(tmp_path) as api, asyncio.timeout(10):
+    async with in_process(tmp_path) as api, asyncio.timeout(60):
         await define(api)
         state = api.plane.stage.state
         watch = state.watch(DEFINITIONS, None, state.revision)
         assert (await api.ask("POST", CRDS, definition(plural="others"))).code == 201
         assert (await api.ask("DELETE", f"{CRDS}/others.x.io")).code == 200
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(60):
             while (await watch.next_batch())[-1].kind != "DELETED":
                 pass
         assert (await api.ask("GET", f"{CRDS}/others.x.io")).code == 404
@@ -150,7 +150,7 @@ async def test_a_definition_that_is_deleted_before_it_was_looked_at_goes(tmp_pat
     made = {**definition(), "status": {"conditions": None, "acceptedNames": {"plural": "", "kind": ""}}}
     going = terminate(made, "2026-01-01T00:00:00Z")
     assert [one["type"] for one in going["status"]["conditions"]] == ["Terminating"]
-    async with in_process(tmp_path) as api, asyncio.timeout(10):
+    async with in_process(tmp_path) as api, asyncio.timeout(60):
         state = api.plane.stage.state
         watch = state.watch(DEFINITIONS, None, state.revision)
         assert (await api.ask("POST", CRDS, definition())).code == 201

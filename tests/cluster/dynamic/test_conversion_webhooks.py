@@ -16,7 +16,7 @@ from shoal.cluster.rest.creating import create
 from shoal.cluster.rest.incoming import accepted
 from shoal.cluster.status import ApiError
 
-_PATIENCE_S = 10
+_PATIENCE_S = 60
 Obj = dict[str, Any]
 GROUP = "shop.example.com"
 

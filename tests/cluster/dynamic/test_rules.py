@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from build.cluster_reader import FakeReader
+from build.depth import examples
 from shoal.cluster.calls import Actor, Admission, Call
 from shoal.cluster.catalog import Catalog
 from shoal.cluster.dynamic.doors import AtDoors
@@ -128,7 +129,7 @@ _RULES = st.fixed_dictionaries(
 )
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(80), deadline=None)
 @given(
     st.lists(_RULES, max_size=3),
     st.sampled_from(["Exact", "Equivalent"]),

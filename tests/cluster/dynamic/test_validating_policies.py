@@ -11,7 +11,7 @@ from build.admission_objects import EVERYTHING, GROUP, binding, configure, polic
 from build.planes import Operations, config_map
 from shoal.cluster.status import ApiError
 
-_PATIENCE_S = 10
+_PATIENCE_S = 60
 Obj = dict[str, Any]
 BIG = "object.data.size != 'big'"
 OTHERS = [{"name": "no-params", "expression": "!object.metadata.name.startsWith('limits')"}]

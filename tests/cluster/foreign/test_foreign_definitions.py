@@ -172,6 +172,17 @@ def test_kueues_kinds_have_the_short_names_that_people_type() -> None:
     }
 
 
+def test_whoever_uses_an_old_version_of_kueues_kinds_is_warned_in_its_words() -> None:
+    kinds = [one["spec"] for one in definitions() if one["spec"]["group"] == CLUSTER_QUEUES.group]
+    told = {
+        (one["name"], one.get("deprecated", False), one.get("deprecationWarning"))
+        for k in kinds
+        for one in k["versions"]
+    }
+    words = "This version is deprecated. Use v1beta2 instead."
+    assert {row for row in told if row[0] != "v1alpha1"} == {("v1beta1", True, words), ("v1beta2", False, None)}
+
+
 @virtual
 async def test_the_status_has_a_door_of_its_own_where_the_project_gives_it_one(tmp_path: Path) -> None:
     async with foreign_cluster(tmp_path) as cluster:

@@ -11,6 +11,7 @@ import pytest
 from build.cluster_server import ServerProcess
 from build.foreign_kinds import SAMPLES, provided_kinds, samples
 from build.kubectl_runs import Kubectl
+from build.living_cluster import WITHIN
 from shoal.cluster.foreign.definitions import definitions
 
 COLLECTED = Path(__file__).parents[4] / "shared" / "manifests"
@@ -30,7 +31,7 @@ def alone(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Kubectl]:
     server = ServerProcess(tmp_path_factory.mktemp("alone"))
     kubectl = Kubectl(server.kubeconfig, tmp_path_factory.mktemp("home"))
     kubectl("create", "-f-", given=[one for one in definitions() if one["spec"]["names"]["kind"] == "LocalQueue"])
-    kubectl("wait", "--for=condition=Established", "crd", "--all", "--timeout=20s")
+    kubectl("wait", "--for=condition=Established", "crd", "--all", WITHIN)
     yield kubectl
     server.stop()
 
@@ -103,7 +104,7 @@ def test_the_parts_of_a_running_cluster_may_follow_a_policy(kubectl: Kubectl) ->
     policies = [one for one in samples([SAMPLES / "serving.yaml"]) if one["apiVersion"] == "nvidia.com/v1"]
     kubectl("apply", "-f-", given=policies)
     offered = r"jsonpath={.status.allocatable.nvidia\.com/gpu}=32"
-    kubectl("wait", f"--for={offered}", "node/p5-48xlarge-0", "--timeout=20s")
+    kubectl("wait", f"--for={offered}", "node/p5-48xlarge-0", WITHIN)
 
 
 def test_a_custom_kind_with_a_scale_is_scaled(kubectl: Kubectl) -> None:

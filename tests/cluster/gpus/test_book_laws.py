@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from build.depth import examples
 from build.gpu_pods import book, gpu_pod
 from shoal.cluster.gpus.book import Book
 from shoal.cluster.gpus.mig_cuts import cut
@@ -41,7 +42,7 @@ steps = st.lists(
 
 
 @given(st.sampled_from(SPECS), steps)
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=examples(30), deadline=None)
 def test_no_device_is_held_twice_and_none_is_given_broken(spec: str, taken: list[tuple[str, int, int]]) -> None:
     node = book(spec)
     names = sorted(node.resources())
@@ -66,7 +67,7 @@ def test_no_device_is_held_twice_and_none_is_given_broken(spec: str, taken: list
 
 
 @given(st.sampled_from(SPECS), st.integers(1, 4), st.floats(0, 1))
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 def test_a_pod_that_came_and_went_leaves_no_trace(spec: str, amount: int, util: float) -> None:
     node = book(spec)
     name = min(node.resources())
@@ -95,7 +96,7 @@ def is_legal(facts: Layout, wanted: list[str]) -> bool:
 
 
 @given(st.sampled_from(layouts()), st.data())
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 def test_gpus_are_cut_exactly_where_it_is_legal(facts: Layout, data: st.DataObject) -> None:
     names = [profile.name for profile in facts.profiles]
     wanted = data.draw(st.lists(st.sampled_from(names), max_size=5))

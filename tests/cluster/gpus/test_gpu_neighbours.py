@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from build.depth import examples
 from build.fleets import machine
 from build.gpu_pods import book, config_map, gpu_pod, granted
 from shoal.cluster.gpus.book import Book
@@ -62,7 +63,7 @@ def test_contention_can_be_switched_off() -> None:
 
 
 @given(st.floats(0.01, 1), st.lists(st.floats(0, 1), max_size=6), st.sampled_from(["time-slicing", "mps"]))
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(80), deadline=None)
 def test_nobody_is_quicker_than_alone_and_nothing_is_shared_out_twice(
     own: float, others: list[float], how: str
 ) -> None:

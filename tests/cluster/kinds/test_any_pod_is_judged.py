@@ -7,6 +7,7 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from build.depth import examples
 from build.kind_objects import container, created, pod
 from shoal.cluster.kinds.table import STRATEGIES
 
@@ -61,7 +62,7 @@ def places(value: Any) -> Iterator[tuple[Any, Any]]:
 
 
 @given(st.data())
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(80), deadline=None)
 def test_whatever_is_left_out_or_emptied_is_answered_and_defaults_settle(data: st.DataObject) -> None:
     made = pod(copy.deepcopy(CONTAINER), container("side"), **copy.deepcopy(SPEC))
     for _ in range(data.draw(st.integers(1, 4))):

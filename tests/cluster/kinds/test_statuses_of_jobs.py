@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from build.depth import examples
 from build.kind_objects import complaints, created, job, texts
 from shoal.cluster.kinds.table import STRATEGIES
 from shoal.cluster.kinds.workloads.indexes import read_indexes, shared_index
@@ -208,7 +209,7 @@ def test_an_index_does_not_both_complete_and_fail() -> None:
     ]
 
 
-@settings(max_examples=50)
+@settings(max_examples=examples(50))
 @given(st.sets(st.integers(0, 30)), st.sets(st.integers(0, 30)))
 def test_the_shared_index_is_the_smallest_of_both(one: set[int], other: set[int]) -> None:
     spans = [read_indexes(",".join(map(str, sorted(each))), 31) for each in (one, other)]

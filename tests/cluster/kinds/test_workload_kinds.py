@@ -159,8 +159,8 @@ def test_an_indexed_job_says_how_many() -> None:
     ]
 
 
-def changed_job(change: dict[str, Any], *, suspended: bool) -> list[str]:
-    old = created("batch", "jobs", job(suspend=suspended))
+def changed_job(change: dict[str, Any], *, suspended: bool, active: int = 0) -> list[str]:
+    old = created("batch", "jobs", job(suspend=suspended)) | {"status": {"active": active} if active else {}}
     new = copy.deepcopy(old)
     new["spec"]["template"]["spec"] |= change
     return [error.field for error in STRATEGIES["batch", "jobs"].validate_update(new, old)]
@@ -170,6 +170,7 @@ def test_a_suspended_job_may_still_be_told_where_to_run() -> None:
     assert changed_job({"nodeSelector": {"gpu": "h100"}}, suspended=True) == []
     assert changed_job({"nodeSelector": {"gpu": "h100"}}, suspended=False) == ["spec.template"]
     assert changed_job({"hostNetwork": True}, suspended=True) == ["spec.template"]
+    assert changed_job({"nodeSelector": {"gpu": "h100"}}, suspended=True, active=1) == ["spec.template"]
 
 
 def test_only_an_indexed_job_that_runs_all_at_once_changes_its_completions() -> None:

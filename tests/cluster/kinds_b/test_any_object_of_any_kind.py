@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from build.depth import examples
 from shoal.cluster.builtin import SERVED
 from shoal.cluster.kinds.other_table import OTHER_STRATEGIES
 from shoal.cluster.schema.kubernetes import Shapes
@@ -87,7 +88,7 @@ def test_an_object_with_nothing_in_it_is_judged(home: tuple[str, str]) -> None:
 
 
 @pytest.mark.parametrize("home", sorted({*OTHER_STRATEGIES} - {("apiextensions.k8s.io", "customresourcedefinitions")}))
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=examples(15), deadline=None)
 @given(st.integers(0, 10_000))
 def test_any_object_is_judged_and_any_change_of_it(home: tuple[str, str], seed: int) -> None:
     strategy, dice = OTHER_STRATEGIES[home], random.Random(seed)

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from build.depth import examples
 from build.kind_objects import complaints, created, texts
 from shoal.cluster.kinds.core.cluster_addresses import RANGE, Taken, allocate, taken
 from shoal.cluster.kinds.table import STRATEGIES
@@ -89,7 +90,7 @@ def test_what_is_taken_is_refused() -> None:
     )
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=examples(50), deadline=None)
 @given(st.lists(st.text("abc", min_size=1, max_size=4), unique=True, max_size=30))
 def test_no_two_services_get_the_same_and_the_same_services_get_the_same_again(names: list[str]) -> None:
     def all_of_them() -> list[Obj]:

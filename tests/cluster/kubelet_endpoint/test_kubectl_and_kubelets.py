@@ -89,7 +89,7 @@ async def test_what_a_node_says_is_read_through_its_proxy(fleet: FakeFleet) -> N
 
 
 async def test_top_shows_what_is_used(fleet: FakeFleet) -> None:
-    await fleet.said("wait", "apiservice/v1beta1.metrics.k8s.io", AVAILABLE, "--timeout=20s")
+    await fleet.said("wait", "apiservice/v1beta1.metrics.k8s.io", AVAILABLE, f"--timeout={PATIENCE_S - 5}s")
     lines = (await fleet.said("top", "nodes")).splitlines()
     assert [line.split() for line in lines[1:]] == [[name, "1500m", "37%", "3072Mi", "18%"] for name in ("n1", "n2")]
     assert (await fleet.said("top", "pods")).splitlines()[1].split() == ["web", "500m", "128Mi"]
@@ -101,16 +101,17 @@ async def test_top_shows_what_is_used(fleet: FakeFleet) -> None:
 async def test_a_kubelet_that_is_not_there_is_told_in_kubernetes_words(fleet: FakeFleet) -> None:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
+        # Held and not listened at: nobody else is given it meanwhile.
         address = f"127.0.0.1:{probe.getsockname()[1]}"
-    await fleet.announce("n2", f"https://{address}")
-    refused = f"dial tcp {address}: connect: connection refused"
-    done = await fleet.kubectl("logs", "web", "-c", "main", "--tail=1")
-    url = f"https://{address}/containerLogs/default/web/main?tailLines=1"
-    assert done.err == f'Error from server: Get "{url}": {refused}\n'
-    done = await fleet.kubectl("exec", "web", "-c", "main", "--", "env")
-    assert f"error dialing backend: {refused}" in done.err
-    done = await fleet.kubectl("get", "--raw", "/api/v1/nodes/n2/proxy/metrics")
-    assert f"error trying to reach service: {refused}" in done.err
+        await fleet.announce("n2", f"https://{address}")
+        refused = f"dial tcp {address}: connect: connection refused"
+        done = await fleet.kubectl("logs", "web", "-c", "main", "--tail=1")
+        url = f"https://{address}/containerLogs/default/web/main?tailLines=1"
+        assert done.err == f'Error from server: Get "{url}": {refused}\n'
+        done = await fleet.kubectl("exec", "web", "-c", "main", "--", "env")
+        assert f"error dialing backend: {refused}" in done.err
+        done = await fleet.kubectl("get", "--raw", "/api/v1/nodes/n2/proxy/metrics")
+        assert f"error trying to reach service: {refused}" in done.err
 
 
 async def test_a_node_that_is_cut_off_ends_the_connection(fleet: FakeFleet) -> None:

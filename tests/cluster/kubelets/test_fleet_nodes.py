@@ -36,6 +36,17 @@ async def test_a_node_is_registered_as_a_kubelet_does_it(tmp_path: Path) -> None
 
 
 @virtual
+async def test_nodes_whose_doors_others_may_find_say_where_and_how_to_speak_there(tmp_path: Path) -> None:
+    async with fleet_cluster(tmp_path, settings=FleetSettings(kubelet_address="192.0.2.7", kubelet_port=10999)) as run:
+        await run.cluster.pass_time(1)
+        status = (await run.cluster.get(NODES, "node-0"))["status"]
+        assert status["addresses"][0] == {"type": "InternalIP", "address": "192.0.2.7"}
+        assert status["daemonEndpoints"]["kubeletEndpoint"]["Port"] == 10999
+        # API servers speak SPDY to a kubelet that does not say this, and ours has WebSocket alone.
+        assert status["declaredFeatures"] == ["ExtendWebSocketsToKubelet"]
+
+
+@virtual
 async def test_what_others_wrote_on_a_node_survives_a_new_start(tmp_path: Path) -> None:
     async with fleet_cluster(tmp_path) as run:
         await run.cluster.pass_time(1)

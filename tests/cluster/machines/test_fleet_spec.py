@@ -48,6 +48,16 @@ def test_an_eight_gpu_machine_is_wired_as_the_real_one() -> None:
     assert machine.usd_per_hour == 55.04
 
 
+@pytest.mark.parametrize(
+    ("name", "linked", "size"),
+    [("p5.48xlarge", "true", "8"), ("g5.12xlarge", "false", None), ("g5.xlarge", "false", None), ("cpu-8", None, None)],
+)
+def test_nodes_are_labelled_by_how_their_gpus_are_linked(name: str, linked: str | None, size: str | None) -> None:
+    (machine,) = read_fleet(name)
+    assert machine.labels.get("gpu.nvidia.com/nvlink-enabled") == linked
+    assert machine.labels.get("gpu.nvidia.com/nvlink-gpus-per-island") == size
+
+
 def test_gpus_of_another_maker_are_counted_and_not_modelled() -> None:
     (machine,) = read_fleet("Standard_ND96isr_MI300X_v5")
     assert machine.gpus == ()

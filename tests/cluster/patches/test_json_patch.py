@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from build.depth import examples
 from shoal.cluster.patches.json_patch import json_patch
 from shoal.cluster.status import ApiError
 
@@ -128,7 +129,7 @@ VALUES = st.recursive(
 )
 
 
-@settings(max_examples=150)
+@settings(max_examples=examples(60))
 @given(st.dictionaries(KEYS, VALUES), KEYS, VALUES)
 def test_what_was_added_can_be_tested_and_removed(document: dict[str, Any], key: str, value: Any) -> None:
     document.pop(key, None)

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from build.depth import examples
 from shoal.cluster.patches.merge_patch import merge_patch, merge_values
 from shoal.cluster.status import ApiError
 
@@ -66,13 +67,13 @@ def patch_between(source: dict[str, Any], target: dict[str, Any]) -> dict[str, A
     return made
 
 
-@settings(max_examples=200)
+@settings(max_examples=examples(80))
 @given(OBJECTS, OBJECTS)
 def test_merging_the_difference_reproduces_the_target(source: dict[str, Any], target: dict[str, Any]) -> None:
     assert merge_patch(source, patch_between(source, target)) == target
 
 
-@settings(max_examples=200)
+@settings(max_examples=examples(80))
 @given(OBJECTS, PATCHES)
 def test_merging_twice_is_merging_once(source: dict[str, Any], patch: dict[str, Any]) -> None:
     before = copy.deepcopy((source, patch))
@@ -81,7 +82,7 @@ def test_merging_twice_is_merging_once(source: dict[str, Any], patch: dict[str, 
     assert (source, patch) == before
 
 
-@settings(max_examples=100)
+@settings(max_examples=examples(40))
 @given(OBJECTS)
 def test_an_empty_patch_changes_nothing(source: dict[str, Any]) -> None:
     assert merge_patch(source, {}) == source

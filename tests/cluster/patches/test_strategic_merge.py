@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from build.cluster_schemas import built_in
+from build.depth import examples
 from shoal.cluster.patches.strategic import strategic_merge
 from shoal.cluster.status import ApiError
 
@@ -180,14 +181,14 @@ def strategic_between(source: list[Obj], target: list[Obj]) -> Obj:
     return {"$setElementOrder/containers": order, "containers": changes}
 
 
-@settings(max_examples=200)
+@settings(max_examples=examples(80))
 @given(ITEMS, ITEMS)
 def test_the_strategic_difference_reproduces_the_target(source: list[Obj], target: list[Obj]) -> None:
     found = patched_spec({"containers": source}, strategic_between(source, target))
     assert found["containers"] == target
 
 
-@settings(max_examples=200)
+@settings(max_examples=examples(80))
 @given(ITEMS, ITEMS)
 def test_a_strategic_merge_settles_at_once(source: list[Obj], patch: list[Obj]) -> None:
     once = patched_spec({"containers": source}, {"containers": patch})

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from build.depth import examples
 from shoal.cluster.protobuf.decode import decode
 from shoal.cluster.protobuf.messages import messages
 from shoal.cluster.status import ApiError
@@ -233,7 +234,7 @@ _POD_SPEC = st.fixed_dictionaries(
 
 
 @given(_POD_SPEC)
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(30), deadline=None)
 def test_any_pod_that_is_written_is_read_back(spec: dict[str, Any]) -> None:
     obj = {"metadata": {"name": "p"}, "spec": spec}
     sent = body("v1", "Pod", write("api/core/v1.Pod", obj))
@@ -241,7 +242,7 @@ def test_any_pod_that_is_written_is_read_back(spec: dict[str, Any]) -> None:
 
 
 @given(st.binary(max_size=60), st.integers(0, len(DEPLOYMENT)))
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(120), deadline=None)
 def test_no_bytes_raise_anything_but_a_refusal(noise: bytes, at: int) -> None:
     for sent in (noise, b"k8s\0" + noise, DEPLOYMENT[:at] + noise + DEPLOYMENT[at + len(noise) :], DEPLOYMENT[:at]):
         assert outcome(sent) in (200, 400, 415)

@@ -15,7 +15,7 @@ from shoal.cluster.storage.memory import MemoryStorage
 
 QUOTAS = Home("", "resourcequotas")
 MAPS = Home("", "configmaps")
-_PATIENCE_S = 10
+_PATIENCE_S = 60
 
 
 def quota(most: int, name: str = "q", **more: str) -> Obj:

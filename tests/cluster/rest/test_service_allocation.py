@@ -24,7 +24,7 @@ async def test_labels_and_selectors_change_while_others_are_given_addresses(tmp_
         service = await made(api, selector={"app": "web"})
         service["metadata"]["labels"] = {"tier": "front"}
         service["spec"]["selector"] = {"app": "other"}
-        async with asyncio.timeout(5), api.state.lock(ALLOCATION):
+        async with asyncio.timeout(60), api.state.lock(ALLOCATION):
             changed = await api.update("services", service)
         assert changed["metadata"]["labels"] == {"tier": "front"}
         assert changed["spec"]["clusterIP"] == service["spec"]["clusterIP"]

@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from build.depth import examples
 from shoal.cluster.schema.decode import conform, strict_error
 from shoal.cluster.schema.kubernetes import GoSchema, Shapes
 from shoal.cluster.status import ApiError
@@ -227,7 +228,7 @@ json_values = st.recursive(
 
 
 @given(st.dictionaries(st.sampled_from(["metadata", "spec", "status", "x"]), json_values, max_size=4))
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 def test_whatever_is_sent_is_refused_or_comes_out_so_that_nothing_is_left_to_mend(obj: Obj) -> None:
     try:
         read(obj)
@@ -255,9 +256,9 @@ def test_a_pod_is_read_in_no_more_time_than_the_server_has_for_it() -> None:
     best = float("inf")
     for _ in range(5):
         pods = [msgspec.json.decode(body) for _ in range(200)]
-        start = time.perf_counter()
+        start = time.process_time()
         for pod in pods:
             read(pod)
-        best = min(best, (time.perf_counter() - start) / 200)
+        best = min(best, (time.process_time() - start) / 200)
     # Ten times what it takes on a quiet machine: this is to find a lost compilation, not a slow day.
     assert best < 300e-6

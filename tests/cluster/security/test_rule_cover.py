@@ -7,6 +7,7 @@ from itertools import product
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from build.depth import examples
 from shoal.cluster.calls import Attributes
 from shoal.cluster.security.rules import Rule, missing
 
@@ -36,7 +37,7 @@ PATH_RULES = st.builds(
 RULES = st.one_of(RESOURCE_RULES, PATH_RULES)
 
 
-@settings(max_examples=300)
+@settings(max_examples=examples(120))
 @given(owned=st.lists(RULES, max_size=3), wanted=RULES)
 def test_where_nothing_is_missing_nothing_is_gained(owned: list[Rule], wanted: Rule) -> None:
     if missing(owned, [wanted]):
@@ -46,7 +47,7 @@ def test_where_nothing_is_missing_nothing_is_gained(owned: list[Rule], wanted: R
             assert any(rule.allows(asked) for rule in owned), asked
 
 
-@settings(max_examples=200)
+@settings(max_examples=examples(80))
 @given(owned=st.lists(RULES, max_size=3), wanted=RULES)
 def test_holding_what_was_missing_as_well_is_enough(owned: list[Rule], wanted: Rule) -> None:
     assert missing([*owned, *missing(owned, [wanted])], [wanted]) == []

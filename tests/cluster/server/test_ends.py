@@ -23,12 +23,14 @@ DEFINITIONS = Home("apiextensions.k8s.io", "customresourcedefinitions")
 QUOTAS = "/api/v1/namespaces/default/resourcequotas"
 
 
-@pytest.fixture(autouse=True)
+@pytest.fixture(autouse=True, scope="module")
 def collected_as_before() -> Iterator[None]:
     """A server has its process to itself, and what is in it collected as it likes."""
     before = gc.get_threshold()
     yield
     gc.unfreeze()
+    gc.collect()
+    gc.freeze()
     gc.set_threshold(*before)
 
 

@@ -23,7 +23,7 @@ def role(name: str, labels: dict[str, str] | None = None, **more: object) -> Obj
 
 async def test_a_role_whose_owner_ends_the_gathering_keeps_the_rules_of_its_owner(tmp_path: Path) -> None:
     storage = FaultyStorage(MemoryStorage())
-    async with in_process(tmp_path, storage) as api, asyncio.timeout(10):
+    async with in_process(tmp_path, storage) as api, asyncio.timeout(60):
         gathers = {"clusterRoleSelectors": [{"matchLabels": {"part": "yes"}}]}
         await api.ask("POST", ROLES, role("gatherer", aggregationRule=gathers))
         storage.hold()

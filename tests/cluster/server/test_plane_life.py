@@ -11,7 +11,7 @@ from shoal.cluster.server.plane import open_plane
 from shoal.cluster.settings import Settings
 from shoal.cluster.storage.memory import MemoryStorage
 
-_PATIENCE_S = 10
+_PATIENCE_S = 60
 ROLES = Home("rbac.authorization.k8s.io", "clusterroles")
 SLICES = Home("discovery.k8s.io", "endpointslices")
 DEFINITION: Obj = {

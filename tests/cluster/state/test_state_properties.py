@@ -12,6 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from build.cluster_states import PODS, drop, opened, pod, put
+from build.depth import examples
 from shoal.cluster.resource import Ref
 from shoal.cluster.state.listing import Page
 from shoal.cluster.state.state import State
@@ -20,7 +21,7 @@ from shoal.cluster.status import ApiError
 from shoal.cluster.storage.faulty import FaultyStorage
 from shoal.cluster.storage.memory import MemoryStorage
 
-few = settings(max_examples=120, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+few = settings(max_examples=examples(50), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 
 Moment = dict[Ref, int]
 refs = st.builds(pod, st.sampled_from(["a", "b", "b-c", "c.d"]), st.sampled_from(["x", "x-y", "z"]))

@@ -9,7 +9,7 @@ from build.planes import Operations, operations
 from shoal.cluster.resource import Home
 
 QUOTAS = Home("", "resourcequotas")
-_PATIENCE_S = 10
+_PATIENCE_S = 60
 
 
 async def made(api: Operations, *names: str) -> None:
@@ -66,3 +66,7 @@ async def test_quotas_change_while_what_they_count_comes_and_goes(tmp_path: Path
                 await api.delete("configmaps", name)
 
         await asyncio.gather(change("a"), change("b"), *(come_and_go(f"m{index}") for index in range(4)))
+        left = [found.obj() for name in "ab" if (found := api.find("resourcequotas", name)) is not None]
+        assert [one["spec"]["hard"]["count/configmaps"] for one in left] == ["14", "14"]
+        # What there is from the start: the authority's certificate.
+        assert [one["status"]["used"]["count/configmaps"] for one in left] == ["1", "1"]

@@ -18,7 +18,7 @@ from shoal.cluster.storage.port import Change, StorageFault
 
 QUOTAS = Home("", "resourcequotas")
 MAPS = Home("", "configmaps")
-_PATIENCE_S = 30
+_PATIENCE_S = 60
 
 
 class RoughStorage(MemoryStorage):

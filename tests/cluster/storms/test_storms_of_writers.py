@@ -52,7 +52,7 @@ class Writer:
             await does(f"/api/v1/namespaces/default/{plural}", f"n{self.random.randrange(12)}", plural)
 
     async def send(self, plural: str, method: str, path: str, body: Any, media: str = JSON) -> None:
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(60):
             reply = await self.api.ask(method, path, body, media)
         await asyncio.sleep(0)
         assert reply.code < 500, reply.raw

@@ -37,8 +37,11 @@ def hasty_namespaces(hasty: ServerProcess, kubectl_home: Path) -> Iterator[Kubec
 
 
 @pytest.fixture
-def kubectl(steady_namespaces: Iterator[Kubectl]) -> Kubectl:
-    return next(steady_namespaces)
+def kubectl(steady_namespaces: Iterator[Kubectl]) -> Iterator[Kubectl]:
+    """In a namespace that goes afterwards, and its pods with it: whoever comes next may need their GPUs."""
+    inside = next(steady_namespaces)
+    yield inside
+    inside.run("delete", "namespace", inside.namespace, "--wait=false")
 
 
 @pytest.fixture

@@ -11,7 +11,7 @@ import pytest
 from build.cluster_server import ServerProcess
 from build.collected_manifests import COLLECTED, applied, phases, why_pending
 from build.kubectl_runs import Kubectl
-from build.living_cluster import events, job, living, namespaces_in, pod, pods, rolled_out, until, wait
+from build.living_cluster import ended, events, job, living, namespaces_in, pod, pods, rolled_out, until, wait
 
 pytestmark = pytest.mark.skipif(not COLLECTED.exists(), reason="no collected manifests beside this repository")
 
@@ -63,7 +63,7 @@ FOUR = ("quota/resourcequota-team-alpha.yaml", "quota/resourcequota-team-ml.yaml
 @pytest.mark.parametrize("path", FOUR)
 def test_a_job_has_as_many_pods_as_the_quota_allows_and_the_rest_afterwards(kubectl: Kubectl, path: str) -> None:
     applied(kubectl, path)
-    given = job("train", {"run-for": "10s"}, gpus=2, completions=3, parallelism=3)
+    given = job("train", {"run-for": "1000h"}, gpus=2, completions=3, parallelism=3)
     given["spec"]["template"]["spec"]["tolerations"] = [{"operator": "Exists"}]
     kubectl("create", "-f-", given=given)
     told = until(lambda: events(kubectl, "train").get("FailedCreate", ""))
@@ -71,7 +71,7 @@ def test_a_job_has_as_many_pods_as_the_quota_allows_and_the_rest_afterwards(kube
         "exceeded quota: gpu-quota, requested: requests.nvidia.com/gpu=2, used: requests.nvidia.com/gpu=4, limited: "
     )
     assert wanted + "requests.nvidia.com/gpu=4" in told
-    wait(kubectl, "job/train", "condition=complete")
+    until(lambda: ended(kubectl, "train"))
     until(lambda: kubectl.get("quota", "gpu-quota")["status"]["used"]["requests.nvidia.com/gpu"] == "0")
 
 

@@ -71,7 +71,7 @@ def test_ollama_loads_its_models_first_and_keeps_them(labelled: Kubectl) -> None
     (one,) = pods(labelled)
     assert one["status"]["initContainerStatuses"][0]["state"]["terminated"]["exitCode"] == 0
     assert labelled.get("pvc", "ollama-models-pvc")["status"]["phase"] == "Bound"
-    assert one["status"]["podIP"] in labelled("get", "endpoints", "ollama-service")
+    until(lambda: one["status"]["podIP"] in labelled("get", "endpoints", "ollama-service"))
 
 
 def test_open_webui_needs_no_gpu_and_keeps_off_tainted_nodes(kubectl: Kubectl) -> None:
@@ -99,7 +99,7 @@ def test_triton_is_ready_on_ampere_once_its_models_are_there(kubectl: Kubectl) -
         kubectl.get("node", node)["metadata"]["labels"]["nvidia.com/gpu.family"] for node in nodes_of(pods(kubectl))
     }
     assert (phases(kubectl), families) == (["Running", "Running"], {"ampere"})
-    assert kubectl("get", "endpoints", "triton-inference").count(":800") >= 3
+    until(lambda: kubectl("get", "endpoints", "triton-inference").count(":800") >= 3)
 
 
 def test_vllm_waits_for_a_label_that_nobody_set(kubectl: Kubectl) -> None:

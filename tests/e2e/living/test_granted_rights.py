@@ -4,7 +4,6 @@ all parts, and who takes one away is told which."""
 from __future__ import annotations
 
 import json
-import socket
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -13,6 +12,7 @@ from typing import Any
 import pytest
 
 from build.cluster_server import ServerProcess
+from build.free_ports import free_port
 from build.kubectl_runs import Kubectl
 from build.living_cluster import job, living, pod, shoal, until, wait
 from build.shoal_process import ShoalProcess, shoal_process
@@ -137,9 +137,7 @@ def test_the_rights_that_are_printed_are_all_that_is_needed(granted: tuple[Kubec
 
 
 def test_the_webhook_needs_no_more_than_is_printed(tmp_path: Path, kubectl_home: Path) -> None:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
+    port = free_port()
     file = tmp_path / "shoal.yaml"
     file.write_text(
         "apiVersion: config.shoal.dev/v1alpha1\nkind: ShoalConfiguration\n"

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import json
 import signal
-import socket
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -15,6 +14,7 @@ from typing import Any
 import pytest
 
 from build.cluster_server import ServerProcess
+from build.free_ports import free_port
 from build.kubectl_runs import Kubectl
 from build.living_cluster import job, living, namespaces_in, pod, until, wait
 from build.shoal_process import shoal_process
@@ -178,9 +178,7 @@ def test_beside_an_older_server_one_is_told_what_to_set_and_once_it_is_set_jobs_
     tmp_path: Path, kubectl_home: Path
 ) -> None:
     options = ("--memory", "--kube-version", "1.34", "--scheduler", "simple")
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
+    port = free_port()
     file = tmp_path / "shoal.yaml"
     file.write_text(
         "apiVersion: config.shoal.dev/v1alpha1\nkind: ShoalConfiguration\n"

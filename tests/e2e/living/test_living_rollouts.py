@@ -72,8 +72,7 @@ def test_a_service_has_the_addresses_of_the_pods_behind_it_and_no_others(kubectl
     rolled_out(kubectl, "deployment/web")
     until(lambda: len(addresses(kubectl)) == 5)
     assert addresses(kubectl) == {one["status"]["podIP"] for one in pods(kubectl)}
-    listed = kubectl("get", "endpoints", "web")
-    assert ":80 + 2 more..." in listed
+    until(lambda: ":80 + 2 more..." in kubectl("get", "endpoints", "web"))
     kubectl("scale", "deployment/web", "--replicas=0")
     wait(kubectl, "pod", "delete", "--selector=app=web")
     until(lambda: not addresses(kubectl))

@@ -57,7 +57,7 @@ async def test_a_gang_is_whole_after_its_scheduler_was_killed_within_it(api: tup
     client, server = api
     await ready_for_pods(client)
     jobs = client.group("batch/v1", "jobs")
-    for attempt in range(3):
+    for attempt in range(10):
         made = job(f"gang-{attempt}", {"run-for": "1h"}, gpus=1, parallelism=GANG, completions=GANG)
         made["metadata"]["annotations"] = {"shoal.dev/gang": "true"}
         first = brain(server)
@@ -67,7 +67,6 @@ async def test_a_gang_is_whole_after_its_scheduler_was_killed_within_it(api: tup
             client,
             client.core("pods"),
             lambda found: len(found) == GANG and all(one["status"].get("phase") == "Running" for one in found),
-            within_s=90,
         )
         assert brain(server) != first
         held = Counter((node_of(one), one["metadata"]["annotations"][CHOSEN]) for one in pods)
@@ -75,7 +74,7 @@ async def test_a_gang_is_whole_after_its_scheduler_was_killed_within_it(api: tup
         # Nobody was started twice: what was bound before the end stayed, and what was not was bound after it.
         assert all(one["status"]["containerStatuses"][0]["restartCount"] == 0 for one in pods)
         (await client.delete(f"{jobs}/gang-{attempt}", propagationPolicy="Foreground")).ok()
-        await until_items(client, client.core("pods"), lambda found: not found, within_s=60)
+        await until_items(client, client.core("pods"), lambda found: not found)
         if left < GANG:
             return
     pytest.fail("it was never killed within a gang")

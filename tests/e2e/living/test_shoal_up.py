@@ -30,7 +30,7 @@ def test_it_places_pods_and_holds_jobs_from_the_start(
         # Nobody admits it, as nobody made its queue; it was never started either.
         assert kubectl.get("job", "queued")["spec"]["suspend"] is True
         wait(kubectl, "pod/free", "condition=ready")
-        told = events(kubectl, "free")
+        told = until(lambda: said if "Scheduled" in (said := events(kubectl, "free")) else {})
         assert told["Scheduled"] == "Successfully assigned default/free to p5-48xlarge-0"
         assert "FailedScheduling" not in told
         assert [one["metadata"]["name"] for one in pods(kubectl)] == ["free"]
@@ -62,5 +62,6 @@ def test_the_simple_scheduler_has_neither_queues_nor_gangs(tmp_path: Path, kubec
         queued = job("queued", {"run-for": "1h"}, gpus=1)
         queued["metadata"]["labels"] = {QUEUE: "team"}
         kubectl("create", "-f-", given=[queued, pod("other", gpus=1, schedulerName="shoal")])
+        until(lambda: pods(kubectl, "job-name=queued"))
         wait(kubectl, "pod --selector=job-name=queued", "condition=ready")
         assert "nodeName" not in kubectl.get("pod", "other")["spec"]

@@ -24,8 +24,9 @@ from shoal.store.kube.api import KubeApi
 from shoal.store.kube.locate import locate
 from shoal.store.kube.settings import KubeSettings
 from shoal.store.live.clock import LoopClock
-from shoal.store.live.kind import NAMESPACES
+from shoal.store.live.kind import NAMESPACES, SERVICE_ACCOUNTS
 from shoal.store.live.port import Api
+from shoal.store.live.refusals import NotFoundError
 
 _ADMIN = Actor("admin", ("system:masters", "system:authenticated"))
 HISTORY = 150
@@ -65,5 +66,18 @@ async def home(api: Api) -> AsyncIterator[str]:
     name = f"t-{uuid.uuid4().hex[:10]}"
     await api.create(NAMESPACES, {"metadata": {"name": name}})
     async with asyncio.timeout(60):
+        if os.environ.get("SHOAL_TEST_KUBECONFIG") and isinstance(api, KubeApi):
+            await _can_have_pods(api, name)
         yield name
     await api.delete(NAMESPACES, "", name)
+
+
+async def _can_have_pods(api: Api, namespace: str) -> None:
+    """Where controllers run, one makes the account without which no pod is taken."""
+    while True:
+        try:
+            await api.get(SERVICE_ACCOUNTS, namespace, "default")
+        except NotFoundError:
+            await asyncio.sleep(0.05)
+        else:
+            return

@@ -82,7 +82,7 @@ async def test_a_cache_behind_it_ends_equal_to_the_server(api: Api, home: str) -
     informer.on_change(lambda *_: seen.set())
     while {item.key: item.version for item in informer} != there:
         seen.clear()
-        await asyncio.wait_for(seen.wait(), 20)
+        await asyncio.wait_for(seen.wait(), 60)
     assert {item.obj()["kind"] for item in informer} == {"ConfigMap"}
     following.cancel()
     await asyncio.gather(following, return_exceptions=True)

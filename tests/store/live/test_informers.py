@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +21,7 @@ from shoal.store.live.informers import Informers
 from shoal.store.live.item import Change, Item, Listed
 from shoal.store.live.kind import CONFIG_MAPS, NODES, PODS, Kind
 from shoal.store.live.learning import LearningApi
-from shoal.store.live.port import EVERYTHING, Batch, Deletion, Select
+from shoal.store.live.port import EVERYTHING, Batches, Deletion, Select
 from shoal.store.live.refusals import NO_ANSWER, AlreadyExistsError, BusyError, ForbiddenError, NotFoundError
 from shoal.units.errors import BugError, ConflictError, TemporaryError, UserError
 
@@ -375,9 +374,7 @@ async def test_a_server_that_is_full_is_left_alone_for_as_long_as_it_says() -> N
 @virtual
 async def test_a_bookmark_moves_where_a_broken_watch_goes_on_from() -> None:
     class Marking(ScriptedApi):
-        async def watch(
-            self, kind: Kind, since: int, namespace: str = "", select: Select = EVERYTHING
-        ) -> AsyncIterator[Batch]:
+        async def watch(self, kind: Kind, since: int, namespace: str = "", select: Select = EVERYTHING) -> Batches:
             self.watched_from.append(since)
             yield [Change("BOOKMARK", None, since + 100)]
             await asyncio.sleep(1)

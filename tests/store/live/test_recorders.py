@@ -12,8 +12,10 @@ from build.virtual_time import virtual
 from shoal.store.live.item import Item, Obj
 from shoal.store.live.kind import CONFIG_MAPS, EVENTS, Kind
 from shoal.store.live.port import Api
-from shoal.store.live.recorder import Recorder
+from shoal.store.live.recorder import BINDING, SCHEDULING, Deed, Recorder, reference_of
 from shoal.store.live.refusals import BusyError
+
+NEWER_EVENTS = Kind("events.k8s.io", "v1", "events", "Event")
 
 
 async def about(cluster: SmallCluster, name: str = "a") -> Obj:
@@ -49,6 +51,49 @@ async def test_an_event_says_who_said_what_about_whom(tmp_path: Path) -> None:
         assert broken["source"] == {"component": "a-controller"}
         assert broken["firstTimestamp"] == broken["lastTimestamp"]
         assert (mended["type"], mended["source"]) == ("Normal", {"component": "kubelet", "host": "gpu-0"})
+
+
+@virtual
+async def test_what_somebody_did_says_so_as_kube_schedulers_events_do_and_is_counted_all_the_same(
+    tmp_path: Path,
+) -> None:
+    async with small_cluster(tmp_path) as cluster:
+        events = started(cluster).named("shoal")
+        pod, other = await about(cluster), await about(cluster, "b")
+        preempting = Deed("Preempting", reference_of({**other, "kind": "ConfigMap", "apiVersion": "v1"}))
+        for _ in range(3):
+            events.record(pod, "Preempted", "gone", deed=preempting)
+            await cluster.pass_time(5)
+        events.record(pod, "Preempted", "gone", deed=Deed("Preempting"))
+        await events.settled()
+        first, second = sorted(await cluster.events("a"), key=lambda event: -event["count"])
+        assert (first["action"], first["count"], second["count"]) == ("Preempting", 3, 1)
+        uid = other["metadata"]["uid"]
+        assert first["related"] == {
+            "kind": "ConfigMap", "apiVersion": "v1", "name": "b", "namespace": "default", "uid": uid
+        }  # fmt: skip
+        assert "related" not in second
+        assert (first["reportingComponent"], first["source"]) == ("shoal", {"component": "shoal"})
+        assert first["reportingInstance"].startswith("shoal-")
+        assert first["eventTime"][:19] == first["firstTimestamp"][:19] < first["lastTimestamp"][:19]
+        assert len(first["eventTime"]) == len("2026-11-21T10:00:00.000000Z")
+        [newer] = [
+            one.obj()
+            for one in (await cluster.api.list(NEWER_EVENTS)).items
+            if one.obj()["deprecatedCount"] == first["count"]
+        ]
+        assert (newer["action"], newer["related"]["name"], newer["regarding"]["name"]) == ("Preempting", "b", "a")
+        assert newer["reportingController"] == "shoal"
+
+
+@virtual
+async def test_whatever_a_scheduler_is_called_and_says_its_events_are_taken(tmp_path: Path) -> None:
+    async with small_cluster(tmp_path) as cluster:
+        events, pod = started(cluster), await about(cluster)
+        events.named("my scheduler/β").record(pod, "Scheduled", "there", deed=BINDING)
+        events.named("s" * 63).record(pod, "FailedScheduling", "β" * 1024, deed=SCHEDULING)
+        await events.settled()
+        assert {event["action"] for event in await cluster.events("a")} == {"Binding", "Scheduling"}
 
 
 @virtual

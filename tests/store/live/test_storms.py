@@ -60,7 +60,7 @@ async def test_watches_are_cut_or_expire() -> None:
     lengths = set()
     for _ in range(30):
         try:
-            async with aclosing(cut.watch(CONFIG_MAPS, 0)) as batches:  # type: ignore[type-var]
+            async with aclosing(cut.watch(CONFIG_MAPS, 0)) as batches:
                 lengths.add(sum([len(batch) async for batch in batches]))
         except BusyError:
             pass

@@ -6,6 +6,7 @@ import asyncio
 import random
 import uuid
 from collections.abc import AsyncIterator
+from contextlib import aclosing
 from pathlib import Path
 
 import msgspec
@@ -14,6 +15,7 @@ import pytest
 from shoal.store.kube.access import Access, Program
 from shoal.store.kube.api import KubeApi
 from shoal.store.kube.locate import locate
+from shoal.store.live.item import Change
 from shoal.store.live.kind import NAMESPACES
 from shoal.store.live.refusals import RefusedError
 from shoal.units.errors import UserError
@@ -110,18 +112,25 @@ async def test_a_certificate_that_was_renewed_is_shown_from_then_on(renewing: tu
     assert access.key_file is not None
     certificate, key = access.certificate, access.key
     access.certificate_file.write_bytes(certificate + b"\n")
-    watching = api.watch(NAMESPACES, (await api.list(NAMESPACES)).version)
-    first = asyncio.ensure_future(anext(watching))
-    await asyncio.sleep(0.1)
-    access.key_file.write_bytes(key + b"\n")
-    api.look_again()
-    made = await api.create(NAMESPACES, {"metadata": {"name": f"t-{uuid.uuid4().hex[:10]}"}})
-    # The watch that was open goes on over what it was opened with.
-    batch = await asyncio.wait_for(first, 10)
-    assert batch[0].item is not None
-    assert batch[0].item.name == made.name
-    await watching.aclose()  # type: ignore[attr-defined]
-    await api.delete(NAMESPACES, "", made.name)
+    since = (await api.list(NAMESPACES)).version
+    before, after = (f"t-{uuid.uuid4().hex[:10]}" for _ in range(2))
+    await api.create(NAMESPACES, {"metadata": {"name": before}})
+    async with asyncio.timeout(60), aclosing(api.watch(NAMESPACES, since)) as watching:
+        await told_of(watching, before)
+        access.key_file.write_bytes(key + b"\n")
+        api.look_again()
+        await api.create(NAMESPACES, {"metadata": {"name": after}})
+        # The watch that was open goes on over what it was opened with.
+        await told_of(watching, after)
+    for name in (before, after):
+        await api.delete(NAMESPACES, "", name)
+
+
+async def told_of(watching: AsyncIterator[list[Change]], name: str) -> None:
+    async for batch in watching:
+        if any(change.item is not None and change.item.name == name for change in batch):
+            return
+    raise AssertionError("the watch has ended")
 
 
 async def test_a_proxy_between_passes_tls_through(access: Access) -> None:

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from build.depth import examples
 from build.small_clusters import START_S
 from build.virtual_time import in_virtual_time, virtual
 from shoal.store.live.clock import LoopClock
@@ -98,7 +99,7 @@ async def test_a_worker_that_is_cancelled_while_it_waits_takes_nothing_with_it()
 Naming = tuple[str, float, float]
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(30), deadline=None)
 @given(
     namings=st.lists(
         st.tuples(st.sampled_from("abc"), st.sampled_from([0.0, 0.1, 1.0]), st.sampled_from([-1.0, 0.0, 0.3, 2.0])),

@@ -6,6 +6,8 @@ or goes counts itself beside all that is in it. Empty and null containers count 
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 from shoal.cluster.apply.elements import ABSENT, by_key, child_of, is_list, is_map
@@ -94,7 +96,7 @@ def everything(value: Any, schema: Schema) -> Fields:
         if kind != "any" and (kind != "object" or schema.map_type == "atomic"):
             return {}
         children: Fields = {".": {}}
-        for name, key, shape in _parts(schema, value) if schema.properties else _entries(schema, value):
+        for name, key, shape in _parts(schema, tuple(value)) if schema.properties else _entries(schema, value):
             below = value[name]
             # Most of an object is plain leaves: they are not worth a call each.
             children[key] = everything(below, shape) if isinstance(below, _CONTAINERS) else {}
@@ -111,23 +113,15 @@ def everything(value: Any, schema: Schema) -> Fields:
 
 
 Parts = tuple[tuple[str, str, Schema], ...]
-_PARTS: dict[tuple[int, tuple[str, ...]], tuple[Schema, Parts]] = {}
-"""By the fields set and the identity of the schema, which is kept beside the parts so that the identity stays taken."""
-_MOST_PARTS = 4096
 
 
-def _parts(schema: Schema, value: dict[str, Any]) -> Parts:
+@lru_cache(maxsize=4096)
+def _parts(schema: Schema, fields: tuple[str, ...]) -> Parts:
     """Name, path element and shape of a structure's fields, in order; few combinations of fields ever occur."""
-    known = (id(schema), tuple(value))
-    found = _PARTS.get(known)
-    if found is None:
-        if len(_PARTS) >= _MOST_PARTS:
-            _PARTS.clear()
-        found = _PARTS[known] = (schema, _entries(schema, value))
-    return found[1]
+    return _entries(schema, fields)
 
 
-def _entries(schema: Schema, value: dict[str, Any]) -> Parts:
+def _entries(schema: Schema, value: Iterable[str]) -> Parts:
     return tuple((name, f"f:{name}", child_of(schema, name)) for name in sorted(value))
 
 

@@ -9,24 +9,19 @@ resource has nothing.
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Any
 
 from shoal.cluster.schema.kubernetes import GoSchema
 from shoal.cluster.schema.node import Schema
 
 _SCALARS: dict[str, Any] = {"string": "", "integer": 0, "number": 0, "boolean": False}
-_MADE: dict[int, tuple[Schema, dict[str, Any]]] = {}
-"""By identity of the schema, which is kept beside its object so that the identity stays taken."""
 
 
+@lru_cache(maxsize=512)
 def zero(schema: Schema) -> dict[str, Any]:
     """The empty object of a kind; shared, never to be changed."""
-    if not isinstance(schema, GoSchema):
-        return {}
-    found = _MADE.get(id(schema))
-    if found is None:
-        found = _MADE[id(schema)] = (schema, _empty(schema))
-    return found[1]
+    return _empty(schema) if isinstance(schema, GoSchema) else {}
 
 
 def _empty(schema: GoSchema) -> dict[str, Any]:

@@ -91,14 +91,16 @@ class Parsed(msgspec.Struct, frozen=True):
 @lru_cache(maxsize=1)
 def _environment() -> Any:
     # Forty milliseconds, which a server without expressions does not pay.
-    from cel_expr_python import cel  # type: ignore[import-untyped]  # it has no types
-    from cel_expr_python.ext.ext_bindings import ExtBindings  # type: ignore[import-untyped]  # nor this
-    from cel_expr_python.ext.ext_optional import ExtOptional  # type: ignore[import-untyped]  # nor this
+    from cel_expr_python import cel
+    from cel_expr_python.ext.ext_bindings import ExtBindings
+    from cel_expr_python.ext.ext_optional import ExtOptional
 
     return cel.NewEnv(variables={}, extensions=[ExtBindings(), ExtOptional()])
 
 
+@lru_cache(maxsize=1024)
 def parse(text: str) -> Parsed:
+    """Kept, since an expression is compiled where it is written and again where it is read."""
     try:
         wire: bytes = _environment().compile(text, disable_check=True).serialize()
     except (RuntimeError, ValueError, UnicodeError) as error:

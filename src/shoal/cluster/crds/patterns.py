@@ -65,7 +65,7 @@ def _is_risky(pattern: str, *, is_long: bool) -> bool:
 
 @lru_cache(maxsize=1)
 def _linear() -> Any:
-    from cel_expr_python import cel  # type: ignore[import-untyped]  # forty milliseconds that few pay
+    from cel_expr_python import cel  # forty milliseconds that few pay
 
     environment = cel.NewEnv(variables={"text": cel.Type.STRING, "pattern": cel.Type.STRING})
     return environment.compile("text.matches(pattern)")

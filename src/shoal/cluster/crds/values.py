@@ -44,13 +44,16 @@ def value_errors(value: Any, published: Published, path: str = "", old: Any = _A
 
 def same(one: Any, other: Any) -> bool:
     """Equality of JSON values; true is not 1."""
-    if isinstance(one, bool) or isinstance(other, bool):
-        return one is other
-    if isinstance(one, dict) and isinstance(other, dict):
-        return one.keys() == other.keys() and all(same(value, other[key]) for key, value in one.items())
-    if isinstance(one, list) and isinstance(other, list):
-        return len(one) == len(other) and all(map(same, one, other))
-    return bool(one == other)
+    return bool(one == other) and _are_alike(one, other)
+
+
+def _are_alike(one: Any, other: Any) -> bool:
+    """Of what Python finds equal: whether what is true or false in one is so in the other."""
+    if isinstance(one, dict):
+        return all(_are_alike(value, other[key]) for key, value in one.items())
+    if isinstance(one, list):
+        return all(map(_are_alike, one, other))
+    return isinstance(one, bool) is isinstance(other, bool)
 
 
 def item_keys(item: Any, published: Published) -> tuple[Any, ...] | None:

@@ -8,9 +8,9 @@ from typing import Any
 from shoal.cluster.catalog import Catalog
 from shoal.cluster.dynamic.versions import Convert
 from shoal.cluster.kinds.conversion import convert_builtin
+from shoal.cluster.label_selectors import selects
 from shoal.cluster.reading import Reader
 from shoal.cluster.resource import Resource
-from shoal.cluster.security.label_terms import selects
 
 Obj = dict[str, Any]
 

@@ -13,9 +13,9 @@ from shoal.cluster import status
 from shoal.cluster.calls import Admission, Call, Operation
 from shoal.cluster.catalog import Catalog
 from shoal.cluster.dynamic.question import namespace_of
+from shoal.cluster.label_selectors import selects
 from shoal.cluster.reading import Reader
 from shoal.cluster.resource import Resource
-from shoal.cluster.security.label_terms import selects
 
 Rule = Mapping[str, Any]
 _NAMESPACES = ("", "namespaces")

@@ -9,7 +9,7 @@ Rejected: speaking TLS to oneself. A thousand idle kubelets and their caches wou
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Iterator, Sequence
+from collections.abc import Awaitable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, TypeVar
 
@@ -32,7 +32,7 @@ from shoal.cluster.state.record import Record
 from shoal.cluster.state.watch import Event
 from shoal.store.live.item import Change, Item, Listed, Obj, item_of
 from shoal.store.live.kind import Kind
-from shoal.store.live.port import EVERYTHING, GENTLY, Batch, Deletion, Patch, Select, ServedKind
+from shoal.store.live.port import EVERYTHING, GENTLY, Batch, Batches, Deletion, Patch, Select, ServedKind
 from shoal.store.live.refusals import refusal_of
 
 if TYPE_CHECKING:
@@ -52,6 +52,8 @@ class InsideApi:
         self._faults = plane.faults
         self._actor = actor
         self._agent = agent
+        self._known_served: tuple[int, tuple[ServedKind, ...]] = (0, ())
+        """And the catalog's stamp as it was then: many ask every few seconds for what hardly ever changes."""
 
     async def get(self, kind: Kind, namespace: str, name: str) -> Item:
         with _translated():
@@ -65,9 +67,7 @@ class InsideApi:
             found = reading.list_(self._stage, call, options)
             return Listed([await self._item(one, call) for one in found.records], found.revision)
 
-    async def watch(
-        self, kind: Kind, since: int, namespace: str = "", select: Select = EVERYTHING
-    ) -> AsyncIterator[Batch]:
+    async def watch(self, kind: Kind, since: int, namespace: str = "", select: Select = EVERYTHING) -> Batches:
         with _translated():
             call = await self._call("watch", kind, namespace, confined_to=select)
             chosen = selection(call.resource, select.labels, select.fields)
@@ -123,6 +123,12 @@ class InsideApi:
             return await _finished(act(call, obj))
 
     async def served(self) -> tuple[ServedKind, ...]:
+        stamp = self._stage.catalog.stamp
+        if self._known_served[0] != stamp:
+            self._known_served = (stamp, self._served())
+        return self._known_served[1]
+
+    def _served(self) -> tuple[ServedKind, ...]:
         catalog = self._stage.catalog
         found: dict[tuple[str, str], ServedKind] = {}
         versions: dict[tuple[str, str], list[str]] = {}

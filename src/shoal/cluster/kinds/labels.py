@@ -55,24 +55,3 @@ def _check_requirement(one: Obj, path: str, errors: Errors) -> None:
     add_faults(errors, f"{path}.key", key, label_key_faults(key))
     for place, value in enumerate(values):
         add_faults(errors, f"{path}.values[{place}]", value, label_value_faults(value))
-
-
-def is_empty(selector: Obj | None) -> bool:
-    return not selector or not (selector.get("matchLabels") or selector.get("matchExpressions"))
-
-
-def selects(selector: Obj, labels: Mapping[str, str]) -> bool:
-    """Whether a label selector takes these labels; an empty one takes all."""
-    for key, value in (selector.get("matchLabels") or {}).items():
-        if labels.get(key) != value:
-            return False
-    return all(_holds(one, labels) for one in selector.get("matchExpressions") or ())
-
-
-def _holds(one: Obj, labels: Mapping[str, str]) -> bool:
-    key, operator, values = one.get("key", ""), one.get("operator"), one.get("values") or ()
-    if operator == "In":
-        return key in labels and labels[key] in values
-    if operator == "NotIn":
-        return labels.get(key) not in values
-    return (key in labels) is (operator == "Exists")

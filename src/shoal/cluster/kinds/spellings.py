@@ -10,16 +10,14 @@ Rejected: the checks of `shoal.cluster.names`, which know object names only and 
 from __future__ import annotations
 
 import re
-from functools import lru_cache
 from ipaddress import ip_address
 
-from shoal.cluster.names import LABEL_1035_WORDS, LABEL_WORDS, SUBDOMAIN_WORDS
+from shoal.api.names import LABEL, SUBDOMAIN
+from shoal.cluster.names import LABEL_1035, LABEL_1035_WORDS, LABEL_WORDS, SUBDOMAIN_WORDS
+from shoal.units.kept import kept
 
 Faults = tuple[str, ...]
 
-_LABEL = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?")
-_LABEL_1035 = re.compile(r"[a-z]([-a-z0-9]*[a-z0-9])?")
-_SUBDOMAIN = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
 _QUALIFIED = re.compile(r"([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]")
 _LABEL_VALUE = re.compile(r"(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?")
 _PORT_NAME = re.compile(r"[-a-z0-9]+")
@@ -67,7 +65,7 @@ def between(low: int, high: int) -> str:
     return f"must be between {low} and {high}, inclusive"
 
 
-@lru_cache(maxsize=16384)
+@kept(most=16384)
 def label_key_faults(key: str) -> Faults:
     """Of label and annotation keys, finalizers, resource names, topology keys: `prefix/name` or `name`."""
     prefix, slash, name = key.rpartition("/")
@@ -88,7 +86,7 @@ def label_key_faults(key: str) -> Faults:
     return tuple(found)
 
 
-@lru_cache(maxsize=65536)
+@kept(most=65536)
 def label_value_faults(value: str) -> Faults:
     found: list[str] = []
     if len(value.encode()) > 63:
@@ -98,37 +96,37 @@ def label_value_faults(value: str) -> Faults:
     return tuple(found)
 
 
-@lru_cache(maxsize=16384)
+@kept(most=16384)
 def dns_label_faults(name: str) -> Faults:
     found: list[str] = []
     if len(name.encode()) > 63:
         found.append(longest(63))
-    if not _LABEL.fullmatch(name):
-        found.append("must not contain dots" if _SUBDOMAIN.fullmatch(name) else LABEL_WORDS)
+    if not LABEL.fullmatch(name):
+        found.append("must not contain dots" if SUBDOMAIN.fullmatch(name) else LABEL_WORDS)
     return tuple(found)
 
 
-@lru_cache(maxsize=4096)
+@kept(most=4096)
 def dns_1035_label_faults(name: str) -> Faults:
     found: list[str] = []
     if len(name.encode()) > 63:
         found.append(longest(63))
-    if not _LABEL_1035.fullmatch(name):
+    if not LABEL_1035.fullmatch(name):
         found.append(LABEL_1035_WORDS)
     return tuple(found)
 
 
-@lru_cache(maxsize=65536)
+@kept(most=65536)
 def subdomain_faults(name: str) -> Faults:
     found: list[str] = []
     if len(name.encode()) > 253:
         found.append(longest(253))
-    if not _SUBDOMAIN.fullmatch(name):
+    if not SUBDOMAIN.fullmatch(name):
         found.append(SUBDOMAIN_WORDS)
     return tuple(found)
 
 
-@lru_cache(maxsize=4096)
+@kept(most=4096)
 def port_name_faults(name: str) -> Faults:
     found: list[str] = []
     if len(name.encode()) > 15:
@@ -144,7 +142,7 @@ def port_name_faults(name: str) -> Faults:
     return tuple(found)
 
 
-@lru_cache(maxsize=16384)
+@kept(most=16384)
 def environment_faults(name: str) -> Faults:
     if not name:
         return ("environment variable name must be non-empty",)
@@ -153,7 +151,7 @@ def environment_faults(name: str) -> Faults:
     return (_ENVIRONMENT_WORDS,)
 
 
-@lru_cache(maxsize=4096)
+@kept(most=4096)
 def config_key_faults(key: str) -> Faults:
     found: list[str] = []
     if len(key.encode()) > 253:
@@ -181,7 +179,7 @@ def percent_faults(text: str) -> Faults:
     return () if _PERCENT.fullmatch(text) else (_PERCENT_WORDS,)
 
 
-@lru_cache(maxsize=4096)
+@kept(most=4096)
 def address_faults(text: str) -> Faults:
     try:
         ip_address(text)

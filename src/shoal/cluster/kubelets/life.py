@@ -64,7 +64,7 @@ def play(scene: Scene, due: Due) -> None:
     if one is None:
         _play_pod(scene, verb, stage.next.reason, stage.next.message)
     elif stage.of == "health":
-        one.health = {"started": "unready", "ready": "ready"}.get(verb, "failing")  # type: ignore[assignment]
+        one.health = "unready" if verb == "started" else "ready" if verb == "ready" else "failing"
         one.health_since_s = now_s
     elif verb == "start":
         _start(scene, one, facts.all_containers()[due.container])

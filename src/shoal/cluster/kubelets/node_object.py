@@ -15,6 +15,8 @@ Obj = dict[str, Any]
 VERSION = "v1.36.0"
 _SPACE = UUID("3d0f3c5e-5f0a-4d3f-9b4a-2b8d6c1f7a90")
 _ATTACHES = "volumes.kubernetes.io/controller-managed-attach-detach"
+_WEB_SOCKETS = "ExtendWebSocketsToKubelet"
+"""What our doors speak; API servers speak SPDY, which they do not, to kubelets that have not declared it."""
 _INFO = {
     "architecture": "amd64",
     "containerRuntimeVersion": "containerd://2.1.4",
@@ -75,6 +77,7 @@ def amounts(machine: Machine, gpus: NodeGpus) -> tuple[dict[str, str], dict[str,
 def node_status(machine: Machine, gpus: NodeGpus, settings: FleetSettings, address: str, boot_id: str) -> Obj:
     """All but the conditions."""
     capacity, allocatable = amounts(machine, gpus)
+    declared: Obj = {"declaredFeatures": [_WEB_SOCKETS]} if settings.kubelet_address else {}
     identity = {"machineID": boot_id_of(machine.name, "machine").replace("-", ""), "bootID": boot_id}
     return {
         "capacity": capacity,
@@ -83,6 +86,7 @@ def node_status(machine: Machine, gpus: NodeGpus, settings: FleetSettings, addre
             {"type": "InternalIP", "address": settings.kubelet_address or address},
             {"type": "Hostname", "address": machine.name},
         ],
+        **declared,
         "daemonEndpoints": {"kubeletEndpoint": {"Port": settings.kubelet_port}},
         "nodeInfo": {**_INFO, **machine.node_info, **identity, "systemUUID": boot_id_of(machine.name, "system")},
     }

@@ -14,6 +14,7 @@ from typing import Any
 from shoal.cluster.kubelets.cluster_policy import MISPLACED, POLICIES, ClusterPolicy, honoured, read_policy
 from shoal.store.live.context import Context
 from shoal.store.live.item import Item
+from shoal.store.live.served import answering
 from shoal.units.errors import ShoalError
 
 Obj = dict[str, Any]
@@ -49,7 +50,7 @@ class PolicyWatch:
         left, wait_s = {POLICIES, MISPLACED}, _FIRST_S
         while left:
             with contextlib.suppress(ShoalError):
-                for kind in left & {one.kind for one in await self._context.api.served()}:
+                for kind in left & {one.kind for one in await answering(self._context.api)}:
                     self._context.informers.of(kind).on_change(lambda _before, _after: self._see())
                     left.discard(kind)
             await self._context.clock.sleep(wait_s)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 
 from shoal.cluster.machines.machine import Machine
@@ -12,6 +13,8 @@ from shoal.cluster.machines.wish import Wish
 
 MACHINE = "nvidia.com/gpu.machine"
 CLIQUE = "nvidia.com/gpu.clique"
+NVLINK = "gpu.nvidia.com/nvlink-enabled"
+ISLAND_SIZE = "gpu.nvidia.com/nvlink-gpus-per-island"
 NUMA_POLICY = "shoal.dev/topology-manager-policy"
 _PODS = 110
 _KIB = 1024
@@ -58,8 +61,19 @@ def _labels(name: str, wish: Wish, place: Place) -> Mapping[str, str]:
     }
     if shape.gpus:
         found[MACHINE] = (shape.machine or shape.name).replace(" ", "-")
+        found |= _links(shape)
     if shape.rack_is_island:
         found[CLIQUE] = f"{identity(place.rack, 'nvlink')}.1"
+    return found
+
+
+def _links(shape: Shape) -> Mapping[str, str]:
+    """What no discovery of NVIDIA's says and people select nodes by: whether GPUs see each other over NVLink, and how
+    many do."""
+    sizes = {*Counter(shape.islands).values()}
+    found = {NVLINK: "true" if max(sizes) > 1 else "false"}
+    if len(sizes) == 1 and max(sizes) > 1:
+        found[ISLAND_SIZE] = str(max(sizes))
     return found
 
 

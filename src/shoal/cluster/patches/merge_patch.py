@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from shoal.cluster.patches.copying import copied
-from shoal.cluster.patches.refusals import json_kind
+from shoal.cluster.schema.go_values import json_kind
 from shoal.cluster.status import bad_request
 
 Obj = dict[str, Any]

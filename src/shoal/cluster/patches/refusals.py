@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from shoal.cluster.schema.go_values import json_kind
 from shoal.cluster.status import ApiError, bad_request
 
 
@@ -46,16 +47,6 @@ def bad_directive(name: str) -> ApiError:
 
 def lists_of_lists() -> ApiError:
     return does_not_apply()
-
-
-def json_kind(value: Any) -> str:
-    if isinstance(value, dict):
-        return "object"
-    if isinstance(value, list):
-        return "array"
-    if isinstance(value, bool):
-        return "bool"
-    return "string" if isinstance(value, str) else "number"
 
 
 def go_type(value: Any) -> str:

@@ -18,11 +18,11 @@ from shoal.cluster.bodies.yaml_text import NotYamlError, from_yaml
 from shoal.cluster.calls import Call
 from shoal.cluster.crds.pruning import conform_custom
 from shoal.cluster.field_errors import bad_value
-from shoal.cluster.patches.refusals import go_text, json_kind
+from shoal.cluster.patches.refusals import go_text
 from shoal.cluster.resource import Obj
 from shoal.cluster.rest.incoming import still_at_home, typed
 from shoal.cluster.schema.decode import read, strict_words
-from shoal.cluster.schema.go_values import UndecodableError
+from shoal.cluster.schema.go_values import UndecodableError, json_kind
 
 _OPERATION = frozenset(("op", "path", "from", "value"))
 _GO_OPERATIONS = "[]handlers.jsonPatchOp"

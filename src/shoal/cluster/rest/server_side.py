@@ -16,7 +16,6 @@ import msgspec
 from shoal.cluster import status
 from shoal.cluster.apply.applying import Applier, apply
 from shoal.cluster.calls import Admission, Call
-from shoal.cluster.patches.refusals import json_kind
 from shoal.cluster.resource import Obj
 from shoal.cluster.rest import codec
 from shoal.cluster.rest.changing import change
@@ -27,6 +26,7 @@ from shoal.cluster.rest.ownership import elsewhere, reset_by, tracked_as
 from shoal.cluster.rest.rights import check_may_create
 from shoal.cluster.rest.stage import Stage
 from shoal.cluster.rest.subresources import put_replicas, scale_of
+from shoal.cluster.schema.go_values import json_kind
 from shoal.cluster.state.record import Record
 
 _SCALE = ("autoscaling/v1", "Scale")

@@ -11,6 +11,7 @@ from shoal.cluster import field_errors, status
 from shoal.cluster.calls import Admission, Call
 from shoal.cluster.kinds.pods.binding import bind as bind_pod
 from shoal.cluster.kinds.pods.binding import check_binding
+from shoal.cluster.label_selectors import text_of
 from shoal.cluster.resource import Home, Obj
 from shoal.cluster.rest import codec
 from shoal.cluster.rest.changing import change
@@ -98,7 +99,7 @@ def scale_of(call: Call, obj: Obj) -> Obj:
         scale["spec"]["replicas"] = replicas
     selector = _at(obj, selector_path) if selector_path else None
     if selector:
-        scale["status"]["selector"] = selector if isinstance(selector, str) else selector_text(selector)
+        scale["status"]["selector"] = selector if isinstance(selector, str) else _selector_text(selector)
     return scale
 
 
@@ -125,23 +126,10 @@ def put_replicas(call: Call, obj: Obj, value: Any) -> None:
     obj[last] = value
 
 
-def selector_text(selector: Mapping[str, Any]) -> str:
-    """A label selector as `kubectl` and autoscalers take it."""
-    if "matchLabels" not in selector and "matchExpressions" not in selector:
-        return ",".join(f"{key}={value}" for key, value in sorted(selector.items()))
-    terms = [f"{key}={value}" for key, value in sorted((selector.get("matchLabels") or {}).items())]
-    for term in selector.get("matchExpressions") or ():
-        key, values = term["key"], ",".join(sorted(term.get("values") or ()))
-        match term["operator"]:
-            case "In":
-                terms.append(f"{key} in ({values})")
-            case "NotIn":
-                terms.append(f"{key} notin ({values})")
-            case "Exists":
-                terms.append(key)
-            case _:
-                terms.append(f"!{key}")
-    return ",".join(sorted(terms))
+def _selector_text(selector: Mapping[str, Any]) -> str:
+    """Of a label selector, or of the plain labels that older kinds have in its place."""
+    is_plain = "matchLabels" not in selector and "matchExpressions" not in selector
+    return text_of({"matchLabels": selector} if is_plain else selector)
 
 
 # -- namespaces ------------------------------------------------------------------------------------------------------

@@ -7,6 +7,7 @@ that says something of its own about merging gets a node of its own around the s
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from functools import cache
 from typing import Any, Literal, cast
 
 from shoal.cluster.schema.node import ListType, Schema, Type
@@ -130,6 +131,12 @@ class Shapes:
             node.name = _GO_FORMATS.get(stored.format) or _GO_SCALARS.get(stored.type, "")
         node.keeps_unknown = node.type == "any" or (node.type == "object" and node.values is None)
         return node
+
+
+@cache
+def published(version: str) -> Shapes:
+    """Those of a version for everybody in this process: nobody changes them, and what is made of them stays on them."""
+    return Shapes(version)
 
 
 def _copied(node: GoSchema) -> GoSchema:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from shoal.cluster.security.label_terms import selects
+from shoal.cluster.label_selectors import selects
 
 Obj = dict[str, Any]
 

@@ -41,7 +41,7 @@ from shoal.cluster.openapi.documents import Documents as OpenApi
 from shoal.cluster.resource import Home, Obj, Ref
 from shoal.cluster.rest.creating import born
 from shoal.cluster.rest.stage import Stage
-from shoal.cluster.schema.kubernetes import Shapes
+from shoal.cluster.schema.kubernetes import published
 from shoal.cluster.security.authenticate import Authenticator
 from shoal.cluster.security.authority import Authority, open_authority
 from shoal.cluster.security.authorize import AllowRecognised, Authorizer
@@ -131,7 +131,7 @@ async def open_plane(
     keys = None if settings.state_dir is None else settings.state_dir / "keys"
     today = datetime.now(UTC)  # noqa: TID251 - certificates want the date
     authority = open_authority(keys, today, (settings.host,))
-    shapes = Shapes(settings.kube_version)
+    shapes = published(settings.kube_version)
     catalog = Catalog(builtin_resources(shapes, {**STRATEGIES, CRDS: DEFINITIONS}))
     state = await State.open(
         storage or _storage(settings),

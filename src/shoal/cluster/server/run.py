@@ -25,6 +25,7 @@ from shoal.cluster.server.connections import Connections
 from shoal.cluster.server.plane import Plane, open_plane
 from shoal.cluster.server.receiving import LARGEST_BODY
 from shoal.cluster.settings import Settings
+from shoal.store.live.broken_connections import tell_in_a_line
 from shoal.store.live.clock import Clock, WallClock
 from shoal.units.errors import UserError
 
@@ -88,6 +89,9 @@ async def _serve_on(
 ) -> None:
     """Whatever ends this, also before requests are answered, ends the control plane in order."""
     stop = _stop_signal()
+    tell_in_a_line(asyncio.get_running_loop())
+    # Nearly all that a start makes stays: looking for garbage in it at the usual pace is a tenth of a start.
+    gc.set_threshold(50_000, 20, 50)
     async with contextlib.AsyncExitStack() as ends:
         plane = await open_plane(settings, (settings.host, bound.getsockname()[1]), clock=clock)
         ends.push_async_callback(plane.close)
@@ -102,7 +106,6 @@ async def _serve_on(
         # What is there now stays; later collections need not walk it.
         gc.collect()
         gc.freeze()
-        gc.set_threshold(50_000, 20, 50)
         if not stop.is_set():
             ready(url)
         await stop.wait()

@@ -14,7 +14,6 @@ from shoal.cluster.streams.channels import PROTOCOLS, Wanted, check_upgrade
 from shoal.cluster.streams.kubelet_address import Kubelet
 from shoal.cluster.streams.kubelets import Kubelets, dial_words, refusal_in, url_of
 
-_Query = Sequence[tuple[str, str]] | Mapping[str, str]
 _PROTOCOL = "Sec-WebSocket-Protocol"
 
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from shoal.cluster.label_selectors import text_of
+
 Obj = dict[str, Any]
 
 NONE = "<none>"
@@ -16,26 +18,7 @@ def labels(found: Mapping[str, str] | None) -> str:
 
 
 def selector(found: Obj | None) -> str:
-    return requirements(found) or NONE
-
-
-def requirements(found: Obj | None) -> str:
-    """A label selector as one text, its requirements ordered by key."""
-    if not found:
-        return ""
-    texts = [(key, f"{key}={value}") for key, value in (found.get("matchLabels") or {}).items()]
-    texts += [(one["key"], _requirement(one)) for one in found.get("matchExpressions") or ()]
-    return ",".join(text for _, text in sorted(texts, key=lambda pair: pair[0]))
-
-
-def _requirement(one: Obj) -> str:
-    key, operator = one["key"], one["operator"]
-    if operator == "Exists":
-        return str(key)
-    if operator == "DoesNotExist":
-        return f"!{key}"
-    word = "in" if operator == "In" else "notin"
-    return f"{key} {word} ({','.join(sorted(one.get('values') or ()))})"
+    return text_of(found) or NONE
 
 
 def containers(template: Obj) -> tuple[str, str]:

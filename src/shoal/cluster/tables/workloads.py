@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from shoal.cluster.label_selectors import text_of
 from shoal.cluster.tables.ages import duration, instant_s, since
-from shoal.cluster.tables.phrases import NONE, UNSET, containers, labels, requirements, selector, several, truth
+from shoal.cluster.tables.phrases import NONE, UNSET, containers, labels, selector, several, truth
 from shoal.cluster.tables.printer import Obj, Printer, age, condition_status, heads, name, part
 
 
@@ -32,7 +33,7 @@ def deployment(obj: Obj, now_s: int) -> list[Any]:
         _count(obj, "availableReplicas"),
         age(obj, now_s),
         *_template(obj),
-        requirements(part(obj, "spec").get("selector")),
+        text_of(part(obj, "spec").get("selector")),
     ]
 
 

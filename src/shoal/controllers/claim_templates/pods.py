@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from shoal.controllers.claim_templates.claim import Pod, PodClaim, consumer, is_made_for, new_claim
 from shoal.store.live.context import Context, Controller
-from shoal.store.live.informer import Index
+from shoal.store.live.index import Index
 from shoal.store.live.informers import Informers
 from shoal.store.live.item import Item, Key, Obj
 from shoal.store.live.kind import PODS, RESOURCE_CLAIM_TEMPLATES, RESOURCE_CLAIMS

@@ -9,13 +9,12 @@ Of a pod that is on a node only a few fields can still change; `read_head` reads
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Any
 
 import msgspec
 from msgspec import field
 
 from shoal.api.node_affinity import NodeRule, PreferredSchedulingTerm
-from shoal.api.pod import Pod, PodSpec
+from shoal.api.pod import Pod
 from shoal.api.resources import CPU, MEMORY, PODS, SCORING_DEFAULTS, effective_requests
 from shoal.api.taints import Toleration
 from shoal.api.wire import ApiStruct, dec_hook
@@ -78,24 +77,6 @@ class PodHead(msgspec.Struct, frozen=True):
     is_ended: bool
 
 
-class _ClaimSource(ApiStruct, frozen=True):
-    claim_name: str = ""
-
-
-class _Volume(ApiStruct, frozen=True):
-    name: str = ""
-    persistent_volume_claim: _ClaimSource | None = None
-    ephemeral: dict[str, Any] | None = None
-
-
-class _Spec(PodSpec, frozen=True):
-    volumes: tuple[_Volume, ...] = ()
-
-
-class _Pod(Pod, frozen=True):
-    spec: _Spec = field(default_factory=_Spec)
-
-
 class _HeadMeta(ApiStruct, frozen=True):
     labels: dict[str, str] = field(default_factory=dict)
     deletion_timestamp: str | None = None
@@ -115,7 +96,7 @@ class _Head(ApiStruct, frozen=True):
     status: _HeadStatus = field(default_factory=_HeadStatus)
 
 
-_pods = msgspec.json.Decoder(_Pod, dec_hook=dec_hook)
+_pods = msgspec.json.Decoder(Pod, dec_hook=dec_hook)
 _heads = msgspec.json.Decoder(_Head)
 
 
@@ -148,7 +129,7 @@ def read_pod(item: Item) -> PodFacts:
     )
 
 
-def _ask(pod: _Pod) -> Ask:
+def _ask(pod: Pod) -> Ask:
     meta, spec = pod.metadata, pod.spec
     affinity = spec.affinity.node_affinity if spec.affinity is not None else None
     scored = effective_requests(spec, SCORING_DEFAULTS)
@@ -169,7 +150,7 @@ def _ask(pod: _Pod) -> Ask:
     )
 
 
-def _volume_claims(pod: _Pod) -> dict[Key, bool]:
+def _volume_claims(pod: Pod) -> dict[Key, bool]:
     """Each claim, and whether it is made for the pod."""
     namespace, name = pod.metadata.namespace, pod.metadata.name
     found: dict[Key, bool] = {}
@@ -181,7 +162,7 @@ def _volume_claims(pod: _Pod) -> dict[Key, bool]:
     return found
 
 
-def _device_claims(pod: _Pod) -> tuple[tuple[Key, ...], str]:
+def _device_claims(pod: Pod) -> tuple[tuple[Key, ...], str]:
     """The claims that count, and one that ought to be there and is not."""
     made = {status.name: status.resource_claim_name for status in pod.status.resource_claim_statuses}
     found = []

@@ -23,7 +23,8 @@ from shoal.controllers.default_scheduler.fleet import Flags, Fleet
 from shoal.controllers.default_scheduler.reasons import DEVICES_ELSEWHERE, NO_DEVICES
 from shoal.engine.dra.pools import Pools
 from shoal.engine.dra.requests import ClaimAsk, Picks
-from shoal.engine.dra.search import Stock, find
+from shoal.engine.dra.search import find
+from shoal.engine.dra.trial import Stock
 from shoal.engine.dra.usage import Usage
 from shoal.engine.labels import Labels
 from shoal.store.dra.facts import claim_ask, claim_facts, slice_facts

@@ -9,6 +9,7 @@ from shoal.store.live.context import Context
 from shoal.store.live.item import Obj
 from shoal.store.live.kind import PODS
 from shoal.store.live.port import Deletion, Patch
+from shoal.store.live.recorder import BINDING, SCHEDULING, Deed, reference_of
 from shoal.store.live.refusals import NotFoundError
 
 
@@ -21,7 +22,7 @@ class Teller:
 
     def bound(self, pod: PodFacts, node: str) -> None:
         words = f"Successfully assigned {pod.namespace}/{pod.name} to {node}"
-        self._events.named(pod.scheduler).record(about(pod), "Scheduled", words)
+        self._events.named(pod.scheduler).record(about(pod), "Scheduled", words, deed=BINDING)
 
     async def unplaced(self, pod: PodFacts, words: str, nominated: str | None, reason: str = "Unschedulable") -> None:
         """The condition and the event; `nominated` "" takes a nomination back, None leaves it."""
@@ -40,7 +41,8 @@ class Teller:
             condition |= {"lastProbeTime": None, "lastTransitionTime": since}
             body["conditions"] = [condition]
             # Tried again for the same outcome it stays silent: the tries may be many, and say nothing new.
-            self._events.named(pod.scheduler).record(about(pod), "FailedScheduling", words, type_="Warning")
+            pen = self._events.named(pod.scheduler)
+            pen.record(about(pod), "FailedScheduling", words, type_="Warning", deed=SCHEDULING)
         if nominated is not None and status.get("nominatedNodeName", "") != nominated:
             body["nominatedNodeName"] = nominated or None
         if body:
@@ -56,7 +58,8 @@ class Teller:
             except NotFoundError:
                 continue
             words = f"Preempted by pod {pod.uid} on node {node}"
-            self._events.named(pod.scheduler).record(about(victim), "Preempted", words)
+            deed = Deed("Preempting", reference_of(about(pod)))
+            self._events.named(pod.scheduler).record(about(victim), "Preempted", words, deed=deed)
 
     async def _end(self, victim: PodFacts, pod: PodFacts) -> None:
         condition: Obj = {

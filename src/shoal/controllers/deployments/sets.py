@@ -204,8 +204,7 @@ class Sets:
         return self._sets[item.name]
 
     def _record(self, message: str, reason: str = "ScalingReplicaSet", *, is_bad: bool = False) -> None:
-        type_ = "Warning" if is_bad else "Normal"
-        self._context.events.record(self.deployment, reason, message, type_=type_)  # type: ignore[arg-type]
+        self._context.events.record(self.deployment, reason, message, type_="Warning" if is_bad else "Normal")
 
 
 def whole(item: Item, kind: str) -> Obj:

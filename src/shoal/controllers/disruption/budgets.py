@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping
 from datetime import datetime, timedelta
 from typing import NamedTuple
 
 from msgspec import field
 
+from shoal.api.disruption import part_of
 from shoal.api.selectors import LabelSelector
 from shoal.api.wire import ApiStruct, Timestamp
 from shoal.store.live.item import Key
 
 DELETION_TIMEOUT = timedelta(minutes=2)
 """A pod that was let go and is still there after this is not going."""
-_PERCENT = re.compile(r"([0-9]+)%")
 
 
 class Owner(ApiStruct, frozen=True):
@@ -105,9 +104,9 @@ def figures(budget: Budget, pods: Iterable[Pod], scale: int, going: Mapping[str,
     """`scale` is what the controllers of the pods want, or the number of pods where that is not asked for."""
     spec = budget.spec
     if spec.max_unavailable is not None:
-        desired = max(scale - _part(spec.max_unavailable, scale), 0)
+        desired = max(scale - part_of(spec.max_unavailable, scale), 0)
     else:
-        desired = _part(spec.min_available or 0, scale)
+        desired = part_of(spec.min_available or 0, scale)
     healthy = sum(pod.is_ready and not pod.is_leaving and pod.metadata.name not in going for pod in pods)
     allowed = max(healthy - desired, 0) if scale > 0 else 0
     return Figures(scale, healthy, desired, allowed)
@@ -128,11 +127,3 @@ def disrupted(budget: Budget, pods: Iterable[Pod], now: datetime) -> Disrupted:
             going[pod.metadata.name] = since
             waits.append(left)
     return Disrupted(going, overdue, min(waits, default=None))
-
-
-def _part(amount: int | str, total: int) -> int:
-    """A number, or a percentage rounded up."""
-    if isinstance(amount, int):
-        return amount
-    match = _PERCENT.fullmatch(amount)
-    return -(-int(match[1]) * total // 100) if match else 0

@@ -73,6 +73,8 @@ class Installer:
         self._served = served
         self._rules = rules
         self._told = ""
+        self._right: dict[tuple[Kind, str], tuple[int, Obj]] = {}
+        """What said in which version all that it was to say: long expressions, looked at again and again."""
 
     async def reconcile(self, _: Key) -> float:
         """Look at everything; in how many seconds to look again."""
@@ -110,8 +112,11 @@ class Installer:
         name = wanted["metadata"]["name"]
         item = self._context.informers.of(kind).get("", name)
         if item is not None:
+            if self._right.get((kind, name)) == (item.version, wanted):
+                return
             present = item.obj()
             if says(present, wanted):
+                self._right[kind, name] = (item.version, wanted)
                 return
             if not is_ours(present):
                 raise InvalidError(f"{kind.name} {name} is somebody else's and stays as it is")

@@ -17,7 +17,7 @@ from datetime import datetime
 import msgspec
 from msgspec.structs import replace
 
-from shoal.controllers.gatekeeping.held_kinds import DEFAULT_QUEUE, HoldingRules, Rules
+from shoal.controllers.gatekeeping.held_kinds import DEFAULT_QUEUE, Rules
 from shoal.controllers.gatekeeping.hooks import (
     CONVERTING_PATH,
     HOLDING_PATH,
@@ -35,7 +35,7 @@ from shoal.controllers.gatekeeping.policies import BINDINGS, OLDER_BINDINGS, OLD
 from shoal.controllers.gatekeeping.reviews import admitted, converted
 from shoal.controllers.gatekeeping.webhook_server import Answer, WebhookServer
 from shoal.store.live.clock import Clock
-from shoal.store.live.context import Context, Controller
+from shoal.store.live.context import Context
 from shoal.store.live.ecosystem_kinds import KUEUE, LOCAL_QUEUES
 from shoal.store.live.item import Item, Obj
 from shoal.store.live.kind import DEFINITIONS, Kind
@@ -63,15 +63,6 @@ class WebhookSettings(msgspec.Struct, frozen=True):
     is_last_resort: bool = True
     """Holding jobs is left to admission policies where these are served."""
     date: Callable[[], datetime] = machine_date
-
-
-def webhook_controller(
-    context: Context,
-    served: Served,
-    settings: WebhookSettings,
-    rules: Rules = HoldingRules,
-) -> Controller:
-    return Webhook(context, served, settings, rules)
 
 
 class Webhook:

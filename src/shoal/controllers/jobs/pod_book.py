@@ -38,7 +38,10 @@ class PodBook:
         return len(self._of_job.get(job, ()))
 
     def _changed(self, before: Item | None, after: Item | None) -> None:
-        key = (after or before).key  # type: ignore[union-attr]
+        item = after or before
+        if item is None:
+            return
+        key = item.key
         old = self._pods.pop(key, None)
         new = job_pod(after) if after is not None else None
         if old is not None:

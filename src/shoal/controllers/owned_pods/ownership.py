@@ -14,7 +14,8 @@ import msgspec
 
 from shoal.api.selectors import Selector
 from shoal.controllers.owned_pods.sight import Meta
-from shoal.store.live.informer import Index, Informer
+from shoal.store.live.index import Index
+from shoal.store.live.informer import Informer
 from shoal.store.live.item import Item, Obj, Seen
 from shoal.store.live.kind import Kind
 from shoal.store.live.owning import controlled_by

@@ -55,7 +55,10 @@ class _Eviction:
         self._pods.on_change(self._pod_changed)
 
     def _node_changed(self, before: Item | None, after: Item | None) -> None:
-        name = (after or before).name  # type: ignore[union-attr]
+        item = after or before
+        if item is None:
+            return
+        name = item.name
         taints = after.read(NodeFacts).taints if after is not None else ()
         found = tuple(one for one in taints if one.effect == "NoExecute")
         if found == self._tainted.get(name, ()):

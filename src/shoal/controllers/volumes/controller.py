@@ -5,10 +5,9 @@ Keys of one loop are of both kinds: a claim has a namespace, a volume has none.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Collection, Iterable
+from collections.abc import Awaitable, Callable, Iterable
 
 from shoal.controllers.volumes.claims import ClaimWork
-from shoal.controllers.volumes.classes import LOCAL_PROVISIONER
 from shoal.controllers.volumes.ground import Ground
 from shoal.controllers.volumes.protection import Protection, claims_of
 from shoal.controllers.volumes.provisioning import Provisioning
@@ -44,12 +43,11 @@ def volume_binder(context: Context) -> Controller:
 
 def volume_provisioner(context: Context) -> Controller:
     """Makes volumes for classes of Shoal's own provisioner."""
-    return _provisioner(context, (LOCAL_PROVISIONER,))
-
-
-def provisioner_for(names: Collection[str]) -> Callable[[Context], Controller]:
-    """A maker of one that stands in for other provisioners, too; `*` is all of them."""
-    return lambda context: _provisioner(context, names)
+    ground = Ground(context)
+    provisioning = Provisioning(ground)
+    loop = _loop(context, ground, provisioning.claim, provisioning.volume)
+    loop.need(NODES, STORAGE_CLASSES)
+    return loop
 
 
 def claim_protection(context: Context) -> Controller:
@@ -64,14 +62,6 @@ def volume_protection(context: Context) -> Controller:
     """Keeps volumes that are bound (`pv-protection-controller`)."""
     ground = Ground(context)
     return _loop(context, ground, None, Protection(ground).volume)
-
-
-def _provisioner(context: Context, names: Collection[str]) -> Controller:
-    ground = Ground(context)
-    provisioning = Provisioning(ground, names)
-    loop = _loop(context, ground, provisioning.claim, provisioning.volume)
-    loop.need(NODES, STORAGE_CLASSES)
-    return loop
 
 
 def _loop(

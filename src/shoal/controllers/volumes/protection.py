@@ -1,4 +1,8 @@
-"""Claims stay while a pod uses them, volumes while a claim has them: their finalizers go when nobody does any more."""
+"""Claims stay while a pod uses them, volumes while a claim has them: their finalizers go when nobody does any more.
+
+The server itself is asked for the pods of a claim before it is let go: what two watches tell keeps no order, so a pod
+may be there of which nobody has told yet, and what is let go does not come back.
+"""
 
 from __future__ import annotations
 
@@ -43,13 +47,18 @@ class Protection:
 
     async def claim(self, claim: Claim) -> None:
         is_waiting = claim.metadata.is_leaving and CLAIM_FINALIZER in claim.metadata.finalizers
-        if is_waiting and self._users.count("/".join(claim.key)) == 0:
+        if is_waiting and self._users.count("/".join(claim.key)) == 0 and not await self._has_users(claim.key):
             await self._release(VOLUME_CLAIMS, self._ground.claim_obj(claim), CLAIM_FINALIZER)
 
     async def volume(self, volume: Volume) -> None:
         is_waiting = volume.metadata.is_leaving and VOLUME_FINALIZER in volume.metadata.finalizers
         if is_waiting and volume.status.phase != "Bound":
             await self._release(VOLUMES, self._ground.volume_obj(volume), VOLUME_FINALIZER)
+
+    async def _has_users(self, claim: Key) -> bool:
+        """Whoever is found is told of too, and the claim is looked at again then."""
+        pods = await self._ground.api.list(PODS, claim[0])
+        return any(claim in claims_of(item) for item in pods.items)
 
     async def _release(self, kind: Kind, obj: Obj | None, finalizer: str) -> None:
         if obj is None:

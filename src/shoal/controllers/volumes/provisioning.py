@@ -1,4 +1,4 @@
-"""A provisioner that makes volumes in name only: for classes of `shoal.dev/local`, and of others it stands in for.
+"""A provisioner that makes volumes in name only: for classes of `shoal.dev/local`.
 
 A volume's name is made of its claim's uid, so that whoever is killed on the way makes the same one again, not a second.
 Where the class waits for the first consumer the volume belongs to the node that was chosen, as a local disk would. What
@@ -7,8 +7,7 @@ grows, grows at once: the volume first, then what the claim says of it.
 
 from __future__ import annotations
 
-from collections.abc import Collection
-
+from shoal.controllers.volumes.classes import LOCAL_PROVISIONER
 from shoal.controllers.volumes.ground import OLD_PROVISIONER, PROVISIONED_BY, PROVISIONER, SELECTED_NODE, Ground
 from shoal.store.live.item import Obj
 from shoal.store.live.kind import NODES, VOLUME_CLAIMS, VOLUMES
@@ -17,17 +16,12 @@ from shoal.store.live.refusals import AlreadyExistsError
 from shoal.store.volumes.values import Claim, StorageClass, Volume
 
 _HOST = "kubernetes.io/hostname"
-ALL = "*"
 
 
 class Provisioning:
-    def __init__(self, ground: Ground, provisioners: Collection[str]) -> None:
+    def __init__(self, ground: Ground) -> None:
         self._ground = ground
-        self._provisioners = frozenset(provisioners)
         self._nodes = ground.context.informers.of(NODES)
-
-    def is_ours(self, provisioner: str) -> bool:
-        return bool(provisioner) and (ALL in self._provisioners or provisioner in self._provisioners)
 
     async def claim(self, claim: Claim) -> None:
         storage_class = self._ground.class_of(claim)
@@ -38,7 +32,7 @@ class Provisioning:
             return
         told = claim.metadata.annotations
         name = told.get(PROVISIONER, told.get(OLD_PROVISIONER, ""))
-        if claim.spec.volume_name or not self.is_ours(name):
+        if claim.spec.volume_name or name != LOCAL_PROVISIONER:
             return
         if storage_class.waits and SELECTED_NODE not in told:
             return
@@ -56,7 +50,7 @@ class Provisioning:
 
     async def volume(self, volume: Volume) -> None:
         """Delete what its claim has left, if that is its policy."""
-        is_ours = self.is_ours(volume.metadata.annotations.get(PROVISIONED_BY, ""))
+        is_ours = volume.metadata.annotations.get(PROVISIONED_BY) == LOCAL_PROVISIONER
         is_left = volume.status.phase == "Released" and not volume.metadata.is_leaving
         if is_ours and is_left and volume.spec.persistent_volume_reclaim_policy == "Delete":
             await self._ground.api.delete(VOLUMES, "", volume.metadata.name, Deletion(uid=volume.metadata.uid))
@@ -112,7 +106,7 @@ class Provisioning:
         has = claim.status.capacity.get("storage")
         if volume is None or has is None or has >= claim.asked or not storage_class.allow_volume_expansion:
             return
-        if not self.is_ours(volume.metadata.annotations.get(PROVISIONED_BY, "")):
+        if volume.metadata.annotations.get(PROVISIONED_BY) != LOCAL_PROVISIONER:
             return
         volume_obj, claim_obj = ground.volume_obj(volume), ground.claim_obj(claim)
         if volume_obj is None or claim_obj is None:

@@ -159,11 +159,11 @@ def _sum(one: bytes, other: bytes, sign: int = 1) -> bytes:
 @lru_cache(maxsize=1)
 def _environment() -> Any:
     # Forty milliseconds, which commands that read no claims do not pay.
-    from cel_expr_python import cel  # type: ignore[import-untyped]
-    from cel_expr_python.ext.ext_bindings import ExtBindings  # type: ignore[import-untyped]
-    from cel_expr_python.ext.ext_math import ExtMath  # type: ignore[import-untyped]
-    from cel_expr_python.ext.ext_optional import ExtOptional  # type: ignore[import-untyped]
-    from cel_expr_python.ext.ext_strings import ExtStrings  # type: ignore[import-untyped]
+    from cel_expr_python import cel
+    from cel_expr_python.ext.ext_bindings import ExtBindings
+    from cel_expr_python.ext.ext_math import ExtMath
+    from cel_expr_python.ext.ext_optional import ExtOptional
+    from cel_expr_python.ext.ext_strings import ExtStrings
 
     kinds = cel.Type
     text, truth, whole, real = kinds.STRING, kinds.BOOL, kinds.INT, kinds.DOUBLE

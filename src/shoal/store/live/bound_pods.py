@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 import msgspec
 
-from shoal.store.live.informer import Index
+from shoal.store.live.index import Index
 from shoal.store.live.informers import Informers
 from shoal.store.live.item import Item, Obj
 from shoal.store.live.kind import PODS

@@ -27,16 +27,33 @@ from shoal.units.errors import ConflictError, ShoalError, TemporaryError
 
 _log = logging.getLogger("shoal.election")
 Work = Callable[[], Awaitable[None]]
+Told = Callable[[Lock, str], None]
+"""Of a lease, and who holds it."""
+
+
+def _stands_by(lock: Lock, holder: str) -> None:
+    # Whoever started it would take its silence for a fault.
+    _log.warning("stands by: %s holds the lease %s/%s and does the work", holder, lock.namespace, lock.name)
 
 
 class LeaderElection:
-    def __init__(self, api: Api, clock: Clock, draw: random.Random, lock: Lock, events: Recorder | None = None) -> None:
-        """`api` is best one of its own: a renewal must not wait behind a thousand bindings."""
+    def __init__(
+        self,
+        api: Api,
+        clock: Clock,
+        draw: random.Random,
+        lock: Lock,
+        events: Recorder | None = None,
+        waits: Told = _stands_by,
+    ) -> None:
+        """`api` is best one of its own: a renewal must not wait behind a thousand bindings. `waits` says that somebody
+        else leads."""
         self._lock = lock
         self._timing = lock.timing
         self._lease = LeaseLock(api, clock, lock)
         self._draw = draw
         self._events = events
+        self._waits = waits
         self._said = ""
         """What was refused last: it is tried every two seconds, and told once."""
 
@@ -123,10 +140,8 @@ class LeaderElection:
                     if await self._lease.attempt() and self.is_leading:
                         break
                 if self.leader not in ("", waits_for):
-                    # Whoever started it would take its silence for a fault.
                     waits_for = self.leader
-                    at = f"{self._lock.namespace}/{self._lock.name}"
-                    _log.warning("stands by: %s holds the lease %s and does the work", waits_for, at)
+                    self._waits(self._lock, waits_for)
             except TimeoutError:
                 _log.info("the lease %s/%s: no answer", self._lock.namespace, self._lock.name)
             except ShoalError as error:

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import Sequence
 
 import msgspec
 
 from shoal.store.live.informers import Informers
 from shoal.store.live.item import Item, Listed, Obj
 from shoal.store.live.kind import Kind
-from shoal.store.live.port import EVERYTHING, GENTLY, Api, Batch, Deletion, Patch, Select, ServedKind
+from shoal.store.live.port import EVERYTHING, GENTLY, Api, Batches, Deletion, Patch, Select, ServedKind
 
 
 class LearningApi:
@@ -23,7 +23,7 @@ class LearningApi:
     async def list(self, kind: Kind, namespace: str = "", select: Select = EVERYTHING) -> Listed:
         return await self._api.list(kind, namespace, select)
 
-    def watch(self, kind: Kind, since: int, namespace: str = "", select: Select = EVERYTHING) -> AsyncIterator[Batch]:
+    def watch(self, kind: Kind, since: int, namespace: str = "", select: Select = EVERYTHING) -> Batches:
         return self._api.watch(kind, since, namespace, select)
 
     async def create(self, kind: Kind, obj: Obj) -> Item:

@@ -49,6 +49,8 @@ class Lock(msgspec.Struct, frozen=True):
     identity: str
     """Of this process alone: `host_<random>`."""
     timing: Timing = Timing()
+    heir_of: str = ""
+    """Holders whose names begin so are dead, as whoever has this lock could not be here otherwise."""
 
 
 class _Record(msgspec.Struct, rename="camel"):
@@ -162,7 +164,8 @@ class LeaseLock:
     @property
     def _is_kept_by_another(self) -> bool:
         lasts_s = self._record.lease_duration_seconds or self.lock.timing.lease_s
-        return bool(self._record.holder_identity) and now_s() < self._seen_at_s + lasts_s
+        is_left_behind = bool(self.lock.heir_of) and self.holder.startswith(self.lock.heir_of)
+        return bool(self.holder) and not is_left_behind and now_s() < self._seen_at_s + lasts_s
 
 
 def now_s() -> float:

@@ -6,13 +6,14 @@ One contract suite holds both to the same behaviour. Every instance speaks as on
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
 from typing import Any, Literal, Protocol
 
 import msgspec
 
 from shoal.store.live.item import Change, Item, Listed, Obj
 from shoal.store.live.kind import Kind
+from shoal.store.live.refusals import BusyError
 
 
 class Select(msgspec.Struct, frozen=True):
@@ -24,6 +25,8 @@ class Select(msgspec.Struct, frozen=True):
 
 EVERYTHING = Select()
 Batch = list[Change]
+Batches = AsyncGenerator[Batch, None]
+"""Whoever began them closes them: a watch is a request that is open."""
 
 
 class Patch(msgspec.Struct, frozen=True):
@@ -69,6 +72,16 @@ class ServedKind(msgspec.Struct, frozen=True):
     """All in which it is served, the preferred one first."""
 
 
+class SilentGroupError(BusyError):
+    """An aggregated API that is registered does not answer, and what it serves is not known. Who only looks for kinds
+    goes by `served`; who takes away what is not served must not."""
+
+    def __init__(self, what: str, served: tuple[ServedKind, ...]) -> None:
+        super().__init__(what)
+        self.served = served
+        """By all others."""
+
+
 class Api(Protocol):
     """Refusals are raised as in `refusals.py`; ConflictError and TemporaryError mean: try again."""
 
@@ -78,7 +91,7 @@ class Api(Protocol):
         """All of it, however many pages that takes. An empty namespace is every namespace."""
         ...
 
-    def watch(self, kind: Kind, since: int, namespace: str = "", select: Select = EVERYTHING) -> AsyncIterator[Batch]:
+    def watch(self, kind: Kind, since: int, namespace: str = "", select: Select = EVERYTHING) -> Batches:
         """What happens after `since`, in batches; ends when the server ends it. Raises ExpiredError when it is
         forgotten. Close it with `aclose()`."""
         ...
@@ -102,7 +115,7 @@ class Api(Protocol):
         ...
 
     async def served(self) -> tuple[ServedKind, ...]:
-        """Every resource there is, aggregated ones too where they answer. Raises TemporaryError if a group does not
+        """Every resource there is, aggregated ones too where they answer. Raises SilentGroupError if a group does not
         answer and is not known from before."""
         ...
 

@@ -36,6 +36,8 @@ class Sign(msgspec.Struct, frozen=True):
     """Where it is installed, unless somebody says otherwise."""
     leases: tuple[str, ...]
     deployments: tuple[str, ...]
+    does: str = "admission"
+    """What is its own to do."""
 
 
 KUEUE = Sign("Kueue", _USUAL.kueue, ("c1f6bfd2.kueue.x-k8s.io",), ("kueue-controller-manager",))
@@ -43,6 +45,13 @@ KAI = Sign(
     "KAI", _USUAL.kai, ("kai-scheduler-default",), ("kai-scheduler-default", "queue-controller", "podgroup-controller")
 )
 VOLCANO = Sign("Volcano", _USUAL.volcano, ("volcano", "vc-scheduler"), ("volcano-scheduler",))
+SCHEDULER_PLUGINS = Sign(
+    "SchedulerPlugins",
+    _USUAL.scheduler_plugins,
+    ("sched-plugins-controllers",),
+    ("scheduler-plugins-controller",),
+    "the status of its pod groups",
+)
 
 
 class _LeaseSpec(msgspec.Struct, rename="camel"):
@@ -79,7 +88,9 @@ class Presence:
             return
         if (by is not None) != self.is_there:
             self.is_there = by is not None
-            state = "runs in this cluster: admission is left to it" if by else "is gone: admission is decided here"
+            does = self._sign.does
+            told = "decided" if does == "admission" else "told"
+            state = f"runs in this cluster: {does} is left to it" if by else f"is gone: {does} is {told} here"
             _log.warning("%s %s", self._sign.project, state)
             if by is not None:
                 self._context.events.record(

@@ -14,6 +14,7 @@ from collections.abc import Callable
 
 from shoal.store.live.context import Context
 from shoal.store.live.kind import Kind
+from shoal.store.live.port import Api, ServedKind, SilentGroupError
 from shoal.units.errors import ShoalError
 
 _log = logging.getLogger("shoal.store")
@@ -63,7 +64,7 @@ class Served:
                 self._untold.append((found, then))
 
     async def _find(self) -> None:
-        there = {(one.kind.group, one.kind.plural): one.versions for one in await self._context.api.served()}
+        there = {(one.kind.group, one.kind.plural): one.versions for one in await answering(self._context.api)}
         for candidates, thens in self._wanted:
             first = candidates[0]
             versions = there.get((first.group, first.plural), ())
@@ -80,3 +81,12 @@ class Served:
             except ShoalError as error:
                 _log.info("the server's kinds cannot be read: %s", error)
             await self._context.clock.sleep(self._every_s)
+
+
+async def answering(api: Api) -> tuple[ServedKind, ...]:
+    """What is served by all who answer. One aggregated API that is broken, as that of metrics often is, says nothing
+    about the others."""
+    try:
+        return await api.served()
+    except SilentGroupError as error:
+        return error.served

@@ -11,7 +11,7 @@ from shoal.store.live.clock import Clock
 from shoal.store.live.item import Item, Obj
 from shoal.store.live.kind import PODS
 from shoal.store.live.port import Api, Patch
-from shoal.store.live.recorder import Recorder
+from shoal.store.live.recorder import SCHEDULING, Recorder
 
 _SCHEDULED, _UNSCHEDULABLE = "PodScheduled", "Unschedulable"
 _OVER = frozenset({"Succeeded", "Failed"})
@@ -80,7 +80,7 @@ class Unscheduled:
         meta = {"name": item.name, "namespace": item.namespace, "uid": item.uid}
         about = {"kind": PODS.name, "apiVersion": PODS.api_version, "metadata": meta}
         pen = self._events.named(pod.spec.scheduler_name)
-        pen.record(about, "FailedScheduling", words, type_="Warning")
+        pen.record(about, "FailedScheduling", words, type_="Warning", deed=SCHEDULING)
 
 
 def _said(pod: _Pod) -> _Condition | None:

@@ -6,7 +6,7 @@ Pod sets are named and ordered as Kueue does it, whoever leads coming first.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -49,8 +49,13 @@ class AnyJob:
 def jobs_of(inventory: Inventory) -> Iterator[AnyJob]:
     for placed in inventory.of(Job):
         yield _batch_job(placed)
+    yield from raw_jobs_of(inventory, inventory.others())
+
+
+def raw_jobs_of(inventory: Inventory, others: Iterable[Placed[Unknown]]) -> Iterator[AnyJob]:
+    """Those of kinds without a type. `inventory`: what they may refer to."""
     look = _look_in(inventory)
-    for other in inventory.others():
+    for other in others:
         raw = other.value
         shape = SHAPES.get((raw.api_version.partition("/")[0], raw.kind))
         if shape is not None and not shape.is_left_alone(raw.raw):

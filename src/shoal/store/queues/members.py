@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from shoal.api.decode import Unknown, meta_of
 from shoal.api.meta import DEFAULT_NAMESPACE
@@ -30,7 +30,8 @@ def owner_of(value: ApiStruct | Unknown, name: str = "") -> Owner:
 class Members:
     """All pods that have not ended, those that controllers would make included."""
 
-    def __init__(self, inventory: Inventory) -> None:
+    def __init__(self, inventory: Inventory, others: Iterable[Placed[Pod]] = ()) -> None:
+        """`others`: more pods that would be made."""
         self.pods: dict[str, Placed[Pod]] = {}
         self._above: dict[Owner, Owner] = {}
         for placed in (*inventory.of(Job), *inventory.of(ReplicaSet)):
@@ -39,7 +40,7 @@ class Members:
             self._note_owner(other.value)
         self._of: dict[Owner, list[Placed[Pod]]] = {}
         # What cannot be made is told by whoever places pods.
-        for pod in (*inventory.of(Pod), *made_pods(inventory, [])):
+        for pod in (*inventory.of(Pod), *made_pods(inventory, []), *others):
             if not pod.value.is_finished():
                 self.pods[pod.value.metadata.key] = pod
                 for owner in self.owners(pod.value):

@@ -12,7 +12,8 @@ from shoal.api.node import Node
 from shoal.api.pod import Pod
 from shoal.api.resources import PODS, effective_requests
 from shoal.engine.from_api.queues import queue_node_of
-from shoal.engine.queues.facts import QueueNode, WorkloadFacts
+from shoal.engine.queues.facts import WorkloadFacts
+from shoal.engine.queues.topology_facts import QueueNode
 from shoal.store.inventory import Inventory
 from shoal.store.queues.members import Members
 

@@ -22,7 +22,7 @@ from shoal.engine.from_api.queues import (
     equivalents_of,
     settings_of,
 )
-from shoal.engine.queues.facts import Settings
+from shoal.engine.queues.settings import Settings
 from shoal.store.inventory import Inventory
 from shoal.units.errors import UserError, Where
 

@@ -43,7 +43,8 @@ from shoal.engine.from_api.queues import (
     ran_s,
     topology_levels_of,
 )
-from shoal.engine.queues.facts import Settings, WorkloadFacts
+from shoal.engine.queues.facts import WorkloadFacts
+from shoal.engine.queues.settings import Settings
 from shoal.engine.queues.state import Fact
 from shoal.store.inventory import Inventory, Placed
 from shoal.store.queues.dangling import dangling

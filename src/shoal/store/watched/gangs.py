@@ -70,8 +70,6 @@ class WatchedGangs:
         self._reader = CompanyReader(pods, objects, troubles)
         self._units: dict[Company, _Unit] = {}
         self._company_of: dict[str, Company] = {}
-        self._by_name: dict[str, Company] = {}
-        """Gangs of which the engine was told."""
         self._dirty: dict[Company, None] = {}
         self._signs: dict[_Sign, _Sign] = {}
         self._unmoved: dict[Owner, Owner | None] = {}
@@ -96,11 +94,6 @@ class WatchedGangs:
     def is_unread(self, key: str) -> bool:
         """Whether the pod's company could not be read at the last drain."""
         return bool(self._dirty) and self._company_of.get(key) in self._dirty
-
-    def gang_members(self, group: str) -> list[str]:
-        """Keys of the pods of a gang that have not ended, whether or not it has an object."""
-        unit = self._units.get(self._by_name.get(group, Company(group)))
-        return [] if unit is None else [key for key, sign in unit.members.items() if not sign.has_ended]
 
     # -- keeping up -------------------------------------------------------------------------------------------------
 
@@ -222,17 +215,15 @@ class WatchedGangs:
                 return self._stand(unit, members)
         members, facts = self._reader.read(company, list(unit.members), priorities, topologies)
         if facts != unit.told:
-            self._tell(company, unit, facts, events)
+            self._tell(unit, facts, events)
         unit.is_old = False
         return self._stand(unit, members)
 
-    def _tell(self, company: Company, unit: _Unit, facts: GroupFacts | None, events: list[Event]) -> None:
+    def _tell(self, unit: _Unit, facts: GroupFacts | None, events: list[Event]) -> None:
         if unit.told is not None and (facts is None or facts.name != unit.told.name):
             events.append(GroupGone(unit.told.name))
-            self._by_name.pop(unit.told.name, None)
         if facts is not None:
             events.append(GroupSeen(facts))
-            self._by_name[facts.name] = company
         unit.told = facts
 
     def _stand(self, unit: _Unit, members: Iterable[Member]) -> list[str]:

@@ -15,16 +15,19 @@ from shoal.api.node import Node
 from shoal.api.node_resource_topology import NodeResourceTopology
 from shoal.engine.events import Event, NodeGone, NodeSeen
 from shoal.engine.from_api import HyperTree
+from shoal.engine.spelling import topology_fault
+from shoal.engine.spelling.names import OWN_TOPOLOGY
 from shoal.store.live.informer import Informer
 from shoal.store.live.item import Item
 from shoal.store.live.kind import NODES
 from shoal.store.nodes import node_seen
 from shoal.store.watched.one_by_one import read_each
 from shoal.store.watched.reading import place_of, value_of
-from shoal.store.watched.troubles import UNREADABLE, Trouble, Troubles, words_of
-from shoal.units.errors import UserError
+from shoal.store.watched.troubles import INVALID_ANNOTATION, UNREADABLE, Trouble, Troubles, words_of
+from shoal.units.errors import UserError, Where
 
 _NOTHING = Raw()
+_TOPOLOGY = Where(path="metadata.annotations").key(OWN_TOPOLOGY)
 
 
 class _Meta(msgspec.Struct, gc=False):
@@ -138,6 +141,10 @@ class Nodes:
     def is_quiet(self) -> bool:
         return not self._dirty
 
+    def tell_again(self, name: str) -> None:
+        self._told.add(name)
+        self._dirty[name] = None
+
     def _tell(self, name: str, events: list[Event]) -> None:
         item = self._informer.get("", name)
         if item is None:
@@ -147,16 +154,21 @@ class Nodes:
                 events.append(NodeGone(name))
             return
         try:
-            events.append(self._seen(item))
+            node = value_of(NODES, item, Node)
+            events.append(self._seen(node))
         except UserError as error:
             # What is known of it stands: pods that run on it are true all the same.
             self._troubles.put(Trouble(NODES, name, item.uid, UNREADABLE, words_of(error)))
+            return
+        self._told.add(name)
+        if fault := topology_fault(node.metadata.annotations):
+            words = words_of(UserError(fault, where=_TOPOLOGY))
+            self._troubles.put(Trouble(NODES, name, item.uid, INVALID_ANNOTATION, words))
         else:
             self._troubles.settle(NODES, name)
-            self._told.add(name)
 
-    def _seen(self, item: Item) -> NodeSeen:
-        return node_seen(value_of(NODES, item, Node), self._zones_of(item.name), self.tree)
+    def _seen(self, node: Node) -> NodeSeen:
+        return node_seen(node, self._zones_of(node.metadata.name), self.tree)
 
     def _zones_of(self, name: str) -> NodeResourceTopology | None:
         zones = self._zones

@@ -20,9 +20,10 @@ from shoal.store.watched.held_spots import HeldSpots
 from shoal.store.watched.one_by_one import read_each
 from shoal.store.watched.parts import Devices
 from shoal.store.watched.pod_asks import PodAsks
-from shoal.store.watched.pod_heads import Head, head_of, spec_of
+from shoal.store.watched.pod_changes import status_change
+from shoal.store.watched.pod_heads import Head, head_of
 from shoal.store.watched.pod_states import PodState, state_of
-from shoal.store.watched.pod_words import words_of_head
+from shoal.store.watched.pod_words import words_on
 from shoal.store.watched.sights import PodSight
 from shoal.store.watched.troubles import UNREADABLE, Trouble, Troubles, words_of
 from shoal.units.errors import UserError
@@ -71,12 +72,11 @@ class Pods:
             return
         key = f"{after.namespace}/{after.name}"
         try:
-            head = head_of(after)
-            mark = head.mark()
             state = self._states.get(key)
-            if state is None or not state.is_same(head, mark):
-                self._read(key, after, head, mark)
-            elif state.note(head):
+            change = status_change(before, after) if state is not None and before is not None else None
+            if state is None or change is None or not state.knows_start(change.status):
+                self._read(key, after, head_of(after))
+            elif state.note(change):
                 self._touch(key)
         except msgspec.DecodeError as error:
             self._drop(key)
@@ -114,33 +114,32 @@ class Pods:
     def _read_now(self, key: str, unread: Collection[str]) -> None:
         item = self.item(key)
         if item is not None and (key in self._states or key in unread):
-            head = head_of(item)
-            self._read(key, item, head, head.mark())
+            self._read(key, item, head_of(item))
 
     def name_again(self, nodes: Collection[str]) -> None:
         """These call their devices otherwise than before."""
         for key, state in self._states.items():
             if state.node in nodes and isinstance(state.told, PodBound) and (item := self.item(key)) is not None:
-                words = words_of_head(head_of(item))
+                words = words_on(head_of(item))
                 if HeldSpots.has_any(words):
                     state.names_devices = words
                     self._dirty[key] = None
 
-    def _read(self, key: str, item: Item, head: Head, mark: int) -> None:
-        spec, words = spec_of(head), words_of_head(head)
+    def _read(self, key: str, item: Item, head: Head) -> None:
+        spec = head.spec
         before = self._states.get(key)
         if before is not None and before.node != spec.node_name:
             self._let_go(key, before)
-        state = state_of(item, head, mark, spec, words, before)
+        state = state_of(item, head, before)
         is_ours = state.scheduler in self._schedulers
         try:
             rank = self._asks.rank(spec)
             state.priority = rank.value
-            state.who = self._asks.who(item, head, spec, words, rank)
+            state.who = self._asks.who(item, head, rank)
             if before is not None and state.node and before.asks_on(spec):
                 state.ask = before.ask
             elif is_ours or state.node:
-                ask = self._asks.ask(item, head, spec, words, is_ours=is_ours)
+                ask = self._asks.ask(item, head, is_ours=is_ours)
                 if isinstance(ask, str):
                     state.waits_for = ask
                 else:
@@ -168,6 +167,14 @@ class Pods:
 
     def touch(self, key: str) -> None:
         """Something that its event hangs on has changed elsewhere."""
+        self._dirty[key] = None
+
+    def tell_again(self, key: str) -> None:
+        state = self._states.get(key)
+        if state is None:
+            self._gone[key] = None
+        else:
+            state.told = None
         self._dirty[key] = None
 
     def take_dirty(self) -> list[str]:

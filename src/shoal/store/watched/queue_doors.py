@@ -9,7 +9,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from shoal.engine.from_api.queues import GPU_MILLI
-from shoal.engine.queues.facts import ClusterQueueFacts
+from shoal.engine.queues.facts import ClusterQueueFacts, LocalQueueFacts
+from shoal.engine.queues.state import Fact
+from shoal.store.live.ecosystem_kinds import CLUSTER_QUEUES, LOCAL_QUEUES
+from shoal.store.live.kind import Kind
 
 _NOTHING: frozenset[str] = frozenset()
 
@@ -26,19 +29,26 @@ class Doors:
         """By local queue; kept up while somebody reads it."""
         return self._doors
 
-    def put_cluster_queue(self, name: str, facts: ClusterQueueFacts | None) -> list[str]:
-        """The doors behind which it is another thing by now."""
+    def put(self, kind: Kind, name: str, fact: Fact | None) -> list[str]:
+        """A fact of any kind, or that it is gone; returned are the doors behind which it is another thing by now."""
+        if kind is CLUSTER_QUEUES:
+            return self._put_cluster_queue(name, fact if isinstance(fact, ClusterQueueFacts) else None)
+        if kind is LOCAL_QUEUES:
+            return self._put_local_queue(name, fact.cluster_queue if isinstance(fact, LocalQueueFacts) else "")
+        return []
+
+    # Inside
+
+    def _put_cluster_queue(self, name: str, facts: ClusterQueueFacts | None) -> list[str]:
         covered = _covered(facts) if facts is not None else _NOTHING
         if covered == self._covered.get(name, _NOTHING):
             return []
         self._covered[name] = covered
         return [door for door, queue in self._leads_to.items() if queue == name and self._set(door, covered)]
 
-    def put_local_queue(self, door: str, cluster_queue: str) -> list[str]:
+    def _put_local_queue(self, door: str, cluster_queue: str) -> list[str]:
         self._leads_to[door] = cluster_queue
         return [door] if self._set(door, self._covered.get(cluster_queue, _NOTHING)) else []
-
-    # Inside
 
     def _set(self, door: str, covered: frozenset[str]) -> bool:
         if self._doors.get(door, _NOTHING) == covered:

@@ -18,17 +18,10 @@ from shoal.engine.from_api.queues import (
     queue_node_of,
     topology_levels_of,
 )
-from shoal.engine.queues.facts import (
-    Amounts,
-    CheckFacts,
-    ClusterQueueFacts,
-    CohortFacts,
-    FlavorFacts,
-    LocalQueueFacts,
-    QueueNode,
-    TopologyLevels,
-)
+from shoal.engine.queues.check_facts import CheckFacts
+from shoal.engine.queues.facts import Amounts, ClusterQueueFacts, CohortFacts, FlavorFacts, LocalQueueFacts
 from shoal.engine.queues.state import Fact
+from shoal.engine.queues.topology_facts import QueueNode, TopologyLevels
 from shoal.store.live.ecosystem_kinds import (
     ADMISSION_CHECKS,
     CLUSTER_QUEUES,

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import msgspec
 
-from shoal.engine.queues.facts import Settings, WorkloadFacts
+from shoal.engine.queues.facts import WorkloadFacts
+from shoal.engine.queues.settings import Settings
 from shoal.engine.queues.state import Fact
 
 

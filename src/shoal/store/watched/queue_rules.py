@@ -27,7 +27,7 @@ from shoal.engine.from_api.queues import (
     equivalents_of,
     settings_of,
 )
-from shoal.engine.queues.facts import Settings
+from shoal.engine.queues.settings import Settings
 from shoal.store.live.context import Context
 from shoal.store.live.item import Item
 from shoal.store.live.kind import PRIORITY_CLASSES, RESOURCE_CLAIM_TEMPLATES, Kind

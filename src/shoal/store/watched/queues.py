@@ -17,16 +17,10 @@ from functools import partial
 from shoal.api.kueue import Configuration, Workload
 from shoal.api.meta import Namespace
 from shoal.engine.from_api import Priorities
-from shoal.engine.queues.facts import ClusterQueueFacts, LocalQueueFacts, Settings
+from shoal.engine.queues.settings import Settings
 from shoal.engine.queues.state import Fact
 from shoal.store.live.context import Context
-from shoal.store.live.ecosystem_kinds import (
-    CLUSTER_QUEUES,
-    KUEUE_TOPOLOGIES,
-    LOCAL_QUEUES,
-    WORKLOAD_PRIORITY_CLASSES,
-    WORKLOADS,
-)
+from shoal.store.live.ecosystem_kinds import KUEUE_TOPOLOGIES, WORKLOAD_PRIORITY_CLASSES, WORKLOADS
 from shoal.store.live.item import Item
 from shoal.store.live.kind import NAMESPACES, NODES, Kind
 from shoal.store.live.presence import KUEUE
@@ -215,15 +209,7 @@ class WatchedQueues:
             news.dropped.append((FACT_OF[kind], name))
         else:
             news.facts.append(value)
-        self._note_doors(kind, name, value)
-
-    def _note_doors(self, kind: Kind, name: str, value: Fact | None) -> None:
-        moved: list[str] = []
-        if kind is CLUSTER_QUEUES:
-            moved = self._doors.put_cluster_queue(name, value if isinstance(value, ClusterQueueFacts) else None)
-        elif kind is LOCAL_QUEUES:
-            queue = value.cluster_queue if isinstance(value, LocalQueueFacts) else ""
-            moved = self._doors.put_local_queue(name, queue)
+        moved = self._doors.put(kind, name, value)
         for sight in self._sights.values() if moved else ():
             if sight.queue in moved:
                 self.again(sight.key)

@@ -20,8 +20,6 @@ class PodSight(msgspec.Struct, frozen=True):
     """What the engine was told of it; None while it is kept from the engine."""
     held: str = ""
     """Why it is kept from the engine though it waits for us: closed gates, volumes that are not there, a fault."""
-    is_fault: bool = False
-    """`held` is the pod's own fault: it is told on the pod."""
     node: str = ""
     nominated: str = ""
     generation: int = 0

@@ -13,6 +13,8 @@ from shoal.store.live.kind import Kind
 from shoal.units.errors import UserError, one_line
 
 UNREADABLE = "Unreadable"
+INVALID_ANNOTATION = "InvalidAnnotation"
+"""Of an object that counts all the same."""
 
 
 class Trouble(msgspec.Struct, frozen=True):

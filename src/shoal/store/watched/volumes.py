@@ -14,21 +14,18 @@ import msgspec
 from shoal.api.node_affinity import NodeAffinity
 from shoal.api.pod import Pod
 from shoal.store.live.context import Context
-from shoal.store.live.informer import Handler, Index
+from shoal.store.live.index import Index
+from shoal.store.live.informer import Handler
 from shoal.store.live.item import Item
 from shoal.store.live.kind import NODES, PODS, STORAGE_CLASSES, VOLUME_CLAIMS, VOLUMES
 from shoal.store.volumes.needs import Mounts, Needed, VolumeNeeds, Wanted, mounts_of
-from shoal.store.volumes.reach import rule_of
-from shoal.store.volumes.values import SINGLE_POD, Claim, Known, StorageClass, Volume
+from shoal.store.volumes.rules import VolumeRules
+from shoal.store.volumes.values import Claim, Known, StorageClass, Volume
 from shoal.store.watched.dependents import Dependents
 from shoal.store.watched.template_volumes import TemplateVolumes
 from shoal.store.watched.volume_heads import labels_of, places, touched_by
 
 _KINDS = (VOLUME_CLAIMS, VOLUMES, STORAGE_CLASSES)
-NOWHERE = "node(s) didn't find available persistent volumes to bind"
-ELSEWHERE = "node(s) didn't match PersistentVolume's node affinity"
-LOST = "node(s) unavailable due to one or more pvc(s) bound to non-existent pv(s)"
-TAKEN = "node has pod using PersistentVolumeClaim with the same name and ReadWriteOncePod access mode"
 _MOUNTS = (b'"persistentVolumeClaim"', b'"ephemeral"')
 _ENDED = (b'"phase":"Succeeded"', b'"phase":"Failed"')
 _NODES = "nodes"
@@ -58,6 +55,7 @@ class WatchedVolumes:
             Known(of.of(VOLUMES), Volume),
             Known(of.of(STORAGE_CLASSES), StorageClass),
         )
+        self._rules = VolumeRules(self.needs, partial(places, of.of(NODES)), self._is_used)
         # After the values above have read the same change.
         of.of(VOLUME_CLAIMS).on_change(self._stirring(lambda item: ("claim", item.key)))
         of.of(STORAGE_CLASSES).on_change(self._stirring(lambda item: ("class", item.name)))
@@ -81,10 +79,7 @@ class WatchedVolumes:
         self._asked.put(meta.key, self._hangs_on(mounts, needed))
         if isinstance(needed, str):
             return needed
-        if fault := self._fault(needed, meta.key):
-            return fault
-        rule = rule_of(self.needs, needed, partial(places, self._informers.of(NODES)))
-        return NOWHERE if rule is not None and _is_nowhere(rule) else rule
+        return self._rules.of(meta.key, needed)
 
     def turned_away(self, pod: Pod) -> str:
         """What kube-scheduler says of nodes from which they cannot be reached; empty where no node is asked."""
@@ -92,19 +87,11 @@ class WatchedVolumes:
         needed = self.needs.needed(mounts) if mounts.claims else ""
         if isinstance(needed, str):
             return ""
-        is_tied = any(volume is not None and volume.spec.node_affinity is not None for _, volume in needed.bound)
-        return self._fault(needed, pod.metadata.key) or (ELSEWHERE if is_tied else NOWHERE)
+        return self._rules.turned_away(pod.metadata.key, needed)
 
     def _mounts(self, pod: Pod) -> Mounts:
         item = self._pods.get(pod.metadata.namespace, pod.metadata.name)
         return mounts_of(item) if item is not None and any(word in item.data for word in _MOUNTS) else Mounts(())
-
-    def _fault(self, needed: Needed, pod: str) -> str:
-        """Of volumes that no node can reach."""
-        if any(volume is None for _, volume in needed.bound):
-            return LOST
-        is_taken = any(self._is_taken(claim, pod) for claim in (*needed.waiting, *(one for one, _ in needed.bound)))
-        return TAKEN if is_taken else ""
 
     def stirred(self) -> set[str]:
         """Pods (namespace/name) whose answer above may be another one by now."""
@@ -140,9 +127,7 @@ class WatchedVolumes:
 
     # -- claims for one pod only ------------------------------------------------------------------------------------
 
-    def _is_taken(self, claim: Claim, pod: str) -> bool:
-        if SINGLE_POD not in claim.spec.access_modes:
-            return False
+    def _is_used(self, claim: Claim, pod: str) -> bool:
         if self._users is None:
             self._users = self._pods.index(_USERS, _claims_in_use)
         return any(f"{item.namespace}/{item.name}" != pod for item in self._users["/".join(claim.key)])
@@ -181,10 +166,6 @@ class WatchedVolumes:
         if after is None or any(word in after.data for word in _ENDED):
             for key in mounts_of(item).claims:
                 self._stir(("claim", key))
-
-
-def _is_nowhere(rule: NodeAffinity) -> bool:
-    return rule.required is not None and not rule.required.node_selector_terms
 
 
 def _claims_in_use(item: Item) -> list[str]:

@@ -15,7 +15,7 @@ from collections.abc import Callable, Mapping
 import msgspec
 
 from shoal.engine.asks import Ask
-from shoal.engine.events import Event, PodArrived, PodBound
+from shoal.engine.events import Event, NodeGone, NodeSeen, PodArrived, PodBound, PodGone
 from shoal.engine.from_api import Priorities, Topologies
 from shoal.engine.who import Who
 from shoal.store.live.context import Context
@@ -222,9 +222,6 @@ class WatchedWorld:
         found = self._asks.beside_volumes(item) if state is not None and item is not None and not state.fault else None
         return (found[0], state.who, found[1]) if found is not None and state is not None else None
 
-    def sights_of_group(self, group: str) -> list[PodSight]:
-        return [sight for key in self.gangs.gang_members(group) if (sight := self._pods.sight(key)) is not None]
-
     @property
     def priorities(self) -> Priorities:
         return self._asks.priorities
@@ -232,6 +229,19 @@ class WatchedWorld:
     @property
     def topologies(self) -> Topologies:
         return self._surroundings.topologies
+
+    def tell_again(self, event: Event) -> None:
+        """Whoever heard it could not take it in: it is told again at the next drain, as things stand then."""
+        if isinstance(event, PodArrived | PodBound | PodGone):
+            self._pods.tell_again(event.key)
+        elif isinstance(event, NodeSeen):
+            self._nodes.tell_again(event.node.name)
+        elif isinstance(event, NodeGone):
+            self._nodes.tell_again(event.name)
+
+    def told(self) -> list[PodArrived | PodBound]:
+        """What the engine was told of each pod, as it stands."""
+        return [state.told for _, state in self._pods if state.told is not None]
 
     def states(self) -> list[tuple[str, PodState]]:
         """All pods."""

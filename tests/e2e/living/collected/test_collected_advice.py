@@ -24,7 +24,7 @@ HANDS, LABEL = "VisibleDevicesByHand", "UnknownNodeLabel"
 WANTED: dict[str, tuple[str, ...]] = {
     "kueue/clusterqueue-research-queue.yaml": ("ClusterQueue NoNamespaceSelector",),
     "kueue/localqueue-research-local.yaml": (),
-    "kueue/resourceflavor-h100-nvlink.yaml": ("ResourceFlavor NoNodes",),
+    "kueue/resourceflavor-h100-nvlink.yaml": (),
     "kueue/workloadpriorityclasses-inference-spot.yaml": ("WorkloadPriorityClass MisplacedValue",) * 2,
     "kueue/workloadpriorityclasses-production-research.yaml": ("WorkloadPriorityClass MisplacedValue",) * 2,
     "volcano/podgroup-pytorch-distributed.yaml": ("PodGroup UnknownPriorityClass",),
@@ -104,7 +104,7 @@ def said(collected_fleet: ServerProcess, kubectl_home: Path) -> dict[str, Said]:
     try:
         with suppress(AssertionError):
             # What is missing is better told file by file.
-            until(is_complete, within_s=20)
+            until(is_complete)
     finally:
         kubectl("delete", "namespace", *names, "--wait=false")
         for kind in SHARED:

@@ -13,7 +13,7 @@ from build.living_cluster import conditions, events, job, nodes_of, patch, pod, 
 
 pytestmark = pytest.mark.skipif(not COLLECTED.exists(), reason="no collected manifests beside this repository")
 
-HOPPER = "p5-48xlarge-0"
+HOPPER, OTHER_HOPPER = "p5-48xlarge-0", "p5-48xlarge-1"
 QUEUE, CLOSED = "research-local", "no namespace may use it"
 NVLINK = "gpu.nvidia.com/nvlink-enabled"
 
@@ -23,12 +23,12 @@ def queued(kubectl: Kubectl) -> Iterator[Kubectl]:
     """The collected queue, its flavor, and one node of that flavor."""
     for name in ("clusterqueue-research-queue", "localqueue-research-local", "resourceflavor-h100-nvlink"):
         assert applied(kubectl, f"kueue/{name}.yaml").code == 0
-    kubectl("label", "node", HOPPER, f"{NVLINK}=true")
+    kubectl("label", "node", OTHER_HOPPER, f"{NVLINK}=false", "--overwrite")
     yield kubectl
     kubectl("delete", "jobs,pytorchjobs", "--all", "--cascade=foreground")
     kubectl("delete", "localqueues", "--all")
     kubectl("delete", "clusterqueues.kueue.x-k8s.io,resourceflavors,workloadpriorityclasses", "--all")
-    kubectl("label", "node", HOPPER, f"{NVLINK}-")
+    kubectl("label", "node", OTHER_HOPPER, f"{NVLINK}=true", "--overwrite")
 
 
 def training(name: str, gpus: int, queue: str = QUEUE, **labels: str) -> Obj:

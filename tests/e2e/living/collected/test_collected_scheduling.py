@@ -125,7 +125,7 @@ def test_a_pod_of_high_priority_takes_the_place_of_one_of_low(kubectl: Kubectl) 
     kubectl("apply", "-f-", given=high)
     wait(kubectl, "pod/production-inference", "condition=ready")
     assert len(pods(kubectl)) == len(GPU_NODES)
-    assert "Preempted" in str(kubectl.get("events", "--field-selector=reason=Preempted")["items"])
+    until(lambda: kubectl.get("events", "--field-selector=reason=Preempted")["items"])
 
 
 def test_a_class_preempts_by_itself(kubectl: Kubectl) -> None:

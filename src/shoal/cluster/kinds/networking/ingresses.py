@@ -199,9 +199,10 @@ def _check_scope(parameters: Obj, path: str, errors: Errors) -> None:
     scope, namespace = parameters.get("scope"), parameters.get("namespace")
     if scope not in ("Cluster", "Namespace"):
         errors.append(not_supported(f"{path}.scope", scope, ("Cluster", "Namespace")))
-    elif scope == "Cluster" and namespace is not None:
-        errors.append(not_allowed(f"{path}.namespace", "`parameters.scope` is set to 'Cluster'"))
-    elif scope == "Namespace" and namespace is None:
+    elif scope == "Cluster":
+        if namespace is not None:
+            errors.append(not_allowed(f"{path}.namespace", "`parameters.scope` is set to 'Cluster'"))
+    elif namespace is None:
         errors.append(required(f"{path}.namespace", "`parameters.scope` is set to 'Namespace'"))
-    elif scope == "Namespace":
+    else:
         add_faults(errors, f"{path}.namespace", namespace, dns_label_faults(namespace))

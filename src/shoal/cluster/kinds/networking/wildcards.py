@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import re
 
-_PATTERN = r"\*\.[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*"
+from shoal.api.names import SUBDOMAIN
+
+_PATTERN = rf"\*\.{SUBDOMAIN.pattern}"
 _WORDS = (
     "a wildcard DNS-1123 subdomain must start with '*.', followed by a valid DNS subdomain, which must consist of "
     "lower case alphanumeric characters, '-' or '.' and end with an alphanumeric character (e.g. '*.example.com', "

@@ -10,8 +10,8 @@ from collections.abc import Iterable
 from typing import Any
 
 from shoal.cluster.kinds.complaints import Obj
-from shoal.cluster.kinds.labels import selects
 from shoal.cluster.kinds.pods.conditions import is_ready, set_condition
+from shoal.cluster.label_selectors import selects
 from shoal.cluster.status import ApiError, forbidden, too_many_requests
 
 _REFUSAL = "Cannot evict pod as it would violate the pod's disruption budget."

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from shoal.cluster.field_errors import FieldError, bad_value, not_supported, required
 from shoal.cluster.kinds.complaints import Errors, Obj, add_changed, add_negative
-from shoal.cluster.kinds.labels import check_selector, is_empty
+from shoal.cluster.kinds.labels import check_selector
 from shoal.cluster.kinds.workloads.deployments import TemplateStrategy
 from shoal.cluster.kinds.workloads.statuses import DAEMON_SETS, check_counts
 from shoal.cluster.kinds.workloads.templates import (
@@ -15,12 +17,13 @@ from shoal.cluster.kinds.workloads.templates import (
     check_share_of_all,
     check_template,
 )
+from shoal.cluster.label_selectors import is_empty
 
 _GENERATION = "deprecated.daemonset.template.generation"
 
 
 class DaemonSetStrategy(TemplateStrategy):
-    fresh_status = {  # noqa: RUF012 - never changed, copied for each object
+    fresh_status: Mapping[str, int] = {
         "currentNumberScheduled": 0,
         "numberMisscheduled": 0,
         "desiredNumberScheduled": 0,

@@ -89,7 +89,7 @@ class DeploymentStrategy(TemplateStrategy):
 
 
 class ReplicaSetStrategy(TemplateStrategy):
-    fresh_status = {"replicas": 0}  # noqa: RUF012 - never changed, copied for each object
+    fresh_status: Mapping[str, int] = {"replicas": 0}
 
     def default(self, obj: Obj) -> None:
         super().default(obj)

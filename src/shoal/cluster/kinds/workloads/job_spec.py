@@ -116,6 +116,8 @@ def _is_placeable(job: Obj) -> bool:
     if not job["spec"].get("suspend"):
         return False
     status = job.get("status") or {}
+    if status.get("active"):
+        return False
     if "startTime" not in status:
         return True
     conditions = status.get("conditions") or ()

@@ -6,12 +6,13 @@ from collections.abc import Mapping
 
 from shoal.cluster.field_errors import FieldError, bad_value, required
 from shoal.cluster.kinds.complaints import MAX_INT32, Errors, Obj
-from shoal.cluster.kinds.labels import check_selector, selects
+from shoal.cluster.kinds.labels import check_selector
 from shoal.cluster.kinds.spellings import dns_label_faults
 from shoal.cluster.kinds.workloads.deployments import TemplateStrategy
 from shoal.cluster.kinds.workloads.job_spec import check_job_spec, check_job_update
 from shoal.cluster.kinds.workloads.job_status import check_job_status
 from shoal.cluster.kinds.workloads.templates import MISMATCH
+from shoal.cluster.label_selectors import selects
 
 UID_LABELS = ("batch.kubernetes.io/controller-uid", "controller-uid")
 NAME_LABELS = ("batch.kubernetes.io/job-name", "job-name")

@@ -13,7 +13,7 @@ from shoal.cluster.kinds.workloads.templates import MISMATCH, check_running_temp
 
 class ReplicationControllerStrategy(TemplateStrategy):
     orphans_by_default = True
-    fresh_status = {"replicas": 0}  # noqa: RUF012 - never changed, copied for each object
+    fresh_status: Mapping[str, int] = {"replicas": 0}
 
     def default(self, obj: Obj) -> None:
         spec = obj.setdefault("spec", {})

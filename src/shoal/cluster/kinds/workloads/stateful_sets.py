@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from shoal.cluster.field_errors import FieldError, bad_value, not_allowed, not_supported, required
 from shoal.cluster.kinds.complaints import Errors, Obj, add_negative
 from shoal.cluster.kinds.labels import check_annotations, check_labels
@@ -26,7 +28,7 @@ _FROZEN_WORDS = (
 
 
 class StatefulSetStrategy(TemplateStrategy):
-    fresh_status = {"replicas": 0, "availableReplicas": 0}  # noqa: RUF012 - never changed, copied for each object
+    fresh_status: Mapping[str, int] = {"replicas": 0, "availableReplicas": 0}
 
     def default(self, obj: Obj) -> None:
         super().default(obj)

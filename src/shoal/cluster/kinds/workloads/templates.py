@@ -6,9 +6,10 @@ from typing import Any
 
 from shoal.cluster.field_errors import bad_value, not_allowed, not_supported, required
 from shoal.cluster.kinds.complaints import Errors, Obj, add_faults, add_negative
-from shoal.cluster.kinds.labels import check_annotations, check_labels, check_selector, is_empty, selects
+from shoal.cluster.kinds.labels import check_annotations, check_labels, check_selector
 from shoal.cluster.kinds.pods.spec import check_pod_spec
 from shoal.cluster.kinds.spellings import percent_faults
+from shoal.cluster.label_selectors import is_empty, selects
 
 MISMATCH = "`selector` does not match template `labels`"
 

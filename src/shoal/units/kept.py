@@ -1,0 +1,30 @@
+"""Answers about texts, kept for the next time: fleets repeat a few thousand spellings for ever.
+
+Only answers about texts of ordinary length are kept. Their number is bounded, so without that whoever may send texts of
+megabytes could fill the memory with a few thousand of them; a long one is answered anew each time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import lru_cache, wraps
+from typing import TypeVar
+
+A = TypeVar("A")
+LONGEST = 512
+"""In letters: twice the longest name there is."""
+
+
+def kept(most: int) -> Callable[[Callable[[str], A]], Callable[[str], A]]:
+    """Of a function whose answer nobody changes: so many answers."""
+
+    def keeping(answer: Callable[[str], A]) -> Callable[[str], A]:
+        known = lru_cache(maxsize=most)(answer)
+
+        @wraps(answer)
+        def recalled(text: str) -> A:
+            return known(text) if len(text) <= LONGEST else answer(text)
+
+        return recalled
+
+    return keeping

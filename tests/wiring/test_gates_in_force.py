@@ -1,0 +1,42 @@
+"""Ready is said when the policies are in force, and not a moment before."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from build.chosen_runs import chosen_run
+from build.small_clusters import SmallCluster, small_cluster
+from build.virtual_time import virtual
+from shoal.controllers.gatekeeping.policies import BINDINGS, rendezvous_policy
+from shoal.store.live.served import Served
+from shoal.wiring.gates import gates_stand
+from shoal.wiring.life import Life
+
+
+async def waited(cluster: SmallCluster, *, are_at_once: bool) -> float:
+    life = Life(cluster.api, cluster.api, cluster.clock)
+    served = Served(life.context("shoal", cluster.api))
+    served.when_there(BINDINGS)
+    await served.look()
+    life.informers.of(BINDINGS)
+    life.start("caches", life.informers.run)
+    began_s = cluster.clock.seconds()
+    await gates_stand(life, served, chosen_run(None, None, "gatekeeper"), are_at_once=are_at_once)
+    await life.end()
+    return cluster.clock.seconds() - began_s
+
+
+@pytest.mark.parametrize(("are_at_once", "age_s", "wanted_s"), [(False, 0, 3), (False, 60, 0), (True, 0, 0)])
+def test_new_policies_are_given_the_time_that_a_server_takes(
+    tmp_path: Path, are_at_once: bool, age_s: float, wanted_s: float
+) -> None:
+    @virtual
+    async def run() -> None:
+        async with small_cluster(tmp_path) as cluster:
+            await cluster.create(BINDINGS, rendezvous_policy().binding)
+            await cluster.pass_time(age_s)
+            assert await waited(cluster, are_at_once=are_at_once) == pytest.approx(wanted_s, abs=1.0)
+
+    run()
