@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 LOCK := requirements/dev.lock
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test quick check format lint types floors bench lock clean
+.PHONY: help install demo test quick check format lint types floors bench lock clean
 
 help: ## What can be made
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /  make \1\t/' | expand -t 18
@@ -25,16 +25,28 @@ $(VENV)/.dev: $(BIN)/shoal $(LOCK)
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r $(LOCK)
 	@touch $@
 
+install: $(BIN)/shoal ## The command: .venv/bin/shoal
+	@echo "$(BIN)/shoal is there"
+
 demo: $(BIN)/shoal ## A Kubernetes cluster with 128 GPUs and three teams' work on it, live in your terminal
 	@$(BIN)/shoal up --demo
 
-# One more than there are cores: many tests wait for a cluster in another process, and whoever is done takes from others.
-WORKERS ?= $(shell expr $$(nproc) + 1)
+# What Python compiled is kept, whatever the shell says of it: else each worker, and each `shoal` that a test starts,
+# would compile everything again.
+export PYTHONDONTWRITEBYTECODE :=
+
+# Two more than there are cores: two begin with tests that wait for a cluster in another process (tests/conftest.py), and
+# whoever is done takes from others.
+WORKERS ?= $(shell expr $$(nproc) + 2)
+# In a clean clone once, before all workers begin with the same file at the same time. What is wrong they say themselves.
+COMPILED := test -d tests/__pycache__ || $(BIN)/pytest -q --collect-only >/dev/null || true
 
 test: $(VENV)/.dev ## All tests
+	@$(COMPILED)
 	@$(BIN)/pytest -q -n $(WORKERS) --dist worksteal
 
 quick: $(VENV)/.dev ## The tests that take no time
+	@$(COMPILED)
 	@$(BIN)/pytest -q -n auto -m 'not slow'
 
 check: format lint types floors test ## All that CI checks: format, lint, strict types, floors, tests

@@ -66,7 +66,7 @@ async def ready_for_pods(api: Api) -> None:
     path, only = api.core("serviceaccounts"), "metadata.name=default"
     if (await api.get(path, fieldSelector=only)).ok()["items"]:
         return
-    async with api.watch(path, fieldSelector=only, timeoutSeconds=5) as watch:
+    async with api.watch(path, fieldSelector=only, timeoutSeconds=30) as watch:
         try:
             await watch.next_of("ADDED")
         except (AssertionError, aiohttp.ClientError, TimeoutError):

@@ -10,6 +10,7 @@ from typing import Any
 from build.cluster_api import Answer, Api
 from build.contract_objects import config_map, deployment, eventually, gated_pod
 from build.hook_server import HookServer, allowed, hook_server
+from build.live_waits import until
 
 Obj = dict[str, Any]
 CONFIGURATIONS = "/apis/admissionregistration.k8s.io/v1"
@@ -36,6 +37,8 @@ def configuration(api: Api, hook: HookServer, kind: str, path: str, **more: Any)
 async def hooked(api: Api, kind: str = "ValidatingWebhookConfiguration", **more: Any) -> AsyncIterator[HookServer]:
     """A hook at /hook that allows, in force until the end of the block. It is asked about `probe` until it answers."""
     plural = f"{kind.lower()}s"
+    # What a controller writes into every new namespace, it has written: nobody but the test is asked about.
+    await until(api, api.core("configmaps", "kube-root-ca.crt"), lambda one: one["metadata"].get("annotations"))
     async with hook_server() as hook:
         hook.answers["/hook"] = allowed
         made_up = configuration(api, hook, kind, "/hook", **more)

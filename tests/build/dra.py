@@ -18,7 +18,7 @@ from shoal.engine.asks import Ask
 from shoal.engine.dra.devices import Consumption, DeviceFacts, SliceFacts
 from shoal.engine.dra.pools import Device, Pools
 from shoal.engine.dra.requests import ClaimAsk, ClaimFacts, ClaimRef, Constraint, Option, Pick, Picks, Request
-from shoal.engine.dra.search import Stock
+from shoal.engine.dra.trial import Stock
 from shoal.engine.dra.usage import Usage
 from shoal.engine.events import ClaimSeen, DeviceSetSeen, DevicesSeen
 from shoal.engine.labels import Labels

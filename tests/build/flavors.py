@@ -7,11 +7,12 @@ from dataclasses import dataclass, field
 
 from build.queues import Amount, Limited, amounts, cluster_queue, hold_usage, queues, quotas
 from shoal.engine.queues.clusterqueue import ClusterQueue
-from shoal.engine.queues.facts import FlavorResource, Fungibility, PodSet, PreemptionRules, Settings, WorkloadFacts
+from shoal.engine.queues.facts import FlavorResource, Fungibility, PodSet, PreemptionRules, WorkloadFacts
 from shoal.engine.queues.flavors.assigner import assign
 from shoal.engine.queues.flavors.assignment import Assignment
 from shoal.engine.queues.flavors.modes import Answer, Mode
 from shoal.engine.queues.held import Tried, totals_of
+from shoal.engine.queues.settings import Settings
 from shoal.engine.queues.state import Queues
 
 PREEMPT, RECLAIM, NOBODY = (Answer(mode, 0) for mode in (Mode.PREEMPT, Mode.RECLAIM, Mode.NO_CANDIDATES))

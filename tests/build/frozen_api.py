@@ -13,13 +13,13 @@ it has read and done nothing about.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable
+from collections.abc import Awaitable
 from contextlib import aclosing
 from typing import NoReturn, TypeVar
 
 from shoal.store.live.item import Item, Listed, Obj
 from shoal.store.live.kind import EVENTS, Kind
-from shoal.store.live.port import EVERYTHING, GENTLY, Api, Batch, Deletion, Patch, Select, ServedKind
+from shoal.store.live.port import EVERYTHING, GENTLY, Api, Batches, Deletion, Patch, Select, ServedKind
 
 T = TypeVar("T")
 
@@ -42,11 +42,9 @@ class FrozenApi:
         await self._read()
         return await self._api.list(kind, namespace, select)
 
-    async def watch(
-        self, kind: Kind, since: int, namespace: str = "", select: Select = EVERYTHING
-    ) -> AsyncIterator[Batch]:
+    async def watch(self, kind: Kind, since: int, namespace: str = "", select: Select = EVERYTHING) -> Batches:
         await self._read()
-        async with aclosing(self._api.watch(kind, since, namespace, select)) as batches:  # type: ignore[type-var]
+        async with aclosing(self._api.watch(kind, since, namespace, select)) as batches:
             async for batch in batches:
                 yield batch
 

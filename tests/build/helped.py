@@ -18,11 +18,11 @@ from shoal.engine.queues.facts import (
     PodSet,
     Quota,
     ResourceGroup,
-    Settings,
     WorkloadFacts,
 )
 from shoal.engine.queues.help import Change, Effect, Kind, Remedy, remedies
 from shoal.engine.queues.kueue import Kueue
+from shoal.engine.queues.settings import Settings
 from shoal.engine.queues.state import Fact, Queues
 from shoal.engine.queues.tree import Node
 

@@ -69,8 +69,19 @@ def rolled_out(kubectl: Kubectl, what: str) -> str:
     return kubectl("rollout", "status", what, WITHIN).splitlines()[-1]
 
 
+def tell(kubectl: Kubectl, what: str, *says: str) -> None:
+    """Pods that run heed what they are told, such as "run-for=1ms": nobody has to look while something lasts."""
+    kubectl("annotate", *what.split(), "--overwrite", *(f"shoal.dev/{one}" for one in says))
+
+
 def wait(kubectl: Kubectl, what: str, state: str, *more: str) -> None:
     kubectl("wait", *what.split(), f"--for={state}", WITHIN, *more)
+
+
+def ended(kubectl: Kubectl, name: str) -> bool:
+    """Whether the Job is complete; pods of it that run are told to end."""
+    tell(kubectl, f"pod --selector=job-name={name}", "run-for=1ms")
+    return "Complete" in conditions(kubectl.get("job", name))
 
 
 def pods(kubectl: Kubectl, selector: str = "") -> list[Obj]:

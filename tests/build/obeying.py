@@ -12,8 +12,9 @@ from msgspec.structs import replace
 from build.plain_quota import PlainQuota
 from build.queue_stories import Arrive, Change, Finish, Gone, Happening, Round, Story
 from shoal.engine.queues.decisions import Decisions
-from shoal.engine.queues.facts import ClusterQueueFacts, LocalQueueFacts, Settings, WorkloadFacts
+from shoal.engine.queues.facts import ClusterQueueFacts, LocalQueueFacts, WorkloadFacts
 from shoal.engine.queues.kueue import Kueue
+from shoal.engine.queues.settings import Settings
 from shoal.engine.queues.state import Fact, Queues
 
 

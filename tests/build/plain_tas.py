@@ -6,7 +6,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from build.tas import amounts_of
-from shoal.engine.queues.facts import PodSet, QueueNode, TopologyRequest
+from shoal.engine.queues.facts import PodSet
+from shoal.engine.queues.topology_facts import QueueNode, TopologyRequest
 
 Path = tuple[str, ...]
 

@@ -11,8 +11,9 @@ from dataclasses import dataclass, field
 
 from build.queues import queues
 from shoal.engine.queues.clusterqueue import ClusterQueue
-from shoal.engine.queues.facts import FlavorResource, Settings, WorkloadFacts
+from shoal.engine.queues.facts import FlavorResource, WorkloadFacts
 from shoal.engine.queues.held import Held
+from shoal.engine.queues.settings import Settings
 from shoal.engine.queues.shares import share_of
 from shoal.engine.queues.state import Fact, Queues
 from shoal.engine.queues.tree import Cohort, Node

@@ -18,14 +18,15 @@ def config(home: str, name: str, **data: str) -> Obj:
 def pod(home: str, name: str, **metadata: Any) -> Obj:
     return {
         "metadata": {"name": name, "namespace": home, **metadata},
-        "spec": {"containers": [{"name": "c", "image": "x"}]},
+        # Nobody schedules it: the test says where it goes.
+        "spec": {"schedulerName": "nobody-schedules-this", "containers": [{"name": "c", "image": "x"}]},
     }
 
 
 async def heard(api: Api, kind: Kind, since: int, home: str, number: int, select: Select = EVERYTHING) -> list[Change]:
     """The first changes of a watch, bookmarks left out."""
     found: list[Change] = []
-    async with asyncio.timeout(20), aclosing(api.watch(kind, since, home, select)) as batches:  # type: ignore[type-var]
+    async with asyncio.timeout(60), aclosing(api.watch(kind, since, home, select)) as batches:
         async for batch in batches:
             found += [change for change in batch if change.kind != "BOOKMARK"]
             if len(found) >= number:

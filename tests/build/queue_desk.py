@@ -89,9 +89,12 @@ class Desk:
         return found[0]
 
     async def admit(self, name: str, *, cluster_queue: str = "cq", counts: dict[str, int] | None = None) -> None:
+        await self._grant(name, cluster_queue, counts or {}, admitted=True)
+
+    async def _grant(self, name: str, cluster_queue: str, counts: dict[str, int], *, admitted: bool) -> None:
         def change(workload: Obj) -> Obj:
             sets = workload["spec"]["podSets"]
-            counted = {one["name"]: (counts or {}).get(one["name"], one["count"]) for one in sets}
+            counted = {one["name"]: counts.get(one["name"], one["count"]) for one in sets}
             assigned = [
                 {"name": name, "flavors": {"cpu": "gold"}, "resourceUsage": {"cpu": str(count)}, "count": count}
                 for name, count in counted.items()
@@ -100,11 +103,15 @@ class Desk:
                 workload,
                 {"admission": {"clusterQueue": cluster_queue, "podSetAssignments": assigned}},
                 ("QuotaReserved", "True", "QuotaReserved", f"Quota reserved in ClusterQueue {cluster_queue}"),
-                ("Admitted", "True", "Admitted", "The workload is admitted"),
+                *((("Admitted", "True", "Admitted", "The workload is admitted"),) if admitted else ()),
                 ("Evicted", "False", "QuotaReserved", "Previously evicted"),
             )
 
         await self._write(name, change)
+
+    async def reserve(self, name: str, *, cluster_queue: str = "cq") -> None:
+        """Quota alone: a check is open."""
+        await self._grant(name, cluster_queue, {}, admitted=False)
 
     async def evict(self, name: str, reason: str = "Preempted", message: str = "Preempted to accommodate x") -> None:
         await self._write(name, lambda one: self._said(one, {}, ("Evicted", "True", reason, message)))

@@ -18,7 +18,7 @@ from shoal.controllers.brain.brain import BrainSettings
 from shoal.controllers.queues.desk import QueueDesk
 from shoal.store.live.ecosystem_kinds import CLUSTER_QUEUES, LOCAL_QUEUES, RESOURCE_FLAVORS, WORKLOADS
 from shoal.store.live.item import Obj
-from shoal.store.live.kind import DEFINITIONS, PODS
+from shoal.store.live.kind import CONFIG_MAPS, DEFINITIONS, NAMESPACES, PODS
 from shoal.store.live.port import Api
 from shoal.store.watched.queues import WatchedQueues
 from shoal.store.watched.world import WatchSettings
@@ -101,6 +101,14 @@ async def submit(cluster: SmallCluster, name: str, **more: Any) -> Obj:
     return await cluster.create(WORKLOADS, workload(name, **more))
 
 
+async def configure(cluster: SmallCluster, namespace: str, fields: str) -> None:
+    """A map of that name says how queues are decided; it counts in Kueue's own namespace."""
+    text = f"apiVersion: config.kueue.x-k8s.io/v1beta2\nkind: Configuration\n{fields}\n"
+    meta: Obj = {"name": "kueue-manager-config", "namespace": namespace}
+    await cluster.create(NAMESPACES, {"metadata": {"name": namespace}})
+    await cluster.create(CONFIG_MAPS, {"metadata": meta, "data": {"controller_manager_config.yaml": text}})
+
+
 async def said(cluster: SmallCluster, name: str, type_: str) -> tuple[str, str, str]:
     """Status, reason and message of a condition."""
     status = (await cluster.get(WORKLOADS, name)).get("status", {})
@@ -155,6 +163,7 @@ __all__ = [
     "Desked",
     "add_flavor",
     "add_queue",
+    "configure",
     "finish",
     "is_so",
     "queued_cluster",

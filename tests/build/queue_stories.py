@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from shoal.engine.queues.facts import PODS, Settings, WorkloadFacts
+from shoal.engine.queues.facts import PODS, WorkloadFacts
+from shoal.engine.queues.settings import Settings
 from shoal.engine.queues.state import Fact
 
 Shape = tuple[tuple[tuple[str, ...], tuple[str, ...]], ...]

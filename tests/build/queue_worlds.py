@@ -33,9 +33,9 @@ from shoal.engine.queues.facts import (
     PreemptionRules,
     Quota,
     ResourceGroup,
-    Settings,
     WorkloadFacts,
 )
+from shoal.engine.queues.settings import Settings
 from shoal.engine.queues.state import Fact
 
 T = TypeVar("T")

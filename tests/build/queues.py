@@ -14,11 +14,11 @@ from msgspec.structs import replace
 from shoal.api.node_affinity import NodeSelector
 from shoal.api.selectors import Selector
 from shoal.api.taints import Taint, Toleration
+from shoal.engine.queues.check_facts import CheckUse
 from shoal.engine.queues.facts import (
     PODS,
     Admission,
     Amounts,
-    CheckUse,
     ClusterQueueFacts,
     CohortFacts,
     FlavorFacts,
@@ -28,17 +28,15 @@ from shoal.engine.queues.facts import (
     PodSet,
     PodSetAdmission,
     PreemptionRules,
-    QueueNode,
     Quota,
     ResourceGroup,
-    Settings,
     Stop,
-    TopologyLevels,
-    TopologyRequest,
     WorkloadFacts,
 )
 from shoal.engine.queues.held import Held
+from shoal.engine.queues.settings import Settings
 from shoal.engine.queues.state import Fact, Queues
+from shoal.engine.queues.topology_facts import QueueNode, TopologyLevels, TopologyRequest
 from shoal.units.quantity import Quantity
 
 Amount = int | float | str

@@ -6,13 +6,12 @@ It keeps every change, so that watches may begin anywhere; it checks nothing but
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
 
 import msgspec
 
 from shoal.store.live.item import Change, Item, Listed, Obj, item_of
 from shoal.store.live.kind import Kind
-from shoal.store.live.port import EVERYTHING, GENTLY, Batch, Deletion, Patch, Select, ServedKind
+from shoal.store.live.port import EVERYTHING, GENTLY, Batches, Deletion, Patch, Select, ServedKind
 from shoal.store.live.refusals import AlreadyExistsError, ExpiredError, NotFoundError, StaleError
 
 
@@ -54,9 +53,7 @@ class ScriptedApi:
         self.lists += 1
         return Listed([_item(obj) for obj in self._objects.values()], self._version)
 
-    async def watch(
-        self, kind: Kind, since: int, namespace: str = "", select: Select = EVERYTHING
-    ) -> AsyncIterator[Batch]:
+    async def watch(self, kind: Kind, since: int, namespace: str = "", select: Select = EVERYTHING) -> Batches:
         self.watched_from.append(since)
         breaks = self._breaks
         while breaks == self._breaks and not self.watches_end_at_once:

@@ -11,7 +11,7 @@ from typing import Any
 from uuid import uuid4
 
 from build.api_objects import IMAGE, ready_for_pods
-from build.cluster_api import Api, Obj
+from build.cluster_api import PATIENCE_S, Api, Obj
 from build.live_waits import conditions, until, until_items
 from build.live_workloads import node_ready
 
@@ -76,15 +76,18 @@ def words(pod: Obj) -> str:
     return conditions(pod)["PodScheduled"][2]
 
 
-async def until_bound(api: Api, name: str = "pod", *, within_s: float = 30.0) -> Obj:
+async def until_bound(api: Api, name: str = "pod", *, within_s: float = PATIENCE_S) -> Obj:
     return await until(api, api.core("pods", name), node_of, within_s=within_s)
 
 
-async def until_refused(api: Api, name: str = "pod") -> Obj:
-    return await until(api, api.core("pods", name), is_refused)
+async def until_refused(api: Api, name: str = "pod", *parts: str) -> Obj:
+    """With `parts`, once the words hold them: what was said before all was known of claims and nodes may be another."""
+    return await until(
+        api, api.core("pods", name), lambda pod: is_refused(pod) and all(part in words(pod) for part in parts)
+    )
 
 
-async def until_all_bound(api: Api, number: int, labels: str = "", *, within_s: float = 30.0) -> list[Obj]:
+async def until_all_bound(api: Api, number: int, labels: str = "", *, within_s: float = PATIENCE_S) -> list[Obj]:
     return await until_items(
         api,
         api.core("pods"),

@@ -11,14 +11,14 @@ from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryFile
 
-PATIENCE_S = 30
+PATIENCE_S = 90
 
 
 class ShoalProcess:
     """One command. What it says lies in a file, because nobody may be there to read it."""
 
     def __init__(self, kubeconfig: Path, *arguments: str) -> None:
-        self._said = TemporaryFile("w+")  # noqa: SIM115 - closed with the process
+        self._said = TemporaryFile("a+")  # noqa: SIM115 - closed with the process
         self.process = subprocess.Popen(
             [sys.executable, "-m", "shoal", *arguments, "--kubeconfig", str(kubeconfig), "--notify-fd", "1"],
             stdin=subprocess.DEVNULL,

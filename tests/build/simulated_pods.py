@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from build.api_objects import IMAGE
-from build.cluster_api import Api, Obj
+from build.cluster_api import PATIENCE_S, Api, Obj
 from build.live_waits import create, is_true, until, until_items
 
 GPU = "nvidia.com/gpu"
@@ -16,7 +16,7 @@ _WITH_GPUS = f"{GPU}.present"
 
 def pod(name: str = "pod", *containers: Obj, says: dict[str, str] | None = None, **spec: Any) -> Obj:
     """`says` are annotations, without their prefix: `{"run-for": "1s"}`."""
-    notes = {PREFIX + key: value for key, value in (says or {}).items()}
+    notes = _notes(says or {})
     held = list(containers) or [container()]
     whole = {"containers": held, "terminationGracePeriodSeconds": 1, **spec}
     return {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name, "annotations": notes}, "spec": whole}
@@ -54,7 +54,19 @@ async def schedule(api: Api, made: Obj) -> Obj:
     return await create(api, {**made, "spec": {**made["spec"], **wanted}}, "pods")
 
 
-async def until_pod(api: Api, holds: Callable[[Obj], Any], name: str = "pod", *, within_s: float = 30.0) -> Obj:
+async def vacant(api: Api, node: str) -> str:
+    """The node, once none of its GPUs is held: pods of the test before may be on their way out."""
+    on_it = f"spec.nodeName={node}"
+    await until_items(api, "/api/v1/pods", lambda pods: not any(map(_holds_gpus, pods)), fieldSelector=on_it)
+    return node
+
+
+async def tell(api: Api, says: dict[str, str], name: str = "pod") -> None:
+    """A running pod heeds what it is told: nobody has to look while something lasts."""
+    (await api.patch(api.core("pods", name), {"metadata": {"annotations": _notes(says)}})).ok()
+
+
+async def until_pod(api: Api, holds: Callable[[Obj], Any], name: str = "pod", *, within_s: float = PATIENCE_S) -> Obj:
     return await until(api, api.core("pods", name), holds, within_s=within_s)
 
 
@@ -78,6 +90,16 @@ def devices(made: Obj, name: str = "main") -> list[str]:
     """The ids of the GPUs that the container holds."""
     held = statuses(made)[name].get("allocatedResourcesStatus", ())
     return [one["resourceID"] for each in held if each["name"] == GPU for one in each["resources"]]
+
+
+def _notes(says: dict[str, str]) -> dict[str, str]:
+    return {PREFIX + key: value for key, value in says.items()}
+
+
+def _holds_gpus(made: Obj) -> bool:
+    asked = [one.get("resources", {}).get("limits", {}) for one in made["spec"]["containers"]]
+    is_over = made["status"].get("phase") in ("Succeeded", "Failed")
+    return not is_over and any(key.startswith("nvidia.com/") for limits in asked for key in limits)
 
 
 async def _type(api: Api) -> str:

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import asyncio
 import random
+from collections.abc import Sequence
 
 from build.storm_crews import ShoalCrew
 from build.stormy_api import StormyApi, Weather
@@ -31,9 +32,10 @@ _SILENCE = Weather(refused=1.0)
 
 
 class Replica:
-    def __init__(self, crew: ShoalCrew, name: str, api: Api | None = None) -> None:
+    def __init__(self, crew: ShoalCrew, name: str, api: Api | None = None, parts: Sequence[str] = _PARTS) -> None:
         """`api`: what all of its parts write through, but for the lease."""
         self.name = name
+        self._parts = tuple(parts)
         self._api = api
         self._crew = crew
         self._born = 0
@@ -101,7 +103,8 @@ class Replica:
         life = Life(self._way_in("life"), self._way_in("caches"), clock)
         life.draw = random.Random(self._crew.draw.getrandbits(32))
         life.informers = Informers(self._way_in("caches"), clock, life.draw)
-        choice = RunChoice(own=RunConfiguration(), builder=POLICIES[DEFAULT_POLICY], steps=STEPS, controllers=_PARTS)
+        own = RunConfiguration()
+        choice = RunChoice(own=own, builder=POLICIES[DEFAULT_POLICY], steps=STEPS, controllers=self._parts)
         try:
             await start_shoal(life, self._way_in, choice)
             life.start("caches", life.informers.run)

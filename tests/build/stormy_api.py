@@ -14,7 +14,7 @@ forgotten. Nothing is ever told that is not so.
 from __future__ import annotations
 
 import random
-from collections.abc import AsyncIterator, Awaitable
+from collections.abc import Awaitable
 from contextlib import aclosing
 from typing import TypeVar
 
@@ -23,7 +23,7 @@ import msgspec
 from shoal.store.live.clock import Clock
 from shoal.store.live.item import Item, Listed, Obj
 from shoal.store.live.kind import EVENTS, Kind
-from shoal.store.live.port import EVERYTHING, GENTLY, Api, Batch, Deletion, Patch, Select, ServedKind
+from shoal.store.live.port import EVERYTHING, GENTLY, Api, Batches, Deletion, Patch, Select, ServedKind
 from shoal.store.live.refusals import BusyError, ExpiredError, RefusedError, StaleError
 
 T = TypeVar("T")
@@ -72,15 +72,13 @@ class StormyApi:
     async def list(self, kind: Kind, namespace: str = "", select: Select = EVERYTHING) -> Listed:
         return await self._asked(self._api.list(kind, namespace, select))
 
-    async def watch(
-        self, kind: Kind, since: int, namespace: str = "", select: Select = EVERYTHING
-    ) -> AsyncIterator[Batch]:
+    async def watch(self, kind: Kind, since: int, namespace: str = "", select: Select = EVERYTHING) -> Batches:
         await self._slow()
         if self._goes_wrong("refused"):
             raise BusyError("the storm took the watch")
         if self._goes_wrong("expired"):
             raise ExpiredError("the storm forgot that version", reason="Expired")
-        async with aclosing(self._api.watch(kind, since, namespace, select)) as batches:  # type: ignore[type-var]
+        async with aclosing(self._api.watch(kind, since, namespace, select)) as batches:
             async for batch in batches:
                 if self.weather.lag_s:
                     await self._clock.sleep(self._draw.uniform(0, self.weather.lag_s))

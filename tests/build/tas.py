@@ -14,18 +14,15 @@ from shoal.engine.queues.facts import (
     FlavorFacts,
     PodSet,
     PodSetAdmission,
-    QueueNode,
-    Settings,
-    TopologyAssignment,
-    TopologyLevels,
-    TopologyRequest,
     WorkloadFacts,
 )
 from shoal.engine.queues.held import Held, Total
+from shoal.engine.queues.settings import Settings
 from shoal.engine.queues.state import Queues
 from shoal.engine.queues.tas.forest import HOSTNAME
 from shoal.engine.queues.tas.misfit import Misfit
 from shoal.engine.queues.tas.place import Request, place
+from shoal.engine.queues.topology_facts import QueueNode, TopologyAssignment, TopologyLevels, TopologyRequest
 
 BLOCK, RACK, HOST = "block", "rack", HOSTNAME
 LEVELS = (BLOCK, RACK, HOST)

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from build.depth import examples
 from build.promtool import faults, needs_promtool
 from shoal.telemetry.exposition import OPEN, PLAIN, form_for, text_of
 from shoal.telemetry.families import Head
@@ -71,7 +72,7 @@ def test_promtool_would_say_so() -> None:
 _WORDS = st.text(st.characters(exclude_categories=["Cs"]) | st.sampled_from('"\\\n{}='), max_size=12)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(30), deadline=None)
 @given(st.dictionaries(_WORDS, st.floats(allow_nan=True), max_size=5))
 def test_whatever_labels_say_they_are_read_back_as_they_were(found: dict[str, float]) -> None:
     registry = Registry()

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from build.depth import examples
 from shoal.train import Checkpoints
 
 
@@ -131,7 +132,7 @@ def dying(deadly: Deadly, door: Callable[..., None]) -> Callable[..., None]:
     return through
 
 
-@settings(max_examples=120, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=examples(50), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(lives=st.integers(0, 25), saves=st.lists(st.integers(1, 4), min_size=1, max_size=5))
 def test_killed_at_any_moment_what_was_saved_last_or_what_is_being_saved_is_there_whole(
     tmp_path_factory: pytest.TempPathFactory, lives: int, saves: list[int]

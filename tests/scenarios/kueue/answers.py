@@ -10,7 +10,8 @@ from typing import Any
 
 from shoal.api.resources import amounts
 from shoal.api.wire import to_quantity
-from shoal.engine.queues.facts import Admission, Amounts, PodSetAdmission, TopologyAssignment
+from shoal.engine.queues.facts import Admission, Amounts, PodSetAdmission
+from shoal.engine.queues.topology_facts import TopologyAssignment
 
 Answer = dict[str, Any]
 Domains = tuple[tuple[str, ...], tuple[tuple[tuple[str, ...], int], ...]]

@@ -15,7 +15,10 @@ import msgspec
 from shoal.api.resources import PODS, amounts
 from shoal.api.selectors import selector_of
 from shoal.engine.queues import facts as q
+from shoal.engine.queues.check_facts import CheckFacts, CheckUse
+from shoal.engine.queues.settings import Settings
 from shoal.engine.queues.state import Fact, Queues
+from shoal.engine.queues.topology_facts import QueueNode, TopologyLevels
 from shoal.units.quantity import NANO, Quantity
 
 from . import specs
@@ -42,9 +45,9 @@ def queues_of(case: Case) -> Queues:
     return queues
 
 
-def settings_of(case: Case) -> q.Settings:
+def settings_of(case: Case) -> Settings:
     config = case.config
-    settings = q.Settings(gates=_gates(case))
+    settings = Settings(gates=_gates(case))
     changes: dict[str, Any] = {"ignore_undeclared": config.resources.get("quotaCheckStrategy") == "IgnoreUndeclared"}
     if config.fair_sharing is not None and config.fair_sharing.enabled:
         changes["fair_sharing"] = True
@@ -69,14 +72,14 @@ def seconds(duration: str) -> float:
 def facts_of(case: Case) -> Iterator[Fact]:
     """All that stands still, in an order in which nothing is mentioned before it is known."""
     for topology in case.topologies:
-        yield q.TopologyLevels(topology.name, tuple(level.node_label for level in topology.spec.levels))
+        yield TopologyLevels(topology.name, tuple(level.node_label for level in topology.spec.levels))
     for flavor in case.flavors:
         if flavor.name not in case.intentionally_missing:
             yield q.FlavorFacts(
                 flavor.name, flavor.node_labels, flavor.node_taints, flavor.tolerations, flavor.topology_name
             )
     for check in case.admission_checks:
-        yield q.CheckFacts(check.name, check.controller_name, check.active)
+        yield CheckFacts(check.name, check.controller_name, check.active)
     for cohort in case.cohorts:
         if not cohort.implicit:
             yield q.CohortFacts(
@@ -92,7 +95,7 @@ def facts_of(case: Case) -> Iterator[Fact]:
 def _gates(case: Case) -> frozenset[str]:
     on = {name for name, gate in case.feature_gates.items() if gate.value}
     off = {name for name, gate in case.feature_gates.items() if not gate.value}
-    return (q.Settings().gates | on) - off
+    return (Settings().gates | on) - off
 
 
 def _readiness(config: specs.WaitForPodsReady) -> dict[str, Any]:
@@ -112,7 +115,7 @@ def _readiness(config: specs.WaitForPodsReady) -> dict[str, Any]:
 
 def _cluster_queue(queue: specs.ClusterQueue) -> q.ClusterQueueFacts:
     spec = queue.spec
-    checks = [q.CheckUse(rule.name, tuple(rule.on_flavors)) for rule in spec.admission_checks_strategy.admission_checks]
+    checks = [CheckUse(rule.name, tuple(rule.on_flavors)) for rule in spec.admission_checks_strategy.admission_checks]
     return msgspec.convert(
         {
             "name": queue.name,
@@ -131,7 +134,7 @@ def _cluster_queue(queue: specs.ClusterQueue) -> q.ClusterQueueFacts:
                 "borrow": spec.preemption.borrow_within_cohort.policy,
                 "borrow_threshold": spec.preemption.borrow_within_cohort.max_priority_threshold,
             },
-            "checks": (*checks, *(q.CheckUse(name) for name in spec.admission_checks)),
+            "checks": (*checks, *(CheckUse(name) for name in spec.admission_checks)),
             "stop": spec.stop_policy,
             "weight": _weight(spec),
             "by_usage": spec.admission_scope.admission_mode == _BY_USAGE,
@@ -206,12 +209,12 @@ def _in_base_units(resource: str, found: int) -> float:
     return found / 1000 if resource == "cpu" else float(found)
 
 
-def _node(case: Case, node: Node) -> q.QueueNode:
+def _node(case: Case, node: Node) -> QueueNode:
     taken: q.Amounts = {}
     for pod in case.other_pods:
         if pod.node_name == node.name and pod.phase not in _ENDED and pod.labels.get(_ADMITTED) != "true":
             for name, each in {PODS: 1, **amounts(pod.requests)}.items():
                 taken[name] = taken.get(name, 0) + each
-    return q.QueueNode(
+    return QueueNode(
         node.name, node.labels, amounts(node.allocatable), node.taints, node.ready, node.unschedulable, taken
     )

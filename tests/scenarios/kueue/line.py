@@ -53,7 +53,7 @@ def local_use_of(queues: Queues) -> Callable[[str], float] | None:
     if not usage.is_on:
         return None
     for queue in queues.local_queues.values():
-        usage.weigh(queue.key, queue.weight, queue.used, NOW_S)
+        usage.weigh(queue, NOW_S)
     return lambda key: usage.of(key, NOW_S)
 
 

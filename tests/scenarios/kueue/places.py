@@ -3,18 +3,13 @@
 from __future__ import annotations
 
 from shoal.engine.queues.clusterqueue import ClusterQueue
-from shoal.engine.queues.facts import (
-    PODS,
-    Admission,
-    PodSetAdmission,
-    TopologyAssignment,
-    WorkloadFacts,
-)
+from shoal.engine.queues.facts import PODS, Admission, PodSetAdmission, WorkloadFacts
 from shoal.engine.queues.flavors.eligibility import asks_for_topology
 from shoal.engine.queues.held import Total, totals_of
 from shoal.engine.queues.state import Queues
 from shoal.engine.queues.tas.place import Misfit, Request, place
 from shoal.engine.queues.tas.replace import replace
+from shoal.engine.queues.topology_facts import TopologyAssignment
 
 from .answers import Answer, admission_answer, domains_of
 from .case import Case

@@ -5,6 +5,7 @@ from __future__ import annotations
 from shoal.api.node_affinity import NodeSelector
 from shoal.api.resources import amounts
 from shoal.engine.queues import facts as q
+from shoal.engine.queues import topology_facts as places
 from shoal.engine.queues.clusterqueue import ClusterQueue
 from shoal.engine.queues.readiness import stamp_of
 from shoal.engine.queues.state import Queues
@@ -72,19 +73,19 @@ def _pod_set(pod_set: PodSet) -> q.PodSet:
     )
 
 
-def _topology_request(request: TopologyRequest) -> q.TopologyRequest:
+def _topology_request(request: TopologyRequest) -> places.TopologyRequest:
     layers = (
         *request.podset_slice_required_topology_constraints,
         *request.pod_set_slice_required_topology_constraints,
     )
-    return q.TopologyRequest(
+    return places.TopologyRequest(
         required=request.required,
         preferred=request.preferred,
         unconstrained=request.unconstrained,
         group=request.pod_set_group_name,
         slice_level=request.pod_set_slice_required_topology or (layers[0].topology if layers else ""),
         slice_size=request.pod_set_slice_size or (layers[0].size if layers else 0),
-        layers=tuple(q.SliceLayer(layer.topology, layer.size) for layer in layers),
+        layers=tuple(places.SliceLayer(layer.topology, layer.size) for layer in layers),
     )
 
 
@@ -105,9 +106,9 @@ def _admission(workload: Workload) -> q.Admission:
     )
 
 
-def _assignment(given: TopologyAssignment) -> q.TopologyAssignment:
+def _assignment(given: TopologyAssignment) -> places.TopologyAssignment:
     domains = sorted((domain.values, domain.count) for domain in given.domains)
-    return q.TopologyAssignment(given.levels, tuple(domains))
+    return places.TopologyAssignment(given.levels, tuple(domains))
 
 
 def hold_all(case: Case, queues: Queues) -> None:
