@@ -46,6 +46,16 @@ def _for(pod: dict[str, Any], scheduler: str, labels: dict[str, str]) -> dict[st
     return pod
 
 
+def delete_pods(count: int) -> list[Ask]:
+    """Bound ones too, whose kubelets are not there to end them."""
+    path, at_once = b"/api/v1/namespaces/%s/pods/" % NAMESPACE, _encode({"gracePeriodSeconds": 0})
+    return [Ask(b"DELETE", path + pod_name(index).encode(), at_once) for index in range(count)]
+
+
+def delete_nodes(count: int) -> list[Ask]:
+    return [Ask(b"DELETE", b"/api/v1/nodes/" + _node_name(index).encode()) for index in range(count)]
+
+
 def bind_pods(first: int, count: int, nodes: int) -> list[Ask]:
     return [_binding(index, index % nodes) for index in range(first, first + count)]
 

@@ -57,11 +57,21 @@ class Connection:
         headers = await self._reader.readuntil(b"\r\n\r\n")
         code = int(headers[9:12])
         lowered = headers.lower()
+        if b"\r\ntransfer-encoding: chunked\r\n" in lowered:
+            # As a kube-apiserver answers with all but the smallest objects.
+            return code, await self._chunks()
         found = lowered.find(b"content-length: ")
         if found < 0:
             raise RuntimeError(f"an answer without a length: {headers!r}")
         length = int(lowered[found + 16 : lowered.index(b"\r\n", found)])
         return code, await self._reader.readexactly(length)
+
+    async def _chunks(self) -> bytes:
+        found = []
+        while size := int(await self._reader.readuntil(b"\r\n"), 16):
+            found.append((await self._reader.readexactly(size + 2))[:size])
+        await self._reader.readuntil(b"\r\n")
+        return b"".join(found)
 
     def close(self) -> None:
         self._writer.close()

@@ -3,7 +3,7 @@
     python -m bench.live [--quick] [--kubeconfig FILE]
 
 The server is a `shoal up` without nodes and controllers in a process of its own, or the cluster of a kubeconfig (with
-certificates inside), which is filled with made-up nodes and pods and cleaned of nothing: take one made for it. `shoal
+certificates inside), which is filled with made-up nodes and pods that go again at the end: take one made for it. `shoal
 run` is a second process and the client that creates and watches a third, on one machine.
 """
 
@@ -69,9 +69,13 @@ async def _figures(folder: Path, size: _Size, given: Path | None) -> list[Figure
     with _server(folder / "raw", given) as kubeconfig:
         _note("binding without thinking")
         raw = await _raw_rate(kubeconfig, size)
+        if given is not None:
+            await _emptied(given, size, size.pods)
     with _server(folder / "work", given) as kubeconfig:
         _note("a backlog, a gang, single pods")
         found += await _work(kubeconfig, folder / "work.log", size, raw)
+        if given is not None:
+            await _emptied(given, size, size.pods + size.gang + size.single)
     if given is None:
         with _server(folder / "many", given) as kubeconfig:
             _note("many pods")
@@ -110,6 +114,14 @@ async def _fill(lines: Sequence[Connection], nodes: int, pods: int) -> None:
     await storm(lines, objects.create_nodes(nodes))
     await storm(lines, objects.open_nodes(nodes))
     await storm(lines, objects.create_pods(0, pods, SCHEDULER))
+
+
+async def _emptied(given: Path, size: _Size, pods: int) -> None:
+    """A server that is not thrown away is as it was before."""
+    lines = await connections(Target(given), _IN_FLIGHT)
+    await storm(lines, objects.delete_pods(pods))
+    await storm(lines, objects.delete_nodes(size.nodes))
+    _close(lines)
 
 
 async def _check_bound(line: Connection, pods: int) -> None:
