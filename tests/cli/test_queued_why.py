@@ -64,6 +64,26 @@ def test_work_that_grows_asks_for_what_it_wants_more(tmp_path: Path, capsys: pyt
         assert "t/first" not in told(tmp_path, capsys, "why", "workload/later", "-n", "t", objects=objects)
 
 
+def test_a_job_that_runs_and_has_grown_says_what_the_rest_waits_for(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    later = owned(gpu_workload("t/a-later", 3, 4), "Job", "grows")
+    later["metadata"]["annotations"] = {"kueue.x-k8s.io/workload-slice-replacement-for": "t/first"}
+    message = "couldn't assign flavors to pod set main: insufficient unused quota"
+    waits = {"type": "QuotaReserved", "status": "False", "reason": "Pending", "message": message}
+    later["status"] = {"conditions": [{**waits, "lastTransitionTime": "2026-01-01T00:00:00Z"}]}
+    objects = [
+        *(node("n", 8), flavor(), *gpu_queue("t", gpus(8))),
+        job("t/grows", 3, 4, labels=QUEUE, annotations={"kueue.x-k8s.io/elastic-job": "true"}, suspend=False),
+        later,
+        owned(gpu_workload("t/first", 1, 4, on="f"), "Job", "grows"),
+        owned(pod("t/grows-0", 4, on="n", status={"phase": "Running"}), "Job", "grows"),
+    ]
+    said = " ".join(told(tmp_path, capsys, "why", "job/grows", "-n", "t", objects=objects).split())
+    assert "queue workload t/first of queue q, in t" in said
+    assert f"grows workload t/a-later asks for more QuotaReserved False: {message}" in said
+
+
 def test_the_gang_of_a_suspended_job_is_listed_with_queue_and_cause(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

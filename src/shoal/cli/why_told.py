@@ -141,6 +141,10 @@ class Teller:
         workload = self._workloads.get(self._workload_of(subject))
         if is_admitted(workload) and "queued as workload" not in story.title:
             insert(story, "queue", *admission_lines(workload))
+        for key in self._workloads_of(subject)[1:]:
+            more = self._workloads[key]
+            if not (is_admitted(more) or is_finished(more)):
+                insert(story, "grows", f"workload {key} asks for more", *condition_lines(more))
         return story
 
     def _of_maker(self, subject: Subject) -> Story:
@@ -172,14 +176,20 @@ class Teller:
 
     def _workload_of(self, subject: Subject) -> str:
         namespace, _, name = subject.key.partition("/")
-        for key, workload in self._workloads.items():
-            owners = workload.metadata.owner_references
-            if workload.metadata.namespace == namespace and any(
-                owner.kind.lower() == subject.kind and owner.name == name for owner in owners
-            ):
-                return key
         made = f"{namespace}/{subject.kind}-{name}"
-        return made if made in self._queued else ""
+        return next(iter(self._workloads_of(subject)), made if made in self._queued else "")
+
+    def _workloads_of(self, subject: Subject) -> list[str]:
+        """One that grows has several: what it runs by comes first, what has finished last."""
+        namespace, _, name = subject.key.partition("/")
+        whose = subject.kind, name
+        found = [
+            key
+            for key, workload in self._workloads.items()
+            if workload.metadata.namespace == namespace
+            and whose in {(owner.kind.lower(), owner.name) for owner in workload.metadata.owner_references}
+        ]
+        return sorted(found, key=lambda key: (is_finished(self._workloads[key]), not is_admitted(self._workloads[key])))
 
     @cached_property
     def _lost(self) -> dict[str, str]:
