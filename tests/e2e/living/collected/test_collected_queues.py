@@ -111,12 +111,13 @@ def test_sixty_four_gpus_are_more_than_the_queue_could_ever_borrow(queued: Kubec
     assert queued.get("pytorchjob", "llama2-training")["spec"]["runPolicy"]["suspend"] is True
 
 
-def test_a_flavor_whose_nodes_are_tainted_is_warned_of(queued: Kubectl) -> None:
-    queued("taint", "node", HOPPER, "nvidia.com/gpu=present:NoSchedule")
+def test_a_flavor_whose_nodes_are_tainted_is_warned_of(kubectl: Kubectl, request: pytest.FixtureRequest) -> None:
+    kubectl("taint", "node", HOPPER, OTHER_HOPPER, "nvidia.com/gpu=present:NoSchedule")
     try:
+        queued = request.getfixturevalue("queued")
         told = until(lambda: events(queued.within("default"), "h100-nvlink").get("TaintedNodes", ""))
     finally:
-        queued("taint", "node", HOPPER, "nvidia.com/gpu-")
+        kubectl("taint", "node", HOPPER, OTHER_HOPPER, "nvidia.com/gpu-")
     assert "tainted, the first with nvidia.com/gpu=present:NoSchedule" in told
 
 
