@@ -10,7 +10,7 @@ LOCK := requirements/dev.lock
 help: ## What can be made
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /  make \1\t/' | expand -t 18
 
-# Users get the product and its eleven dependencies; developers get the locked tools as well.
+# Users get the product and its twelve dependencies; developers get the locked tools as well.
 $(BIN)/shoal: pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
 	  echo "Shoal needs Python 3.11 or newer; $(PYTHON) is older. Try: make PYTHON=python3.12 $(MAKECMDGOALS)" >&2; exit 2; }
@@ -73,8 +73,8 @@ bench: $(VENV)/.dev ## The figures of docs/performance.md, each beside its bar
 
 schemas: $(VENV)/.dev ## Renew the schemas of Kubernetes (KUBECTL=path of a current kubectl)
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --target out/schemas 'kubernetes-validate>=1.37'
-	@$(BIN)/python tools/kubernetes_schemas.py --kubectl $(or $(KUBECTL),kubectl) --schemas out/schemas/kubernetes_validate/kubernetes-json-schema
-	@$(BIN)/python tools/kubernetes_protobuf.py --kubectl $(or $(KUBECTL),kubectl)
+	@$(BIN)/python -m tools.kubernetes_schemas --kubectl $(or $(KUBECTL),kubectl) --schemas out/schemas/kubernetes_validate/kubernetes-json-schema
+	@$(BIN)/python -m tools.kubernetes_protobuf --kubectl $(or $(KUBECTL),kubectl)
 
 lock: $(VENV)/.dev ## Renew the locked dependencies
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check 'pip-tools>=7.5'

@@ -1,6 +1,6 @@
 """Write the table by which Shoal reads protobuf bodies: `make schemas`.
 
-    python tools/kubernetes_protobuf.py --kubectl PATH [--out src/shoal/data/kubernetes/protobuf.json.xz]
+    python -m tools.kubernetes_protobuf --kubectl PATH [--out src/shoal/data/kubernetes/protobuf.json.xz]
 
 A kubectl binary links the API types of its release with the number that each field has on the wire, the name it has in
 JSON and whether it is a pointer (`go_types.py`). Published .proto files do not say the last, and without it a count of
@@ -15,9 +15,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import msgspec
-from go_types import Binary, GoField, GoType
 
 from shoal.cluster.protobuf.stored import StoredField, StoredTable
+from tools.go_types import Binary, GoField, GoType
 
 _API = "k8s.io/api/"
 _META = "k8s.io/apimachinery/pkg/apis/meta/v1"

@@ -1,6 +1,6 @@
 """Write the schemas that Shoal ships, from two published sources: `make schemas`.
 
-    python tools/kubernetes_schemas.py --kubectl PATH [--out src/shoal/data/kubernetes]
+    python -m tools.kubernetes_schemas --kubectl PATH [--out src/shoal/data/kubernetes]
 
 Fields, types, descriptions and list types come from the PyPI package `kubernetes-validate`, which carries the OpenAPI
 definitions of each release. Merge keys and what Go does with empty fields come from the struct types in a kubectl
@@ -20,9 +20,9 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
-from go_types import Binary, GoField, GoType
 
 from shoal.cluster.schema.stored import MINORS, Described, StoredDefinition, StoredField, Zero
+from tools.go_types import Binary, GoField, GoType
 
 Json = Mapping[str, Any]
 GoFields = dict[str, GoField]

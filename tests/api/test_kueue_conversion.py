@@ -223,6 +223,27 @@ def test_checks_named_in_both_ways_are_all_demanded_once() -> None:
     }
 
 
+@pytest.mark.parametrize("annotations", [{}, {"annotations": {"a": "b"}}])
+@pytest.mark.parametrize("names", [[], ["a"], ["a", "b"]])
+def test_checks_that_were_written_by_name_are_shown_by_name_again(names: list[str], annotations: Plain) -> None:
+    queue = {
+        "apiVersion": V1BETA1,
+        "kind": "ClusterQueue",
+        "metadata": {"name": "q", **annotations},
+        "spec": {"cohort": "x", "admissionChecks": names},
+    }
+    assert convert(convert(queue, V1BETA2), V1BETA1) == queue
+
+
+def test_rules_written_later_are_shown_as_rules() -> None:
+    queue = {"apiVersion": V1BETA1, "kind": "ClusterQueue", "metadata": {}, "spec": {"admissionChecks": ["a"]}}
+    new = convert(queue, V1BETA2)
+    rules = {"admissionChecksStrategy": {"admissionChecks": [{"name": "a"}, {"name": "b", "onFlavors": ["f"]}]}}
+    old = convert({**new, "spec": rules}, V1BETA1)
+    assert old["spec"] == rules
+    assert "annotations" not in old["metadata"]
+
+
 def test_may_stop_search_is_an_old_word_too() -> None:
     spec = {"flavorFungibility": {"whenCanBorrow": "MayStopSearch"}}
     queue = {"apiVersion": V1BETA1, "kind": "ClusterQueue", "spec": spec}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import random
 from collections.abc import Awaitable, Callable
+from contextlib import aclosing
 from typing import Any
 
 from build.small_clusters import START_S
@@ -13,7 +14,7 @@ from shoal.store.live.election import LeaderElection
 from shoal.store.live.item import Item, Obj
 from shoal.store.live.kind import Kind
 from shoal.store.live.lease_lock import Lock
-from shoal.store.live.port import Api
+from shoal.store.live.port import EVERYTHING, Api, Batches, Select
 
 
 class Stage:
@@ -67,6 +68,13 @@ class Line:
 
     async def update(self, kind: Kind, obj: Obj) -> Item:
         return await self._passed("update", lambda: self._api.update(kind, obj))
+
+    async def watch(self, kind: Kind, since: int, namespace: str = "", select: Select = EVERYTHING) -> Batches:
+        async with aclosing(self._api.watch(kind, since, namespace, select)) as batches:
+            async for changes in batches:
+                if self.is_cut or self.slow_s:
+                    await asyncio.Event().wait() if self.is_cut else await asyncio.sleep(self.slow_s)
+                yield changes
 
     async def _passed(self, name: str, call: Callable[[], Awaitable[Item]]) -> Item:
         self.calls.append(name)

@@ -61,6 +61,10 @@ class Answer:
         message: str = status.get("message", "")
         return message
 
+    def has_no_page(self) -> bool:
+        """Whether no part of the server has the path. Kubernetes then answers no Status."""
+        return (self.code, self.raw) == (404, b"404 page not found\n")
+
 
 class WatchLines:
     """The events of an open watch, one at a time."""

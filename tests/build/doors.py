@@ -42,9 +42,13 @@ class Reply:
 
     def is_sound(self) -> bool:
         """Done, or refused in Kubernetes' form; 500 only where Kubernetes gives it too, then without this reason."""
-        if self.code < 400:
+        if self.code < 400 or self.has_no_page():
             return True
         return bool(self.body["kind"] == "Status" and self.body["code"] == self.code and not self.is_a_bug())
+
+    def has_no_page(self) -> bool:
+        """Whether no part of the server has the path. Kubernetes then answers no Status."""
+        return (self.code, self.raw) == (404, b"404 page not found\n")
 
     def is_a_bug(self) -> bool:
         return self.code == 500 and "has the story" in self.body["message"]

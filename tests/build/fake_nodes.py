@@ -85,6 +85,9 @@ class FakeNode:
     def usage(self) -> Usage:
         return Usage(1500, 3 << 30)
 
+    def size(self) -> Usage:
+        return Usage(4000, 16 << 30)
+
     def pod_usage(self) -> Sequence[tuple[Obj, dict[str, Usage]]]:
         return [
             (pod, {one["name"]: Usage(250, 64 << 20) for one in pod["spec"]["containers"]})

@@ -41,6 +41,8 @@ class Held:
     daemon_set: str = ""
     turn: int = -1
     priority: int = 0
+    guessed: bool = False
+    """Nobody said which devices it holds."""
 
 
 @dataclass
@@ -57,7 +59,10 @@ class PlainFleet:
     def apply(self, event: Event) -> None:
         match event:
             case NodeSeen(node):
+                before = self.nodes.get(node.name)
                 self.nodes[node.name] = node
+                changed = before is not None and (before.gpus, before.layout) != (node.gpus, node.layout)
+                self._guess_again(node.name, changed)
                 for key, stray in list(self.strays.items()):
                     if stray.node == node.name:
                         del self.strays[key]
@@ -70,13 +75,16 @@ class PlainFleet:
                 self._arrive(key, ask, priority)
             case PodGone(key):
                 self.waiting.pop(key, None)
-                self.pods.pop(key, None)
+                gone = self.pods.pop(key, None)
                 self.strays.pop(key, None)
+                if gone is not None:
+                    self._guess_again(gone.node)
             case PodRejected(key):
                 held = self.pods.get(key)
                 if held is not None and not held.bound:
                     del self.pods[key]
                     self.waiting[key] = (held.ask, held.priority, held.turn)
+                    self._guess_again(held.node)
             case PodBound():
                 self._bind(event)
             case DaemonSetSeen(name, ask):
@@ -90,7 +98,8 @@ class PlainFleet:
         if not held.bound:
             self.waiting[key] = (held.ask, held.priority, held.turn)
             return
-        grant = Grant(tuple((device, 0, amount) for device, amount in held.parts.items())) if held.parts else None
+        known = held.parts and not held.guessed
+        grant = Grant(tuple((device, 0, amount) for device, amount in held.parts.items())) if known else None
         self.strays[key] = PodBound(key, held.ask, held.node, grant, held.priority, held.daemon_set)
 
     def place(self, place: Place) -> None:
@@ -116,11 +125,26 @@ class PlainFleet:
         given = None if event.grant is None else {device: amount for device, _, amount in event.grant.parts}
         if held is not None and held.node == event.node and held.ask == event.ask and given in (None, held.parts):
             self.pods[event.key] = Held(
-                held.node, held.ask, held.parts, True, held.daemon_set, held.turn, held.priority
+                held.node, held.ask, held.parts, True, held.daemon_set, held.turn, held.priority, held.guessed
             )
             return
+        if held is not None and held.node != event.node:
+            self._guess_again(held.node)
+        guessed = given is None and event.ask.devices is not None
         parts = self.tightest(event.node, event.ask.devices, forced=True) if given is None else given
-        self.pods[event.key] = Held(event.node, event.ask, parts or {}, True, event.daemon_set)
+        self.pods[event.key] = Held(event.node, event.ask, parts or {}, True, event.daemon_set, guessed=guessed)
+        self._guess_again(event.node)
+
+    def _guess_again(self, name: str, changed: bool = False) -> None:
+        """Where devices are asked for twice, pods of which nothing is known may hold others."""
+        if not changed and min(self._left(name), default=0) >= 0:
+            return
+        again = {key: held for key, held in self.pods.items() if held.node == name and held.guessed}
+        for key in again:
+            del self.pods[key]
+        for key, held in again.items():
+            held.parts = self.tightest(name, held.ask.devices, forced=True) or {}
+            self.pods[key] = held
 
     # -- amounts -------------------------------------------------------------------------------------------------
 
@@ -135,12 +159,26 @@ class PlainFleet:
         return left
 
     def pieces(self, name: str) -> list[int]:
-        left = [FULL] * self.nodes[name].gpus
+        return self._left(name)[: self.nodes[name].gpus]
+
+    def _left(self, name: str) -> list[int]:
+        """Of the devices that were there once as well, which have nothing and may be asked for still."""
+        here = [FULL] * self.nodes[name].gpus
+        left = [*here, *[0] * (64 - len(here))]
         for held in self.on(name):
             for device, amount in held.parts.items():
-                if device < len(left):
-                    left[device] -= amount
+                left[device] -= amount
         return left
+
+    def to_have(self, name: str) -> list[int]:
+        """What can be had of each device: what is missing on some is taken from the emptiest."""
+        left = self._left(name)
+        missing = -sum(piece for piece in left if piece < 0)
+        for device in sorted(range(len(left)), key=lambda device: (-left[device], device)):
+            taken = max(min(left[device], missing), 0)
+            missing -= taken
+            left[device] -= taken
+        return [max(piece, 0) for piece in left][: self.nodes[name].gpus]
 
     def owes(self, name: str, daemon_set: str, ask: Ask) -> bool:
         if not self.may_use(name, ask, ask.tolerations):
@@ -149,7 +187,7 @@ class PlainFleet:
 
     def tightest(self, name: str, demand: Demand | None, *, forced: bool = False) -> Parts | None:
         """The choice of the policies without one of their own; forced, the emptiest devices when none fits."""
-        left = self.pieces(name)
+        left = self.to_have(name)
         match demand:
             case None:
                 return {}
@@ -160,6 +198,7 @@ class PlainFleet:
                 fitting = sorted((piece, device) for device, piece in enumerate(left) if piece >= milli)
                 count, chosen, amount = 1, [device for _, device in fitting[:1]], milli
         if not chosen and forced:
+            left = self.pieces(name)
             chosen = sorted(range(len(left)), key=lambda device: (-left[device], device))[:count]
         return dict.fromkeys(chosen, amount) if chosen or forced else None
 

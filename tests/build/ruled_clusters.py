@@ -56,7 +56,7 @@ class Noted(ForbiddenReporter):
         super().__init__()
         self.refused: list[str] = []
 
-    def tell(self, error: ForbiddenError) -> bool:
+    def tell(self, error: ForbiddenError, now_s: float = 0.0) -> bool:
         if error.verb:
             self.refused.append(f"{error.verb} {error.resource}.{error.group} {error.namespace}".strip())
         return super().tell(error)

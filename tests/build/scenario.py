@@ -160,9 +160,10 @@ class Scenario:
         return int(cluster.free[cluster.row_of[node], column])
 
     def pieces(self, node: str) -> list[int]:
-        """Thousandths free on each device of a node."""
+        """Thousandths left of each device of a node, below zero where more is asked of it than it has."""
         row = self.cluster.row_of[node]
-        return self.cluster.devices.free(row)[: int(self.cluster.devices.count[row])]
+        left: list[int] = self.cluster.devices.compute[row, : int(self.cluster.devices.count[row])].tolist()
+        return left
 
     # -- what the engine thinks --------------------------------------------------------------------------------
 

@@ -54,6 +54,19 @@ async def schedule(api: Api, made: Obj) -> Obj:
     return await create(api, {**made, "spec": {**made["spec"], **wanted}}, "pods")
 
 
+async def until_no_gpu_is_held(api: Api) -> None:
+    """By pods on simulated nodes. Those of a test before are ended: their namespace may take its time to go."""
+    names = {node["metadata"]["name"] for node in await simulated_nodes(api)}
+
+    def holding(pods: list[Obj]) -> list[Obj]:
+        return [one for one in pods if one["spec"].get("nodeName") in names and _holds_gpus(one)]
+
+    for one in holding((await api.get("/api/v1/pods")).ok()["items"]):
+        meta = one["metadata"]
+        await api.delete(f"/api/v1/namespaces/{meta['namespace']}/pods/{meta['name']}", gracePeriodSeconds=0)
+    await until_items(api, "/api/v1/pods", lambda pods: not holding(pods))
+
+
 async def vacant(api: Api, node: str) -> str:
     """The node, once none of its GPUs is held: pods of the test before may be on their way out."""
     on_it = f"spec.nodeName={node}"

@@ -21,7 +21,7 @@ from typing import Any
 from shoal.cluster.calls import Actor
 from shoal.cluster.inside.api import InsideApi
 from shoal.cluster.server.plane import Plane, open_plane
-from shoal.cluster.settings import Settings
+from shoal.cluster.settings import AuthorizationMode, Settings
 from shoal.cluster.storage.memory import MemoryStorage
 from shoal.store.live.clock import LoopClock
 from shoal.store.live.context import Context, Controller
@@ -104,10 +104,15 @@ class SmallCluster:
 
 @asynccontextmanager
 async def small_cluster(
-    folder: Path, controllers: Sequence[Make] = (), *, seed: int = 1, speed: float = 1.0
+    folder: Path,
+    controllers: Sequence[Make] = (),
+    *,
+    seed: int = 1,
+    speed: float = 1.0,
+    authorization: AuthorizationMode = "always-allow",
 ) -> AsyncIterator[SmallCluster]:
     clock = LoopClock(START_S, speed)
-    settings = Settings(None, folder / "kubeconfig")
+    settings = Settings(None, folder / "kubeconfig", authorization=authorization)
     plane = await open_plane(settings, ("127.0.0.1", 1), MemoryStorage(), clock)
     cluster = SmallCluster(plane, clock, seed)
     following = asyncio.ensure_future(cluster.informers.run())

@@ -41,8 +41,8 @@ class _Node:
     def admit(self, run: PodRun, facts: PodFacts) -> Refused | None:
         return Refused(*self.story.refuses) if self.story.refuses else None
 
-    def address(self, facts: PodFacts) -> str:
-        return "10.128.0.1"
+    def address(self, run: PodRun, facts: PodFacts) -> str:
+        return "198.18.64.1"
 
     def started(self, run: PodRun, one: ContainerRun, facts: PodFacts) -> str | None:
         one.pace = self.story.pace
@@ -78,7 +78,7 @@ def told(story: Story) -> tuple[list[Obj], set[str]]:
             life.play(Scene(run, facts, node, due.at_s), due)
         if moments and moments[-1]["at"] == at_s:
             node.said = moments.pop()["events"] + node.said
-        moments.append({"at": at_s, **_shown(status_of(run, facts, "10.0.0.10", START_S + at_s)), "events": node.said})
+        moments.append({"at": at_s, **_shown(status_of(run, facts, "198.18.0.1", START_S + at_s)), "events": node.said})
         node.said = []
     raise AssertionError("the story does not end")
 

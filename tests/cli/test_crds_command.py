@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -35,3 +36,18 @@ async def test_kinds_with_several_versions_lead_to_the_service(
 def test_a_service_without_its_namespace_is_refused(said: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["crds", "--webhook-service", said]) == 2
     assert "is no namespace and name; as in shoal-system/shoal-webhook" in capsys.readouterr().err
+
+
+def test_the_oldest_version_is_stored_where_that_is_asked_for(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["crds", "--stored", "oldest", "-o", "json"]) == 0
+    stored = {
+        one["spec"]["names"]["kind"]: [version["name"] for version in one["spec"]["versions"] if version["storage"]]
+        for one in json.loads(capsys.readouterr().out)["items"]
+    }
+    assert stored.pop("Topology") == ["v1alpha1"]
+    assert set(map(tuple, stored.values())) == {("v1beta1",)}
+
+
+def test_other_words_for_what_is_stored_are_refused(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["crds", "--stored", "v3"]) == 2
+    assert "newest, oldest" in capsys.readouterr().err

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -75,3 +77,64 @@ def test_a_terminal_without_the_letters_still_shows_the_result() -> None:
     command = [sys.executable, "-m", "shoal", "pack", "--help"]
     done = subprocess.run(command, capture_output=True, env=os.environ | {"PYTHONIOENCODING": "ascii"}, check=False)
     assert done.returncode == 0
+
+
+def _shell(line: str, **more: str) -> subprocess.CompletedProcess[str]:
+    command = f"{sys.executable} -m shoal {line}"
+    return subprocess.run(
+        ["sh", "-c", command], capture_output=True, text=True, env={**os.environ, **more}, check=False
+    )
+
+
+def test_a_closed_standard_output_or_error_is_no_failure() -> None:
+    assert _shell("--version >&-").returncode == 0
+    assert _shell("--version 2>&-").returncode == 0
+    assert _shell("fly >&- 2>&-").returncode == 2
+
+
+@pytest.mark.parametrize("columns", ["0", "-3", "x", "99999999999999"])
+def test_a_terminal_width_that_is_no_number_is_ignored(columns: str, tmp_path: Path) -> None:
+    node = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "n"}, "status": {"allocatable": {"cpu": "1"}}}
+    file = tmp_path / "n.json"
+    file.write_text(json.dumps(node))
+    done = _shell(f"top -f {file}", COLUMNS=columns)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "node" in done.stdout.lower()
+
+
+@pytest.mark.parametrize("arguments", [["decide", "-f", "x" * 5000], ["cluster", "status", "--state", "x" * 5000]])
+def test_a_path_that_is_too_long_is_one_short_line(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(arguments) == 2
+    err = capsys.readouterr().err
+    assert "File name too long" in err
+    assert len(err) < 300 or "decide" in arguments
+
+
+def test_a_folder_with_a_control_character_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["cluster", "reset", "--state", "/nope\x01/x"]) == 2
+    assert "\x01" not in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("command", [["get", "nodes"], ["why", "a"], ["queue"], ["top"], ["snapshot"], ["run"]])
+def test_a_kubeconfig_that_is_nested_too_deeply_is_the_users_to_mend(
+    command: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "config"
+    file.write_text("[" * 20_000)
+    assert main([*command, "--kubeconfig", str(file)]) == 2
+    assert capsys.readouterr().err == f"shoal: {file}: is nested too deeply\n"
+
+
+def test_ctrl_c_while_modules_load_is_one_line_and_its_code() -> None:
+    code = (
+        "import builtins, sys\n"
+        "real = builtins.__import__\n"
+        "def interrupted(name, *rest):\n"
+        "    if name == 'shoal.cli.main': raise KeyboardInterrupt\n"
+        "    return real(name, *rest)\n"
+        "builtins.__import__ = interrupted\n"
+        "from shoal.cli.start import main\n"
+        "sys.exit(main())\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout, done.stderr) == (130, "", "shoal: interrupted\n")

@@ -42,7 +42,7 @@ FILES: dict[str, tuple[str, str]] = {
     "no scheduler": (f"{OWN}schedulerNames: []\n", "schedulerNames: names at least one scheduler; the usual one is"),
     "a lease that cannot be kept": (
         f"{OWN}leaderElection: {{leaseDuration: 3s}}\n",
-        "leaderElection: leaseDuration > renewDeadline > 1.2 x retryPeriod > 0 must hold; as in 15s, 10s and 2s",
+        "leaderElection: leaseDuration > renewDeadline > 1.2 x retryPeriod > 0 must hold; as in 7s, 5s and 1s",
     ),
     "another version": (OWN.replace("v1alpha1", "v2"), "supported values are config.shoal.dev/v1alpha1"),
     "the same kind twice": (f"{OWN}---\n{OWN}", "stands in the files twice; keep one of them"),

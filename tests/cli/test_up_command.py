@@ -52,6 +52,24 @@ def test_choices_of_the_command_are_those_of_the_settings() -> None:
     assert set(Authorization) == set(AuthorizationMode.__args__)  # type: ignore[attr-defined]
 
 
+@pytest.mark.parametrize("more", [[], ["--detach"]], ids=["here", "detached"])
+@pytest.mark.parametrize("host", ["", "  "])
+def test_an_empty_address_is_refused_and_is_not_every_address(
+    host: str, more: list[str], home: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["up", "--host", host, "--port", "0", "--nodes", "none", *more]) == 2
+    assert "--host: names no address to listen on" in capsys.readouterr().err
+    assert running(home / "xdg" / "shoal") is None
+
+
+@pytest.mark.parametrize("host", ["\u202e", "a\nb", "x" * 300])
+def test_an_address_that_cannot_be_one_is_refused(host: str, home: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["up", "--host", host, "--port", "0", "--nodes", "none"]) == 2
+    err = capsys.readouterr().err
+    assert "is no address and no name of a host" in err
+    assert len(err) < 300
+
+
 def test_once_ready_standard_output_is_one_line_for_the_shell(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
     seen = []
 

@@ -4,13 +4,17 @@ Without anything set it runs against `shoal up`; with SHOAL_TEST_KUBECONFIG agai
 two differ, ours is wrong. A test says what it needs beyond the API itself (`@pytest.mark.needs("controllers")`); what a
 cluster has is said by SHOAL_TEST_HAS, a comma-separated list (by default a real one has everything but `reachable`:
 that it can call servers of the machine the tests run on, and `doors`: that it finds the doors of simulated kubelets,
-which it looks for at their nodes' addresses). Each test works in a namespace of its own and assumes nothing of what
-else is there.
+which it looks for at their nodes' addresses, and `node-proxy`: that it calls them for `nodes/NAME/proxy`, which a
+kube-apiserver does not where they listen on loopback). Each test works in a namespace of its own and assumes nothing of
+what else is there, so that several workers may share one cluster; those that need GPUs of simulated nodes take turns.
 """
 
 from __future__ import annotations
 
+import fcntl
+import hashlib
 import os
+import tempfile
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
@@ -19,9 +23,10 @@ import pytest
 from build.cluster_api import Api
 from build.cluster_server import ServerProcess
 from build.shoal_process import shoal_process
+from build.simulated_pods import until_no_gpu_is_held
 
 EVERYTHING = frozenset({"api", "controllers", "kubelet", "serviceaccounts"})
-OURS = EVERYTHING | {"reachable", "doors"}
+OURS = EVERYTHING | {"reachable", "doors", "node-proxy"}
 """`reachable`: the server can call a webhook that listens on the loopback of the machine where the tests run."""
 NODES = "2xp5.48xlarge"
 
@@ -64,6 +69,18 @@ def shoal(kubeconfig: Path) -> Iterator[None]:
         return
     with shoal_process(kubeconfig, "run", "--controllers", "scheduler"):
         yield
+
+
+@pytest.fixture
+async def simulated_gpus(kubeconfig: Path) -> AsyncIterator[None]:
+    """The GPUs of the simulated nodes, for this test alone: other workers on the same machine wait for their turn."""
+    name = hashlib.sha256(str(kubeconfig).encode()).hexdigest()[:16]
+    with (Path(tempfile.gettempdir()) / f"shoal-contracts-{os.getuid()}-{name}.lock").open("w") as turn:
+        fcntl.flock(turn, fcntl.LOCK_EX)
+        yield
+        if os.environ.get("SHOAL_TEST_KUBECONFIG"):
+            async with Api.open(kubeconfig) as client:
+                await until_no_gpu_is_held(client)
 
 
 @pytest.fixture

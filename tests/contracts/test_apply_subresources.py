@@ -77,12 +77,49 @@ async def test_replicas_are_owned_through_the_scale(api: Api) -> None:
     del body["spec"]["replicas"]
     (await api.apply(api.group("apps/v1", "deployments", "d"), body, "creator")).ok(201)
     path = api.group("apps/v1", "deployments", "d", "scale")
-    scale = (await api.apply(path, _scale("d", 3), "hpa")).ok(200)
+    message = (await api.apply(path, _scale("d", 3), "hpa")).refused(409, "Conflict")
+    assert message == (
+        'Apply failed with 1 conflict: conflict with "before-first-apply" with subresource "scale" using '
+        "autoscaling/v1: .spec.replicas"
+    )
+    scale = (await api.apply(path, _scale("d", 3), "hpa", force=True)).ok(200)
     assert scale["spec"] == {"replicas": 3}
     whole = (await api.get(api.group("apps/v1", "deployments", "d"))).ok()
     assert managers(whole)["hpa", "Apply/scale"] == {"f:spec": {"f:replicas": {}}}
     entry = next(one for one in whole["metadata"]["managedFields"] if one["manager"] == "hpa")
     assert entry["apiVersion"] == "apps/v1"
+
+
+async def test_replicas_that_a_scale_leaves_as_they_are_have_two_owners(api: Api) -> None:
+    body = deployment("d")
+    del body["spec"]["replicas"]
+    (await api.apply(api.group("apps/v1", "deployments", "d"), body, "creator")).ok(201)
+    (await api.apply(api.group("apps/v1", "deployments", "d", "scale"), _scale("d", 1), "hpa")).ok(200)
+    whole = (await api.get(api.group("apps/v1", "deployments", "d"))).ok()
+    for owner in (("hpa", "Apply/scale"), ("before-first-apply", "Update/scale")):
+        assert managers(whole)[owner] == {"f:spec": {"f:replicas": {}}}
+
+
+async def test_an_update_of_a_scale_of_whose_replicas_there_is_no_owner_sets_none(api: Api) -> None:
+    body = deployment("d")
+    del body["spec"]["replicas"]
+    (await api.apply(api.group("apps/v1", "deployments", "d"), body, "creator")).ok(201)
+    patch = {"spec": {"replicas": 2}}
+    (await api.patch(api.group("apps/v1", "deployments", "d", "scale"), patch, fieldManager="k")).ok(200)
+    whole = (await api.get(api.group("apps/v1", "deployments", "d"))).ok()
+    assert whole["spec"]["replicas"] == 2
+    assert not any("f:replicas" in fields.get("f:spec", {}) for fields in managers(whole).values())
+
+
+async def test_what_is_wrong_with_an_applied_scale_is_said_of_the_scale(api: Api) -> None:
+    (await api.apply(api.group("apps/v1", "deployments", "d"), deployment("d"), "alice")).ok(201)
+    path = api.group("apps/v1", "deployments", "d", "scale")
+    message = (await api.apply(path, {**_scale("d", 3), "unheard": 1}, "hpa")).refused(500)
+    assert message == (
+        "failed to create typed patch object (/d; autoscaling/v1, Kind=Scale): .unheard: field not declared in schema"
+    )
+    message = (await api.apply(path, _scale("d", -1), "hpa", force=True)).refused(422, "Invalid")
+    assert message.startswith('Scale.autoscaling "d" is invalid: spec.replicas: Invalid value: -1: ')
 
 
 async def test_replicas_of_another_owner_conflict_through_the_scale(api: Api) -> None:

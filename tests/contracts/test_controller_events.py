@@ -80,12 +80,12 @@ async def test_a_stateful_set_names_pods_and_claims(api: Api) -> None:
 
     await told(
         {
-            "create Claim data-db-0 Pod db-0 in StatefulSet db success",
-            "create Pod db-0 in StatefulSet db successful",
+            "Create Claim data-db-0 Pod db-0 in StatefulSet db success",
+            "Create Pod db-0 in StatefulSet db successful",
         }
     )
     (await api.patch(api.group("apps/v1", "statefulsets", "db"), {"spec": {"replicas": 0}})).ok()
-    await told({"delete Pod db-0 in StatefulSet db successful"})
+    await told({"Delete Pod db-0 in StatefulSet db successful"})
 
 
 async def test_a_daemon_set_names_each_pod(api: Api) -> None:

@@ -50,7 +50,7 @@ async def test_a_kind_that_is_taken_in_the_group_is_not_served(api: Api) -> None
         assert condition["reason"] == "KindConflict"
         assert condition["message"] == '"Widget" is already in use'
         other = Kind(api, second)
-        (await api.get(other.path())).refused(404, "NotFound")
+        assert (await api.get(other.path())).has_no_page()
         (await api.delete(kind.definition)).ok()
         await until_condition(api, second["metadata"]["name"], "Established", "True")
         await eventually(lambda: api.get(other.path()), lambda answer: answer.code == 200)
@@ -130,8 +130,9 @@ async def test_a_definition_waits_for_objects_that_are_held(api: Api) -> None:
         refused = await eventually(
             lambda: api.post(kind.path(), kind.obj("v", {}), dryRun="All"), lambda answer: answer.code != 201
         )
-        message = refused.refused(405, "MethodNotAllowed")
-        assert message == "create not allowed while custom resource definition is terminating"
+        message = refused.refused(403, "Forbidden")
+        why = "create not allowed while custom resource definition is terminating"
+        assert message == f'widgets.{kind.group} "v" is forbidden: {why}'
         (await api.get(kind.definition)).ok()
         (await api.patch(kind.path("w"), {"metadata": {"finalizers": None}})).ok()
         await until_gone(api, kind.definition)

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from build.cluster_api import Api
-from build.contract_kinds import defined, fields, items, text, version, whole
+from build.contract_kinds import CRDS, defined, definition, fields, items, text, version, whole
 
 Obj = dict[str, Any]
 
@@ -25,10 +25,10 @@ LIMITS = fields({"min": whole(), "max": whole(), "name": text(maxLength=20)})
         (
             {
                 "rule": "self.min <= self.max",
-                "messageExpression": "'min ' + string(self.min) + ' is over ' + string(self.max)",
+                "messageExpression": "'min is over max ' + self.name + '!'",
                 "message": "unused",
             },
-            "spec: Invalid value: {0}: min 5 is over 3",
+            "spec: Invalid value: {0}: min is over max !",
         ),
         (
             {"rule": "self.min <= self.max", "messageExpression": "self.name", "message": "the plain one"},
@@ -53,6 +53,15 @@ async def test_a_broken_rule_says_what_why_and_where(api: Api, rule: Obj, says: 
         causes = answer.body["details"]["causes"]
         assert causes[0]["reason"] == rule.get("reason", "FieldValueInvalid")
         assert causes[0]["field"] == "spec" + rule.get("fieldPath", "")
+
+
+async def test_a_message_of_numbers_costs_too_much(api: Api) -> None:
+    """Nothing says how long the text of a number may be."""
+    rule = {"rule": "self.min <= self.max", "messageExpression": "'min ' + string(self.min)"}
+    crd = definition(version(spec=ruled(LIMITS, rule)))
+    message = (await api.post(CRDS, crd)).refused(422, "Invalid")
+    words = "messageExpression: Forbidden: estimated messageExpression cost exceeds budget by factor of more than 100x"
+    assert words in message
 
 
 async def test_every_broken_rule_is_told(api: Api) -> None:

@@ -102,8 +102,8 @@ async def test_an_embedded_object_has_a_type_a_kind_and_metadata(api: Api) -> No
         assert found["spec"] == {"a": "1"}
         assert "gone" not in found
         message = (await kind.create("v", {"template": {"spec": {}}})).refused(422, "Invalid")
-        assert "spec.template.apiVersion: Required value: must not be empty" in message
-        assert "spec.template.kind: Required value: must not be empty" in message
+        assert "spec.template.apiVersion: Required value" in message
+        assert "spec.template.kind: Required value" in message
 
 
 @pytest.mark.parametrize(
@@ -140,13 +140,13 @@ async def test_an_embedded_object_has_a_type_a_kind_and_metadata(api: Api) -> No
         ),
         (text(format="ipv4"), "no", 'spec.v: Invalid value: "no": spec.v in body must be of type ipv4: "no"'),
         (items(text(), minItems=1), [], "spec.v: Invalid value: 0: spec.v in body should have at least 1 items"),
-        (items(text(), maxItems=1), ["a", "b"], "spec.v: Too many: 2: must have at most 1 items"),
+        (items(text(), maxItems=1), ["a", "b"], "spec.v: Too many: 2: must have at most 1 item"),
         (items(whole()), [1, "x"], 'spec.v[1]: Invalid value: "string": spec.v[1] in body must be of type integer'),
         (fields({"r": text()}, required=["r"]), {}, "spec.v.r: Required value"),
         (
             fields(additionalProperties=text(), maxProperties=1),
             {"a": "", "b": ""},
-            "spec.v: Too many: 2: must have at most 1 items",
+            "spec.v: Too many: 2: must have at most 1 item",
         ),
         (
             items(text(), **{"x-kubernetes-list-type": "set"}),

@@ -173,5 +173,5 @@ async def test_a_cluster_wide_kind_has_no_namespace(api: Api) -> None:
     async with defined(api, scope="Cluster") as kind:
         created = await kind.made("w", {})
         assert "namespace" not in created["metadata"]
-        (await api.get(f"/apis/{kind.group}/v1/namespaces/{api.namespace}/widgets")).refused(404)
+        assert (await api.get(f"/apis/{kind.group}/v1/namespaces/{api.namespace}/widgets")).has_no_page()
         (await api.delete(kind.path("w"))).ok()

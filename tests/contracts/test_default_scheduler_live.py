@@ -21,7 +21,7 @@ from build.simulated_pods import (
     vacant,
 )
 
-pytestmark = pytest.mark.needs("kubelet", "controllers")
+pytestmark = [pytest.mark.needs("kubelet", "controllers"), pytest.mark.usefixtures("simulated_gpus")]
 
 
 async def put(api: Api, made: Obj) -> None:

@@ -102,8 +102,21 @@ async def test_reviews_can_only_be_created(api: Api) -> None:
 
 
 async def test_a_version_that_is_not_served_is_not_found(api: Api) -> None:
-    for path in ("/apis/apps/v9", "/api/v9", "/apis/no.such.group.example.com"):
-        assert (await api.get(path)).code == 404
+    for path in ("/apis/apps/v9", "/api/v9", "/apis/apps/v9/x", "/api/v1/foos", "/version/x"):
+        message = (await api.get(path)).refused(404, "NotFound")
+        assert message == "the server could not find the requested resource"
+
+
+async def test_a_group_that_nothing_serves_has_no_pages(api: Api) -> None:
+    for path in ("/apis/no.such.group.example.com", "/apis/no.such.group.example.com/v1/x", "/nowhere"):
+        answer = await api.get(path)
+        assert answer.has_no_page()
+        assert answer.headers["Content-Type"].startswith("text/plain")
+
+
+@pytest.mark.parametrize("path", ["/api", "/api/v1", "/apis/apps/v1", "/version"])
+async def test_documents_are_only_read(api: Api, path: str) -> None:
+    (await api.post(path, {})).refused(405, "MethodNotAllowed")
 
 
 @pytest.mark.parametrize(("path", "group", "plural"), [("/api", "", "pods"), ("/apis", "apps", "deployments")])
@@ -117,7 +130,8 @@ async def test_everything_is_told_in_one_document(api: Api, path: str, group: st
     assert (version["version"], version["freshness"]) == ("v1", "Current")
     resource = _named(version["resources"], plural, "resource")
     assert resource["scope"] == "Namespaced"
-    assert resource["responseKind"]["version"] == "v1"
+    kind = "Pod" if plural == "pods" else "Deployment"
+    assert resource["responseKind"] == {"group": "", "version": "", "kind": kind}
     assert "watch" in resource["verbs"]
     assert "status" in {sub["subresource"] for sub in resource["subresources"]}
 

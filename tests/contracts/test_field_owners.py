@@ -85,7 +85,11 @@ async def test_writes_through_the_status_are_marked(api: Api) -> None:
     patch = {"status": {"conditions": [{"type": "example.com/A", "status": "True"}]}}
     after = (await api.patch(api.core("pods", "p", "status"), patch, STRATEGIC, fieldManager="kubelet-like")).ok()
     owned = managers(after)["kubelet-like", "Update/status"]["f:status"]["f:conditions"]
-    assert owned['k:{"type":"example.com/A"}'] == {".": {}, "f:status": {}, "f:type": {}}
+    # Times that are not said are null, and so they are owned.
+    times: dict[str, object] = {"f:lastProbeTime": {}, "f:lastTransitionTime": {}}
+    assert owned['k:{"type":"example.com/A"}'] == {".": {}, "f:status": {}, "f:type": {}, **times}
+    (found,) = (one for one in after["status"]["conditions"] if one["type"] == "example.com/A")
+    assert found == {"type": "example.com/A", "status": "True", "lastProbeTime": None, "lastTransitionTime": None}
 
 
 async def test_what_only_the_server_sets_is_owned_by_nobody(api: Api) -> None:

@@ -25,6 +25,21 @@ DOES_NOT_APPLY = "the server rejected our request due to an error in our request
             {"a": "1"},
             id="a test that holds lets the others through",
         ),
+        pytest.param(
+            [{"op": "replace", "path": "/data/c", "value": "3"}],
+            {"a": "1", "b": "2", "c": "3"},
+            id="replace adds what is not there",
+        ),
+        pytest.param(
+            [{"op": "copy", "from": "/data/c", "path": "/data/a"}],
+            {"a": "", "b": "2"},
+            id="what is not there is copied as null",
+        ),
+        pytest.param(
+            [{"op": "add", "path": "ignored/data/c", "value": "3"}],
+            {"a": "1", "b": "2", "c": "3"},
+            id="what stands before the first slash is ignored",
+        ),
         pytest.param([], {"a": "1", "b": "2"}, id="nothing"),
     ],
 )
@@ -43,9 +58,12 @@ async def test_each_operation_changes_just_what_it_names(
         pytest.param({"op": "test", "path": "/data/a", "value": "2"}, id="a test that does not hold"),
         pytest.param({"op": "test", "path": "/data/x", "value": "2"}, id="a test of what is not there"),
         pytest.param({"op": "remove", "path": "/data/x"}, id="remove what is not there"),
-        pytest.param({"op": "replace", "path": "/data/x", "value": "2"}, id="replace what is not there"),
+        pytest.param({"op": "replace", "path": "/spec/x", "value": "2"}, id="replace below what is not there"),
         pytest.param({"op": "add", "path": "/spec/deep/x", "value": "2"}, id="add below what is not there"),
         pytest.param({"op": "move", "from": "/data/x", "path": "/data/y"}, id="move what is not there"),
+        pytest.param({"op": "copy", "from": "/spec/x", "path": "/data/y"}, id="copy from below what is not there"),
+        pytest.param({"op": "replace", "path": "", "value": "text"}, id="replace the whole by text"),
+        pytest.param({"op": "add", "path": "", "value": {}}, id="add the whole"),
         pytest.param({"op": "fly", "path": "/data/a"}, id="an operation that does not exist"),
     ],
 )

@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 
 import pytest
 
-from build.cluster_api import Api, Obj
+from build.cluster_api import STRATEGIC, Api, Obj
 from build.live_waits import conditions, until_said
 from build.simulated_pods import container, place, pod, state, statuses, tell, until_phase, until_pod
 
@@ -115,3 +115,16 @@ async def test_a_container_that_is_not_alive_is_killed_and_started_again(api: Ap
     assert event["type"] == "Warning"
     messages = [one["message"] for one in await until_said(api, "pod", "Killing")]
     assert messages == ["Container main failed liveness probe, will be restarted"]
+
+
+async def test_a_container_whose_image_changes_is_started_again_with_the_new_one(api: Api) -> None:
+    await place(api, pod())
+    before = statuses(await until_phase(api, "Running"))["main"]
+    image = "registry.k8s.io/pause:3.9"
+    patch = {"spec": {"containers": [{"name": "main", "image": image}]}}
+    (await api.patch(api.core("pods", "pod"), patch, STRATEGIC)).ok()
+    found = statuses(await until_pod(api, lambda one: statuses(one)["main"]["restartCount"] == 1))["main"]
+    assert found["image"] == image
+    assert found["lastState"]["terminated"]["containerID"] == before["containerID"]
+    messages = [one["message"] for one in await until_said(api, "pod", "Killing")]
+    assert messages == ["Container main definition changed, will be restarted"]

@@ -26,7 +26,7 @@ from build.simulated_pods import (
     vacant,
 )
 
-pytestmark = pytest.mark.needs("kubelet")
+pytestmark = [pytest.mark.needs("kubelet"), pytest.mark.usefixtures("simulated_gpus")]
 LAYOUT = "nvidia.com/mig.config"
 
 

@@ -22,7 +22,7 @@ from build.simulated_pods import (
     until_pod,
 )
 
-pytestmark = pytest.mark.needs("kubelet")
+pytestmark = [pytest.mark.needs("kubelet"), pytest.mark.usefixtures("simulated_gpus")]
 
 
 def asking(name: str, gpus: int, **spec: object) -> Obj:
@@ -127,12 +127,12 @@ async def test_a_program_that_finds_no_memory_on_its_gpu_says_so(api: Api) -> No
     assert "out of memory" in ended["message"]
 
 
-@pytest.mark.needs("doors")
+@pytest.mark.needs("doors", "node-proxy")
 async def test_the_exporter_of_a_node_names_whoever_holds_a_gpu(api: Api) -> None:
     await schedule(api, asking("pod", 1, says={"gpu-util": "80", "gpu-memory": "20Gi"}))
     found = await until_phase(api, "Running")
     (device,) = devices(found)
-    answer = await api.get(f"/api/v1/nodes/{found['spec']['nodeName']}/proxy/metrics")
+    answer = await api.get(f"/api/v1/nodes/{found['spec']['nodeName']}/proxy/metrics/dcgm")
     assert answer.code == 200
     lines = [line for line in answer.raw.decode().splitlines() if f'namespace="{api.namespace}"' in line]
     used = {line.split("{")[0]: float(line.split()[-1]) for line in lines}

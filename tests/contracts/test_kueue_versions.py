@@ -154,8 +154,6 @@ async def test_applying_the_same_again_changes_nothing(queues: Api) -> None:
 
 
 async def test_a_check_that_is_applied_no_more_is_demanded_no_more(queues: Api) -> None:
-    if not await _is_embedded(queues):
-        pytest.skip("a webhook is asked after it is known who owns what")
     (await queues.apply(path_of(queues, OLD), queue_of(queues, OLD, cohort="x", admissionChecks=["a"]), "alice")).ok()
     after = (await queues.apply(path_of(queues, OLD), queue_of(queues, OLD, cohort="x"), "alice")).ok(200)
     assert "admissionChecksStrategy" not in after["spec"]

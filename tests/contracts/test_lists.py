@@ -110,10 +110,31 @@ async def test_a_limit_that_is_no_number_is_refused(api: Api) -> None:
     assert answer.refused(400, "BadRequest") == 'strconv.ParseInt: parsing "many": invalid syntax'
 
 
-@pytest.mark.parametrize("token", ["garbage", "!!!", base64.urlsafe_b64encode(b'{"v":"meta.k8s.io/v9"}').decode()])
-async def test_a_token_that_no_server_made_is_refused(api: Api, token: str) -> None:
+def _encoded(text: str) -> str:
+    return base64.urlsafe_b64encode(text.encode()).rstrip(b"=").decode()
+
+
+@pytest.mark.parametrize(
+    ("token", "said"),
+    [
+        ("garbage", "invalid character '\\u0081' looking for beginning of value"),
+        ("!!!", "illegal base64 data at input byte 0"),
+        ("ab=", "illegal base64 data at input byte 2"),
+        ("a", "illegal base64 data at input byte 0"),
+        (_encoded("[]"), "json: cannot unmarshal array into Go value of type storage.continueToken"),
+        (_encoded("{}"), "server does not recognize this encoded version "),
+        (_encoded('{"v":"meta.k8s.io/v9"}'), "server does not recognize this encoded version meta.k8s.io/v9"),
+        (
+            _encoded('{"v":"meta.k8s.io/v1","rv":0,"start":"a"}'),
+            "incorrect encoded start resourceVersion (version meta.k8s.io/v1)",
+        ),
+        (_encoded('{"v":"meta.k8s.io/v1","rv":-1,"start":"../../pods"}'), "../../pods"),
+        (_encoded('{"v":"meta.k8s.io/v1","rv":-1}'), "encoded start key empty (version meta.k8s.io/v1)"),
+    ],
+)
+async def test_a_token_that_no_server_made_is_refused(api: Api, token: str, said: str) -> None:
     answer = await api.get(api.core("secrets"), limit=1, **{"continue": token})
-    assert answer.refused(400, "BadRequest").startswith("continue key is not valid: ")
+    assert answer.refused(400, "BadRequest") == f"invalid continue token: continue key is not valid: {said}"
 
 
 async def test_a_token_allows_no_version_beside_it(api: Api) -> None:

@@ -57,6 +57,11 @@ async def mutated(api: Api, *mutations: Obj, **more: Any) -> AsyncIterator[str]:
     finally:
         await api.delete(f"{GROUP}/mutatingadmissionpolicybindings/{name}")
         await api.delete(f"{GROUP}/mutatingadmissionpolicies/{name}")
+        # A policy that is deleted counts for a while.
+        await eventually(
+            lambda: api.post(api.core("configmaps"), config_map("probe", {"a": "1"}), dryRun="All"),
+            lambda answer: answer.code == 201 and "annotations" not in answer.body["metadata"],
+        )
 
 
 async def test_an_apply_configuration_is_merged_into_the_object(api: Api) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import yaml
 
-from build.api_objects import deployment, make_configmap
+from build.api_objects import configmap, deployment, make_configmap
 from build.cluster_api import Api
 
 
@@ -110,18 +110,27 @@ async def test_a_list_is_given_as_yaml_too(api: Api) -> None:
 
 async def test_the_first_acceptable_form_is_taken(api: Api) -> None:
     await make_configmap(api, "a")
-    for accept in ("text/html, application/json;q=0.5", "*/*", "application/*", "application/json;charset=utf-8"):
+    for accept in ("text/html, application/json;q=0.5", "*/*", "application/json;charset=utf-8"):
         answer = await api.get(api.core("configmaps", "a"), headers={"Accept": accept})
         assert answer.ok(200)["kind"] == "ConfigMap"
         assert answer.headers["Content-Type"] == "application/json"
 
 
-async def test_a_form_that_the_server_cannot_make_is_not_acceptable(api: Api) -> None:
+@pytest.mark.parametrize("accept", ["text/html", "application/*", "application/xml"])
+async def test_a_form_that_the_server_cannot_make_is_not_acceptable(api: Api, accept: str) -> None:
     await make_configmap(api, "a")
-    for path in (api.core("configmaps", "a"), api.core("configmaps")):
-        answer = await api.get(path, headers={"Accept": "text/html"})
-        message = answer.refused(406, "NotAcceptable")
-        assert message.startswith("only the following media types are accepted: application/json, application/yaml")
+    lead = "406: Not Acceptable\n\nAvailable representations: application/json, application/yaml"
+    for path in (api.core("configmaps", "a"), api.core("configmaps"), api.core("configmaps", "none")):
+        message = (await api.get(path, headers={"Accept": accept})).refused(406, "NotAcceptable")
+        assert message.startswith(lead)
+        assert ("application/json;stream=watch" in message) is (path == api.core("configmaps"))
+
+
+async def test_a_shape_that_the_server_cannot_make_is_not_acceptable(api: Api) -> None:
+    await make_configmap(api, "a")
+    accept = "application/json;as=Picture;v=v1;g=meta.k8s.io"
+    message = (await api.get(api.core("configmaps", "a"), headers={"Accept": accept})).refused(406, "NotAcceptable")
+    assert message.startswith("only the following media types are accepted: application/json, application/yaml")
 
 
 async def test_pretty_output_is_indented(api: Api) -> None:
@@ -156,3 +165,19 @@ async def test_the_status_of_an_object_is_read_through_its_door(api: Api) -> Non
 async def test_a_door_that_a_kind_does_not_have_is_no_path(api: Api) -> None:
     await make_configmap(api, "a")
     assert (await api.get(api.core("configmaps", "a", "status"))).code == 404
+
+
+async def test_every_json_body_ends_with_a_newline(api: Api) -> None:
+    await make_configmap(api, "a")
+    lists, table = api.core("configmaps"), "application/json;as=Table;v=v1;g=meta.k8s.io"
+    paths = (lists, api.core("configmaps", "a"), api.core("configmaps", "missing"), "/api", "/apis", "/apis/apps/v1")
+    for path in (*paths, "/api/v1/nonesuch"):
+        assert (await api.get(path)).raw.endswith(b"}\n"), path
+    for accept in (table, "application/json;as=PartialObjectMetadataList;v=v1;g=meta.k8s.io"):
+        assert (await api.get(lists, headers={"Accept": accept})).raw.endswith(b"}\n"), accept
+    assert (await api.post(lists, configmap("a"))).raw.endswith(b"}\n")
+    assert (await api.delete(api.core("configmaps", "a"))).raw.endswith(b"}\n")
+
+
+async def test_an_indented_body_ends_without_a_newline(api: Api) -> None:
+    assert (await api.get(api.core("configmaps"), pretty="true")).raw.endswith(b"\n}")

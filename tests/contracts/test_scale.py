@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from build.api_objects import deployment
 from build.cluster_api import MERGE, Api, Obj
 
@@ -79,3 +81,25 @@ async def test_a_trial_of_a_scale_scales_nothing(api: Api) -> None:
     path, _ = await make(api)
     (await api.patch(f"{path}/scale", {"spec": {"replicas": 5}}, MERGE, dryRun="All")).ok(200)
     assert (await api.get(path)).ok()["spec"]["replicas"] == 1
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"name": "e"}, "the name of the object (e) does not match the name on the URL (web)"),
+        ({"name": None}, "the name of the object (web based on URL) was undeterminable: name must be provided"),
+        (
+            {"namespace": "other"},
+            "the namespace of the provided object does not match the namespace sent on the request",
+        ),
+    ],
+)
+async def test_a_scale_of_another_object_is_refused(api: Api, change: Obj, said: str) -> None:
+    whole, _ = await make(api)
+    path = f"{whole}/scale"
+    scale = (await api.get(path)).ok()
+    scale["metadata"] = {**scale["metadata"], **change}
+    del scale["metadata"]["resourceVersion"]
+    assert (await api.put(path, {**scale, "spec": {"replicas": 3}})).refused(400, "BadRequest") == said
+    assert (await api.patch(path, {"metadata": change, "spec": {"replicas": 3}})).refused(400, "BadRequest") == said
+    assert (await api.get(whole)).ok()["spec"]["replicas"] == 1

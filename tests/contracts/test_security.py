@@ -12,6 +12,7 @@ import pytest
 
 from build.cluster_api import Api, Obj
 from build.cluster_server import ServerProcess
+from build.contract_objects import eventually
 
 pytestmark = pytest.mark.needs("serviceaccounts")
 AUTHN = "/apis/authentication.k8s.io/v1"
@@ -56,6 +57,16 @@ async def grant(admin: Api, name: str, rule: Obj) -> None:
     subjects = [{"kind": "ServiceAccount", "name": name, "namespace": admin.namespace}]
     binding = {**kind, "kind": "RoleBinding", "roleRef": reference, "subjects": subjects}
     (await admin.post(admin.group(f"{group}/v1", "rolebindings"), binding)).ok(201)
+    wanted = {"verb": rule["verbs"][0], "group": rule["apiGroups"][0], "resource": rule["resources"][0]}
+    wanted |= {"namespace": admin.namespace, "name": rule.get("resourceNames", [""])[0]}
+    user = f"system:serviceaccount:{admin.namespace}:{name}"
+    review: Obj = {"kind": "SubjectAccessReview", "apiVersion": "authorization.k8s.io/v1"}
+    review["spec"] = {"user": user, "resourceAttributes": wanted}
+    # An authorizer learns of a binding a little later.
+    await eventually(
+        lambda: admin.post(f"{AUTHZ}/subjectaccessreviews", review),
+        lambda answer: answer.ok(201)["status"]["allowed"],
+    )
 
 
 async def who(client: Api, **headers: str) -> Obj:
@@ -260,5 +271,22 @@ async def test_others_may_not_act_as_others(admin: Api, guarded: Path) -> None:
         answer = await robot.get("/api/v1/nodes", headers={"Impersonate-User": "jane"})
     user = f"system:serviceaccount:{admin.namespace}:robot"
     message = answer.refused(403, "Forbidden")
-    assert message.startswith("users")
-    assert f'"jane" is forbidden: User "{user}" cannot impersonate' in message
+    assert message == (
+        f'nodes is forbidden: User "{user}" cannot impersonate-on:user-info:list resource "nodes" in API group "" at '
+        "the cluster scope"
+    )
+
+
+async def test_acting_as_another_can_be_allowed_for_one_request_only(admin: Api, guarded: Path) -> None:
+    token = await make_account(admin, "robot")
+    headers = {"Impersonate-User": f"jane-{admin.namespace}"}
+    async with Api.open(guarded, token=token) as robot:
+        verb = "impersonate-on:user-info:list"
+        await grant(admin, "robot", {"apiGroups": [""], "resources": ["configmaps"], "verbs": [verb]})
+        words = (
+            'cannot impersonate:user-info resource "users" in API group "authentication.k8s.io" at the cluster scope'
+        )
+        listing = admin.core("configmaps")
+        assert words in (await robot.get(listing, headers=headers)).refused(403, "Forbidden")
+        answer = await robot.get(admin.core("secrets"), headers=headers)
+    assert 'cannot impersonate-on:user-info:list resource "secrets"' in answer.refused(403, "Forbidden")

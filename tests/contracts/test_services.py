@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from ipaddress import ip_address
 
+import pytest
+
 from build.cluster_api import Api, Obj
+from build.live_waits import until
 
 
 def service(name: str, **spec: object) -> Obj:
@@ -104,7 +107,7 @@ async def test_a_service_of_a_name_elsewhere_has_no_address(api: Api) -> None:
 async def test_the_name_of_a_service_is_a_label(api: Api) -> None:
     answer = await api.post(api.core("services"), service("a.b"))
     assert answer.refused(422, "Invalid").startswith(
-        'Service "a.b" is invalid: metadata.name: Invalid value: "a.b": a '
+        'Service "a.b" is invalid: metadata.name: Invalid value: "a.b": must not contain dots'
     )
 
 
@@ -112,3 +115,20 @@ async def test_the_server_itself_has_a_service(api: Api) -> None:
     spec = (await api.get("/api/v1/namespaces/default/services/kubernetes")).ok()["spec"]
     assert spec["ports"][0]["port"] == 443
     assert spec["ports"][0]["name"] == "https"
+
+
+@pytest.mark.needs("controllers")
+async def test_the_proxy_of_a_service_without_endpoints_is_unavailable(api: Api) -> None:
+    await make(api, "s")
+    await until(api, api.core("endpoints", "s"), bool)
+    for name in ("s", "s:80", "http:s:80"):
+        for path in ("proxy", "proxy/", "proxy/some/path"):
+            answer = await api.get(api.core("services", name, path))
+            assert answer.refused(503, "ServiceUnavailable") == 'no endpoints available for service "s"'
+
+
+async def test_the_proxy_of_a_service_that_is_not_there_or_misnamed_is_refused(api: Api) -> None:
+    missing = await api.get(api.core("services", "none", "proxy"))
+    assert missing.refused(404, "NotFound") == 'services "none" not found'
+    odd = await api.get(api.core("services", "ftp:s:80", "proxy"))
+    assert odd.refused(400, "BadRequest") == 'invalid service request "ftp:s:80"'

@@ -20,7 +20,7 @@ from build.shoal_pods import SHOAL, is_refused, node_of, words
 from build.shoal_process import ShoalProcess
 from build.simulated_pods import GPU, pod, simulated_nodes, statuses, until_phase
 
-pytestmark = [pytest.mark.needs("controllers", "kubelet"), pytest.mark.usefixtures("shoal")]
+pytestmark = [pytest.mark.needs("controllers", "kubelet"), pytest.mark.usefixtures("shoal", "simulated_gpus")]
 CHOSEN = "shoal.dev/devices"
 MIG = "nvidia.com/mig-1g.10gb"
 

@@ -80,9 +80,8 @@ async def test_a_node_counts_under_everything_that_it_lacks(api: Api, scheduler:
         await create_pod(api, waiting_pod(api, container=asking(5, cpu="100", memory="1Ti"), schedulerName=scheduler))
         lacking = [f"2 Insufficient {resource}" for resource in (GPU, "cpu", "memory")]
         said = words(await until_refused(api, "pod", *lacking))
-        number = len((await api.get("/api/v1/nodes")).ok()["items"])
-        # The scheduler may not have heard yet that a node of another test is gone.
-        assert int(re.match(r"0/(\d+) nodes are available: ", said)[1]) >= number  # type: ignore[index]
+        # Other tests may have nodes of their own in the same cluster.
+        assert int(re.match(r"0/(\d+) nodes are available: ", said)[1]) >= 2  # type: ignore[index]
         await until_items(
             api,
             api.core("events"),

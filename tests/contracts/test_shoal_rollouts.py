@@ -11,7 +11,7 @@ from build.live_workloads import images, workload
 from build.shoal_pods import SHOAL, node_of
 from build.simulated_pods import GPU, container, simulated_nodes
 
-pytestmark = [pytest.mark.needs("controllers", "kubelet"), pytest.mark.usefixtures("shoal")]
+pytestmark = [pytest.mark.needs("controllers", "kubelet"), pytest.mark.usefixtures("shoal", "simulated_gpus")]
 NEXT = "registry.k8s.io/pause:3.9"
 
 

@@ -46,6 +46,7 @@ async def test_every_container_of_a_running_pod_has_figures(api: Api) -> None:
     assert answer.refused(404, "NotFound") == f'podmetrics.metrics.k8s.io "{api.namespace}/none" not found'
 
 
+@pytest.mark.needs("node-proxy")
 async def test_a_node_can_be_asked_by_the_door_of_its_kubelet(api: Api) -> None:
     made = await place(api, pod())
     await until_phase(api, "Running")

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+import pytest
+
 from build.api_objects import HELD, configmap, deployment, let_go, make_configmap, make_pod, make_secret, secret
 from build.cluster_api import Api, Obj
 
@@ -74,16 +78,25 @@ async def test_the_namespace_in_the_object_is_that_of_the_path(api: Api) -> None
 
 async def test_what_only_the_server_sets_stays(api: Api) -> None:
     before = (await make_configmap(api, "a"))["metadata"]
-    given: Obj = {
-        "creationTimestamp": "2001-01-01T00:00:00Z",
-        "labels": {"new": "1"},
-        "deletionTimestamp": "2001-01-01T00:00:00Z",
-    }
+    given: Obj = {"creationTimestamp": "2001-01-01T00:00:00Z", "labels": {"new": "1"}}
     after = (await _put(api, configmap("a", **given)))["metadata"]
     assert after["creationTimestamp"] == before["creationTimestamp"]
     assert after["uid"] == before["uid"]
     assert "deletionTimestamp" not in after
     assert after["labels"] == {"new": "1"}
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "shown"),
+    [("deletionTimestamp", "2001-01-01T00:00:00Z", '"2001-01-01T00:00:00Z"'), ("deletionGracePeriodSeconds", 5, "5")],
+)
+async def test_an_update_is_no_deletion(api: Api, field: str, value: Any, shown: str) -> None:
+    await make_configmap(api, "a")
+    answer = await api.put(api.core("configmaps", "a"), configmap("a", **{field: value}))
+    words = f'ConfigMap "a" is invalid: metadata.{field}: Invalid value: {shown}: field is immutable'
+    assert answer.refused(422, "Invalid") == words
+    message = (await api.patch(api.core("configmaps", "a"), {"metadata": {field: value}})).refused(422, "Invalid")
+    assert message == words
 
 
 async def test_the_generation_counts_changes_of_what_is_wanted_only(api: Api) -> None:

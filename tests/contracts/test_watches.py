@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from build.api_objects import configmap, make_configmap, make_secret, secret
+from build.api_objects import make_configmap, make_secret, secret
 from build.cluster_api import Api, Obj
 
 END = "k8s.io/initial-events-end"
@@ -211,12 +211,8 @@ async def test_a_watch_of_a_resource_that_is_not_served_is_not_found(api: Api) -
     assert (await api.get(api.core("gizmos"), watch="true")).code == 404
 
 
-async def test_a_get_of_a_name_with_watch_is_a_watch_of_that_name(api: Api) -> None:
-    await make_configmap(api, "a")
+async def test_a_get_of_a_name_is_no_watch(api: Api) -> None:
     made = await make_configmap(api, "b")
-    async with api.watch(api.core("configmaps", "b")) as watch:
-        event = await watch.next()
-        assert event["object"] == made
-        assert event["type"] == "ADDED"
-        (await api.put(api.core("configmaps", "b"), configmap("b", {"k": "v"}))).ok()
-        assert (await watch.next())["type"] == "MODIFIED"
+    assert (await api.get(api.core("configmaps", "b"), watch="true")).ok(200) == made
+    message = (await api.get(api.core("configmaps", "none"), watch="true")).refused(404, "NotFound")
+    assert message == 'configmaps "none" not found'

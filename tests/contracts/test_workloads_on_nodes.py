@@ -12,7 +12,7 @@ from build.cluster_api import Api, Obj
 from build.live_waits import create, is_true, name_of, until, until_gone, until_items
 from build.simulated_pods import GPU, devices, simulated_nodes, tell, until_pod
 
-pytestmark = pytest.mark.needs("controllers", "kubelet")
+pytestmark = [pytest.mark.needs("controllers", "kubelet"), pytest.mark.usefixtures("simulated_gpus")]
 
 
 async def template(api: Api, app: str = "web", says: dict[str, str] | None = None, **spec: Any) -> Obj:

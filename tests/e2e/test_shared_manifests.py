@@ -19,6 +19,9 @@ from build.kubectl_runs import Kubectl
 COLLECTED = Path(__file__).parents[3] / "shared" / "manifests"
 SERVED = {"v1", "apps/v1", "batch/v1", "autoscaling/v2", "networking.k8s.io/v1", "scheduling.k8s.io/v1"}
 REFUSED = {
+    "autoscale/hpa-vllm-requests-running.yaml": (
+        'spec.scaleTargetRef.apiVersion: Invalid value: "": apiVersion must specify API group',
+    ),
     "autoscale/cluster-autoscaler-deployment.yaml": (
         'The Deployment "cluster-autoscaler" is invalid:',
         "* spec.selector: Required value",

@@ -215,6 +215,11 @@ def test_profiles(profile: str, products: tuple[str, ...], told: str) -> None:
 class TestHeldDevices:
     def test_numbers_and_places(self) -> None:
         assert spots_of_pod({"shoal.dev/devices": "0, 3"}, POD) == ((0, 0), (3, 0))
+
+    @pytest.mark.parametrize("text", ["0," * 1024 + "0", "9" * 70_000, "{" + " " * 70_000 + "}", "9" * 5_000])
+    def test_more_than_the_devices_of_any_node_is_refused(self, text: str) -> None:
+        with pytest.raises(UserError):
+            spots_of_pod({"shoal.dev/devices": text}, POD)
         assert spots_of_pod({"shoal.dev/devices": "1:4,0:0"}, POD) == ((1, 4), (0, 0))
         assert spots_of_pod({}, POD) == ()
 

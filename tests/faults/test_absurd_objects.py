@@ -88,7 +88,7 @@ _NUMBERS: dict[str, tuple[Kind, Obj]] = {
         {"replicas": _FEW, "template": _NOBODYS},
     ),
     "a cron job that is never too late": (CRON_JOBS, {"startingDeadlineSeconds": _MOST}),
-    "a cron job of every eleven million years": (CRON_JOBS, {"schedule": "@every 99999999999h"}),
+    "a cron job of every 292 years": (CRON_JOBS, {"schedule": "@every 2562047h"}),
     "a cron job of the 30th of February": (CRON_JOBS, {"schedule": "0 0 30 2 *"}),
     "a deployment whose pods are never available": (
         DEPLOYMENTS,

@@ -139,6 +139,40 @@ def test_pods_may_carry_the_minimum_themselves() -> None:
     assert gangs(total)["t/g"].minimum == 4
 
 
+@pytest.mark.parametrize("word", ["pod-group-fast-admission", "pod-group-serving"])
+def test_a_group_that_kueue_lets_start_one_by_one_is_no_gang(word: str) -> None:
+    annotations = {
+        "kueue.x-k8s.io/pod-group-total-count": "3",
+        f"kueue.x-k8s.io/{word}": "true",
+        "kueue.x-k8s.io/podset-required-topology": "rack",
+    }
+    owner = {"apiVersion": "apps/v1", "kind": "StatefulSet", "name": "db", "uid": "u", "controller": True}
+    first = pod("t/db-0", labels={"kueue.x-k8s.io/pod-group-name": "g"}, annotations=annotations)
+    first["metadata"]["ownerReferences"] = [owner]
+    assert gangs(topology(KUEUE, "net", "rack"), replicas("StatefulSet", "t/db", 3), first) == {}
+    assert who(first).group == ""
+    marked = replicas("StatefulSet", "t/db", 3, annotations={"shoal.dev/gang": "true"})
+    marked["spec"]["podManagementPolicy"] = "Parallel"
+    assert gangs(marked, first)["t/db"].minimum == 3, "it asks for a gang itself"
+
+
+def test_a_group_of_kueue_is_no_gang_where_kueue_itself_runs() -> None:
+    controller = replicas("Deployment", "kueue-system/kueue-controller-manager", 0)
+    controller["status"] = {"readyReplicas": 1}
+    words: Object = {
+        "labels": {"kueue.x-k8s.io/pod-group-name": "g"},
+        "annotations": {"kueue.x-k8s.io/pod-group-total-count": "2"},
+    }
+    one = pod("t/p", **words)
+    assert gangs(controller, one) == {}
+    assert {each.group for each in whos(controller, one).values()} == {""}
+    controller["metadata"]["namespace"] = "of-a-tenant"
+    assert set(gangs(controller, one)) == {"t/g"}
+    controller["metadata"]["namespace"] = "kueue-system"
+    words["annotations"]["shoal.dev/gang"] = "true"
+    assert set(gangs(controller, pod("t/p", **words))) == {"t/g"}, "it asks for a gang itself"
+
+
 def test_a_controller_may_be_a_gang() -> None:
     assert gangs(job("t/j", 4, annotations={"kai.scheduler/batch-min-member": "3"})) == {
         "t/j": GroupFacts("t/j", minimum=3)

@@ -42,6 +42,15 @@ async def test_the_same_refusal_is_told_once_and_recorded_on_the_lease(
         assert reporter.tell(_refused()), "taken away again, it is news again"
 
 
+def test_refusals_of_a_server_that_has_not_read_its_roles_yet_are_not_reported() -> None:
+    reporter = ForbiddenReporter()
+    assert reporter.tell(_refused("watch"), 99.0)
+    reporter.unanswered(100.0)
+    assert [reporter.tell(_refused(), now_s) for now_s in (100.0, 105.0, 114.9)] == [False] * 3
+    reporter.allowed("list", "", "pods")
+    assert reporter.tell(_refused(), 115.1), "what is still refused then is reported, whatever else is allowed"
+
+
 class _Pen:
     """Writes the events of a context."""
 

@@ -9,13 +9,16 @@ from pathlib import Path
 from msgspec.structs import replace
 
 from build.chosen_runs import chosen_run
+from build.live_brains import add_node, is_bound, pod
 from build.small_clusters import SmallCluster, small_cluster
 from build.virtual_time import virtual
 from shoal.api.kueue import Configuration
 from shoal.api.run_configuration import ProjectNamespaces
 from shoal.cluster.foreign.converting import kueue_definitions
 from shoal.controllers.gatekeeping.policies import BINDINGS
+from shoal.engine.cycle import STEPS
 from shoal.store.live.ecosystem_kinds import WORKLOADS
+from shoal.store.live.item import Obj
 from shoal.store.live.kind import CONFIG_MAPS, DEFINITIONS, JOBS, LEASES, NAMESPACES, PODS, STATEFUL_SETS
 from shoal.wiring.life import Life
 from shoal.wiring.queue_ruling import QueueRuling
@@ -136,6 +139,32 @@ async def test_while_kueue_itself_is_there_nobody_is_held_and_nothing_is_queued(
             assert ruling.jobs() is None
             assert ruling.holding() is None
             await cluster.until(lambda: ruling.jobs() is not None and ruling.holding() is not None, 200)
+
+
+@virtual
+async def test_a_scheduler_alone_places_pods_of_kueues_groups_one_by_one_while_kueue_runs(tmp_path: Path) -> None:
+    async with small_cluster(tmp_path) as cluster:
+        await add_node(cluster, "n1")
+        spec = {"holderIdentity": "kueue", "renewTime": cluster.clock.micro_text(), "leaseDurationSeconds": 15}
+        await cluster.create(NAMESPACES, {"metadata": {"name": "kueue-system"}})
+        await cluster.create(LEASES, {"metadata": {"name": "c1f6bfd2.kueue.x-k8s.io"}, "spec": spec}, "kueue-system")
+        life = Life(cluster.api, cluster.api, cluster.clock)
+        try:
+            await start_shoal(life, lambda _: cluster.api, replace(chosen_run(None, None, "scheduler"), steps=STEPS))
+            life.start("caches", life.informers.run)
+            await cluster.create(PODS, _of_group("one"))
+            await cluster.until(lambda: is_bound(cluster, "one"), 10)
+            await cluster.pass_time(100)
+            await cluster.create(PODS, _of_group("other"))
+            await cluster.pass_time(10)
+            assert not await is_bound(cluster, "other"), "Kueue has gone, and the group is a gang"
+        finally:
+            await life.end()
+
+
+def _of_group(name: str) -> Obj:
+    labels = {"kueue.x-k8s.io/pod-group-name": name}
+    return pod(name, labels=labels, annotations={"kueue.x-k8s.io/pod-group-total-count": "2"})
 
 
 @virtual

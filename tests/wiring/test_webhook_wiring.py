@@ -7,7 +7,7 @@ import logging
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import pytest
 
@@ -19,7 +19,7 @@ from shoal.api.kueue import Configuration
 from shoal.api.webhook_rules import WebhookRules
 from shoal.cluster.foreign.converting import kueue_definitions
 from shoal.controllers.gatekeeping.held_kinds import QUEUE_LABEL, HoldingRules
-from shoal.controllers.gatekeeping.hooks import HOOKS, NAME, Address, configuration
+from shoal.controllers.gatekeeping.hooks import HOOKS, NAME, Address, configuration, conversion
 from shoal.controllers.gatekeeping.policies import OURS
 from shoal.store.live.kind import DEFINITIONS, JOBS, NAMESPACES, SERVICES
 from shoal.store.live.port import Api
@@ -91,6 +91,38 @@ def test_where_the_server_has_policies_the_webhook_converts_and_holds_nothing(tm
             assert not await _is_hooked(cluster)
 
     asyncio.run(asyncio.wait_for(go(), 60))
+
+
+@pytest.mark.parametrize("enabled", ["auto", "never"])
+@virtual
+async def test_definitions_that_lead_to_a_webhook_that_this_process_does_not_have_are_named(
+    enabled: Literal["auto", "never"], tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with small_cluster(tmp_path) as cluster:
+        led = conversion(Address("https://127.0.0.1:9443"), b"")
+        for definition in kueue_definitions():
+            await cluster.create(DEFINITIONS, {**definition, "spec": {**definition["spec"], "conversion": led}})
+        life = Life(cluster.api, cluster.api, cluster.clock)
+        start_webhook(life, cluster.api, chosen_run(WebhookRules(enabled=enabled)))
+        await cluster.pass_time(300)
+        await life.end()
+    (told,) = [one.getMessage() for one in caplog.records if "lead to a webhook" in one.getMessage()]
+    assert "https://127.0.0.1:9443/convert" in told
+    assert "set spec.conversion to {strategy: None}" in told
+
+
+@virtual
+async def test_definitions_that_lead_nowhere_are_not_spoken_of(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with small_cluster(tmp_path) as cluster:
+        for definition in kueue_definitions():
+            await cluster.create(DEFINITIONS, definition)
+        life = Life(cluster.api, cluster.api, cluster.clock)
+        start_webhook(life, cluster.api, chosen_run())
+        await cluster.pass_time(300)
+        await life.end()
+    assert not [one for one in caplog.records if "lead to a webhook" in one.getMessage()]
 
 
 def _job(**labels: str) -> Obj:
@@ -208,6 +240,13 @@ async def test_nothing_is_led_to_a_webhook_that_listens_where_its_service_does_n
                 assert not await _converts(cluster)
                 assert not await _is_hooked(cluster)
         assert [one.message for one in caplog.records if one.name == "shoal.gatekeeping"] == [shut(WebhookRules())]
+
+
+@pytest.mark.parametrize("address", ["", "  "])
+def test_a_webhook_does_not_listen_on_every_address_because_none_is_named(address: str) -> None:
+    with pytest.raises(UserError) as refused:
+        WebhookRules(address=address).check(Where("shoal.yaml"))
+    assert refused.value.where.path == "address"
 
 
 @pytest.mark.parametrize("address", ["127.0.0.1", "::1", "localhost", "127.1.2.3"])

@@ -30,16 +30,16 @@ class LeaderElectionRules(ApiStruct, frozen=True, forbid_unknown_fields=True):
     leader_elect: bool = True
     resource_namespace: str = "kube-system"
     resource_name: str = "shoal"
-    lease_duration: str = "15s"
-    renew_deadline: str = "10s"
-    retry_period: str = "2s"
+    lease_duration: str = "7s"
+    renew_deadline: str = "5s"
+    retry_period: str = "1s"
 
     def timing_s(self, where: Where = _HERE) -> tuple[float, float, float]:
         lasts = seconds(self.lease_duration, where.below("leaseDuration"))
         renews = seconds(self.renew_deadline, where.below("renewDeadline"))
         again = seconds(self.retry_period, where.below("retryPeriod"))
         if not lasts > renews > again * _JITTER > 0:
-            fix = "as in 15s, 10s and 2s"
+            fix = "as in 7s, 5s and 1s"
             what = f"leaseDuration > renewDeadline > {_JITTER} x retryPeriod > 0 must hold"
             raise UserError(what, where=where, fix=fix)
         return lasts, renews, again

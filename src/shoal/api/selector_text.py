@@ -20,7 +20,7 @@ from shoal.api.requirement import Operator, Requirement, as_int64
 from shoal.api.selectors import Selector
 from shoal.units.errors import UserError, Where, excerpt
 
-_TOKEN = re.compile(r"[ \t\r\n]*(==|!=|[=!(),<>]|[^=!(),<> \t\r\n]+)")
+_TOKEN = re.compile(r"==|!=|[=!(),<>]|[^=!(),<> \t\r\n]+")
 _SYMBOLS = frozenset({"==", "!=", "=", "!", "(", ")", ",", "<", ">"})
 _COMPARE: dict[str, Operator] = {"=": "In", "==": "In", "!=": "NotIn", ">": "Gt", "<": "Lt"}
 _SETS: dict[str, Operator] = {"in": "In", "notin": "NotIn"}

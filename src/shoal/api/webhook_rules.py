@@ -14,6 +14,7 @@ from msgspec import Meta
 
 from shoal.api.wire import ApiStruct
 from shoal.units.errors import UserError, Where
+from shoal.units.listening import check_listening
 
 OPEN_DOOR = "set webhook.address to the address of this pod, or to 0.0.0.0 for all that the machine has"
 Port = Annotated[int, Meta(ge=1, le=65535)]
@@ -35,6 +36,7 @@ class WebhookRules(ApiStruct, frozen=True, forbid_unknown_fields=True):
     """More names and addresses that its certificate is for."""
 
     def check(self, where: Where) -> None:
+        check_listening(self.address, where.below("address"))
         if self.url:
             parts = urlsplit(self.url)
             if parts.scheme != "https" or not parts.hostname or parts.query or parts.fragment or parts.username:

@@ -13,6 +13,7 @@ from shoal.api.pod import PodTemplate
 from shoal.api.selectors import LabelSelector
 from shoal.api.taints import Toleration
 from shoal.api.wire import ApiStruct
+from shoal.units.numbers import whole_of
 
 # What the DaemonSet controller adds: its pods stay when a node has trouble and come to cordoned nodes.
 DAEMON_TOLERATIONS: tuple[Toleration, ...] = (
@@ -66,8 +67,9 @@ class JobStatus(ApiStruct, frozen=True):
         count = 0
         for piece in self.failed_indexes.split(",") if self.failed_indexes else ():
             first, _, last = piece.partition("-")
-            if first.isdigit() and (not last or last.isdigit()):
-                count += int(last or first) - int(first) + 1
+            low, high = whole_of(first), whole_of(last or first)
+            if low is not None and high is not None:
+                count += high - low + 1
         return max(count, 0)
 
 
@@ -98,9 +100,14 @@ class ReplicasSpec(ApiStruct, frozen=True):
     """Of StatefulSets alone: whether their pods come one after the other."""
 
 
+class DeploymentStatus(ApiStruct, frozen=True):
+    ready_replicas: int = 0
+
+
 class Deployment(ApiStruct, frozen=True):
     spec: ReplicasSpec
     metadata: ObjectMeta = field(default_factory=ObjectMeta)
+    status: DeploymentStatus = field(default_factory=DeploymentStatus)
 
 
 class ReplicaSet(ApiStruct, frozen=True):

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from shoal.store.live.port import Api
 
 T = TypeVar("T")
+_PATIENCE_S = 20.0
+"""For one answer. A person waits for it."""
 Kubeconfig = Annotated[
     Path | None,
     typer.Option(
@@ -49,9 +51,10 @@ def speak(access: Access, work: Callable[[Api], Awaitable[T]]) -> T:
     import random
 
     from shoal.store.kube.api import KubeApi
+    from shoal.store.kube.settings import KubeSettings
 
     async def spoken() -> T:
-        api = KubeApi(access, random.Random())
+        api = KubeApi(access, random.Random(), KubeSettings(timeout_s=_PATIENCE_S))
         try:
             return await work(api)
         finally:

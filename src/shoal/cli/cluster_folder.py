@@ -8,6 +8,8 @@ from typing import Annotated
 
 import typer
 
+from shoal.units.errors import UserError, Where, excerpt
+
 StateFolder = Annotated[
     Path | None,
     typer.Option(
@@ -21,6 +23,8 @@ StateFolder = Annotated[
 def cluster_folder(chosen: Path | None) -> Path:
     """Absolute, because a server outlives the directory it was started in."""
     if chosen is not None:
+        if not str(chosen).isprintable():
+            raise UserError("holds a control character", where=Where(f"--state {excerpt(str(chosen))}"))
         return chosen.expanduser().absolute()
     home = os.environ.get("XDG_STATE_HOME", "")
     # The XDG rules ignore a relative path.

@@ -60,6 +60,7 @@ def _arguments(folder: Path, settings: Settings) -> list[str]:
     arguments += ["--kube-version", settings.kube_version, "--authorization", settings.authorization]
     arguments += ["--kubeconfig", str(settings.kubeconfig)]
     arguments += ["--history-events", str(settings.history_events), "--history-seconds", str(settings.history_s)]
+    arguments += ["--accept-data-loss"] if settings.accepts_loss else []
     return arguments if settings.state_dir is not None else [*arguments, "--memory"]
 
 

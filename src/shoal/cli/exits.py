@@ -8,6 +8,7 @@ Rejected: letting typer print its own boxes for errors. Scripts and people look 
 
 from __future__ import annotations
 
+import errno
 import os
 import sys
 import traceback
@@ -15,10 +16,21 @@ from collections.abc import Callable
 
 import typer
 
-from shoal.units.errors import UserError, one_line
+from shoal.units.errors import UserError, excerpt, one_line
 
 DONE, FAILED, WRONG_INPUT, INTERRUPTED = 0, 1, 2, 130
 # typer keeps the root of its usage errors private; any of the public ones leads there.
+# A path that the user named and that cannot be used as it is.
+_PATH_ERRORS = {
+    errno.EACCES,
+    errno.EISDIR,
+    errno.ELOOP,
+    errno.ENAMETOOLONG,
+    errno.ENOENT,
+    errno.ENOTDIR,
+    errno.EPERM,
+    errno.EROFS,
+}
 _UsageError: type[Exception] = typer.BadParameter.__mro__[1]
 
 
@@ -37,10 +49,22 @@ def exit_code(command: Callable[[], object], debug: bool = False) -> int:
         return _complain(str(error), WRONG_INPUT, debug)
     except _UsageError as error:
         return _complain(_usage(error), WRONG_INPUT, debug)
+    except OSError as error:
+        return _complain(*_os_error(error, debug), debug)
     except Exception as error:  # noqa: BLE001 - the door is where every failure becomes a line
         hint = "" if debug else " (add --debug to see where)"
         return _complain(f"{type(error).__name__}: {error}{hint}", FAILED, debug)
     return returned if isinstance(returned, int) else DONE
+
+
+def _os_error(error: OSError, debug: bool) -> tuple[str, int]:
+    """The line for an error of the operating system, and the exit code."""
+    names = ", ".join(excerpt(str(name)) for name in (error.filename, error.filename2) if name is not None)
+    if names and error.errno in _PATH_ERRORS:
+        return f"{names}: {error.strerror}", WRONG_INPUT
+    hint = "" if debug else " (add --debug to see where)"
+    what = f"[Errno {error.errno}] {error.strerror}" if error.strerror else str(error)
+    return f"{type(error).__name__}: {what}{f': {names}' if names else ''}{hint}", FAILED
 
 
 def _usage(error: Exception) -> str:

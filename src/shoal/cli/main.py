@@ -8,6 +8,7 @@ Rejected: one module per command found by scanning a folder. Whoever looks for a
 from __future__ import annotations
 
 import io
+import os
 import sys
 from collections.abc import Sequence
 from typing import Annotated
@@ -60,6 +61,9 @@ app.add_typer(bench.app, name="bench")
 app.command("completion")(completion.completion)
 
 
+_MOST_DIGITS = 6
+
+
 def _show_version(wanted: bool) -> None:
     if wanted:
         from importlib.metadata import PackageNotFoundError, version
@@ -84,8 +88,26 @@ def shoal(
         typer.echo(context.get_help())
 
 
+def _open_streams() -> None:
+    """A stream that was closed before the start (`>&-`) is None in Python: what is written to it is discarded."""
+    for name in ("stdin", "stdout", "stderr"):
+        if getattr(sys, name) is None:
+            mode = "r" if name == "stdin" else "w"
+            setattr(sys, name, open(os.devnull, mode, encoding="utf-8"))  # noqa: SIM115, PTH123 - kept for the process
+
+
+def _check_size() -> None:
+    """A terminal size in the environment that is no positive number is ignored: tables of width 0 would be empty."""
+    for name in ("COLUMNS", "LINES"):
+        value = os.environ.get(name, "")
+        if value and not (value.isascii() and value.isdigit() and len(value) < _MOST_DIGITS and int(value)):
+            del os.environ[name]
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command line and return its exit code."""
+    _open_streams()
+    _check_size()
     if isinstance(sys.stdout, io.TextIOWrapper):
         # A path or a terminal with an odd encoding must not turn a result into a failure.
         sys.stdout.reconfigure(errors="backslashreplace")

@@ -86,7 +86,7 @@ def run(
         metrics=metrics_address,
     )
     access = chosen_access(kubeconfig, context)
-    ready = told(lambda what: f"{what} at {access.server}; Ctrl-C ends this.", notify)
+    ready = told(lambda what: f"{what}; Ctrl-C ends this.", notify)
     with in_one_line(access):
         run_on(access, choice, ready, lambda what: typer.echo(f"shoal: {access.where}: {what}", err=True))
 

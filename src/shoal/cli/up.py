@@ -68,6 +68,9 @@ def up(
         int, typer.Option(min=1, metavar="N", help="How many changes watches can go on from, at most.")
     ] = 100_000,
     history_seconds: Annotated[int, typer.Option(min=1, metavar="S", help="And for how long.")] = 300,
+    accept_data_loss: Annotated[
+        bool, typer.Option("--accept-data-loss", help="Start although the state has lost acknowledged writes.")
+    ] = False,
     nodes: Annotated[
         str,
         typer.Option(metavar="FLEET", help="Simulated nodes: 8xp5.48xlarge,2xdgx-a100-80\\[spot], FILE.yaml, or none."),
@@ -126,6 +129,7 @@ def up(
         authorization=authorization.value,
         history_events=history_events,
         history_s=history_seconds,
+        accepts_loss=accept_data_loss,
     )
     cast = choice.cast(settings.kubeconfig)
     if detach:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal
 
 import msgspec
 
+from shoal.cluster.large_work import Turn
 from shoal.units.errors import BugError
 
 if TYPE_CHECKING:
@@ -14,6 +17,7 @@ if TYPE_CHECKING:
 Obj = dict[str, Any]
 Verb = Literal["get", "list", "watch", "create", "update", "patch", "delete", "deletecollection", "connect"]
 FieldValidation = Literal["Strict", "Warn", "Ignore"]
+_NO_HEADERS: Mapping[str, str] = MappingProxyType({})
 Operation = Literal["CREATE", "UPDATE", "DELETE", "CONNECT"]
 """What admission calls a write."""
 
@@ -44,6 +48,8 @@ class Attributes(msgspec.Struct, frozen=True):
     name: str = ""
     path: str = ""
     """Set for what is not a resource (`/metrics`); then only `verb` stands beside it."""
+    fields: tuple[tuple[str, str], ...] = ()
+    """Field and value of what the field selector of a collection demands; only the node authorizer looks at it."""
 
 
 class Call(msgspec.Struct):
@@ -63,6 +69,14 @@ class Call(msgspec.Struct):
     through_scale: bool = False
     """The write of the object is what a write of its scale comes to."""
     warnings: list[str] = msgspec.field(default_factory=list)
+    size: int = 0
+    """Bytes of the body, or of the object that is written. Large ones are worked on outside of the event loop."""
+    headers: Mapping[str, str] = _NO_HEADERS
+    """Sent with the answer of a watch; to other answers they are added when they are made."""
+    begun: Callable[[], None] | None = None
+    """Called when a watch has begun: it counts in flow control until then."""
+    turn: Turn | None = None
+    """Set with the first piece of such work."""
 
 
 class Admission(msgspec.Struct):

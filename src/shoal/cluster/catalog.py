@@ -22,6 +22,7 @@ class Catalog:
         self._preferences: dict[str, list[str]] = {}
         for resource in builtin:
             self._serve(resource)
+        self._builtin_groups = frozenset(self._preferences)
 
     def find(self, group: str, version: str, plural: str) -> Resource | None:
         return self._served.get((group, version, plural))
@@ -29,6 +30,9 @@ class Catalog:
     def builtin(self, home: Home) -> Resource:
         """A resource that is always served, as it is stored."""
         return self._stored[home]
+
+    def is_builtin(self, group: str) -> bool:
+        return group in self._builtin_groups
 
     def by_kind(self, group: str, version: str, kind: str) -> Resource | None:
         return self._by_kind.get((group, version, kind))

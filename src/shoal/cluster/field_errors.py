@@ -47,6 +47,11 @@ def bad_value(field: str, value: Any, detail: str) -> FieldError:
     return FieldError("FieldValueInvalid", "Invalid value", field, value, detail)
 
 
+def without_value(field: str, detail: str) -> FieldError:
+    """An invalid value that is not shown."""
+    return FieldError("FieldValueInvalid", "Invalid value", field, detail=detail)
+
+
 def not_supported(field: str, value: Any, allowed: Sequence[str]) -> FieldError:
     listed = ", ".join(f'"{one}"' for one in allowed)
     return FieldError("FieldValueNotSupported", "Unsupported value", field, value, f"supported values: {listed}")
@@ -61,8 +66,8 @@ def duplicate(field: str, value: Any) -> FieldError:
     return FieldError("FieldValueDuplicate", "Duplicate value", field, value)
 
 
-def missing_reference(field: str, value: Any) -> FieldError:
-    return FieldError("FieldValueNotFound", "Not found", field, value)
+def missing_reference(field: str, value: Any, detail: str = "") -> FieldError:
+    return FieldError("FieldValueNotFound", "Not found", field, value, detail)
 
 
 def too_long(field: str, limit: int) -> FieldError:
@@ -70,7 +75,8 @@ def too_long(field: str, limit: int) -> FieldError:
 
 
 def too_many(field: str, found: int, limit: int) -> FieldError:
-    return FieldError("FieldValueTooMany", "Too many", field, found, f"must have at most {limit} items")
+    items = "item" if limit == 1 else "items"
+    return FieldError("FieldValueTooMany", "Too many", field, found, f"must have at most {limit} {items}")
 
 
 def wrong_type(field: str, value: Any, detail: str) -> FieldError:

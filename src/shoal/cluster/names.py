@@ -32,7 +32,9 @@ def _fault(name: str, is_prefix: bool, rule: re.Pattern[str], longest: int, word
     tried = name[:-1] + "a" if is_prefix and name.endswith("-") else name
     if len(tried.encode()) > longest:
         return f"must be no more than {longest} bytes"
-    return "" if rule.fullmatch(tried) else words
+    if rule.fullmatch(tried):
+        return ""
+    return "must not contain dots" if rule is LABEL and SUBDOMAIN.fullmatch(tried) else words
 
 
 def subdomain_fault(name: str, is_prefix: bool = False) -> str:

@@ -7,6 +7,9 @@ from typing import Literal
 
 import msgspec
 
+from shoal.units.errors import Where
+from shoal.units.listening import check_listening
+
 AuthorizationMode = Literal["always-allow", "rbac"]
 
 KUBE_VERSIONS = ("1.34", "1.35", "1.36")
@@ -31,3 +34,8 @@ class Settings(msgspec.Struct, frozen=True):
     """How many changes are remembered at most for watches and lists that go on from an older revision."""
     history_s: int = 300
     """And for how long."""
+    accepts_loss: bool = False
+    """Whether a state that has lost acknowledged writes is gone on with."""
+
+    def __post_init__(self) -> None:
+        check_listening(self.host, Where(path="--host"))

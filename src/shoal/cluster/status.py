@@ -117,7 +117,8 @@ def apply_conflict(message: str, causes: Iterable[Cause]) -> ApiError:
 
 
 def invalid(kind: str, group: str, name: str, errors: Sequence[FieldError]) -> ApiError:
-    texts = [error.text() for error in errors]
+    # Each sentence once; the causes have all of them.
+    texts = list(dict.fromkeys(error.text() for error in errors))
     listed = texts[0] if len(texts) == 1 else f"[{', '.join(texts)}]"
     causes = [{"reason": error.reason, "message": error.body(), "field": error.field} for error in errors]
     words = f'{qualified(kind, group)} "{name}" is invalid: {listed}'
@@ -142,13 +143,14 @@ def bad_request(message: str) -> ApiError:
     return ApiError(400, "BadRequest", message)
 
 
-def method_not_supported(resource: str, group: str) -> ApiError:
+def method_not_supported(resource: str, group: str) -> ApiError:  # noqa: ARG001 - callers say what was asked
+    """The details are empty: Kubernetes answers this where a path has no such route, and there it knows no resource."""
     words = "the server does not allow this method on the requested resource"
-    return ApiError(405, "MethodNotAllowed", words, details=_details("", group, resource))
+    return ApiError(405, "MethodNotAllowed", words, details={})
 
 
-def not_acceptable(message: str) -> ApiError:
-    return ApiError(406, "NotAcceptable", message)
+def not_acceptable(message: str, details: dict[str, Any] | None = None) -> ApiError:
+    return ApiError(406, "NotAcceptable", message, details=details)
 
 
 def unsupported_media_type(message: str) -> ApiError:

@@ -65,9 +65,7 @@ class Strategy:
         """A writer of the status may touch nothing else, but for metadata that the operations guard."""
         for key in {*new, *old} - {"status", "metadata", "apiVersion", "kind"}:
             _keep(new, old, key)
-        metadata, before = new["metadata"], old["metadata"]
-        for key in ("labels", "annotations", "finalizers", "ownerReferences"):
-            _keep(metadata, before, key)
+        keep_metadata(new, old)
 
     def validate(self, obj: Obj) -> list[FieldError]:
         """What is wrong with a new object. Names, labels and annotations are checked by the operations."""
@@ -98,9 +96,16 @@ class Strategy:
         """What a writer should know though it is accepted; sent as `Warning` headers."""
         return []
 
+    is_graceful = False
+    """Whether a deletion gives the object time to end: then it shows how much, even if that is none."""
+
     def deletion_grace(self, obj: Obj, asked_s: int | None) -> int:
         """How many seconds the object is given to end by itself; 0 removes it at once."""
         return 0
+
+    def deletion_fault(self, name: str) -> str:
+        """Why the object of this name may not be deleted by name; empty if it may."""
+        return ""
 
     def is_held(self, obj: Obj) -> bool:
         """Whether something beside metadata.finalizers keeps a deleted object there."""
@@ -113,6 +118,12 @@ class Strategy:
     def generation_changed(self, new: Obj, old: Obj) -> bool:
         keys = {*new, *old} - {"metadata", "status", "apiVersion", "kind"}
         return any(new.get(key) != old.get(key) for key in keys)
+
+
+def keep_metadata(new: Obj, old: Obj) -> None:
+    """The metadata that users write stays as it is: who may write a subresource need not hold the right to it."""
+    for key in ("labels", "annotations", "finalizers", "ownerReferences"):
+        _keep(new["metadata"], old["metadata"], key)
 
 
 def _keep(new: Obj, old: Obj, key: str) -> None:

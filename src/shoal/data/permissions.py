@@ -58,10 +58,11 @@ def _running(leases: str, deployments: str) -> tuple[str, ...]:
     return (f"get leases @coordination.k8s.io ={leases}", f"get deployments @apps ={deployments}")
 
 
+_KUEUE_RUNNING = _running("c1f6bfd2.kueue.x-k8s.io", "kueue-controller-manager")
 _RULING = (
     # Kueue's configuration, where people have one.
     f"{READ} configmaps =kueue-manager-config",
-    *_running("c1f6bfd2.kueue.x-k8s.io", "kueue-controller-manager"),
+    *_KUEUE_RUNNING,
 )
 """By what rules jobs are held, queued and let go."""
 
@@ -82,7 +83,8 @@ _HOLDING = (
     *("hold-jobs", "hold-pods", "hold-ray-services", "hold-training-jobs"),
 )
 _POLICIES = ",".join((*(f"shoal-{name}{end}" for name in _HOLDING for end in ("", "-default")), "shoal-rendezvous"))
-_CHECKING = ",".join(f"shoal-keep-queue-{name}" for name in ("jobs", "ray-services", "training-jobs"))
+_KEEPING = (f"shoal-keep-queue-{name}" for name in ("jobs", "ray-services", "training-jobs"))
+_CHECKING = ",".join((*_KEEPING, "shoal-guard-devices"))
 _DEFINITIONS = ",".join(
     f"{plural}.kueue.x-k8s.io"
     for plural in (
@@ -111,7 +113,9 @@ PARTS: dict[str, tuple[str, ...]] = {
         f"patch,update resourceclaims/binding {_DRA}",
         # A pod owns the claim that is made for it: some clusters guard who may keep an owner from going.
         "update pods/finalizers",
-        "get,patch,update podgroups/status @scheduling.x-k8s.io",
+        "get,patch,update podgroups/status @scheduling.k8s.io,scheduling.x-k8s.io",
+        # Its pod groups are no gangs while it runs.
+        *_KUEUE_RUNNING,
         *_running("sched-plugins-controllers", "scheduler-plugins-controller"),
     ),
     "queues": (
@@ -223,7 +227,7 @@ PARTS: dict[str, tuple[str, ...]] = {
 
 EVERY_PART = (EVENTS,)
 
-ELECTION = ("create leases @coordination.k8s.io", "get,update leases @coordination.k8s.io =shoal")
+ELECTION = ("create leases @coordination.k8s.io", "get,update,watch leases @coordination.k8s.io =shoal")
 """In the lease's namespace: of several processes one works."""
 
 IN_NAMESPACE: dict[str, tuple[str, ...]] = {

@@ -65,6 +65,8 @@ class Holding(msgspec.Struct, gc=False):
     """It is being terminated, or our plan says so: it still holds what it holds."""
     promised: bool = False
     """Nominated: part of what it holds is still held by pods that leave."""
+    guessed: bool = False
+    """Its devices are not known: the grant is what it most likely holds."""
 
     @property
     def ask(self) -> Ask:
@@ -103,6 +105,10 @@ class Cluster:
         self.census = Census(self.namespaces)
         """Who stands in which domain, as far as rules about pods ask for it."""
         self.pending = Pending(self.gangs, self.census)
+        self.guessed: dict[int, dict[str, None]] = {}
+        """Pods on nodes whose devices are not known, by row."""
+        self.refusing: set[int] = set()
+        """Rows whose kubelet refused a pod, and of which nothing new was seen since."""
         self.leaving: dict[str, None] = {}
         """Pods on nodes that are being terminated."""
         self.promised: dict[str, None] = {}
@@ -187,6 +193,7 @@ class Cluster:
         elif ranked := node.rank is not None and node.rank != self.rank.item(row):
             self._set_rank(row, node.rank or 0)
         self._put_amounts(row, node)
+        self.refuse(row, False)
         labels = dict(node.labels)
         if node.gpu_model:
             labels[GPU_MODEL_LABEL] = node.gpu_model
@@ -208,6 +215,7 @@ class Cluster:
         left = [(key, self.release(key)) for key in self.pods_on(row)]
         self.gpu_free_milli -= int(self.total[row, facts.GPU_MILLI])
         self.alive[row] = False
+        self.refusing.discard(row)
         self.names[row] = ""
         self.free[row] = 0
         self.total[row] = 0
@@ -220,6 +228,17 @@ class Cluster:
         self.changes.append(row)
         self._retired.append(row)
         return left
+
+    def refuse(self, row: int, refuses: bool) -> None:
+        """The row's kubelet refused a pod, or something about the row was seen to change since."""
+        if refuses == (row in self.refusing):
+            return
+        if refuses:
+            self.refusing.add(row)
+        else:
+            self.refusing.discard(row)
+        self.changes.append(row)
+        self.static_changes.append(row)
 
     def put_namespace(self, name: str, labels: Mapping[str, str]) -> None:
         """The namespace carries these labels."""
@@ -252,6 +271,8 @@ class Cluster:
                 free[GPU_BEST] = FULL_MILLI if whole else max(left)
             if grant.claims:
                 self.dra.take(key, row, grant.claims)
+            if holding.guessed:
+                self.guessed.setdefault(row, {})[key] = None
         if charge.ask.host_ports:
             self.ports.take(row, charge.ask.host_ports)
         who = holding.who
@@ -283,6 +304,8 @@ class Cluster:
                 free[GPU_BEST] = FULL_MILLI if whole else max(left)
             if grant.claims:
                 self.dra.give(key, row, grant.claims)
+            if holding.guessed:
+                self._forget_guess(key, row)
         if charge.ask.host_ports:
             self.ports.give(row, charge.ask.host_ports)
         who = holding.who
@@ -292,6 +315,12 @@ class Cluster:
             self.census.goes(row, charge.ask, who.traits, holding.leaving)
         self.changes.append(row)
         return holding
+
+    def _forget_guess(self, key: str, row: int) -> None:
+        on_row = self.guessed[row]
+        del on_row[key]
+        if not on_row:
+            del self.guessed[row]
 
     def leave(self, key: str, leaving: bool = True) -> None:
         """A pod on a node is being terminated, or (undone) is not."""

@@ -42,6 +42,12 @@ class NodeSeen(msgspec.Struct, frozen=True):
     node: NodeFacts
 
 
+class NodeRefused(msgspec.Struct, frozen=True):
+    """The kubelet of a node refused a pod that we bound to it; told after the end of that pod."""
+
+    name: str
+
+
 class NodeGone(msgspec.Struct, frozen=True):
     """A node left; pods on it are forgotten with it."""
 
@@ -188,6 +194,7 @@ class ClaimGone(msgspec.Struct, frozen=True):
 
 Event = (
     NodeSeen
+    | NodeRefused
     | NodeGone
     | PodArrived
     | PodBound

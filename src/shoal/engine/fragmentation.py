@@ -136,7 +136,7 @@ class Fragmentation:
     def of_rows(self, rows: Rows) -> Floats:
         """F of nodes as they are."""
         models = self.models(rows)
-        compute = np.maximum(self._cluster.devices.compute.take(rows, axis=0), 0)
+        compute = self._cluster.devices.free_lines(rows)
         prints, ranks = self.surroundings(models, self._cluster.free[rows, CPU])
         return self.of_states(prints + self.pieces(compute), lambda lost: (models[lost], ranks[lost], compute[lost]))
 
@@ -207,7 +207,7 @@ class FragmentationColumn:
             return
         if len(rows) <= _FEW:
             for row in rows.tolist():
-                left = [max(piece, 0) for piece in self._cluster.devices.free(row)]
+                left = self._cluster.devices.free(row)
                 value = self._fragmentation.of_one(row, self._cluster.free.item(row, CPU), left)
                 self.total += value - self.values.item(row)
                 self.values[row] = value

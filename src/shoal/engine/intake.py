@@ -7,8 +7,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, TypeVar
 
+from msgspec import structs
+
 from shoal.engine.cluster import Cluster, Holding
-from shoal.engine.devices.kinds import grant_there
+from shoal.engine.devices.demand import Grant
+from shoal.engine.devices.kinds import grant_held, grant_there
+from shoal.engine.devices.layout import Layout
 from shoal.engine.events import (
     BudgetGone,
     BudgetSeen,
@@ -24,6 +28,7 @@ from shoal.engine.events import (
     GroupSeen,
     NamespaceSeen,
     NodeGone,
+    NodeRefused,
     NodeSeen,
     PodArrived,
     PodBound,
@@ -58,6 +63,7 @@ class Intake:
             PodStays: self._stays,
             PodGone: self._pod_gone,
             NodeSeen: self._node_seen,
+            NodeRefused: self._node_refused,
             NodeGone: self._node_gone,
             DaemonSetSeen: lambda event: self._daemon_sets.put(event.name, event.ask),
             DaemonSetGone: lambda event: self._daemon_sets.drop(event.name),
@@ -98,6 +104,8 @@ class Intake:
         if holding is not None and holding.bound and holding.who.group:
             cluster.gangs.ended(holding.who.group, holding.who.part, cluster.names[holding.row])
         self._gone(event.key)
+        if holding is not None:
+            self._changed(holding.row)
 
     def _arrived(self, event: PodArrived) -> None:
         pending = self.cluster.pending
@@ -154,6 +162,7 @@ class Intake:
             return
         self._release(key)
         self._back_in_line(key, holding)
+        self._guess_again(holding.row)
 
     def _stays(self, event: PodStays) -> None:
         if event.key in self.cluster.leaving:
@@ -194,26 +203,38 @@ class Intake:
                     self._settle_daemon(event, holding)
                 return
             self._release(event.key)
+            if holding.row != row:
+                self._changed(holding.row)
         cluster.pending.remove(event.key)
         # Its end may be under way and not be seen yet.
         leaving = event.leaving or (holding is not None and holding.leaving)
-        grant = event.grant
-        devices = event.ask.devices
-        if grant is not None and any(device >= cluster.devices.width for device in grant.devices):
-            # Somebody wrote down devices that this node cannot have; that the pod runs here is true all the same.
-            grant = None
-        if grant is None and devices is not None:
-            grant = grant_there(cluster.devices, row, devices, event.spots)
-        if event.ask.claims and (grant is None or not grant.claims):
-            grant = cluster.dra.with_claims(grant, event.ask.claims, row)
+        grant, guessed = self._grant(event, row)
         charge = cluster.charge(event.ask)
-        holding = Holding(row, charge, grant, event.priority, None, True, who=event.who, leaving=leaving)
+        holding = Holding(
+            row, charge, grant, event.priority, None, True, who=event.who, leaving=leaving, guessed=guessed
+        )
         cluster.hold(event.key, holding)
+        self._changed(row)
         self._has_started(event.who)
         if event.ask.claims:
             cluster.dra.settle_pod(event.key)
         if event.daemon_set:
             self._settle_daemon(event, holding)
+
+    def _grant(self, event: PodBound, row: int) -> tuple[Grant | None, bool]:
+        """What the pod holds on the row, and whether that is a guess."""
+        cluster, devices, grant = self.cluster, event.ask.devices, event.grant
+        if grant is not None and any(device >= cluster.devices.width for device in grant.devices):
+            # Somebody wrote down devices that this node cannot have; that the pod runs here is true all the same.
+            grant = None
+        guessed = False
+        if grant is None and devices is not None:
+            grant = grant_held(cluster.devices, row, devices, event.spots)
+            if guessed := grant is None:
+                grant = grant_there(cluster.devices, row, devices)
+        if event.ask.claims and (grant is None or not grant.claims):
+            grant = cluster.dra.with_claims(grant, event.ask.claims, row)
+        return grant, guessed
 
     def _has_started(self, who: Who) -> None:
         if who.group:
@@ -229,6 +250,28 @@ class Intake:
         holding.who = who
         self.cluster.hold(key, holding)
 
+    def _changed(self, row: int) -> None:
+        """Another pod is seen on the row, or one is gone from it."""
+        self.cluster.refuse(row, False)
+        self._guess_again(row)
+
+    def _guess_again(self, row: int, *, anew: bool = False) -> None:
+        """Devices became free or were named: pods whose devices are not known may hold others than it seemed.
+
+        While nothing is asked for twice the guesses stay, unless the devices are other ones than before (`anew`).
+        """
+        cluster = self.cluster
+        keys = cluster.guessed.get(row)
+        if keys is None or not (anew or cluster.devices.is_overloaded(row)):
+            return
+        again = [(key, cluster.release(key)) for key in list(keys)]
+        for key, holding in again:
+            if holding.ask.devices is not None:
+                claims = holding.grant.claims if holding.grant is not None else ()
+                grant = grant_there(cluster.devices, row, holding.ask.devices)
+                holding.grant = structs.replace(grant, claims=claims) if claims else grant
+            cluster.hold(key, holding)
+
     def _settle_daemon(self, event: PodBound, holding: Holding) -> None:
         holding.daemon_set = event.daemon_set
         self._daemon_sets.forget_pod(event.key)
@@ -242,12 +285,23 @@ class Intake:
     def _node_seen(self, event: NodeSeen) -> None:
         cluster = self.cluster
         static = cluster.static_changes.end
+        before = self._devices_of(event.node.name)
         row = cluster.put_node(event.node)
+        self._guess_again(row, anew=before != self._devices_of(event.node.name))
         for stray in list(self._strays.get(event.node.name, {}).values()):
             self._bound(stray)
         self._strays.pop(event.node.name, None)
         if cluster.static_changes.end != static:
             self._daemon_sets.settle_row(row)
+
+    def _node_refused(self, event: NodeRefused) -> None:
+        row = self.cluster.row_of.get(event.name)
+        if row is not None:
+            self.cluster.refuse(row, True)
+
+    def _devices_of(self, node: str) -> tuple[int, Layout] | None:
+        row = self.cluster.row_of.get(node)
+        return None if row is None else (self.cluster.devices.count.item(row), self.cluster.devices.layout(row))
 
     def _node_gone(self, event: NodeGone) -> None:
         row = self.cluster.row_of.get(event.name)
@@ -281,7 +335,7 @@ def _as_bound(key: str, holding: Holding, node: str) -> PodBound:
         key,
         holding.ask,
         node,
-        holding.grant,
+        None if holding.guessed else holding.grant,
         holding.priority,
         holding.daemon_set,
         holding.who,

@@ -28,6 +28,7 @@ class Code(StrEnum):
 
     NODE_NAME = "NodeNameMismatch"
     UNSCHEDULABLE = "NodeUnschedulable"
+    REFUSING = "NodeRefusedPod"
     AFFINITY = "NodeAffinityMismatch"
     TAINTED = "UntoleratedTaint"
     GPU_MODEL = "GpuModelMismatch"

@@ -39,21 +39,21 @@ class Summaries:
     def take(self, row: int, free: Record, charge: Charge, grant: Grant) -> int:
         """Take the grant after the charge was taken; returns by how much the row's free compute changed."""
         devices = self._devices
-        milli, rooms = sum(devices.free(row)), self._rooms(row)
+        milli, rooms = devices.sum_left(row), self._rooms(row)
         left = devices.take_any(row, grant)
         self._book(row, free, left, rooms, charge.taken)
         # A plain grant is booked by its charge, as on plain rows: the row may be one when the pod goes.
-        change = -charge.gpu_milli if grant.is_plain() else sum(left) - milli
+        change = -charge.gpu_milli if grant.is_plain() else devices.sum_left(row) - milli
         free[facts.GPU_MILLI] += change + charge.gpu_milli
         return change
 
     def give(self, row: int, free: Record, charge: Charge, grant: Grant) -> int:
         """Exactly undo `take`, after the charge was given back."""
         devices = self._devices
-        milli, rooms = sum(devices.free(row)), self._rooms(row)
+        milli, rooms = devices.sum_left(row), self._rooms(row)
         left = devices.give_any(row, grant)
         self._book(row, free, left, rooms, -charge.taken)
-        change = charge.gpu_milli if grant.is_plain() else sum(left) - milli
+        change = charge.gpu_milli if grant.is_plain() else devices.sum_left(row) - milli
         free[facts.GPU_MILLI] += change - charge.gpu_milli
         return change
 
@@ -67,12 +67,12 @@ class Summaries:
         """
         devices = self._devices
         free, before, total = lines
-        milli = sum(devices.free(row))
+        milli = devices.sum_left(row)
         cut = bool(devices.layout(row).mig or layout.mig)
         asides = self._asides(row, free, before, held) if cut else {}
         devices.put(row, count, layout)
         left = devices.free(row)
-        change = sum(left) - milli
+        change = devices.sum_left(row) - milli
         total[facts.GPU_MILLI] = full = int(devices.full[row].sum())
         total[facts.GPU_WHOLE] = self._most_whole(row)
         total[facts.GPU_BEST] = FULL_MILLI if full else 0

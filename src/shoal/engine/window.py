@@ -36,8 +36,8 @@ class Window:
 
     @property
     def compute(self) -> NDArray[np.int32]:
-        """Compute left per device slot, one line per row."""
-        return self._cluster.devices.compute.take(self.rows, axis=0)
+        """Compute that can be had per device slot, one line per row."""
+        return self._cluster.devices.free_lines(self.rows)
 
     @property
     def device_count(self) -> NDArray[np.int32]:

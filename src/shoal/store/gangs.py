@@ -4,6 +4,10 @@ A group object says most and wins. Without one, a controller may be marked as a 
 KAI's minimum annotations, Kueue's queue and placement annotations), and pods may carry the minimum themselves. Pods
 that name a group of which nothing else is known form a gang without facts: they wait, and are told so.
 
+A pod group of Kueue needs as many pods as it says that it has. It is no gang where Kueue lets its pods start one by one
+(fast admission, serving), nor while Kueue itself runs in the cluster: Kueue has admitted the group as a whole then, and
+replaces pods that cannot be placed. `shoal.dev/gang: "true"` on its pods makes it one all the same.
+
 How many a controller's gang needs is what its specification says, not how many of its pods are there yet. A pod that
 succeeded has done its part: the gang needs one less.
 """
@@ -29,13 +33,13 @@ from shoal.engine.from_api import (
     volcano_part,
     volcano_queue,
 )
-from shoal.engine.from_api.membership import workload_gang
+from shoal.engine.from_api.membership import is_in_kueue_group_only, is_one_by_one, workload_gang
 from shoal.engine.groups import GroupFacts, Wish
 from shoal.engine.who import Who
 from shoal.store.ended_members import less_those_that_ended
 from shoal.store.impossible_gangs import why_impossible
 from shoal.store.inventory import Inventory, Placed
-from shoal.store.pod_makers import RENDEZVOUS, Owner, PodMaker, makers_of, top_owner
+from shoal.store.pod_makers import GANG, RENDEZVOUS, Owner, PodMaker, makers_of, top_owner
 from shoal.store.watched.troubles import words_of
 from shoal.units.errors import UserError, Where, excerpt
 
@@ -70,10 +74,14 @@ def gangs_of(
     priorities: Priorities,
     topologies: Topologies,
     ended: Sequence[Member] = (),
+    *,
+    kueue_admits: bool = False,
 ) -> Gangs:
     """The gangs; the standings of their pods are completed with part, queue and group. `ended` are pods that
-    succeeded."""
-    return _Gatherer(inventory, members, ended, GangReader(priorities, topologies), topologies).gather()
+    succeeded. `kueue_admits`: Kueue itself runs in the cluster."""
+    gatherer = _Gatherer(inventory, members, ended, GangReader(priorities, topologies), topologies)
+    gatherer.kueue_admits = kueue_admits
+    return gatherer.gather()
 
 
 class _Gatherer:
@@ -90,6 +98,7 @@ class _Gatherer:
         self._ended = ended
         self._reader = reader
         self._topologies = topologies
+        self.kueue_admits = False
         self._makers = makers_of(inventory)
         self._of: dict[str, list[Member]] = {}
         self._ended_of: dict[str, list[Member]] = {}
@@ -190,6 +199,9 @@ class _Gatherer:
             if name in self._known:
                 continue
             first = members[0].placed
+            if self.kueue_admits and is_in_kueue_group_only(first.value) and not any(map(_asks_for_a_gang, members)):
+                self._dissolve(name)
+                continue
             least = least_of_label(first.value, first.where)
             if least is not None:
                 self._add(GroupFacts(name=name, minimum=least), first.where, "metadata")
@@ -230,18 +242,24 @@ class _Gatherer:
 
     def _minimum(self, maker: PodMaker | None, members: list[Member], ended: list[Member]) -> int | None:
         """How many must start together; None where nobody says that any should."""
+        is_apart = any(is_one_by_one(member.placed.value) for member in members)
         if maker is None:
-            return None if self._wish_of_pods(members).is_empty else len(members)
+            return None if is_apart or self._wish_of_pods(members).is_empty else len(members)
         said = maker.said_minimum()
         if said is not None:
             return max(said - len(ended), 0)
         if maker.is_no_gang:
             return None
-        is_one = maker.is_all_or_nothing or not self._wish(maker.annotations, maker.at_annotations).is_empty
-        if not (is_one or any(map(_meets, members)) or not self._wish_of_pods(members).is_empty):
+        is_one = maker.is_all_or_nothing or any(map(_meets, members))
+        if not is_one and (is_apart or not self._wishes(maker, members)):
             return None
         expected = maker.expected(len(ended))
         return len(members) if expected is None else expected
+
+    def _wishes(self, maker: PodMaker, members: list[Member]) -> bool:
+        """Whether it is said where they are to stand, on their controller or on themselves."""
+        of_maker = self._wish(maker.annotations, maker.at_annotations)
+        return not (of_maker.is_empty and self._wish_of_pods(members).is_empty)
 
     def _top_owner(self, pod: Pod) -> Owner | None:
         reference = pod.metadata.controller()
@@ -263,6 +281,10 @@ class _Gatherer:
             return Wish()
         wish = self._topologies.kueue_wish(annotations, where)
         return self._topologies.kai_annotations_wish(annotations, where) if wish.is_empty else wish
+
+
+def _asks_for_a_gang(member: Member) -> bool:
+    return member.placed.value.metadata.annotations.get(GANG) == "true"
 
 
 def _meets(member: Member) -> bool:

@@ -24,9 +24,10 @@ from shoal.api.node import Node
 from shoal.api.node_affinity import NodeAffinity
 from shoal.api.node_resource_topology import NodeResourceTopology
 from shoal.api.pod import Pod
+from shoal.api.run_configuration import ProjectNamespaces
 from shoal.api.slices import ResourceSlice
 from shoal.api.topology import KaiTopology, KueueTopology
-from shoal.api.workloads import DaemonSet
+from shoal.api.workloads import DaemonSet, Deployment
 from shoal.data.gpus import PRODUCT_LABEL
 from shoal.engine.devices.kind import Spots
 from shoal.engine.events import (
@@ -59,6 +60,9 @@ from shoal.store.world_pods import FIRST, WorldPods
 from shoal.store.world_volumes import WorldVolumes
 from shoal.store.world_warnings import PodWarnings
 from shoal.units.errors import UserError
+
+_KUEUE = f"{ProjectNamespaces().kueue}/kueue-controller-manager"
+"""The Deployment of Kueue itself."""
 
 Affinities = Mapping[str, NodeAffinity | None]
 """Affinity that a scheduler adds to its pods, by scheduler name."""
@@ -121,9 +125,20 @@ class _Reader:
         return self._world
 
     def _gangs(self, members: list[Member]) -> Gangs:
-        gangs = gangs_of(self._inventory, members, self._priorities, self._topologies, self._pods.ended)
+        gangs = gangs_of(
+            self._inventory,
+            members,
+            self._priorities,
+            self._topologies,
+            self._pods.ended,
+            kueue_admits=self._runs_kueue(),
+        )
         self._world.warnings += gangs.warnings
         return gangs
+
+    def _runs_kueue(self) -> bool:
+        deployments = (placed.value for placed in self._inventory.of(Deployment))
+        return any(one.metadata.key == _KUEUE and one.status.ready_replicas for one in deployments)
 
     def _surroundings(self, gangs: Gangs) -> None:
         for placed in self._inventory.of(Namespace):

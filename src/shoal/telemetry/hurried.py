@@ -56,7 +56,7 @@ class Hurried(RequestHandler):
     async def finish_response(
         self, request: web.BaseRequest, resp: web.StreamResponse, start_time: float | None
     ) -> tuple[web.StreamResponse, bool]:
-        if _size(resp) < self.timed_from_bytes:
+        if size_of(resp) < self.timed_from_bytes:
             return await super().finish_response(request, resp, start_time)
         alarm = asyncio.get_running_loop().call_later(self._reading_s, cut_off, self.transport)
         try:
@@ -65,7 +65,7 @@ class Hurried(RequestHandler):
             alarm.cancel()
 
 
-def _size(response: web.StreamResponse) -> int:
+def size_of(response: web.StreamResponse) -> int:
     body = response.body if isinstance(response, web.Response) else None
     if isinstance(body, Payload):
         # Until it is sent the response itself does not say.

@@ -120,7 +120,7 @@ def _node(cluster: Cluster, node: Node, values: list[float], owner_of: OwnerOf) 
     labels = cluster.labels.of(row)
     count = int(cluster.devices.count[row])
     full = cluster.devices.full[row, :count].tolist()
-    left = [max(0, each) for each in cluster.devices.compute[row, :count].tolist()]
+    left = cluster.devices.free(row)[:count]
     slices = _slices(cluster, node, row)
     free = sum(left)
     total, unused = cluster.total[row], cluster.free[row]

@@ -53,6 +53,7 @@ def unproven_sentence(unproven: str) -> str:
 
 _HELD_BACK = frozenset({Wait.ON_HOLD, Wait.INADMISSIBLE, Wait.MISCONFIGURED, Wait.GATED})
 """Where neither quota nor places decide."""
-_TWICE = re.compile(r"\b([^,:]{12,}), \1(?=[,.;]|$)")
+_TWICE = re.compile(r"\b([^,:]{12,200}), \1(?=[,.;]|$)")
+"""Bounded, because each word is a place where it may begin."""
 _MESSAGES: Mapping[Wait, str] = {Wait.QUOTA: "Its quota is not free"}
 """Where the discipline has nothing to add."""

@@ -18,9 +18,6 @@ if TYPE_CHECKING:
     from shoal.cluster.server.plane import Plane
     from shoal.store.live.item import Obj
 
-_LASTING_S = 10 * 365 * 24 * 3600
-"""Tokens in Secrets hold for as long as the Secret is there; ten years are as good."""
-
 
 class Row(msgspec.Struct, frozen=True):
     user: str
@@ -85,7 +82,7 @@ def make(name: str, context: Context) -> Controller:
 
 def own_controllers(plane: Plane) -> dict[str, tuple[str, Callable[[Context], Controller]]]:
     """User and maker of those that need the server's own keys, and so run only beside it."""
-    from shoal.cluster.security.service_accounts import DEFAULT_AUDIENCES, Bound, Holder, TokenSigner
+    from shoal.cluster.security.service_accounts import Holder, TokenSigner
     from shoal.controllers.certificates.authority import authority_signer
     from shoal.controllers.certificates.signer import csr_signer
     from shoal.controllers.service_accounts.root_certificate import root_certificate_publisher
@@ -95,10 +92,8 @@ def own_controllers(plane: Plane) -> dict[str, tuple[str, Callable[[Context], Co
     root, signer = authority.root_certificate, TokenSigner(authority.signing_key)
 
     def token(account: Obj, secret: Obj) -> str:
-        meta, bound = account["metadata"], secret["metadata"]
-        holder = Holder(meta["namespace"], meta["name"], meta["uid"])
-        now_s = int(plane.clock.seconds())
-        return signer.issue(holder, DEFAULT_AUDIENCES, now_s, _LASTING_S, Bound("Secret", bound["name"], bound["uid"]))
+        meta = account["metadata"]
+        return signer.issue_legacy(Holder(meta["namespace"], meta["name"], meta["uid"]), secret["metadata"]["name"])
 
     def today() -> datetime:
         return datetime.now(UTC)  # noqa: TID251 - certificates want the date

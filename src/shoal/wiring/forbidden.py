@@ -16,6 +16,9 @@ from shoal.store.live.refusals import ForbiddenError
 
 _log = logging.getLogger("shoal")
 _MOST = 1000
+_LASTS_S = 15.0
+_Asked = tuple[str, str, str, str]
+"""Verb, group, resource or path, and user."""
 
 
 class ForbiddenReporter:
@@ -24,12 +27,19 @@ class ForbiddenReporter:
     def __init__(self, events: Recorder | None = None, about: Obj | None = None) -> None:
         self._events = events
         self._about = about
-        self._told: dict[tuple[str, str, str, str], None] = {}
+        self._told: dict[_Asked, None] = {}
+        self._unanswered_s = float("-inf")
+        """When the server did not answer last."""
 
-    def tell(self, error: ForbiddenError) -> bool:
-        """Whether that was news. What another than RBAC refused (a quota, say) is for whoever asked to tell."""
+    def tell(self, error: ForbiddenError, now_s: float = 0.0) -> bool:
+        """Whether that was news. What another than RBAC refused (a quota, say) is for whoever asked to tell.
+
+        An API server that was just started refuses everything until it has read its roles. So nothing is reported in
+        the first seconds after the server did not answer; what is asked again and refused later is."""
         asked = (error.verb, error.group, error.resource or error.path, error.user)
         if not error.verb or asked in self._told or len(self._told) >= _MOST:
+            return False
+        if now_s < self._unanswered_s + _LASTS_S:
             return False
         self._told[asked] = None
         words = advice_line(error)
@@ -42,6 +52,10 @@ class ForbiddenReporter:
         """It is allowed by now; should it be taken away again, that is news again."""
         for asked in [one for one in self._told if one[:3] == (verb, group, resource)]:
             del self._told[asked]
+
+    def unanswered(self, now_s: float) -> None:
+        """The server did not answer."""
+        self._unanswered_s = now_s
 
     def __len__(self) -> int:
         """How many are told and were not allowed since."""

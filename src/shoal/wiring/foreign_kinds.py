@@ -11,12 +11,12 @@ import asyncio
 import hashlib
 import logging
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import msgspec
 
 from shoal.cluster.foreign.definitions import definitions
-from shoal.cluster.foreign.provided import LABEL
+from shoal.cluster.foreign.provided import SHAPE, is_untouched
 from shoal.store.live.kind import DEFINITIONS
 from shoal.store.live.port import Api
 from shoal.store.live.refusals import AlreadyExistsError, RefusedError
@@ -26,8 +26,6 @@ if TYPE_CHECKING:
     from shoal.store.live.item import Item, Obj
 
 _log = logging.getLogger("shoal")
-SHAPE = "shoal.dev/shape"
-"""An annotation: which shape was written."""
 _AT_ONCE = 4
 _LOOKS, _AGAIN_S = 100, 0.02
 
@@ -65,32 +63,11 @@ async def _put(api: Api, definition: Obj, before: Item | None, shape: str) -> No
             await api.create(DEFINITIONS, definition)
         except AlreadyExistsError:
             return
-    elif _is_ours(before, shape):
-        obj = before.obj()
+        return
+    obj = before.obj()
+    annotations = obj["metadata"].get("annotations") or {}
+    if annotations.get(SHAPE, shape) != shape and is_untouched(obj):
         obj["spec"] = definition["spec"]
         obj["metadata"]["labels"] |= definition["metadata"]["labels"]
         obj["metadata"]["annotations"] |= definition["metadata"]["annotations"]
         await api.update(DEFINITIONS, obj)
-
-
-class _Wrote(msgspec.Struct, rename={"fields": "fieldsV1"}):
-    manager: str = ""
-    fields: dict[str, Any] = {}
-
-
-class _Meta(msgspec.Struct, rename="camel"):
-    labels: dict[str, str] = {}
-    annotations: dict[str, str] = {}
-    managed_fields: list[_Wrote] = []
-
-
-class _Definition(msgspec.Struct):
-    metadata: _Meta
-
-
-def _is_ours(before: Item, shape: str) -> bool:
-    """Provided in an earlier life, in another shape, and written by nobody else since."""
-    meta = before.read(_Definition).metadata
-    if LABEL not in meta.labels or meta.annotations.get(SHAPE, shape) == shape:
-        return False
-    return len({one.manager for one in meta.managed_fields if "f:spec" in one.fields}) <= 1

@@ -18,10 +18,11 @@ from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING
 
 from shoal.api.webhook_rules import OPEN_DOOR, WebhookRules
-from shoal.controllers.gatekeeping.hooks import BESIDE, HOOKS, NAME, Address
+from shoal.controllers.gatekeeping.hooks import BESIDE, HOOKS, NAME, PROVIDED, Address
 from shoal.controllers.gatekeeping.installer import says
 from shoal.controllers.gatekeeping.policies import OLDER_POLICIES, OURS, POLICIES
-from shoal.store.live.kind import SERVICES
+from shoal.store.live.ecosystem_kinds import CLUSTER_QUEUES
+from shoal.store.live.kind import DEFINITIONS, SERVICES
 from shoal.store.live.port import Api
 from shoal.store.live.refusals import ForbiddenError, NotFoundError
 from shoal.store.live.served import Served
@@ -48,10 +49,24 @@ UNHELD = (
 )
 
 
+CONVERTED = (
+    "the definitions of Kueue's kinds lead to a webhook at %s, and this process has none: unless another process "
+    "answers there, objects of these kinds cannot be read or written in v1beta1. Set webhook.url (or webhook.address "
+    "and the Service shoal-system/shoal-webhook) in a ShoalConfiguration given with --config; or, without conversion, "
+    "set spec.conversion to {strategy: None} in each CustomResourceDefinition of kueue.x-k8s.io"
+)
+_CONVERTED_KIND = f"{CLUSTER_QUEUES.plural}.{CLUSTER_QUEUES.group}"
+"""All of Kueue's definitions lead to the same webhook; this one is looked at."""
+
+
 def start_webhook(life: Life, api: Api, choice: RunChoice, *, is_beside: bool = False) -> Hook | None:
     """From when it is wanted on, for as long as `life`. `api` is its way in. `is_beside`: of a server on this
     machine that starts when we do."""
-    if choice.own.webhook.enabled == "never" or GATEKEEPER not in choice.controllers:
+    if GATEKEEPER not in choice.controllers:
+        # Without this part, definitions may not be read.
+        return None
+    if choice.own.webhook.enabled == "never":
+        life.start("conversion", lambda: tell_of_conversion(api))
         return None
     # Caches of its own: those of whoever leads end with that.
     inner = Life(api, api, life.clock)
@@ -115,6 +130,8 @@ class Hook:
         is_shut = not self._is_beside and not rules.url and rules.is_on_loopback
         if is_wanted_here and not is_shut:
             return True
+        if not self._is_settled.is_set() and not self._is_beside:
+            await tell_of_conversion(self._life.api)
         self._is_settled.set()
         told = shut(rules) if is_wanted_here else "" if self._has_policies() else UNHELD
         if told and told != self._told:
@@ -141,6 +158,21 @@ class Hook:
                 _log.info("whether a webhook is wanted cannot be told: %s", error)
                 delay_s = _AGAIN_S
             await self._context.clock.sleep(delay_s)
+
+
+async def tell_of_conversion(api: Api) -> None:
+    """A former process may have led definitions to a webhook that nobody answers for any more: it is said once."""
+    try:
+        definition = (await api.get(DEFINITIONS, "", _CONVERTED_KIND)).obj()
+    except ShoalError:
+        return
+    if (definition["metadata"].get("labels") or {}).get(PROVIDED) != "kueue":
+        return
+    client = ((definition["spec"].get("conversion") or {}).get("webhook") or {}).get("clientConfig") or {}
+    service = client.get("service") or {}
+    where = client.get("url") or f"the Service {service.get('namespace')}/{service.get('name')}" if client else ""
+    if where:
+        _log.warning(CONVERTED, where)
 
 
 async def take_away_former(api: Api) -> None:

@@ -49,7 +49,8 @@ class Life:
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
-        for end in self._ends:
+        # What was opened last may use what was opened before it.
+        for end in reversed(self._ends):
             try:
                 await end()
             except Exception:  # noqa: BLE001 - what else has to be closed must be closed all the same

@@ -17,7 +17,7 @@ from shoal.store.live.clock import Clock
 from shoal.store.live.item import Item, Listed, Obj
 from shoal.store.live.kind import PODS, Kind
 from shoal.store.live.port import EVERYTHING, GENTLY, Api, Batches, Deletion, Patch, Select, ServedKind
-from shoal.store.live.refusals import BusyError, ForbiddenError, RefusedError
+from shoal.store.live.refusals import NO_ANSWER, BusyError, ForbiddenError, RefusedError
 from shoal.telemetry.observers import BrainObserver
 from shoal.telemetry.requests import RequestMetrics
 from shoal.units.errors import ShoalError
@@ -124,8 +124,10 @@ class ObservedApi:
 
     def failed(self, verb: str, error: ShoalError) -> None:
         if isinstance(error, ForbiddenError) and self._forbidden is not None:
-            self._forbidden.tell(error)
+            self._forbidden.tell(error, self._clock.seconds())
             error.is_told = bool(error.verb)
+        if isinstance(error, BusyError) and error.reason == NO_ANSWER and self._forbidden is not None:
+            self._forbidden.unanswered(self._clock.seconds())
         code = error.code if isinstance(error, RefusedError | BusyError) else 0
         self._counted(verb, str(code) if code else "none")
 

@@ -20,7 +20,7 @@ from shoal.store.live.presence import KUEUE, Presence
 from shoal.store.watched.queue_configuration import ConfigurationWatch
 from shoal.store.watched.troubles import Troubles
 from shoal.wiring.life import Life
-from shoal.wiring.run_choice import QUEUES, RunChoice
+from shoal.wiring.run_choice import QUEUES, SCHEDULER, RunChoice
 
 _PATIENCE_S = 5.0
 _GO_BY_IT = {QUEUES, "jobs", "pods", "gatekeeper"}
@@ -33,6 +33,8 @@ class QueueRuling:
         self._schedulers = frozenset(choice.scheduler_names)
         self._watch: ConfigurationWatch | None = None
         self._then: list[Callable[[], None]] = []
+        self.moved: Callable[[], None] = lambda: None
+        """Called when Kueue comes or goes, unless the desk of the queues looks for it."""
         if choice.kueue is None:
             # What is wrong with it is the desk's to tell.
             self._watch = ConfigurationWatch(context, Troubles(), self._take, where)
@@ -56,16 +58,19 @@ class QueueRuling:
     async def begin(self, life: Life, parts: tuple[str, ...]) -> None:
         """Returns when the rules are known, so that nobody begins by others. Who may not read them goes by the usual
         ones, and whoever tells of missing permissions tells of it."""
-        if not _GO_BY_IT & {*parts}:
+        if not (_GO_BY_IT | {SCHEDULER}) & {*parts}:
             return
-        if self._watch is not None:
+        if self._watch is not None and _GO_BY_IT & {*parts}:
             life.start("configuration of queues", self._watch.run)
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(self._watch.synced(), _PATIENCE_S)
         await self.presence.look()
         if QUEUES not in parts:
             # Else the desk looks, and is woken by it.
-            life.start("presence of Kueue", lambda: self.presence.run(lambda: None))
+            life.start("presence of Kueue", lambda: self.presence.run(self._tell_moved))
+
+    def _tell_moved(self) -> None:
+        self.moved()
 
     def _take(self, configuration: Configuration | None) -> None:
         present = configuration or Configuration()

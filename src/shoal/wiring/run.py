@@ -25,7 +25,7 @@ from shoal.wiring.life import Life
 from shoal.wiring.measuring import open_door, telemetry_of
 from shoal.wiring.process import Pacing, live, way_in
 from shoal.wiring.run_choice import RunChoice
-from shoal.wiring.shoal import start_shoal
+from shoal.wiring.shoal import load_parts, start_shoal
 from shoal.wiring.standing_by import check_alone, is_beside_up, work_in_turn
 
 _log = logging.getLogger("shoal")
@@ -59,7 +59,8 @@ def run(access: Access, choice: RunChoice, ready: Callable[[str], None], unanswe
             if hook is not None:
                 await hook.stands()
             telemetry.works()
-            ready(", ".join(choice.controllers) + (f", metrics at {where}" if where else ""))
+            metrics = f"; metrics at {where}" if where else ""
+            ready(f"{', '.join(choice.controllers)} at {access.server}{metrics}")
 
         hook = start_webhook(life, way_in(life, access, settings), choice, is_beside=choice.is_child)
 
@@ -88,6 +89,7 @@ def run(access: Access, choice: RunChoice, ready: Callable[[str], None], unanswe
             return
         own = telemetry.observed(way_in(life, access, KubeSettings(connections=2)))
         telemetry.stands_by()
+        load_parts()
         chosen = LeaderElection(own, life.clock, life.draw, lock, events)
         life.start("election", lambda: chosen.run(lead))
 

@@ -30,6 +30,8 @@ from shoal.wiring.missing_kinds import MissingKinds
 from shoal.wiring.queue_ruling import QueueRuling
 from shoal.wiring.run_choice import KAI, QUEUES, SCHEDULER, VOLCANO, RunChoice
 
+_LATER = ("light_groups.controller", "volcano.controller", "queues.desk", "scheduler.hands", "kai.desk", "volcano.desk")
+"""Modules below `shoal.controllers` that only some parts need."""
 WayIn = Callable[[str], Api]
 """The way in of a part, which signs its writes with its name."""
 
@@ -57,7 +59,8 @@ async def start_shoal(life: Life, way_in: WayIn, choice: RunChoice, telemetry: T
 
     volcano = _start_volcano(life, context_of, served, choice) if VOLCANO in choice.controllers else None
     if {SCHEDULER, QUEUES, VOLCANO, KAI} & {*choice.controllers}:
-        brain = _brain(life, way_in, served, choice, telemetry)
+        brain = _brain(life, way_in, served, choice, telemetry, ruling.presence)
+        ruling.moved = brain.wake
         queues = give_desks(brain, context_of, served, choice, ruling.presence, volcano)
         if telemetry is not None:
             _measure(telemetry, life, brain, choice, served)
@@ -65,10 +68,13 @@ async def start_shoal(life: Life, way_in: WayIn, choice: RunChoice, telemetry: T
                 telemetry.follow_queues(*queues)
         life.start("brain", brain.run)
     if SCHEDULER in choice.controllers:
+        from shoal.controllers.kubernetes_groups.controller import KubernetesGroups
         from shoal.controllers.light_groups.controller import light_groups_controller
 
         beside = life.context("shoal-groups", way_in("shoal-scheduler"))
         spaces = choice.own.namespaces
+        groups = KubernetesGroups(beside, served, frozenset(choice.scheduler_names))
+        life.start("pod groups of Kubernetes", groups.run)
         life.start("pod groups", light_groups_controller(beside, served, spaces.scheduler_plugins).run)
     for name, maker in BESIDE.items():
         if name in choice.controllers:
@@ -80,6 +86,13 @@ async def start_shoal(life: Life, way_in: WayIn, choice: RunChoice, telemetry: T
     life.start("served kinds", served.run)
     life.start("missing kinds", missing.run)
     return served
+
+
+def load_parts() -> None:
+    """Import what `start_shoal` imports only when it needs it. A process that stands by does this before it leads, so
+    that it takes over sooner."""
+    for module in (*_LATER, *(maker.partition(":")[0] for maker in BESIDE.values())):
+        import_module(f"shoal.controllers.{module}")
 
 
 def _start_volcano(life: Life, context_of: Callable[[str], Context], served: Served, choice: RunChoice) -> Presence:
@@ -110,10 +123,14 @@ def _made(maker: str, context: Context, served: Served, *rules: Callable[..., ob
     return made
 
 
-def _brain(life: Life, way_in: WayIn, served: Served, choice: RunChoice, telemetry: Telemetry | None) -> Brain:
+def _brain(
+    life: Life, way_in: WayIn, served: Served, choice: RunChoice, telemetry: Telemetry | None, kueue: Presence
+) -> Brain:
     context = life.context("shoal-scheduler", way_in("shoal-scheduler"))
     names = frozenset(choice.scheduler_names)
-    watched = WatchSettings(names, _profiles(choice), spreading=names & {_KUBERNETES})
+    watched = WatchSettings(
+        names, _profiles(choice), spreading=names & {_KUBERNETES}, kueue_admits=lambda: kueue.is_there
+    )
     settings = BrainSettings(steps=choice.steps, places=SCHEDULER in choice.controllers)
     place = partial(_placement, choice)
     if telemetry is None:

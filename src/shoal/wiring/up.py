@@ -70,7 +70,10 @@ async def _settle(life: Life, plane: Plane, cast: Cast) -> None:
         return
     # Imported here: a server alone is up before half of this is read.
     from shoal.wiring.foreign_kinds import provide_foreign
+    from shoal.wiring.provided import provide_storage
 
+    # Another project's controllers may do the rest, and claims without a class wait for none of them.
+    await provide_storage(life.api)
     if cast.has_foreign:
         await provide_foreign(life.api)
     if cast.shoal is not None:
@@ -170,7 +173,6 @@ def _caches(plane: Plane) -> Api:
 async def _start_controllers(life: Life, plane: Plane, cast: Cast) -> None:
     """Those that need the server's keys stay with it, wherever the others are."""
     from shoal.wiring.controllers import own_controllers
-    from shoal.wiring.provided import provide_storage
 
     def as_(user: str, name: str) -> Api:
         return _as(plane, _controller(user), name)
@@ -178,7 +180,6 @@ async def _start_controllers(life: Life, plane: Plane, cast: Cast) -> None:
     life.start_controllers(cast.controllers, as_)
     for name, (user, maker) in own_controllers(plane).items():
         life.start_controller(name, as_(user, name), maker)
-    await provide_storage(life.api)
 
 
 def _controller(user: str) -> Actor:

@@ -49,6 +49,47 @@ def test_extended_resources_count_through_requests_alone() -> None:
     assert charged(only_limits, creating(gpus("a", 8))) == {}
 
 
+@pytest.mark.parametrize(
+    ("annotations", "devices"),
+    [
+        ({"gpu-fraction": "0.01", "gpu-fraction-num-devices": "8"}, 8),
+        ({"gpu-fraction": "0.5"}, 1),
+        ({"gpu-memory": "1000", "gpu-fraction-num-devices": "2"}, 2),
+        ({"gpu-fraction": "0.5", "gpu-fraction-num-devices": "many"}, 1),
+        ({"gpu-fraction": "0.5", "gpu-fraction-num-devices": "9" * 5000}, 1),
+        ({"gpu-fraction-num-devices": "8"}, 0),
+    ],
+)
+def test_parts_of_gpus_by_annotation_count_as_the_devices_that_they_are_of(
+    annotations: dict[str, str], devices: int
+) -> None:
+    made = pod("a", container("c"))
+    made["metadata"]["annotations"] = annotations
+    expected = {f"requests.{GPU}": str(devices)} if devices else {}
+    assert charged(world(quota({f"requests.{GPU}": "8"})), creating(made)) == expected
+
+
+def test_parts_of_gpus_count_beside_whole_ones() -> None:
+    reader = world(quota({f"requests.{GPU}": "4"}))
+    assert charged(reader, creating(gpus("a", 3))) == {f"requests.{GPU}": "3"}
+    made = pod("b", container("c"))
+    made["metadata"]["annotations"] = {"gpu-fraction": "0.01", "gpu-fraction-num-devices": "2"}
+    assert refused(reader, creating(made)) == (
+        'pods "b" is forbidden: exceeded quota: q, requested: requests.nvidia.com/gpu=2, used: '
+        "requests.nvidia.com/gpu=3, limited: requests.nvidia.com/gpu=4"
+    )
+
+
+def test_memory_and_cores_of_gpus_count_as_one_device_for_each_container() -> None:
+    memory, cores = "nvidia.com/gpumem", "nvidia.com/gpucores"
+    parts = [
+        container("a", {}, {memory: "1000"}),
+        container("b", {}, {cores: "10"}),
+        container("c", {GPU: "1"}, {GPU: "1"}),
+    ]
+    assert charged(world(quota({f"requests.{GPU}": "8"})), creating(pod("a", *parts)))[f"requests.{GPU}"] == "3"
+
+
 def test_every_container_must_say_what_a_quota_on_cpu_or_memory_counts() -> None:
     reader = world(quota({"limits.cpu": "4", "requests.memory": "1Gi", f"requests.{GPU}": "1"}))
     silent = creating(pod("x", container("b"), container("a", {"memory": "1Mi"}), initContainers=[container("i")]))

@@ -53,3 +53,20 @@ async def test_a_way_up_is_refused(door: InProcess, path: str) -> None:
 async def test_dots_in_names_are_none(door: InProcess, path: str) -> None:
     # Nobody is there to answer; it would have been asked.
     assert (await door.ask("GET", path)).raw == b"service unavailable\n"
+
+
+@pytest.mark.parametrize(
+    "rest", ["fieldSelector=metadata.name=only,x=;", "fieldSelector=metadata.name=only,x=%zz", "a;b"]
+)
+async def test_a_query_that_another_server_reads_otherwise_is_refused(door: InProcess, rest: str) -> None:
+    refused = await door.ask("GET", f"{READINGS}?{rest}")
+    assert (refused.code, refused.body["reason"]) == (400, "BadRequest")
+
+
+async def test_escapes_in_a_query_are_handed_on(door: InProcess) -> None:
+    assert (await door.ask("GET", f"{READINGS}?labelSelector=a%3Bb%25")).raw == b"service unavailable\n"
+
+
+@pytest.mark.parametrize("path", [f"/{READINGS}", READINGS.replace("/v1", "//v1"), f"//apis//{GROUP}//v1"])
+async def test_a_path_with_empty_segments_before_the_resource_is_nobodys(door: InProcess, path: str) -> None:
+    assert (await door.ask("GET", path)).code == 404

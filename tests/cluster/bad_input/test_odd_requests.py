@@ -129,7 +129,8 @@ async def test_metadata_that_are_none_are_refused_in_every_patch(metadata: Any, 
         merged = await api.ask("PATCH", f"{MAPS}/a", {"metadata": metadata}, MERGE)
         assert merged.code in (400, 422)
         applied = await api.ask("PATCH", f"{MAPS}/a?fieldManager=m", config_map() | {"metadata": metadata}, APPLY)
-        assert applied.code == 400
+        assert applied.code == 500
+        assert ".metadata: expected map, got " in applied.body["message"]
         assert not api.told.lines
 
 
@@ -149,13 +150,21 @@ async def test_a_body_full_of_unknown_fields_costs_what_its_size_does(place: str
     bodies: dict[str, Any] = {
         "top": config_map() | unknown,
         "list": config_map() | {"metadata": {"name": "a", "ownerReferences": [{"x": 1}] * 60_000}},
-        "map": {"spec": {"extra": {}, "resourceAttributes": unknown}},
+        "map": kinds.pod(name="p", securityContext=unknown),
     }
     async with in_process(tmp_path) as api:
         started = process_time()
-        reply = await api.ask("POST", f"{REVIEWS if place == 'map' else MAPS}?fieldValidation=Strict", bodies[place])
+        reply = await api.ask("POST", f"{PODS if place == 'map' else MAPS}?fieldValidation=Strict", bodies[place])
         assert reply.code == 400
         assert process_time() - started < 20
+
+
+@pytest.mark.parametrize(("characters", "code"), [(60_000, 201), (70_000, 413)])
+async def test_a_review_above_64_kib_is_refused_before_it_is_read(characters: int, code: int, tmp_path: Path) -> None:
+    async with in_process(tmp_path) as api:
+        attributes = {"verb": "get", "resource": "pods", "name": "x" * characters}
+        reply = await api.ask("POST", REVIEWS, {"spec": {"resourceAttributes": attributes}})
+        assert reply.code == code
 
 
 async def test_made_up_names_do_not_make_the_counters_grow(tmp_path: Path) -> None:

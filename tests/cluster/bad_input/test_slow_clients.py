@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import gzip
 import json
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 
 import pytest
@@ -14,8 +15,9 @@ from aiohttp.abc import AbstractStreamWriter
 
 from shoal.cluster.server.accept import PLAIN
 from shoal.cluster.server.answers import answer, refusal
-from shoal.cluster.server.connections import Connections, Patience
-from shoal.cluster.server.pieces import Pieces
+from shoal.cluster.server.connections import USER, Connections, Patience
+from shoal.cluster.server.open_responses import OpenResponses
+from shoal.cluster.server.pieces import PIECE, Pieces
 from shoal.cluster.server.receiving import body_bytes
 from shoal.cluster.status import ApiError
 
@@ -88,6 +90,14 @@ async def test_a_first_request_that_never_ends_is_cut_off() -> None:
             assert await reader.read() == b""
 
 
+async def test_connections_beyond_the_limit_are_closed() -> None:
+    async with connected(Patience(most=0)) as (reader, writer):
+        writer.write(head(0))
+        async with asyncio.timeout(_PATIENCE_S):
+            with contextlib.suppress(ConnectionResetError):
+                assert await reader.read() == b""
+
+
 async def test_who_does_not_read_a_large_answer_is_cut_off() -> None:
     much = Much()
     async with connected(Patience(reading_s=0.05), much=much) as (reader, writer):
@@ -96,6 +106,36 @@ async def test_who_does_not_read_a_large_answer_is_cut_off() -> None:
             await much.ended.wait()
             with pytest.raises((asyncio.IncompleteReadError, ConnectionResetError)):
                 await reader.readexactly(1 << 26)
+
+
+async def _until(is_true: Callable[[], bool]) -> None:
+    async with asyncio.timeout(_PATIENCE_S):
+        while True:
+            if is_true():
+                return
+            await asyncio.sleep(0)
+
+
+async def test_a_client_that_never_reads_has_no_more_than_some_pieces_in_the_buffers_of_its_connection() -> None:
+    body, open_responses = b"x" * (1 << 26), OpenResponses()
+
+    async def handle(request: web.BaseRequest) -> web.StreamResponse:
+        request[USER] = "alice"
+        return web.Response(body=body)
+
+    server = Connections(handle, Patience(), open_responses)
+    listener = await asyncio.get_running_loop().create_server(server, "127.0.0.1", 0)
+    _, writer = await asyncio.open_connection("127.0.0.1", listener.sockets[0].getsockname()[1])
+    writer.write(head(0))
+    await _until(lambda: bool(server.connections) and server.connections[0].writing_paused)
+    transport = server.connections[0].transport
+    assert transport is not None
+    assert transport.get_write_buffer_size() <= 2 * PIECE
+    assert open_responses.bytes_held == len(body)
+    writer.transport.abort()
+    await _until(lambda: not open_responses.bytes_held)
+    listener.close()
+    await server.shutdown(0.1)
 
 
 @pytest.mark.parametrize("coding", ["gzip", "deflate"])
@@ -129,4 +169,4 @@ async def test_what_is_no_http_is_answered_and_not_worth_a_line(sent: bytes, cap
 async def test_requests_that_are_sent_ahead_are_answered_in_order() -> None:
     async with connected() as (reader, writer):
         writer.write(b"".join(head(size) + b"x" * size for size in range(1, 50)))
-        assert [(await read_answer(reader))[1] for _ in range(1, 50)] == [str(size).encode() for size in range(1, 50)]
+        assert [(await read_answer(reader))[1] for _ in range(1, 50)] == [b"%d\n" % size for size in range(1, 50)]

@@ -274,3 +274,9 @@ def _outcome(body: bytes, content_type: str) -> Any:
         return decode(body, content_type, kind="Pod")[0]
     except ApiError as refused:
         return refused
+
+
+@pytest.mark.parametrize("digits", ["9" * 5_000, "0x" + "f" * 5_000, "-" + "9" * 5_000, "0" + "7" * 5_000])
+def test_a_yaml_integer_of_thousands_of_digits_is_refused_like_one_in_json(digits: str) -> None:
+    assert refusal(f"a: {digits}".encode(), YAML).code == 400
+    assert refusal(b'{"a": ' + b"9" * 5_000 + b"}").code == 400

@@ -36,7 +36,10 @@ def test_a_plain_definition_is_accepted_and_gets_its_names() -> None:
     ("crd", "words"),
     [
         ({**definition(), "metadata": {"name": "x"}}, 'must be spec.names.plural+"."+spec.group'),
-        (definition({"name": "v1", "served": True, "storage": True}), "Required value: schemas are required"),
+        (
+            definition({"name": "v1", "served": True, "storage": True}),
+            "spec.versions[0].schema.openAPIV3Schema: Required value",
+        ),
         (definition(version(), version("v2", storage=True)), "must have exactly one version marked as"),
         (definition(version(), version()), "spec.versions: Invalid value: "),
         (
@@ -61,7 +64,7 @@ def test_a_plain_definition_is_accepted_and_gets_its_names() -> None:
         (ruled("self.a > "), "compilation failed: ERROR: <input>:1:10: Syntax error"),
         (ruled("self.a > 1", messageExpression="self.a"), "messageExpression must evaluate to a string"),
         (ruled("self.a > 1", optionalOldSelf=True), "may not be set if oldSelf is not used in rule"),
-        (ruled("self.a > 1", fieldPath=".b"), "fieldPath must be a valid path"),
+        (ruled("self.a > 1", fieldPath=".b"), "must be a valid path"),
         (ruled("self.a > 1", reason="Other"), 'reason: Unsupported value: "Other"'),
         (
             ruled("self.xs.all(x, self.xs.exists(y, x.contains(y)))", {"xs": {"type": "array", "items": TEXT}}),

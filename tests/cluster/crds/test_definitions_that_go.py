@@ -65,8 +65,9 @@ async def test_nothing_is_applied_into_a_definition_that_goes(tmp_path: Path) ->
             ("PATCH", f"{THINGS}/n?fieldManager=m", APPLY),
         ):
             refused = await api.ask(method, path, thing("n"), media)
-            assert refused.code == 405
-            assert refused.body["message"] == "create not allowed while custom resource definition is terminating"
+            assert refused.code == 403
+            why = "create not allowed while custom resource definition is terminating"
+            assert refused.body["message"] == f'things.x.io "n" is forbidden: {why}'
         freed = await api.ask("PATCH", f"{THINGS}/held", {"metadata": {"finalizers": None}}, MERGE)
         assert freed.code == 200
         await until_served(api, False)

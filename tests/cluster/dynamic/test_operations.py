@@ -25,7 +25,7 @@ def test_all_operations_are_applied_and_the_object_stays() -> None:
             {"op": "add", "path": "/x/y", "value": 1},
             "add operation does not apply: doc is missing path: /x/y: missing value",
         ),
-        ({"op": "replace", "path": "/x", "value": 1}, "replace operation does not apply: doc is missing path: /x"),
+        ({"op": "replace", "path": "/x/y", "value": 1}, "replace operation does not apply: doc is missing path: /x/y"),
         ({"op": "remove", "path": "/x"}, "error in remove for path: '/x': Unable to remove nonexistent key: x"),
         ({"op": "move", "from": "/x", "path": "/y"}, "error in move for path: '/x'"),
         ({"op": "test", "path": "/a", "value": 2}, "testing value /a failed: test failed"),

@@ -11,7 +11,8 @@ from build.hook_server import HookServer, allowed, denied, patched
 from build.planes import Operations, config_map
 from shoal.cluster.rest.creating import create
 from shoal.cluster.rest.incoming import accepted
-from shoal.cluster.rest.subresources import write_scale
+from shoal.cluster.rest.scaling import change_scale
+from shoal.cluster.schema.node import ANY
 from shoal.cluster.status import ApiError
 
 Obj = dict[str, Any]
@@ -197,7 +198,8 @@ async def test_a_scale_is_asked_about_as_a_scale(cluster: Operations, server: Ho
         mutating("m", webhook(server, "/fewer", rules=scaled)),
     )
     call = cluster.call("update", "deployments", "web", "apps", subresource="scale")
-    scale = await write_scale(cluster.stage, call, {"metadata": {"name": "web"}, "spec": {"replicas": 9}})
+    nine = {"metadata": {"name": "web"}, "spec": {"replicas": 9}}
+    scale = await change_scale(cluster.stage, call, ANY, lambda _: nine)
     assert scale["spec"]["replicas"] == 2
     asked = server.requests("/scale")[0]
     assert asked["object"]["kind"] == "Scale"

@@ -14,12 +14,12 @@ from build.virtual_time import virtual
 from shoal.api.kueue.conversion import GROUP, V1BETA2, convert
 from shoal.cluster.calls import Actor
 from shoal.cluster.foreign.definitions import definitions
-from shoal.cluster.foreign.provided import LABEL
+from shoal.cluster.foreign.provided import LABEL, SHAPE
 from shoal.cluster.inside.api import InsideApi
 from shoal.store.live.kind import DEFINITIONS, NAMESPACES, Kind
 from shoal.store.live.port import Patch
 from shoal.store.live.refusals import AlreadyExistsError, InvalidError
-from shoal.wiring.foreign_kinds import SHAPE, provide_foreign
+from shoal.wiring.foreign_kinds import provide_foreign
 
 KINDS = provided_kinds()
 COLLECTED = Path(__file__).parents[4] / "shared" / "manifests"

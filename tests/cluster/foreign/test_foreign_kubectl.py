@@ -154,3 +154,21 @@ def test_collected_manifests_of_these_kinds_are_applied_as_they_are(kubectl: Kub
 
 def _names_a_kind(path: Path) -> bool:
     return any((one["apiVersion"], one["kind"]) in KINDS for one in samples([path]))
+
+
+def test_the_projects_own_definition_is_applied_with_its_documented_command(kubectl: Kubectl) -> None:
+    """With the names, versions and labels of Kueue 0.13, which has no v1beta2."""
+    name = "multikueueconfigs.kueue.x-k8s.io"
+    config = {"apiVersion": "kueue.x-k8s.io/v1beta2", "kind": "MultiKueueConfig", "metadata": {"name": "kept"}}
+    kubectl("create", "-f-", given={**config, "spec": {"clusters": ["west"]}})
+    theirs = next(one for one in definitions() if one["metadata"]["name"] == name)
+    theirs["metadata"]["labels"] = {"app.kubernetes.io/name": "kueue"}
+    theirs["spec"]["names"].pop("shortNames", None)
+    theirs["spec"]["versions"] = [one for one in theirs["spec"]["versions"] if one["name"] == "v1beta1"]
+    theirs["spec"]["versions"][0] |= {"storage": True, "deprecated": False, "deprecationWarning": None}
+    assert "serverside-applied" in kubectl("apply", "--server-side", "-f-", given=theirs)
+    assert kubectl("get", "crd", name, "-o", "jsonpath={.status.storedVersions}") == '["v1beta1"]'
+    assert (
+        kubectl("get", "multikueueconfigs.v1beta1.kueue.x-k8s.io", "kept", "-o", "jsonpath={.spec.clusters}")
+        == '["west"]'
+    )

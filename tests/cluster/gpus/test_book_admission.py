@@ -175,8 +175,44 @@ def test_devices_may_be_chosen_by_number_or_by_name() -> None:
     assert gpus_of(node.admit(gpu_pod("a", 2, devices="5,2"))) == [2, 5]
     uuid = node.machine.gpus[7].uuid
     assert gpus_of(node.admit(gpu_pod("b", 1, devices=f'{{"main":{{"{GPU}":["{uuid}"]}}}}'))) == [7]
-    assert "not available: 5" in refused(node.admit(gpu_pod("c", 1, devices="5"))).message
     assert gpus_of(node.admit(gpu_pod("d", 1, devices="what?"))) == [4]
+
+
+def test_a_chosen_gpu_that_another_pod_holds_is_replaced_by_a_free_one() -> None:
+    node = book("p5.48xlarge")
+    held, free = node.machine.gpus[5].uuid, node.machine.gpus[1].uuid
+    node.admit(gpu_pod("a", 2, devices="5,2"))
+    assert gpus_of(node.admit(gpu_pod("b", 2, devices=f'{{"main":{{"{GPU}":["{held}","{free}"]}}}}'))) == [0, 1]
+    assert gpus_of(node.admit(gpu_pod("c", 1, devices="2"))) == [3]
+
+
+def test_a_chosen_gpu_that_the_node_does_not_have_or_that_is_broken_is_refused() -> None:
+    node = book("p5.48xlarge")
+    node.fail(5, 79)
+    assert "not available: 5" in refused(node.admit(gpu_pod("a", 1, devices="5"))).message
+    named = f'{{"main":{{"{GPU}":["GPU-elsewhere"]}}}}'
+    assert "not available: GPU-elsewhere" in refused(node.admit(gpu_pod("b", 1, devices=named))).message
+
+
+def test_containers_side_by_side_may_not_name_one_gpu() -> None:
+    node = book("p5.48xlarge")
+    uuid = node.machine.gpus[5].uuid
+    named = f'{{"one":{{"{GPU}":["{uuid}"]}},"two":{{"{GPU}":["{uuid}"]}}}}'
+    pod = pod_of("a", [container("one", 1), container("two", 1)])
+    pod["metadata"]["annotations"] = {"shoal.dev/devices": named}
+    assert f"not available: {uuid}" in refused(node.admit(pod)).message
+
+
+def test_a_chosen_mig_instance_that_another_pod_holds_is_refused() -> None:
+    node = book("dgx-a100-80[mig=all-1g.10gb]")
+    node.admit(gpu_pod("a", 1, MIG, devices="3:4"))
+    assert "not available: 3:4" in refused(node.admit(gpu_pod("b", 1, MIG, devices="3:4"))).message
+
+
+@pytest.mark.parametrize("text", ["9" * 5000, "0:" + "9" * 5000, "\u0661"])
+def test_a_number_that_no_device_can_have_chooses_nothing(text: str) -> None:
+    node = book("p5.48xlarge")
+    assert gpus_of(node.admit(gpu_pod("a", 1, devices=text))) == [0]
 
 
 def test_a_mig_instance_may_be_chosen_by_its_first_slice() -> None:

@@ -31,7 +31,6 @@ def test_a_binding_gives_node_annotations_labels_and_condition_at_once() -> None
             "status": "True",
             "lastProbeTime": None,
             "lastTransitionTime": NOW,
-            "observedGeneration": 1,
         }
     ]
 

@@ -55,8 +55,31 @@ def test_a_zone_inside_the_schedule_is_refused() -> None:
     ]
 
 
+def test_a_schedule_has_a_length_that_is_read_in_no_time() -> None:
+    ranges = ",".join(["0-59/1"] * 100_000)
+    assert cron(schedule=f"{ranges} * * * *") == ["spec.schedule: Too long: may not be more than 4096 bytes"]
+
+
 def test_its_name_leaves_room_for_the_time() -> None:
     assert cron(name="n" * 52, schedule="@daily") == []
     assert cron(name="n" * 53, schedule="@daily") == [
         f'metadata.name: Invalid value: "{"n" * 53}": must be no more than 52 characters'
     ]
+
+
+@pytest.mark.parametrize(
+    ("schedule", "fault"),
+    [
+        ("@every " + "0" * 200_000 + "x", 'time: unknown unit "x" in duration'),
+        ("@every " + "0" * 200_000, "time: missing unit in duration"),
+        ("@every 1d", 'failed to parse duration @every 1d: time: unknown unit "d" in duration "1d"'),
+        ("@every 00", 'failed to parse duration @every 00: time: missing unit in duration "00"'),
+        ("9" * 5000 + " * * * *", "value out of range"),
+    ],
+)
+def test_the_length_of_a_schedule_does_not_keep_the_server_busy(schedule: str, fault: str) -> None:
+    assert fault in schedule_fault(schedule)
+
+
+def test_a_schedule_longer_than_any_useful_one_is_refused_unread() -> None:
+    assert cron(schedule="0," * 150_000 + "1 * * * *") == ["spec.schedule: Too long: may not be more than 4096 bytes"]

@@ -23,14 +23,14 @@ def test_taints_are_unique_by_key_and_effect() -> None:
     twice = [{"key": "a", "effect": "NoSchedule"}, {"key": "a", "value": "x", "effect": "NoSchedule"}]
     assert complaints("", "nodes", node(taints=twice)) == [
         (
-            'spec.taints[1]: Duplicate value: {"key":"a","value":"x","effect":"NoSchedule"}: '
+            'metadata.taints[1]: Duplicate value: {"key":"a","value":"x","effect":"NoSchedule"}: '
             "taints must be unique by key and effect pair"
         )
     ]
     assert complaints("", "nodes", node(taints=[{"key": "a", "effect": "Never"}])) == [
         (
-            'spec.taints[0].effect: Unsupported value: "Never": supported values: "NoSchedule", "PreferNoSchedule", '
-            '"NoExecute"'
+            'metadata.taints[0].effect: Unsupported value: "Never": supported values: "NoSchedule", '
+            '"PreferNoSchedule", "NoExecute"'
         )
     ]
 

@@ -169,20 +169,21 @@ def changed_job(change: dict[str, Any], *, suspended: bool, active: int = 0) -> 
 def test_a_suspended_job_may_still_be_told_where_to_run() -> None:
     assert changed_job({"nodeSelector": {"gpu": "h100"}}, suspended=True) == []
     assert changed_job({"nodeSelector": {"gpu": "h100"}}, suspended=False) == ["spec.template"]
-    assert changed_job({"hostNetwork": True}, suspended=True) == ["spec.template"]
+    assert changed_job({"hostNetwork": True}, suspended=True) == ["spec.template.spec"]
     assert changed_job({"nodeSelector": {"gpu": "h100"}}, suspended=True, active=1) == ["spec.template"]
 
 
 def test_only_an_indexed_job_that_runs_all_at_once_changes_its_completions() -> None:
-    def resized(**spec: Any) -> list[str]:
+    def resized(wanted: int = 4, **spec: Any) -> list[str]:
         old = created("batch", "jobs", job(**spec))
         new = copy.deepcopy(old)
-        new["spec"] |= {"completions": 4, "parallelism": 4}
+        new["spec"] |= {"completions": wanted, "parallelism": 4}
         return texts(STRATEGIES["batch", "jobs"].validate_update(new, old))
 
     assert resized(completionMode="Indexed", completions=2, parallelism=2) == []
-    assert resized(completionMode="Indexed", completions=2, parallelism=1) == [
-        "spec.completions: Invalid value: 4: can only be modified in tandem with spec.parallelism"
+    assert resized(completionMode="Indexed", completions=2, parallelism=1) == []
+    assert resized(completionMode="Indexed", completions=2, parallelism=2, wanted=3) == [
+        "spec.completions: Invalid value: 3: can only be modified in tandem with spec.parallelism"
     ]
     assert resized(completions=2, parallelism=2) == ["spec.completions: Invalid value: 4: field is immutable"]
 
@@ -204,7 +205,8 @@ def test_little_of_a_stateful_set_changes() -> None:
 
 
 def test_pods_of_a_stateful_set_mount_its_claims() -> None:
-    claim = {"metadata": {"name": "data"}, "spec": {"accessModes": ["ReadWriteOnce"]}}
+    size = {"requests": {"storage": "1Gi"}}
+    claim = {"metadata": {"name": "data"}, "spec": {"accessModes": ["ReadWriteOnce"], "resources": size}}
     mounted = template()
     mounted["spec"]["containers"][0]["volumeMounts"] = [{"name": "data", "mountPath": "/data"}]
     assert (

@@ -117,7 +117,7 @@ def test_a_policy_has_something_to_say() -> None:
 
 
 def mutating(**mutation: Any) -> list[str]:
-    spec = {"validations": None, "mutations": [mutation]}
+    spec = {"validations": None, "mutations": [mutation], "reinvocationPolicy": "Never"}
     return complaints(GROUP, "mutatingadmissionpolicies", policy(**spec))
 
 

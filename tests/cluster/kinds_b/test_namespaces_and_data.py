@@ -20,7 +20,8 @@ def test_a_namespace_keeps_itself_until_it_is_empty_and_is_found_by_its_name() -
     assert made["status"] == {"phase": "Active"}
     assert made["metadata"]["labels"] == {"kubernetes.io/metadata.name": "team"}
     assert not STRATEGIES["", "namespaces"].counts_generation
-    assert "label must consist" in STRATEGIES["", "namespaces"].name_fault("a.b", False)
+    assert STRATEGIES["", "namespaces"].name_fault("a.b", False) == "must not contain dots"
+    assert "label must consist" in STRATEGIES["", "namespaces"].name_fault("a_b", False)
 
 
 def test_the_finalizers_of_a_namespace_change_by_their_own_door_only() -> None:

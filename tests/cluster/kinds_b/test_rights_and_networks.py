@@ -97,7 +97,7 @@ def test_a_policy_is_about_what_it_has_rules_for() -> None:
     block = {"cidr": "10.0.0.0/8", "except": ["10.1.0.0/16", "192.168.0.0/16"]}
     spec = {"ingress": [{"from": [{"ipBlock": block}, {}], "ports": [{"port": 9, "endPort": 8}]}]}
     assert complaints(NETWORK, "networkpolicies", named(spec=spec)) == [
-        "spec.ingress[0].ports[0].endPort: Invalid value: 8: must be greater than or equal to `port`",
+        "spec.ingress[0].ports[0].endPort: Invalid value: 9: must be greater than or equal to `port`",
         'spec.ingress[0].from[0].ipBlock.except[1]: Invalid value: "192.168.0.0/16": must be a strict subset of `cidr`',
         "spec.ingress[0].from[1]: Required value: must specify a peer",
     ]

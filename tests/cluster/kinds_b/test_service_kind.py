@@ -83,11 +83,16 @@ def test_what_is_taken_is_refused() -> None:
     assert refused.value.message.endswith(
         "spec.ports[0].nodePort: Invalid value: 30080: provided port is already allocated"
     )
-    with pytest.raises(ApiError) as refused:
-        allocated("other", held, type="NodePort", ports=[{"port": 80, "nodePort": 80}])
-    assert refused.value.message.endswith(
-        "provided port is not in the valid range. The range of valid ports is 30000-32767"
-    )
+
+
+def test_of_ports_that_no_service_can_have_the_first_is_told_alone() -> None:
+    made = service(type="NodePort", ports=[{"port": 0, "nodePort": 5}, {"port": 80, "nodePort": 70000}])
+    assert complaints("", "services", made) == [
+        (
+            "spec.ports[0].nodePort: Invalid value: 5: provided port is not in the valid range. The range of valid "
+            "ports is 30000-32767"
+        )
+    ]
 
 
 @settings(max_examples=examples(50), deadline=None)

@@ -32,9 +32,9 @@ def volume(**spec: Any) -> Obj:
          "spec.accessModes: Forbidden: may not use ReadWriteOncePod with other access modes"),
         ({"volumeMode": "Other"},
          'spec.volumeMode: Unsupported value: "Other": supported values: "Block", "Filesystem"'),
-        ({"dataSource": {"kind": "Snapshot", "name": "s"}},
-         ('spec.dataSource: Invalid value: "Snapshot": must be \'PersistentVolumeClaim\' when referencing the default '
-         "apiGroup")),
+        ({"dataSourceRef": {"kind": "Snapshot", "name": "s"}},
+         ('spec.dataSourceRef: Invalid value: "Snapshot": must be \'PersistentVolumeClaim\' when referencing the '
+         "default apiGroup")),
     ],
 )  # fmt: skip
 def test_claims_are_refused_in_the_words_clients_know(spec: Obj, said: str) -> None:
@@ -95,8 +95,8 @@ def test_a_storage_class_is_written_once() -> None:
     assert (old["reclaimPolicy"], old["volumeBindingMode"]) == ("Delete", "Immediate")
     new = old | {"provisioner": "example.com/other", "reclaimPolicy": "Retain", "allowVolumeExpansion": True}
     assert texts(STRATEGIES[STORAGE, "storageclasses"].validate_update(new, old)) == [
-        "provisioner: Forbidden: updates to provisioner are forbidden.",
-        "reclaimPolicy: Forbidden: updates to reclaimPolicy are forbidden.",
+        'provisioner: Invalid value: "example.com/other": field is immutable',
+        'reclaimPolicy: Invalid value: "Retain": field is immutable',
     ]
     assert complaints(STORAGE, "storageclasses", {"metadata": {"name": "x"}}) == ["provisioner: Required value"]
 

@@ -80,7 +80,7 @@ async def test_a_command_that_the_kubelet_refuses_is_refused(fleet: FakeFleet) -
 
 
 async def test_what_a_node_says_is_read_through_its_proxy(fleet: FakeFleet) -> None:
-    text = await fleet.said("get", "--raw", "/api/v1/nodes/n1/proxy/metrics")
+    text = await fleet.said("get", "--raw", "/api/v1/nodes/n1/proxy/metrics/dcgm")
     assert text == 'DCGM_FI_DEV_GPU_UTIL{gpu="0",Hostname="n1"} 85\n'
     assert '"nodeName":"n2"' in await fleet.said("get", "--raw", "/api/v1/nodes/n2/proxy/stats/summary")
     assert await fleet.said("get", "--raw", "/api/v1/nodes/n2/proxy/healthz") == "ok"

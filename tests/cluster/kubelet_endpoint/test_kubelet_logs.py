@@ -61,12 +61,12 @@ async def test_what_is_not_there_is_refused_as_kubelets_do(doors: Doors, nodes: 
     assert await doors.get("/containerLogs/default/gone/main") == (404, 'pod "gone" does not exist\n')
     words = 'container "side" not found in pod "web"\n'
     assert await doors.get("/containerLogs/default/web/side") == (404, words)
-    words = 'previous terminated container "main" in pod "web" not found\n'
+    words = 'previous terminated container "main" in pod "web" not found'
     assert await doors.get(LOG, previous="true") == (400, words)
     nodes["n2"].pods["default", "web"]["status"]["containerStatuses"][0]["state"] = {
         "waiting": {"reason": "ImagePullBackOff"}
     }
-    words = 'container "main" in pod "web" is waiting to start: trying and failing to pull image\n'
+    words = 'container "main" in pod "web" is waiting to start: trying and failing to pull image'
     assert await doors.get(LOG) == (400, words)
 
 

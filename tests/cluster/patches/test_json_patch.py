@@ -67,12 +67,15 @@ def test_the_appendix_of_the_rfc(name: str, document: Any, operations: list[Oper
     "operation",
     [
         {"op": "remove", "path": "/gone"},
-        {"op": "replace", "path": "/gone", "value": 1},
+        {"op": "replace", "path": "/gone/deeper", "value": 1},
+        {"op": "replace", "path": "/list/1", "value": 1},
+        {"op": "replace", "path": "", "value": "text"},
+        {"op": "add", "path": "", "value": {}},
         {"op": "move", "from": "/gone", "path": "/a"},
-        {"op": "copy", "from": "/gone", "path": "/a"},
+        {"op": "copy", "from": "/gone/deeper", "path": "/a"},
+        {"op": "copy", "from": "", "path": "/a"},
         {"op": "move", "from": "/m", "path": "/m/inner"},
         {"op": "add", "path": "/list/9", "value": 1},
-        {"op": "add", "path": "/list/01", "value": 1},
         {"op": "add", "path": "list", "value": 1},
         {"op": "remove", "path": "/list/-"},
         {"op": "frobnicate", "path": "/list"},
@@ -87,6 +90,21 @@ def test_an_operation_that_does_not_fit_is_refused_as_a_whole(operation: Operati
     document = {"list": [1], "m": {}, "flag": True}
     assert refused(document, [{"op": "add", "path": "/first", "value": 1}, operation]).code == 422
     assert document == {"list": [1], "m": {}, "flag": True}
+
+
+@pytest.mark.parametrize(
+    ("operation", "wanted"),
+    [
+        ({"op": "replace", "path": "/b", "value": 1}, {"a": [0], "b": 1}),
+        ({"op": "copy", "from": "/gone", "path": "/b"}, {"a": [0], "b": None}),
+        ({"op": "add", "path": "/a/01", "value": 1}, {"a": [0, 1]}),
+        ({"op": "add", "path": "/a/+1", "value": 1}, {"a": [0, 1]}),
+        ({"op": "add", "path": "ignored/b", "value": 1}, {"a": [0], "b": 1}),
+    ],
+    ids=str,
+)
+def test_what_the_rfc_forbids_and_kubernetes_takes(operation: Operation, wanted: Any) -> None:
+    assert json_patch({"a": [0]}, [operation]) == wanted
 
 
 def test_the_last_item_can_be_named_from_the_end() -> None:

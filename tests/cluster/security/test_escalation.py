@@ -23,7 +23,7 @@ def written(obj: Obj, by: Actor = BOB, old: Obj | None = None) -> Admission:
     namespace, name = obj["metadata"].get("namespace", ""), obj["metadata"]["name"]
     plural = f"{obj['kind'].lower()}s"
     resource = Resource("rbac.authorization.k8s.io", "v1", plural, obj["kind"], bool(namespace))
-    call = Call("create" if old is None else "update", resource, by, namespace, name)
+    call = Call("create" if old is None else "update", resource, by, namespace, name if old else "")
     return Admission("CREATE" if old is None else "UPDATE", call, name, obj, old)
 
 
@@ -62,10 +62,31 @@ def test_the_verb_escalate_lifts_the_check() -> None:
     EscalationCheck(Rbac(reader)).validate(written(role("ns", "any", "* * @*")))
 
 
-def test_a_change_that_leaves_the_rules_alone_is_not_checked() -> None:
-    old = role("ns", "strong", "* * @*")
-    new = {**old, "metadata": {**old["metadata"], "labels": {"a": "b"}}}
-    EscalationCheck(Rbac(FixedReader())).validate(written(new, old=old))
+def test_the_verb_escalate_on_one_name_is_none_to_create_it() -> None:
+    own = cluster_role("own", "escalate roles @rbac.authorization.k8s.io =any")
+    reader = FixedReader(own, cluster_binding("own", "User bob"))
+    strong = role("ns", "any", "* * @*")
+    assert refusal(reader, written(strong)).code == 403
+    EscalationCheck(Rbac(reader)).validate(written(strong, old=role("ns", "any")))
+
+
+@pytest.mark.parametrize(
+    "strong", [role("ns", "strong", "* * @*"), binding("ns", "ClusterRole strong", "User eve")], ids=["role", "binding"]
+)
+def test_only_what_garbage_collection_writes_is_changed_without_the_rights(strong: Obj) -> None:
+    def changed(**metadata: Any) -> Admission:
+        return written({**strong, "metadata": {**strong["metadata"], **metadata}}, old=strong)
+
+    reader = FixedReader(cluster_role("strong", "* * @*"))
+    EscalationCheck(Rbac(reader)).validate(changed(finalizers=["a"], ownerReferences=[{"name": "x"}], managedFields=[]))
+    # By a label a role is gathered into others.
+    assert refusal(reader, changed(labels={"rbac.authorization.k8s.io/aggregate-to-view": "true"})).code == 403
+
+
+def test_a_role_that_gathers_others_is_changed_by_who_has_all_rights_only() -> None:
+    reader = FixedReader(cluster_role("own", "list pods"), cluster_binding("own", "User bob"))
+    old = cluster_role("wide", gathers="to-wide")
+    assert refusal(reader, written(cluster_role("wide"), old=old)).message.endswith("to use the aggregationRule")
 
 
 def test_binding_a_role_needs_its_rights_or_the_verb_bind() -> None:

@@ -180,9 +180,6 @@ def test_components_have_what_they_need_and_no_more() -> None:
     assert rbac.allows(scheduler, Attributes("create", "", "v1", "pods", "binding", "ns", "p")).allowed
     assert rbac.allows(scheduler, Attributes("update", "resource.k8s.io", "v1", "resourceclaims", "status")).allowed
     assert not rbac.allows(scheduler, Attributes("create", "", "v1", "pods", "", "ns")).allowed
-    node = actor("system:node:n1", "system:nodes")
-    assert rbac.allows(node, Attributes("patch", "", "v1", "nodes", "status", "", "n1")).allowed
-    assert not rbac.allows(node, Attributes("create", "apps", "v1", "deployments", "", "ns")).allowed
     controller = actor("system:serviceaccount:kube-system:job-controller", "system:serviceaccounts")
     assert rbac.allows(controller, Attributes("create", "", "v1", "pods", "", "ns")).allowed
 

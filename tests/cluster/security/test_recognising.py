@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
+
 import jwt
 import pytest
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes
+from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.serialization import Encoding
+from cryptography.x509.oid import NameOID
 
 from build.identities import NOW, NOW_S, account, authority, running_pod
 from build.readers import FixedReader
@@ -14,6 +20,7 @@ from shoal.cluster.security.issuer_documents import configuration, key_set
 from shoal.cluster.security.service_accounts import ISSUER, Bound, Holder, TokenSigner
 from shoal.cluster.status import ApiError
 from shoal.store.certificates import new_key
+from shoal.store.subjects import common_name
 
 SIGNER = TokenSigner(authority().signing_key)
 BUILDER = Holder("ci", "builder", "account-uid")
@@ -37,6 +44,15 @@ def test_a_client_certificate_is_user_and_groups() -> None:
     assert (actor.name, actor.groups) == ("bob", ("devs", "system:authenticated"))
     assert actor.extra[0][0] == "authentication.kubernetes.io/credential-id"
     assert actor.extra[0][1][0].startswith("X509SHA256=")
+
+
+def test_of_several_common_names_the_last_counts_as_for_the_approver_and_the_signer() -> None:
+    key = ec.generate_private_key(ec.SECP256R1())
+    subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, one) for one in ("system:node:n1", "bob")])
+    made = x509.CertificateBuilder().subject_name(subject).issuer_name(subject).public_key(key.public_key())
+    made = made.serial_number(1).not_valid_before(NOW).not_valid_after(NOW + timedelta(days=1))
+    der = made.sign(key, hashes.SHA256()).public_bytes(Encoding.DER)
+    assert recogniser().authenticate(der, None, NOW_S).name == "bob" == common_name(subject)
 
 
 def test_a_certificate_counts_before_a_token() -> None:

@@ -55,14 +55,14 @@ def test_one_may_ask_about_oneself_and_about_paths() -> None:
         (
             {"user": "bob"},
             (
-                'SubjectAccessReview.authorization.k8s.io "" is invalid: spec.resourceAttributes: Invalid value: null: '
+                '.authorization.k8s.io "" is invalid: spec.resourceAttributes: Invalid value: null: '
                 "exactly one of nonResourceAttributes or resourceAttributes must be specified"
             ),
         ),
         (
             LIST_PODS,
             (
-                'SubjectAccessReview.authorization.k8s.io "" is invalid: spec.user: Invalid value: "": at least one of '
+                '.authorization.k8s.io "" is invalid: spec.user: Invalid value: "": at least one of '
                 "user or group must be specified"
             ),
         ),

@@ -39,3 +39,7 @@ def test_many_are_cut_and_then_left_out() -> None:
     values = list(headers_of([f"{place:03}{'u' * 20_000}" for place in range(100)]))
     assert len(values) == 16
     assert values[15] == f'299 - "015{"u" * 253}"'
+
+
+def test_there_are_never_more_headers_than_clients_read() -> None:
+    assert len(list(headers_of([f"u{place}" for place in range(150_000)]))) == 64

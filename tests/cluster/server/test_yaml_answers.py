@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+from functools import partial
 from typing import Any
 
 import msgspec
 import pytest
 import yaml
 
+from shoal.cluster.large_work import LargeWork, Turn
 from shoal.cluster.server.yaml_answers import as_yaml, as_yaml_slowly
 
 POD = {"kind": "Pod", "metadata": {"name": "p"}, "spec": {"containers": [{"name": "c", "args": ["a\nb\n", "", "é"]}]}}
@@ -29,14 +31,14 @@ LONG = "some words that are folded where a line is full, " * 20
 )
 async def test_made_in_pieces_it_is_the_same_text(obj: dict[str, Any]) -> None:
     data = msgspec.json.encode(obj)
-    made = await as_yaml_slowly(data)
+    made = await as_yaml_slowly(data, partial(LargeWork().run, Turn("u")))
     assert made == as_yaml(data)
     assert yaml.safe_load(made) == obj
 
 
 async def served_meanwhile(obj: dict[str, Any]) -> int:
     """How often others got their turn while an object was made YAML."""
-    task = asyncio.create_task(as_yaml_slowly(msgspec.json.encode(obj)))
+    task = asyncio.create_task(as_yaml_slowly(msgspec.json.encode(obj), partial(LargeWork().run, Turn("u"))))
     turns = 0
     while not task.done():
         turns += 1

@@ -8,10 +8,11 @@ from typing import Any
 import msgspec
 import pytest
 from aiohttp import ClientSession, WSMsgType, web
-from aiohttp.test_utils import TestServer
+from aiohttp.test_utils import TestServer, make_mocked_request
+from multidict import CIMultiDict
 
 from shoal.cluster.status import ApiError
-from shoal.cluster.streams.channels import outcome
+from shoal.cluster.streams.channels import LARGEST_MESSAGE, PROTOCOLS, check_origin, outcome
 from shoal.cluster.streams.exec_pod import exec_pod, refused_stream
 from shoal.cluster.streams.terminal import Answer, Place
 
@@ -79,6 +80,57 @@ async def test_a_terminal_has_one_screen_and_what_is_not_wanted_is_not_sent(url:
     assert [channel for channel, _ in frames] == [2, 3]
 
 
+async def test_compression_is_not_agreed_on(url: str) -> None:
+    query = f"{url}?command=echo&container=main&stdout=true"
+    async with ClientSession() as session, session.ws_connect(query, protocols=PROTOCOLS, compress=15) as socket:
+        assert socket.compress == 0
+
+
+async def test_a_message_beyond_the_bound_ends_the_conversation(url: str) -> None:
+    query = f"{url}?command=echo&container=main&stdin=true&stdout=true"
+    async with ClientSession() as session, session.ws_connect(query, protocols=PROTOCOLS) as socket:
+        await socket.send_bytes(b"\0" * (LARGEST_MESSAGE + 1))
+        said = [one async for one in socket]
+        assert [one.data[0] for one in said if one.type is WSMsgType.BINARY] == [1]
+        assert socket.close_code == 1009
+
+
+def upgrade(host: str, *origins: str) -> web.BaseRequest:
+    headers = CIMultiDict([("Host", host), ("Upgrade", "websocket"), *(("Origin", one) for one in origins)])
+    return make_mocked_request("GET", "/exec", headers=headers)
+
+
+@pytest.mark.parametrize(
+    ("host", "origins"),
+    [
+        ("127.0.0.1:6443", ()),
+        ("127.0.0.1:6443", ("https://127.0.0.1:6443",)),
+        ("10.0.0.7:6443", ("http://10.0.0.7:6443",)),
+        ("[::1]:6443", ("https://[::1]:6443",)),
+        ("LocalHost:6443", ("https://localhost:6443",)),
+    ],
+)
+def test_a_program_or_a_page_of_the_server_itself_may_upgrade(host: str, origins: tuple[str, ...]) -> None:
+    check_origin(upgrade(host, *origins), {"localhost"})
+
+
+@pytest.mark.parametrize(
+    ("host", "origins"),
+    [
+        ("127.0.0.1:6443", ("https://evil.example",)),
+        ("127.0.0.1:6443", ("https://127.0.0.1:8080",)),
+        ("127.0.0.1:6443", ("null",)),
+        ("127.0.0.1:6443", ("https://127.0.0.1:6443", "https://evil.example")),
+        ("127.0.0.1:6443", ("https://127.0.0.1:x",)),
+        ("evil.example", ("https://evil.example",)),
+    ],
+)
+def test_a_page_of_another_host_may_not_upgrade(host: str, origins: tuple[str, ...]) -> None:
+    with pytest.raises(ApiError) as refused:
+        check_origin(upgrade(host, *origins), {"localhost"})
+    assert refused.value.code == 403
+
+
 async def test_long_output_comes_in_pieces_and_whole(url: str) -> None:
     _, frames = await talk(url, "command=long&container=main&stdout=true")
     printed = [content for channel, content in frames if channel == 1]
@@ -113,8 +165,6 @@ async def test_what_is_wrong_is_said_before_anything_is_upgraded(url: str, query
     ],
 )
 async def test_a_pod_that_is_not_up_takes_no_command(change: Obj, message: str) -> None:
-    from aiohttp.test_utils import make_mocked_request
-
     request = make_mocked_request("GET", "/exec?command=env&stdout=true")
     with pytest.raises(ApiError) as caught:
         await exec_pod(request, {**POD, **change}, None, Echo())

@@ -42,13 +42,16 @@ async def refusal(subresource: str, name: str, by: Actor, authorizer: Authorizer
     return caught.value
 
 
-async def test_a_right_to_read_is_none_to_run_commands() -> None:
-    rbac = Rbac(FixedReader(cluster_role("r", "get pods,pods/exec"), cluster_binding("r", "User bob")))
-    error = await refusal("exec", "p", BOB, rbac)
+@pytest.mark.parametrize("subresource", ["exec", "attach", "portforward"])
+async def test_a_right_to_read_is_none_to_open_a_stream(subresource: str) -> None:
+    role = cluster_role("r", f"get pods,pods/{subresource}")
+    rbac = Rbac(FixedReader(role, cluster_binding("r", "User bob")))
+    error = await refusal(subresource, "p", BOB, rbac)
     assert error.message == (
-        'pods "p" is forbidden: User "bob" cannot create resource "pods/exec" in API group "" in the namespace "ns"'
+        f'pods "p" is forbidden: User "bob" cannot create resource "pods/{subresource}" in API group "" '
+        'in the namespace "ns"'
     )
-    assert (await refusal("exec", "p", ANONYMOUS, AllowRecognised())).code == 401
+    assert (await refusal(subresource, "p", ANONYMOUS, AllowRecognised())).code == 401
 
 
 async def test_whoever_may_gets_as_far_as_the_upgrade() -> None:

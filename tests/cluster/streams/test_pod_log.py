@@ -27,10 +27,6 @@ def refusal(asked: Obj, **query: str) -> str:
     return caught.value.message
 
 
-def test_a_pod_without_a_node_has_an_empty_log() -> None:
-    assert pod_log(pod(node=""), {}) == ""
-
-
 def test_a_container_that_has_started_says_why_there_is_no_more() -> None:
     running = pod(containerStatuses=[state("main", running={})])
     assert pod_log(running, {}).count("\n") == 1

@@ -215,7 +215,7 @@ CASES: list[tuple[str, dict[str, Any], dict[str, Any]]] = [
     ("v1/namespaces", {"status": {"phase": "Terminating"}}, {"Status": "Terminating"}),
     ("v1/secrets", {"type": "Opaque", "data": {"a": "", "b": ""}}, {"Type": "Opaque", "Data": 2}),
     ("v1/configmaps", {"data": {"a": ""}, "binaryData": {"b": ""}}, {"Data": 2}),
-    ("v1/serviceaccounts", {}, {"Secrets": 0}),
+    ("v1/serviceaccounts", {"secrets": [{"name": "s"}]}, {}),
     ("v1/limitranges", {}, {"Created At": CREATED}),
     ("rbac.authorization.k8s.io/v1/clusterroles", {}, {"Created At": CREATED}),
     ("apiextensions.k8s.io/v1/customresourcedefinitions", {}, {"Created At": CREATED}),

@@ -38,10 +38,11 @@ def _signer(context: Context) -> Controller:
     return csr_signer(context, authority_signer(_ROOT.certificate, _ROOT.key, lambda: _TODAY))
 
 
-def _request(signer: str, common: str, *organizations: str, **spec: Any) -> Obj:
+def _request(signer: str, common: str | tuple[str, ...], *organizations: str, **spec: Any) -> Obj:
     key = ec.generate_private_key(ec.SECP256R1())
     parts = [x509.NameAttribute(NameOID.ORGANIZATION_NAME, one) for one in organizations]
-    subject = x509.Name([*parts, x509.NameAttribute(NameOID.COMMON_NAME, common)])
+    names = (common,) if isinstance(common, str) else common
+    subject = x509.Name([*parts, *(x509.NameAttribute(NameOID.COMMON_NAME, one) for one in names)])
     pem = x509.CertificateSigningRequestBuilder().subject_name(subject).sign(key, hashes.SHA256())
     encoded = b64encode(pem.public_bytes(Encoding.PEM)).decode()
     spec = {"request": encoded, "signerName": signer, "usages": [*_KEYS, "client auth"], **spec}
@@ -101,6 +102,28 @@ async def test_a_kubelet_that_may_is_approved_and_no_other_signer_is(tmp_path: P
         await cluster.create(SIGNING_REQUESTS, other)
         await cluster.pass_time(2)
         assert not (await cluster.get(SIGNING_REQUESTS, "other"))["status"]
+
+
+@virtual
+async def test_a_request_for_a_node_with_two_common_names_is_neither_approved_nor_signed(tmp_path: Path) -> None:
+    async with small_cluster(tmp_path, [csr_approver, _signer]) as cluster:
+        node = InsideApi(cluster.plane, Actor("system:node:n", ("system:masters",)), "test")
+        for number, names in enumerate([("system:node:n", "admin"), ("admin", "system:node:n")]):
+            await node.create(
+                SIGNING_REQUESTS,
+                _request(KUBELET_CLIENT, names, "system:nodes") | {"metadata": {"name": f"ask{number}"}},
+            )
+        await cluster.pass_time(2)
+        for name in ("ask0", "ask1"):
+            request = await cluster.get(SIGNING_REQUESTS, name)
+            assert not request["status"]
+            request["status"] = {"conditions": [{"type": "Approved", "status": "True"}]}
+            await cluster.api.update(SIGNING_REQUESTS, request, "approval")
+        await cluster.pass_time(2)
+        for name in ("ask0", "ask1"):
+            status = (await cluster.get(SIGNING_REQUESTS, name))["status"]
+            assert "certificate" not in status
+            assert status["conditions"][-1]["message"] == "subject has more than one common name"
 
 
 @virtual

@@ -20,6 +20,7 @@ from shoal.store.live.item import Obj
 from shoal.store.live.kind import JOBS, NODES, PODS, Kind
 from shoal.store.live.port import Deletion
 from shoal.store.live.refusals import ForbiddenError
+from shoal.store.watched.world import WatchSettings
 
 LIGHT = "pod-group.scheduling.sigs.k8s.io"
 
@@ -49,6 +50,44 @@ async def test_pods_that_carry_their_minimum_start_together(marks: Obj, tmp_path
         assert await bound(cluster) == 0
         await add_node(cluster, "n2", gpus=2)
         await cluster.until(lambda: is_bound(cluster, *"abc"), 5)
+
+
+@pytest.mark.parametrize("word", ["pod-group-fast-admission", "pod-group-serving"])
+@virtual
+async def test_a_pod_of_a_serving_group_of_kueue_starts_before_the_others_exist(word: str, tmp_path: Path) -> None:
+    async with small_cluster(tmp_path) as cluster:
+        await add_node(cluster, "n1", gpus=4)
+        start_brain(cluster)
+        marks = kueue("db", 3)
+        marks["annotations"][f"kueue.x-k8s.io/{word}"] = "true"
+        await cluster.create(PODS, pod("db-0", gpus=2, **marks))
+        await cluster.until(lambda: is_bound(cluster, "db-0"), 5)
+
+
+@virtual
+async def test_while_kueue_itself_admits_pod_groups_each_of_their_pods_is_placed_by_itself(tmp_path: Path) -> None:
+    async with small_cluster(tmp_path) as cluster:
+        await add_node(cluster, "n1", gpus=4)
+        runs = [False]
+        live = start_brain(cluster, watch=WatchSettings(kueue_admits=lambda: runs[0]))
+        await cluster.create(PODS, pod("fits", gpus=2, **kueue("train", 2)))
+        await cluster.create(PODS, pod("too-large", gpus=8, **kueue("train", 2)))
+        asked = kueue("asked", 2)
+        asked["annotations"]["shoal.dev/gang"] = "true"
+        await cluster.create(PODS, pod("asks-for-a-gang", gpus=1, **asked))
+        await cluster.pass_time(5)
+        assert await bound(cluster) == 0
+        runs[0] = True
+        live.brain.wake()
+        await cluster.until(lambda: is_bound(cluster, "fits"), 5)
+        await cluster.pass_time(5)
+        assert await bound(cluster) == 1
+        runs[0] = False
+        live.brain.wake()
+        for name in ("late", "later"):
+            await cluster.create(PODS, pod(name, gpus=1, **kueue("other", 3)))
+        await cluster.pass_time(5)
+        assert not await is_bound(cluster, "late", "later")
 
 
 @pytest.mark.parametrize(

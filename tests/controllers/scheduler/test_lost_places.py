@@ -28,6 +28,46 @@ async def _lose_the_place(cluster: SmallCluster, writer: Waiting) -> None:
     assert await places(cluster) == {"p": "", "q": "n1"}
 
 
+@virtual
+async def test_a_pod_is_not_bound_where_another_scheduler_took_its_devices_meanwhile(tmp_path: Path) -> None:
+    writer = Waiting("p")
+    async with small_cluster(tmp_path) as cluster:
+        start_brain(cluster, prepare=writing_by(writer))
+        await add_node(cluster, "n1", gpus=1)
+        await cluster.create(PODS, pod("p", gpus=1))
+        await cluster.until(lambda: "n1" in writer.nodes, 5)
+        body = {"metadata": {"name": "other"}, "target": {"kind": "Node", "name": "n1"}}
+        await cluster.create(PODS, pod("other", gpus=1, schedulerName="default-scheduler"))
+        await cluster.api.post(PODS, "default", "other", "binding", body)
+        await cluster.pass_time(1)
+        writer.go_on("n1")
+        await cluster.pass_time(5)
+        assert await places(cluster) == {"p": "", "other": "n1"}
+        writer.go_on("n2")
+        await add_node(cluster, "n2", gpus=1)
+        await cluster.until(lambda: is_bound(cluster, "p"), 5)
+        assert await places(cluster) == {"p": "n2", "other": "n1"}
+
+
+@virtual
+async def test_free_devices_are_bound_while_another_pod_waits_for_those_of_one_that_ends(tmp_path: Path) -> None:
+    async with small_cluster(tmp_path) as cluster:
+        await add_node(cluster, "n1", gpus=2)
+        await cluster.create(PODS, pod("ends", gpus=1))
+        body = {"metadata": {"name": "ends"}, "target": {"kind": "Node", "name": "n1"}}
+        await cluster.api.post(PODS, "default", "ends", "binding", body)
+        # There is no kubelet here that would end it.
+        await cluster.delete(PODS, "ends")
+        await cluster.create(PODS, pod("p", gpus=1))
+        await cluster.create(PODS, pod("q", gpus=1))
+        start_brain(cluster)
+
+        async def is_either_bound() -> bool:
+            return await is_bound(cluster, "p") or await is_bound(cluster, "q")
+
+        await cluster.until(is_either_bound, 5)
+
+
 @pytest.mark.parametrize("made", [Waiting, Deaf])
 def test_a_pod_is_not_bound_to_the_place_that_it_lost_while_it_was_made_ready(
     made: type[Waiting], tmp_path: Path

@@ -78,7 +78,7 @@ async def test_pods_come_one_after_the_other_with_their_identity(tmp_path: Path)
             "collisionCount": 0,
         }
         said = [one["message"] for one in await cluster.events("db")]
-        assert said == [f"create Pod db-{number} in StatefulSet db successful" for number in range(3)]
+        assert said == [f"Create Pod db-{number} in StatefulSet db successful" for number in range(3)]
 
 
 @virtual
@@ -188,7 +188,7 @@ async def test_every_pod_has_its_claims_and_they_stay(tmp_path: Path) -> None:
         volumes = (await cluster.get(PODS, "db-1"))["spec"]["volumes"]
         assert {"name": "data", "persistentVolumeClaim": {"claimName": "data-db-1"}} in volumes
         said = [one["message"] for one in await cluster.events("db")]
-        assert "create Claim data-db-0 Pod db-0 in StatefulSet db success" in said
+        assert "Create Claim data-db-0 Pod db-0 in StatefulSet db success" in said
         await cluster.patch(STATEFUL_SETS, "db", {"spec": {"replicas": 0}})
         await cluster.pass_time(10)
         assert await names(cluster) == []

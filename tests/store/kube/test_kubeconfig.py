@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import json
 from pathlib import Path
 from typing import Any
 
@@ -207,3 +208,22 @@ def test_answers_are_compressed_where_the_way_is_long(
     tmp_path: Path, cluster: dict[str, Any], compresses: bool
 ) -> None:
     assert read_kubeconfig([written(tmp_path / "config", content(cluster=cluster))]).compresses is compresses
+
+
+def test_a_kubeconfig_without_an_end_is_refused() -> None:
+    with pytest.raises(UserError, match="is larger than 4 MiB"):
+        read_kubeconfig([Path("/dev/zero")])
+
+
+@pytest.mark.parametrize(("key", "value"), [("token", "a\nb"), ("as", "a\rb"), ("as-groups", ["a\x00"])])
+def test_what_cannot_be_sent_in_a_header_is_refused(tmp_path: Path, key: str, value: Any) -> None:
+    config = {
+        "clusters": [{"name": "c", "cluster": {"server": "https://127.0.0.1:1"}}],
+        "users": [{"name": "u", "user": {"as": "me", key: value}}],
+        "contexts": [{"name": "x", "context": {"cluster": "c", "user": "u"}}],
+        "current-context": "x",
+    }
+    file = tmp_path / "config"
+    file.write_text(json.dumps(config))
+    with pytest.raises(UserError, match=f"{key}: holds a line break or control character"):
+        read_kubeconfig([file])

@@ -126,3 +126,14 @@ async def test_a_request_that_was_not_taken_is_made_once_more_with_other_credent
     shown = [one.headers["Authorization"] for one in server.seen]
     assert shown == ["Bearer 1", "Bearer 1", "Bearer 2", "Bearer 2", "Bearer 3"]
     await api.close()
+
+
+async def test_a_program_that_prints_without_end_is_stopped() -> None:
+    with pytest.raises(TemporaryError, match="answered more than 1 MiB"):
+        await run_program(python("while True: print('y' * 4096)"), WHERE)
+
+
+async def test_a_program_that_complains_without_end_is_not_kept_in_memory() -> None:
+    code = "import sys; sys.stderr.write('y' * 8_000_000 + ' the end'); sys.exit(3)"
+    with pytest.raises(TemporaryError, match=r"ended with 3: y+ the end"):
+        await run_program(python(code), WHERE)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import random
 from pathlib import Path
 from typing import Any
@@ -208,6 +209,20 @@ async def test_a_server_that_was_started_anew_is_believed() -> None:
     server.expire()
     await clock.sleep(60)
     assert {item.key: item.uid for item in informer} == {("n", "a"): made.uid}
+    following.cancel()
+
+
+@virtual
+async def test_a_server_that_is_loading_a_kind_is_no_fault(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO)
+    server, clock = ScriptedApi(), LoopClock(START_S)
+    server.watches_end_at_once = True
+    server.ends_with = BusyError("storage is (re)initializing", 1.0, code=429)
+    following = asyncio.ensure_future(Informer(server, CONFIG_MAPS, clock, random.Random(1)).run())
+    await clock.sleep(60)
+    (record,) = caplog.records
+    assert record.levelno == logging.INFO
+    assert record.getMessage().startswith("the API server is loading configmaps: ")
     following.cancel()
 
 

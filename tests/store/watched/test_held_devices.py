@@ -103,6 +103,39 @@ def test_devices_told_after_the_pod_was_bound_are_read_then() -> None:
     assert held(fed, intake) == {"default/a": (1,)}
 
 
+def allocated(*ids: str) -> Obj:
+    given = [{"name": GPU, "resources": [{"resourceID": one, "health": "Healthy"} for one in ids]}]
+    return {"phase": "Running", "containerStatuses": [{"name": "c", "allocatedResourcesStatus": given}]}
+
+
+def test_the_devices_that_a_kubelet_gave_to_a_pod_of_another_scheduler_are_held() -> None:
+    fed, intake = FedWorld(), Intake(Cluster())
+    fed.put(gpu_node("GPU-a", "GPU-b"), holder("a", {}, schedulerName="volcano"))
+    assert held(fed, intake) == {"default/a": (0,)}
+    fed.put(holder("a", {}, schedulerName="volcano", status=allocated("GPU-b")))
+    assert held(fed, intake) == {"default/a": (1,)}
+    fed.put(holder("a", {}, schedulerName="volcano", status={**allocated("GPU-b"), "hostIP": "10.0.0.1"}))
+    assert fed.drain() == []
+
+
+def test_the_devices_that_a_kubelet_gave_count_more_than_those_that_the_binding_named() -> None:
+    fed, intake = FedWorld(), Intake(Cluster())
+    fed.put(gpu_node("GPU-a", "GPU-b"), holder("a"))
+    assert held(fed, intake) == {"default/a": (1,)}
+    fed.put(holder("a", status=allocated("GPU-a")))
+    assert held(fed, intake) == {"default/a": (0,)}
+    fed.put(holder("a", status=allocated("unknown")))
+    assert held(fed, intake) == {"default/a": (1,)}
+
+
+def test_devices_of_other_plugins_are_no_gpus() -> None:
+    fed, intake = FedWorld(), Intake(Cluster())
+    given = {"name": "rdma/hca", "resources": [{"resourceID": "0", "health": "Healthy"}]}
+    status = {"phase": "Running", "containerStatuses": [{"name": "c", "allocatedResourcesStatus": [given]}]}
+    fed.put(gpu_node("GPU-a", "GPU-b"), holder("a", {"shoal.dev/devices": "1"}, status=status))
+    assert held(fed, intake) == {"default/a": (1,)}
+
+
 def test_a_group_of_pods_that_ended_leaves_its_number_to_others() -> None:
     fed = FedWorld()
     fed.put(gpu_node())
@@ -152,3 +185,23 @@ def test_a_name_keeps_its_number_until_its_last_holder_is_gone() -> None:
     for _ in range(2):
         named.release("n1", (), ["x"])
     assert named.named("n1", ["z"]) == ((0, 0),)
+
+
+@pytest.mark.parametrize("text", ["0," * 100_000, "0," * 5_000, "9" * 5_000, "first"])
+def test_devices_that_cannot_be_read_are_told_once_on_the_pod_which_is_placed_all_the_same(text: str) -> None:
+    fed, intake = FedWorld(), Intake(Cluster())
+    fed.put(gpu_node("GPU-a", "GPU-b"), holder("a", {"shoal.dev/devices": text}))
+    assert held(fed, intake) == {"default/a": (0,)}
+    [trouble] = fed.world.take_troubles()
+    assert (trouble.key, trouble.reason) == ("default/a", "InvalidAnnotation")
+    assert trouble.message.startswith("metadata.annotations[shoal.dev/devices]: ")
+    assert len(trouble.message) < 1024
+    assert fed.world.take_troubles() == []
+
+
+@pytest.mark.parametrize("text", ["", "0,1", "1:0", json.dumps({"c": {GPU: ["GPU-unknown"]}})])
+def test_devices_that_can_be_read_are_no_trouble(text: str) -> None:
+    fed, intake = FedWorld(), Intake(Cluster())
+    fed.put(gpu_node("GPU-a", "GPU-b"), holder("a", {"shoal.dev/devices": text}))
+    held(fed, intake)
+    assert fed.world.take_troubles() == []

@@ -6,7 +6,7 @@ from typing import Any
 
 from build.fed_worlds import FedWorld
 from build.manifests import node, pod, priority_class, thing
-from shoal.engine.events import PodArrived, PodBound, PodGone
+from shoal.engine.events import NodeRefused, PodArrived, PodBound, PodGone
 from shoal.store.live.item import Obj
 from shoal.store.watched.world import WatchSettings
 
@@ -251,3 +251,58 @@ def test_bound_pods_of_one_template_share_their_standing_whatever_devices_they_g
         fed.put(pod(name, on="n1", meta={"annotations": {"shoal.dev/devices": note, "x": "y"}}))
     first, second = (event.who for event in fed.heard(PodBound))
     assert first is second
+
+
+def failed(name: str, reason: str, **more: Any) -> Obj:
+    return pod(name, on="n1", status={"phase": "Failed", "reason": reason}, **more)
+
+
+def test_a_node_that_refuses_a_pod_of_ours_is_told_after_the_end_of_the_pod() -> None:
+    fed = world()
+    fed.put(pod("a"), pod("b"))
+    fed.drain()
+    fed.put(running("a"), running("b"))
+    fed.drain()
+    fed.put(failed("a", "UnexpectedAdmissionError"), failed("b", "OutOfnvidia.com/gpu"))
+    assert fed.drain() == [PodGone("default/a"), PodGone("default/b"), NodeRefused("n1")]
+    assert fed.drain() == []
+
+
+def test_a_pod_that_failed_by_itself_or_is_not_ours_says_nothing_of_its_node() -> None:
+    fed = world()
+    fed.put(pod("a"), pod("b", schedulerName="volcano"))
+    fed.drain()
+    fed.put(running("a"), running("b", schedulerName="volcano"))
+    fed.drain()
+    fed.put(failed("a", "Evicted"), failed("b", "OutOfcpu", schedulerName="volcano"))
+    assert fed.heard(NodeRefused) == []
+
+
+def test_a_pod_whose_creator_named_the_node_keeps_no_others_from_it() -> None:
+    fed = world()
+    fed.put(running("a"))
+    fed.drain()
+    fed.put(failed("a", "UnexpectedAdmissionError"))
+    assert fed.heard(NodeRefused) == []
+
+
+def test_what_is_news_of_a_node_that_refuses_is_reason_to_try_it_again() -> None:
+    fed = world()
+    fed.put(pod("a"))
+    fed.drain()
+    fed.put(running("a"))
+    fed.drain()
+    fed.put(failed("a", "UnexpectedAdmissionError"), running("b", schedulerName="volcano"))
+    assert fed.heard(NodeRefused) == []
+
+
+def test_a_node_is_contested_until_the_pod_of_another_scheduler_on_it_is_told() -> None:
+    fed = world()
+    fed.put(pod("a", on="n1", gpus=1))
+    assert not fed.world.is_contested("n1")
+    fed.put(pod("b", on="n1", gpus=1, schedulerName="volcano"))
+    assert fed.world.is_contested("n1")
+    fed.drain()
+    assert not fed.world.is_contested("n1")
+    fed.put(pod("b", on="n1", gpus=1, schedulerName="volcano", labels={"a": "b"}))
+    assert not fed.world.is_contested("n1")

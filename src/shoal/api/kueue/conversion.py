@@ -4,6 +4,10 @@ What both versions can hold is kept, whatever it is: only names that changed are
 knows pass through. What the other version has no place for is left out: `pendingWorkloadsStatus` of cluster queues,
 `status.flavors` of local queues, `retryDelayMinutes` of checks. The object that is given is not changed.
 
+Checks that v1beta1 lists by name come back as such a list, although v1beta2 has one form for names and rules: an
+annotation keeps that. In the other form, the same object applied again would count as a change of its spec, and its
+generation would grow each time.
+
 Rejected: going through the typed values. They leave out what Shoal does not read, so an object stored in one version
 and asked for in the other would come back poorer.
 """
@@ -35,6 +39,8 @@ _PRIORITY_SOURCES = {
 _POD_PRIORITY_CLASS = "scheduling.k8s.io/priorityclass"
 _CHECKS = "admissionChecks"
 _STRATEGY = "admissionChecksStrategy"
+BY_NAME = "shoal.dev/checks-by-name"
+"""An annotation of v1beta2: the checks were a list of names in v1beta1."""
 _MISSPELT = "accumulatedPastExexcutionTimeSeconds"
 _SPELT = "accumulatedPastExecutionTimeSeconds"
 _CLUSTER_SOURCES = ("kubeConfig", "clusterProfileRef")
@@ -75,6 +81,15 @@ def cluster_queue_up(raw: Plain) -> Plain:
     return raw
 
 
+def _cluster_queue_up(raw: Plain) -> Plain:
+    """For who may want the older version back."""
+    converted = cluster_queue_up(raw)
+    spec = raw.get("spec")
+    if isinstance(spec, dict) and isinstance(spec.get(_CHECKS), list) and not spec.get(_STRATEGY):
+        _put_annotation(converted, BY_NAME, "true")
+    return converted
+
+
 def cluster_queue_down(raw: Plain) -> Plain:
     raw = dict(raw)
     spec = _part(raw, "spec")
@@ -83,6 +98,8 @@ def cluster_queue_down(raw: Plain) -> Plain:
     for name, old in _OLD_WORDS.items():
         if fungibility.get(name) == _MAY_STOP:
             fungibility[name] = old
+    if _take_annotation(raw, BY_NAME) is not None:
+        _list_checks(spec)
     return raw
 
 
@@ -152,7 +169,7 @@ def _cluster_down(raw: Plain) -> Plain:
 
 _Step = Callable[[Plain], Plain]
 _UP: dict[str, _Step] = {
-    "ClusterQueue": cluster_queue_up,
+    "ClusterQueue": _cluster_queue_up,
     "LocalQueue": local_queue_up,
     "Workload": workload_up,
     "AdmissionCheck": admission_check_up,
@@ -174,6 +191,32 @@ def _part(raw: Plain, name: str) -> Plain:
     raw[name] = dict(found)
     part: Plain = raw[name]
     return part
+
+
+def _put_annotation(raw: Plain, name: str, value: str) -> None:
+    metadata = _part(raw, "metadata")
+    annotations = metadata.get("annotations") or {}
+    if isinstance(annotations, dict):
+        metadata["annotations"] = {**annotations, name: value}
+
+
+def _take_annotation(raw: Plain, name: str) -> Any:
+    """Its value, and the object is without it."""
+    metadata = _part(raw, "metadata")
+    annotations = _part(metadata, "annotations")
+    found = annotations.pop(name, None)
+    if found is not None and not annotations:
+        del metadata["annotations"]
+    return found
+
+
+def _list_checks(spec: Plain) -> None:
+    """Rules for all flavors become checks by name alone, where all are such."""
+    strategy = spec.get(_STRATEGY)
+    rules = strategy.get(_CHECKS) if isinstance(strategy, dict) and set(strategy) == {_CHECKS} else None
+    if isinstance(rules, list) and all(isinstance(rule, dict) and set(rule) == {"name"} for rule in rules):
+        spec[_CHECKS] = [rule["name"] for rule in rules]
+        del spec[_STRATEGY]
 
 
 def _name_checks(spec: Plain) -> None:

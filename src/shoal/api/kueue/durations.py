@@ -5,22 +5,20 @@ They are kept as text on the wire and become seconds once. The smallest unit is 
 
 from __future__ import annotations
 
-import re
-
+from shoal.units.durations import DurationError, nanoseconds
 from shoal.units.errors import UserError, Where, excerpt
 
-_UNITS_S = {"ns": 1e-9, "us": 1e-6, "µs": 1e-6, "μs": 1e-6, "ms": 1e-3, "s": 1.0, "m": 60.0, "h": 3600.0}
-_PART = r"([0-9]+(?:\.[0-9]*)?|\.[0-9]+)(ns|us|µs|μs|ms|s|m|h)"
-_PARTS = re.compile(_PART)
-_WHOLE = re.compile(rf"(-?)((?:{_PART})+|0)")
 _LONGEST = 64
 
 
 def seconds(text: str, where: Where) -> float:
     """Not below zero: there is no time to wait that has passed already."""
-    match = _WHOLE.fullmatch(text) if len(text) <= _LONGEST else None
-    if match is None:
+    try:
+        length_ns = nanoseconds(text[: _LONGEST + 1])
+    except DurationError:
+        length_ns = None
+    if length_ns is None or len(text) > _LONGEST:
         raise UserError(f"{excerpt(text)} is not a length of time", where=where, fix="write e.g. 300s, 5m or 1h30m")
-    if match[1] and match[2] != "0":
+    if length_ns < 0:
         raise UserError(f"must be 0 or more, got {text}", where=where)
-    return sum(float(number) * _UNITS_S[unit] for number, unit in _PARTS.findall(match[2]))
+    return length_ns / 10**9

@@ -50,9 +50,10 @@ class CertificateSubjectRestriction(Plugin):
             raise forbid(admission, f"use of {_SIGNER} signer with {_MASTERS} group is not allowed")
 
 
-def _organizations(request: str) -> list[str]:
+def _organizations(request: str) -> tuple[str, ...]:
     # Loaded when first needed: few clusters ever sign a request, all of them start.
     from cryptography import x509
 
-    parsed = x509.load_pem_x509_csr(base64.b64decode(request))
-    return [str(one.value) for one in parsed.subject.get_attributes_for_oid(x509.NameOID.ORGANIZATION_NAME)]
+    from shoal.store.subjects import organizations
+
+    return organizations(x509.load_pem_x509_csr(base64.b64decode(request)).subject)

@@ -64,13 +64,17 @@ class Plugins:
         return changing, refusing
 
 
-def builtin_plugins(reader: Reader, suffix: Callable[[], str] | None = None) -> Plugins:
-    """`suffix` names token volumes; the default one is the same after every start."""
+def builtin_plugins(
+    reader: Reader, suffix: Callable[[], str] | None = None, node_restriction: Plugin | None = None
+) -> Plugins:
+    """`suffix` names token volumes; the default one is the same after every start. Where rights are not looked at,
+    nodes are not restricted either."""
     return Plugins(
         (
             NamespaceLifecycle(reader),
             LimitRanger(reader),
             ServiceAccount(reader, suffix or suffixes()),
+            node_restriction or Plugin(),
             TaintNodesByCondition(),
             PodSecurity(reader),
             Priority(reader),

@@ -34,9 +34,14 @@ class ServiceAccount(Plugin):
 
     def mutate(self, admission: Admission) -> None:
         pod = admission.obj
-        if pod is None or admission.call.subresource or _is_mirror(pod):
+        if pod is None or admission.call.subresource:
             return
         spec = spec_of(pod)
+        if _is_mirror(pod):
+            # Refused before anything else looks at it, as in Kubernetes.
+            if fault := _mirror_fault(spec):
+                raise forbid(admission, fault)
+            return
         if not spec.get("serviceAccountName"):
             spec["serviceAccountName"] = spec["serviceAccount"] = "default"
         account = self._account(admission, spec)

@@ -23,13 +23,10 @@ class DefaultTolerationSeconds(Plugin):
             return
         spec = spec_of(admission.obj)
         given = spec.get("tolerations") or []
-        missing = [key for key in _KEYS if not any(_answers(toleration, key) for toleration in given)]
+        answered = {one.get("key", "") for one in given if one.get("effect", "") in ("NoExecute", "")}
+        missing = [] if "" in answered else [key for key in _KEYS if key not in answered]
         if missing:
             spec["tolerations"] = [*given, *(self._toleration(key) for key in missing)]
 
     def _toleration(self, key: str) -> dict[str, Any]:
         return {"key": key, "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": self._seconds}
-
-
-def _answers(toleration: dict[str, Any], key: str) -> bool:
-    return toleration.get("key", "") in (key, "") and toleration.get("effect", "") in ("NoExecute", "")

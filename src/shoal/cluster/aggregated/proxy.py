@@ -6,6 +6,7 @@ other server is told who asks in headers, which it believes of this server alone
 
 from __future__ import annotations
 
+import re
 from urllib.parse import unquote
 
 import aiohttp
@@ -37,6 +38,7 @@ _OWN = frozenset(
     }
 )
 """Headers of one connection, or of nobody else's business."""
+_BROKEN_ESCAPE = re.compile("%(?![0-9A-Fa-f]{2})")
 _IDENTITY = ("x-remote-", "impersonate-")
 
 
@@ -50,7 +52,7 @@ class Proxy:
     async def __call__(self, request: web.BaseRequest, target: Target, actor: Actor) -> web.StreamResponse | None:
         group, version = target.group, target.version
         if not target.is_resource:
-            parts = [part for part in target.path.split("/") if part]
+            parts = target.path.removeprefix("/").rstrip("/").split("/")
             if len(parts) != 3 or parts[0] != "apis":
                 return None
             group, version = parts[1], parts[2]
@@ -58,7 +60,7 @@ class Proxy:
         if found is None:
             return None
         server, is_available = found
-        _check_path(request)
+        _check_address(request)
         if not is_available:
             return _unavailable()
         try:
@@ -99,10 +101,14 @@ class Proxy:
             return web.Response(status=503, text=f"error trying to reach service: {error}\n")
 
 
-def _check_path(request: web.BaseRequest) -> None:
-    """A server that takes `..` as a way up would answer for another path than the one that was authorized."""
+def _check_address(request: web.BaseRequest) -> None:
+    """Refuse what the other server would take for another path or another query than were authorized."""
     if not {".", ".."}.isdisjoint(unquote(request.rel_url.raw_path).split("/")):
         raise status.bad_request('the path of an aggregated API may not have "." or ".." as a segment')
+    query = request.rel_url.raw_query_string
+    if ";" in query or _BROKEN_ESCAPE.search(query):
+        # Servers in Go leave such parameters out, and with them the selector by which a list was authorized.
+        raise status.bad_request('the query of an aggregated API may not have ";" or a "%" that begins no escape')
 
 
 def _headers(request: web.BaseRequest, server: Server, actor: Actor) -> CIMultiDict[str]:

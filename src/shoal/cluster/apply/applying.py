@@ -56,7 +56,8 @@ def apply(live: Obj | None, config: Obj, applier: Applier, *, now: str) -> Obj:
     """The object with the configuration applied, its managedFields set. Shares nothing with what it was made of."""
     if config.get("apiVersion") != applier.api_version:
         raise bad_request(f"invalid object type: {_kind_text(config)}")
-    if (config.get("metadata") or {}).get("managedFields"):
+    metadata = config.get("metadata")
+    if isinstance(metadata, dict) and metadata.get("managedFields") is not None:
         raise bad_request("metadata.managedFields must be nil")
     check(config, applier.schema)
     managers = decoded(((live or {}).get("metadata") or {}).get("managedFields"), is_ours=True) or {}

@@ -25,12 +25,17 @@ def check(config: Obj, schema: Schema) -> None:
     if not faults:
         return
     words = faults[0] if len(faults) == 1 else "\n".join(["errors:", *(f"  {fault}" for fault in faults)])
-    metadata = config.get("metadata") or {}
-    place = f"{metadata.get('namespace', '')}/{metadata.get('name', '')}"
+    metadata = config.get("metadata")
+    place = f"{_text_in(metadata, 'namespace')}/{_text_in(metadata, 'name')}"
     version = config.get("apiVersion", "")
     shown = version if "/" in version else f"/{version}"
     message = f"failed to create typed patch object ({place}; {shown}, Kind={config.get('kind', '')}): {words}"
     raise ApiError(500, "", message)
+
+
+def _text_in(metadata: Any, key: str) -> str:
+    found = metadata.get(key) if isinstance(metadata, dict) else None
+    return found if isinstance(found, str) else ""
 
 
 def _at(path: Path, words: str) -> str:
@@ -62,8 +67,13 @@ def _map_faults(value: Obj, schema: Schema, path: Path) -> Iterator[str]:
         shape = schema.properties.get(name) or schema.values
         if shape is not None:
             yield from _faults(below, shape, (*path, f"f:{name}"))
-        elif not is_open and (path or name not in ("apiVersion", "kind", "metadata")):
+        elif not is_open and not path and name == "metadata":
+            if below is not None and not isinstance(below, dict):
+                yield _at(("f:metadata",), f"expected map, got &{{{go_text(below)}}}")
+        elif not is_open and (path or name not in ("apiVersion", "kind")):
             yield _at((*path, f"f:{name}"), "field not declared in schema")
+            # Kubernetes looks at no further field of such a map.
+            return
 
 
 def _list_faults(value: list[Any], schema: Schema, path: Path) -> Iterator[str]:
@@ -90,7 +100,7 @@ def _scalar_fault(value: Any, wanted: str) -> str:
     if wanted == "string" and not isinstance(value, str):
         return f"expected string, got &value.valueUnstructured{{Value:{go_literal(value)}}}"
     if wanted == "boolean" and not isinstance(value, bool):
-        return f"expected boolean, got &value.valueUnstructured{{Value:{go_literal(value)}}}"
+        return f"expected boolean, got &{{{go_text(value)}}}"
     return ""
 
 

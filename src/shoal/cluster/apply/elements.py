@@ -23,11 +23,14 @@ _PLAIN = re.compile(r"[\w./:-]*", re.ASCII).fullmatch
 ABSENT: Final = object()
 """Stands where a value is not there at all, which is not the same as null."""
 
-_BUILT_IN_DEFAULTS: dict[tuple[str, ...], dict[str, str]] = {
-    ("containerPort", "protocol"): {"protocol": "TCP"},
-    ("port", "protocol"): {"protocol": "TCP"},
+_BUILT_IN_DEFAULTS = {
+    ("v1.ContainerPort", "protocol"): "TCP",
+    ("v1.ServicePort", "protocol"): "TCP",
+    ("v1.LocalObjectReference", "name"): "",
 }
-"""Built-in shapes carry no defaults; these are all that key fields of theirs have."""
+"""What optional key fields of built-in types have for a default. The shapes carry none; a required field has its type's
+zero value."""
+_ZEROS: dict[str, Any] = {"string": "", "integer": 0}
 
 
 class ItemError(Exception):
@@ -92,10 +95,13 @@ def _set_key(item: Any) -> str:
 
 
 def _default(schema: Schema, field: str) -> Any:
-    shape = schema.items.properties.get(field) if schema.items else None
-    if shape is not None and "default" in shape.published:
-        return shape.published["default"]
-    return _BUILT_IN_DEFAULTS.get(schema.map_keys, {}).get(field)
+    items = schema.items or ANY
+    shape = items.properties.get(field)
+    if shape is None or shape.published:
+        return shape.published.get("default") if shape is not None else None
+    if field in items.required:
+        return _ZEROS.get(shape.type)
+    return _BUILT_IN_DEFAULTS.get((items.name, field))
 
 
 def by_key(schema: Schema, items: list[Any] | None) -> dict[str, list[Any]]:

@@ -171,7 +171,9 @@ def _quoted(byte: str) -> str:
         return "'\\''"
     if byte.isprintable():
         return f"'{byte}'"
-    return {"\n": "'\\n'", "\r": "'\\r'", "\t": "'\\t'"}.get(byte, f"'\\x{ord(byte):02x}'")
+    return {"\n": "'\\n'", "\r": "'\\r'", "\t": "'\\t'"}.get(
+        byte, f"'\\u{ord(byte):04x}'" if byte > "\x7f" else f"'\\x{ord(byte):02x}'"
+    )
 
 
 def json_fault(text: bytes) -> str:

@@ -33,6 +33,10 @@ _BASES = {"0x": 16, "0o": 8, "0b": 2}
 _Base: Any = getattr(yaml, "CBaseLoader", yaml.BaseLoader)
 
 
+_MOST_DIGITS = 1000
+"""Of an integer. JSON has no limit either, and no field of any kind takes so many."""
+
+
 class NotYamlError(Exception):
     """A text that is no YAML, or YAML that is no JSON."""
 
@@ -208,6 +212,8 @@ def _plain(text: str) -> Any:
 def _integer(text: str) -> int:
     sign, digits = (-1, text[1:]) if text[0] == "-" else (1, text.lstrip("+"))
     base = _BASES.get(digits[:2].lower())
+    if len(digits) > _MOST_DIGITS:
+        raise NotYamlError(f"yaml: an integer of {len(digits)} digits is out of range")
     if base is not None:
         return sign * int(digits[2:], base)
     return sign * int(digits, 8 if len(digits) > 1 and digits[0] == "0" else 10)

@@ -140,7 +140,8 @@ ROLES: dict[str, tuple[str, ...]] = {
         "create,delete,get,patch,update csinodes @storage.k8s.io",
         f"{READ} runtimeclasses @node.k8s.io",
         "get resourceclaims @resource.k8s.io",
-        f"deletecollection,{READ},create,delete,patch,update resourceslices @resource.k8s.io",
+        "deletecollection resourceslices @resource.k8s.io",
+        "get serviceaccounts",
     ),
 }
 

@@ -1,4 +1,4 @@
-"""The default flow schemas and priority levels: stored and shown as in every cluster; no load is shed by them here.
+"""The default flow schemas and priority levels, as every cluster has them.
 
 Written as tables; what all rows have in common is in the two functions below them.
 """

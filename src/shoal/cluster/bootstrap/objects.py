@@ -9,7 +9,7 @@ from shoal.cluster.bootstrap.flow_control import flow_control
 from shoal.cluster.bootstrap.namespaces import first_namespaces
 from shoal.cluster.bootstrap.own_service import own_service
 from shoal.cluster.bootstrap.priority_classes import priority_classes
-from shoal.cluster.bootstrap.seed import Seed
+from shoal.cluster.bootstrap.seed import Seed, seed
 
 
 def objects(now: str, root_certificate: str, host: str, port: int) -> Iterator[Seed]:
@@ -22,3 +22,6 @@ def objects(now: str, root_certificate: str, host: str, port: int) -> Iterator[S
     yield from default_roles()
     yield from flow_control(now)
     yield from own_service(host, port)
+    # Since when the use of tokens in Secrets is noted: kube-controller-manager reads it.
+    kind = ("v1", "ConfigMap", "configmaps")
+    yield seed(kind, "kube-apiserver-legacy-service-account-token-tracking", "kube-system", data={"since": now[:10]})

@@ -12,6 +12,8 @@ from typing import Any
 Published = Mapping[str, Any]
 UNBOUNDED = 3 * 1024 * 1024
 """How many items something without a bound may have: as many as bytes go into a request."""
+UNSIZED = 2**50
+"""Of texts that are made of other values: Kubernetes' estimate knows no bound of their length."""
 
 
 class Kind:

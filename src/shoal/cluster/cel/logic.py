@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from shoal.cluster.cel import objects
 from shoal.cluster.cel.faults import NO_OVERLOAD, CelFault, OutOfBudget
-from shoal.cluster.cel.kinds import BOOL, DYN, Kind
+from shoal.cluster.cel.kinds import BOOL, DYN, UNSIZED, Kind
 from shoal.cluster.cel.tree import Call, Const
 from shoal.cluster.cel.values import equal
 
@@ -34,6 +34,8 @@ def result_kind(result: str, kinds: list[Kind]) -> Kind:
             return Kind("optional_type", kinds[0])
         case "strings":
             return Kind("list", Kind("string"), kinds[0].most)
+        case "unsized":
+            return Kind("string", most=UNSIZED)
         case "text":
             return Kind("string", most=sum(kind.most for kind in kinds if kind.name == "string"))
     return Kind(result)
@@ -44,6 +46,8 @@ def reading_cost(name: str, kinds: list[Kind]) -> int:
     texts = [kind.most for kind in kinds if kind.name in ("string", "bytes")]
     if not texts:
         return 0
+    if name == "_+_":
+        return sum(texts) // 10
     if name in _COMPARES:
         return min(texts) // 10 + 1
     if name == "contains" and len(texts) == 2:

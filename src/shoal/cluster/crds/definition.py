@@ -12,6 +12,7 @@ from typing import Any
 
 from shoal.cluster.crds.establish import CLEANUP, add_stored_version, is_established, terminate
 from shoal.cluster.field_errors import IMMUTABLE, FieldError, bad_value, required
+from shoal.cluster.foreign.provided import is_untouched
 from shoal.cluster.names import subdomain_fault
 from shoal.cluster.strategy import Strategy
 
@@ -57,6 +58,11 @@ class DefinitionStrategy(Strategy):
         from copy import deepcopy
 
         new["status"] = deepcopy(old.get("status") or {})
+        if is_untouched(old):
+            # Taken over: what is stored in other versions is stored anew.
+            there = {one.get("name") for one in new["spec"].get("versions") or ()}
+            stored = new["status"].get("storedVersions") or ()
+            new["status"]["storedVersions"] = [one for one in stored if one in there]
         add_stored_version(new)
 
     def validate(self, obj: Obj) -> list[FieldError]:

@@ -58,7 +58,7 @@ def spec_errors(spec: Obj) -> list[FieldError]:
     versions: list[Obj] = spec.get("versions") or []
     for index, version in enumerate(versions):
         if not (version.get("schema") or {}).get("openAPIV3Schema"):
-            faults.append(required(f"spec.versions[{index}].schema.openAPIV3Schema", "schemas are required"))
+            faults.append(required(f"spec.versions[{index}].schema.openAPIV3Schema", ""))
     for index, version in enumerate(versions):
         faults += _version_errors(version, f"spec.versions[{index}]", _shared(versions))
     names = [version.get("name") for version in versions]

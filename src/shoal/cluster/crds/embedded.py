@@ -37,9 +37,7 @@ def _object_errors(value: dict[str, Any], path: str) -> list[FieldError]:
         held = value.get(key)
         where = f"{path}.{key}"
         if not isinstance(held, str):
-            faults.append(
-                required(where, "must not be empty") if held is None else bad_value(where, held, "must be a string")
-            )
+            faults.append(required(where) if held is None else bad_value(where, held, "must be a string"))
         elif not held:
             faults.append(bad_value(where, held, "must not be empty"))
         elif key == "apiVersion" and held.count("/") > 1:

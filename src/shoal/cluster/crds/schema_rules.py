@@ -243,9 +243,9 @@ def _rule_errors(published: Published, path: str) -> list[FieldError]:
         if not rule.rule.strip():
             faults.append(required(f"{where}.rule", "rule is not specified"))
         elif rule.message and not message:
-            faults.append(bad_value(f"{where}.message", rule.message, "message must be non-empty if specified"))
+            faults.append(bad_value(f"{where}.message", rule.message, "must be non-empty if specified"))
         elif "\n" in message:
-            faults.append(bad_value(f"{where}.message", rule.message, "message must not contain line breaks"))
+            faults.append(bad_value(f"{where}.message", rule.message, "must not contain line breaks"))
         elif "\n" in rule.rule.strip() and not message:
             faults.append(required(f"{where}.message", "message must be specified if rule contains line breaks"))
         if rule.message_expression and not rule.message_expression.strip():
@@ -254,5 +254,5 @@ def _rule_errors(published: Published, path: str) -> list[FieldError]:
         if rule.reason and rule.reason not in _REASONS:
             faults.append(not_supported(f"{where}.reason", rule.reason, _REASONS))
         if rule.field_path and not names_a_field(rule.field_path, published):
-            faults.append(bad_value(f"{where}.fieldPath", rule.field_path, "fieldPath must be a valid path"))
+            faults.append(bad_value(f"{where}.fieldPath", rule.field_path, "must be a valid path"))
     return faults

@@ -12,11 +12,11 @@ from typing import Any
 import msgspec
 
 from shoal.cluster.crds.defaults import fill_defaults
-from shoal.cluster.crds.patterns import BadPatternError, compiled
 from shoal.cluster.crds.pruning import unknown_fields
 from shoal.cluster.crds.structural import node_of
 from shoal.cluster.crds.values import NOWHERE, value_errors
 from shoal.cluster.field_errors import FieldError, bad_value, not_allowed, required
+from shoal.units.linear_patterns import PatternError, compile_linear
 
 Published = Mapping[str, Any]
 _JUNCTORS = ("anyOf", "allOf", "oneOf")
@@ -129,9 +129,9 @@ def _condition_lists(published: Published, path: str) -> list[FieldError]:
     pattern = published.get("pattern")
     if pattern:
         try:
-            compiled(pattern)
-        except BadPatternError as error:
-            words = f"must be a valid regular expression, but isn't: error parsing regexp: {error}: `{pattern}`"
+            compile_linear(pattern)
+        except PatternError as error:
+            words = f"must be a valid regular expression, but isn't: {error}"
             faults.append(bad_value(f"{path}.pattern", pattern, words))
     for key in _JUNCTORS:
         for index, one in enumerate(published.get(key) or ()):

@@ -36,7 +36,7 @@ def group_item(group: Group) -> Obj:
 def _resource(resource: Resource) -> Obj:
     entry: Obj = {
         "resource": resource.plural,
-        "responseKind": _kind(resource.group, resource.version, resource.kind),
+        "responseKind": _own_kind(resource),
         "scope": "Namespaced" if resource.namespaced else "Cluster",
         "singularResource": resource.singular,
         "verbs": list(resource.verbs),
@@ -49,14 +49,19 @@ def _resource(resource: Resource) -> Obj:
         entry["subresources"] = [
             {
                 "subresource": one.name,
-                "responseKind": _kind(one.group, one.version, one.kind)
-                if one.kind
-                else _kind(resource.group, resource.version, resource.kind),
+                "responseKind": _kind(one.group, one.version, one.kind) if one.kind else _own_kind(resource),
                 "verbs": list(one.verbs),
             }
             for one in sorted(resource.subresources, key=lambda one: one.name)
         ]
     return entry
+
+
+def _own_kind(resource: Resource) -> Obj:
+    """Of built-in kinds only the name is said, as Kubernetes does: group and version are those of the list it is in."""
+    if resource.is_custom:
+        return _kind(resource.group, resource.version, resource.kind)
+    return _kind("", "", resource.kind)
 
 
 def _kind(group: str, version: str, kind: str) -> Obj:

@@ -97,7 +97,7 @@ class Discovery:
         key = (*path, form)
         found = self._made.get(key)
         if found is None:
-            body = msgspec.json.encode(make())
+            body = msgspec.json.encode(make()) + b"\n"
             found = Document(body, content_type(form), f'"{hashlib.sha512(body).hexdigest().upper()}"')
             self._made[key] = found
         return found

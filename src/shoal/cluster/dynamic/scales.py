@@ -9,7 +9,7 @@ from __future__ import annotations
 import msgspec
 
 from shoal.cluster.calls import Admission, Call
-from shoal.cluster.rest.subresources import scale_of
+from shoal.cluster.rest.scaling import scale_of
 
 _REPLICAS = ".spec.replicas"
 

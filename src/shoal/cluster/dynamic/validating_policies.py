@@ -23,7 +23,7 @@ from shoal.cluster.dynamic.expressions import Expression, Scope
 from shoal.cluster.dynamic.invocations import Invocation, Invoking
 from shoal.cluster.dynamic.policy import Binding, Policy
 
-_CODES = {"Unauthorized": 401, "Forbidden": 403, "RequestEntityTooLarge": 413}
+_CODES = {"Forbidden": 403, "RequestEntityTooLarge": 413}
 _INVALID = 422
 _LONGEST_MESSAGE = 5 * 1024
 

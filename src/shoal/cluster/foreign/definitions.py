@@ -51,6 +51,13 @@ def definitions_of(file: str, table: Table) -> Iterator[Obj]:
         }
 
 
+def storing_the_oldest(definition: Obj) -> Obj:
+    """For clusters in which a release of the project may be installed that does not know the newest version."""
+    versions = definition["spec"]["versions"]
+    stored = [{**one, "storage": one is versions[-1]} for one in versions]
+    return {**definition, "spec": {**definition["spec"], "versions": stored}}
+
+
 def _names(row: ForeignKind) -> Obj:
     names: Obj = {"kind": row.kind, "plural": row.plural, "listKind": f"{row.kind}List"}
     names["singular"] = row.singular or row.kind.lower()

@@ -146,14 +146,27 @@ class _Trial:
         if self._rules.one_per_request and count > 1 and any(device.replicas > 1 for device in pool):
             what = f"maximum request size for shared resources is 1; found {count}"
             raise _refused(f"rpc error: code = Unknown desc = invalid request: {what}")
-        chosen = self._choice.wanted(container, name, count, [*self._reusable.get(name, ()), *free])
+        available = [*self._reusable.get(name, ()), *free]
+        chosen = self._choice.wanted(container, name, count, [*available, *self._replaceable(pool)])
         if isinstance(chosen, str) or (chosen is not None and len(chosen) != count):
             missing_id = chosen if isinstance(chosen, str) else ", ".join(device.id for device in chosen or ())
             raise _refused(f"the devices chosen for {name} are not available: {missing_id}")
         if chosen is not None:
-            return chosen
+            preferred = [device for device in chosen if device in available]
+            if len(preferred) == count:
+                return preferred
+            kept = [*preferred, *(device for device in kept if device not in preferred)][:count]
+            free = [device for device in free if device not in kept]
+            missing = count - len(kept)
         near = free if nodes is None else [device for device in free if device.numa in nodes]
         return choose(near if len(near) >= missing else free, kept, pool, count, packed=self._rules.packed)
+
+    def _replaceable(self, pool: Sequence[Device]) -> list[Device]:
+        """Devices of other pods that may be named all the same: another whole GPU serves as well, and a device plugin
+        can only prefer some of those that are free."""
+        if any(device.cut is not None or device.replicas > 1 for device in pool):
+            return []
+        return [device for device in self._allocation.healthy(pool) if not self._allocation.is_free(device)]
 
 
 def _refused(why: str) -> _RefusedError:

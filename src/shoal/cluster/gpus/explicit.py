@@ -3,8 +3,11 @@
 Either by container, resource and id, as a scheduler writes it that knows the node's devices:
 `{"main":{"nvidia.com/gpu":["GPU-..."]}}`; or as the engine reads it of running pods: `0,1` are the GPUs by number and
 `0:4,1:0` MIG instances by GPU and first memory slice, dealt out to the containers in order. By number a device may be
-named among ids too: a scheduler that wants an instance to be cut knows no id of it. What cannot be read chooses
-nothing.
+named among ids too: a scheduler that wants an instance to be cut knows no id of it. What cannot be read, or is longer
+than the devices of any node, chooses nothing.
+
+Whole GPUs are preferred, not demanded: one that another pod holds is replaced by a free one (`allocation`). The status
+of the pod says which devices it got. A MIG instance, or a replica, that another pod holds is refused.
 """
 
 from __future__ import annotations
@@ -15,6 +18,7 @@ from typing import Any
 import msgspec
 
 from shoal.cluster.gpus.devices import Device
+from shoal.units.numbers import LONGEST_HELD, MOST_HELD, whole_of
 
 ANNOTATION = "shoal.dev/devices"
 Obj = dict[str, Any]
@@ -26,7 +30,8 @@ class Choice:
     """What the annotation of one pod says."""
 
     def __init__(self, pod: Obj) -> None:
-        text = str((pod["metadata"].get("annotations") or {}).get(ANNOTATION) or "").strip()
+        text = str((pod["metadata"].get("annotations") or {}).get(ANNOTATION) or "")
+        text = "" if len(text) > LONGEST_HELD else text.strip()
         self._ids = _ids(text)
         self._spots = [] if self._ids else _spots(text)
 
@@ -73,9 +78,12 @@ def _ids(text: str) -> Ids:
 
 def _spots(text: str) -> list[_Spot]:
     found: list[_Spot] = []
+    if text.count(",") >= MOST_HELD:
+        return found
     for part in text.split(",") if text else ():
         gpu, colon, start = part.strip().partition(":")
-        if not gpu.isdecimal() or (colon and not start.isdecimal()):
+        number, begin = whole_of(gpu), whole_of(start)
+        if number is None or (colon and begin is None):
             return []
-        found.append((int(gpu), int(start) if colon else None))
+        found.append((number, begin))
     return found

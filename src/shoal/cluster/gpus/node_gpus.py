@@ -80,7 +80,8 @@ class NodeGpus(Protocol):
 
     def admit(self, pod: Obj) -> tuple[Grant, ...] | Refused:
         """Devices for all containers of a pod (init containers share with the others as the kubelet does it). Honours
-        the pod's annotation `shoal.dev/devices` {"container":{"resource":["id"]}} if those are free, else refuses."""
+        the pod's annotation `shoal.dev/devices` {"container":{"resource":["id"]}}: whole GPUs that other pods hold are
+        replaced by free ones, other devices that are not free are refused."""
         ...
 
     def restore(self, pod: Obj) -> tuple[Grant, ...]:

@@ -7,6 +7,8 @@ from typing import Any
 
 import msgspec
 
+from shoal.units.numbers import whole_of
+
 Obj = dict[str, Any]
 PREFIX = "nvidia.com/"
 
@@ -33,7 +35,6 @@ def _amounts(container: Obj) -> tuple[tuple[str, int], ...]:
     given = {**(resources.get("limits") or {}), **(resources.get("requests") or {})}
     found = []
     for name, amount in given.items():
-        text = str(amount)
-        if name.startswith(PREFIX) and text.isdecimal() and int(text) > 0:
-            found.append((name, int(text)))
+        if name.startswith(PREFIX) and (count := whole_of(str(amount))):
+            found.append((name, count))
     return tuple(sorted(found))

@@ -9,11 +9,14 @@ from typing import Any
 import msgspec
 
 from shoal.cluster.gpus.device_name import device_name
+from shoal.units.numbers import whole_of
 
 Obj = dict[str, Any]
 _WHOLE = ("nvidia.com/gpu", "nvidia.com/gpu.shared")
 _MIG = "nvidia.com/mig-"
 _DEFAULT_PRODUCT, _DEFAULT_MIB = "NVIDIA-GPU", 81920
+_MOST_GPUS = 1024
+"""Of one container that are shown: more than any node has."""
 _SPACE = uuid.UUID("6f0a7c56-5f35-4b60-9a35-6d2c8a6b1f6e")
 
 
@@ -79,8 +82,8 @@ class GpuSight(msgspec.Struct, frozen=True):
         """
         labels = ((node or {}).get("metadata") or {}).get("labels") or {}
         name = device_name(str(labels.get("nvidia.com/gpu.product") or _DEFAULT_PRODUCT))
-        memory = str(labels.get("nvidia.com/gpu.memory") or "")
-        mib = int(memory) if memory.isdecimal() else _DEFAULT_MIB
+        memory = whole_of(str(labels.get("nvidia.com/gpu.memory") or ""))
+        mib = _DEFAULT_MIB if memory is None else memory
         metadata = pod["metadata"]
         owner = f"{(pod.get('spec') or {}).get('nodeName', '')}/{metadata.get('uid') or metadata['name']}"
         gpus = []
@@ -102,5 +105,6 @@ def _asked(container: Obj) -> Iterator[str]:
     amounts = {**(resources.get("requests") or {}), **(resources.get("limits") or {})}
     for name, amount in sorted(amounts.items()):
         is_mig = name.startswith(_MIG)
-        if (is_mig or name in _WHOLE) and str(amount).isdecimal():
-            yield from [name[len(_MIG) :] if is_mig else ""] * int(amount)
+        if is_mig or name in _WHOLE:
+            count = min(whole_of(str(amount)) or 0, _MOST_GPUS)
+            yield from [name[len(_MIG) :] if is_mig else ""] * count

@@ -25,7 +25,8 @@ from shoal.cluster.rest.incoming import accepted, at_home
 from shoal.cluster.rest.options import ReadOptions
 from shoal.cluster.rest.patching import patch
 from shoal.cluster.rest.replacing import replace
-from shoal.cluster.rest.selection import Selection, name_asked_for, selection
+from shoal.cluster.rest.selection import Selection, fields_asked_for, name_asked_for, selection
+from shoal.cluster.rest.stage import computed
 from shoal.cluster.rest.watching import seen_as
 from shoal.cluster.security.verdict import refusal
 from shoal.cluster.state.record import Record
@@ -84,14 +85,17 @@ class InsideApi:
     async def create(self, kind: Kind, obj: Obj) -> Item:
         with _translated():
             call = await self._call("create", kind, obj.get("metadata", {}).get("namespace", ""))
-            made = create(self._stage, call, accepted(call, obj))
+            # Templates of users may be as large as bodies.
+            call.size = len(msgspec.json.encode(obj))
+            made = create(self._stage, call, await computed(self._stage, call, accepted, call, obj))
             return await self._item(await _finished(made), call)
 
     async def update(self, kind: Kind, obj: Obj, door: str = "") -> Item:
         with _translated():
             meta = obj["metadata"]
             call = await self._call("update", kind, meta.get("namespace", ""), meta["name"], door)
-            sent = accepted(call, obj)
+            call.size = len(msgspec.json.encode(obj))
+            sent = await computed(self._stage, call, accepted, call, obj)
             at_home(call, sent, call.name)
             found, _ = await _finished(replace(self._stage, call, sent))
             return await self._item(found, call)
@@ -160,7 +164,8 @@ class InsideApi:
         if door in _ELSEWHERE:
             raise status.method_not_supported(kind.plural, kind.group)
         named = name or name_asked_for(confined_to.fields)
-        asked = Attributes(verb, kind.group, kind.version, kind.plural, door, namespace, named)
+        fields = fields_asked_for(confined_to.fields)
+        asked = Attributes(verb, kind.group, kind.version, kind.plural, door, namespace, named, fields=fields)
         verdict = self._stage.authorizer.allows(self._actor, asked)
         if not verdict.allowed:
             raise refusal(self._actor, asked, verdict)

@@ -127,4 +127,5 @@ def _check_claims(listed: list[Obj], path: str, known: frozenset[str], errors: E
         if request:
             add_faults(errors, f"{here}.request", request, dns_label_faults(request))
         if name not in known:
-            errors.append(missing_reference(f"{here}.name", name))
+            names = f": {', '.join(sorted(known))}" if known else " which is empty"
+            errors.append(missing_reference(here, name, f"must be one of the names in pod.spec.resourceClaims{names}"))

@@ -7,6 +7,7 @@ from typing import Any
 
 from shoal.cluster.field_errors import FieldError
 from shoal.cluster.kinds.certificates.requests import ApprovalStrategy
+from shoal.cluster.kinds.core.namespaces import check_finalizer
 from shoal.cluster.kinds.pods.ephemeral import EPHEMERAL_CONTAINERS
 from shoal.cluster.kinds.pods.resize import RESIZE
 from shoal.cluster.strategy import Strategy
@@ -42,10 +43,21 @@ class OnlyPart(Strategy):
         return []
 
 
+class NamespaceFinalizers(OnlyPart):
+    def __init__(self) -> None:
+        super().__init__("spec", "finalizers")
+
+    def validate_update(self, new: Obj, old: Obj) -> list[FieldError]:  # noqa: ARG002 - the signature is the strategy's
+        errors: list[FieldError] = []
+        for place, one in enumerate((new.get("spec") or {}).get("finalizers") or ()):
+            check_finalizer(one, f"spec.finalizers[{place}]", errors)
+        return errors
+
+
 DOORS: Mapping[tuple[str, str, str], Strategy] = {
     ("", "pods", "ephemeralcontainers"): EPHEMERAL_CONTAINERS,
     ("", "pods", "resize"): RESIZE,
-    ("", "namespaces", "finalize"): OnlyPart("spec", "finalizers"),
+    ("", "namespaces", "finalize"): NamespaceFinalizers(),
     ("certificates.k8s.io", "certificatesigningrequests", "approval"): ApprovalStrategy(),
     ("apiextensions.k8s.io", "customresourcedefinitions", "finalize"): OnlyPart("metadata", "finalizers"),
 }

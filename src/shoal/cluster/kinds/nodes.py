@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from shoal.cluster.field_errors import FieldError, duplicate, not_allowed, required
+from shoal.cluster.kinds.addresses import range_faults
 from shoal.cluster.kinds.amounts import check_amount, check_resource_name
 from shoal.cluster.kinds.complaints import Errors, Obj, add_faults
 from shoal.cluster.kinds.pods.placement import check_effect
@@ -16,7 +17,10 @@ _INFO = (
     "machineID", "systemUUID", "bootID", "kernelVersion", "osImage", "containerRuntimeVersion", "kubeletVersion",
     "kubeProxyVersion", "operatingSystem", "architecture",
 )  # fmt: skip
-_FIXED_ONCE = ("providerID", "podCIDR")
+_FIXED_ONCE = {"podCIDR": "podCIDRs", "providerID": "providerID"}
+"""What is set once, and the field that Kubernetes names when it changes."""
+_TAINTS = "metadata.taints"
+"""Sic: Kubernetes gives this path for `spec.taints`."""
 _FREE = ("taints", "unschedulable", "configSource", "externalID", "podCIDRs", *_FIXED_ONCE)
 _FROZEN_WORDS = "node updates may only change labels, taints, or capacity"
 
@@ -29,8 +33,11 @@ class NodeStrategy(Strategy):
 
     def default(self, obj: Obj) -> None:
         spec = obj.setdefault("spec", {})
-        if "podCIDR" in spec:
-            spec.setdefault("podCIDRs", [spec["podCIDR"]])
+        ranges = spec.get("podCIDRs")
+        if (one := spec.get("podCIDR")) and (not ranges or ranges[0] != one):
+            spec["podCIDRs"] = [one]
+        elif ranges and not one:
+            spec["podCIDR"] = ranges[0]
         status = obj.setdefault("status", {})
         if "allocatable" not in status and status.get("capacity"):
             status["allocatable"] = dict(status["capacity"])
@@ -48,23 +55,25 @@ class NodeStrategy(Strategy):
 
     def validate(self, obj: Obj) -> list[FieldError]:
         errors: Errors = []
-        check_taints(obj["spec"].get("taints") or [], "spec.taints", errors)
+        check_taints(obj["spec"].get("taints") or [], _TAINTS, errors)
         status = obj.get("status") or {}
+        _check_ranges(obj["spec"], errors)
         for key in ("capacity", "allocatable"):
             for name, amount in (status.get(key) or {}).items():
-                path = f"status.{key}[{name}]"
+                path = f"status.{key}.{name}"
                 check_resource_name(name, path, errors)
                 check_amount(name, amount, path, errors)
         return errors
 
     def validate_update(self, new: Obj, old: Obj) -> list[FieldError]:
-        errors: Errors = []
+        errors = self.validate(new)
         spec, before = new["spec"], old.get("spec") or {}
-        check_taints(spec.get("taints") or [], "spec.taints", errors)
-        for key in _FIXED_ONCE:
+        check_taints(spec.get("taints") or [], _TAINTS, errors)
+        _check_ranges(spec, errors)
+        for key, where in _FIXED_ONCE.items():
             if before.get(key) and spec.get(key) != before[key]:
                 words = f'node updates may not change {key} except from "" to valid'
-                errors.append(not_allowed(f"spec.{key}", words))
+                errors.append(not_allowed(f"spec.{where}", words))
         if any(spec.get(key) != before.get(key) for key in {*spec, *before}.difference(_FREE)):
             errors.append(not_allowed("", _FROZEN_WORDS))
         return errors
@@ -74,7 +83,7 @@ class NodeStrategy(Strategy):
         status = new.get("status") or {}
         for key in ("capacity", "allocatable"):
             for name, amount in (status.get(key) or {}).items():
-                check_amount(name, amount, f"status.{key}[{name}]", errors)
+                check_amount(name, amount, f"status.{key}.{name}", errors)
         seen: set[tuple[str, str]] = set()
         for place, one in enumerate(status.get("addresses") or ()):
             key_of = (one.get("type", ""), one.get("address", ""))
@@ -88,6 +97,12 @@ class NodeStrategy(Strategy):
 
     def selectable(self) -> tuple[str, ...]:
         return ("spec.unschedulable",)
+
+
+def _check_ranges(spec: Obj, errors: Errors) -> None:
+    """Only that each is a range. The first is also `podCIDR`, which is not checked by itself."""
+    for place, one in enumerate(spec.get("podCIDRs") or ()):
+        add_faults(errors, f"spec.podCIDRs[{place}]", one, range_faults(one))
 
 
 def check_taints(taints: list[Obj], path: str, errors: Errors) -> None:

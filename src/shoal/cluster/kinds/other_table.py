@@ -39,6 +39,13 @@ from shoal.cluster.kinds.storage.classes import AttributesClassStrategy, Storage
 from shoal.cluster.kinds.storage.drivers import CapacityStrategy, DriverNodeStrategy, DriverStrategy
 from shoal.cluster.strategy import Strategy
 
+
+class ComponentStatusStrategy(Strategy):
+    """Nothing is written; readers are told that it is deprecated."""
+
+    deprecation = "v1 ComponentStatus is deprecated in v1.19+"
+
+
 _ADMISSION = "admissionregistration.k8s.io"
 _DEVICES = "resource.k8s.io"
 _FLOWS = "flowcontrol.apiserver.k8s.io"
@@ -47,6 +54,7 @@ _RIGHTS = "rbac.authorization.k8s.io"
 _STORAGE = "storage.k8s.io"
 
 OTHER_STRATEGIES: Mapping[tuple[str, str], Strategy] = {
+    ("", "componentstatuses"): ComponentStatusStrategy(),
     ("", "configmaps"): ConfigMapStrategy(),
     ("", "endpoints"): EndpointsStrategy(),
     ("", "events"): EventStrategy(),

@@ -58,7 +58,13 @@ _ADDRESS_WORDS = "must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)"
 
 
 def longest(limit: int) -> str:
+    """Of labels and their keys."""
     return f"must be no more than {limit} bytes"
+
+
+def longest_text(limit: int) -> str:
+    """Of names. Kubernetes counts bytes there as well, and calls them so only in the checks that it wrote anew."""
+    return f"must be no more than {limit} characters"
 
 
 def between(low: int, high: int) -> str:
@@ -70,7 +76,7 @@ def label_key_faults(key: str) -> Faults:
     """Of label and annotation keys, finalizers, resource names, topology keys: `prefix/name` or `name`."""
     prefix, slash, name = key.rpartition("/")
     if "/" in prefix:
-        return (f"a qualified name {_QUALIFIED_WORDS} {_PREFIX_WORDS}",)
+        return (f"a valid label key {_QUALIFIED_WORDS} {_PREFIX_WORDS}",)
     found: list[str] = []
     if slash:
         if not prefix:
@@ -100,7 +106,7 @@ def label_value_faults(value: str) -> Faults:
 def dns_label_faults(name: str) -> Faults:
     found: list[str] = []
     if len(name.encode()) > 63:
-        found.append(longest(63))
+        found.append(longest_text(63))
     if not LABEL.fullmatch(name):
         found.append("must not contain dots" if SUBDOMAIN.fullmatch(name) else LABEL_WORDS)
     return tuple(found)
@@ -110,7 +116,7 @@ def dns_label_faults(name: str) -> Faults:
 def dns_1035_label_faults(name: str) -> Faults:
     found: list[str] = []
     if len(name.encode()) > 63:
-        found.append(longest(63))
+        found.append(longest_text(63))
     if not LABEL_1035.fullmatch(name):
         found.append(LABEL_1035_WORDS)
     return tuple(found)
@@ -120,7 +126,7 @@ def dns_1035_label_faults(name: str) -> Faults:
 def subdomain_faults(name: str) -> Faults:
     found: list[str] = []
     if len(name.encode()) > 253:
-        found.append(longest(253))
+        found.append(longest_text(253))
     if not SUBDOMAIN.fullmatch(name):
         found.append(SUBDOMAIN_WORDS)
     return tuple(found)
@@ -130,7 +136,7 @@ def subdomain_faults(name: str) -> Faults:
 def port_name_faults(name: str) -> Faults:
     found: list[str] = []
     if len(name.encode()) > 15:
-        found.append(longest(15))
+        found.append(longest_text(15))
     if not _PORT_NAME.fullmatch(name):
         found.append("must contain only alpha-numeric characters (a-z, 0-9), and hyphens (-)")
     if not any("a" <= letter <= "z" for letter in name):
@@ -155,7 +161,7 @@ def environment_faults(name: str) -> Faults:
 def config_key_faults(key: str) -> Faults:
     found: list[str] = []
     if len(key.encode()) > 253:
-        found.append(longest(253))
+        found.append(longest_text(253))
     if not _CONFIG_KEY.fullmatch(key):
         found.append(_CONFIG_KEY_WORDS)
     if key == ".":

@@ -10,6 +10,7 @@ from typing import Any
 
 from shoal.cluster.gpus.node_gpus import Refused
 from shoal.cluster.kubelets.pod_facts import Container, PodFacts
+from shoal.units.numbers import whole_of
 from shoal.units.quantity import Quantity
 
 Amounts = dict[str, int]
@@ -94,10 +95,11 @@ def _holds(requirement: dict[str, Any], value: str | None) -> bool:
         return (value is not None) == (operator == "Exists")
     if operator in ("In", "NotIn"):
         return (value in values) == (operator == "In")
-    if value is None or not value.lstrip("-").isdecimal():
+    number = whole_of((value or "").removeprefix("-"))
+    if value is None or number is None:
         return False
-    bound = int(values[0])
-    return int(value) > bound if operator == "Gt" else int(value) < bound
+    number, bound = -number if value.startswith("-") else number, int(values[0])
+    return number > bound if operator == "Gt" else number < bound
 
 
 def _no_device(name: str, wanted: int, left: int) -> str:

@@ -12,15 +12,20 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
+from zlib import crc32
+
+import msgspec
 
 from shoal.cluster.gpus.book import Book
-from shoal.cluster.kubelets.addresses import Addresses, node_address
+from shoal.cluster.kubelets.addresses import NETWORK, SIZE, Addresses
 from shoal.cluster.kubelets.due import Timetable
 from shoal.cluster.kubelets.ground import Ground
 from shoal.cluster.kubelets.leases import Leases
+from shoal.cluster.kubelets.news import TERMINAL
 from shoal.cluster.kubelets.node_faults import NodeFaults
 from shoal.cluster.kubelets.node_keeper import NodeKeeper
-from shoal.cluster.kubelets.pod_facts import glance_at
+from shoal.cluster.kubelets.pod_facts import Glance, glance_at
 from shoal.cluster.kubelets.pod_writer import PodWriter
 from shoal.cluster.kubelets.policy_watch import PolicyWatch
 from shoal.cluster.kubelets.settings import FleetSettings
@@ -76,8 +81,8 @@ class Fleet:
             lambda node: self._keeper.writes.add(node),  # noqa: PLW0108 - there is no keeper yet
         )
         make = settings.gpus or Book
-        for index, machine in enumerate(self._machines.values()):
-            self._nodes[machine.name] = SimulatedNode(machine, make(machine), node_address(index), self._ground)
+        for machine in self._machines.values():
+            self._nodes[machine.name] = SimulatedNode(machine, make(machine), self._ground)
         writer = PodWriter(context.api, self._ground, self._nodes)
         self._pod_writes: Writes[tuple[str, str]] = Writes(context.clock, settings.writers, writer.write)
         self._keeper = NodeKeeper(context.api, self._ground, self._nodes)
@@ -99,6 +104,7 @@ class Fleet:
         self._has_run = True
         try:
             await self._context.informers.synced((PODS, NODES, CONFIG_MAPS))
+            self._give_addresses()
             await self._register()
             self._is_running = True
             self._configs = {_name(item): item.obj() for item in self._config_maps if _is_config(item)}
@@ -139,13 +145,39 @@ class Fleet:
             self._leases.start(node.name, share)
             self._keeper.refresh(node, share)
 
+    def _give_addresses(self) -> None:
+        """To the nodes: the one that a Node has already, else a free one. What lives in the cluster keeps its own."""
+        addresses = self._ground.addresses
+        here = sorted((item for item in self._node_items if item.name in self._nodes), key=lambda item: item.name)
+        there = [item for item in self._node_items if item.name not in self._nodes]
+        if there:
+            addresses.start_at(crc32(min(self._nodes, default="").encode()))
+        for item in (*there, *here):
+            address = item.read(_Addressed).internal_ip()
+            if addresses.claim(address, item.name) and item.name in self._nodes:
+                self._nodes[item.name].pods.host_ip = address
+        for node in self._nodes.values():
+            chosen = self._settings.kubelet_address or node.address or addresses.take_for_node(node.name)
+            if not chosen:
+                raise UserError(f"there are more nodes than addresses: {NETWORK} has {SIZE}")
+            node.pods.host_ip = chosen
+        for item in self._pods:
+            # One that cannot be read is passed over later, where that is logged.
+            with suppress(msgspec.DecodeError):
+                self._note_address(item.uid, glance_at(item))
+
+    def _note_address(self, uid: str, glance: Glance, *, is_gone: bool = False) -> None:
+        """Of a pod that no node of this process looks after at the moment."""
+        status = glance.status
+        if is_gone or status.phase in TERMINAL:
+            self._ground.addresses.give(status.pod_ip, uid)
+        elif status.pod_ip:
+            self._ground.addresses.claim(status.pod_ip, uid)
+
     def _take_over(self) -> None:
-        """What runs already keeps its devices and addresses before anything new is given any."""
+        """What runs already keeps its devices before anything new is given any."""
         ours = (item for name in self._nodes for item in self._ground.pods_on(name))
         begun = [(item, glance) for item in ours if (glance := glance_at(item)).status.start_time is not None]
-        for _, glance in begun:
-            if glance.status.phase not in ("Succeeded", "Failed"):
-                self._ground.addresses.keep(glance.status.pod_ip)
         _tell(self._on_pod, (item for item, _ in begun))
 
     def _follow(self, informer: Informer, handler: Handler) -> None:
@@ -168,7 +200,13 @@ class Fleet:
             return
         glance = glance_at(item)
         node = self._nodes.get(glance.spec.node_name)
-        if node is None or not node.is_reachable():
+        if node is None:
+            # Another process may give addresses of the same range.
+            self._note_address(item.uid, glance, is_gone=after is None)
+            return
+        if not node.is_reachable():
+            if item.uid not in node.pods.runs:
+                self._note_address(item.uid, glance, is_gone=after is None)
             return
         if after is None:
             node.pods.lose(item.uid)
@@ -207,6 +245,22 @@ class Fleet:
             if present is not None:
                 self._faults.see(node, present, self._configs)
         self._policies.remark([one.labels() for one in self._nodes.values() if one.machine.gpus], self._configs)
+
+
+class _Address(msgspec.Struct, frozen=True, gc=False):
+    type: str
+    address: str = ""
+
+
+class _NodeStatus(msgspec.Struct, frozen=True, gc=False):
+    addresses: tuple[_Address, ...] | None = None
+
+
+class _Addressed(msgspec.Struct, frozen=True, gc=False):
+    status: _NodeStatus = _NodeStatus()
+
+    def internal_ip(self) -> str:
+        return next((one.address for one in self.status.addresses or () if one.type == "InternalIP"), "")
 
 
 def _tell(handler: Handler, items: Iterable[Item]) -> None:

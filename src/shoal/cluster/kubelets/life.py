@@ -11,6 +11,7 @@ from typing import NamedTuple, Protocol
 
 from shoal.cluster.gpus.node_gpus import Refused
 from shoal.cluster.kubelets import wishes
+from shoal.cluster.kubelets.addresses import EXHAUSTED
 from shoal.cluster.kubelets.due import Due, back_off_s
 from shoal.cluster.kubelets.pod_facts import Container, PodFacts
 from shoal.cluster.kubelets.pod_run import ContainerRun, Ended, PodRun
@@ -18,6 +19,8 @@ from shoal.cluster.kubelets.restart_policy import restarts
 
 _FRESH_AFTER_S = 600.0
 """A container that ran so long starts anew with its back-off."""
+_SANDBOX_AGAIN_S = 10.0
+"""A pod without an address is tried again so much later."""
 KILLED, TERMINATED = 137, 143
 
 
@@ -26,7 +29,9 @@ class Host(Protocol):
 
     def admit(self, run: PodRun, facts: PodFacts) -> Refused | None: ...
 
-    def address(self, facts: PodFacts) -> str: ...
+    def address(self, run: PodRun, facts: PodFacts) -> str:
+        """Empty if none is left."""
+        ...
 
     def started(self, run: PodRun, one: ContainerRun, facts: PodFacts) -> str | None:
         """The error that its program meets."""
@@ -104,6 +109,24 @@ def stop(scene: Scene, grace_s: float) -> None:
     advance(scene)
 
 
+def follow_images(scene: Scene) -> None:
+    """Containers whose image is another one now are started again with it, whatever the restart policy says."""
+    run, now_s = scene.run, scene.now_s
+    if run.is_over or run.stop_since_s is not None:
+        return
+    for one, spec in zip(run.containers, scene.facts.all_containers(), strict=False):
+        if one.role == "init" or not one.image or one.image == spec.image:
+            continue
+        if one.step == "crashed":
+            # The back-off belongs to the definition.
+            one.crashes, one.since_s = 1, now_s
+        if one.step == "running":
+            one.step, one.since_s, one.health, one.is_replaced = "stopping", now_s, "unready", True
+            words = f"Container {one.name} definition changed, will be restarted"
+            scene.host.say(run, "Killing", words, "Normal", one.name)
+            run.changes += 1
+
+
 def fail(scene: Scene, reason: str, message: str) -> None:
     """The pod is to end as Failed, gracefully."""
     run = scene.run
@@ -126,8 +149,9 @@ def end(scene: Scene, one: ContainerRun, ended: Ended) -> None:
     run, facts, now_s = scene.run, scene.facts, scene.now_s
     long_run = ended.finished_s - ended.started_s >= _FRESH_AFTER_S
     one.ended, one.error, one.health = ended, "", ""
-    one.crashes = 1 if long_run else one.crashes + 1
-    stays = run.stop_since_s is not None or not restarts(facts, run, one, ended.code)
+    one.crashes = 1 if long_run or one.is_replaced else one.crashes + 1
+    is_wanted = one.is_replaced or restarts(facts, run, one, ended.code)
+    stays = run.stop_since_s is not None or not is_wanted
     one.step, one.since_s = "ended" if stays else "crashed", ended.finished_s if stays else now_s
     scene.host.stopped(run, one)
     if not stays and back_off_s(one.crashes):
@@ -148,7 +172,12 @@ def _play_pod(scene: Scene, verb: str, reason: str, message: str) -> None:
             return
         run.step = "admitted"
     elif verb == "sandbox":
-        run.ip, run.step, run.since_s = host.address(facts), "running", now_s
+        run.ip = host.address(run, facts)
+        if not run.ip:
+            host.say(run, "FailedCreatePodSandBox", EXHAUSTED, "Warning")
+            run.since_s = now_s + _SANDBOX_AGAIN_S
+            return
+        run.step, run.since_s = "running", now_s
         run.sandboxes += 1
     elif verb == "fail":
         fail(scene, reason, message)
@@ -158,6 +187,7 @@ def _start(scene: Scene, one: ContainerRun, spec: Container) -> None:
     run, facts, host, now_s = scene
     one.step, one.since_s, one.started_s = "running", now_s, now_s
     one.work_s, one.paced_s = 0.0, now_s
+    one.image, one.is_replaced = spec.image, False
     one.health, one.health_since_s = ("starting" if spec.startup_probe else "unready"), now_s
     one.error = host.started(run, one, facts) or ""
     pulled = f'Container image "{spec.image}" already present on machine and can be accessed by the pod'

@@ -11,11 +11,14 @@ TERMINAL = ("Succeeded", "Failed")
 
 
 def is_news(run: PodRun, glance: Glance) -> bool:
-    """It is to end, or sooner than it was, or somebody else has ended it, or asks something else of it."""
+    """It is to end, or sooner than it was, or somebody else has ended it, or its spec or annotations changed."""
     if glance.metadata.deletion_timestamp is not None:
         shorter = (glance.metadata.deletion_grace_period_seconds or 0) < run.grace_s and not run.is_over
         return not run.is_deleted or shorter
-    return not run.is_over and (glance.status.phase in TERMINAL or glance.wishes() != run.wishes)
+    if run.is_over:
+        return False
+    is_changed = glance.metadata.generation != run.generation
+    return is_changed or glance.status.phase in TERMINAL or glance.wishes() != run.wishes
 
 
 def is_contradicted(run: PodRun, item: Item, glance: Glance) -> bool:

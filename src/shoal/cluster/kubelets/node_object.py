@@ -9,6 +9,7 @@ from uuid import UUID, uuid5
 from shoal.cluster.gpus.node_gpus import NodeGpus
 from shoal.cluster.kubelets.settings import FleetSettings
 from shoal.cluster.kubelets.times import written
+from shoal.cluster.machines.features import feature_labels
 from shoal.cluster.machines.machine import Machine
 
 Obj = dict[str, Any]
@@ -41,6 +42,7 @@ def labels_of(machine: Machine, gpus: NodeGpus) -> dict[str, str]:
     }
     found = {key: value for key, value in gpus.labels().items() if value is not None}
     chosen = {"nvidia.com/mig.config": machine.mig_config} if machine.mig_config and machine.gpus else {}
+    own |= feature_labels(machine, {**_INFO, **machine.node_info})
     return {**own, "beta.kubernetes.io/os": "linux", "beta.kubernetes.io/arch": own["kubernetes.io/arch"]} | {
         **machine.labels,
         **chosen,
@@ -83,7 +85,7 @@ def node_status(machine: Machine, gpus: NodeGpus, settings: FleetSettings, addre
         "capacity": capacity,
         "allocatable": allocatable,
         "addresses": [
-            {"type": "InternalIP", "address": settings.kubelet_address or address},
+            {"type": "InternalIP", "address": address},
             {"type": "Hostname", "address": machine.name},
         ],
         **declared,

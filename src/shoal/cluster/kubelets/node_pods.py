@@ -29,15 +29,16 @@ _MOST_STEPS = 1_000
 
 
 class NodePods:
-    def __init__(self, node: str, address: str, room: Room, gpus: NodeGpus, ground: Ground) -> None:
+    def __init__(self, node: str, room: Room, gpus: NodeGpus, ground: Ground) -> None:
         self.runs: dict[str, PodRun] = {}
         self.grants: dict[str, tuple[Grant, ...]] = {}
+        self.host_ip = ""
+        """The node's address, once it has one."""
         self.labels: Callable[[], Mapping[str, str]] = dict
         """The node's labels now."""
         self.before_use: Callable[[], object] = lambda: None
         """Told before programs start or stop to use GPUs."""
         self._node = node
-        self._address = address
         self._room = room
         self._gpus = gpus
         self._ground = ground
@@ -61,6 +62,11 @@ class NodePods:
             run.changes += is_contradicted(run, item, glance)
         run.wishes = glance.wishes()
         scene = Scene(run, facts, self, self._ground.clock.seconds())
+        if run.generation != glance.metadata.generation:
+            # The status says which one it is about.
+            run.changes += bool(run.generation)
+            run.generation = glance.metadata.generation
+            life.follow_images(scene)
         if glance.status.phase in TERMINAL and not run.is_over:
             # Somebody else has ended it (the garbage collector of pods, a node that was given up).
             run.phase = glance.status.phase
@@ -112,7 +118,7 @@ class NodePods:
             self.say(run, "InvalidAnnotation", words, "Warning")
         if known is None or known.is_over:
             return run
-        self._ground.addresses.keep(run.ip)
+        self._keep_address(run, facts)
         self._room.take(run.uid, facts, is_forced=True)
         if granted := self._gpus.restore(item.obj()):
             self.grants[run.uid] = granted
@@ -122,6 +128,14 @@ class NodePods:
                 one.error = self.started(run, one, facts) or ""
         life.advance(scene)
         return run
+
+    def _keep_address(self, run: PodRun, facts: PodFacts) -> None:
+        """Of a pod that ran before. One that is not of the range, as earlier versions gave them, or that another pod
+        has, is exchanged for another one."""
+        is_own = run.ip == self.host_ip if facts.spec.host_network else self._ground.addresses.claim(run.ip, run.uid)
+        if run.ip and not is_own:
+            run.ip = self.address(run, facts) or run.ip
+            run.changes += 1
 
     # -- time ---------------------------------------------------------------------------------------------------------
 
@@ -206,8 +220,8 @@ class NodePods:
             self.grants[run.uid] = granted
         return None
 
-    def address(self, facts: PodFacts) -> str:
-        return self._address if facts.spec.host_network else self._ground.addresses.take()
+    def address(self, run: PodRun, facts: PodFacts) -> str:
+        return self.host_ip if facts.spec.host_network else self._ground.addresses.take(run.uid)
 
     def started(self, run: PodRun, one: ContainerRun, facts: PodFacts) -> str | None:
         if not self._has_devices(run.uid, one.name):
@@ -228,7 +242,7 @@ class NodePods:
 
     def over(self, run: PodRun) -> None:
         self._room.give(run.uid)
-        self._ground.addresses.give("" if run.ip == self._address else run.ip)
+        self._ground.addresses.give(run.ip, run.uid)
 
     def say(self, run: PodRun, reason: str, message: str, type_: str, container: str = "") -> None:
         say(self._ground, self._node, run, Said(reason, message, type_, container))

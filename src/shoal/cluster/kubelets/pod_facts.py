@@ -131,6 +131,7 @@ class PodFacts(Slim, frozen=True):
 
 
 class _GlanceMeta(Slim, frozen=True):
+    generation: int = 0
     annotations: dict[str, str] = {}
     deletion_timestamp: str | None = None
     deletion_grace_period_seconds: int | None = None

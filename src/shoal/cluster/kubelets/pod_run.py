@@ -35,6 +35,10 @@ class ContainerRun(msgspec.Struct, gc=False):
     step: ContainerStep = "blocked"
     since_s: float = 0.0
     """When that step began."""
+    image: str = ""
+    """The one it was started with, as the spec named it then."""
+    is_replaced: bool = False
+    """It is stopped because its definition changed, and is started again whatever its policy."""
     restarts: int = 0
     crashes: int = 0
     """Exits in a row that count for the back-off."""
@@ -93,6 +97,8 @@ class PodRun(msgspec.Struct, gc=False):
     """The server was told to let it go; finalizers may keep it."""
     has_gates: bool = False
     """Others decide with their conditions whether it is ready."""
+    generation: int = 0
+    """Of the object, when it was looked at last."""
     wishes: int = 0
     """What the annotations were when it was looked at last, as one number."""
     base: int = 0

@@ -75,7 +75,7 @@ def container_id(run: PodRun, one: ContainerRun, restarts: int) -> str:
 
 
 def _container(run: PodRun, one: ContainerRun, spec: Container, held: Sequence[Held]) -> Obj:
-    image = _image(spec.image)
+    image = full_image(one.image or spec.image)
     status: Obj = {"name": one.name, "restartCount": one.restarts, "image": image, "imageID": ""}
     status["ready"] = one.is_ready if one.role != "init" else one.step == "ended" and not _code(one.ended)
     status["started"] = one.is_started and one.is_alive
@@ -127,7 +127,7 @@ def _code(ended: Ended | None) -> int:
     return 1 if ended is None else ended.code
 
 
-def _image(image: str) -> str:
+def full_image(image: str) -> str:
     """As the runtime spells it out: `nginx` is `docker.io/library/nginx:latest`."""
     if not image:
         return image

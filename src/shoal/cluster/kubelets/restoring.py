@@ -10,6 +10,7 @@ import msgspec
 
 from shoal.cluster.kubelets.pod_facts import PodFacts, Slim
 from shoal.cluster.kubelets.pod_run import ContainerRun, Ended, PodRun, new_run
+from shoal.cluster.kubelets.pod_status import full_image
 from shoal.cluster.kubelets.restart_policy import restarts
 from shoal.cluster.kubelets.times import read
 from shoal.store.live.item import Item
@@ -34,6 +35,7 @@ class _State(Slim, frozen=True):
 
 class _Container(Slim, frozen=True):
     name: str
+    image: str = ""
     restart_count: int = 0
     ready: bool = False
     started: bool | None = None
@@ -65,9 +67,11 @@ def restored(item: Item, facts: PodFacts, now_s: float) -> PodRun | None:
     run.ip, run.sandboxes = status.pod_ip, int(bool(status.pod_ip))
     run.step, run.since_s = ("running" if run.ip else "admitted"), run.admitted_s
     said = {one.name: one for one in (*status.init_container_statuses, *status.container_statuses)}
-    for one in run.containers:
+    for one, spec in zip(run.containers, facts.all_containers(), strict=True):
         if one.name in said:
             _restore(one, said[one.name], now_s)
+            image = said[one.name].image
+            one.image = spec.image if image == full_image(spec.image) else image
     if status.phase in ("Succeeded", "Failed"):
         run.step, run.phase, run.reason, run.message = "over", status.phase, status.reason, status.message
         for one in run.containers:

@@ -58,6 +58,10 @@ class NodeSight(Protocol):
 
     def usage(self) -> Usage: ...
 
+    def size(self) -> Usage:
+        """All that the machine has."""
+        ...
+
     def pod_usage(self) -> Sequence[tuple[Obj, dict[str, Usage]]]:
         """Running pods (as `pod`), with what each container uses."""
         ...

@@ -47,11 +47,10 @@ class _Labelled(msgspec.Struct, frozen=True, gc=False):
 
 
 class SimulatedNode:
-    def __init__(self, machine: Machine, gpus: NodeGpus, address: str, ground: Ground) -> None:
+    def __init__(self, machine: Machine, gpus: NodeGpus, ground: Ground) -> None:
         self.name = machine.name
         self.machine = machine
         self.gpus = gpus
-        self.address = address
         self.mode: Mode = "up"
         self.not_ready = ""
         """Why it takes no pods, while it still says so."""
@@ -60,9 +59,14 @@ class SimulatedNode:
         self._exporter = DcgmExporter(gpus, ground.clock.seconds()) if isinstance(gpus, Book) else None
         self._ground = ground
         self._has_recalled = False
-        self.pods = NodePods(machine.name, address, Room(machine.allocatable), gpus, ground)
+        self.pods = NodePods(machine.name, Room(machine.allocatable), gpus, ground)
         self.pods.labels = self.labels
         self.pods.before_use = self._account
+
+    @property
+    def address(self) -> str:
+        """That of the kubelet, where it can be reached; else one of the simulated network, once it was given."""
+        return self.pods.host_ip
 
     def labels(self) -> Mapping[str, str]:
         item = self._ground.nodes.get("", self.name)
@@ -203,6 +207,10 @@ class SimulatedNode:
             cpu += sum(one.cpu_milli for one in containers.values())
             memory += sum(one.memory_bytes for one in containers.values())
         return Usage(cpu, memory)
+
+    def size(self) -> Usage:
+        has = self.machine.capacity
+        return Usage(amount("cpu", has["cpu"]), amount("memory", has["memory"]))
 
     def pod_usage(self) -> Sequence[tuple[Obj, dict[str, Usage]]]:
         found = []

@@ -68,15 +68,21 @@ class _Patching:
         self._verbs[verb](operation)
 
     def _put(self, path: list[str], value: Any) -> None:
-        if not path:
-            self.document = value
-        else:
-            pointer.add(pointer.get(self.document, path[:-1]), path[-1], value)
+        pointer.add(self._parent(path), path[-1], value)
 
     def _take(self, path: list[str]) -> Any:
+        return pointer.remove(self._parent(path), path[-1])
+
+    def _parent(self, path: list[str]) -> Any:
+        """What holds the last key of the path. Only `replace` and `test` may name the whole document."""
         if not path:
             raise _NotAppliedError
-        return pointer.remove(pointer.get(self.document, path[:-1]), path[-1])
+        return pointer.get(self.document, path[:-1])
+
+    def _found(self, path: list[str]) -> Any:
+        """What the path leads to; of a map, null for a key that it does not have."""
+        parent = self._parent(path)
+        return parent.get(path[-1]) if isinstance(parent, dict) else pointer.step(parent, path[-1])
 
     def _add(self, operation: Obj) -> None:
         self._put(_path(operation, "path"), copied(operation.get("value")))
@@ -86,22 +92,18 @@ class _Patching:
 
     def _replace(self, operation: Obj) -> None:
         path, value = _path(operation, "path"), copied(operation.get("value"))
-        if not path:
+        if path:
+            pointer.replace(self._parent(path), path[-1], value)
+        elif isinstance(value, dict | list):
             self.document = value
         else:
-            pointer.replace(pointer.get(self.document, path[:-1]), path[-1], value)
+            raise _NotAppliedError
 
     def _move(self, operation: Obj) -> None:
-        source, target = _path(operation, "from"), _path(operation, "path")
-        if target[: len(source)] == source and len(target) > len(source):
-            raise _NotAppliedError
-        if source == target:
-            pointer.get(self.document, source)
-            return
-        self._put(target, self._take(source))
+        self._put(_path(operation, "path"), self._take(_path(operation, "from")))
 
     def _copy(self, operation: Obj) -> None:
-        value = copied(pointer.get(self.document, _path(operation, "from")))
+        value = copied(self._found(_path(operation, "from")))
         self._copied_bytes += len(msgspec.json.encode(value))
         if self._copied_bytes > MOST_COPIED_BYTES:
             raise _NotAppliedError
@@ -109,14 +111,7 @@ class _Patching:
 
     def _test(self, operation: Obj) -> None:
         path, wanted = _path(operation, "path"), operation.get("value")
-        try:
-            found = pointer.get(self.document, path)
-        except pointer.PointerError:
-            # A key that is not there passes as null, as long as there is a map it could be in.
-            if wanted is not None or not isinstance(pointer.get(self.document, path[:-1]), dict):
-                raise
-            found = None
-        if not same(found, wanted):
+        if not same(self._found(path) if path else self.document, wanted):
             raise _NotAppliedError
 
 

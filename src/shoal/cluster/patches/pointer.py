@@ -1,13 +1,16 @@
-"""JSON pointers (RFC 6901) into a document that is being patched.
+"""JSON pointers (RFC 6901) into a document that is being patched, as the library behind Kubernetes reads them.
 
-Negative array indices count from the end, as the library behind Kubernetes allows.
+It takes more than the RFC: negative indices count from the end of a list, an index may have a sign and leading zeros,
+and what stands before the first slash is ignored.
 """
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 _END = "-"
+_INDEX = re.compile(r"[+-]?[0-9]{1,18}")
 
 
 class PointerError(Exception):
@@ -15,7 +18,7 @@ class PointerError(Exception):
 
 
 def tokens(pointer: Any) -> list[str]:
-    if not isinstance(pointer, str) or (pointer and not pointer.startswith("/")):
+    if not isinstance(pointer, str) or (pointer and "/" not in pointer):
         raise PointerError
     return [part.replace("~1", "/").replace("~0", "~") for part in pointer.split("/")[1:]]
 
@@ -39,8 +42,7 @@ def step(parent: Any, token: str) -> Any:
 
 def index(token: str, length: int) -> int:
     """The place of an item that is there, or with `length` one more than there are, of one to insert."""
-    digits = token.removeprefix("-")
-    if not (digits.isascii() and digits.isdigit()) or (len(digits) > 1 and digits[0] == "0"):
+    if not _INDEX.fullmatch(token):
         raise PointerError
     place = int(token)
     if place < 0:
@@ -69,8 +71,10 @@ def remove(parent: Any, token: str) -> Any:
 
 
 def replace(parent: Any, token: str, value: Any) -> None:
-    step(parent, token)
+    """A key that a map does not have is added: against the RFC, as the library behind Kubernetes does."""
     if isinstance(parent, dict):
         parent[token] = value
-    else:
+    elif isinstance(parent, list):
         parent[index(token, len(parent))] = value
+    else:
+        raise PointerError

@@ -15,7 +15,7 @@ from collections.abc import Awaitable, Callable
 from shoal.cluster import status
 from shoal.cluster.apply.tracking import keep_times, track
 from shoal.cluster.calls import Admission, Call
-from shoal.cluster.field_errors import FieldError, bad_value
+from shoal.cluster.field_errors import FieldError
 from shoal.cluster.kinds.doors import DOORS
 from shoal.cluster.kinds.metadata import check_metadata_update
 from shoal.cluster.resource import Obj, Ref
@@ -23,7 +23,7 @@ from shoal.cluster.rest import codec
 from shoal.cluster.rest.addresses import ALLOCATION, give_addresses, may_need_others
 from shoal.cluster.rest.ownership import elsewhere, reset_by, tracked_as
 from shoal.cluster.rest.quota import commit_charged, object_lock
-from shoal.cluster.rest.stage import Stage
+from shoal.cluster.rest.stage import Stage, computed
 from shoal.cluster.schema.zeros import fill
 from shoal.cluster.state.record import Record, Write
 from shoal.cluster.strategy import Strategy
@@ -32,7 +32,9 @@ Make = Callable[[Obj], Awaitable[Obj]]
 """The wanted object, from the present one (its own copy)."""
 
 _TRIES = 5
-_KEPT = ("uid", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds", "selfLink", "generation")
+_KEPT = ("uid", "creationTimestamp", "selfLink", "generation")
+_DELETION = ("deletionTimestamp", "deletionGracePeriodSeconds")
+"""Kept where they are left out; what else is sent in them is refused."""
 
 
 async def change(stage: Stage, call: Call, make: Make, *, applied: bool = False) -> Obj | Record:
@@ -50,7 +52,7 @@ async def change(stage: Stage, call: Call, make: Make, *, applied: bool = False)
         work = _Work(_present(stage, call, ref), call, is_dynamic=stage.dynamic.concerns(call, "UPDATE"))
         await _work_out(stage, work, make, applied)
         if call.resource.is_custom and not (work.is_same or call.dry_run):
-            work.kept = await codec.to_stored(stage, work.new, call.resource)
+            work.kept = await codec.checked(stage, call, work.new)
         async with object_lock(stage, ref):
             if stage.state.get(ref) is work.record:
                 return await _committed(stage, work)
@@ -83,49 +85,70 @@ class _Work:
 
 async def _work_out(stage: Stage, work: _Work, make: Make, applied: bool) -> None:
     call = work.admission.call
-    work.old = old = await codec.shown(stage, work.record, call.resource)
-    made = await make(await codec.shown(stage, work.record, call.resource))
-    work.new = new = codec.as_read_back(stage, made, call.resource)
+    # A short patch of a large object costs as much as the object.
+    call.size = max(call.size, len(work.record.data))
+    work.old = old = await _shown(stage, work)
+    made = await make(await _shown(stage, work))
+    work.new = new = await computed(stage, call, codec.as_read_back, stage, made, call.resource)
     work.admission.obj, work.admission.old = new, old
     metadata, before = new["metadata"], old["metadata"]
     _check_version(call, metadata, before)
     for name in _KEPT:
+        if name == "uid" and metadata.get(name):
+            continue
         if name in before:
             metadata[name] = before[name]
         else:
             metadata.pop(name, None)
+    is_ignored = "metadata.deletionTimestamp" in reset_by(call)
+    for name in _DELETION:
+        if is_ignored or metadata.get(name) is None:
+            metadata.pop(name, None)
+            if name in before:
+                metadata[name] = before[name]
     metadata["resourceVersion"] = before["resourceVersion"]
     await _admitted(stage, work, applied)
-    _finish(work)
+    await computed(stage, call, _finish, work)
     if not work.is_same:
-        _validate(call, work.new, old)
+        await computed(stage, call, _validate, call, work.new, old)
         stage.plugins.validate(work.admission)
         if work.is_dynamic:
             await stage.dynamic.validate(work.admission)
 
 
+async def _shown(stage: Stage, work: _Work) -> Obj:
+    call = work.admission.call
+    if codec.is_ready(stage, work.record, call.resource):
+        return await computed(stage, call, work.record.obj)
+    return await codec.shown(stage, work.record, call.resource)
+
+
 def _check_version(call: Call, metadata: Obj, before: Obj) -> None:
     resource = call.resource
     uid, version = metadata.get("uid"), metadata.get("resourceVersion")
-    if uid and uid != before["uid"] and call.verb != "update":
-        # A patch has no preconditions: to name another life is to change a field.
-        immutable = bad_value("metadata.uid", uid, "field is immutable")
-        raise status.invalid(resource.kind, resource.group, call.name, [immutable])
-    if uid and uid != before["uid"]:
+    if uid and uid != before["uid"] and call.verb == "update":
+        # Not of a patch, which has no preconditions: there it is a change of a field, and refused with the others.
         why = f"Precondition failed: UID in precondition: {uid}, UID in object meta: {before['uid']}"
         raise status.conflict(resource.plural, resource.group, call.name, why)
     if version and version not in ("0", before["resourceVersion"]):
         if not str(version).isdecimal():
-            raise status.bad_request(
-                f'metadata.resourceVersion: Invalid value: "{version}": must be an unsigned integer'
-            )
+            raise status.ApiError(500, "", f'strconv.ParseUint: parsing "{version}": invalid syntax')
         raise status.conflict(resource.plural, resource.group, call.name)
 
 
 async def _admitted(stage: Stage, work: _Work, applied: bool) -> None:
     call = work.admission.call
-    strategy = call.resource.strategy
-    strategy.default(work.new)
+    await computed(stage, call, _complete, stage, work, applied)
+    stage.plugins.mutate(work.admission)
+    if work.is_dynamic:
+        await stage.dynamic.mutate(work.admission)
+        await computed(stage, call, call.resource.strategy.default, work.admission.written)
+    work.new = work.admission.written
+
+
+def _complete(stage: Stage, work: _Work, applied: bool) -> None:
+    call = work.admission.call
+    call.resource.strategy.default(work.new)
     fill(work.new, call.resource.schema)
     if not applied:
         # Before admission: what the API adds belongs to no manager.
@@ -140,11 +163,6 @@ async def _admitted(stage: Stage, work: _Work, applied: bool) -> None:
             reset=reset_by(call),
             elsewhere=elsewhere(stage.catalog, call.resource),
         )
-    stage.plugins.mutate(work.admission)
-    if work.is_dynamic:
-        await stage.dynamic.mutate(work.admission)
-        strategy.default(work.admission.written)
-    work.new = work.admission.written
 
 
 def _finish(work: _Work) -> None:
@@ -181,14 +199,16 @@ def _behind_door(call: Call) -> Strategy:
 def _validate(call: Call, new: Obj, old: Obj) -> None:
     resource = call.resource
     strategy = resource.strategy
-    errors: list[FieldError] = check_metadata_update(new, old, short_finalizers=resource.is_custom)
+    # Kubernetes checks metadata for every kind and once more with the kind, and gives each cause twice.
+    errors: list[FieldError] = check_metadata_update(new, old, short_finalizers=resource.is_custom) * 2
     if call.subresource == "status":
         errors += strategy.validate_status(new, old)
     else:
         errors += _behind_door(call).validate_update(new, old)
-        call.warnings.extend(strategy.warnings(new, old))
     if errors:
-        raise status.invalid(resource.kind, resource.group, call.name, errors)
+        raise status.invalid(resource.kind, resource.home.group, call.name, errors)
+    if call.subresource != "status":
+        call.warnings.extend(strategy.warnings(new, old))
 
 
 async def _committed(stage: Stage, work: _Work) -> Obj | Record:
@@ -207,7 +227,7 @@ async def _stored(stage: Stage, work: _Work) -> Obj | Record:
     if call.dry_run:
         stage.quotas.charges(work.admission, gone=work.is_gone)
         return work.new
-    kept = work.kept or await codec.to_stored(stage, work.new, resource)
+    kept = work.kept or await codec.checked(stage, call, work.new)
     metadata = work.new["metadata"]
     write = Write(
         work.record.ref,

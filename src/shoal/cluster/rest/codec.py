@@ -12,13 +12,18 @@ from typing import Any
 
 import msgspec
 
+from shoal.cluster.calls import Call
 from shoal.cluster.crds.pruning import conform_custom
 from shoal.cluster.kinds.conversion import convert_builtin
+from shoal.cluster.large_work import LARGE_BYTES
 from shoal.cluster.resource import Obj, Resource
-from shoal.cluster.rest.stage import Stage
+from shoal.cluster.rest.stage import Stage, computed
 from shoal.cluster.state.record import Record
+from shoal.cluster.status import too_large
 from shoal.units.errors import UserError
 
+LARGEST_OBJECT = 3 * 1024 * 1024
+"""Bytes of one stored object. etcd refuses requests of more than 2 MiB, in an encoding that is shorter than JSON."""
 _decode = msgspec.json.Decoder().decode
 _encode = msgspec.json.Encoder().encode
 
@@ -79,6 +84,14 @@ async def to_stored(stage: Stage, obj: Obj, resource: Resource) -> Obj:
     return ordered(kept)
 
 
+async def checked(stage: Stage, call: Call, obj: Obj) -> Obj:
+    """`to_stored`, refused if it is too large to be stored."""
+    kept = await to_stored(stage, obj, call.resource)
+    if call.size >= LARGE_BYTES and len(await computed(stage, call, _encode, kept)) > LARGEST_OBJECT:
+        raise too_large(LARGEST_OBJECT)
+    return kept
+
+
 def as_read_back(stage: Stage, obj: Obj, resource: Resource) -> Obj:
     """What was written, in the words in which it will be read: what the stored version has other words for is said in
     those, so that writing it again changes nothing. Only where the server converts by itself; the caller's own."""
@@ -128,11 +141,29 @@ def item_parts(data: bytes, prefix: bytes) -> tuple[bytes, bytes | memoryview]:
 
 
 async def _converted(stage: Stage, objs: list[Obj], resource: Resource, to: str) -> list[Obj]:
-    if resource.is_custom:
-        converted = await stage.convert(objs, to, resource)
-        if to == resource.api_version:
-            for obj in converted:
-                conform_custom(obj, resource.schema)
+    if not resource.is_custom:
+        return [convert_builtin(obj, to) for obj in objs]
+    is_reading = to == resource.api_version
+    if is_reading:
+        for obj in objs:
+            _default_as_stored(stage, obj, resource)
+    converted = await stage.convert(objs, to, resource)
+    if is_reading:
+        for obj in converted:
+            conform_custom(obj, resource.schema)
+            if resource.converter is not None:
+                # Of provided kinds: what a version fills in, it shows of objects of the other version too.
                 resource.strategy.default(obj)
-        return converted
-    return [convert_builtin(obj, to) for obj in objs]
+    return converted
+
+
+def _default_as_stored(stage: Stage, obj: Obj, resource: Resource) -> None:
+    """The version that the object is stored in drops what it does not know and fills in defaults; in place."""
+    group, _, version = str(obj.get("apiVersion", "")).rpartition("/")
+    written = stage.catalog.find(group, version, resource.plural)
+    stored = stage.catalog.stored(resource.home)
+    if stored is not None and stored.api_version == obj.get("apiVersion"):
+        written = stored
+    if written is not None:
+        conform_custom(obj, written.schema)
+        written.strategy.default(obj)

@@ -7,16 +7,18 @@ admission that only refuses, storage. Nothing is visible before it is durable.
 from __future__ import annotations
 
 from shoal.cluster import status
+from shoal.cluster.admission.namespace_lifecycle import NamespaceLifecycle
 from shoal.cluster.apply.tracking import track
 from shoal.cluster.calls import Admission, Call
 from shoal.cluster.kinds.metadata import check_metadata
+from shoal.cluster.large_work import LARGE_BYTES
 from shoal.cluster.resource import Obj, Ref, Resource
 from shoal.cluster.rest import codec
 from shoal.cluster.rest.addresses import ALLOCATION, give_addresses, has_addresses
 from shoal.cluster.rest.incoming import at_home
 from shoal.cluster.rest.ownership import elsewhere, reset_by
 from shoal.cluster.rest.quota import commit_charged, object_lock
-from shoal.cluster.rest.stage import Stage
+from shoal.cluster.rest.stage import Stage, computed
 from shoal.cluster.schema.zeros import fill, fill_part
 from shoal.cluster.state.record import Record, Write
 from shoal.units.errors import BugError
@@ -30,7 +32,7 @@ _SERVER_SETS = ("selfLink", "deletionTimestamp", "deletionGracePeriodSeconds")
 async def create(stage: Stage, call: Call, obj: Obj, options: Obj | None = None) -> Obj | Record:
     """Create the object; of a dry run what would have been stored, else the record."""
     at_home(call, obj)
-    obj = codec.as_read_back(stage, obj, call.resource)
+    obj = await computed(stage, call, codec.as_read_back, stage, obj, call.resource)
     metadata = obj["metadata"]
     generated = not metadata.get("name") and metadata.get("generateName", "")
     tries = _TRIES_OF_A_GENERATED_NAME if generated else 1
@@ -48,27 +50,42 @@ async def create(stage: Stage, call: Call, obj: Obj, options: Obj | None = None)
     raise BugError("the last try of a generated name neither returned nor raised")
 
 
-def _check_definition(stage: Stage, call: Call) -> None:
+def _check_definition(stage: Stage, call: Call, name: str) -> None:
     """While a definition goes, its objects go: none may join them. Nor may any be there without it."""
     group, plural = call.resource.home
     definition = stage.state.reader.get("apiextensions.k8s.io", "customresourcedefinitions", "", f"{plural}.{group}")
     if definition is None:
         raise status.not_found(plural, group, call.name)
     if "deletionTimestamp" in definition["metadata"]:
-        refusal = status.method_not_supported(plural, group)
-        refusal.message = "create not allowed while custom resource definition is terminating"
-        raise refusal
+        why = "create not allowed while custom resource definition is terminating"
+        raise status.forbidden(plural, group, name, why)
 
 
 async def prepared(stage: Stage, admission: Admission, *, applied: bool = False) -> Obj:
     """All that happens to a new object before it is stored."""
     call, resource = admission.call, admission.call.resource
     if resource.is_custom:
-        _check_definition(stage, call)
-    strategy = resource.strategy
-    strategy.default(admission.written)
-    fill(admission.written, resource.schema)
+        _check_definition(stage, call, admission.written["metadata"].get("name", ""))
     is_dynamic = stage.dynamic.concerns(call, admission.operation)
+    await computed(stage, call, _complete, stage, admission, applied)
+    stage.plugins.mutate(admission)
+    if is_dynamic:
+        await stage.dynamic.mutate(admission)
+        await computed(stage, call, resource.strategy.default, admission.written)
+    obj = admission.written
+    _name(stage, admission, obj["metadata"])
+    _set_by_server(stage, obj, resource)
+    await computed(stage, call, _finish, call, obj, is_dynamic)
+    stage.plugins.validate(admission)
+    if is_dynamic:
+        await stage.dynamic.validate(admission)
+    return obj
+
+
+def _complete(stage: Stage, admission: Admission, applied: bool) -> None:
+    call, resource = admission.call, admission.call.resource
+    resource.strategy.default(admission.written)
+    fill(admission.written, resource.schema)
     if not applied:
         # Before admission: what the API adds belongs to no manager.
         track(
@@ -81,25 +98,18 @@ async def prepared(stage: Stage, admission: Admission, *, applied: bool = False)
             reset=reset_by(call),
             elsewhere=elsewhere(stage.catalog, call.resource),
         )
-    stage.plugins.mutate(admission)
-    if is_dynamic:
-        await stage.dynamic.mutate(admission)
-        strategy.default(admission.written)
-    obj = admission.written
-    _name(stage, admission, obj["metadata"])
-    _set_by_server(stage, obj, resource)
-    strategy.prepare_create(obj)
+
+
+def _finish(call: Call, obj: Obj, is_dynamic: bool) -> None:
+    resource = call.resource
+    resource.strategy.prepare_create(obj)
     if is_dynamic:
         fill(obj, resource.schema)
     elif "status" in resource.schema.properties:
         # What built-in plugins add is complete; only the status was made anew.
         fill_part(obj, resource.schema, "status")
     _validate_new(resource, obj)
-    call.warnings.extend(strategy.warnings(obj, None))
-    stage.plugins.validate(admission)
-    if is_dynamic:
-        await stage.dynamic.validate(admission)
-    return obj
+    call.warnings.extend(resource.strategy.warnings(obj, None))
 
 
 def _name(stage: Stage, admission: Admission, metadata: Obj) -> None:
@@ -128,7 +138,7 @@ def _validate_new(resource: Resource, obj: Obj) -> None:
     )
     errors += strategy.validate(obj)
     if errors:
-        raise status.invalid(resource.kind, resource.group, name, errors)
+        raise status.invalid(resource.kind, resource.home.group, name, errors)
 
 
 async def creation_of(stage: Stage, admission: Admission, obj: Obj) -> Obj | Record:
@@ -144,7 +154,7 @@ async def creation_of(stage: Stage, admission: Admission, obj: Obj) -> Obj | Rec
             give_addresses(stage, obj)
         stage.quotas.charges(admission)
         return obj
-    write = await _write_of(stage, ref, resource, obj)
+    write = await _write_of(stage, ref, call, obj)
     # The object before its quotas, here and in changes: one order, so that writers never wait for each other in a ring.
     async with object_lock(stage, ref):
         if stage.state.get(ref) is not None:
@@ -153,31 +163,36 @@ async def creation_of(stage: Stage, admission: Admission, obj: Obj) -> Obj | Rec
             return await _stored(stage, admission, write)
         async with stage.state.lock(ALLOCATION):
             give_addresses(stage, obj)
-            return await _stored(stage, admission, await _write_of(stage, ref, resource, obj))
+            return await _stored(stage, admission, await _write_of(stage, ref, call, obj))
 
 
 def _check_unversioned(metadata: Obj) -> None:
     """What is no version is passed over, as Kubernetes does; so is its answer, which is no bad request."""
     version = str(metadata.pop("resourceVersion", ""))
-    if version.isdecimal() and int(version):
+    if version.isdecimal() and version.strip("0"):
         raise status.ApiError(500, "", "resourceVersion should not be set on objects to be created")
 
 
-async def _write_of(stage: Stage, ref: Ref, resource: Resource, obj: Obj) -> Write:
-    kept, metadata = await codec.to_stored(stage, obj, resource), obj["metadata"]
+async def _write_of(stage: Stage, ref: Ref, call: Call, obj: Obj) -> Write:
+    resource, metadata = call.resource, obj["metadata"]
+    kept = await codec.checked(stage, call, obj)
     return Write(ref, kept, None, metadata["uid"], metadata.get("labels") or {}, resource.strategy.fields(obj))
 
 
 async def _stored(stage: Stage, admission: Admission, write: Write) -> Record:
     """With what comes with it and what it costs, in one commit."""
     writes = [write, *_furniture(stage, write.ref)]
-    return (await commit_charged(stage, admission, writes, lambda: _check_again(stage, admission.call, write)))[0]
+    return (await commit_charged(stage, admission, writes, lambda: _check_again(stage, admission, write)))[0]
 
 
-def _check_again(stage: Stage, call: Call, write: Write) -> None:
+def _check_again(stage: Stage, admission: Admission, write: Write) -> None:
     """The last look before the commit: a definition may have changed, or be going, since its object was prepared."""
+    call = admission.call
+    if call.size >= LARGE_BYTES and call.resource.namespaced:
+        # To check a large object takes a while, in which its namespace may have been deleted.
+        NamespaceLifecycle(stage.state.reader).mutate(admission)
     if call.resource.is_custom and write.obj is not None:
-        _check_definition(stage, call)
+        _check_definition(stage, call, write.ref.name)
         codec.as_defined(stage, write.obj, call.resource)
 
 

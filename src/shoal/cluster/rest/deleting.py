@@ -48,7 +48,7 @@ def delete_options(obj: object) -> DeleteOptions:
     errors = []
     policy = options.propagation_policy
     if policy is not None and policy not in ("Background", "Foreground", "Orphan"):
-        supported = ("Background", "Foreground", "Orphan", "nil")
+        supported = ("Foreground", "Background", "Orphan", "nil")
         errors.append(field_errors.not_supported("propagationPolicy", policy, supported))
     if policy is not None and options.orphan_dependents is not None:
         errors.append(
@@ -163,22 +163,28 @@ def _fate(stage: Stage, call: Call, obj: Obj, options: DeleteOptions) -> _Fate:
         grace = min(grace, was[1])
     waits = bool(finalizers) or grace > 0 or resource.strategy.is_held(obj)
     if not waits:
+        if resource.strategy.is_graceful:
+            _mark(stage, metadata, was[0], 0)
         return _Fate(obj, True, True)
     if was[0] is not None and grace == was[1] and finalizers == (metadata.get("finalizers") or []):
         return _Fate(obj, False, False)
-    if was[0] is None:
-        metadata["deletionTimestamp"] = _later(stage, grace)
-        if "generation" in metadata:
-            metadata["generation"] += 1
-    elif grace != was[1]:
-        metadata["deletionTimestamp"] = _later(stage, grace)
-    if is_counted:
-        metadata["deletionGracePeriodSeconds"] = grace
+    if was[0] is None or grace != was[1]:
+        _mark(stage, metadata, was[0], grace)
+    if not is_counted:
+        metadata.pop("deletionGracePeriodSeconds")
     if finalizers:
         metadata["finalizers"] = finalizers
     else:
         metadata.pop("finalizers", None)
     return _Fate(resource.strategy.with_deletion_begun(obj, stage.clock.text()), False, True)
+
+
+def _mark(stage: Stage, metadata: Obj, marked: str | None, grace: int) -> None:
+    """Say when the object is to be gone; the first deletion counts as a change of what is wanted."""
+    metadata["deletionTimestamp"] = _later(stage, grace)
+    metadata["deletionGracePeriodSeconds"] = grace
+    if marked is None and "generation" in metadata:
+        metadata["generation"] += 1
 
 
 async def _kept(stage: Stage, call: Call, fate: _Fate) -> Obj | None:

@@ -12,6 +12,11 @@ from shoal.cluster.calls import Call
 from shoal.cluster.crds.pruning import conform_custom
 from shoal.cluster.resource import Obj, Resource
 from shoal.cluster.schema.decode import conform, strict_error
+from shoal.cluster.schema.kubernetes import published
+from shoal.cluster.schema.stored import NEWEST
+
+_SCHEME = "k8s.io/kubernetes/pkg/api/legacyscheme/scheme.go:30"
+"""Where Kubernetes has its list of built-in kinds; it says so to clients."""
 
 
 def accepted(call: Call, obj: object, duplicates: Sequence[str] = ()) -> Obj:
@@ -43,15 +48,6 @@ def typed(call: Call, obj: object, duplicates: Sequence[str] = ()) -> Obj:
     return obj
 
 
-def addressed(call: Call, obj: Obj) -> Obj:
-    """An applied object as it was sent, once it is known to be meant for the address of the request."""
-    if not isinstance(obj["metadata"], dict):
-        kind = _go_kind(obj["metadata"])
-        raise status.bad_request(f"json: cannot unmarshal {kind} into Go struct field .metadata of type map[string]any")
-    at_home(call, obj, call.name)
-    return obj
-
-
 def _report(call: Call, problems: Sequence[str]) -> None:
     if call.validation == "Strict":
         raise strict_error(problems, kind=call.resource.kind, api_version=call.resource.api_version)
@@ -69,8 +65,16 @@ def _check_type(resource: Resource, obj: Obj) -> None:
         return
     if not isinstance(kind, str) or not isinstance(api_version, str):
         raise status.bad_request("couldn't get version/kind; json parse error: kind and apiVersion must be strings")
+    group, _, version = api_version.rpartition("/")
+    is_known = published(NEWEST).find(group, version, kind) is not None
+    if not resource.is_custom and not (is_known and kind == resource.kind):
+        why = (
+            f"converting ({version}.{kind}) to ({resource.group or 'core'}.{resource.kind}): unknown conversion"
+            if is_known
+            else f'no kind "{kind}" is registered for version "{api_version}" in scheme "{_SCHEME}"'
+        )
+        raise status.bad_request(f'{kind} in version "{version}" cannot be handled as a {resource.kind}: {why}')
     if kind != resource.kind:
-        version = api_version.rpartition("/")[2]
         raise status.bad_request(
             f'{kind} in version "{version}" cannot be handled as a {resource.kind}: no kind "{kind}" is registered '
             f'for version "{api_version}" in scheme'
@@ -104,17 +108,16 @@ def at_home(call: Call, obj: Obj, name_in_path: str = "") -> None:
 
 
 def still_at_home(call: Call, obj: Obj) -> None:
-    """A patch has not moved the object; in words of its own, for patches are looked at later than whole objects."""
-    metadata = obj["metadata"]
-    name, namespace = metadata.get("name"), metadata.get("namespace")
-    if not name:
-        words = f"the name of the object ({call.name} based on URL) was undeterminable: name must be provided"
-        raise status.bad_request(words)
-    if name == call.name and namespace and namespace != call.namespace and call.resource.namespaced:
-        raise status.bad_request(
-            f"the namespace of the object ({namespace}) does not match the namespace on the request ({call.namespace})"
-        )
+    """An object that is replaced or patched has a name, and still the address of the request."""
+    if not (obj.get("metadata") or {}).get("name"):
+        raise unnamed(call)
     at_home(call, obj, call.name)
+
+
+def unnamed(call: Call) -> status.ApiError:
+    return status.bad_request(
+        f"the name of the object ({call.name} based on URL) was undeterminable: name must be provided"
+    )
 
 
 def _go_kind(value: object) -> str:

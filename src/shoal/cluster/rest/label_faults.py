@@ -11,7 +11,7 @@ import re
 from shoal.api.requirement import as_int64
 from shoal.cluster.kinds.spellings import label_key_faults, label_value_faults
 
-_TOKEN = re.compile(r"[ \t\r\n]*(==|!=|[=!(),<>]|[^=!(),<> \t\r\n]+)")
+_TOKEN = re.compile(r"==|!=|[=!(),<>]|[^=!(),<> \t\r\n]+")
 _SYMBOLS = frozenset(("==", "!=", "=", "!", "(", ")", ",", "<", ">"))
 _OPERATORS = "in, notin, =, ==, !=, gt, lt"
 

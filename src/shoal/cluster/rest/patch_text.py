@@ -53,7 +53,8 @@ def _configuration(body: bytes) -> tuple[Any, list[str]]:
     try:
         return from_yaml(body)
     except NotYamlError as error:
-        raise status.bad_request(f"error decoding YAML: {error}") from None
+        lead = "error converting YAML to JSON: " if str(error).startswith("yaml: ") else ""
+        raise status.bad_request(f"error decoding YAML: {lead}{error}") from None
 
 
 def _operation_problems(operations: Any) -> list[str]:
@@ -120,7 +121,7 @@ def unrestorable(error: UndecodableError) -> str:
 
 
 def _shown(new: Obj, how: str, patch: Any) -> str:
-    return go_text(patch) if how == "strategic" else msgspec.json.encode(new).decode()
+    return go_text(patch) if how == "strategic" else msgspec.json.encode(new, order="sorted").decode()
 
 
 def _refused(shown: str, words: str) -> status.ApiError:

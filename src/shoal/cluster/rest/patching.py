@@ -13,7 +13,7 @@ from shoal.cluster.resource import Obj
 from shoal.cluster.rest.changing import change
 from shoal.cluster.rest.patch_text import as_kind
 from shoal.cluster.rest.server_side import apply_object
-from shoal.cluster.rest.stage import Stage
+from shoal.cluster.rest.stage import Stage, computed
 from shoal.cluster.state.record import Record
 
 PatchType = Literal["json", "merge", "strategic", "apply"]
@@ -34,6 +34,9 @@ async def patch(
         return await apply_object(stage, call, body, duplicates, options)
 
     async def make(present: Obj) -> Obj:
+        return await computed(stage, call, made_of, present)
+
+    def made_of(present: Obj) -> Obj:
         return as_kind(call, patched(call, how, present, body), how, body, duplicates)
 
     return await change(stage, call, make), False

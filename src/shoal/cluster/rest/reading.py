@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import msgspec
 
@@ -66,26 +66,39 @@ def _expired_page(after: tuple[str, str]) -> status.ApiError:
 
 def revision_of(text: str) -> int:
     """The revision a client names, whether it has been or not."""
+    return _revision(text, status.bad_request, "")
+
+
+def _revision(text: str, refused: Callable[[str], status.ApiError], lead: str) -> int:
     is_number = text.isascii() and text.isdecimal()
     if is_number and len(text) <= _LONGEST:
         return int(text)
     why = "value out of range" if is_number else "invalid syntax"
-    raise status.bad_request(f'resourceVersion: Invalid value: "{text}": strconv.ParseUint: parsing "{text}": {why}')
+    raise refused(f'{lead}resourceVersion: Invalid value: "{text}": strconv.ParseUint: parsing "{text}": {why}')
+
+
+def check_revision(stage: Stage, text: str) -> None:
+    """Of a single object: Kubernetes does not take a word for a bad request there."""
+    _check_past(stage, _revision(text, lambda words: status.ApiError(500, "", words), ""))
 
 
 def wanted_revision(stage: Stage, text: str) -> int:
-    """The revision a client names; it must have been."""
-    wanted = revision_of(text)
+    """The revision a client names for a list; it must have been."""
+    wanted = _revision(text, status.bad_request, "invalid resource version: ")
+    _check_past(stage, wanted)
+    return wanted
+
+
+def _check_past(stage: Stage, wanted: int) -> None:
     if wanted > stage.state.revision:
         raise status.from_the_future(wanted, stage.state.revision)
-    return wanted
 
 
 def _place(stage: Stage, options: ReadOptions) -> tuple[int | None, tuple[str, str] | None]:
     if options.continues:
+        position = position_of(options.continues)
         if options.resource_version and options.resource_version != "0":
             raise status.bad_request("specifying resource version is not allowed when using continue")
-        position = position_of(options.continues)
         at = None if position.revision == _NOW else position.revision
         return at, (position.namespace, position.name)
     if not options.resource_version:

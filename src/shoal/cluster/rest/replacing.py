@@ -51,7 +51,7 @@ async def _created(stage: Stage, call: Call, obj: Obj) -> Obj | Record:
 
 
 def _needs_version(call: Call) -> bool:
-    return not call.subresource and (call.resource.is_custom or call.resource.strategy.needs_version)
+    return call.subresource in ("", "status") and (call.resource.is_custom or call.resource.strategy.needs_version)
 
 
 def _no_version(call: Call) -> status.ApiError:

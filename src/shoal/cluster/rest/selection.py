@@ -11,10 +11,11 @@ import msgspec
 
 from shoal.api.selector_text import parse_label_selector
 from shoal.api.selectors import Selector
+from shoal.cluster.names import path_segment_fault
 from shoal.cluster.resource import Resource
 from shoal.cluster.rest.label_faults import label_selector_fault
 from shoal.cluster.state.record import Record
-from shoal.cluster.status import bad_request
+from shoal.cluster.status import ApiError, bad_request
 from shoal.units.errors import UserError
 
 _ALWAYS = ("metadata.name", "metadata.namespace")
@@ -59,13 +60,19 @@ EVERYTHING = Selection(Selector.EVERYTHING, ())
 
 
 def name_asked_for(field_selector: str) -> str:
-    """The name that a list or watch is confined to: whoever may read that object alone may ask for it so. Read before
-    it is known whether the selector is valid, because authorization comes first."""
-    for term in field_selector.split(","):
-        field, sign, value = term.partition("=")
-        if sign and field.strip() == "metadata.name":
-            return value.removeprefix("=").strip()
-    return ""
+    """The name that a list or watch is confined to: who may read that object alone may ask for it so. Read before the
+    resource is known, because authorization comes first; from a selector that cannot be read no name follows."""
+    name = next((value for field, value in fields_asked_for(field_selector) if field == "metadata.name"), "")
+    return "" if path_segment_fault(name) else name
+
+
+def fields_asked_for(field_selector: str) -> tuple[tuple[str, str], ...]:
+    """Field and value of all equalities; none of a selector that cannot be read."""
+    try:
+        terms = [(_split(piece, field_selector), piece) for piece in _pieces(field_selector)]
+        return tuple((field, _unescaped(value, piece)) for (field, equal, value), piece in terms if equal)
+    except ApiError:
+        return ()
 
 
 def selection(resource: Resource, labels: str, fields: str) -> Selection:

@@ -1,35 +1,31 @@
-"""Server-side apply as a request: of an object, of what is not there yet, and of a scale.
+"""Server-side apply as a request: of an object, and of what is not there yet.
 
 What is applied is taken as it was sent. A null in it erases, a field nobody knows is refused in words of its own, and
-its type and name are its own business too: nothing is filled in from the path before it is looked at.
-
-A scale is applied to the object behind it, as a configuration that says the replicas and nothing else. Rejected: making
-a scale, applying to that and carrying the owners back, as Kubernetes does; both end with the same owners.
+its type and name are its own business too: nothing is filled in from the path before it is merged. So conflicts are
+reported before a name that is not that of the path.
 """
 
 from __future__ import annotations
 
 from typing import Any
 
-import msgspec
-
 from shoal.cluster import status
 from shoal.cluster.apply.applying import Applier, apply
 from shoal.cluster.calls import Admission, Call
+from shoal.cluster.foreign.provided import is_untouched, without_owner
 from shoal.cluster.resource import Obj
 from shoal.cluster.rest import codec
 from shoal.cluster.rest.changing import change
 from shoal.cluster.rest.creating import creation_of
 from shoal.cluster.rest.creating import prepared as prepared_creation
-from shoal.cluster.rest.incoming import accepted, addressed, at_home, still_at_home
+from shoal.cluster.rest.incoming import accepted, at_home, unnamed
 from shoal.cluster.rest.ownership import elsewhere, reset_by, tracked_as
 from shoal.cluster.rest.rights import check_may_create
-from shoal.cluster.rest.stage import Stage
-from shoal.cluster.rest.subresources import put_replicas, scale_of
+from shoal.cluster.rest.stage import Stage, computed
 from shoal.cluster.schema.go_values import json_kind
 from shoal.cluster.state.record import Record
 
-_SCALE = ("autoscaling/v1", "Scale")
+_DEFINITIONS = ("apiextensions.k8s.io", "customresourcedefinitions")
 
 
 async def apply_object(
@@ -37,19 +33,14 @@ async def apply_object(
 ) -> tuple[Obj | Record, bool]:
     """The applied object, and whether it was created for that."""
     resource = call.resource
-    config = _configuration(call, body, problems, (resource.api_version, resource.kind))
-    _check_address(call, config)
-    is_named = isinstance(config["metadata"], dict) and bool(config["metadata"].get("name"))
+    config = configuration(call, body, problems, (resource.api_version, resource.kind))
     # So that the applier owns what is there afterwards, and takes away what he says no more.
-    wanted = codec.as_read_back(stage, addressed(call, config), resource)
+    wanted = await computed(stage, call, codec.as_read_back, stage, config, resource)
     while True:
         present = stage.state.get(resource.ref(call.namespace, call.name))
         if present is None:
             if call.subresource:
                 raise status.not_found(resource.plural, resource.group, call.name)
-            if not is_named:
-                words = f"the name of the object ({call.name} based on URL) was undeterminable: name must be provided"
-                raise status.bad_request(words)
             try:
                 return await _created(stage, call, wanted, options), True
             except status.ApiError as error:
@@ -58,7 +49,7 @@ async def apply_object(
                 continue
 
         async def make(live: Obj) -> Obj:
-            return _merged(stage, call, live, wanted)
+            return await computed(stage, call, _merged, stage, call, live, wanted)
 
         try:
             return await change(stage, call, make, applied=True), False
@@ -68,29 +59,7 @@ async def apply_object(
                 raise
 
 
-async def apply_scale(stage: Stage, call: Call, body: Any, problems: list[str]) -> Obj:
-    """The scale of the object whose replicas now are the configuration's, and owned by its manager."""
-    config = _configuration(call, body, problems, _SCALE)
-    _check_address(call, config)
-    resource = call.resource
-    said = addressed(call, config)["metadata"]
-    metadata = {key: said[key] for key in ("name", "namespace", "uid", "resourceVersion") if said.get(key)}
-    wanted: Obj = {"apiVersion": resource.api_version, "kind": resource.kind, "metadata": metadata}
-    spec = config.get("spec")
-    if isinstance(spec, dict) and spec.get("replicas") is not None:
-        put_replicas(call, wanted, spec["replicas"])
-    whole = msgspec.structs.replace(call, subresource="", verb="update", through_scale=True)
-
-    async def make(live: Obj) -> Obj:
-        return _merged(stage, whole, live, wanted)
-
-    changed = await change(stage, whole, make, applied=True)
-    if isinstance(changed, Record):
-        changed = await codec.shown(stage, changed, resource)
-    return scale_of(call, changed)
-
-
-def _configuration(call: Call, body: Any, problems: list[str], wanted: tuple[str, str]) -> Obj:
+def configuration(call: Call, body: Any, problems: list[str], wanted: tuple[str, str]) -> Obj:
     """What was sent, once it is known to be of the kind that belongs here."""
     if body is not None and not isinstance(body, dict):
         raise status.bad_request(
@@ -111,16 +80,12 @@ def _configuration(call: Call, body: Any, problems: list[str], wanted: tuple[str
     return config
 
 
-def _check_address(call: Call, config: Obj) -> None:
-    metadata = config["metadata"]
-    if isinstance(metadata, dict) and metadata.get("name"):
-        still_at_home(call, {"metadata": {**metadata}})
-
-
 def _merged(stage: Stage, call: Call, live: Obj | None, wanted: Obj) -> Obj:
     resource = call.resource
     if live is not None:
         resource.strategy.default(live)
+        if resource.home == _DEFINITIONS and is_untouched(live):
+            live = without_owner(live)
     applier = Applier(
         call.field_manager,
         resource.api_version,
@@ -130,15 +95,37 @@ def _merged(stage: Stage, call: Call, live: Obj | None, wanted: Obj) -> Obj:
         reset=reset_by(call),
         elsewhere=elsewhere(stage.catalog, resource),
     )
-    merged = accepted(call, apply(live, wanted, applier, now=stage.clock.text()))
+    merged = _typed(call, apply(live, wanted, applier, now=stage.clock.text()))
     at_home(call, merged, call.name)
     return merged
+
+
+def _typed(call: Call, merged: Obj) -> Obj:
+    """The merged object as one of its kind. Kubernetes answers 500 for a merge that leaves something else."""
+    resource = call.resource
+    name = (merged.get("metadata") or {}).get("name", "")
+    try:
+        return accepted(call, merged)
+    except status.ApiError as error:
+        lead = f'{resource.kind} in version "{resource.version}" cannot be handled as a {resource.kind}: '
+        if resource.is_custom or not error.message.startswith(lead):
+            raise
+        shown = resource.api_version if resource.group else f"/{resource.version}"
+        words = f"unable to convert unstructured object to {shown}, Kind={resource.kind}: "
+        raise status.ApiError(
+            500,
+            "",
+            f"failed to convert new object (/{name}; {shown}, Kind={resource.kind}) to proper version: "
+            f"{words}{error.message.removeprefix(lead)}",
+        ) from None
 
 
 async def _created(stage: Stage, call: Call, wanted: Obj, options: Obj | None) -> Obj | Record:
     """An apply of what is not there creates it, owned by the applier, who has to have the right to."""
     check_may_create(stage, call)
-    obj = _merged(stage, call, None, wanted)
+    obj = await computed(stage, call, _merged, stage, call, None, wanted)
+    if not wanted["metadata"].get("name"):
+        raise unnamed(call)
     uid = wanted["metadata"].get("uid")
     if uid:
         why = f"uid mismatch: the provided object specified uid {uid}, and no existing object was found"

@@ -6,7 +6,7 @@ Rejected: operations as methods of one class. They share these collaborators and
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
-from typing import Any, Protocol
+from typing import Any, ParamSpec, Protocol, TypeVar
 
 import msgspec
 
@@ -14,9 +14,13 @@ from shoal.cluster.admission.quota.accounts import Accounts
 from shoal.cluster.admission.quota.book import QuotaCharge
 from shoal.cluster.calls import Admission, Call, Operation
 from shoal.cluster.catalog import Catalog
+from shoal.cluster.large_work import LARGE_BYTES, LargeWork, Turn
 from shoal.cluster.resource import Obj, Ref, Resource
 from shoal.cluster.rest.till import Till
 from shoal.cluster.state.state import State
+
+P = ParamSpec("P")
+R = TypeVar("R")
 
 
 class Plugins(Protocol):
@@ -83,3 +87,14 @@ class Stage(msgspec.Struct):
     """Asked by policies (`authorizer`) and reviews."""
     till: Till = msgspec.field(default_factory=Till)
     """Where writes wait for quotas."""
+    large: LargeWork = msgspec.field(default_factory=LargeWork)
+
+
+async def computed(stage: Stage, call: Call, work: Callable[P, R], *args: P.args, **more: P.kwargs) -> R:
+    """The result of work that only computes: at once, or outside of the event loop if the request is large."""
+    if call.size < LARGE_BYTES:
+        return work(*args, **more)
+    turn = call.turn
+    if turn is None:
+        turn = call.turn = Turn(call.actor.name)
+    return await stage.large.run(turn, work, *args, **more)

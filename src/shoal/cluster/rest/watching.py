@@ -24,7 +24,7 @@ from shoal.cluster.rest.selection import Selection, selection
 from shoal.cluster.rest.stage import Stage
 from shoal.cluster.state.record import Record
 from shoal.cluster.state.watch import Event, Watch
-from shoal.cluster.status import ApiError
+from shoal.cluster.status import ApiError, bad_request
 
 Render = Callable[[Record], Awaitable[bytes]]
 """The object of a line in the form the client asked for."""
@@ -62,6 +62,8 @@ class Stream:
         self._timeout_s = timeout_s
         self._chosen = selection(resource, options.label_selector, options.field_selector)
         self._everything = self._chosen.is_everything()
+        if call.name and self._chosen.fields and self._chosen.only_name() != call.name:
+            raise bad_request("fieldSelector metadata.name doesn't match requested name")
         namespace = call.namespace if resource.namespaced and call.namespace else None
         name = call.name or self._chosen.only_name()
         self._initial: Sequence[Record] = ()
@@ -87,6 +89,10 @@ class Stream:
         records = page.records if name is None else [one for one in page.records if one.ref.name == name]
         self._initial = [one for one in records if self._everything or self._chosen.selects(one)]
         return page.revision
+
+    @property
+    def has_initial_events(self) -> bool:
+        return bool(self._initial)
 
     async def lines(self) -> AsyncIterator[bytes]:
         """Chunks of whole lines, until the client has had its time."""

@@ -17,7 +17,8 @@ from shoal.units.errors import UserError
 from shoal.units.quantity import Quantity
 
 QUANTITY_WORDS = "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'"
-_QUANTITY_FORM = re.compile(r"([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)")
+_QUANTITY_FORM = re.compile(r"([+-]?[0-9.]+)((?:[eEinumkKMGTP]+[-+]?[0-9]*|[-+][0-9]*)?)")
+"""The same as in these words, but digits can be split in one way only."""
 _NUMERIC_WORDS = "unable to parse numeric part of quantity"
 _SUFFIX_WORDS = "unable to parse quantity's suffix"
 
@@ -144,15 +145,22 @@ def _out_of_range(month: int, hour: int, minute: int) -> str:
 
 
 _LAYOUT = re.compile(r"2006|01|-|02|T|15|:|04|05|\.000000|Z07:00")
-_PIECES = {"2006": r"\d{4}", ".000000": r"[.,]\d{6}", "Z07:00": r"Z|[+-]\d\d:\d\d"}
+_TWO_DIGITS = re.compile(r"\d\d")
+_PIECES = {
+    "2006": re.compile(r"\d{4}"),
+    ".000000": re.compile(r"[.,]\d{6}"),
+    "Z07:00": re.compile(r"Z|[+-]\d\d:\d\d"),
+    "-": re.compile("-"),
+    "T": re.compile("T"),
+    ":": re.compile(":"),
+}
 
 
 def _unparsed(text: str, layout: str) -> UndecodableError:
     """Say as Go does which piece of the layout was not found where."""
     rest = text
     for piece in _LAYOUT.findall(layout):
-        form = _PIECES.get(piece) or (r"\d\d" if piece.isdigit() else re.escape(piece))
-        found = re.match(form, rest)
+        found = _PIECES.get(piece, _TWO_DIGITS).match(rest)
         if found is None:
             return UndecodableError(f'parsing time "{text}" as "{layout}": cannot parse "{rest}" as "{piece}"')
         rest = rest[found.end() :]

@@ -1,14 +1,15 @@
-"""What Go writes though nobody sent it: structs and numbers that have no way to be absent.
+"""What Go writes though nobody sent it: structs, numbers and times that have no way to be absent.
 
-A stored pod has `status: {}` and every container `resources: {}`; a ReplicaSet's status counts `replicas: 0`. Clients
-and managed fields know them. This runs after defaulting, which would else have to tell such a zero from one that was
-sent. Lists and maps that Go would write as null are left out: nobody here has to expect a null.
+A stored pod has `status: {}` and every container `resources: {}`; a ReplicaSet's status counts `replicas: 0`; a
+condition without times has `lastTransitionTime: null`. Clients and managed fields know them. This runs after
+defaulting, which would else have to tell such a zero from one that was sent. Lists and maps that Go would write as null
+are left out.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, TypeGuard
+from typing import Any, Final, TypeGuard
 
 from shoal.cluster.schema.kubernetes import GoSchema
 from shoal.cluster.schema.node import Schema
@@ -16,6 +17,8 @@ from shoal.cluster.schema.node import Schema
 Obj = dict[str, Any]
 Fill = Callable[[Any], None]
 
+_NO_ZERO: Final = object()
+"""Of what Go leaves out, or writes in a way that clients do not need."""
 _SCALARS: dict[str, Any] = {"string": "", "boolean": False, "integer": 0, "number": 0}
 
 
@@ -30,7 +33,7 @@ def fill_part(obj: Obj, schema: Schema, name: str) -> None:
     part = schema.properties.get(name)
     if not isinstance(schema, GoSchema) or part is None:
         return
-    if name not in obj and schema.zeros.get(name) == "fill" and (zero := _zero(part)) is not None:
+    if name not in obj and schema.zeros.get(name) == "fill" and (zero := _zero(part)) is not _NO_ZERO:
         obj[name] = zero
     if isinstance(obj.get(name), dict):
         fill(obj[name], part)
@@ -69,7 +72,7 @@ def _adds(schema: Schema, seen: set[int]) -> TypeGuard[GoSchema]:
     if not isinstance(schema, GoSchema) or id(schema) in seen:
         return False
     seen.add(id(schema))
-    if any(how == "fill" and _zero(schema.properties[key]) is not None for key, how in schema.zeros.items()):
+    if any(how == "fill" and _zero(schema.properties[key]) is not _NO_ZERO for key, how in schema.zeros.items()):
         return True
     below = (*schema.properties.values(), schema.items, schema.values)
     return any(_adds(one, seen) for one in below if one is not None)
@@ -88,7 +91,7 @@ class _Struct:
     def _prepare(self) -> list[tuple[str, Any]]:
         missing: list[tuple[str, Any]] = []
         for key, field in self._schema.properties.items():
-            if self._schema.zeros.get(key) == "fill" and (zero := _zero(field)) is not None:
+            if self._schema.zeros.get(key) == "fill" and (zero := _zero(field)) is not _NO_ZERO:
                 missing.append((key, zero))
             if _adds(field, set()):
                 self._below[key] = _filler(field)
@@ -114,6 +117,8 @@ def _zero(schema: Schema) -> Any:
         return "0"
     if schema.is_int_or_string:
         return 0
-    if schema.is_time or schema.keeps_unknown:
+    if schema.is_time:
         return None
-    return {} if schema.properties else _SCALARS.get(schema.type)
+    if schema.keeps_unknown:
+        return _NO_ZERO
+    return {} if schema.properties else _SCALARS.get(schema.type, _NO_ZERO)

@@ -12,13 +12,14 @@ import hmac
 
 import msgspec
 from cryptography import x509
-from cryptography.x509.oid import NameOID
 
 from shoal.cluster.calls import ANONYMOUS, Actor
 from shoal.cluster.reading import Reader
 from shoal.cluster.security.authority import ADMIN, ADMIN_GROUPS, Authority
-from shoal.cluster.security.service_accounts import DEFAULT_AUDIENCES, INVALID_TOKEN, TokenError, TokenSigner
+from shoal.cluster.security.legacy_tokens import TokenError
+from shoal.cluster.security.service_accounts import DEFAULT_AUDIENCES, INVALID_TOKEN, TokenSigner
 from shoal.cluster.status import unauthorized
+from shoal.store.subjects import common_name, organizations
 
 AUTHENTICATED = "system:authenticated"
 _CREDENTIAL = "authentication.kubernetes.io/credential-id"
@@ -73,12 +74,11 @@ class Authenticator:
 
     def _from_certificate(self, certificate: bytes) -> Actor:
         subject = x509.load_der_x509_certificate(certificate).subject
-        names = subject.get_attributes_for_oid(NameOID.COMMON_NAME)
-        if not names:
+        name = common_name(subject)
+        if not name:
             raise unauthorized()
-        groups = [str(one.value) for one in subject.get_attributes_for_oid(NameOID.ORGANIZATION_NAME)]
         shown = f"X509SHA256={hashlib.sha256(certificate).hexdigest()}"
-        actor = Actor(str(names[-1].value), (*groups, AUTHENTICATED), extra=((_CREDENTIAL, (shown,)),))
+        actor = Actor(name, (*organizations(subject), AUTHENTICATED), extra=((_CREDENTIAL, (shown,)),))
         if len(self._by_certificate) >= _KEPT:
             self._by_certificate.clear()
         self._by_certificate[certificate] = actor

@@ -1,7 +1,7 @@
 """Nobody gives what they do not have: the check on writing roles and bindings.
 
 Whoever holds the verb `escalate` on a role, or `bind` on the role a binding names, may do it all the same; and so may
-superusers, who hold everything. Changes that grant nothing new are not checked.
+superusers, who hold everything. A change is checked as a new object is, unless only garbage collection could want it.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from shoal.cluster.status import forbidden
 Obj = dict[str, Any]
 _ROLES = frozenset({"roles", "clusterroles"})
 _BINDINGS = frozenset({"rolebindings", "clusterrolebindings"})
+_OF_COLLECTION = ("ownerReferences", "finalizers", "selfLink", "managedFields")
 _AGGREGATION = "must have cluster-admin privileges to use the aggregationRule"
 
 
@@ -41,23 +42,22 @@ class EscalationCheck:
 
     def _check_role(self, admission: Admission, new: Obj) -> None:
         old, resource = admission.old, admission.call.resource
-        grants_nothing_new = (
-            old is not None
-            and (new.get("rules") or []) == (old.get("rules") or [])
-            and new.get("aggregationRule") == old.get("aggregationRule")
-        )
-        asked = Attributes("escalate", GROUP, "v1", resource.plural, "", admission.namespace, admission.name)
-        if grants_nothing_new or self._authorizer.allows(admission.call.actor, asked).allowed:
+        if _is_for_collection_only(new, old):
+            return
+        # Of an object that is posted the path says no name, so that a right to one name is none to create it.
+        name = admission.call.name
+        asked = Attributes("escalate", GROUP, "*", resource.plural, "", admission.namespace, name)
+        if self._authorizer.allows(admission.call.actor, asked).allowed:
             return
         self._confirm(admission, read_rules(new.get("rules")))
-        if new.get("aggregationRule"):
+        if _gathers(new) or _gathers(old or {}):
             held = self._authorizer.held(admission.call.actor, admission.namespace)
             if missing(held.rules, FULL_AUTHORITY):
                 raise forbidden(resource.plural, GROUP, admission.name, _AGGREGATION)
 
     def _check_binding(self, admission: Admission, new: Obj) -> None:
-        old, reference = admission.old, new["roleRef"]
-        if old is not None and all((new.get(key) or []) == (old.get(key) or []) for key in ("subjects", "roleRef")):
+        reference = new["roleRef"]
+        if _is_for_collection_only(new, admission.old):
             return
         plural = f"{reference['kind'].lower()}s"
         asked = Attributes("bind", GROUP, "v1", plural, "", admission.namespace, reference["name"])
@@ -71,6 +71,21 @@ class EscalationCheck:
         if lacking:
             words = refusal_words(actor, lacking, held.faults)
             raise forbidden(admission.call.resource.plural, GROUP, admission.name, words)
+
+
+def _gathers(role: Obj) -> bool:
+    return bool((role.get("aggregationRule") or {}).get("clusterRoleSelectors"))
+
+
+def _is_for_collection_only(new: Obj, old: Obj | None) -> bool:
+    """Whether nothing differs but what garbage collection writes. A label is not such a change: by its labels a role
+    is gathered into others."""
+    return old is not None and _beside_collection(new) == _beside_collection(old)
+
+
+def _beside_collection(obj: Obj) -> Obj:
+    metadata = {key: value for key, value in obj["metadata"].items() if key not in _OF_COLLECTION}
+    return {**{key: value for key, value in obj.items() if value}, "metadata": metadata}
 
 
 def refusal_words(actor: Actor, lacking: Iterable[Rule], faults: tuple[str, ...] = ()) -> str:

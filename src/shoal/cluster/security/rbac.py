@@ -27,7 +27,6 @@ from shoal.cluster.status import ApiError, not_found
 
 GROUP = "rbac.authorization.k8s.io"
 SUPERUSERS = "system:masters"
-_NODES, _NODE_ROLE = "system:nodes", "system:node"
 _KINDS = ("clusterroles", "clusterrolebindings", "roles", "rolebindings")
 _ALLOWED = Verdict(True)
 _MOST_VERDICTS = 20_000
@@ -114,9 +113,6 @@ class Rbac:
         yield from self._through(self._reader.all(GROUP, "clusterrolebindings"), actor, "")
         if namespace:
             yield from self._through(self._reader.all(GROUP, "rolebindings", namespace), actor, namespace)
-        if _NODES in actor.groups:
-            # Kubernetes lets nodes in by an authorizer of their own; it, too, goes by this role's rules.
-            yield self._grant({"kind": "ClusterRole", "name": _NODE_ROLE}, "", "the node authorizer")
 
     def _through(self, bindings: Iterable[Obj], actor: Actor, namespace: str) -> Iterator[Grant]:
         for binding in bindings:

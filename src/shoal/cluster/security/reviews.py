@@ -42,7 +42,7 @@ def subject_access_review(obj: Obj, authorizer: Authorizer) -> Obj:
     faults = _faults(spec)
     if not spec.get("user") and not spec.get("groups"):
         faults.append(field_errors.bad_value("spec.user", "", "at least one of user or group must be specified"))
-    _refuse("SubjectAccessReview", faults)
+    _refuse(faults)
     return _answered(obj, _subject(spec), authorizer)
 
 
@@ -55,14 +55,14 @@ def local_subject_access_review(obj: Obj, namespace: str, authorizer: Authorizer
     if spec.get("nonResourceAttributes") is not None:
         where, words = "spec.nonResourceAttributes", "disallowed on this kind of request"
         faults.append(field_errors.bad_value(where, spec["nonResourceAttributes"], words))
-    _refuse("LocalSubjectAccessReview", faults)
+    _refuse(faults)
     if (spec["resourceAttributes"].get("namespace") or "") != namespace:
         raise status.bad_request(f"spec.resourceAttributes.namespace must match namespace: {namespace}")
     return _answered(obj, _subject(spec), authorizer)
 
 
 def self_subject_access_review(obj: Obj, actor: Actor, authorizer: Authorizer) -> Obj:
-    _refuse("SelfSubjectAccessReview", _faults(obj.get("spec") or {}))
+    _refuse(_faults(obj.get("spec") or {}))
     return _answered(obj, actor, authorizer)
 
 
@@ -78,7 +78,7 @@ def self_subject_rules_review(obj: Obj, actor: Actor, authorizer: Authorizer) ->
     }
     if held.faults:
         answer["evaluationError"] = ", ".join(held.faults)
-    return {**obj, "status": answer}
+    return {**obj, "spec": {}, "status": answer}
 
 
 def user_info(actor: Actor) -> Obj:
@@ -104,7 +104,14 @@ def _asked(spec: Obj) -> Attributes:
         return Attributes(path.get("verb") or "", path=path.get("path") or "")
     asked = spec["resourceAttributes"]
     keys = ("verb", "group", "version", "resource", "subresource", "namespace", "name")
-    return Attributes(*(asked.get(key) or "" for key in keys))
+    verb, group, version, resource, subresource, namespace, name = (asked.get(key) or "" for key in keys)
+    terms = (asked.get("fieldSelector") or {}).get("requirements") or ()
+    fields = tuple(
+        (one.get("key") or "", one["values"][0])
+        for one in terms
+        if one.get("operator") == "In" and len(one.get("values") or ()) == 1
+    )
+    return Attributes(verb, group, version, resource, subresource, namespace, name, fields=fields)
 
 
 def _answered(obj: Obj, actor: Actor, authorizer: Authorizer) -> Obj:
@@ -124,9 +131,10 @@ def _faults(spec: Obj) -> list[FieldError]:
     return []
 
 
-def _refuse(kind: str, faults: list[FieldError]) -> None:
+def _refuse(faults: list[FieldError]) -> None:
+    """Kubernetes says the group without the kind here."""
     if faults:
-        raise status.invalid(kind, _GROUP, "", faults)
+        raise status.invalid("", _GROUP, "", faults)
 
 
 def _listed(rules: Iterable[Rule]) -> list[Obj]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import uuid
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import jwt
@@ -18,6 +18,14 @@ from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 
 from shoal.cluster.calls import Actor
 from shoal.cluster.reading import Reader
+from shoal.cluster.security.legacy_tokens import (
+    LEGACY_ISSUER,
+    LegacyClaims,
+    TokenError,
+    check_legacy,
+    legacy_claims,
+    taken_back,
+)
 from shoal.cluster.security.rules import quoted
 from shoal.store.certificates import parse_key
 
@@ -27,10 +35,6 @@ INVALID_TOKEN = "invalid bearer token"  # noqa: S105 - words, not a secret
 ALGORITHM = "ES256"
 _LEEWAY_S = 10
 _PREFIX = "authentication.kubernetes.io/"
-
-
-class TokenError(Exception):
-    """Why a token is not accepted, in the words a TokenReview shows."""
 
 
 class Bound(msgspec.Struct, frozen=True):
@@ -60,7 +64,6 @@ class Verified(msgspec.Struct, frozen=True):
 
     actor: Actor
     audiences: tuple[str, ...]
-    expires_s: int
 
 
 class _Named(msgspec.Struct, frozen=True):
@@ -91,11 +94,13 @@ class TokenSigner:
 
     _KEPT = 4096
 
-    def __init__(self, signing_key: bytes) -> None:
+    def __init__(self, signing_key: bytes, used: Callable[[str, str], None] = lambda _, __: None) -> None:
+        """`used` is told the namespace and name of each Secret whose token is shown."""
+        self._used = used
         self._key = parse_key(signing_key)
         self._public = self._key.public_key()
         self._key_id = key_id(self._public)
-        self._claims: dict[str, _Claims] = {}
+        self._claims: dict[str, _Claims | LegacyClaims] = {}
 
     def issue(
         self, holder: Holder, audiences: Sequence[str], now_s: int, lifetime_s: int, bound: Bound | None = None
@@ -118,12 +123,21 @@ class TokenSigner:
         }
         return jwt.encode(claims, self._key, ALGORITHM, {"kid": self._key_id})
 
+    def issue_legacy(self, holder: Holder, secret: str) -> str:
+        """One that is good for as long as the Secret holds it."""
+        claims = legacy_claims(holder.namespace, holder.name, holder.uid, secret)
+        return jwt.encode(claims, self._key, ALGORITHM, {"kid": self._key_id})
+
     def verify(self, token: str, reader: Reader, now_s: int, audiences: Sequence[str] = DEFAULT_AUDIENCES) -> Verified:
         claims = self._signed_claims(token)
-        common = tuple(one for one in claims.aud if one in audiences)
+        # A token without an audience is for this server.
+        said = DEFAULT_AUDIENCES if isinstance(claims, LegacyClaims) else claims.aud
+        common = tuple(one for one in said if one in audiences)
         if not common:
-            words = f"token audiences {quoted(claims.aud)} is invalid for the target audiences {quoted(audiences)}"
+            words = f"token audiences {quoted(said)} is invalid for the target audiences {quoted(audiences)}"
             raise TokenError(words)
+        if isinstance(claims, LegacyClaims):
+            return Verified(self._legacy_actor(claims, token, reader), common)
         if now_s > claims.exp + _LEEWAY_S:
             raise TokenError("service account token has expired")
         if now_s < claims.nbf - _LEEWAY_S:
@@ -137,9 +151,16 @@ class TokenSigner:
             _check_bound("nodes", "", own.node, reader)
         if own.secret is not None:
             _check_bound("secrets", own.namespace, own.secret, reader)
-        return Verified(service_account_actor(holder, _told(claims)), common, claims.exp)
+        return Verified(service_account_actor(holder, _told(claims)), common)
 
-    def _signed_claims(self, token: str) -> _Claims:
+    def _legacy_actor(self, claims: LegacyClaims, token: str, reader: Reader) -> Actor:
+        is_good = check_legacy(claims, token, reader)
+        self._used(claims.namespace, claims.secret)
+        if not is_good:
+            raise taken_back(claims)
+        return service_account_actor(Holder(claims.namespace, claims.account, claims.uid))
+
+    def _signed_claims(self, token: str) -> _Claims | LegacyClaims:
         found = self._claims.get(token)
         if found is not None:
             return found
@@ -148,10 +169,13 @@ class TokenSigner:
                 token,
                 self._public,
                 algorithms=[ALGORITHM],
-                issuer=ISSUER,
                 options={"verify_aud": False, "verify_exp": False, "verify_nbf": False, "verify_iat": False},
             )
-            claims = msgspec.convert(decoded, _Claims)
+            issuer = decoded.get("iss")
+            if issuer not in (ISSUER, LEGACY_ISSUER):
+                raise TokenError(INVALID_TOKEN)
+            form: type[_Claims | LegacyClaims] = LegacyClaims if issuer == LEGACY_ISSUER else _Claims
+            claims: _Claims | LegacyClaims = msgspec.convert(decoded, form)
         except (jwt.PyJWTError, msgspec.ValidationError, ValueError):
             raise TokenError(INVALID_TOKEN) from None
         if len(self._claims) >= self._KEPT:

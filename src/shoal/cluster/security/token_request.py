@@ -22,6 +22,10 @@ def token_request(obj: Obj, account: Obj, signer: TokenSigner, reader: Reader, n
     lifetime_s = _DEFAULT_S if spec.get("expirationSeconds") is None else int(spec["expirationSeconds"])
     _check_lifetime(lifetime_s)
     metadata = account["metadata"]
+    said = (obj.get("metadata") or {}).get("name") or metadata["name"]
+    if said != metadata["name"]:
+        fault = field_errors.bad_value("metadata.name", said, "must match the service account name if specified")
+        raise status.invalid("TokenRequest", "authentication.k8s.io", metadata["name"], [fault])
     reference = spec.get("boundObjectRef")
     bound = None if not reference else _bound(reference, metadata, reader)
     audiences = list(spec.get("audiences") or DEFAULT_AUDIENCES)

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import Any
 
 import msgspec
 from aiohttp import web
 
 from shoal.cluster.calls import Call
+from shoal.cluster.large_work import Turn
 from shoal.cluster.resource import Obj, Resource
 from shoal.cluster.rest import codec
 from shoal.cluster.rest.reading import Listed
@@ -34,13 +36,23 @@ def answer(code: int, body: bytes | Mapping[str, object], form: Form, call: Call
     return _made(code, as_yaml(data) if form.is_yaml else data, form, call)
 
 
-async def _said(code: int, body: bytes | Mapping[str, object], form: Form, call: Call) -> web.Response:
+async def _said(stage: Stage, code: int, body: bytes | Mapping[str, object], form: Form, call: Call) -> web.Response:
     data = body if isinstance(body, bytes) else _encode(body)
-    return _made(code, await as_yaml_slowly(data) if form.is_yaml else data, form, call)
+    if form.is_yaml:
+        turn = call.turn or Turn(call.actor.name)
+
+        def aside(work: Callable[[Any], bytes], value: Any) -> Awaitable[bytes]:
+            return stage.large.run(turn, work, value)
+
+        data = await as_yaml_slowly(data, aside)
+    return _made(code, data, form, call)
 
 
 def _made(code: int, data: bytes, form: Form, call: Call | None) -> web.Response:
     content_type = "application/yaml" if form.is_yaml else _JSON
+    if not data.endswith(b"\n"):
+        # Go's encoder ends each value with a newline, and clients compare whole bodies.
+        data += b"\n"
     return _warned(web.Response(status=code, body=data, content_type=content_type), call)
 
 
@@ -57,6 +69,11 @@ def refusal(error: ApiError, form: Form, call: Call | None = None) -> web.Respon
     return response
 
 
+def no_page() -> web.Response:
+    """What a path answers that no part of the server has: no Status."""
+    return web.Response(status=404, text="404 page not found\n", headers={"X-Content-Type-Options": "nosniff"})
+
+
 def make_pretty(response: web.StreamResponse, asked: str) -> None:
     """Indent a body for people who read it raw."""
     if not isinstance(response, web.Response) or response.content_type != _JSON or asked.lower() in ("false", "0"):
@@ -70,13 +87,15 @@ async def one(stage: Stage, code: int, found: Obj | Record, call: Call, form: Fo
     resource = call.resource
     if form.shape == "object":
         if isinstance(found, Record):
-            return await _said(code, await codec.line(stage, found, resource), form, call)
-        return await _said(code, found, form, call)
+            return await _said(stage, code, await codec.line(stage, found, resource), form, call)
+        return await _said(stage, code, found, form, call)
     obj = await codec.shown(stage, found, resource) if isinstance(found, Record) else found
     if form.shape == "partial":
-        return await _said(code, partial(obj, form.version), form, call)
+        return await _said(stage, code, partial(obj, form.version), form, call)
     version = obj["metadata"].get("resourceVersion", "")
-    return await _said(code, _table(stage, resource, [obj], form, include, {"resourceVersion": version}), form, call)
+    return await _said(
+        stage, code, _table(stage, resource, [obj], form, include, {"resourceVersion": version}), form, call
+    )
 
 
 async def listed(stage: Stage, found: Listed, call: Call, form: Form, include: str = "") -> web.Response:
@@ -87,19 +106,19 @@ async def listed(stage: Stage, found: Listed, call: Call, form: Form, include: s
     if found.remaining is not None:
         metadata["remainingItemCount"] = found.remaining
     if form.shape == "object":
-        return await _long(await _list_parts(stage, found.records, resource, metadata), form, call)
+        return await _long(stage, await _list_parts(stage, found.records, resource, metadata), form, call)
     if form.shape == "table" and len(found.records) > _ROWS and printer_of(resource, "").order is None:
-        return await _long(await _table_parts(stage, found.records, call, form, include, metadata), form, call)
+        return await _long(stage, await _table_parts(stage, found.records, call, form, include, metadata), form, call)
     objs = await codec.all_shown(stage, found.records, resource)
     if form.shape == "table":
-        return await _said(200, _table(stage, resource, objs, form, include, metadata), form, call)
-    return await _said(200, partial_list(objs, metadata, form.version), form, call)
+        return await _said(stage, 200, _table(stage, resource, objs, form, include, metadata), form, call)
+    return await _said(stage, 200, partial_list(objs, metadata, form.version), form, call)
 
 
-async def _long(parts: list[Part], form: Form, call: Call) -> web.Response:
+async def _long(stage: Stage, parts: list[Part], form: Form, call: Call) -> web.Response:
     size = sum(map(len, parts))
     if size < AT_LEAST or form.is_yaml:
-        return await _said(200, b"".join(parts), form, call)
+        return await _said(stage, 200, b"".join(parts), form, call)
     return _warned(web.Response(body=Pieces(parts, size, _JSON)), call)
 
 
@@ -166,5 +185,5 @@ async def _table_parts(
             parts.append(_encode(made)[:-1] + b',"rows":[')
         parts += (_encode(rows)[1:-1], b",")
         await asyncio.sleep(0)
-    parts[-1] = b"]}"
+    parts[-1] = b"]}\n"
     return parts

@@ -9,22 +9,28 @@ from aiohttp import web
 from shoal.cluster.calls import Actor, Attributes, Call, Verb
 from shoal.cluster.resource import Resource
 from shoal.cluster.rest.options import LONGEST_MANAGER, WriteOptions
-from shoal.cluster.rest.selection import name_asked_for
+from shoal.cluster.rest.selection import fields_asked_for, name_asked_for
 from shoal.cluster.server.paths import Target
 
 _WRITES: dict[str, Verb] = {"POST": "create", "PUT": "update", "PATCH": "patch"}
 _FALSE = ("false", "0")
-_CONFINED = ("list", "watch", "deletecollection")
-"""What may be confined to one name by a field selector."""
+_SELECTED = ("list", "watch", "deletecollection")
+_CONFINED = ("list", "watch")
+"""What may be confined to one name by a field selector. As in Kubernetes, the deletion of a collection may not."""
 
 
 def verb_of(request: web.BaseRequest, target: Target) -> Verb | None:
+    """None for a method that no path of this form serves."""
     method = request.method
-    if method in ("GET", "HEAD"):
-        if target.is_old_watch or ("watch" in request.query and request.query["watch"].lower() not in _FALSE):
-            # Kubernetes takes a watch of one name as a watch of the list with that name.
-            return "watch" if not target.subresource else "get"
-        return "get" if target.name else "list"
+    if method == "GET" or (method == "HEAD" and not target.is_resource):
+        if target.is_old_watch:
+            return "watch"
+        if target.name:
+            # As in Kubernetes, `watch` says something about collections only.
+            return "get"
+        return "watch" if request.query.get("watch", "false").lower() not in _FALSE else "list"
+    if target.is_old_watch:
+        return None
     if method == "DELETE":
         return "delete" if target.name else "deletecollection"
     return _WRITES.get(method)
@@ -35,8 +41,12 @@ def attributes_of(target: Target, verb: str, request: web.BaseRequest) -> Attrib
     if not target.is_resource:
         return Attributes(request.method.lower(), path=target.path)
     name = target.name
-    if not name and "fieldSelector" in request.query and verb in _CONFINED:
-        name = name_asked_for(request.query["fieldSelector"])
+    fields: tuple[tuple[str, str], ...] = ()
+    if not name and verb in _SELECTED and "fieldSelector" in request.query:
+        selector = request.query["fieldSelector"]
+        name = name_asked_for(selector) if verb in _CONFINED else ""
+        # As in Kubernetes, the deprecated form of a watch is not authorized by its selector.
+        fields = () if target.is_old_watch else fields_asked_for(selector)
     return Attributes(
         verb,
         target.group,
@@ -45,6 +55,7 @@ def attributes_of(target: Target, verb: str, request: web.BaseRequest) -> Attrib
         target.subresource,
         target.namespace,
         name,
+        fields=fields,
     )
 
 

@@ -7,6 +7,7 @@ done. Definitions are large and there may be many, so that what they have to kno
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Awaitable, Sequence
 from functools import partial
 
@@ -16,16 +17,18 @@ from shoal.cluster import status
 from shoal.cluster.calls import SERVER, Call
 from shoal.cluster.crds.establish import CLEANUP, add_stored_version, condition, establish, is_established
 from shoal.cluster.crds.serving import served, storage_version
-from shoal.cluster.foreign.provided import provider_of
+from shoal.cluster.foreign.provided import brought, provider_of
 from shoal.cluster.resource import Home, Obj, Ref, Resource
 from shoal.cluster.rest.changing import change
+from shoal.cluster.rest.codec import ordered
 from shoal.cluster.rest.deleting import DeleteOptions, delete_all
 from shoal.cluster.rest.selection import EVERYTHING
 from shoal.cluster.rest.stage import Stage
 from shoal.cluster.server.errands import Errands
-from shoal.cluster.state.record import Record
+from shoal.cluster.state.record import Record, Write
 from shoal.cluster.state.watch import Event
 
+_log = logging.getLogger("shoal.cluster")
 CRDS = Home("apiextensions.k8s.io", "customresourcedefinitions")
 
 
@@ -36,6 +39,15 @@ class _Names(msgspec.Struct, frozen=True):
     """As much of it as names are compared by."""
     is_content: bool
     """It has all the names it asked for."""
+
+
+class _Version(msgspec.Struct, rename="camel"):
+    """As much of an object as says in which version it is stored."""
+
+    api_version: str = ""
+
+
+_version_of = msgspec.json.Decoder(_Version).decode
 
 
 class CustomResources:
@@ -88,11 +100,50 @@ class CustomResources:
         shape = crd["spec"], crd["status"].get("acceptedNames") or {}, provider_of(crd)
         if self._shapes.get(record.ref.name) == shape:
             return
+        if self._given_up(crd):
+            name = f"the migration of what definition {record.ref.name} took over"
+            self._errands.start(name, partial(self._migrate, record.ref))
+            return
         resources = served(crd)
         stored = _stored(crd, resources)
         if stored is not None:
             self._stage.catalog.put_custom(resources, stored, record.revision)
             self._shapes[record.ref.name] = shape
+
+    def _given_up(self, crd: Obj) -> list[Record]:
+        """What is stored in versions that the definition does not have any more."""
+        group = crd["spec"]["group"]
+        there = {f"{group}/{one['name']}" for one in crd["spec"]["versions"]}
+        records = self._stage.state.list(_home(crd), None).records
+        return [one for one in records if _version_of(one.data).api_version not in there]
+
+    async def _migrate(self, ref: Ref) -> None:
+        """Store anew what is stored in versions that were given up, then serve the definition as it is by now.
+
+        Until then the former definition is served, which still reads these objects. A write that was on its way then
+        is the reason for looking twice.
+        """
+        state = self._stage.state
+        for _ in range(2):
+            await state.settled()
+            record = state.get(ref)
+            if record is None:
+                return
+            crd = record.obj()
+            late = self._given_up(crd)
+            for one in late:
+                await self._store_anew(one, crd)
+            if late:
+                said = "%s: another definition took over; objects stored as %s now: %d"
+                _log.warning(said, ref.name, storage_version(crd), len(late))
+            self._serve(record, crd)
+
+    async def _store_anew(self, record: Record, crd: Obj) -> None:
+        state = self._stage.state
+        async with state.lock(record.ref):
+            if state.get(record.ref) is record:
+                obj = ordered(brought(record.obj(), crd, storage_version(crd)))
+                await state.commit([Write(record.ref, obj, record, record.uid, record.labels, record.fields)])
 
     async def _settle(self, record: Record) -> None:
         """What was on its way when the definition changed is stored after it, and was still made by the old one."""

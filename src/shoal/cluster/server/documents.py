@@ -39,6 +39,10 @@ Elsewhere = Callable[[web.BaseRequest, Target, Actor], Awaitable[web.StreamRespo
 """API groups that somebody else serves (APIService), asked for in the name of the actor."""
 
 
+_WITH_ROUTES = ("api", "version")
+"""Below these, as below each built-in group, Kubernetes knows all routes, and answers others with a Status."""
+
+
 class Documents:
     def __init__(
         self,
@@ -64,9 +68,12 @@ class Documents:
         if path == "/metrics":
             text = self._metrics.text(self._state.revision, _counts(self._state))
             return web.Response(body=text, headers={"Content-Type": "text/plain; version=0.0.4; charset=utf-8"})
-        maker = self._makers.get(path.strip("/").partition("/")[0])
+        head = path.strip("/").partition("/")[0]
+        maker = self._makers.get(head)
         made = maker(path, request.query, request.headers.get("Accept", "")) if maker is not None else None
         if made is not None:
+            if request.method != "GET" and _is_read_only(path):
+                raise status.method_not_supported("", "")
             return _document(request, made)
         if path.strip("/"):
             return await self.serve_unknown(request, target, actor)
@@ -94,9 +101,16 @@ class Documents:
             found = await self._elsewhere(request, target, actor)
             if found is not None:
                 return found
-        if target.is_resource:
+        head, _, group = target.path.strip("/").partition("/")
+        if head in _WITH_ROUTES or (head == "apis" and self._catalog.is_builtin(group.partition("/")[0])):
             raise status.no_such_path()
-        return web.Response(status=404, text="404 page not found\n", content_type="text/plain")
+        return answers.no_page()
+
+
+def _is_read_only(path: str) -> bool:
+    """Whether Kubernetes has a route for the document. The lists of groups and versions answer every method."""
+    parts = path.strip("/").split("/")
+    return parts[0] in _WITH_ROUTES or (parts[0] == "apis" and len(parts) == 3)
 
 
 def _counts(state: State) -> list[tuple[str, int]]:

@@ -8,14 +8,17 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import Coroutine
 from time import perf_counter
+from typing import Any
 
 from aiohttp import web
 
 from shoal.cluster import status
-from shoal.cluster.calls import Actor, Verb
+from shoal.cluster.calls import Actor, Attributes, Verb
 from shoal.cluster.faults.fault_paths import FaultPaths, is_of_faults
-from shoal.cluster.resource import Resource
+from shoal.cluster.flowcontrol.control import FlowControl, Seat, metered
+from shoal.cluster.flowcontrol.levels import Flow
 from shoal.cluster.rest.options import write_options
 from shoal.cluster.rest.stage import Stage
 from shoal.cluster.security.authenticate import Authenticator
@@ -25,15 +28,19 @@ from shoal.cluster.security.verdict import refusal
 from shoal.cluster.server import answers
 from shoal.cluster.server.accept import PLAIN, Form, form_of
 from shoal.cluster.server.asked import attributes_of, call_of, verb_of
+from shoal.cluster.server.connections import USER
 from shoal.cluster.server.documents import Documents
 from shoal.cluster.server.metrics import Metrics
+from shoal.cluster.server.open_responses import OpenResponses
 from shoal.cluster.server.paths import Target, target_of
 from shoal.cluster.server.receiving import body_bytes
 from shoal.cluster.server.resources import Resources
+from shoal.cluster.server.routes import check_route, has_path
 from shoal.cluster.server.upgrades import Upgrades
 
 _log = logging.getLogger("shoal.cluster")
 _WRITES = frozenset({"create", "update", "patch", "delete", "deletecollection"})
+_LONG_RUNNING = frozenset({"attach", "exec", "log", "portforward", "proxy"})
 _OPEN_TO_ALL = ("healthz", "livez", "readyz", "version")
 
 
@@ -48,6 +55,7 @@ class Door:
         upgrades: Upgrades,
         metrics: Metrics,
         faults: FaultPaths,
+        flow_control: FlowControl,
     ) -> None:
         self._stage = stage
         self._authenticator = authenticator
@@ -57,6 +65,8 @@ class Door:
         self._upgrades = upgrades
         self._metrics = metrics
         self._faults = faults
+        self._flow_control = flow_control
+        self.open_responses = OpenResponses()
 
     def end_watches(self) -> None:
         self._resources.streams.end()
@@ -66,17 +76,29 @@ class Door:
         target = target_of(request.path)
         verb = verb_of(request, target)
         response: web.StreamResponse
+        headers: dict[str, str] = {}
         try:
             if verb is None:
                 raise status.method_not_supported(target.plural, target.group)
-            actor = self._recognised(request)
             asked = attributes_of(target, verb, request)
+            actor = self._recognised(request, asked)
+            flow = self._flow_control.flow_of(actor, asked)
+            headers = flow.headers
             verdict = self._authorizer.allows(actor, asked)
             if not verdict.allowed and not _is_open(target):
                 raise refusal(actor, asked, verdict)
             if not _is_open(target) and not is_of_faults(target.path):
                 await self._faults.before(asked.verb)
-            serving = self._serve(request, target, verb, actor)
+            if not flow.is_exempt:
+                self.open_responses.check(actor, is_watch=verb == "watch")
+                request[USER] = actor.name
+            if verb in _WRITES and request.can_read_body:
+                await self._receive(request, target)
+            if flow.is_exempt or target.subresource in _LONG_RUNNING:
+                serving = self._serve(request, target, verb, actor, flow, None)
+            else:
+                seat = Seat(flow) if flow.level.takes(flow) else await self._flow_control.seat(flow)
+                serving = self._execute(self._serve(request, target, verb, actor, flow, seat), seat)
             # Who hangs up ends a watch; a write that was begun is finished all the same.
             response = await (asyncio.shield(serving) if verb in _WRITES else serving)
         except status.ApiError as error:
@@ -86,11 +108,26 @@ class Door:
         except Exception:  # noqa: BLE001 - the last stop: the client gets a Status, the log gets the story
             _log.exception("%s %s failed", request.method, request.path)
             response = answers.refusal(status.internal("the request failed; the server's log has the story"), PLAIN)
+        if not response.prepared:
+            for name, value in headers.items():
+                response.headers[name] = value
         if "pretty" in request.query:
             answers.make_pretty(response, request.query["pretty"])
         seconds = perf_counter() - started
         self._metrics.count(self._labels(target, verb), response.status, seconds, is_long=verb == "watch")
         return response
+
+    async def _receive(self, request: web.BaseRequest, target: Target) -> None:
+        """Read the body before the request takes a seat: a slow client keeps nobody waiting."""
+        is_served = self._stage.catalog.find(target.group, target.version, target.plural) is not None
+        if is_served and target.subresource not in _LONG_RUNNING:
+            await body_bytes(request)
+
+    async def _execute(self, serving: Coroutine[Any, Any, web.StreamResponse], seat: Seat) -> web.StreamResponse:
+        try:
+            return await metered(serving, seat)
+        finally:
+            seat.release()
 
     def _labels(self, target: Target, verb: str | None) -> tuple[str, str, str, str, str]:
         """What a request is counted as. Made-up names are all one, or clients could make the counters grow for ever."""
@@ -100,7 +137,7 @@ class Door:
             return name, "", "", "", ""
         return name, target.group, target.version, target.plural, below
 
-    def _recognised(self, request: web.BaseRequest) -> Actor:
+    def _recognised(self, request: web.BaseRequest, asked: Attributes) -> Actor:
         transport = request.transport
         tls = transport.get_extra_info("ssl_object") if transport is not None else None
         certificate = tls.getpeercert(True) if tls is not None else None
@@ -108,9 +145,11 @@ class Door:
         actor = self._authenticator.authenticate(
             certificate, headers.get("Authorization"), int(self._stage.clock.seconds())
         )
-        return impersonated(actor, headers.items(), self._authorizer.allows)
+        return impersonated(actor, headers.items(), asked, self._authorizer.allows)
 
-    async def _serve(self, request: web.BaseRequest, target: Target, verb: Verb, actor: Actor) -> web.StreamResponse:
+    async def _serve(
+        self, request: web.BaseRequest, target: Target, verb: Verb, actor: Actor, flow: Flow, seat: Seat | None
+    ) -> web.StreamResponse:
         if is_of_faults(target.path):
             done = self._faults.answer(request.method, target.path, await body_bytes(request))
             return answers.answer(200, done, PLAIN)
@@ -118,18 +157,29 @@ class Door:
             return await self._documents.serve(request, target, actor)
         resource = self._stage.catalog.find(target.group, target.version, target.plural)
         if resource is None:
+            if seat is not None and verb == "watch":
+                seat.release()
             return await self._documents.serve_unknown(request, target, actor)
-        _check_target(target, resource, verb)
+        if resource.is_custom and not has_path(target, resource):
+            return answers.no_page()
+        check_route(target, resource, verb)
         upgraded = await self._upgrades.serve(request, target, resource, actor)
         if upgraded is not None:
             return upgraded
         call = call_of(request, target, verb, resource, actor, write_options(request.query, verb))
+        if verb == "watch":
+            call.headers = flow.headers
+            call.begun = seat.release if seat is not None else None
+            self.open_responses.enter_watch(actor.name)
         if resource.strategy.deprecation:
             call.warnings.append(resource.strategy.deprecation)
         try:
             return await self._resources.serve(request, call)
         except status.ApiError as error:
             return answers.refusal(error, _form_of_refusal(request), call)
+        finally:
+            if verb == "watch":
+                self.open_responses.leave_watch(actor.name)
 
 
 def _form_of_refusal(request: web.BaseRequest) -> Form:
@@ -142,24 +192,3 @@ def _form_of_refusal(request: web.BaseRequest) -> Form:
 
 def _is_open(target: Target) -> bool:
     return not target.is_resource and target.path.strip("/").partition("/")[0] in _OPEN_TO_ALL
-
-
-def _check_target(target: Target, resource: Resource, verb: str) -> None:
-    """Whether the resource has such a path at all, and serves the verb on it."""
-    if target.subresource:
-        found = resource.subresource(target.subresource)
-        if found is None and resource.is_custom:
-            raise status.not_found(resource.plural, resource.group, target.name)
-        if found is None:
-            raise status.no_such_path()
-        if verb not in found.verbs and target.subresource not in ("exec", "attach", "portforward", "proxy"):
-            raise status.method_not_supported(resource.plural, resource.group)
-        return
-    if verb not in resource.verbs or (verb in ("update", "patch") and not target.name):
-        raise status.method_not_supported(resource.plural, resource.group)
-    if resource.namespaced and not target.namespace and (target.name or verb in ("create", "deletecollection")):
-        if not target.name:
-            raise status.method_not_supported(resource.plural, resource.group)
-        raise status.no_such_path()
-    if not resource.namespaced and target.namespace and resource.home != ("", "namespaces"):
-        raise status.no_such_path()

@@ -20,6 +20,8 @@ class Target(msgspec.Struct, frozen=True):
     subresource: str = ""
     rest: str = ""
     """What follows the subresource (proxies)."""
+    in_namespace: bool = False
+    """The path has `namespaces/NAME` before the resource. The path of a Namespace itself has not."""
     is_old_watch: bool = False
     """The deprecated form with `/watch/` in the path."""
 
@@ -36,7 +38,11 @@ def target_of(path: str) -> Target:
 
 
 def _understood(path: str) -> Target:
-    parts = [part for part in path.split("/") if part]
+    """Empty segments are kept, as Kubernetes keeps them: without them another object would be named than the one that
+    the server behind an aggregated API reads from the same path."""
+    if path.startswith("//"):
+        return Target(path)
+    parts = path.strip("/").split("/")
     if len(parts) >= 3 and parts[0] == "api":
         return _resource(path, "", parts[1], parts[2:])
     if len(parts) >= 4 and parts[0] == "apis":
@@ -51,12 +57,13 @@ def _resource(path: str, group: str, version: str, parts: list[str]) -> Target:
     is_old_watch = parts[0] == "watch" and len(parts) > 1
     if is_old_watch:
         parts = parts[1:]
-    namespace = ""
+    namespace, in_namespace = "", False
     if parts[0] == "namespaces" and len(parts) > 1:
         namespace = parts[1]
-        if len(parts) > 2 and parts[2] not in _OF_NAMESPACES:
+        in_namespace = len(parts) > 2 and parts[2] not in _OF_NAMESPACES
+        if in_namespace:
             parts = parts[2:]
-    plural, name, subresource, *rest = [*parts, "", "", ""][: max(3, len(parts))]
+    plural, name, subresource, *rest = [*parts, "", ""][: max(3, len(parts))]
     return Target(
         path,
         True,
@@ -66,6 +73,7 @@ def _resource(path: str, group: str, version: str, parts: list[str]) -> Target:
         namespace,
         name,
         subresource,
-        "/".join(one for one in rest if one),
+        "/".join(rest),
+        in_namespace,
         is_old_watch,
     )

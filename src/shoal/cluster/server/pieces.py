@@ -1,12 +1,13 @@
 """A long answer that goes out piece by piece, no faster than the client takes it.
 
 Written in one go, a list of ten thousand pods would be there three times: as objects, as a body and, until the
-connection closes, as ciphertext in the memory that TLS keeps for it.
+connection closes, as ciphertext in the memory that TLS keeps for it. No piece is longer than 64 KiB, so that a client
+that does not read has a few pieces in the buffers of its connection, however long a single object is.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from aiohttp.abc import AbstractStreamWriter
 from aiohttp.payload import Payload
@@ -14,7 +15,7 @@ from aiohttp.payload import Payload
 Part = bytes | memoryview
 AT_LEAST = 256 * 1024
 """Bytes from which on this is worth while."""
-_PIECE = 128 * 1024
+PIECE = 64 * 1024
 
 
 class Pieces(Payload):
@@ -35,9 +36,26 @@ class Pieces(Payload):
         piece: list[Part] = []
         size = 0
         for part in self._parts:
+            if size + len(part) > PIECE:
+                await _written(writer, b"".join(piece))
+                piece, size = [], 0
+                if len(part) > PIECE:
+                    for slice_ in slices(part):
+                        await _written(writer, slice_)
+                    continue
             piece.append(part)
             size += len(part)
-            if size >= _PIECE:
-                await writer.write(b"".join(piece))
-                piece, size = [], 0
-        await writer.write(b"".join(piece))
+        await _written(writer, b"".join(piece))
+
+
+async def _written(writer: AbstractStreamWriter, piece: Part) -> None:
+    await writer.write(piece)
+    # A writer of aiohttp waits by itself only after more than 64 KiB.
+    await writer.drain()
+
+
+def slices(part: Part) -> Iterator[memoryview]:
+    """A long part, piece by piece and not copied."""
+    view = memoryview(part)
+    for start in range(0, len(view), PIECE):
+        yield view[start : start + PIECE]

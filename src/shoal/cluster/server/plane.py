@@ -14,6 +14,7 @@ from time import monotonic, time
 
 from shoal.cluster.admission.chain import Plugins as BuiltinPlugins
 from shoal.cluster.admission.chain import builtin_plugins
+from shoal.cluster.admission.plugin import Plugin
 from shoal.cluster.aggregated.following import FollowedServices
 from shoal.cluster.aggregated.front_proxy import FrontProxy
 from shoal.cluster.aggregated.local import local_services
@@ -36,6 +37,7 @@ from shoal.cluster.dynamic.gate import DynamicAdmission, Surroundings
 from shoal.cluster.dynamic.posting import Posting
 from shoal.cluster.faults.fault_paths import FaultPaths
 from shoal.cluster.faults.faults import Faults
+from shoal.cluster.flowcontrol.control import FlowControl
 from shoal.cluster.kinds.table import STRATEGIES
 from shoal.cluster.openapi.documents import Documents as OpenApi
 from shoal.cluster.resource import Home, Obj, Ref
@@ -46,8 +48,12 @@ from shoal.cluster.security.authenticate import Authenticator
 from shoal.cluster.security.authority import Authority, open_authority
 from shoal.cluster.security.authorize import AllowRecognised, Authorizer
 from shoal.cluster.security.escalation import EscalationCheck
+from shoal.cluster.security.node_authorizer import NodeAuthorizer
+from shoal.cluster.security.node_pods import NodePods
+from shoal.cluster.security.node_restriction import NodeRestriction
 from shoal.cluster.security.rbac import Rbac
 from shoal.cluster.security.service_accounts import TokenSigner
+from shoal.cluster.security.signer_rights import SignerRights
 from shoal.cluster.server.custom_resources import CRDS, CustomResources
 from shoal.cluster.server.documents import Documents
 from shoal.cluster.server.door import Door
@@ -61,17 +67,21 @@ from shoal.cluster.server.resources import Resources
 from shoal.cluster.server.spoken import Spoken
 from shoal.cluster.server.streaming import OpenStreams
 from shoal.cluster.server.upgrades import Upgrades
+from shoal.cluster.server.used_tokens import UsedTokens
 from shoal.cluster.server.virtual import Virtual, virtual_resources
 from shoal.cluster.settings import Settings
 from shoal.cluster.state.record import Write
 from shoal.cluster.state.state import State
+from shoal.cluster.status import ApiError
 from shoal.cluster.storage.memory import MemoryStorage
 from shoal.cluster.storage.port import Storage
 from shoal.cluster.streams.conversations import conversations
 from shoal.cluster.streams.kubelets import CLIENT as KUBELET_CLIENT
 from shoal.cluster.streams.kubelets import Kubelets
 from shoal.cluster.streams.terminal import CannedTerminal
+from shoal.store import certificates
 from shoal.store.live.clock import Clock, WallClock
+from shoal.units.errors import UserError, Where
 
 _NAMESPACES = Home("", "namespaces")
 _LETTERS = "bcdfghjklmnpqrstvwxz2456789"
@@ -107,19 +117,22 @@ class Plane:
     async def close(self) -> None:
         for close in self._closers:
             await close()
+        self.stage.large.close()
         await self.stage.state.close()
 
 
 class _Checked:
-    """The built-in plugins, and the check that nobody grants what they do not have."""
+    """The built-in plugins, and the checks that ask the authorizer."""
 
-    def __init__(self, plugins: BuiltinPlugins, escalation: EscalationCheck) -> None:
+    def __init__(self, plugins: BuiltinPlugins, authorizer: Authorizer) -> None:
         self.mutate = plugins.mutate
         self._plugins = plugins
-        self._escalation = escalation
+        self._escalation = EscalationCheck(authorizer)
+        self._signers = SignerRights(authorizer)
 
     def validate(self, admission: Admission) -> None:
         self._plugins.validate(admission)
+        self._signers.validate(admission)
         self._escalation.validate(admission)
 
 
@@ -140,14 +153,18 @@ async def open_plane(
         history_count=settings.history_events,
         history_age_s=settings.history_s,
     )
-    authorizer: Authorizer = Rbac(state.reader) if settings.authorization == "rbac" else AllowRecognised()
+    authorizer: Authorizer = AllowRecognised()
+    restriction: Plugin | None = None
+    if settings.authorization == "rbac":
+        authorizer = NodeAuthorizer(Rbac(state.reader), state.reader, NodePods(state))
+        restriction = NodeRestriction(state.reader, authorizer.allows)
     draw = random.Random()
 
     def suffix() -> str:
         return "".join(draw.choices(_LETTERS, k=5))
 
-    builtin = builtin_plugins(state.reader, suffix)
-    plugins = _Checked(builtin, EscalationCheck(authorizer))
+    builtin = builtin_plugins(state.reader, suffix, restriction)
+    plugins = _Checked(builtin, authorizer)
 
     def furnish(ref: Ref) -> Sequence[tuple[Ref, Obj]]:
         if ref.home != _NAMESPACES:
@@ -172,14 +189,23 @@ async def open_plane(
         furnish=furnish,
         authorizer=authorizer,
     )
-    await _bootstrap(stage, authority, address)
+    try:
+        await _bootstrap(stage, authority, address)
+    except ApiError as error:
+        fault = state.health()
+        if not fault:
+            raise
+        where = Where(str(settings.state_dir or ""))
+        raise UserError(f"the first objects cannot be stored: {fault}", where=where, fix="make room there") from error
     custom = CustomResources(stage)
     counts, roles = QuotaCounts(stage), GatheredRoles(stage)
-    signer = TokenSigner(authority.signing_key)
+    used_tokens = UsedTokens(stage)
+    signer = TokenSigner(authority.signing_key, used_tokens.used)
     authenticator = Authenticator(authority, signer, state.reader)
     streams = OpenStreams()
     faults = Faults(state.expire, draw.random)
-    metrics = Metrics(time(), streams, faults.metrics)
+    flow_control = FlowControl(state.reader)
+    metrics = Metrics(time(), streams, lambda: [*faults.metrics(), *flow_control.metrics()])
     health = Health({"ping": lambda: "", "log": lambda: "", "etcd": state.health})
     discovery = Discovery(catalog, server_address=f"{address[0]}:{address[1]}")
     openapi = openapi_maker(OpenApi(catalog, settings.kube_version))
@@ -194,7 +220,7 @@ async def open_plane(
     services = FollowedServices(stage, servers, discovery)
     documents = Documents(state, catalog, health, metrics, makers, Proxy(services, servers))
     kubelets = Kubelets(authority.client(KUBELET_CLIENT, (), today))
-    virtual = virtual_resources(stage, authenticator, authorizer, signer)
+    virtual = virtual_resources(stage, authenticator, authorizer, signer, restriction)
     resources = Resources(stage, virtual, Spoken(shapes.of), streams)
     door = Door(
         stage,
@@ -202,16 +228,29 @@ async def open_plane(
         authorizer,
         documents,
         resources,
-        Upgrades(stage, conversations(state.reader, authorizer, CannedTerminal(), kubelets)),
+        Upgrades(
+            stage,
+            conversations(state.reader, authorizer, CannedTerminal(), kubelets),
+            certificates.hosts_of(authority.server),
+        ),
         metrics,
         FaultPaths(faults),
+        flow_control,
     )
     services.start()
     housekeeping = Housekeeping(stage)
     housekeeping.start()
     configurations = FollowedConfigurations(stage, dynamic)
     followers = (counts, configurations)
-    closers = (housekeeping.stop, custom.close, roles.close, configurations.close, services.close, posting.close)
+    closers = (
+        housekeeping.stop,
+        used_tokens.close,
+        custom.close,
+        roles.close,
+        configurations.close,
+        services.close,
+        posting.close,
+    )
     return Plane(stage, clock, door, virtual, authority, faults, followers, (*closers, kubelets.close))
 
 
@@ -232,7 +271,7 @@ def _storage(settings: Settings) -> Storage:
         return MemoryStorage()
     from shoal.cluster.storage.sqlite import SqliteStorage
 
-    return SqliteStorage(settings.state_dir)
+    return SqliteStorage(settings.state_dir, accept_loss=settings.accepts_loss)
 
 
 def _new_uid() -> str:

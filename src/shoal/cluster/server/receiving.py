@@ -11,9 +11,11 @@ from aiohttp.web_protocol import RequestPayloadError
 
 from shoal.cluster import status
 from shoal.cluster.bodies.decode import decode
+from shoal.cluster.calls import Call
+from shoal.cluster.large_work import LARGE_BYTES
 from shoal.cluster.rest.patch_text import read_patch
 from shoal.cluster.rest.patching import PatchType
-from shoal.cluster.server.beside import LARGE_BYTES, beside
+from shoal.cluster.rest.stage import Stage, computed
 
 LARGEST_BODY = 3 * 1024 * 1024
 BODY_S = 30.0
@@ -40,27 +42,31 @@ async def body_bytes(request: web.BaseRequest, patience_s: float = BODY_S) -> by
 
 
 async def body_object(
-    request: web.BaseRequest, *, kind: str = "", find_duplicates: bool, may_be_empty: bool = False
+    stage: Stage,
+    request: web.BaseRequest,
+    call: Call,
+    *,
+    kind: str = "",
+    find_duplicates: bool,
+    may_be_empty: bool = False,
 ) -> tuple[Any, list[str]]:
     """The object of a body, and the fields that it names twice. A body that may be left out is None then."""
     body = await body_bytes(request)
     if not body and may_be_empty:
         return None, []
     media = request.headers.get("Content-Type", "")
-    if len(body) > LARGE_BYTES and "yaml" in media.lower():
-        return await beside(decode, body, media, kind=kind, with_duplicates=find_duplicates)
-    return decode(body, media, kind=kind, with_duplicates=find_duplicates)
+    _note_size(stage, call, len(body))
+    return await computed(stage, call, decode, body, media, kind=kind, with_duplicates=find_duplicates)
 
 
-async def body_patch(request: web.BaseRequest, how: PatchType, validation: str) -> tuple[Any, list[str]]:
+async def body_patch(stage: Stage, request: web.BaseRequest, call: Call, how: PatchType) -> tuple[Any, list[str]]:
     """The patch of a body, and what strict reading has against it."""
     body = await body_bytes(request)
-    if len(body) > LARGE_BYTES and how == "apply":
-        return await beside(read_patch, body, how, validation)
-    return read_patch(body, how, validation)
+    _note_size(stage, call, len(body))
+    return await computed(stage, call, read_patch, body, how, call.validation)
 
 
-def unsupported(accepted: tuple[str, ...]) -> status.ApiError:
-    return status.unsupported_media_type(
-        "the body of the request was in an unknown format - accepted media types include: " + ", ".join(accepted)
-    )
+def _note_size(stage: Stage, call: Call, size: int) -> None:
+    call.size = size
+    if size >= LARGE_BYTES:
+        stage.large.check(call.actor.name)

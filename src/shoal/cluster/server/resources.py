@@ -13,17 +13,18 @@ from shoal.cluster.resource import Obj
 from shoal.cluster.rest import reading
 from shoal.cluster.rest.creating import create
 from shoal.cluster.rest.deleting import DeleteOptions, delete, delete_all, delete_options
-from shoal.cluster.rest.incoming import accepted, at_home
+from shoal.cluster.rest.incoming import accepted, at_home, still_at_home
 from shoal.cluster.rest.options import ReadOptions, read_options
 from shoal.cluster.rest.patching import PATCH_TYPES, patch
 from shoal.cluster.rest.replacing import replace
+from shoal.cluster.rest.scaling import SCALE
 from shoal.cluster.rest.selection import selection
-from shoal.cluster.rest.stage import Stage
+from shoal.cluster.rest.stage import Stage, computed
 from shoal.cluster.rest.subresources import finalize
-from shoal.cluster.server import answers
+from shoal.cluster.server import answers, component_statuses
 from shoal.cluster.server.accept import PLAIN, Form, form_of
-from shoal.cluster.server.receiving import body_object, body_patch, unsupported
-from shoal.cluster.server.scales import SCALE, Scales
+from shoal.cluster.server.receiving import body_object, body_patch
+from shoal.cluster.server.scales import Scales
 from shoal.cluster.server.spoken import Spoken
 from shoal.cluster.server.streaming import OpenStreams, stream_watch
 from shoal.cluster.server.virtual import Virtual
@@ -35,6 +36,8 @@ _REPLACED_BY: Mapping[tuple[str, str, str], Callable[[Stage, Call, Obj], Awaitab
 }
 """What a replacement behind a door comes to, where it is another than of the whole object."""
 
+_MOST_VIRTUAL_BYTES = 64 * 1024
+"""Of a review, a token request, an eviction: they are read and answered on the event loop, and have little to say."""
 _KUBECTL_PAGE, _TABLE_PAGE = 500, 10_000
 """kubectl asks for 500 rows at a time, and for no more than five pages a second: ten thousand pods would take two
 seconds of waiting alone. A server need not heed limits; rows are small and made piece by piece."""
@@ -67,7 +70,7 @@ class Resources:
         if verb == "list":
             return await self._list(request, call, read_options(request.query))
         if verb == "watch":
-            form = form_of(request.headers.get("Accept", ""))
+            form = form_of(request.headers.get("Accept", ""), streams=True)
             return await stream_watch(stage, self.streams, request, call, _watch_options(request), form)
         if verb == "delete":
             return await self._delete(request, call)
@@ -77,18 +80,22 @@ class Resources:
 
     async def _get(self, request: web.BaseRequest, call: Call) -> web.StreamResponse:
         form = form_of(request.headers.get("Accept", ""))
+        if call.resource.home == component_statuses.HOME:
+            return answers.answer(200, component_statuses.shown(call.resource, call.name, form), form, call)
         if call.subresource == SCALE:
             return await answers.one(self._stage, 200, await self._scales.read(call), call, form)
         if call.subresource and call.subresource not in _GET_SUBRESOURCES:
             raise status.method_not_supported(call.resource.plural, call.resource.group)
         version = request.query.get("resourceVersion", "")
         if version:
-            reading.wanted_revision(self._stage, version)
+            reading.check_revision(self._stage, version)
         found = reading.get(self._stage, call)
         return await answers.one(self._stage, 200, found, call, form, request.query.get("includeObject", ""))
 
     async def _list(self, request: web.BaseRequest, call: Call, options: ReadOptions) -> web.StreamResponse:
-        form = form_of(request.headers.get("Accept", ""))
+        form = form_of(request.headers.get("Accept", ""), streams=True)
+        if call.resource.home == component_statuses.HOME:
+            return answers.answer(200, component_statuses.shown(call.resource, "", form), form, call)
         if form.shape == "table" and _KUBECTL_PAGE <= options.limit < _TABLE_PAGE:
             options = msgspec.structs.replace(options, limit=_TABLE_PAGE)
         found = reading.list_(self._stage, call, options)
@@ -99,32 +106,31 @@ class Resources:
     async def _create(self, request: web.BaseRequest, call: Call) -> web.StreamResponse:
         form = _object_form(request)
         body, duplicates = await body_object(
-            request, kind=call.resource.kind, find_duplicates=call.validation != "Ignore"
+            self._stage, request, call, kind=call.resource.kind, find_duplicates=call.validation != "Ignore"
         )
         act = self._virtual.get(_door(call))
         if act is not None:
+            if call.size > _MOST_VIRTUAL_BYTES:
+                raise status.too_large(_MOST_VIRTUAL_BYTES)
             obj = self._spoken.read(call, body, duplicates)
+            at_home(call, obj)
             return answers.answer(201, await act(call, obj), form, call)
         if call.subresource or call.name:
             raise status.method_not_supported(call.resource.plural, call.resource.group)
-        obj = accepted(call, body, duplicates)
+        obj = await computed(self._stage, call, accepted, call, body, duplicates)
         found = await create(self._stage, call, obj, _options(request, "CreateOptions"))
         return await answers.one(self._stage, 201, found, call, form)
 
     async def _update(self, request: web.BaseRequest, call: Call) -> web.StreamResponse:
         form = _object_form(request)
         body, duplicates = await body_object(
-            request, kind=call.resource.kind, find_duplicates=call.validation != "Ignore"
+            self._stage, request, call, kind=call.resource.kind, find_duplicates=call.validation != "Ignore"
         )
         if call.subresource == SCALE:
             scale = await self._scales.replace(call, body, duplicates)
             return await answers.one(self._stage, 200, scale, call, form)
-        obj = accepted(call, body, duplicates)
-        if not obj["metadata"].get("name"):
-            raise status.bad_request(
-                f"the name of the object ({call.name} based on URL) was undeterminable: name must be provided"
-            )
-        at_home(call, obj, call.name)
+        obj = await computed(self._stage, call, accepted, call, body, duplicates)
+        still_at_home(call, obj)
         act = _REPLACED_BY.get(_door(call))
         if act is not None:
             return await answers.one(self._stage, 200, await act(self._stage, call, obj), call, form)
@@ -136,9 +142,9 @@ class Resources:
         media = request.headers.get("Content-Type", "").partition(";")[0].strip().lower()
         how = PATCH_TYPES.get(media)
         if how is None:
-            raise unsupported(tuple(PATCH_TYPES))
+            raise status.unsupported_media_type("415: Unsupported Media Type")
         _check_patch_options(request, how)
-        body, duplicates = await body_patch(request, how, call.validation)
+        body, duplicates = await body_patch(self._stage, request, call, how)
         if call.subresource == SCALE:
             scale = await self._scales.patch(call, how, body, duplicates)
             return await answers.one(self._stage, 200, scale, call, form)
@@ -149,7 +155,9 @@ class Resources:
         form = _object_form(request)
         if call.subresource:
             raise status.method_not_supported(call.resource.plural, call.resource.group)
-        options = await _delete_options(request, call)
+        options = await _delete_options(self._stage, request, call)
+        if fault := call.resource.strategy.deletion_fault(call.name):
+            raise status.forbidden(call.resource.plural, call.resource.group, call.name, fault)
         found, is_gone = await delete(self._stage, call, options)
         if not is_gone or call.resource.strategy.returns_deleted:
             return await answers.one(self._stage, 200, found, call, form)
@@ -161,7 +169,7 @@ class Resources:
 
     async def _delete_all(self, request: web.BaseRequest, call: Call) -> web.StreamResponse:
         form = _object_form(request)
-        options = await _delete_options(request, call)
+        options = await _delete_options(self._stage, request, call)
         asked = read_options(request.query)
         chosen = selection(call.resource, asked.label_selector, asked.field_selector)
         listed = reading.list_(self._stage, call, asked)
@@ -210,8 +218,8 @@ def _check_patch_options(request: web.BaseRequest, how: str) -> None:
         raise status.ApiError(422, "Invalid", words, details=details)
 
 
-async def _delete_options(request: web.BaseRequest, call: Call) -> DeleteOptions:
-    body, _ = await body_object(request, find_duplicates=False, may_be_empty=True)
+async def _delete_options(stage: Stage, request: web.BaseRequest, call: Call) -> DeleteOptions:
+    body, _ = await body_object(stage, request, call, find_duplicates=False, may_be_empty=True)
     given = dict(body) if isinstance(body, dict) else {}
     if given.get("kind", "DeleteOptions") != "DeleteOptions":
         raise status.bad_request("decoded object cannot be converted to DeleteOptions")

@@ -30,6 +30,8 @@ from shoal.store.live.clock import Clock, WallClock
 from shoal.units.errors import UserError
 
 _BACKLOG = 1024
+_HANDSHAKE_S = 10.0
+"""Until a client has begun to speak TLS and is done with it."""
 _PATIENCE_S = 1.0
 """How long open requests get to end once the server is told to stop; watches are cut off at once."""
 
@@ -97,7 +99,11 @@ async def _serve_on(
         ends.push_async_callback(plane.close)
         server = _server(plane)
         listener = await asyncio.get_running_loop().create_server(
-            server, sock=bound, ssl=plane.authority.server_context(), backlog=_BACKLOG
+            server,
+            sock=bound,
+            ssl=plane.authority.server_context(),
+            ssl_handshake_timeout=_HANDSHAKE_S,
+            backlog=_BACKLOG,
         )
         ends.push_async_callback(_end, plane, server, listener)
         url = _url(settings.host, bound)
@@ -131,7 +137,12 @@ def _server(plane: Plane) -> Connections:
         return web.BaseRequest(message, payload, protocol, writer, task, loop, client_max_size=LARGEST_BODY + 1)
 
     # Cancelling: a watch of something quiet would not notice otherwise that its client has gone.
-    return Connections(plane.door.handle, request_factory=request, handler_cancellation=True)
+    return Connections(
+        plane.door.handle,
+        open_responses=plane.door.open_responses,
+        request_factory=request,
+        handler_cancellation=True,
+    )
 
 
 async def _end(plane: Plane, server: Connections, listener: asyncio.Server) -> None:

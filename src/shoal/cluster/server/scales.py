@@ -1,4 +1,4 @@
-"""The door `scale`, of whatever has one: read, replaced and patched as a Scale, kept in the object behind it."""
+"""Requests for the subresource `scale`, of every kind that has one."""
 
 from __future__ import annotations
 
@@ -8,12 +8,10 @@ from typing import Any
 from shoal.cluster.calls import Call
 from shoal.cluster.resource import Obj
 from shoal.cluster.rest.patching import PatchType, patched
-from shoal.cluster.rest.server_side import apply_scale
+from shoal.cluster.rest.scaling import KIND, VERSION, apply_to_scale, change_scale, read_scale
+from shoal.cluster.rest.server_side import configuration
 from shoal.cluster.rest.stage import Stage
-from shoal.cluster.rest.subresources import change_scale, read_scale, write_scale
 from shoal.cluster.server.spoken import Spoken
-
-SCALE = "scale"
 
 
 class Scales:
@@ -25,16 +23,19 @@ class Scales:
         return await read_scale(self._stage, call)
 
     async def replace(self, call: Call, body: object, duplicates: Sequence[str]) -> Obj:
-        return await write_scale(self._stage, call, self._spoken.read(call, body, duplicates))
+        scale = self._spoken.read(call, body, duplicates)
+        return await change_scale(self._stage, call, self._spoken.schema(call), lambda _: scale)
 
     async def patch(self, call: Call, how: PatchType, body: Any, problems: list[str]) -> Obj:
         """Worked out on the scale as it is when the patch has its turn, so that a test in it holds for the write."""
+        schema = self._spoken.schema(call)
         if how == "apply":
-            return await apply_scale(self._stage, call, body, problems)
+            config = configuration(call, body, problems, (VERSION, KIND))
+            return await apply_to_scale(self._stage, call, schema, config)
         # A scale has no lists to merge, and that of a custom resource takes a strategic patch too.
         way: PatchType = "merge" if how == "strategic" else how
 
         def make(present: Obj) -> Obj:
             return self._spoken.read(call, patched(call, way, present, body))
 
-        return await change_scale(self._stage, call, make)
+        return await change_scale(self._stage, call, schema, make)

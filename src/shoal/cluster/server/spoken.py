@@ -38,6 +38,11 @@ class Spoken:
             raise status.bad_request(f"the body is not a {heard.resource.kind}")
         return accepted(heard, body, duplicates)
 
+    def schema(self, call: Call) -> Schema:
+        """Of the kind that belongs to the call's subresource."""
+        door = call.resource.subresource(call.subresource)
+        return self._at(call, door).resource.schema if door is not None else call.resource.schema
+
     def _at(self, call: Call, door: Subresource) -> Call:
         schema = self._schema_of(door.group, door.version, door.kind)
         kind = Resource(

@@ -14,12 +14,15 @@ from shoal.cluster.rest.stage import Stage
 from shoal.cluster.rest.watching import Stream
 from shoal.cluster.server import answers
 from shoal.cluster.server.accept import Form
+from shoal.cluster.server.pieces import slices
 from shoal.cluster.state.record import Record
 from shoal.telemetry.hurried import cut_off
 
 _SHORTEST_S, _LONGEST_S = 1800.0, 3600.0
 """How long a watch lives whose client names no time: spread, so that clients do not all come back at once."""
 _GRACE_S = 5.0
+STALLED_S = 30.0
+"""A watch ends whose client accepts nothing for so long while there is something to send."""
 
 
 class OpenStreams:
@@ -49,14 +52,20 @@ async def stream_watch(
     render = _render(stage, call, form, request.query.get("includeObject", ""))
     timeout_s = float(options.timeout_s) if options.timeout_s else random.uniform(_SHORTEST_S, _LONGEST_S)
     stream = Stream(stage, call, options, render, timeout_s, _heading(form))
-    response = web.StreamResponse(status=200, headers={"Content-Type": "application/json", "Cache-Control": "no-cache"})
+    headers = {"Content-Type": "application/json", "Cache-Control": "no-cache", **call.headers}
+    response = web.StreamResponse(status=200, headers=headers)
     streams.enter(stream)
     # Who does not read cannot be told that the time is up.
     alarm = asyncio.get_running_loop().call_later(timeout_s + _GRACE_S, cut_off, request.transport)
     try:
         await response.prepare(request)
+        begun = call.begun
+        if begun is not None and not stream.has_initial_events:
+            begun()
         async for chunk in stream.lines():
-            await response.write(chunk)
+            if begun is not None:
+                begun()
+            await send(response, chunk, request.transport)
             if request.transport is None or request.transport.is_closing():
                 break
         await response.write_eof()
@@ -66,6 +75,18 @@ async def stream_watch(
         alarm.cancel()
         streams.leave(stream)
     return response
+
+
+async def send(
+    response: web.StreamResponse, chunk: bytes, transport: asyncio.Transport | None, stalled_s: float = STALLED_S
+) -> None:
+    """Write a chunk, a piece at a time; the connection ends if one piece is not accepted in time."""
+    for piece in slices(chunk):
+        alarm = asyncio.get_running_loop().call_later(stalled_s, cut_off, transport)
+        try:
+            await response.write(piece)
+        finally:
+            alarm.cancel()
 
 
 def _heading(form: Form) -> tuple[str, str] | None:

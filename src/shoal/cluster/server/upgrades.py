@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Collection, Mapping
 
 from aiohttp import web
 
@@ -10,6 +10,7 @@ from shoal.cluster.calls import Actor, Admission, Call
 from shoal.cluster.resource import Obj, Resource
 from shoal.cluster.rest.stage import Stage
 from shoal.cluster.server.paths import Target
+from shoal.cluster.streams.channels import check_origin
 
 Conversation = Callable[[web.BaseRequest, Target, Resource, Actor], Awaitable[web.StreamResponse]]
 
@@ -18,9 +19,13 @@ _CONNECTS = {"attach": "PodAttachOptions", "exec": "PodExecOptions", "portforwar
 
 
 class Upgrades:
-    def __init__(self, stage: Stage, conversations: Mapping[tuple[str, str, str], Conversation]) -> None:
+    def __init__(
+        self, stage: Stage, conversations: Mapping[tuple[str, str, str], Conversation], names: Collection[str] = ()
+    ) -> None:
+        """`names`: under which names clients reach this server."""
         self._stage = stage
         self._conversations = conversations
+        self._names = names
 
     async def serve(
         self, request: web.BaseRequest, target: Target, resource: Resource, actor: Actor
@@ -30,6 +35,7 @@ class Upgrades:
         found = self._conversations.get((target.group, target.plural, target.subresource))
         if found is None:
             return None
+        check_origin(request, self._names)
         await self._admit(request, target, resource, actor)
         return await found(request, target, resource, actor)
 

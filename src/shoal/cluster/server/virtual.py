@@ -10,7 +10,8 @@ from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
 from shoal.cluster import status
-from shoal.cluster.calls import Call
+from shoal.cluster.admission.plugin import Plugin
+from shoal.cluster.calls import Admission, Call
 from shoal.cluster.resource import Obj
 from shoal.cluster.rest import subresources
 from shoal.cluster.rest.evicting import evict as evict_pod
@@ -26,9 +27,21 @@ Virtual = Callable[[Call, Obj], Awaitable[Obj]]
 
 
 def virtual_resources(
-    stage: Stage, authenticator: Authenticator, authorizer: Authorizer, signer: TokenSigner
+    stage: Stage,
+    authenticator: Authenticator,
+    authorizer: Authorizer,
+    signer: TokenSigner,
+    restriction: Plugin | None = None,
 ) -> Mapping[tuple[str, str, str], Virtual]:
-    """By group, plural and subresource."""
+    """By group, plural and subresource. `restriction` is what nodes are asked by, of what is done to other objects."""
+
+    def restricted(act: Virtual) -> Virtual:
+        async def checked(call: Call, obj: Obj) -> Obj:
+            if restriction is not None:
+                restriction.mutate(Admission("CREATE", call, call.name, obj, None))
+            return await act(call, obj)
+
+        return checked
 
     async def token_review(_: Call, obj: Obj) -> Obj:
         return reviews.token_review(obj, authenticator, int(stage.clock.seconds()))
@@ -68,8 +81,8 @@ def virtual_resources(
         ("authorization.k8s.io", "localsubjectaccessreviews", ""): local_access,
         ("authorization.k8s.io", "selfsubjectaccessreviews", ""): self_access,
         ("authorization.k8s.io", "selfsubjectrulesreviews", ""): self_rules,
-        ("", "serviceaccounts", "token"): token,
+        ("", "serviceaccounts", "token"): restricted(token),
         ("", "bindings", ""): bind,
-        ("", "pods", "binding"): bind,
-        ("", "pods", "eviction"): evict,
+        ("", "pods", "binding"): restricted(bind),
+        ("", "pods", "eviction"): restricted(evict),
     }

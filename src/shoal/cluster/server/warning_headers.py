@@ -11,11 +11,19 @@ from collections.abc import Iterator, Sequence
 _MOST_LETTERS = 4096
 """Of all warnings together; up to there each is told in full."""
 _MOST_OF_ONE = 256
+_MOST = 64
+"""Headers: Python's clients refuse an answer with more than a hundred."""
 
 
 def headers_of(warnings: Sequence[str]) -> Iterator[str]:
     """The values of the `Warning` headers, each warning once."""
-    texts = [_printable(text) for text in dict.fromkeys(warnings)]
+    texts: list[str] = []
+    size = 0
+    for text in dict.fromkeys(warnings):
+        if size > _MOST_LETTERS or len(texts) == _MOST:
+            break
+        texts.append(_printable(text))
+        size += min(len(text), _MOST_OF_ONE)
     if sum(map(len, texts)) > _MOST_LETTERS:
         texts = _shortened(texts)
     for text in texts:

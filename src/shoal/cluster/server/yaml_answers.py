@@ -7,12 +7,14 @@ would have made.
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Awaitable, Callable
 from typing import Any
 
 import msgspec
 
-from shoal.cluster.server.beside import LARGE_BYTES, beside
+from shoal.cluster.large_work import LARGE_BYTES
 
+Run = Callable[[Callable[[Any], bytes], Any], Awaitable[bytes]]
 _LONG = ("items", "rows")
 """Fields that hold a list of whatever length."""
 
@@ -22,12 +24,12 @@ def as_yaml(data: bytes) -> bytes:
     return _dumped(msgspec.json.decode(data))
 
 
-async def as_yaml_slowly(data: bytes) -> bytes:
-    """The same for what may be large."""
+async def as_yaml_slowly(data: bytes, run: Run) -> bytes:
+    """The same for what may be large; `run` does work outside of the event loop."""
     obj = msgspec.json.decode(data)
     long = next((key for key in _LONG if isinstance(obj.get(key), list) and obj[key]), None)
     if long is None:
-        return await beside(_dumped, obj) if len(data) > LARGE_BYTES else _dumped(obj)
+        return await run(_dumped, obj) if len(data) > LARGE_BYTES else _dumped(obj)
     parts: list[bytes] = []
     for key in sorted(obj):
         if key != long:
@@ -37,7 +39,7 @@ async def as_yaml_slowly(data: bytes) -> bytes:
         # Large on the average: each may be as large as objects get.
         are_large = len(data) // len(obj[key]) > LARGE_BYTES
         for item in obj[key]:
-            parts.append(await beside(_dumped, [item]) if are_large else _dumped([item]))
+            parts.append(await run(_dumped, [item]) if are_large else _dumped([item]))
             await asyncio.sleep(0)
     return b"".join(parts)
 

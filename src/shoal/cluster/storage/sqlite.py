@@ -57,10 +57,10 @@ class _Order:
 
 
 class SqliteStorage:
-    """`port.Storage` in a folder. Opening raises UserError when another process has the folder."""
+    """`port.Storage` in a folder. Opening raises UserError when another process has the folder or writes are lost."""
 
-    def __init__(self, folder: Path) -> None:
-        self._file = SqliteFile.open(folder / FILE)
+    def __init__(self, folder: Path, *, accept_loss: bool = False) -> None:
+        self._file = SqliteFile.open(folder / FILE, accept_loss=accept_loss)
         self._orders: SimpleQueue[_Order | None] = SimpleQueue()
         self._thread: threading.Thread | None = None
 
@@ -94,3 +94,4 @@ class SqliteStorage:
     def _serve(self) -> None:
         while (order := self._orders.get()) is not None:
             order.run()
+            self._file.between_batches()

@@ -5,6 +5,9 @@ the event loop goes on while the disk works. Objects are not updated by a commit
 some hundred changes at a time, when only the newest of each object is left to write. Folds and checkpoints are small
 because commits wait for them.
 
+A state that ends below the highest acknowledged revision has lost writes: it is refused before anything is written to
+it, and its files stay as they are found. The same holds for a file whose structure is damaged.
+
 The file is opened exclusively, so that the lock is the operating system's, ends with the process however that ends, and
 no second server can come in between. It is readable by its owner alone: Secrets are in it.
 
@@ -14,13 +17,19 @@ the history would need the log all the same.
 
 from __future__ import annotations
 
+import errno
+import os
 import sqlite3
+import tempfile
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from pathlib import Path
 from sys import intern
 
 from shoal.cluster.resource import Home, Ref
+from shoal.cluster.storage.acknowledged import FILE as RECORD
+from shoal.cluster.storage.acknowledged import Acknowledged, read_acknowledged
+from shoal.cluster.storage.inspection import WAL, Found, copy_aside, inspect, remove_leftovers
 from shoal.cluster.storage.port import Change, Loaded, StorageFault
 from shoal.units.errors import UserError, Where
 
@@ -58,33 +67,50 @@ _FOLD = (
 )
 _TRIAL = "UPDATE folded SET revision = revision"
 """Changes nothing, and has to reach the disk all the same."""
+_TRIAL_BYTES = 1 << 20
+_RESTORE = "restore the folder from a backup, start over with `shoal cluster reset`"
+_ROOM = "make room there, or choose another folder with --state; what was acknowledged is kept"
 
 
 class SqliteFile:
     """A database that this process alone has open. Called by one thread at a time."""
 
-    def __init__(self, connection: sqlite3.Connection) -> None:
+    def __init__(self, connection: sqlite3.Connection, acknowledged: Acknowledged) -> None:
         self._connection = connection
+        self._acknowledged = acknowledged
 
     @classmethod
-    def open(cls, path: Path) -> SqliteFile:
-        """Raises UserError when the file is in use, is something else, or cannot be written."""
+    def open(cls, path: Path, *, accept_loss: bool = False) -> SqliteFile:
+        """Raises UserError when the file is in use, is something else, has lost writes, or cannot be written.
+
+        `accept_loss` goes on without writes that are lost: the files are copied aside first, and the next revision
+        is higher than any that was acknowledged.
+        """
         where = Where(file=str(path))
         try:
             path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            recorded = read_acknowledged(path.with_name(RECORD)) or 0
+            remove_leftovers(path)
+            found = inspect(path)
+            _check(found, where)
+            is_lost = found.revision < recorded
+            if is_lost and not accept_loss:
+                raise _incomplete(path, found.revision, recorded)
+            if is_lost:
+                copy_aside(path, path.with_name(RECORD))
             path.touch(mode=0o600)
-        except OSError as error:
-            raise UserError(f"the state cannot be written: {error.strerror}", where=where) from error
+        except (sqlite3.Error, OSError) as error:
+            raise _refusal(error, where) from error
         connection = sqlite3.connect(path, timeout=0, isolation_level=None, check_same_thread=False)
         try:
-            _prepare(connection, where)
-        except sqlite3.Error as error:
+            _prepare(connection)
+            if is_lost:
+                _go_on_above(connection, recorded)
+            acknowledged = Acknowledged(path.with_name(RECORD), max(found.revision, recorded))
+        except (sqlite3.Error, OSError) as error:
             connection.close()
             raise _refusal(error, where) from error
-        except UserError:
-            connection.close()
-            raise
-        return cls(connection)
+        return cls(connection, acknowledged)
 
     def load(self) -> Loaded:
         run = self._connection.execute
@@ -103,12 +129,16 @@ class SqliteFile:
                 return
             if len(batch) <= _ROWS_AT_ONCE:
                 self._insert(batch)
-                return
-            with _Transaction(self._connection):
-                for start in range(0, len(batch), _ROWS_AT_ONCE):
-                    self._insert(batch[start : start + _ROWS_AT_ONCE])
+            else:
+                with _Transaction(self._connection):
+                    for start in range(0, len(batch), _ROWS_AT_ONCE):
+                        self._insert(batch[start : start + _ROWS_AT_ONCE])
         except sqlite3.Error as error:
             raise StorageFault(str(error)) from error
+        self._acknowledged.advance(batch[-1].revision)
+
+    def between_batches(self) -> None:
+        self._acknowledged.sync_when_due()
 
     def fold(self, through: int) -> None:
         """Objects as of this revision; the changes up to it are forgotten. Raises StorageFault."""
@@ -120,6 +150,7 @@ class SqliteFile:
             raise StorageFault(str(error)) from error
 
     def close(self) -> None:
+        self._acknowledged.close()
         self._connection.close()
 
     def _insert(self, batch: Sequence[Change]) -> None:
@@ -155,14 +186,29 @@ def _insertion(rows: int) -> str:
     return f"INSERT INTO log VALUES {values}"  # noqa: S608 - nothing but question marks
 
 
-def _prepare(connection: sqlite3.Connection, where: Where) -> None:
-    ((application,),) = connection.execute("PRAGMA application_id")
-    ((version,),) = connection.execute("PRAGMA user_version")
-    ((tables,),) = connection.execute("SELECT count(*) FROM sqlite_master")
-    if tables and application != _APPLICATION:
+def _check(found: Found, where: Where) -> None:
+    if found.has_tables and found.application != _APPLICATION:
         raise UserError("this database is not a state of Shoal", where=where)
-    if version > _VERSION:
+    if found.version > _VERSION:
         raise UserError("the state was written by a newer Shoal", where=where)
+    if found.fault:
+        raise UserError(f"the state is damaged ({found.fault})", where=where, fix=_RESTORE)
+
+
+def _incomplete(path: Path, found: int, recorded: int) -> UserError:
+    log = path.with_name(path.name + WAL)
+    if not path.exists():
+        why = f"{path.name} is missing"
+    elif not log.exists():
+        why = f"{log.name} is missing"
+    else:
+        why = f"{log.name} was cut or damaged"
+    what = f"writes are lost: the state ends at revision {found}, and revision {recorded} was acknowledged; {why}"
+    fix = f"nothing was changed; {_RESTORE}, or go on without them with `shoal up --accept-data-loss`"
+    return UserError(what, where=Where(file=str(path)), fix=fix)
+
+
+def _prepare(connection: sqlite3.Connection) -> None:
     for setting in _SETTINGS:
         connection.execute(setting)
     with _Transaction(connection):
@@ -172,14 +218,40 @@ def _prepare(connection: sqlite3.Connection, where: Where) -> None:
             connection.execute(statement)
 
 
-def _refusal(error: sqlite3.Error, where: Where) -> UserError:
+def _go_on_above(connection: sqlite3.Connection, revision: int) -> None:
+    """All history is folded: a watch that goes on from a revision of before is told to list again."""
+    with _Transaction(connection):
+        for statement in _FOLD:
+            connection.execute(statement, (revision,))
+
+
+def _refusal(error: sqlite3.Error | OSError, where: Where) -> UserError:
     code = getattr(error, "sqlite_errorcode", None)
     if code is not None and code & 0xFF == sqlite3.SQLITE_BUSY:
         fix = "stop it with `shoal down`, or give --state another folder"
         return UserError("another shoal is using this state", where=where, fix=fix)
     if code is not None and code & 0xFF in (sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_CORRUPT):
-        return UserError("the state is damaged or not a state of Shoal", where=where, fix="`shoal cluster reset`")
+        return UserError(f"the state is damaged or not a state of Shoal ({error})", where=where, fix=_RESTORE)
+    why = _words(error) if isinstance(error, OSError) else why_not_written(Path(where.file).parent)
+    if why:
+        return UserError(f"the state cannot be written: {why}", where=where, fix=_ROOM)
     return UserError(f"the state cannot be used: {error}", where=where)
+
+
+def why_not_written(folder: Path) -> str:
+    """The system's own words; SQLite calls a full disk an I/O error. Empty where a file can be written."""
+    try:
+        with tempfile.TemporaryFile(dir=folder) as file:
+            file.write(bytes(_TRIAL_BYTES))
+            file.flush()
+            os.fsync(file.fileno())
+    except OSError as error:
+        return _words(error)
+    return ""
+
+
+def _words(error: OSError) -> str:
+    return "the disk is full" if error.errno in (errno.ENOSPC, errno.EDQUOT) else error.strerror or str(error)
 
 
 def _changes(rows: Iterator[tuple[str, str, str, str, int, bytes | None]]) -> Iterator[Change]:

@@ -22,6 +22,7 @@ from shoal.cluster.streams.kubelets import Kubelets
 from shoal.cluster.streams.log_options import log_options, passed_on
 from shoal.cluster.streams.pod_log import pod_log
 from shoal.cluster.streams.relays import command_query, relay_command, relay_log, relay_page
+from shoal.cluster.streams.service_proxy import check_service
 from shoal.cluster.streams.terminal import Terminal
 
 REFUSED = ("attach", "portforward", "proxy")
@@ -51,6 +52,7 @@ def conversations(
         ("", "pods", "exec"): doors.run_command,
         ("", "pods", "log"): doors.log,
         ("", "nodes", "proxy"): doors.page,
+        ("", "services", "proxy"): doors.service,
         **refusals,
     }
 
@@ -65,11 +67,7 @@ class _Doors:
     async def run_command(
         self, request: web.BaseRequest, target: Addressed, _: Any, actor: Actor
     ) -> web.StreamResponse:
-        # A WebSocket is opened with GET, which by itself asks for a right to read only.
-        asked = Attributes("create", "", "v1", "pods", "exec", target.namespace, target.name)
-        verdict = self._authorizer.allows(actor, asked)
-        if not verdict.allowed:
-            raise refusal(actor, asked, verdict)
+        self._check_create("exec", target, actor)
         pod = self._pod(target)
         node = self._node_of(pod)
         kubelet = kubelet_of(node)
@@ -81,6 +79,10 @@ class _Doors:
 
     async def log(self, request: web.BaseRequest, target: Addressed, _: Any, __: Actor) -> web.StreamResponse:
         pod = self._pod(target)
+        if not (pod.get("spec") or {}).get("nodeName"):
+            log_options(request.query, target.name)
+            chosen_container(pod, request.query.get("container", ""))
+            return web.Response(status=204)
         kubelet = kubelet_of(self._node_of(pod))
         if kubelet is None:
             return web.Response(text=pod_log(pod, request.query))
@@ -103,12 +105,25 @@ class _Doors:
             raise bad_request('the path behind a proxy may not have "." or ".." as a segment')
         return await relay_page(request, self._kubelets, kubelet, f"/{path}")
 
+    async def service(self, _: web.BaseRequest, target: Addressed, __: Any, ___: Actor) -> web.StreamResponse:
+        check_service(self._reader, target.namespace, target.name)
+        raise refused_stream("proxy")
+
     def refused(self, subresource: str) -> Conversation:
-        async def refuse(_: web.BaseRequest, target: Addressed, __: Any, ___: Actor) -> web.StreamResponse:
+        async def refuse(_: web.BaseRequest, target: Addressed, __: Any, actor: Actor) -> web.StreamResponse:
+            if subresource != "proxy":
+                self._check_create(subresource, target, actor)
             self._pod(target)
             raise refused_stream(subresource)
 
         return refuse
+
+    def _check_create(self, subresource: str, target: Addressed, actor: Actor) -> None:
+        """A WebSocket is opened with GET, which by itself asks for a right to read only."""
+        asked = Attributes("create", "", "v1", "pods", subresource, target.namespace, target.name)
+        verdict = self._authorizer.allows(actor, asked)
+        if not verdict.allowed:
+            raise refusal(actor, asked, verdict)
 
     def _pod(self, target: Addressed) -> dict[str, Any]:
         pod = self._reader.get("", "pods", target.namespace, target.name)

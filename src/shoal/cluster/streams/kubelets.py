@@ -19,6 +19,7 @@ from shoal.cluster.dynamic.bounded import TooLongError, read_bounded
 from shoal.cluster.dynamic.trust import new_blind_context
 from shoal.cluster.security.showing import show
 from shoal.cluster.status import ApiError, bad_request, internal
+from shoal.cluster.streams.channels import LARGEST_MESSAGE
 from shoal.cluster.streams.kubelet_address import Kubelet
 from shoal.store.certificates import Pair
 
@@ -67,7 +68,7 @@ class Kubelets:
                 protocols=protocols,
                 headers={NODE_HEADER: kubelet.node},
                 ssl=self._context(),
-                max_msg_size=0,
+                max_msg_size=LARGEST_MESSAGE,
             )
         except aiohttp.WSServerHandshakeError:
             raise await self._why(kubelet, path, query) from None
@@ -109,7 +110,7 @@ def url_of(kubelet: Kubelet, path: str, query: Sequence[tuple[str, str]] | Mappi
 async def refusal_in(answer: aiohttp.ClientResponse, resource: str, name: str) -> ApiError:
     """What a kubelet's refusal is to the client, as the API server retells it."""
     try:
-        text = (await read_bounded(answer, _LONGEST_REFUSAL)).decode(errors="replace").strip()
+        text = (await read_bounded(answer, _LONGEST_REFUSAL)).decode(errors="replace")
     except TooLongError:
         text = "unknown"
     if answer.status == 400:

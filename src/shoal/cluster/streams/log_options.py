@@ -36,7 +36,7 @@ def log_options(query: Mapping[str, str], pod_name: str) -> LogOptions:
     """ApiError where an option makes no sense."""
     numbers = {key: _number(query[key]) for key in _LEAST if query.get(key)}
     errors: list[FieldError] = [
-        bad_value(key, number, f"must be greater than or equal to {_LEAST[key]}")
+        bad_value(key, number, "must be greater than 0" if _LEAST[key] else "must be greater than or equal to 0")
         for key, number in numbers.items()
         if number < _LEAST[key]
     ]

@@ -1,6 +1,6 @@
 """`kubectl logs` on pods without a kubelet: the refusals of a real cluster, else one line that says why that is all.
 
-A pod without a node answers with nothing and a container that has not started is refused, both as Kubernetes does it.
+A container that has not started is refused, as Kubernetes does it.
 Rejected: an empty log for started containers. Whoever looks into a log wants to know why something does not work, and
 nothing at all is the one answer that does not help.
 """
@@ -19,11 +19,9 @@ _LINE = "this pod is simulated and runs no process: its containers write no log\
 
 
 def pod_log(pod: Obj, query: Mapping[str, str]) -> str:
-    """What the log of one container holds; `query` has the options as they came."""
+    """What the log of one container of a pod on a node holds; `query` has the options as they came."""
     options = log_options(query, pod["metadata"]["name"])
     name = chosen_container(pod, query.get("container", ""))["name"]
-    if not (pod.get("spec") or {}).get("nodeName"):
-        return ""
     if options.previous:
         raise no_previous(pod, name)
     _check_started(pod, name)

@@ -10,7 +10,7 @@ import aiohttp
 from aiohttp import WSMsgType, web
 
 from shoal.cluster.status import ApiError, unavailable
-from shoal.cluster.streams.channels import PROTOCOLS, Wanted, check_upgrade
+from shoal.cluster.streams.channels import PROTOCOLS, Wanted, check_upgrade, new_socket
 from shoal.cluster.streams.kubelet_address import Kubelet
 from shoal.cluster.streams.kubelets import Kubelets, dial_words, refusal_in, url_of
 
@@ -60,7 +60,7 @@ async def relay_command(
     inner = await kubelets.converse(kubelet, path, query, [one for one in PROTOCOLS if one in asked] or PROTOCOLS)
     try:
         check_upgrade(request)
-        outer = web.WebSocketResponse(protocols=(inner.protocol,) if inner.protocol else PROTOCOLS, max_msg_size=0)
+        outer = new_socket((inner.protocol,) if inner.protocol else PROTOCOLS)
         await outer.prepare(request)
         sending = asyncio.ensure_future(_sent_on(outer, inner))
         try:

@@ -6,7 +6,17 @@ from typing import Any
 
 from shoal.cluster.tables.ages import UNKNOWN, since
 from shoal.cluster.tables.phrases import NONE
-from shoal.cluster.tables.printer import Obj, Printer, age, condition_status, heads, name, name_and_creation, part
+from shoal.cluster.tables.printer import (
+    Obj,
+    Printer,
+    age,
+    condition_status,
+    heads,
+    name,
+    name_and_age,
+    name_and_creation,
+    part,
+)
 
 _ROLE_PREFIX = "node-role.kubernetes.io/"
 _ROLE_LABEL = "kubernetes.io/role"
@@ -53,10 +63,6 @@ def secret(obj: Obj, now_s: int) -> list[Any]:
 
 def config_map(obj: Obj, now_s: int) -> list[Any]:
     return [name(obj), len(part(obj, "data")) + len(part(obj, "binaryData")), age(obj, now_s)]
-
-
-def service_account(obj: Obj, now_s: int) -> list[Any]:
-    return [name(obj), len(obj.get("secrets") or ()), age(obj, now_s)]
 
 
 def component_status(obj: Obj, _: int) -> list[Any]:
@@ -131,6 +137,6 @@ CORE: dict[tuple[str, str], Printer] = {
     ("", "nodes"): Printer(heads("Name", "Status", "Roles", "Age", "Version", *_WIDE_NODE), node),
     ("", "resourcequotas"): Printer(heads("Name", "Request", "Limit", "Age"), resource_quota),
     ("", "secrets"): Printer(heads("Name", "Type", "Data", "Age"), secret),
-    ("", "serviceaccounts"): Printer(heads("Name", "Secrets", "Age"), service_account),
+    ("", "serviceaccounts"): Printer(heads("Name", "Age"), name_and_age),
     ("events.k8s.io", "events"): Printer(_EVENT_HEADS, event),
 }

@@ -18,7 +18,7 @@ Step = Callable[[Any], Iterator[Any]]
 _NAME = re.compile(r"(?:\\.|[^.\[\]\\])+")
 _SLICE = re.compile(r"(-?\d*):(-?\d*)(?::(\d+))?")
 _FILTER = re.compile(
-    r"\?\(\s*@(?P<path>(?:[^=!<>\"']|'[^']*'|\"[^\"]*\")*?)\s*(?:(?P<sign>==|!=|<=|>=|<|>)\s*(?P<value>.+?)\s*)?\)"
+    r"\?\(\s*@(?P<path>(?:[^=!<>\"']|'[^']*'|\"[^\"]*\")*)(?:(?P<sign>==|!=|<=|>=|<|>)(?P<value>.+))?\)"
 )
 _SIGNS: dict[str, Callable[[Any, Any], bool]] = {
     "==": operator.eq,
@@ -31,12 +31,18 @@ _SIGNS: dict[str, Callable[[Any, Any], bool]] = {
 _WORDS = {"true": True, "false": False, "null": None}
 
 
+_LONGEST = 1024
+"""In letters. Filters may be nested, and each is read for itself."""
+
+
 class PathError(ValueError):
     """A path that cannot be read."""
 
 
 @lru_cache(maxsize=1024)
 def steps(path: str) -> tuple[Step, ...]:
+    if len(path) > _LONGEST:
+        raise PathError(f"longer than {_LONGEST} letters")
     text = path.strip()
     if text.startswith("{") and text.endswith("}"):
         text = text[1:-1]
@@ -145,7 +151,7 @@ def _filter(inside: str) -> Step:
     if found is None:
         raise PathError(f"unrecognized filter {inside}")
     path, sign = found["path"].strip(), found["sign"]
-    wanted = _literal(found["value"]) if sign else None
+    wanted = _literal(found["value"].strip()) if sign else None
     steps(path)
 
     def is_kept(one: Any) -> bool:

@@ -32,7 +32,8 @@ def include_of(asked: str) -> Include:
 
 
 def _bad_include(asked: str) -> ApiError:
-    return bad_request(f'unrecognized includeObject value: "{asked}"')
+    why = "must be 'Metadata', 'Object', 'None', or empty"
+    return bad_request(f'Unable to convert to Table as requested: includeObject: Invalid value: "{asked}": {why}')
 
 
 def table(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from shoal.cluster.tables.phrases import NONE, UNSET
-from shoal.cluster.tables.printer import Obj, Printer, age, heads, name, part
+from shoal.cluster.tables.printer import Obj, Printer, age, heads, name, name_and_creation, part
 
 _BETA_CLASS = "volume.beta.kubernetes.io/storage-class"
 _DEFAULT_CLASS = "storageclass.kubernetes.io/is-default-class"
@@ -113,10 +113,6 @@ def node_drivers(obj: Obj, now_s: int) -> list[Any]:
     return [name(obj), len(part(obj, "spec").get("drivers") or ()), age(obj, now_s)]
 
 
-def capacity(obj: Obj, _: int) -> list[Any]:
-    return [name(obj), obj.get("storageClassName", ""), _or_unset(obj.get("capacity"))]
-
-
 def attachment(obj: Obj, now_s: int) -> list[Any]:
     spec = part(obj, "spec")
     return [
@@ -141,7 +137,7 @@ VOLUMES: dict[tuple[str, str], Printer] = {
         heads("Name", *_DRIVER, "RequiresRepublish:boolean", "Modes", "Age"), driver
     ),
     ("storage.k8s.io", "csinodes"): Printer(heads("Name", "Drivers:integer", "Age"), node_drivers),
-    ("storage.k8s.io", "csistoragecapacities"): Printer(heads("Name", "StorageClassName", "Capacity"), capacity),
+    ("storage.k8s.io", "csistoragecapacities"): Printer(heads("Name", "Created At:date"), name_and_creation),
     ("storage.k8s.io", "storageclasses"): Printer(heads("Name", *_CLASS), storage_class),
     ("storage.k8s.io", "volumeattachments"): Printer(
         heads("Name", "Attacher", "PV", "Node", "Attached:boolean", "Age"), attachment

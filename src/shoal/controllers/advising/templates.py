@@ -15,6 +15,7 @@ from shoal.api.taints import Taint, Toleration
 from shoal.controllers.advising.around import dig, maps, named, texts
 from shoal.engine.spelling.names import GPU
 from shoal.store.live.item import Obj
+from shoal.units.numbers import whole_of
 
 _DEEPEST = 10
 
@@ -63,8 +64,7 @@ def words_of(container: Obj) -> list[str]:
 
 def gpus_of(container: Obj) -> int:
     limits, requests = (named(dig(container, "resources", field)) for field in ("limits", "requests"))
-    asked = str(limits.get(GPU, requests.get(GPU, 0)))
-    return int(asked) if asked.isdecimal() else 0
+    return whole_of(str(limits.get(GPU, requests.get(GPU, 0)))) or 0
 
 
 def _names_gpus(container: Obj) -> bool:

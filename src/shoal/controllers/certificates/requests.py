@@ -9,9 +9,9 @@ from typing import Any
 
 import msgspec
 from cryptography import x509
-from cryptography.x509.oid import NameOID
 
 from shoal.store.live.item import Obj
+from shoal.store.subjects import common_name, has_one_common_name, organizations
 
 CLIENT, KUBELET_CLIENT, KUBELET_SERVING = (
     "kubernetes.io/kube-apiserver-client",
@@ -32,6 +32,8 @@ class Asked(msgspec.Struct, frozen=True):
     ips: tuple[str, ...] = ()
     emails: tuple[str, ...] = ()
     uris: tuple[str, ...] = ()
+    is_ambiguous: bool = False
+    """The subject has more than one common name."""
 
 
 def pem_of(request: Obj) -> bytes:
@@ -49,15 +51,14 @@ def asked(pem: bytes) -> Asked:
         kind: tuple(str(one.value) for one in names if isinstance(one, kind))
         for kind in (x509.DNSName, x509.IPAddress, x509.RFC822Name, x509.UniformResourceIdentifier)
     }
-    common = subject.get_attributes_for_oid(NameOID.COMMON_NAME)
-    groups = subject.get_attributes_for_oid(NameOID.ORGANIZATION_NAME)
     return Asked(
-        str(common[0].value) if common else "",
-        tuple(str(one.value) for one in groups),
+        common_name(subject),
+        organizations(subject),
         found[x509.DNSName],
         found[x509.IPAddress],
         found[x509.RFC822Name],
         found[x509.UniformResourceIdentifier],
+        is_ambiguous=bool(common_name(subject)) and not has_one_common_name(subject),
     )
 
 
@@ -70,6 +71,8 @@ def signer_fault(signer: str, wanted: Asked, usages: Collection[str]) -> str:
         return ""
     if wanted.organizations != (_NODES,):
         return "subject organization is not system:nodes"
+    if wanted.is_ambiguous:
+        return "subject has more than one common name"
     if not wanted.common_name.startswith(_NODE):
         return "subject common name does not begin with system:node:"
     is_client = signer == KUBELET_CLIENT

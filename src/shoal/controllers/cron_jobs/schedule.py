@@ -18,6 +18,8 @@ from typing import Protocol
 
 import msgspec
 
+from shoal.units.durations import DurationError, nanoseconds
+
 _MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
 _DAYS = ("sun", "mon", "tue", "wed", "thu", "fri", "sat")
 _RANGES: tuple[tuple[int, int, Mapping[str, int]], ...] = (
@@ -36,9 +38,8 @@ _DESCRIPTORS = {
     "@midnight": "0 0 * * *",
     "@hourly": "0 * * * *",
 }
-_UNITS_S = {"ns": 1e-9, "us": 1e-6, "µs": 1e-6, "ms": 1e-3, "s": 1.0, "m": 60.0, "h": 3600.0}
-_LONGEST_S = 2**63 // 10**9
-"""What Go has room for."""
+_LONGEST = 4096
+"""In letters. A list of all 60 minutes has 170."""
 _YEARS_AHEAD = 5
 _QUARTER = timedelta(minutes=15)
 """Clocks of all zones differ by whole quarters of an hour."""
@@ -107,9 +108,11 @@ class Every(msgspec.Struct, frozen=True):
 
 @lru_cache(maxsize=1024)
 def read_schedule(text: str, zone: tzinfo = UTC) -> Schedule:
+    if len(text) > _LONGEST:
+        raise ScheduleError(f"longer than {_LONGEST} letters")
     text = text.strip()
     if text.startswith("@every "):
-        return Every(max(int(_duration_s(text.removeprefix("@every "))), 1))
+        return Every(max(_duration_s(text.removeprefix("@every ")), 1))
     parts = _DESCRIPTORS.get(text, text).split()
     if len(parts) != len(_RANGES):
         raise ScheduleError(f"expected exactly 5 fields, found {len(parts)}: [{' '.join(parts)}]")
@@ -149,13 +152,11 @@ def _value(text: str, names: Mapping[str, int]) -> int:
     return int(text)
 
 
-def _duration_s(text: str) -> float:
-    pieces = re.findall(r"([0-9]+\.?[0-9]*|\.[0-9]+)(ns|us|µs|ms|s|m|h)", text)
-    seconds = sum(float(number) * _UNITS_S[unit] for number, unit in pieces)
-    is_all = "".join(number + unit for number, unit in pieces) == text.removeprefix("+")
-    if not pieces or not is_all or seconds > _LONGEST_S:
-        raise ScheduleError(f"failed to parse duration @every {text}")
-    return seconds
+def _duration_s(text: str) -> int:
+    try:
+        return nanoseconds(text) // 10**9
+    except DurationError as error:
+        raise ScheduleError(f"failed to parse duration @every {text}: {error}") from None
 
 
 def _next_quarter(time: datetime) -> datetime:

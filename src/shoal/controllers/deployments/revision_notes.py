@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from shoal.units.numbers import whole_of
+
 REVISION = "deployment.kubernetes.io/revision"
 HISTORY = "deployment.kubernetes.io/revision-history"
 DESIRED = "deployment.kubernetes.io/desired-replicas"
@@ -25,8 +27,7 @@ _LONGEST_HISTORY = 2000
 
 
 def number(annotations: Mapping[str, str], key: str) -> int:
-    written = annotations.get(key, "")
-    return int(written) if written.isascii() and written.isdigit() else 0
+    return whole_of(annotations.get(key, "")) or 0
 
 
 def sizes(wanted: int, greatest: int) -> dict[str, str]:

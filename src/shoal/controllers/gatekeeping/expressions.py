@@ -90,6 +90,51 @@ def rendezvous() -> str:
     )
 
 
+_DEVICES = "shoal.dev/devices"
+_FRACTIONS = ("gpu-fraction", "gpu-memory", "gpu-fraction-num-devices")
+_MAY_BIND = (
+    "authorizer.group('').resource('pods').subresource('binding')"
+    ".namespace(object.metadata.namespace).check('create').allowed()"
+)
+DEVICES_MESSAGE = f"metadata.annotations[{_DEVICES}]: only a client that may create pods/binding may set or change it"
+FRACTION_MESSAGE = (
+    f"metadata.annotations[{', '.join(_FRACTIONS)}]: only a client that may create pods/binding may use them "
+    "with spec.nodeName, or change them after the pod was created"
+)
+
+
+def _annotation(obj: str, name: str) -> str:
+    return f"(has({obj}.metadata.annotations) ? {obj}.metadata.annotations[?'{name}'].orValue('') : '')"
+
+
+def speaks_of_devices() -> str:
+    """Before the write or after it."""
+    names = (_DEVICES, *_FRACTIONS)
+    after = " || ".join(f"{_annotation('object', name)} != ''" for name in names)
+    before = " || ".join(f"{_annotation('oldObject', name)} != ''" for name in names)
+    return f"({after}) || (oldObject != null && ({before}))"
+
+
+def _unchanged(*names: str) -> str:
+    return " && ".join(f"{_annotation('object', name)} == {_annotation('oldObject', name)}" for name in names)
+
+
+def _is_trusted_maker() -> str:
+    # What a controller makes is as its template says, which anybody may have written.
+    return f"!has(object.metadata.ownerReferences) && {_MAY_BIND}"
+
+
+def leaves_devices_alone() -> str:
+    made = f"{_annotation('object', _DEVICES)} == '' || ({_is_trusted_maker()})"
+    return f"oldObject == null ? ({made}) : ({_unchanged(_DEVICES)} || {_MAY_BIND})"
+
+
+def asks_before_it_is_bound() -> str:
+    asks = " || ".join(f"{_annotation('object', name)} != ''" for name in _FRACTIONS)
+    made = f"!({asks}) || object.spec.?nodeName.orValue('') == '' || ({_is_trusted_maker()})"
+    return f"oldObject == null ? ({made}) : (({_unchanged(*_FRACTIONS)}) || {_MAY_BIND})"
+
+
 def asks_rendezvous() -> str:
     return f"has(object.metadata.annotations) && object.metadata.annotations[?'{ASKS}'].orValue('') == 'true'"
 

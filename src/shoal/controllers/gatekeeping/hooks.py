@@ -16,6 +16,8 @@ from shoal.store.live.kind import PODS, Kind
 Obj = dict[str, Any]
 HOOKS = Kind(GROUP, "v1", "mutatingwebhookconfigurations", "MutatingWebhookConfiguration", is_namespaced=False)
 NAME = "shoal-gatekeeping"
+PROVIDED = "shoal.dev/provided"
+"""A label of definitions that Shoal brought: of which project they are."""
 BESIDE = {"shoal.dev/webhook": "beside-the-server"}
 """A label of the configuration: whoever listens started with the server, and is elsewhere when that starts again."""
 HOLDING_PATH, RENDEZVOUS_PATH, CONVERTING_PATH = "/hold", "/rendezvous", "/convert"

@@ -25,6 +25,7 @@ from shoal.controllers.gatekeeping.policies import (
     POLICIES,
     PolicyPair,
     checking_policies,
+    devices_policy,
     queue_policies,
     rendezvous_policy,
 )
@@ -81,7 +82,8 @@ class Installer:
         # Without queues nobody would ever let go what is held.
         queues = self._served.find(LOCAL_QUEUES)
         rules = self._rules() if queues is not None else None
-        refused = await self._install(CHECKING, CHECKING_BINDINGS, checking_policies(rules) if rules else [])
+        checking = [*(checking_policies(rules) if rules else []), devices_policy()]
+        refused = await self._install(CHECKING, CHECKING_BINDINGS, checking)
         holding = queue_policies(rules, queues) if rules is not None else []
         refused += await self._install(POLICIES, BINDINGS, [*holding, rendezvous_policy()])
         self._tell("; ".join(refused))

@@ -79,6 +79,22 @@ def _keeping(switch: Switch, kinds: Sequence[Kind], rules: HoldingRules) -> Poli
     return PolicyPair(f"shoal-keep-queue-{switch.name}", spec, {"validationActions": ["Deny"]})
 
 
+def devices_policy() -> PolicyPair:
+    """Which devices a pod holds is written when it is bound, by a client that may bind; and what it asks of them by
+    annotation is decided by a scheduler before the pod is on a node, and is what quota has counted."""
+    validations = [
+        {"expression": cel.leaves_devices_alone(), "reason": "Forbidden", "message": cel.DEVICES_MESSAGE},
+        {"expression": cel.asks_before_it_is_bound(), "reason": "Forbidden", "message": cel.FRACTION_MESSAGE},
+    ]
+    spec: Obj = {
+        "matchConstraints": {"resourceRules": _rules((PODS,), _ON_WRITE)},
+        "matchConditions": [{"name": "speaks-of-devices", "expression": cel.speaks_of_devices()}],
+        "validations": validations,
+        "failurePolicy": "Fail",
+    }
+    return PolicyPair("shoal-guard-devices", spec, {"validationActions": ["Deny"]})
+
+
 def rendezvous_policy() -> PolicyPair:
     conditions = (("asks-for-rendezvous", cel.asks_rendezvous()),)
     return _pair("shoal-rendezvous", (PODS,), conditions, [cel.rendezvous()])

@@ -23,6 +23,7 @@ from shoal.controllers.gatekeeping.hooks import (
     HOLDING_PATH,
     HOOKS,
     NAME,
+    PROVIDED,
     RENDEZVOUS_PATH,
     Address,
     configuration,
@@ -48,7 +49,6 @@ _log = logging.getLogger("shoal.gatekeeping")
 _PAPERS = "shoal-webhook-papers"
 _LOOK_S = 60.0
 _AGAIN_S = 2.0
-_PROVIDED = "shoal.dev/provided"
 
 
 class WebhookSettings(msgspec.Struct, frozen=True):
@@ -196,7 +196,7 @@ class Webhook:
         if not item.name.endswith(f".{KUEUE}"):
             return
         obj = item.obj()
-        if (obj["metadata"].get("labels") or {}).get(_PROVIDED) != "kueue" or len(obj["spec"]["versions"]) < 2:
+        if (obj["metadata"].get("labels") or {}).get(PROVIDED) != "kueue" or len(obj["spec"]["versions"]) < 2:
             return
         if says(obj["spec"].get("conversion"), wanted):
             return

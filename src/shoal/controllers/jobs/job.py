@@ -83,8 +83,8 @@ class JobSpec(msgspec.Struct, frozen=True, rename="camel"):
 class Condition(msgspec.Struct, frozen=True, rename="camel"):
     type: str
     status: str
-    last_probe_time: str = ""
-    last_transition_time: str = ""
+    last_probe_time: str | None = None
+    last_transition_time: str | None = None
     reason: str = ""
     message: str = ""
 

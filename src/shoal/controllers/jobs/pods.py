@@ -11,6 +11,7 @@ import msgspec
 
 from shoal.controllers.jobs.names import INDEX, INDEX_FAILURES, INDEX_IGNORED_FAILURES, JOB_NAME_LABELS, TRACKING
 from shoal.store.live.item import Item
+from shoal.units.numbers import whole_of
 
 _MOST = 2**31 - 1
 
@@ -184,10 +185,8 @@ def _seconds(text: str | None) -> float:
 
 
 def _number(text: str | None) -> int | None:
-    if text is None or not text.isdecimal():
-        return None
-    number = int(text)
-    return number if number <= _MOST else None
+    number = whole_of(text or "")
+    return number if number is not None and number <= _MOST else None
 
 
 def removal_rank(pod: JobPod) -> tuple[bool, int, bool, float, int, float]:

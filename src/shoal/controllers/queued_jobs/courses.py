@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from shoal.controllers.queued_jobs.row import Course
 from shoal.store.queues.job_parts import Obj, PodPart, Steps, dig
 from shoal.store.queues.job_parts.endings import conditions
+from shoal.units.numbers import whole_of
 
 _SPARK_IDLE = frozenset({"", "NEW", "SUSPENDED", "COMPLETED", "FAILED", "SUBMISSION_FAILED"})
 _VOLCANO_IDLE = frozenset({"", "Aborted", "Completed", "Failed", "Terminated"})
@@ -43,8 +44,9 @@ def _indexes(job: Obj) -> int:
     total = 0
     for span in text.split(",") if isinstance(text, str) and text else ():
         first, _, last = span.partition("-")
-        if first.isdigit() and (last or first).isdigit():
-            total += int(last or first) - int(first) + 1
+        low, high = whole_of(first), whole_of(last or first)
+        if low is not None and high is not None:
+            total += high - low + 1
     return total
 
 

@@ -10,6 +10,7 @@ import msgspec
 from shoal.controllers.queued_pods.words import GATE
 from shoal.controllers.queued_work.topology_requests import topology_request
 from shoal.controllers.queued_work.words import IN_USE, LONGEST, POD_SET, WORKLOAD
+from shoal.units.numbers import whole_of
 
 Obj = dict[str, Any]
 _NOISE = ("kubectl.kubernetes.io/last-applied-configuration", WORKLOAD)
@@ -73,8 +74,8 @@ class Draft(msgspec.Struct, frozen=True):
         spec: Obj = {"podSets": [one.to_api() for one in self.pod_sets], "active": True, **self.rank.to_api()}
         if self.queue:
             spec["queueName"] = self.queue
-        if self.longest.isdecimal() and int(self.longest) > 0:
-            spec["maximumExecutionTimeSeconds"] = int(self.longest)
+        if longest := whole_of(self.longest):
+            spec["maximumExecutionTimeSeconds"] = longest
         return {"metadata": meta, "spec": spec}
 
 

@@ -15,6 +15,7 @@ from shoal.controllers.queued_pods.pod_sight import QueuedPod
 from shoal.controllers.queued_pods.roles import role_of
 from shoal.controllers.queued_pods.words import FAST, RETRIABLE, SERVING, TOTAL
 from shoal.store.live.item import Item
+from shoal.units.numbers import whole_of
 
 Member = tuple[Item, QueuedPod]
 Pods = Sequence[Member]
@@ -59,10 +60,11 @@ def _total(pod: QueuedPod) -> int:
     text = pod.metadata.annotations.get(TOTAL)
     if text is None:
         raise GroupError(f"failed to extract '{TOTAL}' annotation from the pod '{pod.metadata.name}'")
-    if not text.isdecimal() or int(text) < 1:
+    total = whole_of(text)
+    if not total:
         words = "group total count should be greater than zero"
         raise GroupError(f"incorrect annotation value '{TOTAL}={text}': {words}")
-    return int(text)
+    return total
 
 
 def total_or_none(pods: Pods) -> int | None:

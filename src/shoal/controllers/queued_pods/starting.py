@@ -20,6 +20,7 @@ from shoal.controllers.queued_pods.words import GATE, LWS_WORKER, POD_INDEX, ROL
 from shoal.controllers.queued_work.clothes import Clothes, MisfitError
 from shoal.controllers.queued_work.domains import Seeker, shared_out
 from shoal.store.live.item import Item
+from shoal.units.numbers import whole_of
 
 Obj = dict[str, Any]
 _INDICES = (POD_INDEX, SET_INDEX, LWS_WORKER)
@@ -61,8 +62,8 @@ def into_domains(clothes: Clothes, running: Pods, held: Pods) -> Iterator[tuple[
 
 def _seeker(item: Item, pod: QueuedPod, before: int, *, is_held: bool) -> Seeker:
     labels = pod.metadata.labels
-    index = next((labels[label] for label in _INDICES if label in labels), "")
-    rank = str(int(index) - before) if index.isdecimal() else ""
+    index = whole_of(next((labels[label] for label in _INDICES if label in labels), ""))
+    rank = str(index - before) if index is not None else ""
     return Seeker(item.name, item.obj()["spec"].get("nodeSelector") or {}, rank, is_held)
 
 

@@ -2,6 +2,13 @@
 
 from __future__ import annotations
 
+from shoal.engine.from_api.membership import (
+    KUEUE_FAST_ANNOTATION,
+    KUEUE_GROUP_LABEL,
+    KUEUE_SERVING_ANNOTATION,
+    KUEUE_TOTAL_ANNOTATION,
+)
+
 GROUP = "kueue.x-k8s.io"
 QUEUE_LABEL = f"{GROUP}/queue-name"
 PRIORITY_LABEL = f"{GROUP}/priority-class"
@@ -9,10 +16,10 @@ MANAGED = f"{GROUP}/managed"
 """A label of pods that were held at creation, and the finalizer that keeps them until they are counted."""
 GATE = f"{GROUP}/admission"
 PARENT = f"{GROUP}/pod-suspending-parent"
-GROUP_LABEL = f"{GROUP}/pod-group-name"
-TOTAL = f"{GROUP}/pod-group-total-count"
-FAST = f"{GROUP}/pod-group-fast-admission"
-SERVING = f"{GROUP}/pod-group-serving"
+GROUP_LABEL = KUEUE_GROUP_LABEL
+TOTAL = KUEUE_TOTAL_ANNOTATION
+FAST = KUEUE_FAST_ANNOTATION
+SERVING = KUEUE_SERVING_ANNOTATION
 RETRIABLE = f"{GROUP}/retriable-in-group"
 ROLE_HASH = f"{GROUP}/role-hash"
 POD_INDEX = f"{GROUP}/pod-group-pod-index"

@@ -13,6 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 import msgspec
 
 from shoal.api.kueue.topology_assignments import TopologyAssignment
+from shoal.units.numbers import whole_of
 
 Domain = tuple[str, ...]
 
@@ -28,7 +29,7 @@ class Seeker(msgspec.Struct, frozen=True):
 
     @property
     def rank(self) -> int | None:
-        return int(self.index) if self.index.isdecimal() else None
+        return whole_of(self.index)
 
     def may_be_in(self, levels: Sequence[str], domain: Domain) -> bool:
         """Selectors of pods that are there can be added to, not changed."""

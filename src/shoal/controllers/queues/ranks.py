@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from shoal.api.kueue import Workload
+from shoal.units.numbers import whole_of
 
 
 class Ranks:
@@ -20,9 +21,9 @@ class Ranks:
     def of(self, pod_set: str, labels: Mapping[str, str]) -> int | None:
         """None where nobody knows: no labels tell it, or not as numbers."""
         wish, count = self._wishes.get(pod_set, (None, 0))
-        index = labels.get(wish.pod_index_label or "", "") if wish is not None else ""
-        if wish is None or not index.isdecimal():
+        index = whole_of(labels.get(wish.pod_index_label or "", "")) if wish is not None else None
+        if wish is None or index is None:
             return None
-        part = labels.get(wish.sub_group_index_label or "", "0")
+        part = whole_of(labels.get(wish.sub_group_index_label or "", "0"))
         parts = wish.sub_group_count or 1
-        return int(part) * (count // parts) + int(index) if part.isdecimal() else None
+        return part * (count // parts) + index if part is not None else None

@@ -13,6 +13,7 @@ from collections.abc import Iterable, Mapping
 from functools import cmp_to_key
 
 from shoal.controllers.owned_pods.sight import PodSight
+from shoal.units.numbers import whole_of
 
 _PHASES = {"Pending": 0, "": 0, "Unknown": 1, "Running": 2}
 
@@ -39,8 +40,10 @@ def first_to_go(pods: Iterable[PodSight], crowds: Mapping[str, int], now_s: floa
 
 def deletion_cost(pod: PodSight) -> int:
     written = pod.metadata.annotations.deletion_cost
-    digits = written.removeprefix("-")
-    return int(written) if digits.isascii() and digits.isdigit() and abs(int(written)) < 2**31 else 0
+    cost = whole_of(written.removeprefix("-")) or 0
+    if cost >= 2**31:
+        return 0
+    return -cost if written.startswith("-") else cost
 
 
 def _state(pod: PodSight, crowds: Mapping[str, int]) -> tuple[bool, int, bool, int, int]:

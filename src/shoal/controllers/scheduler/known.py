@@ -60,6 +60,10 @@ class Sights(Protocol):
 
     def sight(self, key: str, /) -> PodSight | None: ...
 
+    def is_contested(self, node: str, /) -> bool:
+        """Whether another scheduler bound a pod with devices to the node, and the facts do not have it yet."""
+        ...
+
     def states(self) -> Sequence[tuple[str, Kept]]:
         """All pods."""
         ...

@@ -28,6 +28,7 @@ from shoal.store.live.item import Item
 from shoal.store.live.kind import NODES, PODS
 from shoal.store.pod_makers import RENDEZVOUS
 from shoal.store.watched.sights import PodSight
+from shoal.units.numbers import whole_of
 
 ASKS = RENDEZVOUS
 RANK, NODE_RANK = "shoal.dev/rank", "shoal.dev/node-rank"
@@ -236,8 +237,7 @@ def _rank_of(item: Item) -> int | None:
     """As its binding said."""
     if RANK.encode() not in item.data:
         return None
-    text = item.read(_Pod).metadata.annotations.get(RANK, "")
-    return int(text) if text.isascii() and text.isdigit() else None
+    return whole_of(item.read(_Pod).metadata.annotations.get(RANK, ""))
 
 
 def _natural(pod: str) -> list[tuple[int, int, str]]:

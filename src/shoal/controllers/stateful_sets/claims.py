@@ -42,10 +42,10 @@ class VolumeClaims:
             except AlreadyExistsError:
                 continue
             except ShoalError as error:
-                words = f"create Claim {name} for Pod {pod} in StatefulSet {meta['name']} failed error: {error.what}"
+                words = f"Create Claim {name} for Pod {pod} in StatefulSet {meta['name']} failed error: {error.what}"
                 self._context.events.record(self._obj, "FailedCreate", words, type_="Warning")
                 raise
-            words = f"create Claim {name} Pod {pod} in StatefulSet {meta['name']} success"
+            words = f"Create Claim {name} Pod {pod} in StatefulSet {meta['name']} success"
             self._context.events.record(self._obj, "SuccessfulCreate", words)
 
     async def own(self, ordinal: int, pod: PodSight, *, is_condemned: bool) -> None:

@@ -130,10 +130,10 @@ class StatefulSets:
         except ShoalError as error:
             if is_namespace_ending(error):
                 return
-            words = f"create Pod {name} in StatefulSet {set_name} failed error: {error.what}"
+            words = f"Create Pod {name} in StatefulSet {set_name} failed error: {error.what}"
             self._context.events.record(obj, "FailedCreate", words, type_="Warning")
             raise
-        words = f"create Pod {name} in StatefulSet {set_name} successful"
+        words = f"Create Pod {name} in StatefulSet {set_name} successful"
         self._context.events.record(obj, "SuccessfulCreate", words)
 
     async def _delete(self, obj: Obj, pod: PodSight) -> None:
@@ -143,10 +143,10 @@ class StatefulSets:
         except NotFoundError:
             return
         except ShoalError as error:
-            words = f"delete Pod {meta.name} in StatefulSet {set_name} failed error: {error.what}"
+            words = f"Delete Pod {meta.name} in StatefulSet {set_name} failed error: {error.what}"
             self._context.events.record(obj, "FailedDelete", words, type_="Warning")
             raise
-        words = f"delete Pod {meta.name} in StatefulSet {set_name} successful"
+        words = f"Delete Pod {meta.name} in StatefulSet {set_name} successful"
         self._context.events.record(obj, "SuccessfulDelete", words)
 
     async def _tell(self, obj: Obj, wanted: Wanted, history: History, pods: Pods) -> None:

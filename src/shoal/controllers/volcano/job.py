@@ -82,7 +82,7 @@ class State(ApiStruct, frozen=True):
     phase: str = ""
     reason: str = ""
     message: str = ""
-    last_transition_time: str = ""
+    last_transition_time: str | None = None
 
 
 class TaskCount(ApiStruct, frozen=True):

@@ -180,7 +180,7 @@ class Look:
         lasts_s = job.spec.ttl_seconds_after_finished
         if lasts_s is None:
             return None
-        left_s = _seconds_of(job.status.state.last_transition_time) + lasts_s - self._clock.seconds()
+        left_s = _seconds_of(job.status.state.last_transition_time or "") + lasts_s - self._clock.seconds()
         if left_s > 0:
             return left_s
         how = Deletion(policy="Foreground", uid=job.metadata.uid)

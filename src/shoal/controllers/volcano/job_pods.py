@@ -25,6 +25,7 @@ from shoal.controllers.volcano.names import (
 )
 from shoal.controllers.volcano.sights import ENDED, Condition, Meta, Reader
 from shoal.store.live.item import Obj
+from shoal.units.numbers import whole_of
 
 
 class _Terminated(ApiStruct, frozen=True):
@@ -62,13 +63,13 @@ class JobPod(ApiStruct, frozen=True):
 
     @property
     def version(self) -> int:
-        text = self.metadata.annotations.get(JOB_VERSION, "")
-        return int(text) if text.isascii() and text.isdigit() else 0
+        return whole_of(self.metadata.annotations.get(JOB_VERSION, "")) or 0
 
     @property
     def index(self) -> int:
         end = self.name.rsplit("-", 1)[-1]
-        return int(end) if end.isascii() and end.isdigit() else -1
+        index = whole_of(end)
+        return -1 if index is None else index
 
     @property
     def phase(self) -> str:

@@ -10,21 +10,19 @@ A policy of a task goes before those of the job; the first that fits is taken.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator, Sequence
 
 import msgspec
 
 from shoal.controllers.volcano.job import Policy, Task, VolcanoJob
 from shoal.controllers.volcano.job_pods import JobPod
+from shoal.units.durations import DurationError, nanoseconds
 
 ABORT, RESTART, RESTART_TASK, RESTART_POD = "AbortJob", "RestartJob", "RestartTask", "RestartPod"
 TERMINATE, COMPLETE, RESUME = "TerminateJob", "CompleteJob", "ResumeJob"
 ACTIONS = frozenset({ABORT, RESTART, RESTART_TASK, RESTART_POD, TERMINATE, COMPLETE, RESUME})
 _ANY = "*"
 _ONLY_BY_NAME = frozenset({"PodPending", "PodRunning"})
-_UNITS_S = {"h": 3600.0, "m": 60.0, "s": 1.0, "ms": 0.001, "us": 1e-6, "ns": 1e-9}
-_DURATION = re.compile(r"(\d+(?:\.\d+)?)(ns|us|ms|s|m|h)")
 
 
 class Fact(msgspec.Struct, frozen=True):
@@ -103,5 +101,8 @@ def _fits(policy: Policy, fact: Fact) -> bool:
 
 
 def seconds(text: str) -> float:
-    """Of a duration as Go writes it: `1h30m`."""
-    return sum(float(number) * _UNITS_S[unit] for number, unit in _DURATION.findall(text))
+    """Of a duration as Go writes it, `1h30m`; zero for what is none."""
+    try:
+        return nanoseconds(text) / 10**9
+    except DurationError:
+        return 0.0

@@ -61,7 +61,7 @@ class Condition(ApiStruct, frozen=True):
     status: str = ""
     reason: str = ""
     message: str = ""
-    last_transition_time: str = ""
+    last_transition_time: str | None = None
 
 
 class PodStatus(ApiStruct, frozen=True):

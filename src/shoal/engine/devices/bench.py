@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from shoal.engine.devices.demand import FULL_MILLI, MEMORY, SLOTS
 from shoal.engine.devices.layout import Layout
+from shoal.engine.devices.overload import balanced
 from shoal.engine.devices.planes import DevicePlanes, part
 
 
@@ -20,9 +21,8 @@ class Bench:
 
     @property
     def compute(self) -> list[int]:
-        """What is left of each device slot; slots beyond the count have nothing."""
-        left: list[int] = self._planes.compute[self.row].tolist()
-        return left
+        """What can be had of each device slot; slots beyond the count have nothing."""
+        return self._planes.free(self.row)
 
     @property
     def count(self) -> int:
@@ -57,6 +57,14 @@ class Bench:
             for unshared, taken in zip(self.unshared()[: self.count], self.taken(MEMORY), strict=False)
         ]
 
+    def free_slots(self) -> list[int]:
+        """Slots for virtual GPUs, or replicas, that can still be had of each device."""
+        if self.is_replicated:
+            return self.free_replicas()
+        most = self.layout.slots
+        there = self.count
+        return balanced([most * (device < there) - used for device, used in enumerate(self.taken(SLOTS))])[:there]
+
     def free_replicas(self) -> list[int]:
         """Replicas that can still be had of each device."""
         replicas = self.layout.replicas
@@ -73,7 +81,7 @@ class Bench:
 
     def emptiest(self, count: int) -> tuple[int, ...]:
         """For pods that run although nothing fits: where the overload most likely is."""
-        free = self.compute[: self.count]
+        free: list[int] = self._planes.compute[self.row, : self.count].tolist()
         order = sorted(range(len(free)), key=lambda device: (-free[device], device))
         return tuple(sorted(order[:count]))
 

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shoal.engine.devices.demand import CORES, FULL_MILLI, MEMORY, SLOTS
+from shoal.engine.devices.overload import balanced_lines
 from shoal.engine.devices.planes import DevicePlanes
 
 Ints = NDArray[np.int64]
@@ -29,7 +30,7 @@ class DeviceColumns:
 
     @property
     def compute(self) -> NDArray[np.int32]:
-        return self.planes.compute.take(self.rows, axis=0)
+        return self.planes.free_lines(self.rows)
 
     @property
     def exists(self) -> Verdicts:
@@ -58,6 +59,14 @@ class DeviceColumns:
         pressure = np.maximum(np.maximum(parts(memory, self.memory_mib), self.taken(CORES)), by_slots)
         result: Ints = self.compute.astype(np.int64) + pressure
         return result
+
+    def free_slots(self) -> Ints:
+        """Slots for virtual GPUs, or replicas, that can still be had of each device."""
+        left = np.where(self.exists, self.planes.slots.take(self.rows)[:, None], 0) - self.taken(SLOTS)
+        missing: Verdicts = left.min(axis=1) < 0
+        left = balanced_lines(left, missing.nonzero()[0].tolist())
+        replicated = self.planes.replicas.take(self.rows)[:, None] > 0
+        return np.where(replicated, self.free_replicas(), left) if replicated.any() else left
 
     def free_replicas(self) -> Ints:
         """Replicas that may still be had of each device; none where devices are not replicated."""

@@ -39,12 +39,15 @@ def kind_of(demand: Demand) -> DeviceKind[Any]:
     return KINDS[type(demand)]
 
 
-def grant_there(planes: DevicePlanes, row: int, demand: Demand, spots: Spots = ()) -> Grant:
-    """What a pod holds that already runs on a row: what it is said to hold, or what would fit, or where it must be."""
+def grant_held(planes: DevicePlanes, row: int, demand: Demand, spots: Spots) -> Grant | None:
+    """What a pod that runs on a row is said to hold; None where nothing is said of it, or what cannot be."""
     bench = Bench(planes, row)
-    kind = kind_of(demand)
-    if spots and all(0 <= device < bench.count for device, _ in spots):
-        held = kind.held(bench, demand, spots)
-        if held is not None:
-            return held
+    if not spots or not all(0 <= device < bench.count for device, _ in spots):
+        return None
+    return kind_of(demand).held(bench, demand, spots)
+
+
+def grant_there(planes: DevicePlanes, row: int, demand: Demand) -> Grant:
+    """A guess at what a pod holds that runs on a row: what would fit, or where it must be."""
+    bench, kind = Bench(planes, row), kind_of(demand)
     return kind.tightest(bench, demand) or kind.forced(bench, demand)

@@ -19,8 +19,10 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from shoal.engine.devices.demand import COMPUTE, CORES, FULL_MILLI, MEMORY, SLOTS, Grant
+from shoal.engine.devices.demand import COMPUTE, CORES, FULL_MILLI, MEMORY, SLICES, SLOTS, Grant
 from shoal.engine.devices.layout import PLAIN, SLOTS_PER_DEVICE, Layout
+from shoal.engine.devices.overload import balanced, balanced_lines
+from shoal.engine.devices.tiling import is_held_twice
 from shoal.engine.growth import grown, widened
 
 _LEAST_WIDTH = 8
@@ -46,6 +48,7 @@ class DevicePlanes:
         "numa",
         "numa_cores_milli",
         "odd",
+        "overloaded",
         "planes",
         "replicas",
         "slots",
@@ -79,6 +82,8 @@ class DevicePlanes:
         """Of the rows whose summaries are not those of plain devices: replicated, or cut into instances."""
         self.strict: dict[int, Layout] = {}
         """Of the rows whose kubelet turns pods away for where their devices lie."""
+        self.overloaded: set[int] = set()
+        """Rows with a device of which more is asked than it has."""
 
     @property
     def width(self) -> int:
@@ -114,6 +119,7 @@ class DevicePlanes:
         self.count[row] = count
         self._put_layout(row, layout)
         self._follow(row, before, self._pressures(row))
+        self._left(row)
 
     def clear(self, row: int) -> None:
         for plane in self.planes:
@@ -121,22 +127,21 @@ class DevicePlanes:
         self.full[row] = 0
         self.count[row] = 0
         self._put_layout(row, PLAIN)
+        self.overloaded.discard(row)
 
     def take(self, row: int, grant: Grant) -> list[int]:
-        """Subtract a plain grant; returns the compute left on each device."""
+        """Subtract a plain grant; returns the compute left on each device, as `free` has it."""
         for device, plane, amount in grant.parts:
             values = self.planes[plane]
             values[row, device] = values.item(row, device) - amount
-        left: list[int] = self.compute[row].tolist()
-        return left
+        return self._left(row)
 
     def give(self, row: int, grant: Grant) -> list[int]:
         """Exactly undo `take`."""
         for device, plane, amount in grant.parts:
             values = self.planes[plane]
             values[row, device] = values.item(row, device) + amount
-        left: list[int] = self.compute[row].tolist()
-        return left
+        return self._left(row)
 
     def take_any(self, row: int, grant: Grant) -> list[int]:
         """As `take`, for grants from any plane: COMPUTE follows."""
@@ -144,19 +149,40 @@ class DevicePlanes:
         before = self._pressures(row)
         self.take(row, grant)
         self._follow(row, before, self._pressures(row))
-        return self.free(row)
+        return self._left(row)
 
     def give_any(self, row: int, grant: Grant) -> list[int]:
         """Exactly undo `take_any`."""
         before = self._pressures(row)
         self.give(row, grant)
         self._follow(row, before, self._pressures(row))
-        return self.free(row)
+        return self._left(row)
 
     def free(self, row: int) -> list[int]:
-        """Compute left on each device slot of a row."""
+        """Compute that can be had of each device slot of a row; on overloaded rows less than COMPUTE says."""
         left: list[int] = self.compute[row].tolist()
-        return left
+        return balanced(left) if row in self.overloaded else left
+
+    def free_lines(self, rows: NDArray[np.int64]) -> NDArray[np.int32]:
+        """`free` of many rows, one line per row."""
+        left = self.compute.take(rows, axis=0)
+        if not self.overloaded:
+            return left
+        return balanced_lines(left, np.isin(rows, list(self.overloaded)).nonzero()[0].tolist())
+
+    def sum_left(self, row: int) -> int:
+        """What is left of all devices together, below zero where more is asked than there is."""
+        return int(self.compute[row].sum())
+
+    def is_overloaded(self, row: int) -> bool:
+        """Whether more is asked of some device, slot or slice than it has."""
+        if row in self.overloaded:
+            return True
+        if not self.replicas.item(row) and (-self.planes[SLOTS][row] > self.slots.item(row)).any():
+            return True
+        if not self.cut.item(row):
+            return False
+        return any(is_held_twice(taken) for taken in self.taken(SLICES, row))
 
     def taken(self, plane: int, row: int) -> list[int]:
         """What was taken from one of the other planes, per device slot of a row."""
@@ -174,6 +200,15 @@ class DevicePlanes:
             for plane in (MEMORY, CORES, SLOTS):
                 pressed |= self.planes[plane][rows].any(axis=1)
         return pressed
+
+    def _left(self, row: int) -> list[int]:
+        left: list[int] = self.compute[row].tolist()
+        if min(left) >= 0:
+            if self.overloaded:
+                self.overloaded.discard(row)
+            return left
+        self.overloaded.add(row)
+        return balanced(left)
 
     def _pressures(self, row: int) -> list[int]:
         """Empty when nothing presses, which is nearly always."""

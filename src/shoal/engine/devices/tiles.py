@@ -13,8 +13,9 @@ from shoal.engine.devices.bench import Bench
 from shoal.engine.devices.columns import DeviceColumns, Ints
 from shoal.engine.devices.demand import NOTHING, SLICES, Grant, MigTiles, plane_grant
 from shoal.engine.devices.kind import Spots
+from shoal.engine.devices.overload import free_masks
 from shoal.engine.devices.planes import DevicePlanes
-from shoal.engine.devices.tiling import HOLDERS_BITS, free_mask, occupancy, tiling
+from shoal.engine.devices.tiling import HOLDERS_BITS, holders, occupancy, tiling
 
 
 class TileKind:
@@ -36,7 +37,8 @@ class TileKind:
         if not layout.mig or not layout.mig_devices:
             return NOTHING
         there = tiling(layout.mig)
-        device, _ = max(_states(bench), key=lambda state: (state[1].bit_count(), -state[0]))
+        taken = bench.taken(SLICES)
+        device = min(layout.mig_devices, key=lambda device: (holders(taken[device]), device))
         masks = [
             there.places(profile)[0]
             for name, count in demand.tiles
@@ -80,7 +82,7 @@ class TileKind:
             state = (layout.mig, layout.mig_devices, taken[line].tobytes())
             if state not in verdicts:
                 there = tiling(layout.mig)
-                masks = [free_mask(int(taken[line, device]), there.empty) for device in layout.mig_devices]
+                masks = free_masks(taken[line].tolist(), layout.mig_devices, there.empty)
                 verdicts[state] = int(there.fits(masks, demand.tiles))
             result[line] = verdicts[state]
         return result
@@ -101,15 +103,15 @@ class TileKind:
 
 def mig_room(planes: DevicePlanes, row: int, name: str) -> int:
     """How many more instances of a profile the row's devices could be cut into."""
-    layout = planes.odd[row]
+    layout = planes.layout(row)
     there = tiling(layout.mig)
-    taken = planes.taken(SLICES, row)
-    return sum(there.room(name, free_mask(taken[device], there.empty)) for device in layout.mig_devices)
+    masks = free_masks(planes.taken(SLICES, row), layout.mig_devices, there.empty)
+    return sum(there.room(name, mask) for mask in masks)
 
 
 def most_mig(planes: DevicePlanes, row: int, name: str) -> int:
     """The same, were nothing taken."""
-    layout = planes.odd[row]
+    layout = planes.layout(row)
     there = tiling(layout.mig)
     return len(layout.mig_devices) * there.room(name, there.empty)
 
@@ -121,9 +123,8 @@ def starts_of(grant: Grant) -> list[tuple[int, int]]:
 
 def _states(bench: Bench) -> list[tuple[int, int]]:
     layout = bench.layout
-    empty = tiling(layout.mig).empty
-    taken = bench.taken(SLICES)
-    return [(device, free_mask(taken[device], empty)) for device in layout.mig_devices]
+    masks = free_masks(bench.taken(SLICES), layout.mig_devices, tiling(layout.mig).empty)
+    return list(zip(layout.mig_devices, masks, strict=True))
 
 
 def _grant(placed: list[tuple[int, int]]) -> Grant:

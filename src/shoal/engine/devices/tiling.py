@@ -159,6 +159,17 @@ def occupancy(mask: int) -> int:
 
 
 @lru_cache(maxsize=65536)
+def holders(taken: int) -> int:
+    """How many slices all holders of a device ask for together; a slice with two holders counts twice."""
+    return sum(taken >> (HOLDERS_BITS * bit) & ((1 << HOLDERS_BITS) - 1) for bit in range(_MOST_SLICES))
+
+
+def is_held_twice(taken: int) -> bool:
+    """Whether some slice of a device has several holders."""
+    return any(taken >> (HOLDERS_BITS * bit) & ((1 << HOLDERS_BITS) - 2) for bit in range(_MOST_SLICES))
+
+
+@lru_cache(maxsize=65536)
 def free_mask(taken: int, empty: int) -> int:
     """The state of a device of which so much is taken."""
     return sum(

@@ -25,15 +25,13 @@ class VirtualKind:
         layout = bench.layout
         mib = memory_of(demand, layout.memory_mib)
         cores_milli = demand.cores_percent * 10
-        memory, cores, slots = bench.taken(MEMORY), bench.taken(CORES), bench.taken(SLOTS)
+        memory, cores = bench.taken(MEMORY), bench.taken(CORES)
         compute, unshared = bench.compute, bench.unshared()
-        most = [layout.slots] * bench.count
-        if bench.is_replicated:
-            most = [free + used for free, used in zip(bench.free_replicas(), slots, strict=False)]
+        slots = bench.free_slots()
         fitting = [
             device
             for device in range(bench.count)
-            if slots[device] < most[device]
+            if slots[device] > 0
             and memory_fits(unshared[device], memory[device], mib, layout.memory_mib)
             and cores[device] + max(cores_milli, 1) <= unshared[device]
             and (cores_milli < FULL_MILLI or compute[device] == FULL_MILLI)
@@ -55,17 +53,13 @@ class VirtualKind:
         return demand.count
 
     def room(self, columns: DeviceColumns, demand: VirtualGpus) -> Ints:
-        planes, rows = columns.planes, columns.rows
         whole = columns.memory_mib
         compute, unshared = columns.compute, columns.unshared()
-        slots, cores = columns.taken(SLOTS), columns.taken(CORES)
+        cores = columns.taken(CORES)
         cores_milli = demand.cores_percent * 10
         fits: Verdicts = parts(columns.taken(MEMORY) + _memory(demand, whole), whole) <= unshared
-        fits &= (whole > 0) & (slots < planes.slots.take(rows)[:, None])
+        fits &= (whole > 0) & (columns.free_slots() > 0)
         fits &= cores + max(cores_milli, 1) <= unshared
-        replicated = planes.replicas.take(rows)[:, None] > 0
-        if replicated.any():
-            fits &= ~replicated | (columns.free_replicas() > 0)
         if cores_milli >= FULL_MILLI:
             fits &= compute == FULL_MILLI
         return how_many(fits & columns.exists)

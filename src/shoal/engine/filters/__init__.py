@@ -10,12 +10,14 @@ from shoal.engine.filters.gpu_model import GpuModel
 from shoal.engine.filters.node_affinity import NodeAffinity
 from shoal.engine.filters.node_name import NodeName
 from shoal.engine.filters.ports import HostPorts
+from shoal.engine.filters.refusing import Refusing
 from shoal.engine.filters.rule import NodeFilter, StaticFilter
 from shoal.engine.filters.taints import Taints
 from shoal.engine.filters.unschedulable import Unschedulable
 
 STATIC_FILTERS: tuple[StaticFilter, ...] = (
     Unschedulable(),
+    Refusing(),
     NodeName(),
     Taints(),
     NodeAffinity(),

@@ -15,6 +15,8 @@ from shoal.units.errors import UserError, Where, excerpt
 
 KUEUE_GROUP_LABEL = "kueue.x-k8s.io/pod-group-name"
 KUEUE_TOTAL_ANNOTATION = "kueue.x-k8s.io/pod-group-total-count"
+KUEUE_FAST_ANNOTATION = "kueue.x-k8s.io/pod-group-fast-admission"
+KUEUE_SERVING_ANNOTATION = "kueue.x-k8s.io/pod-group-serving"
 LIGHT_GROUP_LABEL = "pod-group.scheduling.sigs.k8s.io/name"
 LIGHT_MINIMUM_LABEL = "pod-group.scheduling.sigs.k8s.io/min-available"
 
@@ -30,8 +32,12 @@ _LABELS = (
     LIGHT_GROUP_LABEL,
     KUEUE_GROUP_LABEL,
 )
+_KUEUE_PATH = f"metadata.labels[{KUEUE_GROUP_LABEL}]"
 IN_LABELS, IN_ANNOTATIONS = frozenset(_LABELS), frozenset(_ANNOTATIONS)
 """Where a pod may name its group."""
+ONE_BY_ONE = (KUEUE_FAST_ANNOTATION, KUEUE_SERVING_ANNOTATION)
+"""Kueue admits the pods of such a group before all of them exist: a StatefulSet creates its second pod only when the
+first one is ready."""
 
 
 class Spelling(msgspec.Struct, frozen=True):
@@ -56,6 +62,17 @@ def group_of(pod: Pod, where: Where) -> str:
     return f"{pod.metadata.namespace}/{found[0].name}" if found else ""
 
 
+def is_one_by_one(pod: Pod) -> bool:
+    """Whether Kueue lets each pod of its group start as it comes, so that the group is no gang."""
+    annotations = pod.metadata.annotations
+    return any(annotations.get(key) == "true" for key in ONE_BY_ONE) and KUEUE_GROUP_LABEL in pod.metadata.labels
+
+
+def is_in_kueue_group_only(pod: Pod) -> bool:
+    """Whether Kueue's label is the only place where the pod names a group."""
+    return [spelling.path for spelling in _spellings(pod)] == [_KUEUE_PATH]
+
+
 def _is_alone(pod: Pod) -> bool:
     """Whether it names no group in any way, told quickly: most pods do not, and there are many."""
     meta, spec = pod.metadata, pod.spec
@@ -71,7 +88,7 @@ def _spellings(pod: Pod) -> Iterator[Spelling]:
         ("labels", _LABELS, meta.labels),
     ):
         for key in known:
-            if name := there.get(key):
+            if (name := there.get(key)) and not (key == KUEUE_GROUP_LABEL and is_one_by_one(pod)):
                 yield Spelling(f"metadata.{field}[{key}]", name)
     yield from _of_spec(pod)
 

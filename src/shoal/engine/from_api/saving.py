@@ -6,20 +6,16 @@ last save is the last whole multiple since its start. Whoever says neither loses
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from datetime import datetime
 
+from shoal.units.durations import WITH_DAYS, DurationError, nanoseconds
 from shoal.units.errors import UserError, Where, excerpt
 
 CHECKPOINT_ANNOTATION = "shoal.dev/last-checkpoint"
 """When the pod's work was last saved, as RFC 3339: what is lost if it is stopped is counted from there."""
 CHECKPOINT_EVERY_ANNOTATION = "shoal.dev/checkpoint-every"
 """How often it saves, as a duration such as `10m`."""
-
-_UNITS_S = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
-_DURATION = re.compile(r"(?:\d+(?:\.\d+)?(?:ms|[smhd]))+")
-_PART = re.compile(r"(\d+(?:\.\d+)?)(ms|[smhd])")
 
 
 def saved_s(annotations: Mapping[str, str], where: Where) -> float | None:
@@ -42,9 +38,10 @@ def saves_every_s(annotations: Mapping[str, str], where: Where) -> float:
     text = annotations.get(CHECKPOINT_EVERY_ANNOTATION)
     if text is None:
         return 0.0
-    seconds = 0.0
-    if _DURATION.fullmatch(text):
-        seconds = sum(float(amount) * _UNITS_S[unit] for amount, unit in _PART.findall(text))
+    try:
+        seconds = nanoseconds(text, WITH_DAYS) / 10**9
+    except DurationError:
+        seconds = 0.0
     if seconds <= 0:
         here = where.key(CHECKPOINT_EVERY_ANNOTATION)
         raise UserError(f"{excerpt(text)} is not a time span", where=here, fix="write e.g. 10m or 1h30m")

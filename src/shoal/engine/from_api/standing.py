@@ -21,7 +21,7 @@ from msgspec import structs
 from shoal.api.groups.kai import GROUP_ANNOTATION as KAI_GROUP_ANNOTATION
 from shoal.api.groups.kai import QUEUE_LABEL, SUB_GROUP_LABEL
 from shoal.api.pod import Pod
-from shoal.engine.from_api.membership import IN_ANNOTATIONS, IN_LABELS, group_of
+from shoal.engine.from_api.membership import IN_ANNOTATIONS, IN_LABELS, ONE_BY_ONE, group_of
 from shoal.engine.from_api.priorities import SYSTEM_PRIORITY, Rank
 from shoal.engine.from_api.saving import CHECKPOINT_ANNOTATION, CHECKPOINT_EVERY_ANNOTATION, saved_s, saves_every_s
 from shoal.engine.who import Traits, Who
@@ -48,6 +48,7 @@ _KAI_WORDS = {"preemptible": True, "nonpreemptible": False, "semipreemptible": T
 
 _LABELS = IN_LABELS | {SUB_GROUP_LABEL, ROLE_KEY, QUEUE_LABEL, PREEMPTABLE_KEY, PREEMPTIBILITY_LABEL}
 _ANNOTATIONS = IN_ANNOTATIONS | {
+    *ONE_BY_ONE,
     ROLE_KEY,
     VOLCANO_QUEUE_ANNOTATION,
     KUEUE_WORKLOAD_ANNOTATION,

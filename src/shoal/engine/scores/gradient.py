@@ -55,7 +55,7 @@ class FragmentationGradient:
         """The first device with the best points, or -1."""
         self.column.refresh()
         before = self.column.values.item(row)
-        pieces = [max(piece, 0) for piece in cluster.devices.free(row)]
+        pieces = cluster.devices.free(row)
         best, most = -1, -1
         tried: set[int] = set()
         for device, piece in enumerate(pieces):
@@ -77,7 +77,7 @@ class FragmentationGradient:
     def _whole(self, ask: Ask, count: int, window: Window) -> Points:
         """Points when the pod takes `count` empty devices, or none."""
         fragmentation = self.fragmentation
-        compute = np.maximum(window.compute, 0)
+        compute = window.compute
         models = fragmentation.models(window.rows)
         around, ranks = fragmentation.surroundings(models, window.free[:, CPU] - ask.request("cpu"))
         taken = fragmentation.whole_print(count)
@@ -94,7 +94,7 @@ class FragmentationGradient:
     def _per_device(self, ask: Ask, milli: int, window: Window) -> Points:
         """Points for each device; -1 where the pod does not fit."""
         fragmentation = self.fragmentation
-        compute = np.maximum(window.compute, 0)
+        compute = window.compute
         line, device = (compute >= milli).nonzero()
         result = np.full(compute.shape, -1, np.int64)
         if len(line) == 0:

@@ -5,7 +5,7 @@ Pure: strings in, values out. Contradictions are the writer's to mend and are re
 unknown is left unknown.
 """
 
-from shoal.engine.spelling.held_devices import HeldDevices, device_names, spots_of_pod
+from shoal.engine.spelling.held_devices import HeldDevices, device_names, devices_fault, spots_of_pod
 from shoal.engine.spelling.names import GPU
 from shoal.engine.spelling.node_ids import UNKNOWN_IDS, NodeIds, ids_in, node_ids, replica_id, topology_fault
 from shoal.engine.spelling.node_words import NodeDevices, layout_of_node
@@ -28,6 +28,7 @@ __all__ = [
     "node_ids",
     "profile_fault",
     "replica_id",
+    "devices_fault",
     "spots_of_pod",
     "tiles_fault",
     "topology_fault",

@@ -14,7 +14,8 @@ from shoal.engine.devices.kind import Spots
 from shoal.engine.spelling import names
 from shoal.engine.spelling.node_ids import UNKNOWN_IDS, NodeIds, Spot, ids_in
 from shoal.engine.spelling.numbers import whole_number
-from shoal.units.errors import Where
+from shoal.units.errors import UserError, Where
+from shoal.units.numbers import LONGEST_HELD, MOST_HELD
 
 Words = Mapping[str, str]
 _BELOW_GROUP = names.DEVICE_GROUP + "/"
@@ -26,10 +27,15 @@ def spots_of_pod(annotations: Words, where: Where, ids: NodeIds = UNKNOWN_IDS) -
 
     A device is there once for each replica of it, and instances by the names of their profiles.
     """
-    text = annotations.get(names.OWN_DEVICES, "").strip()
+    text = annotations.get(names.OWN_DEVICES, "")
+    here = where.below("metadata.annotations").key(names.OWN_DEVICES)
+    if len(text) > LONGEST_HELD:
+        raise UserError(f"must be at most {LONGEST_HELD} characters, got {len(text)}", where=here)
+    text = text.strip()
     if text.startswith("{"):
         return _spots_of_ids(text, ids)
-    here = where.below("metadata.annotations").key(names.OWN_DEVICES)
+    if text.count(",") >= MOST_HELD:
+        raise UserError(f"must be at most {MOST_HELD} devices", where=here)
     spots = []
     for part in text.split(",") if text else ():
         device, _, start = part.strip().partition(":")
@@ -115,6 +121,17 @@ class HeldDevices:
             del self._taken[node]
 
 
+def devices_fault(annotations: Words) -> UserError | None:
+    """What is wrong with `shoal.dev/devices`, whatever the node is. Ids are known only to the node."""
+    if names.OWN_DEVICES not in annotations:
+        return None
+    try:
+        spots_of_pod(annotations, Where())
+    except UserError as error:
+        return error
+    return None
+
+
 def device_names(annotations: Words, labels: Words) -> tuple[str, ...]:
     """Names of devices on a pod: KAI's groups, else the UUIDs that HAMi gave it."""
     keys = [key for key in labels if key == names.DEVICE_GROUP or key.startswith(_BELOW_GROUP)]
@@ -124,5 +141,8 @@ def device_names(annotations: Words, labels: Words) -> tuple[str, ...]:
     if names.HAMI_ALLOCATED not in annotations:
         return ()
     # Containers end in `;`, devices in `:`, and a device is UUID,type,memory,cores.
-    given = annotations[names.HAMI_ALLOCATED].replace(";", ":").split(":")
+    text = annotations[names.HAMI_ALLOCATED]
+    if len(text) > LONGEST_HELD:
+        return ()
+    given = text.replace(";", ":").split(":")
     return tuple(dict.fromkeys(device.split(",")[0] for device in given if "," in device))

@@ -19,6 +19,7 @@ from shoal.data.gpus import read_product
 from shoal.data.mig import layout_of_product
 from shoal.engine.spelling import names
 from shoal.engine.spelling.registers import registered_ids
+from shoal.units.numbers import LONGEST_HELD
 
 Words = Mapping[str, str]
 Spot = tuple[int, int]
@@ -133,7 +134,7 @@ def replica_id(device: str, number: int) -> str:
 
 def ids_in(text: str) -> Mapping[str, Mapping[str, tuple[str, ...]]]:
     """Container -> resource -> ids, as `shoal.dev/devices` has it; nothing where it is not written so."""
-    if not text.lstrip().startswith("{"):
+    if len(text) > LONGEST_HELD or not text.lstrip().startswith("{"):
         return {}
     try:
         return msgspec.json.decode(text, type=dict[str, dict[str, tuple[str, ...]]])

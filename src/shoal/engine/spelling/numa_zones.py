@@ -6,8 +6,6 @@ address; a node on which that is not so can say it with `shoal.dev/gpu-numa`, an
 
 from __future__ import annotations
 
-import re
-
 from msgspec import structs
 
 from shoal.api.node_resource_topology import NodeResourceTopology, Zone
@@ -27,7 +25,7 @@ _OLDER_WORDS: dict[str, NumaPolicy] = {
     "Restricted": "restricted",
     "BestEffort": "best-effort",
 }
-_NUMBER = re.compile(r"(\d+)$")
+_DIGITS = "0123456789"
 
 
 def layout_with_zones(layout: Layout, gpus: int, topology: NodeResourceTopology) -> Layout:
@@ -53,8 +51,8 @@ def layout_with_zones(layout: Layout, gpus: int, topology: NodeResourceTopology)
 
 
 def _number(zone: Zone) -> int | None:
-    match = _NUMBER.search(zone.name)
-    number = int(match[1]) if match is not None and len(match[1]) < 4 else None
+    digits = zone.name[len(zone.name.rstrip(_DIGITS)) :]
+    number = int(digits) if 0 < len(digits) < 4 else None
     return number if number is not None and number < MOST_NUMA else None
 
 

@@ -8,6 +8,7 @@ from decimal import ROUND_HALF_UP, Decimal, InvalidOperation
 from shoal.units.errors import UserError, Where, excerpt
 
 _MOST = 2**31 - 1
+_LONGEST_FRACTION = 64
 
 
 def whole_number(text: str, where: Where, *, least: int = 0, most: int = _MOST) -> int:
@@ -33,7 +34,7 @@ def fraction_milli(text: str, where: Where) -> int:
     Finer parts are rounded to the nearest: three times 0.3333 fit where they are meant to.
     """
     try:
-        fraction = Decimal(text)
+        fraction = Decimal(text if len(text) <= _LONGEST_FRACTION else "none")
     except InvalidOperation:
         raise UserError(f"{excerpt(text)} is not a number", where=where, fix='write e.g. "0.5"') from None
     if not (fraction.is_finite() and 0 < fraction <= 1):

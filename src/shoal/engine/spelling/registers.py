@@ -14,6 +14,7 @@ import msgspec
 from shoal.engine.devices.layout import SLOTS_PER_DEVICE
 from shoal.engine.devices.planes import MOST_NUMA
 from shoal.engine.spelling import names
+from shoal.units.numbers import whole_of
 
 _OLD_FIELDS = (7, 9)
 
@@ -64,7 +65,9 @@ def _listed(text: str) -> list[_Device]:
     devices = []
     for part in text.split(":"):
         fields = part.split(",")
-        if len(fields) in _OLD_FIELDS and all(fields[at].isdecimal() for at in (1, 2)):
-            numa = int(fields[5]) if fields[5].isdecimal() else -1
-            devices.append(_Device(fields[0], int(fields[1]), int(fields[2]), numa, fields[6] == "true"))
+        if len(fields) not in _OLD_FIELDS:
+            continue
+        slots, memory_mib, numa = whole_of(fields[1]), whole_of(fields[2]), whole_of(fields[5])
+        if slots is not None and memory_mib is not None:
+            devices.append(_Device(fields[0], slots, memory_mib, -1 if numa is None else numa, fields[6] == "true"))
     return devices

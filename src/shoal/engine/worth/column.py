@@ -83,7 +83,8 @@ class WorthColumns:
         if not devices.odd:
             return free[:, facts.GPU_WHOLE]
         # Some nodes count replicas there.
-        empty: Ints = np.count_nonzero(devices.compute[rows] == FULL_MILLI, axis=1)
+        left = devices.free_lines(self._cluster.all_rows()[rows])
+        empty: Ints = np.count_nonzero(left == FULL_MILLI, axis=1)
         return empty
 
     def _compute_few(self, rows: list[int]) -> None:

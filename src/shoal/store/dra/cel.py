@@ -15,7 +15,6 @@ regular expressions beyond `matches`).
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Mapping
 from functools import lru_cache
 from typing import Any
@@ -26,7 +25,7 @@ from shoal.store.dra.versions import compare_versions, is_version, parse_version
 from shoal.units.errors import UserError, one_line
 from shoal.units.quantity import NANO, Quantity
 
-_MISSING = re.compile(r'Key not found in map : "(?P<key>.*)"$')
+_MISSING = 'Key not found in map : "'
 _MOST_DOMAINS = 32
 _BY_DOMAIN = ("attributes", "capacity")
 
@@ -64,12 +63,13 @@ class Selector:
             if kind != "ERROR":
                 return Fault(f"it comes to {kind.lower()} where true or false is wanted")
             words = str(result.value())
-            missing = _MISSING.search(words)
-            if missing is None:
+            _, found, key = words.partition(_MISSING)
+            if not found or not key.endswith('"'):
                 return Fault(one_line(words.partition(": ")[2] or words))
-            if all(missing["key"] in device[field] for field in _BY_DOMAIN):
-                return Fault(f"no such key: {missing['key']}")
-            device = _with_domain(device, missing["key"])
+            missing = key.removesuffix('"')
+            if all(missing in device[field] for field in _BY_DOMAIN):
+                return Fault(f"no such key: {missing}")
+            device = _with_domain(device, missing)
         return Fault(f"it looks at more than {_MOST_DOMAINS} domains that the device does not have")
 
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from typing import Any
 
+from shoal.units.numbers import whole_of
+
 _NUMBER = r"(0|[1-9][0-9]*)"
 _TAIL = r"[0-9A-Za-z-]+(?:\.[0-9A-Za-z-]+)*"
 _STRICT = re.compile(rf"{_NUMBER}\.{_NUMBER}\.{_NUMBER}(?:-(?P<pre>{_TAIL}))?(?:\+{_TAIL})?")
@@ -34,5 +36,5 @@ def compare_versions(one: Version, other: Version) -> int:
 def _order(version: Version) -> tuple[Any, ...]:
     major, minor, patch, pre = version
     # A release comes after its pre-releases, numbers before words, and fewer fields before more.
-    fields = tuple((0, int(f), "") if f.isdigit() else (1, 0, f) for f in pre.split(".")) if pre else ()
+    fields = tuple((1, 0, f) if (n := whole_of(f)) is None else (0, n, "") for f in pre.split(".")) if pre else ()
     return major, minor, patch, not pre, fields

@@ -30,6 +30,11 @@ class Program(msgspec.Struct, frozen=True):
     """What it is told of the server, if it wants to know."""
 
 
+def is_header_text(value: str) -> bool:
+    """Whether the text may be sent in a header: it has no line break and no other control character."""
+    return value.isprintable()
+
+
 class Access(msgspec.Struct, frozen=True):
     server: str
     """As in `https://10.0.0.1:6443`, perhaps with a path; no slash at its end."""

@@ -184,7 +184,8 @@ class Connection:
             return UserError(what, where=where, fix="take a kubeconfig with the right certificate-authority and server")
         if isinstance(error, aiohttp.ClientSSLError | ssl.SSLError) and any(word in str(error) for word in _NO_TLS):
             return UserError(f"{self.access.server} does not speak TLS", where=where, fix="does it begin with http://?")
-        words = f"no answer from {self.access.server}: {str(error) or type(error).__name__}"
+        said = f"none within {self._settings.timeout_s:g} s" if isinstance(error, TimeoutError) else str(error)
+        words = f"no answer from {self.access.server}: {said or type(error).__name__}"
         return BusyError(words, reason=NO_ANSWER)
 
 

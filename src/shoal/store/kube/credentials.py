@@ -17,7 +17,7 @@ from time import time
 
 import msgspec
 
-from shoal.store.kube.access import Access, Program
+from shoal.store.kube.access import Access, Program, is_header_text
 from shoal.store.kube.program import Ticket, run_program
 from shoal.units.errors import ShoalError, UserError, Where
 
@@ -144,7 +144,10 @@ class Credentials:
 
     def _token(self, file: Path, last: str) -> str:
         try:
-            return file.read_text(encoding="utf-8").strip() or last
+            token = file.read_text(encoding="utf-8").strip()
+            if not is_header_text(token) and not last:
+                raise UserError(f"the token in {file} holds a line break", where=Where(self._access.where))
+            return token if token and is_header_text(token) else last
         except (OSError, UnicodeDecodeError) as error:
             if not last:
                 what = f"the token cannot be read from {file}: {getattr(error, 'strerror', None) or error}"

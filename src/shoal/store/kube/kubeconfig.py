@@ -21,7 +21,8 @@ import msgspec
 import yaml
 from msgspec import structs
 
-from shoal.store.kube.access import Access
+from shoal.store.files import read_whole
+from shoal.store.kube.access import Access, is_header_text
 from shoal.store.kube.program import program_of, told_of
 from shoal.units.errors import UserError, Where, excerpt
 
@@ -30,6 +31,8 @@ _SECTIONS = ("clusters", "contexts", "users")
 _DO_WITHOUT = "use a user with a token (`kubectl create token NAME`) or a client certificate"
 _PROXIES = ("http://", "https://")
 _FOR_PROGRAMS = "client.authentication.k8s.io/exec"
+_MOST_BYTES = 4 * 2**20
+"""Of a kubeconfig, and of each file that it names."""
 _NEAR = ("//localhost", "//127.0.0.1", "//[::1]")
 
 
@@ -128,9 +131,9 @@ def read_kubeconfig(files: Sequence[Path], context: str = "") -> Access:
 def _content(file: Path) -> dict[str, Any]:
     where = Where(str(file))
     try:
-        content = yaml.safe_load(file.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise UserError(f"cannot be read: {error.strerror or error}", where=where) from None
+        content = yaml.safe_load(read_whole(file, _MOST_BYTES).decode())
+    except RecursionError:
+        raise UserError("is nested too deeply", where=where) from None
     except (yaml.YAMLError, UnicodeDecodeError) as error:
         mark = getattr(error, "problem_mark", None)
         line = f" (line {mark.line + 1})" if mark is not None else ""
@@ -174,6 +177,9 @@ def _access(where: str, namespace: str, cluster_entry: _Entry, user_entry: _Entr
     if bool(certificate) != bool(key_pem):
         lacks = "client-key" if certificate else "client-certificate"
         raise UserError(f"there is no {lacks}", where=user_entry.where, fix="a certificate needs its key, and a key it")
+    for key, value in (("token", user.token), ("as", user.impersonated), ("as-groups", "".join(user.groups))):
+        if not is_header_text(value):
+            raise UserError("holds a line break or control character", where=user_entry.where.below(key))
     server = _server(cluster_entry, cluster.server)
     access = Access(
         server=server,
@@ -236,7 +242,6 @@ def _bytes(entry: _Entry, key: str) -> bytes:
     if file is None:
         return b""
     try:
-        return file.read_bytes()
-    except OSError as error:
-        what = f"{excerpt(str(entry.value[key]))} cannot be read: {error.strerror or error}"
-        raise UserError(what, where=entry.where.below(key)) from None
+        return read_whole(file, _MOST_BYTES)
+    except UserError as error:
+        raise UserError(f"{excerpt(str(entry.value[key]))} {error.what}", where=entry.where.below(key)) from None

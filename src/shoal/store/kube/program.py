@@ -26,6 +26,11 @@ _GROUP = "client.authentication.k8s.io"
 _VERSIONS = (f"{_GROUP}/v1", f"{_GROUP}/v1beta1")
 _LIMIT_S, _PERSON_LIMIT_S = 60.0, 600.0
 _AGAIN_S = 5.0
+_MOST_BYTES = 2**20
+"""Of an answer: tokens and certificates have some kilobytes."""
+_SHOWN_BYTES = 4096
+_ERRORS = 2
+"""The file descriptor."""
 
 
 class Ticket(msgspec.Struct, frozen=True):
@@ -120,7 +125,8 @@ async def run_program(program: Program, where: str, limit_s: float = _LIMIT_S) -
     info = {"kind": "ExecCredential", "apiVersion": program.api_version, "spec": spec}
     told = {**dict(program.environment), "KUBERNETES_EXEC_INFO": msgspec.json.encode(info).decode()}
     try:
-        process = await asyncio.create_subprocess_exec(
+        transport, process = await asyncio.get_running_loop().subprocess_exec(
+            _Process,
             program.command,
             *program.arguments,
             stdin=None if asks else DEVNULL,
@@ -132,24 +138,53 @@ async def run_program(program: Program, where: str, limit_s: float = _LIMIT_S) -
         what = f"{program.command} cannot be run: {error.strerror or error}"
         fix = program.hint or "install it, or use a user with a token"
         raise UserError(what, where=Where(where), fix=fix) from None
-    answer = await _answer(process, program, _PERSON_LIMIT_S if asks else limit_s)
+    answer = await _answer(transport, process, program, _PERSON_LIMIT_S if asks else limit_s)
     return _ticket(answer, program, where)
 
 
-async def _answer(process: asyncio.subprocess.Process, program: Program, limit_s: float) -> bytes:
+class _Process(asyncio.SubprocessProtocol):
+    """Collects what the program writes, and ends it when it writes more than an answer has."""
+
+    def __init__(self) -> None:
+        self.answer = bytearray()
+        self.words = b""
+        """The last that it wrote on its standard error."""
+        self.has_ended = asyncio.Event()
+        self._transport: asyncio.BaseTransport | None = None
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._transport = transport
+
+    def pipe_data_received(self, fd: int, data: bytes) -> None:
+        if fd == _ERRORS:
+            self.words = (self.words + data)[-_SHOWN_BYTES:]
+            return
+        self.answer += data
+        if self.is_too_much and self._transport is not None:
+            self._transport.close()
+
+    def connection_lost(self, _: Exception | None) -> None:
+        self.has_ended.set()
+
+    @property
+    def is_too_much(self) -> bool:
+        return len(self.answer) > _MOST_BYTES
+
+
+async def _answer(transport: asyncio.SubprocessTransport, process: _Process, program: Program, limit_s: float) -> bytes:
     try:
         async with asyncio.timeout(limit_s):
-            answer, words = await process.communicate()
+            await process.has_ended.wait()
     except TimeoutError:
         raise TemporaryError(f"{program.command} did not answer within {limit_s:g} s", _AGAIN_S) from None
     finally:
-        if process.returncode is None:
-            process.kill()
-            await process.wait()
-    if process.returncode:
-        said = " ".join((words or b"").decode(errors="replace").split())[-300:]
-        raise TemporaryError(f"{program.command} ended with {process.returncode}: {said or 'no words'}", _AGAIN_S)
-    return answer
+        transport.close()
+    if process.is_too_much:
+        raise TemporaryError(f"{program.command} answered more than {_MOST_BYTES // 2**20} MiB", _AGAIN_S)
+    if code := transport.get_returncode():
+        said = " ".join(process.words.decode(errors="replace").split())[-300:]
+        raise TemporaryError(f"{program.command} ended with {code}: {said or 'no words'}", _AGAIN_S)
+    return bytes(process.answer)
 
 
 def _ticket(answer: bytes, program: Program, where: str) -> Ticket:

@@ -15,17 +15,20 @@ import asyncio
 import logging
 import random
 from collections.abc import Awaitable, Callable
-from contextlib import suppress
+from contextlib import aclosing, suppress
 
 from shoal.store.live.clock import Clock
+from shoal.store.live.item import Change
 from shoal.store.live.kind import LEASES
 from shoal.store.live.lease_lock import JITTER, LeaseLock, Lock, now_s
-from shoal.store.live.port import Api
+from shoal.store.live.port import Api, Select
 from shoal.store.live.recorder import Recorder
-from shoal.store.live.refusals import AlreadyExistsError
+from shoal.store.live.refusals import AlreadyExistsError, ForbiddenError
 from shoal.units.errors import ConflictError, ShoalError, TemporaryError
 
 _log = logging.getLogger("shoal.election")
+_APART_S = 0.1
+"""Candidates that wait for the same expiry do not all write in the same moment."""
 Work = Callable[[], Awaitable[None]]
 Told = Callable[[Lock, str], None]
 """Of a lease, and who holds it."""
@@ -50,12 +53,16 @@ class LeaderElection:
         else leads."""
         self._lock = lock
         self._timing = lock.timing
+        self._api = api
         self._lease = LeaseLock(api, clock, lock)
+        self._seen = asyncio.Event()
+        """The lease was read: there is a version from which it can be watched."""
+        self._released = asyncio.Event()
         self._draw = draw
         self._events = events
         self._waits = waits
         self._said = ""
-        """What was refused last: it is tried every two seconds, and told once."""
+        """What was refused last: it is tried at each retry, and told once."""
 
     @property
     def leader(self) -> str:
@@ -131,14 +138,26 @@ class LeaderElection:
         return False
 
     async def _acquire(self) -> None:
+        following = asyncio.ensure_future(self._follow())
+        try:
+            await self._acquired()
+        finally:
+            following.cancel()
+            await asyncio.gather(following, return_exceptions=True)
+
+    async def _acquired(self) -> None:
         waits_for = ""
         while True:
             wait_s = self._timing.retry_s
+            most_s = float("inf")
+            self._released.clear()
             try:
                 # A server that does not answer must not keep a candidate from its next try.
                 async with asyncio.timeout(self._timing.renew_s):
                     if await self._lease.attempt() and self.is_leading:
                         break
+                most_s = self._lease.expires_in_s + self._draw.uniform(0, _APART_S)
+                self._seen.set()
                 if self.leader not in ("", waits_for):
                     waits_for = self.leader
                     self._waits(self._lock, waits_for)
@@ -146,10 +165,36 @@ class LeaderElection:
                 _log.info("the lease %s/%s: no answer", self._lock.namespace, self._lock.name)
             except ShoalError as error:
                 wait_s = self._wait_after(error)
-            await asyncio.sleep(wait_s * self._draw.uniform(1, 1 + JITTER))
+            wait_s = min(wait_s * self._draw.uniform(1, 1 + JITTER), most_s)
+            with suppress(TimeoutError):
+                async with asyncio.timeout(wait_s):
+                    await self._released.wait()
+
+    async def _follow(self) -> None:
+        """Watch the lease, so that a leader that ends in order is replaced at once. Where the watch is refused or
+        breaks, the lease is still read at each retry."""
+        await self._seen.wait()
+        only = Select(fields=f"metadata.name={self._lock.name}")
+        while True:
+            with suppress(ShoalError):
+                watch = self._api.watch(LEASES, self._lease.version, self._lock.namespace, only)
+                async with aclosing(watch) as batches:
+                    async for changes in batches:
+                        for change in changes:
+                            self._note(change)
+            await asyncio.sleep(self._timing.retry_s)
+
+    def _note(self, change: Change) -> None:
+        item = change.item
+        if item is None or change.kind == "DELETED" or item.name != self._lock.name:
+            return
+        self._lease.observe(item)
+        if self._lease.is_released:
+            self._released.set()
 
     def _wait_after(self, error: ShoalError) -> float:
-        will_pass = isinstance(error, TemporaryError | ConflictError | AlreadyExistsError)
+        is_told = isinstance(error, ForbiddenError) and error.is_told
+        will_pass = is_told or isinstance(error, TemporaryError | ConflictError | AlreadyExistsError)
         is_news, self._said = str(error) != self._said, str(error)
         level = logging.WARNING if is_news and not will_pass else logging.INFO
         _log.log(level, "the lease %s/%s: %s", self._lock.namespace, self._lock.name, error)

@@ -27,6 +27,8 @@ from shoal.store.live.refusals import ExpiredError, ForbiddenError
 from shoal.units.errors import ShoalError, TemporaryError
 
 _log = logging.getLogger("shoal.store")
+_RELOADS = "storage is (re)initializing"
+"""A kube-apiserver's words for a kind that it is loading."""
 Handler = Callable[[Item | None, Item | None], None]
 """Before and after; one of them is None when an object comes or goes."""
 _SHORTEST_S, _LONGEST_S, _LASTED_S = 0.2, 30.0, 10.0
@@ -172,6 +174,11 @@ class Informer:
         if self._outage.takes(self, error) or (words == self._told and now_s < self._told_s + _TOLD_AGAIN_S):
             return
         self._told, self._told_s = words, now_s
+        if _RELOADS in words:
+            # At its start, and for a kind whose definition has changed. Nothing is wrong, and it takes a moment.
+            plural = self.kind.plural
+            _log.info("the API server is loading %s: they are asked for again in %.1f s", plural, wait_s)
+            return
         _log.warning("%s cannot be followed: %s; again in %.1f s", self.kind.plural, words, wait_s)
 
     def _next_wait_s(self) -> float:

@@ -28,13 +28,13 @@ _REMEMBERED = 64
 
 
 class Timing(msgspec.Struct, frozen=True):
-    """client-go's, and its rules about them."""
+    """client-go's rules, with shorter defaults: a leader that is killed is replaced within ten seconds."""
 
-    lease_s: float = 15.0
+    lease_s: float = 7.0
     """How long others wait after the last renewal that they saw."""
-    renew_s: float = 10.0
+    renew_s: float = 5.0
     """How long a leader goes on without a renewal."""
-    retry_s: float = 2.0
+    retry_s: float = 1.0
 
     def __post_init__(self) -> None:
         if not self.lease_s > self.renew_s > self.retry_s * JITTER > 0:
@@ -74,6 +74,7 @@ class LeaseLock:
         self._clock = clock
         self._record = _Record()
         """As last seen."""
+        self._version = 0
         self._seen_at_s = float("-inf")
         """When it last became another."""
         self._held: Obj | None = None
@@ -90,6 +91,26 @@ class LeaseLock:
         """Of the lease, as far as it is known."""
         known = {"namespace": self.lock.namespace, "name": self.lock.name}
         return dict(self._held["metadata"]) if self._held is not None else known
+
+    @property
+    def version(self) -> int:
+        """The resource version of the lease as last seen; 0: it was not seen."""
+        return self._version
+
+    @property
+    def is_released(self) -> bool:
+        """Whether the lease was seen, and has no holder."""
+        return self._version > 0 and not self.holder
+
+    @property
+    def expires_in_s(self) -> float:
+        """How long the holder keeps the lease if it does not renew it."""
+        return max(0.0, self._seen_at_s + self._lasts_s - now_s())
+
+    def observe(self, item: Item) -> None:
+        """Take the lease as a watch reports it, unless something newer is known."""
+        if item.version > self._version:
+            self._see(item)
 
     async def attempt(self) -> bool:
         """Whether the lease is ours, written anew just now. False: it is another's, and not to be taken yet."""
@@ -154,6 +175,7 @@ class LeaseLock:
 
     def _see(self, item: Item) -> None:
         record = item.read(_Lease).spec or _Record()
+        self._version = item.version
         if record != self._record:
             self._record, self._seen_at_s = record, now_s()
 
@@ -162,10 +184,13 @@ class LeaseLock:
         return self._record.holder_identity == self.lock.identity and self._record.renew_time in self._sent
 
     @property
+    def _lasts_s(self) -> float:
+        return self._record.lease_duration_seconds or self.lock.timing.lease_s
+
+    @property
     def _is_kept_by_another(self) -> bool:
-        lasts_s = self._record.lease_duration_seconds or self.lock.timing.lease_s
         is_left_behind = bool(self.lock.heir_of) and self.holder.startswith(self.lock.heir_of)
-        return bool(self.holder) and not is_left_behind and now_s() < self._seen_at_s + lasts_s
+        return bool(self.holder) and not is_left_behind and self.expires_in_s > 0
 
 
 def now_s() -> float:

@@ -15,12 +15,10 @@ from msgspec import structs
 from shoal.api.meta import ObjectMeta
 from shoal.api.pod import Pod, PodTemplate
 from shoal.api.wire import to_json
-from shoal.engine.from_api.membership import KUEUE_TOTAL_ANNOTATION, whole_number
+from shoal.engine.from_api.membership import KUEUE_FAST_ANNOTATION, KUEUE_TOTAL_ANNOTATION, whole_number
 from shoal.engine.from_api.queues import Batch, Unmade
 from shoal.store.inventory import Placed
 from shoal.store.queues.members import is_running
-
-FAST_ANNOTATION = "kueue.x-k8s.io/pod-group-fast-admission"
 
 _PLACING = "kueue.x-k8s.io/podset-"
 """Annotations that tell shapes apart."""
@@ -59,7 +57,7 @@ class PodGroups:
                 )
                 continue
             total = _total(first)
-            fast = first.value.metadata.annotations.get(FAST_ANNOTATION) == "true"
+            fast = first.value.metadata.annotations.get(KUEUE_FAST_ANNOTATION) == "true"
             if total is None:
                 place = first.at("metadata.annotations").key(KUEUE_TOTAL_ANNOTATION)
                 warnings.append(f"{place}: is required of the pods of a group: {namespace}/{group} is held back")

@@ -22,6 +22,8 @@ from shoal.units.errors import UserError, Where
 
 class CompanyReader:
     def __init__(self, pods: Pods, objects: GroupObjects, troubles: Troubles) -> None:
+        self.kueue_admits = False
+        """Whether Kueue itself runs in the cluster."""
         self._pods = pods
         self._objects = objects
         self._troubles = troubles
@@ -37,7 +39,7 @@ class CompanyReader:
             inventory = Inventory(documents)
             while True:
                 try:
-                    gangs = gangs_of(inventory, members, priorities, topologies, ended)
+                    gangs = gangs_of(inventory, members, priorities, topologies, ended, kueue_admits=self.kueue_admits)
                 except UserError as error:
                     members = self._without_culprit(members, error)
                 else:

@@ -97,6 +97,12 @@ class WatchedGangs:
 
     # -- keeping up -------------------------------------------------------------------------------------------------
 
+    def heed_kueue(self, *, admits: bool) -> None:
+        """Kueue's own groups are no gangs while Kueue itself runs: when it comes or goes, all are read again."""
+        if admits != self._reader.kueue_admits:
+            self._reader.kueue_admits = admits
+            self.all_dirty()
+
     def all_dirty(self) -> None:
         """What gangs are read against has changed."""
         for company in self._units:

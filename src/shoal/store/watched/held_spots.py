@@ -1,4 +1,5 @@
-"""The devices that running pods say they hold: by our own annotation, or by the names that KAI and HAMi give them.
+"""The devices that running pods hold: as their kubelet says in the status, else by our own annotation, or by the names
+that KAI and HAMi give them.
 
 What a name means is settled node by node, as for manifests; only that pods come and go here, and that nodes may say
 what they call their devices after the pods were seen.
@@ -8,7 +9,7 @@ Promises: what was read of a pod is forgotten with it; what is read anew and mea
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from shoal.engine.devices.kind import Spots
 from shoal.engine.spelling import UNKNOWN_IDS, HeldDevices, device_names, names, spots_of_pod
@@ -32,13 +33,16 @@ class HeldSpots:
     def has_any(words: Words) -> bool:
         """Whether the pod says anything about devices."""
         annotations = words.annotations
-        is_told = names.OWN_DEVICES in annotations or names.HAMI_ALLOCATED in annotations
-        return is_told or any(name.startswith(names.DEVICE_GROUP) for name in words.labels)
+        is_told = words.allocated or names.OWN_DEVICES in annotations or names.HAMI_ALLOCATED in annotations
+        return bool(is_told) or any(name.startswith(names.DEVICE_GROUP) for name in words.labels)
 
     def spots(self, pod: str, node: str, words: Words, before: Spots = ()) -> Spots:
         """None where the pod says nothing, or nothing that can be read: it gets what is left. `before` is what was
         answered last time."""
-        told = self._told(node, words) if names.OWN_DEVICES in words.annotations else ()
+        # What the kubelet gave counts: a device plugin may choose other devices than the scheduler.
+        told = self._told(node, {names.OWN_DEVICES: words.allocated}) if words.allocated else ()
+        if not told and names.OWN_DEVICES in words.annotations:
+            told = self._told(node, words.annotations)
         called = () if told else device_names(words.annotations, words.labels)
         if not told and not called:
             return before
@@ -61,10 +65,10 @@ class HeldSpots:
     def _give_back(self, node: str, spots: Spots, called: Sequence[str] | None) -> None:
         self._held.release(node, spots if called is None else (), called or ())
 
-    def _told(self, node: str, words: Words) -> Spots:
+    def _told(self, node: str, annotations: Mapping[str, str]) -> Spots:
         if self._devices is not None:
-            return self._devices.spots(words.annotations, node)
+            return self._devices.spots(annotations, node)
         try:
-            return spots_of_pod(words.annotations, Where())
+            return spots_of_pod(annotations, Where())
         except UserError:
             return ()

@@ -18,6 +18,10 @@ _NOTHING = Raw()
 _BETWEEN = b"\0"
 """Stands in no JSON."""
 _CLAIMED = (b'"persistentVolumeClaim":{', b'"ephemeral":{')
+_REFUSALS = ("UnexpectedAdmissionError", "OutOf")
+_DEVICES = "nvidia.com/"
+"""Other plugins give devices too, whose ids may look like places of GPUs."""
+_ALLOCATED = b'"allocatedResourcesStatus"'
 _FINISHED = frozenset({"Succeeded", "Failed"})
 
 
@@ -27,16 +31,38 @@ class _Condition(msgspec.Struct, rename="camel", gc=False):
     last_transition_time: datetime | None = None
 
 
+class _Allocated(msgspec.Struct, gc=False):
+    id: str = msgspec.field(default="", name="resourceID")
+
+
+class _Allocation(msgspec.Struct, gc=False):
+    name: str = ""
+    resources: tuple[_Allocated, ...] | None = None
+
+
+class _Holder(msgspec.Struct, rename="camel", gc=False):
+    name: str = ""
+    allocated_resources_status: tuple[_Allocation, ...] | None = None
+
+
 class Status(msgspec.Struct, rename="camel", gc=False):
     phase: str = ""
+    reason: str = ""
     nominated_node_name: str = ""
     start_time: datetime | None = None
     conditions: tuple[_Condition, ...] = ()
     resource_claim_statuses: Raw = _NOTHING
+    container_statuses: Raw = _NOTHING
+    init_container_statuses: Raw = _NOTHING
 
     @property
     def is_finished(self) -> bool:
         return self.phase in _FINISHED
+
+    @property
+    def is_refused(self) -> bool:
+        """Whether the kubelet of its node would not have it: its resources or devices are not there."""
+        return self.phase == "Failed" and self.reason.startswith(_REFUSALS)
 
     def bound_s(self) -> float:
         """When the pod was bound; the conditions say it, and the start of the pod where they do not."""
@@ -44,6 +70,16 @@ class Status(msgspec.Struct, rename="camel", gc=False):
             if condition.type == "PodScheduled" and condition.status == "True" and condition.last_transition_time:
                 return condition.last_transition_time.timestamp()
         return self.start_time.timestamp() if self.start_time is not None else 0.0
+
+    def allocated(self) -> str:
+        """The devices that the kubelet gave the pod, written as the annotation `shoal.dev/devices`; or nothing."""
+        found: dict[str, dict[str, list[str]]] = {}
+        for told in (self.init_container_statuses, self.container_statuses):
+            for holder in _holders.decode(told) if _ALLOCATED in bytes(told) else ():
+                for each in holder.allocated_resources_status or ():
+                    if each.name.startswith(_DEVICES):
+                        found.setdefault(holder.name, {})[each.name] = [one.id for one in each.resources or ()]
+        return msgspec.json.encode(found).decode() if found else ""
 
     def is_ready(self) -> bool:
         return any(condition.type == "Ready" and condition.status == "True" for condition in self.conditions)
@@ -139,6 +175,7 @@ class Head(msgspec.Struct, gc=False):
 
 _EMPTY = frozenset((b"", b"null", b"[]", b"{}"))
 _heads = msgspec.json.Decoder(Head)
+_holders = msgspec.json.Decoder(tuple[_Holder, ...])
 
 
 def head_of(item: Item) -> Head:

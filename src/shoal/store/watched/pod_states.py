@@ -42,6 +42,8 @@ class PodState(msgspec.Struct, gc=False):
     nominated: str = ""
     names_devices: Words | None = None
     """What it says of the devices it holds, until it is told of: what its node calls them may be heard after it."""
+    allocated: int = 0
+    """A hash of the devices that its kubelet gave it, so that only other ones are read."""
     spots: Spots = ()
     """The devices that it says it holds, once it was told of."""
     gates: tuple[str, ...] = ()
@@ -54,6 +56,10 @@ class PodState(msgspec.Struct, gc=False):
     """Whether it says itself how close to its like it wants to be, or that it is to meet them."""
     phase: str = ""
     is_finished: bool = False
+    is_refused: bool = False
+    """By the kubelet of its node."""
+    has_waited: bool = False
+    """Whether it was seen without a node, so that a scheduler of its name bound it and not its creator."""
     is_leaving: bool = False
     is_ready: bool = False
     generation: int = 0
@@ -84,12 +90,14 @@ class PodState(msgspec.Struct, gc=False):
         self.is_leaving = is_leaving
         self.is_ready = is_ready
         self.is_finished = status.is_finished
+        self.is_refused = status.is_refused
         return True
 
-    def knows_start(self, status: Status) -> bool:
-        """Whether it is known since when it runs: its standing says that."""
+    def knows(self, status: Status) -> bool:
+        """Whether it is known since when it runs, which its standing says, and which devices its kubelet gave it."""
         start = status.start_time
-        return start is None or start.timestamp() == self.who.since_s
+        is_start_known = start is None or start.timestamp() == self.who.since_s
+        return is_start_known and (not self.node or self.allocated == hash(status.allocated()))
 
     def asks_on(self, spec: Spec) -> bool:
         """Whether the pod, now that it is on a node, asks what it asked before. What it was bound by must stay what it
@@ -135,8 +143,9 @@ def state_of(item: Item, head: Head, before: PodState | None) -> PodState:
     state.note(StatusChange(head.status, meta.deletion_timestamp is not None))
     state.bound_s = head.status.bound_s() if state.node else 0.0
     if before is not None:
-        state.told = before.told
+        state.told, state.has_waited = before.told, before.has_waited
         state.spots = before.spots if before.node == state.node else ()
+    state.allocated = hash(words.allocated)
     if state.node and HeldSpots.has_any(words):
         state.names_devices = words
     return state

@@ -15,6 +15,8 @@ class Words(msgspec.Struct, frozen=True, gc=False):
 
     labels: dict[str, str]
     annotations: dict[str, str]
+    allocated: str = ""
+    """The devices that its kubelet gave it, as `Status.allocated` has them."""
 
 
 _group = msgspec.json.Decoder(SchedulingGroup)
@@ -48,4 +50,4 @@ def pod_of(item: Item, head: Head) -> Pod:
 
 
 def words_on(head: Head) -> Words:
-    return Words(head.metadata.labels, head.metadata.annotations)
+    return Words(head.metadata.labels, head.metadata.annotations, head.status.allocated())

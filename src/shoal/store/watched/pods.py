@@ -12,6 +12,7 @@ import msgspec
 from msgspec import structs
 
 from shoal.engine.events import PodArrived, PodBound, PodGone
+from shoal.engine.spelling import devices_fault
 from shoal.engine.who import Who
 from shoal.store.live.informer import Informer
 from shoal.store.live.item import Item
@@ -25,7 +26,7 @@ from shoal.store.watched.pod_heads import Head, head_of
 from shoal.store.watched.pod_states import PodState, state_of
 from shoal.store.watched.pod_words import words_on
 from shoal.store.watched.sights import PodSight
-from shoal.store.watched.troubles import UNREADABLE, Trouble, Troubles, words_of
+from shoal.store.watched.troubles import INVALID_ANNOTATION, UNREADABLE, Trouble, Troubles, words_of
 from shoal.units.errors import UserError
 
 
@@ -49,6 +50,7 @@ class Pods:
         self._dirty: dict[str, None] = {}
         self._unread: dict[str, None] = {}
         self._gone: dict[str, None] = {}
+        self._contested: set[str] = set()
 
     def follow(self) -> None:
         self._informer.on_change(self._changed)
@@ -74,7 +76,7 @@ class Pods:
         try:
             state = self._states.get(key)
             change = status_change(before, after) if state is not None and before is not None else None
-            if state is None or change is None or not state.knows_start(change.status):
+            if state is None or change is None or not state.knows(change.status):
                 self._read(key, after, head_of(after))
             elif state.note(change):
                 self._touch(key)
@@ -151,8 +153,15 @@ class Pods:
                 # It runs whatever is wrong with it, and takes room.
                 state.ask = self._asks.bare(item)
         else:
-            self._troubles.settle(PODS, key)
+            fault = devices_fault(head.metadata.annotations)
+            if fault is not None:
+                self._troubles.put(Trouble(PODS, key, item.uid, INVALID_ANNOTATION, words_of(fault)))
+            else:
+                self._troubles.settle(PODS, key)
         self._states[key] = state
+        is_new_there = state.node and not is_ours and not isinstance(state.told, PodBound)
+        if is_new_there and state.ask is not None and state.ask.devices is not None:
+            self._contested.add(state.node)
         if is_ours or state.node or state.told is not None:
             self._touch(key)
         else:
@@ -180,11 +189,23 @@ class Pods:
     def take_dirty(self) -> list[str]:
         """Pods that came, went or changed since the last call."""
         dirty, self._dirty = self._dirty, {}
+        self._contested.clear()
         return list(dirty)
+
+    def is_contested(self, node: str) -> bool:
+        """Whether other schedulers bound pods with devices to the node since the last call of `take_dirty`."""
+        return node in self._contested
 
     def take_gone(self) -> list[PodGone]:
         gone, self._gone = self._gone, {}
         return [PodGone(key) for key in gone]
+
+    def refusing_node(self, key: str) -> str:
+        """The node that refuses a pod which we bound, and of whose end nothing was told yet; or nothing."""
+        state = self._states.get(key)
+        if state is None or not (state.is_refused and state.has_waited and state.told is not None):
+            return ""
+        return state.node if state.scheduler in self._schedulers else ""
 
     def news(self, key: str, who: Who) -> PodArrived | PodBound | PodGone | None:
         """What is to be told of it, which is told by that."""
@@ -196,6 +217,7 @@ class Pods:
         if event == told:
             return None
         state.told = event
+        state.has_waited |= isinstance(event, PodArrived)
         if event is None:
             self._let_go(key, state)
             return PodGone(key)

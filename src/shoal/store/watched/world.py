@@ -15,7 +15,7 @@ from collections.abc import Callable, Mapping
 import msgspec
 
 from shoal.engine.asks import Ask
-from shoal.engine.events import Event, NodeGone, NodeSeen, PodArrived, PodBound, PodGone
+from shoal.engine.events import Event, NodeGone, NodeRefused, NodeSeen, PodArrived, PodBound, PodGone
 from shoal.engine.from_api import Priorities, Topologies
 from shoal.engine.who import Who
 from shoal.store.live.context import Context
@@ -65,6 +65,8 @@ class WatchSettings(msgspec.Struct, frozen=True):
     """By scheduler, where one has a profile of its own."""
     spreading: frozenset[str] = frozenset()
     """Of these, pods that are replicas, ask for no device and say nothing about it are spread over nodes."""
+    kueue_admits: Callable[[], bool] = lambda: False
+    """Whether Kueue itself runs in the cluster at this moment, and so admits its pod groups."""
 
 
 class WatchedWorld:
@@ -141,6 +143,7 @@ class WatchedWorld:
             if self._asks.put_priorities(priorities):
                 self._pods.read_again([key for key, _ in self._pods])
             self.gangs.all_dirty()
+        self.gangs.heed_kueue(admits=self.settings.kueue_admits())
         self._read_stirred()
         if renamed := self.devices.take_renamed():
             self._pods.name_again(renamed)
@@ -174,6 +177,7 @@ class WatchedWorld:
 
     def _pod_news(self, keys: list[str]) -> list[Event]:
         gone: list[Event] = []
+        refused: dict[str, None] = {}
         bound: list[PodBound] = []
         waiting: list[tuple[float, int, PodArrived]] = []
         for key in keys:
@@ -184,6 +188,7 @@ class WatchedWorld:
                 # Nobody knows yet who has to start with it.
                 self._pods.touch(key)
                 continue
+            refusing = self._pods.refusing_node(key)
             try:
                 event = self._pods.news(key, self.gangs.who(key, state))
             except Exception:  # noqa: BLE001 - one pod that breaks the code must not keep the others from being seen
@@ -196,16 +201,24 @@ class WatchedWorld:
                 bound.append(event)
             elif event is not None:
                 gone.append(event)
+                if refusing:
+                    refused[refusing] = None
         # Pods that say which devices they hold come before those that get what is left.
         bound.sort(key=lambda event: not event.spots)
         waiting.sort(key=lambda each: each[:2])
-        return [*gone, *bound, *(event for _, _, event in waiting)]
+        # What is told of a node besides is news of it, and may be why it refused.
+        unchanged = [NodeRefused(node) for node in refused if all(event.node != node for event in bound)]
+        return [*gone, *unchanged, *bound, *(event for _, _, event in waiting)]
 
     # -- asking -----------------------------------------------------------------------------------------------------
 
     def sight(self, key: str) -> PodSight | None:
         """The pod namespace/name as it was seen last."""
         return self._pods.sight(key)
+
+    def is_contested(self, node: str) -> bool:
+        """Whether another scheduler bound a pod with devices to the node, and nothing was told of it yet."""
+        return self._pods.is_contested(node)
 
     def profile(self, scheduler: str) -> PodProfile:
         """By what pods of that scheduler are placed here."""

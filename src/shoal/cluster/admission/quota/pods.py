@@ -11,8 +11,10 @@ from collections.abc import Iterable, Iterator
 from shoal.cluster.admission.pod_resources import Amounts, Field, container_amounts, pod_amounts
 from shoal.cluster.admission.quota.evaluator import ONE, Evaluator
 from shoal.cluster.admission.quota.scopes import Scope, pod_in_scope
+from shoal.cluster.admission.quota.shared_gpus import devices_by_other_names
 from shoal.cluster.reading import Obj
 from shoal.cluster.resource import Home
+from shoal.units.quantity import Quantity
 
 _NATIVE = ("cpu", "memory", "ephemeral-storage")
 _NAMES = frozenset(
@@ -25,6 +27,8 @@ _NAMES = frozenset(
     }
 )
 _MUST_BE_SAID = frozenset({"cpu", "memory", "requests.cpu", "requests.memory", "limits.cpu", "limits.memory"})
+_GPU_REQUESTS = "requests.nvidia.com/gpu"
+_NONE = Quantity.of(0)
 _POD_LEVEL = ("cpu", "memory")
 _FIELDS: tuple[Field, ...] = ("requests", "limits")
 
@@ -68,6 +72,9 @@ class PodEvaluator(Evaluator):
         for name, amount in requests.items():
             for counted in _request_names(name):
                 found[counted] = amount
+        devices = devices_by_other_names(obj)
+        if devices:
+            found[_GPU_REQUESTS] = found.get(_GPU_REQUESTS, _NONE) + Quantity.of(devices)
         for name in _NATIVE:
             if name in limits:
                 found[f"limits.{name}"] = limits[name]

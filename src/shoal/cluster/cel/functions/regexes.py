@@ -2,36 +2,28 @@
 
 from __future__ import annotations
 
-import re
-
 from shoal.cluster.cel.faults import CelFault
 from shoal.cluster.cel.functions.overload import Table, row
-from shoal.cluster.crds.patterns import BadPatternError, compiled, occurs
+from shoal.units.linear_patterns import LinearPattern, PatternError, compile_linear
 
 
-def _pattern(written: str) -> re.Pattern[str]:
+def _pattern(written: str) -> LinearPattern:
     try:
-        return compiled(written)
-    except BadPatternError as error:
-        raise CelFault(f"error parsing regexp: {error}: `{written}`") from error
-
-
-def _find(text: str, pattern: str) -> str:
-    # Looked for first by what needs no longer than the text is long: most of what may take for ever is not there.
-    found = _pattern(pattern).search(text) if _matches(text, pattern) else None
-    return found[0] if found else ""
-
-
-def _find_all(text: str, pattern: str, most: int = -1) -> list[str]:
-    found = [one[0] for one in _pattern(pattern).finditer(text)]
-    return found if most < 0 else found[:most]
+        return compile_linear(written)
+    except PatternError as error:
+        raise CelFault(str(error)) from error
 
 
 def _matches(text: str, pattern: str) -> bool:
-    try:
-        return occurs(pattern, text)
-    except BadPatternError as error:
-        raise CelFault(f"error parsing regexp: {error}: `{pattern}`") from error
+    return _pattern(pattern).occurs(text)
+
+
+def _find(text: str, pattern: str) -> str:
+    return next(_pattern(pattern).find_all(text), "")
+
+
+def _find_all(text: str, pattern: str, most: int = -1) -> list[str]:
+    return list(_pattern(pattern).find_all(text, most if most >= 0 else None))
 
 
 TABLE: Table = (

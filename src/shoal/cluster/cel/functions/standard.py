@@ -119,7 +119,7 @@ TABLE: Table = (
     *(row(f"uint({kind}) uint", _to_uint) for kind in ("int", "uint", "double", "string")),
     *(row(f"double({kind}) double", _to_double) for kind in ("int", "uint", "double", "string")),
     *(
-        row(f"string({kind}) string", text_of)
+        row(f"string({kind}) unsized", text_of)
         for kind in ("int", "uint", "double", "string", "bool", "bytes", "timestamp", "duration", "ip", "cidr", "url")
     ),
     row("bytes(string) bytes", str.encode),

@@ -9,10 +9,9 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from shoal.cluster.cel.faults import CelFault
 from shoal.cluster.cel.functions.overload import Table, row
+from shoal.units.durations import DurationError, nanoseconds
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-_UNITS = {"ns": 1e-9, "us": 1e-6, "µs": 1e-6, "μs": 1e-6, "ms": 1e-3, "s": 1.0, "m": 60.0, "h": 3600.0}
-_PART = re.compile(r"(\d+(?:\.\d*)?|\.\d+)(ns|us|µs|μs|ms|s|m|h)")
 
 
 def parse_timestamp(text: str) -> datetime:
@@ -28,14 +27,10 @@ def parse_timestamp(text: str) -> datetime:
 
 
 def parse_duration(text: str) -> timedelta:
-    body = text.lstrip("+-") if len(text) > 1 and text[0] in "+-" else text
-    parts = _PART.findall(body)
-    if body == "0":
-        return timedelta()
-    if not parts or "".join(number + unit for number, unit in parts) != body:
-        raise CelFault(f'time: invalid duration "{text}"')
-    total = sum(float(number) * _UNITS[unit] for number, unit in parts)
-    return timedelta(seconds=-total if text.startswith("-") else total)
+    try:
+        return timedelta(microseconds=nanoseconds(text) / 1000)
+    except DurationError as error:
+        raise CelFault(str(error)) from None
 
 
 def timestamp_text(value: datetime) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from shoal.cluster.field_errors import FieldError, bad_value, duplicate, not_allowed, not_supported, required
-from shoal.cluster.kinds.admission.rules import check_match, default_match
+from shoal.cluster.kinds.admission.rules import check_match, check_mutated, default_match
 from shoal.cluster.kinds.complaints import Errors, Obj, add_faults
 from shoal.cluster.kinds.labels import check_selector
 from shoal.cluster.kinds.spellings import path_segment_faults, subdomain_faults
@@ -28,8 +28,6 @@ class PolicyBindingStrategy(Strategy):
         spec = obj.setdefault("spec", {})
         if (match := spec.get("matchResources")) is not None:
             default_match(match)
-        if (reference := spec.get("paramRef")) is not None and self._mutates:
-            reference.setdefault("parameterNotFoundAction", "Deny")
 
     def validate(self, obj: Obj) -> list[FieldError]:
         errors: Errors = []
@@ -41,8 +39,9 @@ class PolicyBindingStrategy(Strategy):
         if (reference := spec.get("paramRef")) is not None:
             _check_reference(reference, "spec.paramRef", errors)
         if (match := spec.get("matchResources")) is not None:
-            # Kubernetes has misspelt the path, and clients see it so.
-            check_match(match, "spec.matchResouces", errors)
+            check_match(match, "spec.matchResources", errors)
+            if self._mutates:
+                check_mutated(match, "spec.matchResources", errors)
         if not self._mutates:
             _check_actions(spec.get("validationActions") or [], "spec.validationActions", errors)
         return errors

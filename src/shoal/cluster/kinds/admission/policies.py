@@ -13,7 +13,7 @@ from shoal.cluster.kinds.admission.expressions import (
     variables_kind,
     visible,
 )
-from shoal.cluster.kinds.admission.rules import FAILURE_POLICIES, check_match, default_match
+from shoal.cluster.kinds.admission.rules import FAILURE_POLICIES, check_match, check_mutated, default_match
 from shoal.cluster.kinds.complaints import Errors, Obj, add_faults
 from shoal.cluster.kinds.spellings import dns_1035_label_faults, label_key_faults, subdomain_faults
 from shoal.cluster.strategy import Strategy
@@ -23,7 +23,7 @@ _RESERVED = frozenset({
     "true", "false", "null", "in", "as", "break", "const", "continue", "else", "for", "function", "if", "import",
     "let", "loop", "package", "namespace", "return", "var", "void", "while",
 })  # fmt: skip
-_REASONS = ("Forbidden", "Invalid", "RequestEntityTooLarge", "Unauthorized")
+_REASONS = ("Forbidden", "Invalid", "RequestEntityTooLarge")
 _EITHER = "validations or auditAnnotations must contain at least one item"
 _MOST_ANNOTATIONS, _LONGEST_ANNOTATION = 20, 5 * 1024
 _PATCHES = {"ApplyConfiguration": "applyConfiguration", "JSONPatch": "jsonPatch"}
@@ -174,14 +174,13 @@ def _check_validation(one: Obj, kinds: dict[str, Any], path: str, errors: Errors
 class MutatingPolicyStrategy(PolicyStrategy):
     mutates = True
 
-    def default(self, obj: Obj) -> None:
-        super().default(obj)
-        obj["spec"].setdefault("reinvocationPolicy", "Never")
-
     def check_rest(self, policy: Obj, errors: Errors) -> None:
         spec = policy["spec"]
+        check_mutated(spec.get("matchConstraints") or {}, "spec.matchConstraints", errors)
         again = spec.get("reinvocationPolicy", "")
-        if again not in ("IfNeeded", "Never"):
+        if not again:
+            errors.append(required("spec.reinvocationPolicy"))
+        elif again not in ("IfNeeded", "Never"):
             errors.append(not_supported("spec.reinvocationPolicy", again, ("IfNeeded", "Never")))
         mutations = spec.get("mutations") or []
         if not mutations:

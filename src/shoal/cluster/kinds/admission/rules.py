@@ -18,6 +18,9 @@ def default_rules(rules: list[Obj]) -> None:
         rule.setdefault("scope", "*")
 
 
+_MUTATING = ("*", "CONNECT", "CREATE", "UPDATE")
+
+
 def default_match(match: Obj) -> None:
     """Of a policy's matchConstraints and a binding's matchResources."""
     match.setdefault("matchPolicy", "Equivalent")
@@ -44,6 +47,14 @@ def check_match(match: Obj, path: str, errors: Errors) -> None:
                 if name in names[:position]:
                     errors.append(duplicate(where, name))
             check_rule(rule, here, errors)
+
+
+def check_mutated(match: Obj, path: str, errors: Errors) -> None:
+    """Of what mutates: nothing of an object that goes can be changed."""
+    for rule in match.get("resourceRules") or ():
+        for one in rule.get("operations") or ():
+            if one not in _MUTATING:
+                errors.append(not_supported(f"{path}.resourceRules.operations", one, _MUTATING))
 
 
 def check_rule(rule: Obj, path: str, errors: Errors) -> None:

@@ -28,6 +28,16 @@ def check_target(reference: Obj, path: str, errors: Errors) -> None:
             add_faults(errors, f"{path}.{key}", value, path_segment_faults(value))
 
 
+def group_fault(reference: Obj, *, may_be_core: bool) -> str:
+    """What is wrong with the apiVersion of what is named; empty if nothing is."""
+    api_version = reference.get("apiVersion", "")
+    if api_version.count("/") > 1:
+        return f"unexpected GroupVersion string: {api_version}"
+    if may_be_core or (api_version.partition("/")[0] and "/" in api_version):
+        return ""
+    return "apiVersion must specify API group"
+
+
 def check_metrics(metrics: list[Obj], path: str, errors: Errors) -> None:
     for place, metric in enumerate(metrics):
         here, kind = f"{path}[{place}]", metric.get("type", "")
@@ -39,7 +49,9 @@ def check_metrics(metrics: list[Obj], path: str, errors: Errors) -> None:
         if given:
             _CHECKS[given[0]](metric[given[0]], f"{here}.{given[0]}", errors)
         expected = _FIELDS.get(kind, kind.lower())
-        if expected not in given:
+        if kind not in _FIELDS:
+            errors.append(not_supported(f"{here}.type", kind, tuple(_FIELDS)))
+        elif expected not in given:
             words = "must populate information for the given metric source"
             errors.append(required(f"{here}.{expected}", words))
         if len(given) != 1:
@@ -70,7 +82,10 @@ def _check_amount(target: Obj, path: str, errors: Errors) -> None:
 
 
 def _check_object(source: Obj, path: str, errors: Errors) -> None:
-    check_target(source.get("describedObject") or {}, f"{path}.describedObject", errors)
+    described = source.get("describedObject") or {}
+    check_target(described, f"{path}.describedObject", errors)
+    if fault := group_fault(described, may_be_core=True):
+        errors.append(bad_value(f"{path}.describedObject.apiVersion", described.get("apiVersion", ""), fault))
     _check_named(source.get("metric") or {}, f"{path}.metric", errors)
     target = source.get("target") or {}
     _check_amount(target, f"{path}.target", errors)

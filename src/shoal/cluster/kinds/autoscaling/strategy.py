@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from shoal.cluster.field_errors import FieldError, bad_value
+from shoal.cluster.field_errors import FieldError, bad_value, required
 from shoal.cluster.kinds.autoscaling.behavior import check_behavior, default_behavior
 from shoal.cluster.kinds.autoscaling.conversion import convert
-from shoal.cluster.kinds.autoscaling.metrics import check_metrics, check_target
-from shoal.cluster.kinds.complaints import NOT_POSITIVE, Errors, Obj, add_negative
+from shoal.cluster.kinds.autoscaling.metrics import check_metrics, check_target, group_fault
+from shoal.cluster.kinds.complaints import Errors, Obj, add_negative
 from shoal.cluster.strategy import Strategy
 
 _V1, _V2 = "autoscaling/v1", "autoscaling/v2"
@@ -17,7 +17,7 @@ _USUAL_UTILIZATION = 80
 
 class AutoscalerStrategy(Strategy):
     has_status = True
-    counts_generation = True
+    counts_generation = False
 
     def default(self, obj: Obj) -> None:
         spec = obj.setdefault("spec", {})
@@ -38,7 +38,15 @@ class AutoscalerStrategy(Strategy):
             obj["status"] = {"currentMetrics": None, "desiredReplicas": 0}
 
     def validate(self, obj: Obj) -> list[FieldError]:
+        return self._errors(obj, None)
+
+    def validate_update(self, new: Obj, old: Obj) -> list[FieldError]:
+        return self._errors(new, old)
+
+    def _errors(self, obj: Obj, old: Obj | None) -> list[FieldError]:
         errors: Errors = []
+        target = obj["spec"].get("scaleTargetRef") or {}
+        is_kept = old is not None and _type_of(old["spec"].get("scaleTargetRef") or {}) == _type_of(target)
         if obj.get("apiVersion") == _V1:
             obj = convert(obj, _V1, _V2)
         spec = obj["spec"]
@@ -46,11 +54,17 @@ class AutoscalerStrategy(Strategy):
         if least is not None and least < 1:
             # Zero is allowed only where scaling from an outside signal is switched on, which it is not by default.
             errors.append(bad_value("spec.minReplicas", least, "must be greater than or equal to 1"))
-        if most < 1:
-            errors.append(bad_value("spec.maxReplicas", most, NOT_POSITIVE))
+        if not most:
+            errors.append(required("spec.maxReplicas", "must be set and greater than 0"))
+        elif most < 0:
+            errors.append(bad_value("spec.maxReplicas", most, "must be greater than or equal to 1"))
         if least is not None and most < least:
             errors.append(bad_value("spec.maxReplicas", most, "must be greater than or equal to `minReplicas`"))
-        check_target(spec.get("scaleTargetRef") or {}, "spec.scaleTargetRef", errors)
+        check_target(target, "spec.scaleTargetRef", errors)
+        # Only of this kind in the core group there are scales; and an autoscaler that was stored before may stay so.
+        fault = "" if is_kept else group_fault(target, may_be_core=target.get("kind") == "ReplicationController")
+        if fault:
+            errors.append(bad_value("spec.scaleTargetRef.apiVersion", target.get("apiVersion", ""), fault))
         check_metrics(spec.get("metrics") or [], "spec.metrics", errors)
         if behavior := spec.get("behavior"):
             check_behavior(behavior, "spec.behavior", errors)
@@ -61,3 +75,7 @@ class AutoscalerStrategy(Strategy):
         for key in ("currentReplicas", "desiredReplicas"):
             add_negative(errors, f"status.{key}", (new.get("status") or {}).get(key))
         return errors
+
+
+def _type_of(reference: Obj) -> tuple[str, str]:
+    return reference.get("apiVersion", ""), reference.get("kind", "")

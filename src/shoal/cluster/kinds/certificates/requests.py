@@ -49,7 +49,7 @@ class RequestStrategy(Strategy):
             errors.append(bad_value("spec.request", spec.get("request"), fault))
         usages = spec.get("usages") or []
         if not usages:
-            errors.append(required("spec.usages", "usages must be provided"))
+            errors.append(required("spec.usages"))
         for place, usage in enumerate(usages):
             if usage not in USAGES:
                 errors.append(not_supported(f"spec.usages[{place}]", usage, USAGES))
@@ -176,7 +176,7 @@ def check_signer(name: str, path: str, errors: Errors) -> None:
         errors.append(bad_value(path, name, words))
         return
     if not name:
-        errors.append(required(path, "signerName must be provided"))
+        errors.append(required(path))
         return
     parts = name.split("/")
     if len(parts) != 2:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from shoal.cluster.field_errors import FieldError, bad_value, not_allowed, not_supported
-from shoal.cluster.kinds.complaints import NOT_POSITIVE, Errors, Obj, add_faults, add_negative
-from shoal.cluster.kinds.spellings import label_key_faults
+from shoal.cluster.field_errors import FieldError, bad_value
+from shoal.cluster.kinds.complaints import NOT_POSITIVE, Errors, Obj, add_negative
 from shoal.cluster.strategy import Strategy
 
-_STRATEGIES = ("OldestEmulationVersion",)
+_GATED = ("strategy", "preferredHolder")
+"""Fields of coordinated leader election, which is off by default: what is sent in them is dropped."""
 
 
 class LeaseStrategy(Strategy):
@@ -19,6 +19,13 @@ class LeaseStrategy(Strategy):
     def default(self, obj: Obj) -> None:
         obj.setdefault("spec", {})
 
+    def prepare_create(self, obj: Obj) -> None:
+        _drop_gated(obj)
+
+    def prepare_update(self, new: Obj, old: Obj) -> None:
+        super().prepare_update(new, old)
+        _drop_gated(new)
+
     def validate(self, obj: Obj) -> list[FieldError]:
         spec = obj.get("spec")
         errors: Errors = []
@@ -28,14 +35,9 @@ class LeaseStrategy(Strategy):
         if duration_s is not None and duration_s <= 0:
             errors.append(bad_value("spec.leaseDurationSeconds", duration_s, NOT_POSITIVE))
         add_negative(errors, "spec.leaseTransitions", spec.get("leaseTransitions"))
-        strategy = spec.get("strategy")
-        if strategy is not None:
-            path = "spec.strategy.strategy"
-            if "/" in strategy:
-                add_faults(errors, path, strategy, label_key_faults(strategy))
-            elif strategy not in _STRATEGIES:
-                errors.append(not_supported(path, strategy, _STRATEGIES))
-        if spec.get("preferredHolder") and not strategy:
-            words = "may only be specified if `strategy` is defined"
-            errors.append(not_allowed("spec.preferredHolder", words))
         return errors
+
+
+def _drop_gated(obj: Obj) -> None:
+    for key in _GATED:
+        (obj.get("spec") or {}).pop(key, None)

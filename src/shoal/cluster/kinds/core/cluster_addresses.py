@@ -15,7 +15,7 @@ from collections.abc import Collection, Iterable
 from ipaddress import IPv4Address, ip_address, ip_network
 from typing import NamedTuple
 
-from shoal.cluster.field_errors import bad_value
+from shoal.cluster.field_errors import FieldError, bad_value
 from shoal.cluster.kinds.complaints import Errors, Obj
 from shoal.cluster.status import ApiError, internal, invalid
 
@@ -120,13 +120,8 @@ def _allocate_ports(
         if not number:
             continue
         own.add(number)
-        path = f"spec.ports[{place}].nodePort"
-        if (protocol, number) in mine:
-            continue
-        if not FIRST_PORT <= number <= LAST_PORT:
-            words = f"provided port is not in the valid range. The range of valid ports is {FIRST_PORT}-{LAST_PORT}"
-            errors.append(bad_value(path, number, words))
-        elif any(number == other for _, other in used):
+        if (protocol, number) not in mine and any(number == other for _, other in used):
+            path = f"spec.ports[{place}].nodePort"
             errors.append(bad_value(path, number, "provided port is already allocated"))
     if not needs_node_ports(spec):
         return
@@ -135,6 +130,20 @@ def _allocate_ports(
         if not port.get("nodePort"):
             port["nodePort"] = _shared_port(spec, place) or _free_port(port.get("port", 0), numbers | own)
             own.add(port["nodePort"])
+
+
+def unallocatable_port(spec: Obj, before: Obj) -> list[FieldError]:
+    """The first node port that no allocation can give, if there is one. A Service keeps what it has."""
+    if spec.get("type") not in ("NodePort", "LoadBalancer"):
+        return []
+    mine = frozenset(_node_ports(before))
+    words = f"provided port is not in the valid range. The range of valid ports is {FIRST_PORT}-{LAST_PORT}"
+    for place, port in enumerate(spec.get("ports") or ()):
+        number = port.get("nodePort", 0)
+        is_in_range = FIRST_PORT <= number <= LAST_PORT
+        if number and not is_in_range and (port.get("protocol", "TCP"), number) not in mine:
+            return [bad_value(f"spec.ports[{place}].nodePort", number, words)]
+    return []
 
 
 def _shared_port(spec: Obj, place: int) -> int:

@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
-from shoal.cluster.field_errors import FieldError, required
-from shoal.cluster.kinds.addresses import check_address, check_ordinary_address, check_port_number, check_protocol
+from shoal.cluster.field_errors import FieldError, bad_value, required
+from shoal.cluster.kinds.addresses import (
+    address,
+    check_address,
+    check_ordinary_address,
+    check_port_number,
+    check_protocol,
+)
 from shoal.cluster.kinds.complaints import Errors, Obj, add_faults
 from shoal.cluster.kinds.spellings import dns_label_faults, label_key_faults, subdomain_faults
 from shoal.cluster.strategy import Strategy
-
-DEPRECATED = "v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 EndpointSlice"
 
 
 class EndpointsStrategy(Strategy):
     counts_generation = False
     creates_on_update = True
+    deprecation = "v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 EndpointSlice"
 
     def default(self, obj: Obj) -> None:
         for subset in obj.get("subsets") or ():
@@ -34,9 +39,6 @@ class EndpointsStrategy(Strategy):
                 _check_port(port, len(ports) > 1, f"{path}.ports[{position}]", errors)
         return errors
 
-    def warnings(self, new: Obj, old: Obj | None) -> list[str]:  # noqa: ARG002 - the signature is the strategy's
-        return [DEPRECATED]
-
 
 def _check_endpoint(one: Obj, path: str, errors: Errors) -> None:
     ip = one.get("ip", "")
@@ -45,6 +47,9 @@ def _check_endpoint(one: Obj, path: str, errors: Errors) -> None:
         add_faults(errors, f"{path}.hostname", name, dns_label_faults(name))
     if (node := one.get("nodeName")) is not None:
         add_faults(errors, f"{path}.nodeName", node, subdomain_faults(node))
+    if address(ip) is None:
+        # The second of two checks has fewer words for it.
+        errors.append(bad_value(f"{path}.ip", ip, "must be a valid IP address"))
     check_ordinary_address(ip, f"{path}.ip", errors)
 
 

@@ -12,6 +12,7 @@ from shoal.cluster.field_errors import FieldError, bad_value, required
 from shoal.cluster.kinds.complaints import Errors, Obj, add_changed, add_faults
 from shoal.cluster.kinds.event_conversion import NEWER, to_core
 from shoal.cluster.kinds.spellings import label_key_faults, subdomain_faults
+from shoal.cluster.names import path_segment_fault
 from shoal.cluster.strategy import Strategy
 
 _OBJECT = ("kind", "namespace", "name", "uid", "apiVersion", "resourceVersion", "fieldPath")
@@ -63,6 +64,10 @@ class EventStrategy(Strategy):
             for key in _FIXED:
                 add_changed(errors, _SHOWN.get(key, key), event.get(key), before.get(key))
         return errors
+
+    def name_fault(self, name: str, is_prefix: bool) -> str:
+        """Older than the rules for names of other kinds."""
+        return path_segment_fault(name, is_prefix)
 
     def fields(self, obj: Obj) -> Mapping[str, str]:
         event = to_core(obj)

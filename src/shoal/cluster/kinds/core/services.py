@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from shoal.cluster.field_errors import FieldError
 from shoal.cluster.kinds.addresses import family
 from shoal.cluster.kinds.complaints import Errors, Obj
-from shoal.cluster.kinds.core.cluster_addresses import needs_address, needs_health_port, needs_node_ports
+from shoal.cluster.kinds.core.cluster_addresses import needs_health_port, needs_node_ports, unallocatable_port
 from shoal.cluster.kinds.core.service_checks import check_service, check_service_update, check_status
 from shoal.cluster.names import label_fault
 from shoal.cluster.strategy import Strategy
@@ -69,15 +69,21 @@ class ServiceStrategy(Strategy):
         _settle_families(spec, before)
 
     def validate(self, obj: Obj) -> list[FieldError]:
-        errors: Errors = []
-        check_service(obj, errors)
+        """What cannot be allocated is told alone: Kubernetes allocates before it looks at anything else."""
+        errors = unallocatable_port(obj["spec"], {})
+        if not errors:
+            check_service(obj, errors)
         return errors
 
     def validate_update(self, new: Obj, old: Obj) -> list[FieldError]:
-        errors: Errors = []
-        check_service_update(new, old, errors)
-        check_service(new, errors)
+        errors = unallocatable_port(new["spec"], old["spec"])
+        if not errors:
+            check_service_update(new, old, errors)
+            check_service(new, errors)
         return errors
+
+    def warnings(self, new: Obj, old: Obj | None) -> list[str]:  # noqa: ARG002 - the signature is the strategy's
+        return service_warnings(new["spec"])
 
     def validate_status(self, new: Obj, old: Obj) -> list[FieldError]:  # noqa: ARG002 - the signature is the strategy's
         errors: Errors = []
@@ -93,6 +99,25 @@ class ServiceStrategy(Strategy):
 
     def selectable(self) -> tuple[str, ...]:
         return ("spec.clusterIP", "spec.type")
+
+
+def service_warnings(spec: Obj) -> list[str]:
+    """What is written and has no effect, or will have none."""
+    kind, outside = spec.get("type"), spec.get("externalIPs")
+    found: list[str] = []
+    if kind == "ClusterIP" and spec.get("clusterIP") == _HEADLESS:
+        given = {"loadBalancerIP": spec.get("loadBalancerIP"), "externalIPs": outside}
+        given["SessionAffinity"] = spec.get("sessionAffinity") not in (None, "None")
+        found += [f"spec.{key} is ignored for headless services" for key, value in given.items() if value]
+    elif outside and kind != "ExternalName":
+        found.append("spec.externalIPs is deprecated and may no longer be implemented in some clusters")
+    if kind == "ExternalName" and outside:
+        found.append('spec.externalIPs is ignored when spec.type is "ExternalName"')
+    if kind != "ExternalName" and spec.get("externalName"):
+        found.append('spec.externalName is ignored when spec.type is not "ExternalName"')
+    if spec.get("trafficDistribution") == "PreferClose":
+        found.append('spec.trafficDistribution: "PreferClose" is deprecated; use "PreferSameZone"')
+    return found
 
 
 def is_reached_from_outside(spec: Obj) -> bool:
@@ -119,7 +144,7 @@ def _settle_families(spec: Obj, before: Obj) -> None:
 
 def _take_over(spec: Obj, before: Obj) -> None:
     """A writer who leaves out what was allocated keeps it."""
-    if needs_address(before) and needs_address(spec):
+    if before.get("type") != "ExternalName" and spec.get("type") != "ExternalName":
         if not spec.get("clusterIP") and not spec.get("clusterIPs"):
             spec["clusterIP"] = before.get("clusterIP", "")
         if not spec.get("clusterIPs") and spec.get("clusterIP") == before.get("clusterIP"):

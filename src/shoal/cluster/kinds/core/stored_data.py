@@ -78,6 +78,16 @@ class SecretStrategy(Strategy):
         _check_fixed(new, old, ("data",), errors)
         return errors + self.validate(new)
 
+    def warnings(self, new: Obj, old: Obj | None) -> list[str]:  # noqa: ARG002 - the signature is the strategy's
+        """A pair of certificate and key that has no PEM cannot be used, though it is stored."""
+        data = new.get("data") or {}
+        if new.get("type") != "kubernetes.io/tls":
+            return []
+        for key, what in (("tls.crt", "certificate"), ("tls.key", "key")):
+            if b"-----BEGIN " not in base64.b64decode(data.get(key, "")):
+                return [f"tls: failed to find any PEM data in {what} input"]
+        return []
+
     def fields(self, obj: Obj) -> Mapping[str, str]:
         return {"type": obj.get("type") or ""}
 

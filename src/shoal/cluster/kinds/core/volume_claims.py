@@ -14,6 +14,7 @@ from shoal.cluster.strategy import Strategy
 from shoal.units.quantity import ZERO, Quantity
 
 ACCESS_MODES = ("ReadOnlyMany", "ReadWriteMany", "ReadWriteOnce", "ReadWriteOncePod")
+_OLD_SOURCES = {("", "PersistentVolumeClaim"), ("snapshot.storage.k8s.io", "VolumeSnapshot")}
 VOLUME_MODES = ("Block", "Filesystem")
 _CLASS_ANNOTATION = "volume.beta.kubernetes.io/storage-class"
 _FIXED = "spec is immutable after creation except resources.requests and volumeAttributesClassName for bound claims"
@@ -28,11 +29,17 @@ class VolumeClaimStrategy(Strategy):
         spec = obj.setdefault("spec", {})
         spec.setdefault("volumeMode", "Filesystem")
         spec.setdefault("resources", {})
-        _pair_sources(spec)
         obj.setdefault("status", {}).setdefault("phase", "Pending")
 
     def prepare_create(self, obj: Obj) -> None:
+        _forget_other_source(obj["spec"])
+        # Not a default: nobody owns the one that follows.
+        _pair_sources(obj["spec"])
         obj["status"] = {"phase": "Pending"}
+
+    def prepare_update(self, new: Obj, old: Obj) -> None:
+        super().prepare_update(new, old)
+        _pair_sources(new["spec"])
 
     def validate(self, obj: Obj) -> list[FieldError]:
         errors: Errors = []
@@ -113,6 +120,13 @@ def _check_sources_match(spec: Obj, path: str, errors: Errors) -> None:
         words = "must match dataSourceRef"
     if words:
         errors.append(bad_value(path, f"{path}.dataSource", words))
+
+
+def _forget_other_source(spec: Obj) -> None:
+    """The older field is for claims and snapshots. What else stands there is dropped without a word."""
+    source = spec.get("dataSource") or {}
+    if (source.get("apiGroup") or "", source.get("kind")) not in _OLD_SOURCES:
+        spec.pop("dataSource", None)
 
 
 def _pair_sources(spec: Obj) -> None:

@@ -10,7 +10,7 @@ from shoal.cluster.kinds.spellings import dns_label_faults, label_key_faults, su
 from shoal.cluster.strategy import Strategy
 
 _TYPES = ("FQDN", "IPv4", "IPv6")
-_MOST_ENDPOINTS, _MOST_ADDRESSES, _MOST_PORTS, _MOST_ZONES = 1000, 100, 100, 8
+_MOST_ENDPOINTS, _MOST_ADDRESSES, _MOST_PORTS, _MOST_ZONES = 1000, 100, 20_000, 8
 
 
 class EndpointSliceStrategy(Strategy):
@@ -68,6 +68,10 @@ def _check_endpoint(endpoint: Obj, kind: str, path: str, errors: Errors) -> None
     hints = endpoint.get("hints") or {}
     for key, what in (("forZones", "name"), ("forNodes", "name")):
         _check_hints(hints.get(key) or [], what, f"{path}.hints.{key}", errors)
+    for place, one in enumerate(hints.get("forNodes") or ()):
+        add_faults(
+            errors, f"{path}.hints.forNodes[{place}].name", one.get("name", ""), subdomain_faults(one.get("name", ""))
+        )
 
 
 def _check_one(one: str, kind: str, path: str, errors: Errors) -> None:

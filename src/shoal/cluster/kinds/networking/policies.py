@@ -63,7 +63,7 @@ def _check_port(port: Obj, path: str, errors: Errors) -> None:
     check_port_number(number, f"{path}.port", errors)
     if last is not None:
         if last < number:
-            errors.append(bad_value(f"{path}.endPort", last, "must be greater than or equal to `port`"))
+            errors.append(bad_value(f"{path}.endPort", number, "must be greater than or equal to `port`"))
         check_port_number(last, f"{path}.endPort", errors)
 
 

@@ -37,7 +37,7 @@ class IPAddressStrategy(Strategy):
         return errors
 
     def validate_update(self, new: Obj, old: Obj) -> list[FieldError]:
-        errors: Errors = []
+        errors = self.validate(new)
         add_changed(errors, "spec.parentRef", new["spec"].get("parentRef"), old["spec"].get("parentRef"))
         return errors
 

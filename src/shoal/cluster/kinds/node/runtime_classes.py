@@ -30,6 +30,6 @@ class RuntimeClassStrategy(Strategy):
         return errors
 
     def validate_update(self, new: Obj, old: Obj) -> list[FieldError]:
-        errors: Errors = []
+        errors = self.validate(new)
         add_changed(errors, "handler", new.get("handler"), old.get("handler"))
         return errors

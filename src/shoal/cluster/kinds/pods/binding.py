@@ -34,7 +34,13 @@ def bind(pod: Obj, binding: Obj, now: str) -> None:
     said = binding.get("metadata") or {}
     if (uid := said.get("uid")) and uid != metadata.get("uid"):
         why = f"Precondition failed: UID in precondition: {uid}, UID in object meta: {metadata.get('uid', '')}"
-        raise conflict("pods/binding", "", name, why)
+        raise conflict(
+            "pods",
+            "",
+            name,
+            f"StorageError: invalid object, Code: 4, Key: /registry/pods/{metadata['namespace']}/{name}, "
+            f"ResourceVersion: 0, AdditionalErrorMsg: {why}",
+        )
     if "deletionTimestamp" in metadata:
         raise conflict("pods/binding", "", name, f"pod {name} is being deleted, cannot be assigned to a host")
     if node := spec.get("nodeName"):

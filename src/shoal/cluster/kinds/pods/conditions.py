@@ -13,8 +13,6 @@ def set_condition(pod: Obj, wanted: Obj, now: str) -> None:
     status = pod.setdefault("status", {})
     conditions = list(status.get("conditions") or ())
     condition = {"lastProbeTime": None, "lastTransitionTime": now, **wanted}
-    if generation := pod["metadata"].get("generation"):
-        condition["observedGeneration"] = generation
     for place, former in enumerate(conditions):
         if former.get("type") == wanted["type"]:
             if former.get("status") == wanted["status"]:

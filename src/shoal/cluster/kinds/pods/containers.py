@@ -15,7 +15,7 @@ from shoal.cluster.kinds.pods.environment import (
 )
 from shoal.cluster.kinds.pods.probes import check_lifecycle, check_probe
 from shoal.cluster.kinds.pods.security import check_container_security
-from shoal.cluster.kinds.pods.volumes import check_mounts
+from shoal.cluster.kinds.pods.volumes import check_devices, check_mounts
 from shoal.cluster.kinds.spellings import dns_label_faults
 
 _PULL_POLICIES = ("Always", "IfNotPresent", "Never")
@@ -127,11 +127,13 @@ def _check_common(container: Obj, path: str, around: Surroundings, errors: Error
     if ports := get("ports"):
         check_ports(ports, f"{path}.ports", errors)
     if variables := get("env"):
-        check_environment(variables, f"{path}.env", errors)
+        check_environment(variables, f"{path}.env", around.volumes, errors)
     if sources := get("envFrom"):
         check_environment_from(sources, f"{path}.envFrom", errors)
     if get("volumeMounts"):
         check_mounts(container, around.volumes, path, errors)
+    if get("volumeDevices"):
+        check_devices(container, around.volumes, path, errors)
     if get("imagePullPolicy") not in _PULL_POLICIES:
         add_unsupported(errors, f"{path}.imagePullPolicy", get("imagePullPolicy"), _PULL_POLICIES)
     if resources := get("resources"):

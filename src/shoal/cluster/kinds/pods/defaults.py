@@ -30,6 +30,9 @@ def default_pod(pod: Obj) -> None:
                     requests.setdefault(name, amount)
     if "resources" in spec:
         pod_level_defaults(spec)
+    if spec["terminationGracePeriodSeconds"] < 0:
+        # Of a pod, not of a template: there the value stays, with a warning.
+        spec["terminationGracePeriodSeconds"] = 1
     spec.setdefault("enableServiceLinks", True)
     if spec.get("hostNetwork"):
         _take_host_ports(spec)

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from shoal.cluster.field_errors import bad_value, duplicate, not_supported, required
+from shoal.cluster.field_errors import bad_value, duplicate, missing_reference, not_supported, required
 from shoal.cluster.kinds.complaints import Errors, Obj, add_faults, add_out_of_range, add_unsupported
 from shoal.cluster.kinds.spellings import (
     address_faults,
     config_key_faults,
+    dns_label_faults,
     environment_faults,
     label_key_faults,
     port_name_faults,
@@ -65,7 +66,8 @@ def check_host_ports(containers: list[Obj], path: str, errors: Errors) -> None:
             taken.add(asked)
 
 
-def check_environment(variables: list[Obj], path: str, errors: Errors) -> None:
+def check_environment(variables: list[Obj], path: str, volumes: frozenset[str] | None, errors: Errors) -> None:
+    """`volumes` is None where a template's are completed later."""
     for place, variable in enumerate(variables):
         name = variable.get("name", "")
         if not name:
@@ -73,7 +75,11 @@ def check_environment(variables: list[Obj], path: str, errors: Errors) -> None:
         elif faults := environment_faults(name):
             add_faults(errors, f"{path}[{place}].name", name, faults)
         if (source := variable.get("valueFrom")) is not None:
-            _check_source(source, variable.get("value", ""), f"{path}[{place}].valueFrom", errors)
+            here = f"{path}[{place}].valueFrom"
+            _check_source(source, variable.get("value", ""), here, errors)
+            file = source.get("fileKeyRef")
+            if file is not None and volumes is not None and file.get("volumeName") not in volumes:
+                errors.append(missing_reference(f"{here}.fileKeyRef.volumeName", file.get("volumeName", "")))
 
 
 def _check_source(source: Obj, value: str, path: str, errors: Errors) -> None:
@@ -84,7 +90,9 @@ def _check_source(source: Obj, value: str, path: str, errors: Errors) -> None:
             check_field_reference(source[key], here, _FIELDS, errors)
         elif key == "resourceFieldRef":
             check_resource_reference(source[key], here, errors)
-        elif key != "fileKeyRef":
+        elif key == "fileKeyRef":
+            _check_file_key(source[key], here, errors)
+        else:
             _check_key(source[key], here, errors)
     if not given:
         errors.append(bad_value(path, "", _SOURCES_LISTED))
@@ -143,6 +151,22 @@ def _check_key(reference: Obj, path: str, errors: Errors) -> None:
         errors.append(required(f"{path}.key"))
     else:
         add_faults(errors, f"{path}.key", key, config_key_faults(key))
+
+
+def _check_file_key(reference: Obj, path: str, errors: Errors) -> None:
+    key, volume, file = (reference.get(name, "") for name in ("key", "volumeName", "path"))
+    if key:
+        add_faults(errors, f"{path}.key", key, environment_faults(key))
+    else:
+        errors.append(required(f"{path}.key"))
+    if volume:
+        add_faults(errors, f"{path}.volumeName", volume, dns_label_faults(volume))
+    else:
+        errors.append(required(f"{path}.volumeName"))
+    if not file:
+        errors.append(required(f"{path}.path"))
+    elif ".." in file.split("/"):
+        errors.append(bad_value(f"{path}.path", file, "must not contain '..'"))
 
 
 def check_environment_from(sources: list[Obj], path: str, errors: Errors) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from shoal.cluster.field_errors import FieldError, not_allowed
 from shoal.cluster.kinds.complaints import Errors, Obj
 from shoal.cluster.kinds.pods.containers import check_ephemeral_containers, surroundings
-from shoal.cluster.strategy import Strategy
+from shoal.cluster.strategy import Strategy, keep_metadata
 
 
 class EphemeralContainersStrategy(Strategy):
@@ -18,6 +18,7 @@ class EphemeralContainersStrategy(Strategy):
             new["spec"]["ephemeralContainers"] = asked
         if "status" in old:
             new["status"] = old["status"]
+        keep_metadata(new, old)
 
     def validate_update(self, new: Obj, old: Obj) -> list[FieldError]:
         errors: Errors = []

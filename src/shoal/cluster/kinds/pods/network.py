@@ -11,8 +11,9 @@ def check_network(spec: Obj, path: str, errors: Errors) -> None:
     config = spec.get("dnsConfig")
     if config is not None or spec.get("dnsPolicy") == "None":
         _check_dns(config, spec.get("dnsPolicy", ""), f"{path}.dnsConfig", errors)
-    for alias in spec.get("hostAliases") or ():
-        add_faults(errors, f"{path}.hostAliases.ip", alias.get("ip", ""), address_faults(alias.get("ip", "")))
+    for place, alias in enumerate(spec.get("hostAliases") or ()):
+        here = f"{path}.hostAliases[{place}].ip"
+        add_faults(errors, here, alias.get("ip", ""), address_faults(alias.get("ip", "")))
         for name in alias.get("hostnames") or ():
             add_faults(errors, f"{path}.hostAliases.hostnames", name, subdomain_faults(name))
     if spec.get("hostNetwork"):
@@ -54,5 +55,5 @@ def _check_host_network(containers: list[Obj], path: str, errors: Errors) -> Non
         for position, port in enumerate(container.get("ports") or ()):
             number = port.get("containerPort", 0)
             if port.get("hostPort", number) != number:
-                words = "must match `hostPort` when `hostNetwork` is true"
-                errors.append(bad_value(f"{path}[{place}].ports[{position}].containerPort", number, words))
+                words = "must match `containerPort` when `hostNetwork` is true"
+                errors.append(bad_value(f"{path}[{place}].ports[{position}].hostPort", port["hostPort"], words))

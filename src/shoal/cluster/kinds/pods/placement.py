@@ -38,7 +38,7 @@ def check_tolerations(tolerations: list[Obj], path: str, errors: Errors) -> None
                 errors.append(bad_value(f"{here}.operator", value, ";".join(faults)))
         elif operator == "Exists":
             if value:
-                errors.append(bad_value(f"{here}.operator", one, "value must be empty when `operator` is 'Exists'"))
+                errors.append(bad_value(f"{here}.operator", value, "value must be empty when `operator` is 'Exists'"))
         else:
             errors.append(not_supported(f"{here}.operator", operator, ("Equal", "Exists")))
         if effect:
@@ -144,11 +144,14 @@ def _check_match_keys(one: Obj, field: str, path: str, errors: Errors) -> None:
         add_faults(errors, f"{path}.{field}[{place}]", key, label_key_faults(key))
 
 
+def _spread_of(constraint: Obj) -> tuple[str, str]:
+    return constraint.get("topologyKey", ""), constraint.get("whenUnsatisfiable", "")
+
+
 def check_spread(constraints: list[Obj], path: str, errors: Errors) -> None:
-    seen: set[tuple[str, str]] = set()
     for place, one in enumerate(constraints):
         here = f"{path}[{place}]"
-        key, action = one.get("topologyKey", ""), one.get("whenUnsatisfiable", "")
+        key, action = _spread_of(one)
         if one.get("maxSkew", 0) <= 0:
             errors.append(bad_value(f"{here}.maxSkew", one.get("maxSkew", 0), _NOT_POSITIVE))
         if not key:
@@ -158,9 +161,9 @@ def check_spread(constraints: list[Obj], path: str, errors: Errors) -> None:
         if action not in ("DoNotSchedule", "ScheduleAnyway"):
             allowed = ("DoNotSchedule", "ScheduleAnyway")
             errors.append(not_supported(f"{here}.whenUnsatisfiable", action, allowed))
-        if (key, action) in seen:
-            errors.append(duplicate(f"{here}.{{topologyKey, whenUnsatisfiable}}", f"{{{key}, {action}}}"))
-        seen.add((key, action))
+        # The earlier one is named, once for each that comes later.
+        later = [other for other in constraints[place + 1 :] if _spread_of(other) == (key, action)]
+        errors += [duplicate(f"{here}.{{topologyKey, whenUnsatisfiable}}", f"{{{key}, {action}}}") for _ in later]
         _check_spread_rest(one, action, here, errors)
 
 

@@ -7,12 +7,11 @@ from shoal.cluster.kinds.complaints import Errors, Obj
 from shoal.cluster.kinds.pods.aggregate import service_class
 from shoal.cluster.kinds.pods.spec import check_pod_spec
 from shoal.cluster.kinds.pods.update import check_pod_annotations, difference
-from shoal.cluster.strategy import Strategy
+from shoal.cluster.strategy import Strategy, keep_metadata
 
 _LISTS = ("containers", "initContainers")
 _RESIZABLE = ("cpu", "memory")
 _SIZES = ("resources", "resizePolicy")
-_OWN_METADATA = ("labels", "annotations", "finalizers", "ownerReferences")
 
 
 class ResizeStrategy(Strategy):
@@ -29,11 +28,7 @@ class ResizeStrategy(Strategy):
             return
         sized = {key: _sized(spec[key], before[key]) for key in _LISTS if before.get(key)}
         new["spec"] = {**before, **sized}
-        for key in _OWN_METADATA:
-            if key in old["metadata"]:
-                new["metadata"][key] = old["metadata"][key]
-            else:
-                new["metadata"].pop(key, None)
+        keep_metadata(new, old)
 
     def validate_update(self, new: Obj, old: Obj) -> list[FieldError]:
         errors: Errors = []

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from shoal.cluster.field_errors import bad_value, duplicate, not_allowed, required
+from shoal.cluster.field_errors import bad_value, duplicate, not_allowed, required, too_long
 from shoal.cluster.kinds.amounts import check_amount, check_resource_name
 from shoal.cluster.kinds.complaints import MAX_INT32, Errors, Obj, add_faults, add_out_of_range, add_unsupported
 from shoal.cluster.kinds.labels import check_labels
@@ -22,6 +22,7 @@ from shoal.cluster.kinds.spellings import dns_label_faults, label_key_faults, su
 _RESTARTS = ("Always", "OnFailure", "Never")
 _DNS = ("ClusterFirstWithHostNet", "ClusterFirst", "Default", "None")
 _NAMES = ("serviceAccountName", "nodeName", "priorityClassName", "runtimeClassName")
+_LONGEST_HOST = 64
 _HOST_LABELS = ("hostname", "subdomain")
 
 
@@ -75,6 +76,8 @@ def _check_rest(spec: Obj, path: str, errors: Errors) -> None:
     for key in _HOST_LABELS:
         if (name := spec.get(key)) and (faults := dns_label_faults(name)):
             add_faults(errors, f"{path}.{key}", name, faults)
+    if (name := spec.get("hostnameOverride")) is not None:
+        _check_own_name(spec, name, f"{path}.hostnameOverride", errors)
     check_network(spec, path, errors)
     if (policy := spec.get("preemptionPolicy")) is not None:
         add_unsupported(errors, f"{path}.preemptionPolicy", policy, ("PreemptLowerPriority", "Never"))
@@ -85,7 +88,17 @@ def _check_rest(spec: Obj, path: str, errors: Errors) -> None:
         if not system.get("name"):
             errors.append(required(f"{path}.os.name"))
         else:
-            add_unsupported(errors, f"{path}.os.name", system["name"], ("linux", "windows"))
+            add_unsupported(errors, f"{path}.os", system["name"], ("linux", "windows"))
+
+
+def _check_own_name(spec: Obj, name: str, path: str, errors: Errors) -> None:
+    """Of the name that a pod's hosts file and its hostname have instead of its own."""
+    for key in ("setHostnameAsFQDN", "hostNetwork"):
+        if spec.get(key):
+            errors.append(not_allowed(path, f"may not be specified when {key} is true"))
+    if len(name) > _LONGEST_HOST:
+        errors.append(too_long(path, _LONGEST_HOST))
+    add_faults(errors, path, name, subdomain_faults(name))
 
 
 def _check_gates(gates: list[Obj], path: str, errors: Errors) -> None:
@@ -110,11 +123,11 @@ def _check_claims(claims: list[Obj], path: str, errors: Errors) -> None:
             add_faults(errors, f"{here}.name", name, dns_label_faults(name))
         seen.add(name)
         given = [key for key in ("resourceClaimName", "resourceClaimTemplateName") if claim.get(key) is not None]
-        listed = "`resourceClaimName`, `resourceClaimTemplateName`"
+        first, second = "`resourceClaimName`", "`resourceClaimTemplateName`"
         if not given:
-            errors.append(bad_value(here, claim, f"must specify one of: {listed}"))
+            errors.append(bad_value(here, claim, f"must specify one of: {first}, {second}"))
         elif len(given) > 1:
-            errors.append(bad_value(here, claim, f"at most one of {listed} may be specified"))
+            errors.append(bad_value(here, claim, f"at most one of {first} or {second} may be specified"))
         for key in given:
             add_faults(errors, f"{here}.{key}", claim[key], subdomain_faults(claim[key]))
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from shoal.cluster.field_errors import FieldError, bad_value
+from shoal.cluster.field_errors import FieldError, bad_value, not_allowed
 from shoal.cluster.kinds.complaints import Errors, Obj
 from shoal.cluster.kinds.pods.aggregate import service_class
 from shoal.cluster.kinds.pods.defaults import default_pod
@@ -23,7 +23,6 @@ _GATED: Obj = {
     "type": "PodScheduled",
     "status": "False",
     "lastProbeTime": None,
-    "lastTransitionTime": None,
     "reason": "SchedulingGated",
     "message": "Scheduling is blocked due to non-empty scheduling gates",
 }
@@ -33,6 +32,7 @@ class PodStrategy(Strategy):
     has_status = True
     counts_generation = True
     returns_deleted = True
+    is_graceful = True
 
     def default(self, obj: Obj) -> None:
         default_pod(obj)
@@ -42,12 +42,7 @@ class PodStrategy(Strategy):
         status: Obj = {"phase": "Pending", "qosClass": service_class(spec)}
         obj["status"] = status
         if spec.get("schedulingGates"):
-            status["conditions"] = [_GATED | {"observedGeneration": 1}]
-
-    def prepare_update(self, new: Obj, old: Obj) -> None:
-        super().prepare_update(new, old)
-        if old["spec"].get("schedulingGates") and not new["spec"].get("schedulingGates"):
-            _forget_gates(new)
+            status["conditions"] = [_GATED | {"lastTransitionTime": obj["metadata"].get("creationTimestamp")}]
 
     def prepare_status(self, new: Obj, old: Obj) -> None:
         """A kubelet may touch labels and annotations with the status; owners, spec and class of service stay."""
@@ -71,10 +66,18 @@ class PodStrategy(Strategy):
             errors.append(bad_value(f"metadata.annotations[{key}]", annotations[key], words))
         check_pod_spec(spec, "spec", errors)
         check_only_pods(spec, errors)
+        _check_tokens(spec, errors)
         return errors
 
     def validate_update(self, new: Obj, old: Obj) -> list[FieldError]:
-        return check_pod_update(new, old)
+        """What is stored was looked at when it was written, so only a changed spec is looked at again."""
+        changed = check_pod_update(new, old)
+        if new["spec"] == old["spec"]:
+            return changed
+        errors: Errors = []
+        check_pod_spec(new["spec"], "spec", errors)
+        _check_tokens(new["spec"], errors)
+        return errors + changed
 
     def validate_status(self, new: Obj, old: Obj) -> list[FieldError]:
         return check_pod_status(new, old)
@@ -110,17 +113,20 @@ class PodStrategy(Strategy):
         return 1 if grace_s < 0 else grace_s
 
 
+def _check_tokens(spec: Obj, errors: Errors) -> None:
+    """A token is one of the pod's ServiceAccount. Admission names that for a new pod; a changed pod has to name it."""
+    if spec.get("serviceAccountName"):
+        return
+    for place, volume in enumerate(spec.get("volumes") or ()):
+        for position, source in enumerate((volume.get("projected") or {}).get("sources") or ()):
+            if source.get("serviceAccountToken") is not None:
+                path = f"spec.volumes[{place}].projected.sources[{position}].serviceAccountToken"
+                errors.append(not_allowed(path, "must not be specified when serviceAccountName is not set"))
+
+
 def keep_all_but_status(new: Obj, old: Obj) -> None:
     for key in {*new, *old} - {"status", "metadata", "apiVersion", "kind"}:
         if key in old:
             new[key] = old[key]
         else:
             new.pop(key)
-
-
-def _forget_gates(pod: Obj) -> None:
-    status = pod.get("status") or {}
-    kept = [one for one in status.get("conditions") or () if one.get("reason") != "SchedulingGated"]
-    pod["status"] = {key: value for key, value in status.items() if key != "conditions"}
-    if kept:
-        pod["status"]["conditions"] = kept

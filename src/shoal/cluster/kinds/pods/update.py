@@ -127,10 +127,10 @@ def _without_seconds(toleration: Obj) -> Obj:
 
 def _check_gates(new: list[Obj], old: list[Obj], errors: Errors) -> None:
     names = {gate.get("name") for gate in old}
-    for gate in new:
+    for place, gate in enumerate(new):
         if gate.get("name") not in names:
             words = f"only deletion is allowed, but found new scheduling gate '{gate.get('name', '')}'"
-            errors.append(not_allowed("spec.schedulingGates", words))
+            errors.append(not_allowed(f"spec.schedulingGates[{place}].name", words))
 
 
 def _check_gated(spec: Obj, before: Obj, as_before: Obj, errors: Errors) -> None:

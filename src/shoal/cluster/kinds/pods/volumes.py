@@ -13,10 +13,17 @@ from shoal.cluster.field_errors import (
     required,
 )
 from shoal.cluster.kinds.complaints import Errors, Obj, add_faults
+from shoal.cluster.kinds.core.volume_claims import check_claim_spec
 from shoal.cluster.kinds.pods.environment import check_field_reference, check_resource_reference
 from shoal.cluster.kinds.spellings import dns_label_faults, subdomain_faults
 from shoal.units.quantity import Quantity
 
+_SOURCES = (
+    "emptyDir", "hostPath", "gitRepo", "gcePersistentDisk", "awsElasticBlockStore", "secret", "nfs", "iscsi",
+    "glusterfs", "flocker", "configMap", "rbd", "cinder", "cephfs", "quobyte", "downwardAPI", "fc", "flexVolume",
+    "azureFile", "vsphereVolume", "portworxVolume", "azureDisk", "storageos", "projected", "scaleIO", "csi",
+    "ephemeral", "image",
+)  # fmt: skip
 _HOST_PATHS = ("", "BlockDevice", "CharDevice", "Directory", "DirectoryOrCreate", "File", "FileOrCreate", "Socket")
 _DOWNWARD_FIELDS = ("metadata.annotations", "metadata.labels", "metadata.name", "metadata.namespace", "metadata.uid")
 _MODE_WORDS = "must be a number between 0 and 0777 (octal), both inclusive"
@@ -27,7 +34,8 @@ def check_volumes(volumes: list[Obj], path: str, errors: Errors) -> frozenset[st
     """The names that containers may mount."""
     names: set[str] = set()
     for place, volume in enumerate(volumes):
-        here = f"{path}[{place}]"
+        here, before = f"{path}[{place}]", len(errors)
+        _check_source(volume, here, errors)
         name = volume.get("name", "")
         if not name:
             errors.append(required(f"{here}.name"))
@@ -35,13 +43,17 @@ def check_volumes(volumes: list[Obj], path: str, errors: Errors) -> frozenset[st
             add_faults(errors, f"{here}.name", name, faults)
         if name in names:
             errors.append(duplicate(f"{here}.name", name))
-        names.add(name)
-        _check_source(volume, here, errors)
+        if len(errors) == before:
+            # A volume with a fault is none: nothing mounts it, and another may have its name.
+            names.add(name)
     return frozenset(names)
 
 
 def _check_source(volume: Obj, path: str, errors: Errors) -> None:
     sources = [key for key in volume if key != "name" and volume[key] is not None]
+    if len(sources) > 1:
+        # The first in the order of Kubernetes is the source, whatever the order in which they were sent.
+        sources.sort(key=lambda key: _SOURCES.index(key) if key in _SOURCES else len(_SOURCES))
     if not sources:
         errors.append(required(path, "must specify a volume type"))
         return
@@ -179,11 +191,7 @@ def _check_ephemeral(source: Obj, path: str, errors: Errors) -> None:
     if source.get("volumeClaimTemplate") is None:
         errors.append(required(f"{path}.volumeClaimTemplate"))
         return
-    spec = source["volumeClaimTemplate"].get("spec") or {}
-    if not spec.get("accessModes"):
-        errors.append(required(f"{path}.volumeClaimTemplate.spec.accessModes", "at least 1 access mode is required"))
-    if not ((spec.get("resources") or {}).get("requests") or {}).get("storage"):
-        errors.append(required(f"{path}.volumeClaimTemplate.spec.resources[storage]"))
+    check_claim_spec(source["volumeClaimTemplate"].get("spec") or {}, f"{path}.volumeClaimTemplate.spec", errors)
 
 
 _CHECKS: Mapping[str, Callable[[Obj, str, Errors], None]] = {
@@ -198,6 +206,33 @@ _CHECKS: Mapping[str, Callable[[Obj, str, Errors], None]] = {
     "csi": _check_csi,
     "ephemeral": _check_ephemeral,
 }
+
+
+def check_devices(container: Obj, known: frozenset[str] | None, path: str, errors: Errors) -> None:
+    """Volumes that a container sees as block devices."""
+    mounts = {mount.get("name"): mount.get("mountPath") for mount in container.get("volumeMounts") or ()}
+    names: set[str] = set()
+    places: set[str] = set()
+    for place, device in enumerate(container.get("volumeDevices") or ()):
+        here, name, where = f"{path}.volumeDevices[{place}]", device.get("name", ""), device.get("devicePath", "")
+        if not name:
+            errors.append(required(f"{here}.name"))
+        if name in names:
+            errors.append(bad_value(f"{here}.name", name, "must be unique"))
+        if known is not None and name not in known:
+            errors.append(missing_reference(f"{here}.name", name))
+        if not where:
+            errors.append(required(f"{here}.devicePath"))
+        if where in places:
+            errors.append(bad_value(f"{here}.devicePath", where, "must be unique"))
+        if ".." in where.split("/"):
+            errors.append(bad_value(f"{here}.devicePath", where, "can not contain backsteps ('..')"))
+        if name in mounts:
+            errors.append(bad_value(f"{here}.name", name, "must not already exist in volumeMounts"))
+        if where in mounts.values():
+            errors.append(bad_value(f"{here}.devicePath", where, "must not already exist as a path in volumeMounts"))
+        names |= {name} - {""}
+        places |= {where} - {""}
 
 
 def check_mounts(container: Obj, known: frozenset[str] | None, path: str, errors: Errors) -> None:

@@ -64,8 +64,6 @@ def _check_subject(subject: Obj, path: str, errors: Errors, *, is_namespaced: bo
         if not is_namespaced and not subject.get("namespace"):
             errors.append(required(f"{path}.namespace"))
     elif kind in ("User", "Group"):
-        if not name:
-            errors.append(bad_value(f"{path}.name", name, f"{kind.lower()} name cannot be empty"))
         if group != GROUP:
             errors.append(not_supported(f"{path}.apiGroup", group, (GROUP,)))
     else:

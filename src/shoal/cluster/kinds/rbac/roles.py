@@ -27,7 +27,10 @@ class RoleStrategy(Strategy):
                 words = "at least one clusterRoleSelector required if aggregationRule is non-nil"
                 errors.append(required(path, words))
             for place, selector in enumerate(selectors):
+                before = len(errors)
                 check_selector(selector, f"{path}[{place}]", errors)
+                if len(errors) > before:
+                    errors.append(bad_value(f"{path}[{place}]", None, "invalid label selector."))
         return errors
 
     def name_fault(self, name: str, is_prefix: bool) -> str:

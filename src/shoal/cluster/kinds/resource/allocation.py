@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from shoal.cluster.field_errors import bad_value, duplicate, not_allowed, not_supported, required, too_many
 from shoal.cluster.kinds.complaints import Errors, Obj, add_changed
-from shoal.cluster.kinds.core.volumes import check_driver_name
 from shoal.cluster.kinds.pods.placement import check_node_selector
-from shoal.cluster.kinds.resource.names import check_label, check_pool, check_uid
+from shoal.cluster.kinds.resource.names import check_driver, check_label, check_pool, check_uid
 from shoal.cluster.kinds.resource.requests import (
     MOST_CONFIGS,
     Names,
@@ -91,7 +90,7 @@ def _check_result(result: Obj, names: Names, path: str, errors: Errors) -> None:
 
 
 def _check_device(device: Obj, path: str, errors: Errors) -> None:
-    check_driver_name(device.get("driver", ""), f"{path}.driver", errors)
+    check_driver(device.get("driver", ""), f"{path}.driver", errors)
     check_pool(device.get("pool", ""), f"{path}.pool", errors)
     check_label(device.get("device", ""), f"{path}.device", errors)
     if (share := device.get("shareID")) is not None:

@@ -82,6 +82,6 @@ class ClaimTemplateStrategy(Strategy):
         return errors
 
     def validate_update(self, new: Obj, old: Obj) -> list[FieldError]:
-        errors: Errors = []
+        errors = self.validate(new)
         add_changed(errors, "spec", new["spec"], old["spec"])
         return errors

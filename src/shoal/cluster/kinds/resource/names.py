@@ -16,10 +16,15 @@ _UID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}
 
 def check_label(name: str, path: str, errors: Errors) -> None:
     """Of requests, devices and counters."""
-    if not name:
-        errors.append(required(path))
+    add_faults(errors, path, name, dns_label_faults(name))
+
+
+def check_driver(name: str, path: str, errors: Errors) -> None:
+    """Of drivers of devices; an empty name has one fault only."""
+    if name:
+        check_driver_name(name, path, errors)
     else:
-        add_faults(errors, path, name, dns_label_faults(name))
+        errors.append(required(path))
 
 
 def check_class_name(name: str, path: str, errors: Errors) -> None:

@@ -8,8 +8,7 @@ import msgspec
 
 from shoal.cluster.field_errors import bad_value, duplicate, not_supported, required, too_long, too_many
 from shoal.cluster.kinds.complaints import Errors, Obj, add_faults
-from shoal.cluster.kinds.core.volumes import check_driver_name
-from shoal.cluster.kinds.resource.names import check_class_name, check_label, check_qualified
+from shoal.cluster.kinds.resource.names import check_class_name, check_driver, check_label, check_qualified
 from shoal.cluster.kinds.resource.selectors import check_selectors
 from shoal.cluster.kinds.spellings import label_key_faults, label_value_faults
 from shoal.units.quantity import Quantity
@@ -139,7 +138,8 @@ def _check_constraint(constraint: Obj, names: Names, path: str, errors: Errors) 
         if (name := constraint.get(key)) is not None:
             check_qualified(name, f"{path}.{key}", errors, fully=True)
             return
-    errors.append(required(f"{path}.matchAttribute"))
+    words = 'exactly one of "matchAttribute" or "distinctAttribute" is required, but multiple fields are set'
+    errors.append(required(path, words))
 
 
 def check_references(references: list[str], names: Names, path: str, errors: Errors) -> None:
@@ -166,7 +166,7 @@ def check_configuration(config: Obj, path: str, errors: Errors) -> None:
     if (opaque := config.get("opaque")) is None:
         errors.append(required(f"{path}.opaque"))
         return
-    check_driver_name(opaque.get("driver", ""), f"{path}.opaque.driver", errors)
+    check_driver(opaque.get("driver", ""), f"{path}.opaque.driver", errors)
     check_free_form(opaque.get("parameters"), f"{path}.opaque.parameters", _LARGEST_PARAMETERS, errors)
 
 

@@ -6,10 +6,9 @@ from collections.abc import Mapping
 
 from shoal.cluster.field_errors import FieldError, bad_value, required, too_many
 from shoal.cluster.kinds.complaints import Errors, Obj, add_changed, add_faults
-from shoal.cluster.kinds.core.volumes import check_driver_name
 from shoal.cluster.kinds.pods.placement import check_node_selector
 from shoal.cluster.kinds.resource.devices import check_counters, check_device
-from shoal.cluster.kinds.resource.names import check_label, check_pool
+from shoal.cluster.kinds.resource.names import check_driver, check_label, check_pool
 from shoal.cluster.kinds.resource.requests import check_unique
 from shoal.cluster.kinds.spellings import subdomain_faults
 from shoal.cluster.strategy import Strategy
@@ -31,7 +30,7 @@ class ResourceSliceStrategy(Strategy):
     def validate(self, obj: Obj) -> list[FieldError]:
         errors: Errors = []
         spec = obj["spec"]
-        check_driver_name(spec.get("driver", ""), "spec.driver", errors)
+        check_driver(spec.get("driver", ""), "spec.driver", errors)
         _check_pool(spec["pool"], "spec.pool", errors)
         _check_place(spec, "spec", errors)
         devices, counters = spec.get("devices"), spec.get("sharedCounters")

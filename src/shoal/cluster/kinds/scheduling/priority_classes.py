@@ -9,7 +9,7 @@ from shoal.cluster.strategy import Strategy
 _SYSTEM = {"system-node-critical": 2_000_001_000, "system-cluster-critical": 2_000_000_000}
 _PREFIX = "system-"
 _HIGHEST = 1_000_000_000
-_POLICIES = ("Never", "PreemptLowerPriority")
+_POLICIES = ("PreemptLowerPriority", "Never")
 
 
 class PriorityClassStrategy(Strategy):
@@ -18,6 +18,9 @@ class PriorityClassStrategy(Strategy):
     def default(self, obj: Obj) -> None:
         obj.setdefault("preemptionPolicy", "PreemptLowerPriority")
         obj.setdefault("value", 0)
+
+    def deletion_fault(self, name: str) -> str:
+        return "this is a system priority class and cannot be deleted" if name in _SYSTEM else ""
 
     def generation_changed(self, new: Obj, old: Obj) -> bool:  # noqa: ARG002 - the signature is the strategy's
         """What matters of a class never changes, so it stays the first generation."""

@@ -67,7 +67,8 @@ def _check_source(source: Obj, path: str, errors: Errors) -> None:
         errors.append(not_allowed(path, _ONE))
     elif inline is not None:
         check_volume_spec(inline, f"{path}.inlineVolumeSpec", errors, is_inline=True)
-    elif not name:
-        errors.append(required(f"{path}.persistentVolumeName", "must specify non empty persistentVolumeName"))
     else:
+        if not name:
+            errors.append(required(f"{path}.persistentVolumeName", "must specify non empty persistentVolumeName"))
+        name = name or ""
         add_faults(errors, f"{path}.persistentVolumeName", name, subdomain_faults(name))

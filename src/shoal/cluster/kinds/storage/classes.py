@@ -33,9 +33,9 @@ class StorageClassStrategy(Strategy):
 
     def validate_update(self, new: Obj, old: Obj) -> list[FieldError]:
         errors: Errors = []
-        _check_fixed(new, old, ("parameters", "provisioner", "reclaimPolicy"), errors)
-        add_changed(errors, "volumeBindingMode", new.get("volumeBindingMode"), old.get("volumeBindingMode"))
-        return errors
+        for key in ("parameters", "provisioner", "reclaimPolicy", "volumeBindingMode"):
+            add_changed(errors, key, new.get(key) or None, old.get(key) or None)
+        return self.validate(new) + errors
 
 
 class AttributesClassStrategy(Strategy):

@@ -20,6 +20,12 @@ _SHORTEST_TOKEN_S, _LONGEST_TOKEN_S = 600, 1 << 32
 _LONGEST_NODE_ID = 256
 
 
+_TOKENS_SHOWN = (
+    "spec.serviceAccountTokenInSecrets is unset; if supported by this CSI driver, set to true to prevent possible "
+    "logging of tokens in volume attributes"
+)
+
+
 class DriverStrategy(Strategy):
     counts_generation = True
     returns_deleted = True
@@ -31,6 +37,16 @@ class DriverStrategy(Strategy):
             spec.setdefault(key, value)
         if not spec.get("volumeLifecycleModes"):
             spec["volumeLifecycleModes"] = ["Persistent"]
+
+    def prepare_create(self, obj: Obj) -> None:
+        """Generations are counted from the first change."""
+        obj["metadata"].pop("generation", None)
+
+    def warnings(self, new: Obj, old: Obj | None) -> list[str]:  # noqa: ARG002 - the signature is the strategy's
+        spec = new["spec"]
+        if spec.get("tokenRequests") and spec.get("serviceAccountTokenInSecrets") is None:
+            return [_TOKENS_SHOWN]
+        return []
 
     def validate(self, obj: Obj) -> list[FieldError]:
         errors: Errors = []
@@ -139,4 +155,4 @@ class CapacityStrategy(Strategy):
         errors: Errors = []
         add_changed(errors, "nodeTopology", new.get("nodeTopology"), old.get("nodeTopology"))
         add_changed(errors, "storageClassName", new.get("storageClassName"), old.get("storageClassName"))
-        return errors
+        return self.validate(new) + errors

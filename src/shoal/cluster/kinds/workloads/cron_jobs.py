@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from shoal.cluster.field_errors import FieldError, bad_value, not_supported, required
+from shoal.cluster.field_errors import FieldError, bad_value, not_supported, required, too_long
 from shoal.cluster.kinds.complaints import Errors, Obj, add_faults, add_negative, add_unsupported
 from shoal.cluster.kinds.pods.defaults import default_template
 from shoal.cluster.kinds.pods.warnings import pod_warnings
 from shoal.cluster.kinds.workloads.job_spec import check_job_spec
-from shoal.cluster.kinds.workloads.schedules import schedule_fault
+from shoal.cluster.kinds.workloads.schedules import LONGEST, schedule_fault
 from shoal.cluster.kinds.workloads.time_zones import time_zone_faults
 from shoal.cluster.strategy import Strategy
 
@@ -72,14 +72,16 @@ def _check_schedule(spec: Obj, before: Obj | None, errors: Errors) -> None:
     schedule = spec.get("schedule", "")
     if not schedule:
         errors.append(required("spec.schedule"))
+    elif len(schedule) > LONGEST:
+        errors.append(too_long("spec.schedule", LONGEST))
     else:
         if fault := schedule_fault(schedule):
             errors.append(bad_value("spec.schedule", schedule, fault))
-        was_there = before is not None and before.get("schedule") == schedule
-        if "TZ" in schedule and (spec.get("timeZone") is not None or not was_there):
+        had_zone = before is not None and "TZ" in before.get("schedule", "")
+        if "TZ" in schedule and (spec.get("timeZone") is not None or not had_zone):
             words = (
                 "cannot use both timeZone field and TZ or CRON_TZ in schedule"
-                if spec.get("timeZone") is not None
+                if had_zone
                 else "cannot use TZ or CRON_TZ in schedule, use timeZone field instead"
             )
             errors.append(bad_value("spec.schedule", schedule, words))

@@ -18,6 +18,7 @@ from shoal.cluster.kinds.workloads.templates import (
     check_template,
 )
 from shoal.cluster.label_selectors import is_empty
+from shoal.units.numbers import whole_of
 
 _GENERATION = "deprecated.daemonset.template.generation"
 
@@ -48,8 +49,8 @@ class DaemonSetStrategy(TemplateStrategy):
 
     def prepare_update(self, new: Obj, old: Obj) -> None:
         super().prepare_update(new, old)
-        written = (old["metadata"].get("annotations") or {}).get(_GENERATION, "")
-        count = int(written) if written.isdigit() else 1
+        written = whole_of((old["metadata"].get("annotations") or {}).get(_GENERATION, ""))
+        count = 1 if written is None else written
         _count_template(new, count + (new["spec"]["template"] != old["spec"].get("template")))
 
     def validate(self, obj: Obj) -> list[FieldError]:
@@ -58,8 +59,10 @@ class DaemonSetStrategy(TemplateStrategy):
         selector = spec.get("selector")
         if selector is None:
             errors.append(required("spec.selector"))
+        before = len(errors)
         check_selector(selector, "spec.selector", errors)
-        check_selects_template(spec, "spec", errors)
+        if len(errors) == before:
+            check_selects_template(spec, "spec", errors)
         if selector is not None and is_empty(selector):
             errors.append(bad_value("spec.selector", selector, "empty selector is invalid for daemonset"))
         check_template(spec["template"], "spec.template", errors)
@@ -89,7 +92,7 @@ def _check_strategy(strategy: Obj, path: str, errors: Errors) -> None:
     if kind == "OnDelete":
         return
     if kind != "RollingUpdate":
-        errors.append(not_supported(f"{path}.type", kind, ("RollingUpdate", "OnDelete")))
+        errors.append(not_supported(path, strategy, ("RollingUpdate", "OnDelete")))
         return
     rolling = strategy.get("rollingUpdate")
     if rolling is None:

@@ -118,7 +118,10 @@ class ReplicaSetStrategy(TemplateStrategy):
 
 def check_replicated(spec: Obj, errors: Errors) -> None:
     add_negative(errors, "spec.replicas", spec.get("replicas"))
-    check_workload_selector(spec, "spec", _EMPTY_SELECTOR, errors)
+    if not check_workload_selector(spec, "spec", _EMPTY_SELECTOR, errors):
+        # What selects nothing cannot be compared with the template, and Kubernetes does not look at it then.
+        errors.append(bad_value("spec.selector", spec["selector"], "invalid label selector"))
+        return
     check_selects_template(spec, "spec", errors)
     check_template(spec["template"], "spec.template", errors)
     check_running_template(spec["template"], "spec.template", "ReplicaSet", errors)
@@ -131,7 +134,7 @@ def _check_strategy(strategy: Obj, path: str, errors: Errors) -> None:
             words = "may not be specified when strategy `type` is 'Recreate'"
             errors.append(not_allowed(f"{path}.rollingUpdate", words))
     elif kind != "RollingUpdate":
-        errors.append(not_supported(f"{path}.type", kind, ("Recreate", "RollingUpdate")))
+        errors.append(not_supported(path, strategy, ("Recreate", "RollingUpdate")))
     elif rolling is None:
         errors.append(required(f"{path}.rollingUpdate", "this should be defaulted and never be nil"))
     else:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from shoal.cluster.field_errors import bad_value, required, too_many
+from shoal.cluster.field_errors import bad_value, duplicate, required, too_many, without_value
 from shoal.cluster.kinds.complaints import Errors, Obj, add_faults, add_negative, add_unsupported
 from shoal.cluster.kinds.spellings import label_key_faults
 
@@ -22,7 +22,11 @@ def check_failure_policy(spec: Obj, policy: Obj, path: str, errors: Errors) -> N
     names = {one.get("name") for key in ("containers", "initContainers") for one in template.get(key) or ()}
     for place, rule in enumerate(rules):
         here, action = f"{path}.rules[{place}]", rule.get("action", "")
-        add_unsupported(errors, f"{here}.action", action, _ACTIONS)
+        if action:
+            add_unsupported(errors, f"{here}.action", action, _ACTIONS)
+        else:
+            listed = " ".join(f'"{one}"' for one in _ACTIONS)
+            errors.append(required(f"{here}.action", f"valid values: [{listed}]"))
         if action == "FailIndex" and spec.get("backoffLimitPerIndex") is None:
             errors.append(bad_value(f"{here}.action", action, "requires the backoffLimitPerIndex to be set"))
         codes, patterns = rule.get("onExitCodes"), rule.get("onPodConditions") or []
@@ -30,10 +34,10 @@ def check_failure_policy(spec: Obj, policy: Obj, path: str, errors: Errors) -> N
             _check_codes(codes, names, f"{here}.onExitCodes", errors)
         if codes is not None and patterns:
             words = "specifying both OnExitCodes and OnPodConditions is not supported"
-            errors.append(bad_value(here, rule, words))
+            errors.append(without_value(here, words))
         elif codes is None and not patterns:
             words = "specifying one of OnExitCodes and OnPodConditions is required"
-            errors.append(bad_value(here, rule, words))
+            errors.append(without_value(here, words))
         for position, pattern in enumerate(patterns):
             inner, kind = f"{here}.onPodConditions[{position}]", pattern.get("type", "")
             add_faults(errors, f"{inner}.type", kind, label_key_faults(kind))
@@ -48,16 +52,16 @@ def _check_codes(codes: Obj, names: set[str | None], path: str, errors: Errors) 
         words = "must be one of the container or initContainer names in the pod template"
         errors.append(bad_value(f"{path}.containerName", name, words))
     if not values:
-        errors.append(bad_value(f"{path}.values", values, "at least one value is required"))
+        errors.append(bad_value(f"{path}.values", None, "at least one value is required"))
     elif len(values) > _MOST_CODES:
         errors.append(too_many(f"{path}.values", len(values), _MOST_CODES))
     for place, value in enumerate(values):
         if operator == "In" and value == 0:
             errors.append(bad_value(f"{path}.values[{place}]", value, "must not be 0 for the In operator"))
-        elif place and values[place - 1] == value:
-            errors.append(bad_value(f"{path}.values", values, "must be unique"))
-        elif place and values[place - 1] > value:
-            errors.append(bad_value(f"{path}.values", values, "must be ordered"))
+        if value in values[:place]:
+            errors.append(duplicate(f"{path}.values[{place}]", value))
+    if values != sorted(values):
+        errors.append(bad_value(f"{path}.values", values, "must be ordered"))
 
 
 def check_success_policy(spec: Obj, policy: Obj, path: str, errors: Errors) -> None:

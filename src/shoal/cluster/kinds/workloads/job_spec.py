@@ -93,7 +93,10 @@ def check_job_update(new: Obj, old: Obj, errors: Errors) -> None:
     if template != former:
         if _is_placeable(old):
             former = _with_placing(former or {}, template or {})
-        add_changed(errors, "spec.template", template, former)
+            # Of what may change in part, Kubernetes compares and names the part that may not.
+            add_changed(errors, "spec.template.spec", (template or {}).get("spec"), former.get("spec"))
+        else:
+            add_changed(errors, "spec.template", template, former)
     for key in _FIXED:
         add_changed(errors, f"spec.{key}", spec.get(key), before.get(key))
 
@@ -106,7 +109,7 @@ def _check_completions(spec: Obj, before: Obj, errors: Errors) -> None:
         return
     if wanted == had or wanted is None or had is None:
         return
-    if wanted != spec.get("parallelism") or had != before.get("parallelism"):
+    if wanted != spec.get("parallelism"):
         words = "can only be modified in tandem with spec.parallelism"
         errors.append(bad_value("spec.completions", wanted, words))
 

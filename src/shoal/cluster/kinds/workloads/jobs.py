@@ -67,6 +67,8 @@ class JobStrategy(TemplateStrategy):
         errors: Errors = []
         check_job_spec(new["spec"], "spec", errors)
         _check_selector(new["spec"], errors)
+        # Kubernetes checks the spec before and with the update.
+        errors *= 2
         check_job_update(new, old, errors)
         return errors
 

@@ -8,10 +8,14 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
+from shoal.units.durations import DurationError, nanoseconds
+
 _MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
 _DAYS = ("sun", "mon", "tue", "wed", "thu", "fri", "sat")
 _DESCRIPTORS = ("@yearly", "@annually", "@monthly", "@weekly", "@daily", "@midnight", "@hourly")
-_DURATION = re.compile(r"[+-]?(0|([0-9]+\.?[0-9]*|\.[0-9]+)(ns|us|µs|ms|s|m|h))+")
+LONGEST = 4096
+"""In letters. A list of all 60 minutes has 170."""
+_MOST_DIGITS = 18
 
 
 class _Bounds(NamedTuple):
@@ -60,10 +64,11 @@ def _descriptor_fault(text: str) -> str:
     if text in _DESCRIPTORS:
         return ""
     if text.startswith("@every "):
-        duration = text.removeprefix("@every ")
-        if _DURATION.fullmatch(duration):
-            return ""
-        return f'failed to parse duration {text}: time: invalid duration "{duration}"'
+        try:
+            nanoseconds(text.removeprefix("@every "))
+        except DurationError as error:
+            return f"failed to parse duration {text}: {error}"
+        return ""
     return f"unrecognized descriptor: {text}"
 
 
@@ -109,11 +114,13 @@ def _read_value(text: str, bounds: _Bounds) -> int:
 def _read_number(text: str) -> int:
     if not re.fullmatch(r"[+-]?[0-9]+", text):
         raise _UnreadableError(_not_number(text))
+    if len(text.lstrip("+-0")) > _MOST_DIGITS:
+        raise _UnreadableError(_not_number(text, "value out of range"))
     number = int(text)
     if number < 0:
         raise _UnreadableError(f"negative number ({number}) not allowed: {text}")
     return number
 
 
-def _not_number(text: str) -> str:
-    return f'failed to parse int from {text}: strconv.Atoi: parsing "{text}": invalid syntax'
+def _not_number(text: str, why: str = "invalid syntax") -> str:
+    return f'failed to parse int from {text}: strconv.Atoi: parsing "{text}": {why}'

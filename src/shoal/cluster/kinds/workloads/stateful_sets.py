@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from shoal.cluster.field_errors import FieldError, bad_value, not_allowed, not_supported, required
+from shoal.cluster.field_errors import FieldError, bad_value, not_allowed, not_supported
 from shoal.cluster.kinds.complaints import Errors, Obj, add_negative
+from shoal.cluster.kinds.core.volume_claims import check_claim_spec
 from shoal.cluster.kinds.labels import check_annotations, check_labels
 from shoal.cluster.kinds.pods.spec import check_pod_spec
 from shoal.cluster.kinds.pods.volume_defaults import default_claim_spec
@@ -66,6 +67,13 @@ class StatefulSetStrategy(TemplateStrategy):
         return label_fault(name, is_prefix)
 
     def validate(self, obj: Obj) -> list[FieldError]:
+        errors = self._check(obj)
+        for place, claim in enumerate(obj["spec"].get("volumeClaimTemplates") or ()):
+            check_claim_spec(claim.get("spec") or {}, f"spec.volumeClaimTemplates[{place}].spec", errors)
+        return errors
+
+    def _check(self, obj: Obj) -> list[FieldError]:
+        """What holds for a change as well. Claims cannot change, so they are looked at once."""
         errors: Errors = []
         spec = obj["spec"]
         _check_policies(spec, errors)
@@ -73,13 +81,15 @@ class StatefulSetStrategy(TemplateStrategy):
         add_negative(errors, "spec.minReadySeconds", spec.get("minReadySeconds"))
         if start := (spec.get("ordinals") or {}).get("start"):
             add_negative(errors, "spec.ordinals.start", start)
-        check_workload_selector(spec, "spec", "empty selector is invalid for statefulset", errors)
-        check_selects_template(spec, "spec", errors)
-        _check_template(spec, errors)
+        if check_workload_selector(spec, "spec", "empty selector is invalid for statefulset", errors):
+            check_selects_template(spec, "spec", errors)
+            _check_template(spec, errors)
+        else:
+            errors.append(bad_value("spec.selector", spec["selector"], ""))
         return errors
 
     def validate_update(self, new: Obj, old: Obj) -> list[FieldError]:
-        errors = self.validate(new)
+        errors = self._check(new)
         if _frozen(new["spec"]) != _frozen(old["spec"]):
             errors.append(not_allowed("spec", _FROZEN_WORDS))
         return errors
@@ -125,15 +135,13 @@ def _check_template(spec: Obj, errors: Errors) -> None:
     metadata, pod = template.get("metadata") or {}, template.get("spec") or {}
     check_labels(metadata.get("labels") or {}, "spec.template.labels", errors)
     check_annotations(metadata.get("annotations") or {}, "spec.template.annotations", errors)
-    names = [(claim.get("metadata") or {}).get("name", "") for claim in spec.get("volumeClaimTemplates") or ()]
+    # Of templates with one name the pods use the last, so that each name counts once.
+    templates = spec.get("volumeClaimTemplates") or ()
+    names = [*dict.fromkeys((claim.get("metadata") or {}).get("name", "") for claim in templates)]
     own = pod.get("volumes") or []
     claimed: list[Obj] = [{"name": name, "persistentVolumeClaim": {"claimName": name}} for name in names if name]
     replaced = [volume for volume in own if volume.get("name") not in names]
-    check_pod_spec({**pod, "volumes": replaced + claimed}, "spec.template.spec", errors)
-    for place, claim in enumerate(spec.get("volumeClaimTemplates") or ()):
-        if not (claim.get("spec") or {}).get("accessModes"):
-            path = f"spec.volumeClaimTemplates[{place}].spec.accessModes"
-            errors.append(required(path, "at least 1 access mode is required"))
+    check_pod_spec({**pod, "volumes": claimed + replaced}, "spec.template.spec", errors)
     if (policy := pod.get("restartPolicy", "")) != "Always":
         errors.append(not_supported("spec.template.spec.restartPolicy", policy, ("Always",)))
     if pod.get("activeDeadlineSeconds") is not None:

@@ -35,15 +35,18 @@ def check_running_template(template: Obj, path: str, owner: str, errors: Errors)
         errors.append(not_allowed(f"{path}.spec.activeDeadlineSeconds", words))
 
 
-def check_workload_selector(spec: Obj, path: str, empty_words: str, errors: Errors) -> None:
-    """A label selector that has to be there and to say something."""
+def check_workload_selector(spec: Obj, path: str, empty_words: str, errors: Errors) -> bool:
+    """A label selector that has to be there and to say something; whether it can be used to select."""
     selector = spec.get("selector")
     if selector is None:
         errors.append(required(f"{path}.selector"))
-        return
+        return True
+    before = len(errors)
     check_selector(selector, f"{path}.selector", errors)
+    can_select = len(errors) == before
     if is_empty(selector):
         errors.append(bad_value(f"{path}.selector", selector, empty_words))
+    return can_select
 
 
 def check_selects_template(spec: Obj, path: str, errors: Errors) -> None:

@@ -154,7 +154,9 @@ async def _refusals(request: web.Request, handler: _Handler) -> web.StreamRespon
     try:
         return await handler(request)
     except Refusal as refusal:
-        return web.Response(status=refusal.code, text=f"{refusal.text}\n")
+        # What a kubelet says of a bad request has no line feed: the API server passes it on as it is.
+        end = "" if refusal.code == 400 else "\n"
+        return web.Response(status=refusal.code, text=f"{refusal.text}{end}")
     except CutOff:
         # As a machine that is gone: the connection ends, and nothing is said. What is returned reaches nobody.
         if request.transport is not None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
+import msgspec
 from aiohttp import web
 
 from shoal.cluster import status
@@ -15,7 +16,6 @@ from shoal.cluster.kubelets.endpoint.metrics_api import (
     chosen,
     resource_list,
 )
-from shoal.cluster.kubelets.endpoint.node_doors import json_answer
 from shoal.cluster.kubelets.sight import Obj
 
 PREFIX = f"/apis/{GROUP}"
@@ -71,6 +71,11 @@ class MetricsDoors:
             return json_answer(error.status(), error.code)
         items = [one for one in found if wanted.takes(one)]
         return json_answer({"kind": kind, "apiVersion": API_VERSION, "metadata": {}, "items": items})
+
+
+def json_answer(obj: Obj, code: int = 200) -> web.Response:
+    """With the newline with which every API server ends its bodies; a kubelet's have none."""
+    return web.Response(status=code, body=msgspec.json.encode(obj) + b"\n", content_type="application/json")
 
 
 def _one(found: Iterable[Obj], plural: str, name: str, shown: str) -> web.Response:

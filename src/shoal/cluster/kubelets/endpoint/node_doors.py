@@ -7,6 +7,7 @@ from collections.abc import Callable
 import msgspec
 from aiohttp import web
 
+from shoal.cluster.kubelets.endpoint.node_figures import NodeFigures
 from shoal.cluster.kubelets.endpoint.places import Places
 from shoal.cluster.kubelets.endpoint.summary import pod_list, stats_summary
 from shoal.cluster.kubelets.sight import Obj
@@ -18,12 +19,17 @@ class NodeDoors:
     def __init__(self, places: Places, seconds: Callable[[], float]) -> None:
         self._places = places
         self._seconds = seconds
+        self._figures = NodeFigures()
 
     def routes(self) -> list[web.RouteDef]:
         """Each of them also with the node in front."""
         doors = {
             "/healthz": self._health,
             "/metrics": self._metrics,
+            "/metrics/cadvisor": self._cadvisor,
+            "/metrics/dcgm": self._dcgm,
+            "/metrics/probes": self._probes,
+            "/metrics/resource": self._resource,
             "/pods": self._pods,
             "/stats/summary": self._summary,
         }
@@ -36,13 +42,31 @@ class NodeDoors:
         return web.Response(text="ok")
 
     async def _metrics(self, request: web.Request) -> web.StreamResponse:
-        return web.Response(body=self._places.node(request).dcgm().encode(), headers={"Content-Type": EXPOSITION})
+        # Earlier versions had DCGM's figures here alone: who reads them here is served for one more release.
+        node = self._places.node(request)
+        return _exposition(self._figures.own(node) + node.dcgm().encode())
+
+    async def _dcgm(self, request: web.Request) -> web.StreamResponse:
+        return _exposition(self._places.node(request).dcgm().encode())
+
+    async def _cadvisor(self, request: web.Request) -> web.StreamResponse:
+        return _exposition(self._figures.cadvisor(self._places.node(request), self._seconds()))
+
+    async def _probes(self, request: web.Request) -> web.StreamResponse:
+        return _exposition(self._figures.probes(self._places.node(request), self._seconds()))
+
+    async def _resource(self, request: web.Request) -> web.StreamResponse:
+        return _exposition(self._figures.resource(self._places.node(request), self._seconds()))
 
     async def _pods(self, request: web.Request) -> web.StreamResponse:
         return json_answer(pod_list(self._places.node(request)))
 
     async def _summary(self, request: web.Request) -> web.StreamResponse:
         return json_answer(stats_summary(self._places.node(request), self._seconds()))
+
+
+def _exposition(text: bytes) -> web.Response:
+    return web.Response(body=text, headers={"Content-Type": EXPOSITION})
 
 
 def json_answer(obj: Obj | list[Obj], code: int = 200) -> web.Response:

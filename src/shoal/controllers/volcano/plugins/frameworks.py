@@ -17,6 +17,7 @@ from shoal.controllers.volcano.plugins.dressing import (
     task_named,
 )
 from shoal.store.live.item import Obj
+from shoal.units.numbers import whole_of
 
 _TENSORFLOW_ROLES = ("ps", "worker", "chief", "evaluator")
 
@@ -65,5 +66,5 @@ def dress_mpi(place: Place, pod: Obj, given: Sequence[str]) -> None:
 
 
 def _port(given: Sequence[str], default: int) -> int:
-    text = argument(given, "port", str(default))
-    return int(text) if text.isascii() and text.isdigit() and 0 < int(text) < 65536 else default
+    port = whole_of(argument(given, "port", str(default))) or 0
+    return port if 0 < port < 65536 else default

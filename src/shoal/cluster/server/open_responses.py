@@ -1,0 +1,74 @@
+"""What each user may keep open: watches, and large responses that the client has not read to the end.
+
+A response that is not read keeps its body in memory until it is cut off. Without a bound, one user could fill the
+memory of the server with lists. Exempt are requests that flow control exempts and the components of Kubernetes.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import msgspec
+
+from shoal.cluster.calls import Actor
+from shoal.cluster.status import too_many_requests
+
+_RETRY_S = 5
+_COMPONENTS = "system:kube-"
+
+
+class Most(msgspec.Struct, frozen=True):
+    """Of one user, at once."""
+
+    watches: int = 1000
+    responses: int = 256
+    response_bytes: int = 512 << 20
+
+
+_MOST = Most()
+
+
+class OpenResponses:
+    """Counted are responses of 64 KiB and more: what is smaller goes into the buffers of the connection at once."""
+
+    def __init__(self, most: Most = _MOST) -> None:
+        self._most = most
+        self._watches: Counter[str] = Counter()
+        self._responses: Counter[str] = Counter()
+        self._bytes: Counter[str] = Counter()
+
+    def check(self, actor: Actor, *, is_watch: bool) -> None:
+        """429 if the user keeps as much open as it may."""
+        user, most = actor.name, self._most
+        if user.startswith(_COMPONENTS):
+            return
+        if is_watch:
+            if self._watches[user] >= most.watches:
+                raise too_many_requests(f"the user has {most.watches} watches open, the most allowed", _RETRY_S)
+        elif self._responses[user] >= most.responses or self._bytes[user] >= most.response_bytes:
+            raise too_many_requests("the user has not read the responses to earlier requests", _RETRY_S)
+
+    def enter_watch(self, user: str) -> None:
+        self._watches[user] += 1
+
+    def leave_watch(self, user: str) -> None:
+        _subtract(self._watches, user, 1)
+
+    def enter_response(self, user: str, size: int) -> None:
+        self._responses[user] += 1
+        self._bytes[user] += size
+
+    def leave_response(self, user: str, size: int) -> None:
+        _subtract(self._responses, user, 1)
+        _subtract(self._bytes, user, size)
+
+    @property
+    def bytes_held(self) -> int:
+        return self._bytes.total()
+
+
+def _subtract(counts: Counter[str], user: str, number: int) -> None:
+    """Users that have nothing open are forgotten."""
+    counts[user] -= number
+    if not counts[user]:
+        del counts[user]

@@ -1,0 +1,143 @@
+"""Writes the status of Kubernetes' PodGroups whose pods Shoal's scheduler places.
+
+Promises: a group is written only while all of its pods name a scheduler of this process; a group that was scheduled
+once stays so, as with kube-scheduler; a server without these groups costs nothing.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import copy
+
+import msgspec
+from msgspec import field
+
+from shoal.controllers.kubernetes_groups.scheduled import CONDITION, Member, scheduled
+from shoal.store.live.conditions import Moment, Status, is_true, put
+from shoal.store.live.context import Context
+from shoal.store.live.ecosystem_kinds import GROUP_POD_GROUPS
+from shoal.store.live.item import Item, Key, Seen
+from shoal.store.live.kind import PODS, Kind
+from shoal.store.live.loop import Loop
+from shoal.store.live.port import Patch
+from shoal.store.live.served import Served
+
+_MARK = b'"schedulingGroup"'
+_INDEX = "scheduling-group"
+_TOGETHER_S = 0.2
+"""The pods of a group are bound together: that is one look."""
+
+
+class _SchedulingGroup(msgspec.Struct, rename="camel", gc=False):
+    pod_group_name: str = ""
+
+
+class _Spec(msgspec.Struct, rename="camel", gc=False):
+    node_name: str = ""
+    scheduler_name: str = ""
+    scheduling_group: _SchedulingGroup | None = None
+
+
+class _Condition(msgspec.Struct, gc=False):
+    type: str = ""
+    status: str = ""
+    reason: str = ""
+    message: str = ""
+
+
+class _PodStatus(msgspec.Struct, gc=False):
+    conditions: tuple[_Condition, ...] = ()
+
+
+class _Pod(msgspec.Struct, gc=False):
+    spec: _Spec
+    status: _PodStatus = field(default_factory=_PodStatus)
+
+
+class _Gang(msgspec.Struct, rename="camel", gc=False):
+    min_count: int = 0
+
+
+class _Policy(msgspec.Struct, gc=False):
+    gang: _Gang | None = None
+
+
+class _GroupSpec(msgspec.Struct, rename="camel", gc=False):
+    scheduling_policy: _Policy = field(default_factory=_Policy)
+
+
+class _Meta(msgspec.Struct, gc=False):
+    generation: int = 0
+
+
+class _Group(msgspec.Struct, gc=False):
+    metadata: _Meta
+    spec: _GroupSpec = field(default_factory=_GroupSpec)
+    status: Status = field(default_factory=dict)
+
+
+_pod: Seen[_Pod] = Seen(_Pod)
+
+
+class KubernetesGroups:
+    def __init__(self, context: Context, served: Served, schedulers: frozenset[str]) -> None:
+        """`served` is asked by others now and then; `schedulers` are the names by which pods call this scheduler."""
+        self.name = context.name
+        self._context = context
+        self._schedulers = schedulers
+        self._kind: Kind | None = None
+        self._found = asyncio.Event()
+        self._loop = Loop(context, self._look)
+        served.when_there(GROUP_POD_GROUPS, self._begin)
+
+    async def run(self) -> None:
+        """Until cancelled. Without such groups no pod is read for them."""
+        await self._found.wait()
+        await self._loop.run()
+
+    def _begin(self, kind: Kind) -> None:
+        self._kind = kind
+        self._loop.follow(kind)
+        self._loop.need(PODS)
+        self._context.informers.of(PODS).on_change(self._pod_changed)
+        self._found.set()
+
+    def _pod_changed(self, before: Item | None, after: Item | None) -> None:
+        item = after or before
+        if item is not None:
+            for name in _group_of(item):
+                self._loop.wake((item.namespace, name.partition("/")[2]), _TOGETHER_S)
+
+    async def _look(self, key: Key) -> None:
+        kind = self._kind
+        item = self._context.informers.of(kind).get(*key) if kind is not None else None
+        if item is None or kind is None:
+            return
+        group = item.read(_Group)
+        if is_true(group.status, CONDITION):
+            return
+        pods = self._context.informers.of(PODS).index(_INDEX, _group_of)["/".join(key)]
+        if any(_pod(one).spec.scheduler_name not in self._schedulers for one in pods):
+            return
+        gang = group.spec.scheduling_policy.gang
+        says = scheduled([_member(one) for one in pods], gang.min_count if gang is not None else 0)
+        if says is None:
+            return
+        clock = self._context.clock
+        status = copy.deepcopy(group.status)
+        if put(status, CONDITION, says, Moment(clock.text(), clock.seconds(), group.metadata.generation)):
+            known = {"uid": item.uid, "resourceVersion": str(item.version)}
+            patch = Patch("merge", {"metadata": known, "status": {"conditions": status["conditions"]}})
+            await self._context.api.patch(kind, *key, patch, "status")
+
+
+def _member(item: Item) -> Member:
+    pod = _pod(item)
+    waits = next((one for one in pod.status.conditions if one.type == "PodScheduled" and one.status == "False"), None)
+    is_bound = bool(pod.spec.node_name)
+    return Member(item.name, is_bound) if waits is None else Member(item.name, is_bound, waits.reason, waits.message)
+
+
+def _group_of(item: Item) -> list[str]:
+    group = _pod(item).spec.scheduling_group if _MARK in item.data else None
+    return [f"{item.namespace}/{group.pod_group_name}"] if group is not None else []

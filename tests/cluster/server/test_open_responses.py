@@ -1,0 +1,93 @@
+"""What one user may keep open is bounded, and what is refused is counted for no other user."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import cast
+
+import pytest
+from aiohttp import web
+
+from shoal.cluster.calls import Actor
+from shoal.cluster.server.open_responses import Most, OpenResponses
+from shoal.cluster.server.streaming import send
+from shoal.cluster.status import ApiError
+
+_ALICE, _BOB = Actor("alice"), Actor("bob")
+
+
+def test_watches_beyond_the_bound_are_refused_until_one_ends() -> None:
+    open_ = OpenResponses(Most(watches=2))
+    for _ in range(2):
+        open_.check(_ALICE, is_watch=True)
+        open_.enter_watch("alice")
+    with pytest.raises(ApiError) as refused:
+        open_.check(_ALICE, is_watch=True)
+    assert refused.value.code == 429
+    assert refused.value.headers["Retry-After"]
+    open_.check(_ALICE, is_watch=False)
+    open_.check(_BOB, is_watch=True)
+    open_.leave_watch("alice")
+    open_.check(_ALICE, is_watch=True)
+
+
+@pytest.mark.parametrize("most", [Most(responses=2), Most(response_bytes=2000)])
+def test_requests_beyond_the_unread_responses_are_refused_until_one_is_read(most: Most) -> None:
+    open_ = OpenResponses(most)
+    for _ in range(2):
+        open_.check(_ALICE, is_watch=False)
+        open_.enter_response("alice", 1000)
+    with pytest.raises(ApiError) as refused:
+        open_.check(_ALICE, is_watch=False)
+    assert refused.value.code == 429
+    open_.check(_BOB, is_watch=False)
+    open_.leave_response("alice", 1000)
+    open_.check(_ALICE, is_watch=False)
+
+
+def test_components_of_kubernetes_are_not_bounded() -> None:
+    open_ = OpenResponses(Most(watches=0, responses=0))
+    open_.check(Actor("system:kube-controller-manager"), is_watch=True)
+    with pytest.raises(ApiError):
+        open_.check(Actor("system:serviceaccount:kube-system:x"), is_watch=True)
+
+
+class _Unread(asyncio.Transport):
+    def __init__(self) -> None:
+        super().__init__()
+        self.aborted = asyncio.Event()
+
+    def abort(self) -> None:
+        self.aborted.set()
+
+
+class _Stalled:
+    """A response whose client accepts so many pieces and then none until its connection ends."""
+
+    def __init__(self, transport: _Unread, accepted: int) -> None:
+        self.transport = transport
+        self.accepted = accepted
+        self.sizes: list[int] = []
+
+    async def write(self, data: memoryview) -> None:
+        self.sizes.append(len(data))
+        if len(self.sizes) > self.accepted:
+            await self.transport.aborted.wait()
+            raise ConnectionResetError
+
+
+async def test_a_watch_whose_client_accepts_nothing_is_cut_off() -> None:
+    transport = _Unread()
+    response = _Stalled(transport, accepted=2)
+    with pytest.raises(ConnectionResetError):
+        await send(cast("web.StreamResponse", response), b"x" * 1_000_000, transport, stalled_s=0.01)
+    assert len(response.sizes) == 3
+    assert max(response.sizes) <= 64 * 1024
+
+
+async def test_a_watch_whose_client_reads_is_sent_everything() -> None:
+    transport = _Unread()
+    response = _Stalled(transport, accepted=100)
+    await send(cast("web.StreamResponse", response), b"x" * 1_000_000, transport)
+    assert sum(response.sizes) == 1_000_000
+    assert not transport.aborted.is_set()

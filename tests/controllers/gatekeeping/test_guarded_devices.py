@@ -1,0 +1,89 @@
+"""Which devices a pod holds is for clients that may bind to say, and parts of GPUs are asked for before binding."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from copy import deepcopy
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from build.guarded_clusters import written
+from build.small_clusters import SmallCluster, small_cluster
+from build.virtual_time import virtual
+from shoal.cluster.calls import Actor
+from shoal.cluster.inside.api import InsideApi
+from shoal.controllers.gatekeeping.policies import CHECKING, CHECKING_BINDINGS, devices_policy
+from shoal.store.live.kind import PODS, Kind
+from shoal.store.live.port import Api, Patch
+from shoal.store.live.refusals import ForbiddenError
+
+Obj = dict[str, Any]
+DEVICES = {"shoal.dev/devices": "0,1,2,3"}
+FRACTION = {"gpu-fraction": "0.01", "gpu-fraction-num-devices": "8"}
+_ROLE_BINDINGS = Kind("rbac.authorization.k8s.io", "v1", "rolebindings", "RoleBinding")
+
+
+def asking(name: str, annotations: dict[str, str], **spec: Any) -> Obj:
+    meta = {"name": name, "namespace": "default", "annotations": annotations}
+    return {"metadata": meta, "spec": {**written(PODS), **spec}}
+
+
+@asynccontextmanager
+async def beside_tenant(folder: Path) -> AsyncIterator[tuple[SmallCluster, Api]]:
+    """A cluster, and the client of a user who may edit everything in the namespace `default`."""
+    async with small_cluster(folder, authorization="rbac") as cluster:
+        pair = devices_policy()
+        await cluster.create(CHECKING, deepcopy(pair.policy))
+        await cluster.create(CHECKING_BINDINGS, deepcopy(pair.binding))
+        subject = {"kind": "User", "name": "tenant", "apiGroup": "rbac.authorization.k8s.io"}
+        role = {"kind": "ClusterRole", "name": "edit", "apiGroup": "rbac.authorization.k8s.io"}
+        await cluster.create(_ROLE_BINDINGS, {"metadata": {"name": "t"}, "subjects": [subject], "roleRef": role})
+        await cluster.pass_time(1)
+        yield cluster, InsideApi(cluster.plane, Actor("tenant", ("system:authenticated",)), "test")
+
+
+@virtual
+async def test_a_tenant_cannot_choose_devices(tmp_path: Path) -> None:
+    async with beside_tenant(tmp_path) as (_, tenant):
+        with pytest.raises(ForbiddenError, match="only a client that may create pods/binding"):
+            await tenant.create(PODS, asking("chosen", DEVICES))
+        await tenant.create(PODS, asking("plain", {}))
+        with pytest.raises(ForbiddenError, match="only a client that may create pods/binding"):
+            await tenant.patch(PODS, "default", "plain", Patch("merge", {"metadata": {"annotations": DEVICES}}))
+
+
+@virtual
+async def test_a_tenant_cannot_take_devices_away_from_what_the_scheduler_wrote(tmp_path: Path) -> None:
+    async with beside_tenant(tmp_path) as (cluster, tenant):
+        await cluster.create(PODS, asking("bound", DEVICES))
+        with pytest.raises(ForbiddenError, match="only a client that may create pods/binding"):
+            await tenant.patch(
+                PODS, "default", "bound", Patch("merge", {"metadata": {"annotations": {"shoal.dev/devices": None}}})
+            )
+        await tenant.patch(PODS, "default", "bound", Patch("merge", {"metadata": {"labels": {"a": "b"}}}))
+
+
+@virtual
+async def test_parts_of_gpus_are_asked_for_from_a_scheduler_and_stay_as_they_were_counted(tmp_path: Path) -> None:
+    async with beside_tenant(tmp_path) as (_, tenant):
+        with pytest.raises(ForbiddenError, match=r"may use them with spec\.nodeName"):
+            await tenant.create(PODS, asking("past", FRACTION, nodeName="n"))
+        await tenant.create(PODS, asking("fair", FRACTION))
+        with pytest.raises(ForbiddenError, match="or change them after the pod was created"):
+            await tenant.patch(
+                PODS, "default", "fair", Patch("merge", {"metadata": {"annotations": {"gpu-fraction": "1"}}})
+            )
+        await tenant.create(PODS, asking("no-gpu", {}, nodeName="n"))
+
+
+@virtual
+async def test_a_template_chooses_no_devices_whichever_controller_makes_the_pod(tmp_path: Path) -> None:
+    async with beside_tenant(tmp_path) as (cluster, _):
+        owner = {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "r", "uid": "u", "controller": True}
+        made = asking("child", DEVICES)
+        made["metadata"]["ownerReferences"] = [owner]
+        with pytest.raises(ForbiddenError, match="only a client that may create pods/binding"):
+            await cluster.create(PODS, made)

@@ -1,0 +1,1 @@
+"""Programs for those who develop Shoal: generators of tables, comparisons with other servers."""
