@@ -5,10 +5,10 @@ BIN := $(VENV)/bin
 LOCK := requirements/dev.lock
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo test quick check format lint types floors bench lock clean
+.PHONY: help install demo test quick e2e check format lint types floors bench lock clean
 
 help: ## What can be made
-	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /  make \1\t/' | expand -t 18
+	@grep -hE '^[a-z0-9]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z0-9]+):.*## /  make \1\t/' | expand -t 18
 
 # Users get the product and its twelve dependencies; developers get the locked tools as well.
 $(BIN)/shoal: pyproject.toml
@@ -48,6 +48,10 @@ test: $(VENV)/.dev ## All tests
 quick: $(VENV)/.dev ## The tests that take no time
 	@$(COMPILED)
 	@$(BIN)/pytest -q -n auto -m 'not slow'
+
+e2e: $(VENV)/.dev ## Tests with external programs (promtool); with SHOAL_TEST_KUBECONFIG also the contracts on that cluster
+	@$(BIN)/pytest -q -m external
+	@test -z "$$SHOAL_TEST_KUBECONFIG" || $(BIN)/pytest -q -n 4 tests/contracts
 
 check: format lint types floors test ## All that CI checks: format, lint, strict types, floors, tests
 

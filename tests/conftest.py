@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import gc
 import os
+import shutil
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -44,6 +45,12 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     part = len(items) // int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1"))
     beside = rest[: max(0, part - len(living))]
     items[:] = [*living, *beside, *waiting, *rest[len(beside) :]]
+
+
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    for program in (name for mark in item.iter_markers("external") for name in mark.args):
+        if shutil.which(program) is None:
+            pytest.skip(f"needs {program}, which is not installed")
 
 
 def pytest_collection_finish() -> None:

@@ -5,10 +5,7 @@ from __future__ import annotations
 import shutil
 import subprocess
 
-import pytest
-
 PROMTOOL = shutil.which("promtool")
-needs_promtool = pytest.mark.skipif(PROMTOOL is None, reason="promtool is not installed")
 
 
 def faults(text: bytes) -> str:

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from build.depth import examples
-from build.promtool import faults, needs_promtool
+from build.promtool import faults
 from shoal.telemetry.exposition import OPEN, PLAIN, form_for, text_of
 from shoal.telemetry.families import Head
 from shoal.telemetry.registry import Registry
@@ -59,12 +59,12 @@ def test_openmetrics_names_counters_without_their_end_and_says_where_it_ends() -
     assert lines[-2:] == ["# EOF", ""]
 
 
-@needs_promtool
+@pytest.mark.external("promtool")
 def test_promtool_is_content() -> None:
     assert faults(text_of(_filled().read())) == ""
 
 
-@needs_promtool
+@pytest.mark.external("promtool")
 def test_promtool_would_say_so() -> None:
     assert "parsing error" in faults(b'eggs{colour="brown} 2\n')
 

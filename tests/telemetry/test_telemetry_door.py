@@ -9,7 +9,7 @@ from contextlib import asynccontextmanager
 import aiohttp
 import pytest
 
-from build.promtool import faults, needs_promtool
+from build.promtool import faults
 from shoal.engine.queues.decisions import Admitted, Decisions
 from shoal.engine.queues.facts import Admission
 from shoal.telemetry.door import DoorSettings, TelemetryDoor
@@ -132,7 +132,7 @@ async def test_an_address_that_is_taken_is_the_users_to_change() -> None:
             await TelemetryDoor(Registry(), Health({}, {}), DoorSettings(port=port)).start()
 
 
-@needs_promtool
+@pytest.mark.external("promtool")
 async def test_promtool_is_content_with_all_that_is_measured() -> None:
     registry = Registry()
     measure_process(registry, "1.0", 1.0)
