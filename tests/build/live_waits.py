@@ -15,6 +15,8 @@ from build.cluster_api import PATIENCE_S, Api, Obj
 
 _PAUSE_S = 0.04
 CORE = "v1"
+NAMESPACE_ENDS_S = 300.0
+"""A namespace controller works on few namespaces at a time, and each test leaves one to it."""
 
 
 async def until(api: Api, path: str, holds: Callable[[Obj], Any], *, within_s: float = PATIENCE_S, **query: Any) -> Obj:

@@ -10,7 +10,7 @@ import pytest
 from build.api_objects import make_configmap
 from build.cluster_api import Api, Obj
 from build.contract_kinds import Kind, defined
-from build.live_waits import conditions, living, name_of, until, until_gone, until_items
+from build.live_waits import NAMESPACE_ENDS_S, conditions, living, name_of, until, until_gone, until_items
 
 pytestmark = pytest.mark.needs("controllers")
 LEARNED_S = 90.0
@@ -68,10 +68,10 @@ async def test_a_namespace_ends_with_custom_objects_in_it(api: Api) -> None:
             api,
             namespace,
             lambda one: kind.plural in conditions(one).get("NamespaceContentRemaining", ("", "", ""))[2],
-            within_s=LEARNED_S,
+            within_s=NAMESPACE_ENDS_S,
         )
         said = conditions(found)["NamespaceContentRemaining"][2]
         assert f"{kind.plural}.{kind.group} has 1 resource instances" in said
         await until_items(api, kind.path(), lambda items: not living(items))
         (await api.patch(kind.path("held"), {"metadata": {"finalizers": None}})).ok()
-        await until_gone(api, namespace, within_s=LEARNED_S)
+        await until_gone(api, namespace, within_s=NAMESPACE_ENDS_S)

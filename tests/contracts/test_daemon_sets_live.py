@@ -75,8 +75,11 @@ async def test_a_node_that_joins_gets_a_pod_and_one_that_changes_loses_it(api: A
         await until_pods(api, 1)
         async with own_node(api) as second:
             (await api.patch(f"/api/v1/nodes/{second}", {"metadata": {"labels": labels}})).ok()
-            await until_pods(api, 2)
-            # The controller has seen both pods: what it did before does not count against the next change.
+            # A change of a node counts for the pods that are bound to it.
+            for pod in await until_pods(api, 2):
+                target = {"apiVersion": "v1", "kind": "Node", "name": node_of(pod)}
+                binding = {"apiVersion": "v1", "kind": "Binding", "metadata": {"name": name_of(pod)}, "target": target}
+                (await api.post(api.core("pods", f"{name_of(pod)}/binding"), binding)).ok(201)
             await until(api, at(api), lambda one: one["status"].get("currentNumberScheduled") == 2)
             (await api.patch(f"/api/v1/nodes/{first}", {"metadata": {"labels": {"example.com/fleet": None}}})).ok()
             (left,) = await until_pods(api, 1)
