@@ -42,7 +42,8 @@ def openapi_answer(documents: Documents, path: str, accept: str) -> Answer | Non
         version = parts[3]
     elif len(parts) == 5 and parts[:3] == ["openapi", "v3", "apis"]:
         group, version = parts[3:]
-    document = documents.document_v3(group, version) if version else None
+    of_path = documents.document_of_group("/".join(parts[2:])) if parts[:2] == ["openapi", "v3"] else None
+    document = documents.document_v3(group, version) if version else of_path
     if document is None:
         return None
     _check(accept)
