@@ -1,8 +1,8 @@
 """OpenAPI documents of what a catalog serves, made when asked for and kept until the catalog changes.
 
-Version 3 has an index of one document per group and version, and one per path of discovery. Their addresses carry a hash,
-so that clients may keep them. Version 2 is one document of everything. Descriptions of fields are loaded with the first
-document.
+Version 3 has an index of one document per group and version, and one per path of discovery. Their addresses carry a
+hash, so that clients may keep them. Version 2 is one document of everything. Descriptions of fields are loaded with the
+first document.
 """
 
 from __future__ import annotations
