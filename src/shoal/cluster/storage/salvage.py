@@ -27,6 +27,15 @@ _MOST_QUERIES = 50_000
 _LAST_ROW_UNKNOWN = 1_000_000
 
 
+class _Row(msgspec.Struct, array_like=True):
+    family: str
+    plural: str
+    namespace: str
+    name: str
+    revision: int
+    data: bytes | None
+
+
 class _Metadata(msgspec.Struct):
     name: str
 
@@ -66,19 +75,15 @@ def write_salvaged(path: Path, found: dict[Ref, Change]) -> None:
 
 
 def _changes(connection: sqlite3.Connection, table: str, recorded: int) -> Iterator[Change]:
-    for group, plural, namespace, name, revision, data in _rows(connection, table, recorded):
-        are_texts = all(isinstance(one, str) for one in (group, plural, namespace, name))
-        if are_texts and isinstance(revision, int) and revision > 0 and _is_whole(name, data):
-            yield Change(Ref(Home(group, plural), namespace, name), revision, data)
-
-
-def _is_whole(name: str, data: object) -> bool:
-    if data is None:
-        return True
-    try:
-        return isinstance(data, bytes) and _object.decode(data).metadata.name == name
-    except (msgspec.DecodeError, UnicodeDecodeError):
-        return False
+    for row in _rows(connection, table, recorded):
+        try:
+            found = msgspec.convert(row, _Row, builtin_types=(bytes,))
+            is_whole = found.data is None or _object.decode(found.data).metadata.name == found.name
+        except (msgspec.ValidationError, msgspec.DecodeError, UnicodeDecodeError):
+            continue
+        if is_whole and found.revision > 0:
+            ref = Ref(Home(found.family, found.plural), found.namespace, found.name)
+            yield Change(ref, found.revision, found.data)
 
 
 def _rows(connection: sqlite3.Connection, table: str, recorded: int) -> Iterator[tuple[object, ...]]:
