@@ -69,7 +69,7 @@ def up(
     ] = 100_000,
     history_seconds: Annotated[int, typer.Option(min=1, metavar="S", help="And for how long.")] = 300,
     accept_data_loss: Annotated[
-        bool, typer.Option("--accept-data-loss", help="Start although the state has lost acknowledged writes.")
+        bool, typer.Option("--accept-data-loss", help="Start although the state is damaged or has lost writes.")
     ] = False,
     nodes: Annotated[
         str,

@@ -226,8 +226,8 @@ SERVED: tuple[tuple[str, str, tuple[Row, ...]], ...] = (
     ("coordination.k8s.io", "v1", (Row("leases", "Lease"),)),
     ("node.k8s.io", "v1", (Row("runtimeclasses", "RuntimeClass", False),)),
     ("discovery.k8s.io", "v1", (Row("endpointslices", "EndpointSlice"),)),
-    ("flowcontrol.apiserver.k8s.io", "v1", _FLOWCONTROL),
     ("resource.k8s.io", "v1", _DEVICES),
+    ("flowcontrol.apiserver.k8s.io", "v1", _FLOWCONTROL),
 )
 """Group, version and rows, in the order of discovery."""
 

@@ -84,7 +84,7 @@ _HOLDING = (
 )
 _POLICIES = ",".join((*(f"shoal-{name}{end}" for name in _HOLDING for end in ("", "-default")), "shoal-rendezvous"))
 _KEEPING = (f"shoal-keep-queue-{name}" for name in ("jobs", "ray-services", "training-jobs"))
-_CHECKING = ",".join((*_KEEPING, "shoal-guard-devices"))
+_CHECKING = ",".join((*_KEEPING, "shoal-guard-devices", "shoal-limit-gpu-parts"))
 _DEFINITIONS = ",".join(
     f"{plural}.kueue.x-k8s.io"
     for plural in (
@@ -163,6 +163,7 @@ PARTS: dict[str, tuple[str, ...]] = {
         f"patch customresourcedefinitions @apiextensions.k8s.io ={_DEFINITIONS}",
         # A policy that reads a kind may be written by those only who may read it.
         f"{READ} localqueues {_KUEUE}",
+        "get resourcequotas",
         f"{READ} resourceflavors {_KUEUE}",
         "create,get namespaces",
     ),

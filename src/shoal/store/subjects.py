@@ -6,8 +6,24 @@ one names different users to different readers; nothing that acts for a node is 
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 from cryptography import x509
+from cryptography.exceptions import UnsupportedAlgorithm
 from cryptography.x509.oid import NameOID
+
+_UNREADABLE = (x509.InvalidVersion, x509.UnsupportedGeneralNameType, x509.DuplicateExtension, UnsupportedAlgorithm)
+"""What the library raises beside ValueError for what somebody sent."""
+
+
+@contextmanager
+def reading() -> Iterator[None]:
+    """Around whatever reads a request or a certificate: what cannot be read is a ValueError."""
+    try:
+        yield
+    except _UNREADABLE as error:
+        raise ValueError(str(error)) from error
 
 
 def common_name(subject: x509.Name) -> str:

@@ -90,6 +90,80 @@ def test_memory_and_cores_of_gpus_count_as_one_device_for_each_container() -> No
     assert charged(world(quota({f"requests.{GPU}": "8"})), creating(pod("a", *parts)))[f"requests.{GPU}"] == "3"
 
 
+MEMORY = "nvidia.com/gpumem"
+SHARING, COUNT = {"gpu-fraction": "0.01"}, "gpu-fraction-num-devices"
+NO_GPU_NUMBER = container("c", {}, {GPU: "0", MEMORY: "1000"})
+
+
+def part(name: str, **more: object) -> Obj:
+    return {**container(name, {}, {MEMORY: "1000"}), **more}
+
+
+@pytest.mark.parametrize(
+    ("containers", "init", "devices"),
+    [
+        pytest.param([container("c")], [part("i")], 1, id="an init container"),
+        pytest.param([container("c")], [part("i"), part("j")], 1, id="init containers run one after the other"),
+        pytest.param([part("c")], [part("i")], 1, id="an init container runs before the others"),
+        pytest.param([part("c")], [part("s", restartPolicy="Always")], 2, id="a sidecar stays beside the others"),
+        pytest.param(
+            [container("c")],
+            [part("s", restartPolicy="Always"), part("i")],
+            2,
+            id="an init container runs beside the sidecars that were started before it",
+        ),
+        pytest.param([part("a"), part("b"), part("c")], [], 3, id="containers run side by side"),
+        pytest.param([NO_GPU_NUMBER], [], 1, id="no whole GPU and a part of one"),
+        pytest.param([container("c", {}, {MEMORY: "0"})], [], 0, id="no part"),
+        pytest.param(
+            [container("c", {GPU: "1"}, {GPU: "1"})],
+            [part("s", restartPolicy="Always"), container("i", {GPU: "4"}, {GPU: "4"})],
+            5,
+            id="whole GPUs of an init container beside the part of a sidecar",
+        ),
+    ],
+)
+def test_parts_of_gpus_of_all_containers_count_as_their_whole_gpus_would(
+    containers: list[Obj], init: list[Obj], devices: int
+) -> None:
+    made = pod("a", *containers, initContainers=init)
+    expected = {f"requests.{GPU}": str(devices)} if devices else {}
+    found = charged(world(quota({f"requests.{GPU}": "8"})), creating(made))
+    assert {name: amount for name, amount in found.items() if amount != "0"} == expected
+
+
+def sharing(devices: int) -> Obj:
+    made = pod("a", container("c"))
+    return {**made, "metadata": {**made["metadata"], "annotations": SHARING | {COUNT: str(devices)}}}
+
+
+@pytest.mark.parametrize("subresource", ["", "status"])
+def test_an_annotation_that_asks_for_more_devices_later_is_charged_and_refused_beyond_the_quota(
+    subresource: str,
+) -> None:
+    reader = world(quota({f"requests.{GPU}": "4"}))
+    charged(reader, creating(sharing(2)))
+    assert charged(reader, updating(sharing(2), sharing(3), subresource)) == {f"requests.{GPU}": "3"}
+    assert refused(reader, updating(sharing(3), sharing(5), subresource)) == (
+        'pods "a" is forbidden: exceeded quota: q, requested: requests.nvidia.com/gpu=2, used: '
+        "requests.nvidia.com/gpu=3, limited: requests.nvidia.com/gpu=4"
+    )
+
+
+def test_an_annotation_that_asks_for_fewer_devices_later_gives_them_back() -> None:
+    reader = world(quota({f"requests.{GPU}": "4"}))
+    charged(reader, creating(sharing(4)))
+    assert charged(reader, updating(sharing(4), sharing(1))) == {f"requests.{GPU}": "1"}
+    assert charged(reader, updating(sharing(1), pod("a", container("c")))) == {f"requests.{GPU}": "0"}
+
+
+def test_a_pod_that_ends_while_its_annotation_asks_for_more_is_not_refused() -> None:
+    reader = world(quota({f"requests.{GPU}": "4"}))
+    charged(reader, creating(sharing(4)))
+    ended = {**sharing(8), "status": {"phase": "Failed"}}
+    assert charged(reader, updating(sharing(4), ended, "status")) == {f"requests.{GPU}": "0"}
+
+
 def test_every_container_must_say_what_a_quota_on_cpu_or_memory_counts() -> None:
     reader = world(quota({"limits.cpu": "4", "requests.memory": "1Gi", f"requests.{GPU}": "1"}))
     silent = creating(pod("x", container("b"), container("a", {"memory": "1Mi"}), initContainers=[container("i")]))

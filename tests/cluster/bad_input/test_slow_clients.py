@@ -6,6 +6,8 @@ import asyncio
 import contextlib
 import gzip
 import json
+import socket
+import ssl
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 
@@ -13,12 +15,14 @@ import pytest
 from aiohttp import web
 from aiohttp.abc import AbstractStreamWriter
 
+from shoal.cluster.calls import Actor
 from shoal.cluster.server.accept import PLAIN
 from shoal.cluster.server.answers import answer, refusal
 from shoal.cluster.server.connections import USER, Connections, Patience
-from shoal.cluster.server.open_responses import OpenResponses
+from shoal.cluster.server.open_responses import Most, OpenResponses
 from shoal.cluster.server.pieces import PIECE, Pieces
 from shoal.cluster.server.receiving import body_bytes
+from shoal.cluster.server.run import listening
 from shoal.cluster.status import ApiError
 
 _PATIENCE_S = 20
@@ -117,7 +121,15 @@ async def _until(is_true: Callable[[], bool]) -> None:
 
 
 async def test_a_client_that_never_reads_has_no_more_than_some_pieces_in_the_buffers_of_its_connection() -> None:
-    body, open_responses = b"x" * (1 << 26), OpenResponses()
+    body = b"x" * (1 << 26)
+    open_responses = OpenResponses(Most(response_bytes=len(body)))
+
+    def has_room() -> bool:
+        try:
+            open_responses.check(Actor("alice"), is_watch=False)
+        except ApiError:
+            return False
+        return True
 
     async def handle(request: web.BaseRequest) -> web.StreamResponse:
         request[USER] = "alice"
@@ -131,9 +143,9 @@ async def test_a_client_that_never_reads_has_no_more_than_some_pieces_in_the_buf
     transport = server.connections[0].transport
     assert transport is not None
     assert transport.get_write_buffer_size() <= 2 * PIECE
-    assert open_responses.bytes_held == len(body)
+    assert not has_room()
     writer.transport.abort()
-    await _until(lambda: not open_responses.bytes_held)
+    await _until(has_room)
     listener.close()
     await server.shutdown(0.1)
 
@@ -170,3 +182,19 @@ async def test_requests_that_are_sent_ahead_are_answered_in_order() -> None:
     async with connected() as (reader, writer):
         writer.write(b"".join(head(size) + b"x" * size for size in range(1, 50)))
         assert [(await read_answer(reader))[1] for _ in range(1, 50)] == [b"%d\n" % size for size in range(1, 50)]
+
+
+async def test_a_client_that_does_not_begin_tls_is_cut_off() -> None:
+    async def handle(_: web.BaseRequest) -> web.StreamResponse:
+        return web.Response()
+
+    server = Connections(handle, Patience())
+    bound = socket.create_server(("127.0.0.1", 0))
+    listener = await listening(server, bound, ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER), handshake_s=0.05)
+    reader, writer = await asyncio.open_connection(*bound.getsockname())
+    async with asyncio.timeout(_PATIENCE_S):
+        with contextlib.suppress(ConnectionResetError):
+            assert await reader.read() == b""
+    writer.close()
+    listener.close()
+    await server.shutdown(0.1)

@@ -217,3 +217,38 @@ def test_replica_counts_behind_the_scale_subresource_are_not_negative() -> None:
     scale = {"specReplicasPath": ".spec.n", "statusReplicasPath": ".status.n"}
     texts = said(properties(n=WHOLE), {"n": -1}, subresources={"scale": scale})
     assert texts == [".spec.n: Invalid value: -1: should be a non-negative integer"]
+
+
+_SCALE = {"specReplicasPath": ".spec.n", "statusReplicasPath": ".status.n", "labelSelectorPath": ".status.s"}
+_ANYTHING = {"x-kubernetes-preserve-unknown-fields": True}
+
+
+@pytest.mark.parametrize(
+    ("value", "printed"),
+    [
+        ("3", "3 is of the type string"),
+        (1.5, "1.5 is of the type float64"),
+        (1.0, "1 is of the type float64"),
+        (10**30, "1e+30 is of the type float64"),
+        (True, "true is of the type bool"),
+        (None, "<nil> is of the type <nil>"),
+        ({"a": 1, "b": [None]}, "map[a:1 b:[<nil>]] is of the type map[string]interface {}"),
+        ([1, "a"], "[1 a] is of the type []interface {}"),
+    ],
+)
+def test_a_replica_count_that_is_no_whole_number_is_told_as_an_accessor_tells_it(value: Any, printed: str) -> None:
+    texts = said(_ANYTHING, {"n": value}, subresources={"scale": _SCALE})
+    assert texts == [f".spec.n: Invalid value: 0: .spec.n accessor error: {printed}, expected int64"]
+
+
+def test_a_status_whose_counts_and_selector_cannot_be_read_is_refused() -> None:
+    shape = resource(_ANYTHING, subresources={"status": {}, "scale": _SCALE})
+    old = crontab({"n": 1})
+    new = {**old, "status": {"n": "x", "s": 5}}
+    assert [error.text() for error in shape.strategy.validate_status(new, old)] == [
+        ".status.n: Invalid value: 0: .status.n accessor error: x is of the type string, expected int64",
+        '.status.s: Invalid value: "": .status.s accessor error: 5 is of the type int64, expected string',
+    ]
+    assert [error.text() for error in shape.strategy.validate_status({**old, "status": {"n": -1}}, old)] == [
+        ".status.n: Invalid value: -1: should be a non-negative integer"
+    ]

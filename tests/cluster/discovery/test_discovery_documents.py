@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import msgspec
@@ -14,9 +14,11 @@ from shoal.cluster.discovery.order import newest_first
 from shoal.cluster.discovery.version import version_document
 from shoal.cluster.resource import Resource, Subresource
 from shoal.cluster.schema.node import ANY, Schema
+from shoal.cluster.status import ApiError
 
 V2 = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
 BETA = "application/json;g=apidiscovery.k8s.io;v=v2beta1;as=APIGroupDiscoveryList"
+FUTURE = V2.replace("v=v2", "v=v9")
 KUBECTL = f"{V2},{BETA},application/json"
 
 
@@ -82,6 +84,46 @@ def test_a_client_that_takes_everything_at_once_gets_its_version(accept: str, ve
 def test_an_unknown_version_of_the_document_falls_back_to_the_next_form_in_the_list() -> None:
     future = V2.replace("v=v2", "v=v3")
     assert read(discovery().api(f"{future},application/json"))["kind"] == "APIVersions"
+
+
+PROTOBUF = "application/vnd.kubernetes.protobuf"
+
+
+@pytest.mark.parametrize(
+    "accept", ["text/plain", "image/png, text/html", PROTOBUF, "application/json;as=Table", FUTURE]
+)
+@pytest.mark.parametrize("path", ["api", "apis", "group", "resources"])
+def test_a_client_that_takes_no_form_of_a_document_is_told_which_there_are(path: str, accept: str) -> None:
+    with pytest.raises(ApiError) as refused:
+        documents(accept)[path]()
+    assert (refused.value.code, refused.value.reason) == (406, "NotAcceptable")
+    assert refused.value.message.endswith("application/json, application/yaml")
+    is_routed = path in ("api", "resources") and not accept.startswith("application/json")
+    assert refused.value.message.startswith("406: Not Acceptable\n") == is_routed
+
+
+@pytest.mark.parametrize("path", ["api", "apis", "group", "resources"])
+def test_a_client_that_takes_another_form_beside_gets_that_one(path: str) -> None:
+    document = documents(f"text/plain, {FUTURE}, application/yaml;q=0.5")[path]()
+    assert document is not None
+    assert document.content_type == "application/yaml"
+
+
+def test_the_newer_document_is_there_in_yaml_too_and_only_of_all_groups() -> None:
+    yaml = V2.replace("json", "yaml", 1)
+    assert discovery().apis(yaml).content_type == yaml
+    with pytest.raises(ApiError):
+        discovery().group("apps", yaml)
+
+
+def documents(accept: str) -> dict[str, Callable[[], Document | None]]:
+    found = discovery()
+    return {
+        "api": lambda: found.api(accept),
+        "apis": lambda: found.apis(accept),
+        "group": lambda: found.group("apps", accept),
+        "resources": lambda: found.resources("", "v1", accept),
+    }
 
 
 def test_groups_stand_in_the_order_by_which_kubectl_resolves_a_bare_name() -> None:

@@ -101,6 +101,13 @@ def test_a_storage_class_is_written_once() -> None:
     assert complaints(STORAGE, "storageclasses", {"metadata": {"name": "x"}}) == ["provisioner: Required value"]
 
 
+def test_an_empty_topology_term_is_told_as_a_duplicate() -> None:
+    made = {"metadata": {"name": "x"}, "provisioner": "example.com/disk", "allowedTopologies": [{}]}
+    assert complaints(STORAGE, "storageclasses", made) == [
+        'allowedTopologies[0].matchLabelExpressions: Duplicate value: ""'
+    ]
+
+
 def test_an_attachment_names_one_volume() -> None:
     def attached(**source: Any) -> list[str]:
         spec = {"attacher": "disk.example.com", "nodeName": "n1", "source": source}

@@ -49,6 +49,11 @@ def test_devices_and_processor_follow_from_the_profile(
     assert tuple(found[f"cpu-model.{name}"] for name in ("vendor_id", "family", "id")) == processor
 
 
+def test_the_processor_is_told_of_machines_of_which_it_is_known_and_of_no_newer_ones_of_their_series() -> None:
+    known = [name for name in ("a3-highgpu-8g", "a3-megagpu-8g", "a3-ultragpu-8g") if "cpu-model.id" in labels(name)]
+    assert known == ["a3-highgpu-8g", "a3-megagpu-8g"]
+
+
 def test_a_machine_without_gpus_has_none_of_their_labels(tmp_path: Path) -> None:
     file = tmp_path / "lab.yaml"
     file.write_text("machines: [{name: plain, cpu: 8, memory: 32Gi}]")

@@ -88,8 +88,10 @@ def test_the_index_names_every_group_version_once_with_a_hash() -> None:
 
 def test_every_document_is_whole_and_every_resource_stands_in_one() -> None:
     kinds = set()
-    for path in documents().index_v3()["paths"]:
-        group, version = path.split("/")[1:] if path.startswith("apis/") else ("", path.split("/")[1])
+    versions = {(one.group, one.version) for one in catalog().all()}
+    listed = {path.removeprefix("apis/") for path in documents().index_v3()["paths"]}
+    assert {f"{group}/{version}" if group else f"api/{version}" for group, version in versions} <= listed
+    for group, version in versions:
         document = v3(group, version)
         there = {f"#/components/schemas/{name}" for name in document["components"]["schemas"]}
         assert set(refs(document)) <= there
@@ -271,6 +273,22 @@ def test_protobuf_is_sent_to_those_who_ask_for_it_first() -> None:
     assert both.content_type == "application/json"
 
 
-@pytest.mark.parametrize("path", ["/openapi", "/openapi/v1", "/openapi/v3/apis/apps", "/openapi/v3/apis/nobody.io/v1"])
+@pytest.mark.parametrize(
+    "path", ["/openapi", "/openapi/v1", "/openapi/v3/apis/nobody.io", "/openapi/v3/apis/nobody.io/v1"]
+)
 def test_nothing_stands_elsewhere(path: str) -> None:
     assert openapi_answer(documents(), path, "") is None
+
+
+def test_each_path_of_discovery_has_a_document_of_its_own() -> None:
+    made = documents()
+    listed = [path for path in made.index_v3()["paths"] if path.count("/") < 2 and path != "api/v1"]
+    assert {"api", "apis", "apis/apps", "apis/rbac.authorization.k8s.io"} <= set(listed)
+    operations = {path: msgspec.json.decode(made.document_of_group(path) or b"") for path in listed}
+    said = operations["apis/rbac.authorization.k8s.io"]["paths"]["/apis/rbac.authorization.k8s.io/"]["get"]
+    assert (said["operationId"], said["tags"]) == ("getRbacAuthorizationAPIGroup", ["rbacAuthorization"])
+    for path, document in operations.items():
+        (operation,) = (item["get"] for item in document["paths"].values())
+        schema = operation["responses"]["200"]["content"]["application/json"]["schema"]["$ref"]
+        assert schema.rpartition("/")[2] in document["components"]["schemas"], path
+    assert made.document_of_group("apis/nobody.example.com") is None

@@ -11,9 +11,12 @@ from pathlib import Path
 import pytest
 
 from build.doors import in_process
+from build.planes import operations
 from shoal.cluster.resource import Home
 from shoal.cluster.server.run import serve
 from shoal.cluster.settings import Settings
+from shoal.cluster.storage.faulty import FaultyStorage
+from shoal.cluster.storage.memory import MemoryStorage
 from shoal.cluster.storage.sqlite import FILE
 from shoal.cluster.storage.sqlite_file import SqliteFile
 from shoal.units.errors import UserError
@@ -111,3 +114,13 @@ def _can_be_opened(state: Path) -> bool:
     except UserError:
         return False
     return True
+
+
+async def test_a_disk_without_room_for_the_first_objects_is_named_in_one_line(tmp_path: Path) -> None:
+    storage = FaultyStorage(MemoryStorage())
+    storage.fill()
+    with pytest.raises(UserError, match=r"the first objects cannot be stored: .*full") as refused:
+        async with operations(tmp_path, storage):
+            pass
+    assert refused.value.fix == "make room there"
+    assert "\n" not in str(refused.value)

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from build.doors import MERGE, InProcess, in_process
+from build.doors import JSON_PATCH, MERGE, STRATEGIC, InProcess, in_process
 
 NS = "/api/v1/namespaces/default"
 PODS = f"{NS}/pods"
@@ -64,6 +64,21 @@ async def test_a_scale_of_another_object_is_refused(door: InProcess, metadata: A
         reply = await door.ask(method, f"{SETS}/s/scale", scale, media)
         assert (reply.code, reply.body["message"]) == (400, words)
     assert (await door.ask("GET", f"{SETS}/s")).body["spec"]["replicas"] == 1
+
+
+@pytest.mark.parametrize("media", [MERGE, STRATEGIC, JSON_PATCH])
+async def test_a_patch_that_makes_no_scale_is_the_patchs_fault(door: InProcess, media: str) -> None:
+    patch: Any = {"spec": {"replicas": "x"}}
+    if media == JSON_PATCH:
+        patch = [{"op": "replace", "path": "/spec/replicas", "value": "x"}]
+    reply = await door.ask("PATCH", f"{SETS}/s/scale", patch, media)
+    assert (reply.code, reply.body["reason"]) == (422, "Invalid")
+    (cause,) = reply.body["details"]["causes"]
+    assert cause["field"] == "patch"
+    words = "unrecognized type: int32" if media == STRATEGIC else "cannot unmarshal string into Go struct field"
+    assert words in cause["message"]
+    unknown = await door.ask("PATCH", f"{SETS}/s/scale?fieldValidation=Strict", {"spec": {"size": 1}}, MERGE)
+    assert (unknown.code, 'unknown field "spec.size"' in unknown.body["message"]) == (422, True)
 
 
 @pytest.mark.parametrize(

@@ -14,6 +14,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.serialization import Encoding
 from cryptography.x509.oid import NameOID
 
+from build.signing_requests import PATCHES, unreadable_request
 from build.small_clusters import START_S, SmallCluster, small_cluster
 from build.virtual_time import virtual
 from shoal.cluster.calls import Actor
@@ -124,6 +125,26 @@ async def test_a_request_for_a_node_with_two_common_names_is_neither_approved_no
             status = (await cluster.get(SIGNING_REQUESTS, name))["status"]
             assert "certificate" not in status
             assert status["conditions"][-1]["message"] == "subject has more than one common name"
+
+
+@virtual
+@pytest.mark.parametrize("which", [one for one in PATCHES if one != "a version that does not exist"])
+async def test_a_request_whose_names_cannot_be_read_is_not_approved_and_fails_at_its_signer(
+    tmp_path: Path, which: str
+) -> None:
+    async with small_cluster(tmp_path, [csr_approver, _signer]) as cluster:
+        node = InsideApi(cluster.plane, Actor("system:node:n", ("system:masters",)), "test")
+        request = _request(KUBELET_CLIENT, "n", request=unreadable_request(which))
+        await node.create(SIGNING_REQUESTS, request)
+        await cluster.pass_time(2)
+        assert not (await cluster.get(SIGNING_REQUESTS, "ask"))["status"]
+        await _approve(cluster)
+        await cluster.pass_time(2)
+        status = (await cluster.get(SIGNING_REQUESTS, "ask"))["status"]
+        assert "certificate" not in status
+        (failed,) = [one for one in status["conditions"] if one["type"] == "Failed"]
+        assert failed["reason"] == "SignerValidationFailure"
+        assert failed["message"].startswith("unable to parse csr 'ask': ")
 
 
 @virtual

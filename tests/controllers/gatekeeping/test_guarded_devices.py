@@ -15,14 +15,15 @@ from build.small_clusters import SmallCluster, small_cluster
 from build.virtual_time import virtual
 from shoal.cluster.calls import Actor
 from shoal.cluster.inside.api import InsideApi
-from shoal.controllers.gatekeeping.policies import CHECKING, CHECKING_BINDINGS, devices_policy
-from shoal.store.live.kind import PODS, Kind
+from shoal.controllers.gatekeeping.policies import CHECKING, CHECKING_BINDINGS, devices_policy, parts_policy
+from shoal.store.live.kind import NODES, PODS, Kind
 from shoal.store.live.port import Api, Patch
 from shoal.store.live.refusals import ForbiddenError
 
 Obj = dict[str, Any]
 DEVICES = {"shoal.dev/devices": "0,1,2,3"}
 FRACTION = {"gpu-fraction": "0.01", "gpu-fraction-num-devices": "8"}
+_ROLES = Kind("rbac.authorization.k8s.io", "v1", "roles", "Role")
 _ROLE_BINDINGS = Kind("rbac.authorization.k8s.io", "v1", "rolebindings", "RoleBinding")
 
 
@@ -35,9 +36,9 @@ def asking(name: str, annotations: dict[str, str], **spec: Any) -> Obj:
 async def beside_tenant(folder: Path) -> AsyncIterator[tuple[SmallCluster, Api]]:
     """A cluster, and the client of a user who may edit everything in the namespace `default`."""
     async with small_cluster(folder, authorization="rbac") as cluster:
-        pair = devices_policy()
-        await cluster.create(CHECKING, deepcopy(pair.policy))
-        await cluster.create(CHECKING_BINDINGS, deepcopy(pair.binding))
+        for pair in (devices_policy(), parts_policy()):
+            await cluster.create(CHECKING, deepcopy(pair.policy))
+            await cluster.create(CHECKING_BINDINGS, deepcopy(pair.binding))
         subject = {"kind": "User", "name": "tenant", "apiGroup": "rbac.authorization.k8s.io"}
         role = {"kind": "ClusterRole", "name": "edit", "apiGroup": "rbac.authorization.k8s.io"}
         await cluster.create(_ROLE_BINDINGS, {"metadata": {"name": "t"}, "subjects": [subject], "roleRef": role})
@@ -87,3 +88,51 @@ async def test_a_template_chooses_no_devices_whichever_controller_makes_the_pod(
         made["metadata"]["ownerReferences"] = [owner]
         with pytest.raises(ForbiddenError, match="only a client that may create pods/binding"):
             await cluster.create(PODS, made)
+
+
+@virtual
+async def test_the_status_is_no_way_around(tmp_path: Path) -> None:
+    async with beside_tenant(tmp_path) as (cluster, _):
+        await cluster.create(PODS, asking("fair", FRACTION))
+        rule = {"apiGroups": [""], "resources": ["pods/status"], "verbs": ["patch", "update"]}
+        await cluster.create(_ROLES, {"metadata": {"name": "s"}, "rules": [rule]})
+        await bind_role(cluster, "s", "agent")
+        agent = InsideApi(cluster.plane, Actor("agent", ("system:authenticated",)), "test")
+        more = {"metadata": {"annotations": {"gpu-fraction-num-devices": "9"}}}
+        with pytest.raises(ForbiddenError, match="or change them after the pod was created"):
+            await agent.patch(PODS, "default", "fair", Patch("merge", more), "status")
+        with pytest.raises(ForbiddenError, match="only a client that may create pods/binding"):
+            await agent.patch(PODS, "default", "fair", Patch("merge", {"metadata": {"annotations": DEVICES}}), "status")
+        await agent.patch(PODS, "default", "fair", Patch("merge", {"status": {"message": "it goes on"}}), "status")
+
+
+@virtual
+async def test_a_kubelet_may_show_its_own_static_pods_and_nobody_else_may(tmp_path: Path) -> None:
+    def shown(name: str, node: str) -> Obj:
+        made = asking(name, FRACTION | DEVICES | {"kubernetes.io/config.mirror": "hash"}, nodeName=node)
+        owner = {"apiVersion": "v1", "kind": "Node", "name": node, "uid": uids[node], "controller": True}
+        made["metadata"]["ownerReferences"] = [owner]
+        return made
+
+    async with beside_tenant(tmp_path) as (cluster, tenant):
+        uids = {name: (await cluster.create(NODES, {"metadata": {"name": name}}))["metadata"]["uid"] for name in "mn"}
+        await bind_role(cluster, "system:node", "system:nodes", kind="Group", of="ClusterRole")
+        await bind_role(cluster, "edit", "system:node:x", of="ClusterRole")
+        kubelet = InsideApi(cluster.plane, Actor("system:node:n", ("system:nodes", "system:authenticated")), "test")
+        await kubelet.create(PODS, shown("its-own", "n"))
+        with pytest.raises(ForbiddenError):
+            await kubelet.create(PODS, shown("of-another", "m"))
+        with pytest.raises(ForbiddenError, match="only a client that may create pods/binding"):
+            await tenant.create(PODS, shown("forged", "n"))
+        no_node = InsideApi(cluster.plane, Actor("system:node:x", ("system:authenticated",)), "test")
+        uids["x"] = "u"
+        with pytest.raises(ForbiddenError, match="only a client that may create pods/binding"):
+            await no_node.create(PODS, shown("of-no-node", "x"))
+
+
+async def bind_role(cluster: SmallCluster, role: str, name: str, kind: str = "User", of: str = "Role") -> None:
+    group = "rbac.authorization.k8s.io"
+    subject = {"kind": kind, "name": name, "apiGroup": group}
+    to = {"kind": of, "name": role, "apiGroup": group}
+    made = f"{role}-{name}".replace(":", "-")
+    await cluster.create(_ROLE_BINDINGS, {"metadata": {"name": made}, "subjects": [subject], "roleRef": to})

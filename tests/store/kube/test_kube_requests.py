@@ -55,6 +55,21 @@ async def test_writes_are_signed_and_of_the_right_type(server: Server, api: Kube
     }
 
 
+async def test_a_server_that_never_answers_is_named_with_the_time_that_was_waited(server: Server) -> None:
+    ended = asyncio.Event()
+
+    async def never(_: web.BaseRequest) -> web.StreamResponse:
+        await ended.wait()
+        return web.Response()
+
+    server.script = [never]
+    client = KubeApi(Access(server.url, "here"), random.Random(1), KubeSettings(timeout_s=0.05))
+    with pytest.raises(BusyError, match=rf"no answer from {server.url}: none within 0\.05 s"):
+        await client.get(PODS, "a", "p")
+    ended.set()
+    await client.close()
+
+
 REFUSALS: list[tuple[str, Answer, type[Exception], str]] = [
     ("forbidden", (403, status(403, "Forbidden")), ForbiddenError, "because"),
     ("nobody", (401, status(401, "Unauthorized")), UnauthorizedError, "because"),

@@ -54,6 +54,7 @@ def _organizations(request: str) -> tuple[str, ...]:
     # Loaded when first needed: few clusters ever sign a request, all of them start.
     from cryptography import x509
 
-    from shoal.store.subjects import organizations
+    from shoal.store.subjects import organizations, reading
 
-    return organizations(x509.load_pem_x509_csr(base64.b64decode(request)).subject)
+    with reading():
+        return organizations(x509.load_pem_x509_csr(base64.b64decode(request)).subject)

@@ -21,14 +21,15 @@ GROUPS: dict[str, int] = {
     "coordination.k8s.io": 16500,
     "node.k8s.io": 16300,
     "discovery.k8s.io": 16200,
+    "resource.k8s.io": 16200,
     "flowcontrol.apiserver.k8s.io": 16100,
     "internal.apiserver.k8s.io": 16000,
-    "resource.k8s.io": 15900,
 }
 VERSIONS: dict[tuple[str, str], int] = {
     ("", "v1"): 1,
     ("autoscaling", "v2"): 30,
     ("flowcontrol.apiserver.k8s.io", "v1"): 21,
+    ("resource.k8s.io", "v1"): 21,
 }
 STABLE, UNSTABLE = 15, 9
 CUSTOM_GROUP, CUSTOM_VERSION = 1000, 100

@@ -36,7 +36,7 @@ class CustomStrategy(Strategy):
         return [*self._validator.updated(new, old), *self._scale_faults(new)]
 
     def validate_status(self, new: Obj, old: Obj) -> list[FieldError]:
-        return self._validator.updated(new, old)
+        return [*self._validator.updated(new, old), *self._status_faults(new)]
 
     def fields(self, obj: Obj) -> Mapping[str, str]:
         return {path: _as_text(_at(obj, path)) for path in self._selectable}
@@ -55,6 +55,13 @@ class CustomStrategy(Strategy):
         from shoal.cluster.crds.scale import scale_faults
 
         return scale_faults(obj, self._scale)
+
+    def _status_faults(self, obj: Obj) -> list[FieldError]:
+        if self._scale is None:
+            return []
+        from shoal.cluster.crds.scale import status_faults
+
+        return status_faults(obj, self._scale)
 
 
 def _deprecation(crd: Obj, version: Obj) -> str:

@@ -26,6 +26,8 @@ _AGE = Column(
         "is represented in RFC3339 form and is in UTC."
     ),
 )
+_VERBS = ("delete", "deletecollection", "get", "list", "patch", "create", "update", "watch")
+"""In the order in which Kubernetes tells them of custom resources."""
 _WRITE = ("get", "patch", "update")
 
 
@@ -57,7 +59,8 @@ def _resource(crd: Obj, version: Obj) -> Resource:
         list_kind=names.get("listKind") or f"{names['kind']}List",
         short_names=tuple(names.get("shortNames") or ()),
         categories=tuple(names.get("categories") or ()),
-        subresources=_subresources(names["kind"], subresources),
+        verbs=_VERBS,
+        subresources=_subresources(spec["group"], version["name"], names["kind"], subresources),
         stored_version=storage_version(crd),
         schema=schema_of(published),
         strategy=CustomStrategy(crd, version, published),
@@ -69,10 +72,10 @@ def _resource(crd: Obj, version: Obj) -> Resource:
     )
 
 
-def _subresources(kind: str, written: Obj) -> tuple[Subresource, ...]:
+def _subresources(group: str, version: str, kind: str, written: Obj) -> tuple[Subresource, ...]:
     found = []
     if written.get("status") is not None:
-        found.append(Subresource("status", _WRITE, kind))
+        found.append(Subresource("status", _WRITE, kind, group, version))
     if written.get("scale") is not None:
         found.append(Subresource("scale", _WRITE, "Scale", "autoscaling", "v1"))
     return tuple(found)

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from shoal.cluster.discovery.groups import Group
-from shoal.cluster.resource import Resource
+from shoal.cluster.discovery.groups import Group, in_order
+from shoal.cluster.resource import Resource, Subresource
 
 Obj = dict[str, Any]
 
@@ -49,12 +49,20 @@ def _resource(resource: Resource) -> Obj:
         entry["subresources"] = [
             {
                 "subresource": one.name,
-                "responseKind": _kind(one.group, one.version, one.kind) if one.kind else _own_kind(resource),
+                "responseKind": _spoken(resource, one),
                 "verbs": list(one.verbs),
             }
-            for one in sorted(resource.subresources, key=lambda one: one.name)
+            for one in in_order(resource)
         ]
     return entry
+
+
+def _spoken(resource: Resource, one: Subresource) -> Obj:
+    if not one.kind:
+        return _own_kind(resource)
+    if (one.group, one.version) == (resource.group, resource.version) and not resource.is_custom:
+        return _kind("", "", one.kind)
+    return _kind(one.group, one.version, one.kind)
 
 
 def _own_kind(resource: Resource) -> Obj:

@@ -13,7 +13,7 @@ from typing import Any
 import msgspec
 
 from shoal.cluster.discovery import aggregated, legacy
-from shoal.cluster.discovery.accept import Form, content_type, form_of
+from shoal.cluster.discovery.accept import Form, Generation, form_of
 from shoal.cluster.discovery.groups import Catalog, Group, groups
 
 Obj = dict[str, Any]
@@ -21,6 +21,7 @@ Obj = dict[str, Any]
 
 class Document(msgspec.Struct, frozen=True):
     body: bytes
+    """JSON; whoever sends it makes YAML of it where the content type says so."""
     content_type: str
     etag: str
 
@@ -43,27 +44,30 @@ class Discovery:
 
     def api(self, accept: str) -> Document:
         """`/api`: the core group."""
-        form = form_of(accept)
-        return self._kept(("api",), form, lambda: self._core(form))
+        form = form_of(accept, is_aggregated=True, is_routed=True)
+        return self._kept(("api",), form, lambda: self._core(form.generation))
 
     def apis(self, accept: str) -> Document:
         """`/apis`: all named groups."""
-        form = form_of(accept)
-        return self._kept(("apis",), form, lambda: self._named(form))
+        form = form_of(accept, is_aggregated=True, is_routed=False)
+        return self._kept(("apis",), form, lambda: self._named(form.generation))
 
-    def group(self, name: str) -> Document | None:
+    def group(self, name: str, accept: str = "") -> Document | None:
         """`/apis/<group>`."""
         versions = self._versions().get(name)
         if versions is None or not name:
             return None
-        return self._kept(("group", name), "legacy", lambda: legacy.group_document(name, versions))
+        form = form_of(accept, is_aggregated=False, is_routed=False)
+        return self._kept(("group", name), form, lambda: legacy.group_document(name, versions))
 
-    def resources(self, group: str, version: str) -> Document | None:
+    def resources(self, group: str, version: str, accept: str = "") -> Document | None:
         """`/api/v1` and `/apis/<group>/<version>`."""
         found = self._current().get(group)
-        if found is None or found.resources(version) is None:
+        served = found.resources(version) if found is not None else None
+        if found is None or served is None:
             return None
-        return self._kept(("resources", group, version), "legacy", lambda: legacy.resource_list(found, version))
+        form = form_of(accept, is_aggregated=False, is_routed=not any(one.is_custom for one in served))
+        return self._kept(("resources", group, version), form, lambda: legacy.resource_list(found, version))
 
     def _current(self) -> dict[str, Group]:
         if self._stamp != self._catalog.stamp:
@@ -78,26 +82,29 @@ class Discovery:
         foreign = {name: [one["version"] for one in item["versions"]] for name, item in self._foreign.items()}
         return {**own, **{name: versions for name, versions in foreign.items() if name not in own and versions}}
 
-    def _core(self, form: Form) -> Obj:
-        if form == "legacy":
+    def _core(self, generation: Generation) -> Obj:
+        if generation == "legacy":
             return legacy.api_versions(self._address)
         core = self._current().get("")
-        return aggregated.document(form, [aggregated.group_item(core)] if core else [])
+        return aggregated.document(generation, [aggregated.group_item(core)] if core else [])
 
-    def _named(self, form: Form) -> Obj:
-        if form == "legacy":
+    def _named(self, generation: Generation) -> Obj:
+        if generation == "legacy":
             entries = [legacy.group_entry(name, versions) for name, versions in self._versions().items() if name]
             return legacy.group_list(entries)
         own = self._current()
         items = [aggregated.group_item(one) for name, one in own.items() if name]
-        return aggregated.document(form, items + [item for name, item in self._foreign.items() if name not in own])
+        return aggregated.document(
+            generation, items + [item for name, item in self._foreign.items() if name not in own]
+        )
 
     def _kept(self, path: tuple[str, ...], form: Form, make: Callable[[], Obj]) -> Document:
         self._current()
-        key = (*path, form)
+        key = (*path, form.content_type)
         found = self._made.get(key)
         if found is None:
             body = msgspec.json.encode(make()) + b"\n"
-            found = Document(body, content_type(form), f'"{hashlib.sha512(body).hexdigest().upper()}"')
+            digest = hashlib.sha512(body + form.content_type.encode()).hexdigest().upper()
+            found = Document(body, form.content_type, f'"{digest}"')
             self._made[key] = found
         return found

@@ -8,7 +8,7 @@ from typing import Any, Protocol
 import msgspec
 
 from shoal.cluster.discovery.order import newest_first
-from shoal.cluster.resource import Resource
+from shoal.cluster.resource import Resource, Subresource
 
 Obj = dict[str, Any]
 
@@ -46,6 +46,11 @@ def groups(resources: Iterable[Resource]) -> dict[str, Group]:
 def _group(name: str, versions: dict[str, list[Resource]]) -> Group:
     ordered: Sequence[str] = sorted(versions, key=newest_first)
     return Group(name, tuple((one, tuple(sorted(versions[one], key=_plural))) for one in ordered))
+
+
+def in_order(resource: Resource) -> Sequence[Subresource]:
+    """Those of custom resources as Kubernetes makes them, the status first; others by name."""
+    return resource.subresources if resource.is_custom else sorted(resource.subresources, key=lambda one: one.name)
 
 
 def _plural(resource: Resource) -> str:

@@ -6,7 +6,7 @@ import base64
 import hashlib
 from typing import Any
 
-from shoal.cluster.discovery.groups import Group
+from shoal.cluster.discovery.groups import Group, in_order
 from shoal.cluster.resource import Resource, Subresource
 
 Obj = dict[str, Any]
@@ -52,9 +52,9 @@ def _entries(resource: Resource) -> list[Obj]:
         entry["shortNames"] = list(resource.short_names)
     if resource.categories:
         entry["categories"] = list(resource.categories)
-    if "list" in resource.verbs:
+    if "watch" in resource.verbs:
         entry["storageVersionHash"] = _storage_hash(resource)
-    return [entry, *(_door(resource, one) for one in sorted(resource.subresources, key=lambda one: one.name))]
+    return [entry, *(_door(resource, one) for one in in_order(resource))]
 
 
 def _door(resource: Resource, door: Subresource) -> Obj:

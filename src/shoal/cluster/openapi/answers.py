@@ -8,9 +8,13 @@ import msgspec
 
 from shoal.cluster.openapi.dialect import JSON_BODY
 from shoal.cluster.openapi.documents import Documents
+from shoal.cluster.status import not_acceptable
 
 V2_PROTOBUF = "application/com.github.proto-openapi.spec.v2.v1.0+protobuf"
 _ASKS_FOR_PROTOBUF = "application/com.github.proto-openapi.spec.v2"
+
+_PROTOBUF = "application/com.github.proto-openapi.spec."
+_TAKEN = ("application/json", "application/*", "*/*")
 
 
 class Answer(msgspec.Struct, frozen=True):
@@ -20,9 +24,13 @@ class Answer(msgspec.Struct, frozen=True):
 
 
 def openapi_answer(documents: Documents, path: str, accept: str) -> Answer | None:
-    """None where no document stands at the path. JSON is sent but to those who ask for protobuf first."""
+    """None where no document stands at the path. JSON is sent but to those who ask for protobuf first.
+
+    Raises ApiError where the client takes neither.
+    """
     parts = [part for part in path.split("/") if part]
     if parts == ["openapi", "v2"]:
+        _check(accept)
         first = accept.partition(",")[0].strip()
         if first.startswith(_ASKS_FOR_PROTOBUF):
             return _answer(documents.document_v2_protobuf(), V2_PROTOBUF)
@@ -34,8 +42,18 @@ def openapi_answer(documents: Documents, path: str, accept: str) -> Answer | Non
         version = parts[3]
     elif len(parts) == 5 and parts[:3] == ["openapi", "v3", "apis"]:
         group, version = parts[3:]
-    document = documents.document_v3(group, version) if version else None
-    return _answer(document, JSON_BODY) if document is not None else None
+    of_path = documents.document_of_group("/".join(parts[2:])) if parts[:2] == ["openapi", "v3"] else None
+    document = documents.document_v3(group, version) if version else of_path
+    if document is None:
+        return None
+    _check(accept)
+    return _answer(document, JSON_BODY)
+
+
+def _check(accept: str) -> None:
+    media = [clause.partition(";")[0].strip() for clause in accept.split(",")]
+    if accept and not any(one in _TAKEN or one.startswith(_PROTOBUF) for one in media):
+        raise not_acceptable("406: Not Acceptable")
 
 
 def _answer(body: bytes, content_type: str) -> Answer:

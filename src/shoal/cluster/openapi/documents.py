@@ -1,7 +1,8 @@
 """OpenAPI documents of what a catalog serves, made when asked for and kept until the catalog changes.
 
-Version 3 has an index of one document per group and version, whose address carries a hash so that clients may keep
-it; version 2 is one document of everything. Descriptions of fields are loaded with the first document.
+Version 3 has an index of one document per group and version, and one per path of discovery. Their addresses carry a
+hash, so that clients may keep them. Version 2 is one document of everything. Descriptions of fields are loaded with the
+first document.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ import msgspec
 
 from shoal.cluster.openapi.definitions import META, Definitions, custom_name, list_kind
 from shoal.cluster.openapi.dialect import V2, V3, Dialect, Json
+from shoal.cluster.openapi.group_paths import group_path, of_groups
 from shoal.cluster.openapi.operations import Naming, paths
 from shoal.cluster.resource import Resource
 from shoal.cluster.schema.kubernetes import GoSchema
@@ -48,6 +50,10 @@ class Documents:
             for resource in self._catalog.all():
                 by_path.setdefault(_path(resource.group, resource.version), []).append(resource)
             listed = {path: {"serverRelativeURL": _address(path, self._hash(all_))} for path, all_ in by_path.items()}
+            for path in of_groups(self._catalog.all()):
+                listed[path] = {
+                    "serverRelativeURL": _address(path, hashlib.sha256(self._minor.encode()).hexdigest().upper())
+                }
             found = {"paths": dict(sorted(listed.items()))}
             self._kept["index"] = found
         return found
@@ -62,6 +68,14 @@ class Documents:
                 return None
             found = self._kept[key] = self._document(resources, V3)
         return found
+
+    def document_of_group(self, path: str) -> bytes | None:
+        """What stands at `/openapi/v3/api`, `/openapi/v3/apis` and `/openapi/v3/apis/<group>`."""
+        if path not in of_groups(self._catalog.all()):
+            return None
+        operation, definition = group_path(path, V3)
+        schemas = dict(sorted(self._defined(V3).closure({definition}).items()))
+        return msgspec.json.encode(V3.document(self._minor, operation, schemas))
 
     def document_v2(self) -> bytes:
         """What stands at `/openapi/v2`."""
@@ -85,10 +99,14 @@ class Documents:
             self._kept.clear()
         return self._kept.get(key)
 
-    def _document(self, resources: Iterable[Resource], dialect: Dialect) -> bytes:
+    def _defined(self, dialect: Dialect) -> Definitions:
         definitions = self._definitions.get(dialect.version)
         if definitions is None:
             definitions = self._definitions[dialect.version] = Definitions(self._minor, dialect)
+        return definitions
+
+    def _document(self, resources: Iterable[Resource], dialect: Dialect) -> bytes:
+        definitions = self._defined(dialect)
         found_paths: Json = {}
         custom: Json = {}
         wanted = {*_EVERYWHERE, *(_OF_GROUPS if dialect is V2 else ()), f"{META}.ObjectMeta", f"{META}.ListMeta"}

@@ -104,9 +104,9 @@ class _Paths:
         group, version, kind, definition = self._speaks(sub)
         parameters = [dialect.parameter(name, "query", type_) for name, type_ in verb.parameters]
         found: Json = {
-            "tags": [_camel(resource.group)[:1].lower() + _camel(resource.group)[1:] + "_" + resource.version],
+            "tags": [camel(resource.group)[:1].lower() + camel(resource.group)[1:] + "_" + resource.version],
             "operationId": self._identifier(verb, sub, is_everywhere) + ending,
-            "responses": {**dialect.answer(self._answered(verb, definition), "200"), **_UNAUTHORIZED},
+            "responses": {**dialect.answer(self._answered(verb, definition), "200"), **UNAUTHORIZED},
             "x-kubernetes-action": verb.action,
             "x-kubernetes-group-version-kind": {"group": group, "version": version, "kind": kind},
         }
@@ -140,17 +140,17 @@ class _Paths:
         scope = "Namespaced" if resource.namespaced and not is_everywhere else ""
         bulk = "Collection" if verb.action == "deletecollection" else ""
         below = sub.name[:1].upper() + sub.name[1:] if sub is not None else ""
-        return f"{verb.said}{_camel(resource.group)}{_camel(resource.version)}{bulk}{scope}{resource.kind}{below}"
+        return f"{verb.said}{camel(resource.group)}{camel(resource.version)}{bulk}{scope}{resource.kind}{below}"
 
 
-_UNAUTHORIZED = {"401": {"description": "Unauthorized"}}
+UNAUTHORIZED = {"401": {"description": "Unauthorized"}}
 
 
 def _pick(known: dict[str, _Verb], verbs: Sequence[str]) -> list[_Verb]:
     return [one for verb, one in known.items() if verb in verbs]
 
 
-def _camel(name: str) -> str:
+def camel(name: str) -> str:
     if not name:
         return "Core"
     parts = name.removesuffix(".k8s.io").replace("-", ".").split(".")

@@ -49,6 +49,9 @@ def lists_of_lists() -> ApiError:
     return does_not_apply()
 
 
+_FIRST_WITH_EXPONENT = 1e21
+
+
 def go_type(value: Any) -> str:
     """As Go names the type of a decoded JSON value."""
     if isinstance(value, bool):
@@ -67,4 +70,6 @@ def go_text(value: Any) -> str:
         return "<nil>"
     if isinstance(value, bool):
         return "true" if value else "false"
+    if isinstance(value, float) and value.is_integer() and abs(value) < _FIRST_WITH_EXPONENT:
+        return str(int(value))
     return str(value)

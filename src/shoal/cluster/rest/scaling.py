@@ -21,6 +21,7 @@ from shoal.cluster.apply.entries import Entry, Manager, Managers, decoded, encod
 from shoal.cluster.apply.fieldset import Fields, difference, has, whole
 from shoal.cluster.apply.tracking import track
 from shoal.cluster.calls import Call
+from shoal.cluster.crds.scale import AccessError, number_at, text_at
 from shoal.cluster.label_selectors import text_of
 from shoal.cluster.patches.copying import copied
 from shoal.cluster.resource import Obj
@@ -30,6 +31,7 @@ from shoal.cluster.rest.incoming import still_at_home
 from shoal.cluster.rest.stage import Stage
 from shoal.cluster.schema.node import Schema
 from shoal.cluster.state.record import Record
+from shoal.cluster.status import ApiError
 
 SCALE = "scale"
 VERSION, KIND = "autoscaling/v1", "Scale"
@@ -41,7 +43,12 @@ async def read_scale(stage: Stage, call: Call) -> Obj:
     record = stage.state.get(call.resource.ref(call.namespace, call.name))
     if record is None:
         raise status.not_found(call.resource.plural, call.resource.group, call.name)
-    return scale_of(call, await codec.shown(stage, record, call.resource))
+    obj = await codec.shown(stage, record, call.resource)
+    scale = scale_of(call, obj)
+    path = _paths(call)[0]
+    if call.resource.scale_paths and number_at(obj, path) is None:
+        raise status.internal(f'the spec replicas field "{path}" does not exist')
+    return scale
 
 
 async def change_scale(stage: Stage, call: Call, schema: Schema, make: Callable[[Obj], Obj]) -> Obj:
@@ -156,12 +163,20 @@ def scale_of(call: Call, obj: Obj) -> Obj:
         "apiVersion": VERSION,
         "metadata": {key: metadata[key] for key in kept if key in metadata},
         "spec": {},
-        "status": {"replicas": _at(obj, status_path) or 0},
+        "status": {},
     }
-    replicas = _at(obj, spec_path)
+    if call.resource.scale_paths:
+        try:
+            replicas, present = number_at(obj, spec_path), number_at(obj, status_path)
+            selector: Any = text_at(obj, selector_path) if selector_path else None
+        except AccessError as error:
+            # The definition got its subresource after the object was written.
+            raise ApiError(500, "", str(error)) from None
+    else:
+        replicas, present, selector = (_at(obj, path) for path in (spec_path, status_path, selector_path))
+    scale["status"]["replicas"] = present or 0
     if replicas:
         scale["spec"]["replicas"] = replicas
-    selector = _at(obj, selector_path) if selector_path else None
     if selector:
         scale["status"]["selector"] = selector if isinstance(selector, str) else _selector_text(selector)
     return scale
@@ -185,10 +200,12 @@ def _at(obj: Any, path: str) -> Any:
 
 def _put_replicas(call: Call, obj: Obj, value: int) -> None:
     *front, last = _steps(_paths(call)[0])
-    for step in front:
+    for depth, step in enumerate(front, 1):
         below = obj.setdefault(step, {})
         if not isinstance(below, dict):
-            raise status.internal(f"value cannot be set because {step} is not a map[string]interface{{}}")
+            # Only null can be there; for anything else the present Scale cannot be worked out.
+            path = ".".join(front[:depth])
+            raise ApiError(500, "", f"value cannot be set because .{path} is not a map[string]interface{{}}")
         obj = below
     obj[last] = value
 

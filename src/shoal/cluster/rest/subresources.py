@@ -10,6 +10,7 @@ from shoal.cluster.kinds.pods.binding import bind as bind_pod
 from shoal.cluster.kinds.pods.binding import check_binding
 from shoal.cluster.resource import Home, Obj
 from shoal.cluster.rest.changing import change
+from shoal.cluster.rest.quota import commit_charged
 from shoal.cluster.rest.stage import Stage
 from shoal.cluster.state.record import Record, Write
 
@@ -33,10 +34,14 @@ async def bind(stage: Stage, call: Call, binding: Obj) -> Obj:
             raise status.not_found("pods", "", name)
         pod = msgspec.json.decode(record.data)
         bind_pod(pod, binding, stage.clock.text())
-        if not call.dry_run:
+        on_pod = msgspec.structs.replace(call, resource=pods, name=name)
+        charged = Admission("UPDATE", on_pod, name, pod, record.obj())
+        if call.dry_run:
+            stage.quotas.charges(charged)
+        else:
             labels = pod["metadata"].get("labels") or {}
             write = Write(ref, pod, record, record.uid, labels, pods.strategy.fields(pod))
-            await stage.state.commit([write])
+            await commit_charged(stage, charged, [write])
     return {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "code": 201}
 
 

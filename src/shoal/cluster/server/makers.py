@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 import msgspec
 
+from shoal.cluster.discovery.accept import check_media
 from shoal.cluster.discovery.documents import Discovery
 from shoal.cluster.openapi.answers import openapi_answer
 from shoal.cluster.openapi.documents import Documents as OpenApi
@@ -28,15 +29,15 @@ def discovery_makers(discovery: Discovery) -> Mapping[str, Maker]:
         parts = [part for part in path.split("/") if part]
         if len(parts) == 1:
             return discovery.api(accept)
-        return discovery.resources("", parts[1]) if len(parts) == 2 else None
+        return discovery.resources("", parts[1], accept) if len(parts) == 2 else None
 
     def apis(path: str, _: Mapping[str, str], accept: str) -> Made | None:
         parts = [part for part in path.split("/") if part]
         if len(parts) == 1:
             return discovery.apis(accept)
         if len(parts) == 2:
-            return discovery.group(parts[1])
-        return discovery.resources(parts[1], parts[2]) if len(parts) == 3 else None
+            return discovery.group(parts[1], accept)
+        return discovery.resources(parts[1], parts[2], accept) if len(parts) == 3 else None
 
     return {"api": api, "apis": apis}
 
@@ -51,14 +52,17 @@ def openapi_maker(documents: OpenApi) -> Maker:
 def issuer_makers(authority: Authority, url: str) -> Mapping[str, Maker]:
     """Where others learn how to check service account tokens."""
     configuration = fixed(CONFIGURATION_PATH, issuer_configuration(url))
-    keys = fixed(KEYS_PATH, key_set(authority.signing_key))
+    keys = fixed(KEYS_PATH, key_set(authority.signing_key), "application/jwk-set+json")
     return {".well-known": configuration, "openid": keys}
 
 
-def fixed(path: str, body: Mapping[str, object]) -> Maker:
-    made = Sent(msgspec.json.encode(body))
+def fixed(path: str, body: Mapping[str, object], content_type: str = "application/json") -> Maker:
+    made = Sent(msgspec.json.encode(body), content_type)
 
-    def maker(asked: str, _: Mapping[str, str], __: str) -> Made | None:
-        return made if asked.rstrip("/") == path else None
+    def maker(asked: str, _: Mapping[str, str], accept: str) -> Made | None:
+        if asked.rstrip("/") != path:
+            return None
+        check_media(accept, content_type)
+        return made
 
     return maker

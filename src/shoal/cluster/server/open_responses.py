@@ -62,10 +62,6 @@ class OpenResponses:
         _subtract(self._responses, user, 1)
         _subtract(self._bytes, user, size)
 
-    @property
-    def bytes_held(self) -> int:
-        return self._bytes.total()
-
 
 def _subtract(counts: Counter[str], user: str, number: int) -> None:
     """Users that have nothing open are forgotten."""

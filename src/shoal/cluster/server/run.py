@@ -11,6 +11,7 @@ import contextlib
 import gc
 import signal
 import socket
+import ssl
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 
@@ -98,13 +99,7 @@ async def _serve_on(
         plane = await open_plane(settings, (settings.host, bound.getsockname()[1]), clock=clock)
         ends.push_async_callback(plane.close)
         server = _server(plane)
-        listener = await asyncio.get_running_loop().create_server(
-            server,
-            sock=bound,
-            ssl=plane.authority.server_context(),
-            ssl_handshake_timeout=_HANDSHAKE_S,
-            backlog=_BACKLOG,
-        )
+        listener = await listening(server, bound, plane.authority.server_context())
         ends.push_async_callback(_end, plane, server, listener)
         url = _url(settings.host, bound)
         write_kubeconfig(settings.kubeconfig, url, plane.authority)
@@ -115,6 +110,15 @@ async def _serve_on(
         if not stop.is_set():
             ready(url)
         await stop.wait()
+
+
+async def listening(
+    server: Connections, bound: socket.socket, context: ssl.SSLContext, handshake_s: float = _HANDSHAKE_S
+) -> asyncio.Server:
+    """A client that does not begin TLS in that time is cut off."""
+    return await asyncio.get_running_loop().create_server(
+        server, sock=bound, ssl=context, ssl_handshake_timeout=handshake_s, backlog=_BACKLOG
+    )
 
 
 def _stop_signal() -> asyncio.Event:

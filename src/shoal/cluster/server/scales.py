@@ -7,6 +7,7 @@ from typing import Any
 
 from shoal.cluster.calls import Call
 from shoal.cluster.resource import Obj
+from shoal.cluster.rest.patch_text import as_kind
 from shoal.cluster.rest.patching import PatchType, patched
 from shoal.cluster.rest.scaling import KIND, VERSION, apply_to_scale, change_scale, read_scale
 from shoal.cluster.rest.server_side import configuration
@@ -36,6 +37,6 @@ class Scales:
         way: PatchType = "merge" if how == "strategic" else how
 
         def make(present: Obj) -> Obj:
-            return self._spoken.read(call, patched(call, way, present, body))
+            return as_kind(self._spoken.heard(call), patched(call, way, present, body), how, body, problems)
 
         return await change_scale(self._stage, call, schema, make)

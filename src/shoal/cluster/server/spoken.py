@@ -30,13 +30,17 @@ class Spoken:
 
     def read(self, call: Call, body: object, duplicates: Sequence[str] = ()) -> Obj:
         """What was said. Warnings of unknown fields go to the call; an empty body says nothing."""
-        door = call.resource.subresource(call.subresource) if call.subresource else None
-        heard = call if door is None or not door.kind else self._at(call, door)
+        heard = self.heard(call)
         if isinstance(body, dict) and body.get("apiVersion") == _OLD_EVICTION and heard.resource.kind == "Eviction":
             body = {**body, "apiVersion": heard.resource.api_version}
         if body is None:
             raise status.bad_request(f"the body is not a {heard.resource.kind}")
         return accepted(heard, body, duplicates)
+
+    def heard(self, call: Call) -> Call:
+        """The call as one about the kind that is spoken there."""
+        door = call.resource.subresource(call.subresource) if call.subresource else None
+        return call if door is None or not door.kind else self._at(call, door)
 
     def schema(self, call: Call) -> Schema:
         """Of the kind that belongs to the call's subresource."""

@@ -29,8 +29,12 @@ _DIGITS = 20
 _SYNC_EVERY_S = 1.0
 
 
+class DamagedRecordError(UserError):
+    """The record does not say up to which revision the state has to reach."""
+
+
 def read_acknowledged(path: Path) -> int | None:
-    """None without a record, as in folders of earlier versions. Raises UserError for one that cannot be read."""
+    """None without a record, as in folders of earlier versions. Raises DamagedRecordError."""
     try:
         line = path.read_bytes()
     except FileNotFoundError:
@@ -39,8 +43,7 @@ def read_acknowledged(path: Path) -> int | None:
         raise UserError(f"the record cannot be read: {error.strerror}", where=Where(str(path))) from None
     digits = line[:_DIGITS]
     if not digits.isdigit() or line != _line(int(digits)):
-        fix = "restore the folder from a backup, or start over with `shoal cluster reset`"
-        raise UserError("the record of the highest acknowledged revision is damaged", where=Where(str(path)), fix=fix)
+        raise DamagedRecordError("the record of the highest acknowledged revision is damaged", where=Where(str(path)))
     return int(digits)
 
 

@@ -5,6 +5,9 @@ deletes it. So the files are opened under other names, hard links in a folder be
 closed the link to the database is removed; SQLite finds that the database is no longer where it was opened, and neither
 moves nor deletes the log. What was found damaged stays as it is, for whom repairs it.
 
+A rollback journal beside the database is what a kill leaves before the state has its write-ahead log. SQLite would
+write it back into the database, so such a database is looked at as a copy.
+
 Rejected: SQLite's read-only modes. One of them ignores the log, the other deletes it all the same.
 """
 
@@ -14,11 +17,18 @@ import os
 import shutil
 import sqlite3
 import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import msgspec
 
+from shoal.cluster.storage.tables import APPLICATION
+
 WAL = "-wal"
+JOURNAL = "-journal"
+_DAMAGED = (sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_CORRUPT)
+_TABLES = {"log", "folded", "objects"}
 
 
 class Found(msgspec.Struct, frozen=True):
@@ -32,25 +42,54 @@ class Found(msgspec.Struct, frozen=True):
 
 
 def inspect(path: Path) -> Found:
-    """Raises sqlite3.Error where SQLite cannot read the file, OSError where it cannot be linked or copied."""
+    """Raises sqlite3.Error where SQLite cannot use the file, OSError where it cannot be linked or copied."""
     if not path.exists() or not path.stat().st_size:
         return Found()
-    folder = Path(tempfile.mkdtemp(prefix=".check-", dir=path.parent))
-    try:
-        for name in (path.name, path.name + WAL):
-            _link(path.with_name(name), folder / name)
-        connection = sqlite3.connect(folder / path.name, timeout=0, isolation_level=None)
+    with opened_aside(path) as connection:
         try:
             return _found(connection)
+        except sqlite3.DatabaseError as error:
+            if not is_damage(error):
+                raise
+            return Found(application=_application(connection), fault=str(error))
+
+
+@contextmanager
+def opened_aside(path: Path) -> Iterator[sqlite3.Connection]:
+    """A connection that leaves the files as they are."""
+    with aside(path) as folder:
+        bring = _copy if path.with_name(path.name + JOURNAL).exists() else _link
+        for name in (path.name, path.name + WAL, path.name + JOURNAL):
+            bring(path.with_name(name), folder / name)
+        connection = sqlite3.connect(folder / path.name, timeout=0, isolation_level=None)
+        try:
+            yield connection
         finally:
             (folder / path.name).unlink()
             connection.close()
+
+
+@contextmanager
+def aside(path: Path) -> Iterator[Path]:
+    """A folder beside the files, for as long as it is used."""
+    folder = Path(tempfile.mkdtemp(prefix=".check-", dir=path.parent))
+    try:
+        yield folder
     finally:
         shutil.rmtree(folder, ignore_errors=True)
 
 
+def is_damage(error: BaseException) -> bool:
+    code = getattr(error, "sqlite_errorcode", None)
+    return code is not None and code & 0xFF in _DAMAGED
+
+
+def files_of(path: Path) -> tuple[Path, ...]:
+    return (path, path.with_name(path.name + WAL), path.with_name(path.name + JOURNAL))
+
+
 def remove_leftovers(path: Path) -> None:
-    """Folders of inspections that were killed."""
+    """Folders of inspections that were killed. Whoever calls this is alone in the folder."""
     for folder in path.parent.glob(".check-*"):
         shutil.rmtree(folder, ignore_errors=True)
 
@@ -61,10 +100,15 @@ def copy_aside(path: Path, also: Path) -> Path:
     while (folder := path.with_name(f"damaged-{number}")).exists():
         number += 1
     folder.mkdir(mode=0o700)
-    for file in (path, path.with_name(path.name + WAL), also):
+    for file in (*files_of(path), also):
         if file.exists():
             shutil.copy2(file, folder / file.name)
     return folder
+
+
+def _copy(file: Path, to: Path) -> None:
+    if file.exists():
+        shutil.copy2(file, to)
 
 
 def _link(file: Path, to: Path) -> None:
@@ -77,15 +121,26 @@ def _link(file: Path, to: Path) -> None:
         shutil.copy2(file, to)
 
 
+def _application(connection: sqlite3.Connection) -> int:
+    try:
+        ((application,),) = connection.execute("PRAGMA application_id")
+    except sqlite3.DatabaseError:
+        return 0
+    return int(application)
+
+
 def _found(connection: sqlite3.Connection) -> Found:
     run = connection.execute
     ((application,),) = run("PRAGMA application_id")
     ((version,),) = run("PRAGMA user_version")
     tables = {name for (name,) in run("SELECT name FROM sqlite_master WHERE type = 'table'")}
     fault = run("PRAGMA quick_check(1)").fetchone()[0]
+    missing = sorted(_TABLES - tables) if application == APPLICATION and tables else []
+    if fault == "ok" and missing:
+        fault = f"the table {missing[0]} is missing"
     revision = 0
-    if fault == "ok" and {"log", "folded"} <= tables:
-        ((floor,),) = run("SELECT revision FROM folded")
+    if fault == "ok" and tables >= _TABLES:
+        ((floor,),) = run("SELECT max(revision) FROM folded")
         ((newest,),) = run("SELECT max(revision) FROM log")
-        revision = max(floor, newest or 0)
+        revision = max(floor or 0, newest or 0)
     return Found(revision, application, version, bool(tables), "" if fault == "ok" else fault)

@@ -18,57 +18,42 @@ the history would need the log all the same.
 from __future__ import annotations
 
 import errno
+import fcntl
 import os
 import sqlite3
 import tempfile
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
 from functools import lru_cache
 from pathlib import Path
 from sys import intern
 
 from shoal.cluster.resource import Home, Ref
 from shoal.cluster.storage.acknowledged import FILE as RECORD
-from shoal.cluster.storage.acknowledged import Acknowledged, read_acknowledged
-from shoal.cluster.storage.inspection import WAL, Found, copy_aside, inspect, remove_leftovers
+from shoal.cluster.storage.acknowledged import Acknowledged, DamagedRecordError, read_acknowledged
+from shoal.cluster.storage.inspection import (
+    WAL,
+    Found,
+    aside,
+    copy_aside,
+    files_of,
+    inspect,
+    is_damage,
+    remove_leftovers,
+)
 from shoal.cluster.storage.port import Change, Loaded, StorageFault
+from shoal.cluster.storage.salvage import salvage, write_salvaged
+from shoal.cluster.storage.tables import APPLICATION, FOLD, VERSION, Transaction, prepare
 from shoal.units.errors import UserError, Where
 
-_APPLICATION = 0x53484F4C
-_VERSION = 1
 _ROWS_AT_ONCE = 500
-_SETTINGS = (
-    "PRAGMA locking_mode = EXCLUSIVE",
-    "PRAGMA page_size = 8192",
-    "PRAGMA journal_mode = WAL",
-    "PRAGMA synchronous = FULL",
-    "PRAGMA fullfsync = ON",
-    "PRAGMA wal_autocheckpoint = 500",
-    "PRAGMA journal_size_limit = 67108864",
-)
-_TABLES = (
-    """CREATE TABLE IF NOT EXISTS log (
-        revision INTEGER PRIMARY KEY, family TEXT NOT NULL, plural TEXT NOT NULL, namespace TEXT NOT NULL,
-        name TEXT NOT NULL, data BLOB)""",
-    """CREATE TABLE IF NOT EXISTS objects (
-        family TEXT NOT NULL, plural TEXT NOT NULL, namespace TEXT NOT NULL, name TEXT NOT NULL,
-        revision INTEGER NOT NULL, data BLOB, PRIMARY KEY (family, plural, namespace, name))""",
-    "CREATE INDEX IF NOT EXISTS gone ON objects (revision) WHERE data IS NULL",
-    "CREATE TABLE IF NOT EXISTS folded (only INTEGER PRIMARY KEY CHECK (only = 1), revision INTEGER NOT NULL)",
-    "INSERT OR IGNORE INTO folded VALUES (1, 0)",
-)
-_FOLD = (
-    # Of a group with max(), SQLite takes the other columns from the row that holds the maximum.
-    """INSERT OR REPLACE INTO objects
-       SELECT family, plural, namespace, name, max(revision), data FROM log WHERE revision <= ?1
-       GROUP BY family, plural, namespace, name""",
-    "DELETE FROM objects WHERE data IS NULL AND revision <= ?1",
-    "DELETE FROM log WHERE revision <= ?1",
-    "UPDATE folded SET revision = max(revision, ?1)",
-)
 _TRIAL = "UPDATE folded SET revision = revision"
 """Changes nothing, and has to reach the disk all the same."""
 _TRIAL_BYTES = 1 << 20
 _RESTORE = "restore the folder from a backup, start over with `shoal cluster reset`"
+_ACCEPT = "or start with what can be read with `shoal up --accept-data-loss`"
+_GAP = 1_000_000_000
+"""How far revisions move on where nobody knows which one was the highest that was acknowledged."""
 _ROOM = "make room there, or choose another folder with --state; what was acknowledged is kept"
 
 
@@ -81,35 +66,45 @@ class SqliteFile:
 
     @classmethod
     def open(cls, path: Path, *, accept_loss: bool = False) -> SqliteFile:
-        """Raises UserError when the file is in use, is something else, has lost writes, or cannot be written.
+        """Raises UserError when the file is in use, something else or damaged, lost writes, or cannot be written.
 
-        `accept_loss` goes on without writes that are lost: the files are copied aside first, and the next revision
-        is higher than any that was acknowledged.
+        `accept_loss` goes on without writes that are lost, and from what can be read of a damaged file: the files are
+        copied aside first, and the next revision is higher than any that was acknowledged.
         """
         where = Where(file=str(path))
         try:
             path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-            recorded = read_acknowledged(path.with_name(RECORD)) or 0
-            remove_leftovers(path)
-            found = inspect(path)
-            _check(found, where)
-            is_lost = found.revision < recorded
-            if is_lost and not accept_loss:
-                raise _incomplete(path, found.revision, recorded)
-            if is_lost:
-                copy_aside(path, path.with_name(RECORD))
-            path.touch(mode=0o600)
+            with _alone(path.parent, where):
+                return cls._opened(path, where, accept_loss)
         except (sqlite3.Error, OSError) as error:
             raise _refusal(error, where) from error
+
+    @classmethod
+    def _opened(cls, path: Path, where: Where, accept_loss: bool) -> SqliteFile:
+        record = path.with_name(RECORD)
+        recorded, damage = _recorded(record)
+        remove_leftovers(path)
+        found = inspect(path)
+        _check(found, where, has_record=record.exists())
+        damage = _damage(path, found, recorded) or damage
+        if damage is not None and not accept_loss:
+            raise damage
+        reached = found.revision
+        if damage is not None:
+            copy_aside(path, record)
+        if found.fault:
+            reached = _replace_by_what_can_be_read(path, recorded)
+        path.touch(mode=0o600)
         connection = sqlite3.connect(path, timeout=0, isolation_level=None, check_same_thread=False)
         try:
-            _prepare(connection)
-            if is_lost:
-                _go_on_above(connection, recorded)
-            acknowledged = Acknowledged(path.with_name(RECORD), max(found.revision, recorded))
-        except (sqlite3.Error, OSError) as error:
+            prepare(connection)
+            if damage is not None:
+                reached = max(reached, recorded) if recorded else reached + _GAP
+                _go_on_above(connection, reached)
+            acknowledged = Acknowledged(record, reached)
+        except BaseException:
             connection.close()
-            raise _refusal(error, where) from error
+            raise
         return cls(connection, acknowledged)
 
     def load(self) -> Loaded:
@@ -130,7 +125,7 @@ class SqliteFile:
             if len(batch) <= _ROWS_AT_ONCE:
                 self._insert(batch)
             else:
-                with _Transaction(self._connection):
+                with Transaction(self._connection):
                     for start in range(0, len(batch), _ROWS_AT_ONCE):
                         self._insert(batch[start : start + _ROWS_AT_ONCE])
         except sqlite3.Error as error:
@@ -143,8 +138,8 @@ class SqliteFile:
     def fold(self, through: int) -> None:
         """Objects as of this revision; the changes up to it are forgotten. Raises StorageFault."""
         try:
-            with _Transaction(self._connection):
-                for statement in _FOLD:
+            with Transaction(self._connection):
+                for statement in FOLD:
                     self._connection.execute(statement, (through,))
         except sqlite3.Error as error:
             raise StorageFault(str(error)) from error
@@ -161,38 +156,62 @@ class SqliteFile:
         self._connection.execute(_insertion(len(batch)), values)
 
 
-class _Transaction:
-    """Several statements that count together; a failure of any undoes all."""
-
-    def __init__(self, connection: sqlite3.Connection) -> None:
-        self._connection = connection
-
-    def __enter__(self) -> None:
-        self._connection.execute("BEGIN IMMEDIATE")
-
-    def __exit__(self, kind: object, error: object, trace: object) -> None:
-        try:
-            if kind is None:
-                self._connection.execute("COMMIT")
-        finally:
-            # SQLite ends the transaction itself on some errors and leaves it open on others.
-            if self._connection.in_transaction:
-                self._connection.execute("ROLLBACK")
-
-
 @lru_cache(maxsize=256)
 def _insertion(rows: int) -> str:
     values = ",".join(["(?,?,?,?,?,?)"] * rows)
     return f"INSERT INTO log VALUES {values}"  # noqa: S608 - nothing but question marks
 
 
-def _check(found: Found, where: Where) -> None:
-    if found.has_tables and found.application != _APPLICATION:
+@contextmanager
+def _alone(folder: Path, where: Where) -> Iterator[None]:
+    """No other process looks at the files meanwhile. Once the database is open, its own lock says that it is in use."""
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        with suppress(OSError):  # A filesystem that cannot lock a folder.
+            try:
+                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                raise _in_use(where) from None
+        yield
+    finally:
+        os.close(descriptor)
+
+
+def _recorded(record: Path) -> tuple[int, UserError | None]:
+    """The highest acknowledged revision, or 0 and what is wrong with the record of it."""
+    try:
+        return read_acknowledged(record) or 0, None
+    except DamagedRecordError as error:
+        return 0, UserError(error.what, where=error.where, fix=f"nothing was changed; {_RESTORE}, {_ACCEPT}")
+
+
+def _check(found: Found, where: Where, *, has_record: bool) -> None:
+    """Whether this is a state of Shoal, damaged or not."""
+    if found.has_tables and found.application != APPLICATION:
         raise UserError("this database is not a state of Shoal", where=where)
-    if found.version > _VERSION:
+    if found.version > VERSION:
         raise UserError("the state was written by a newer Shoal", where=where)
+    if found.fault and found.application != APPLICATION and not has_record:
+        raise UserError(f"the state is damaged or not a state of Shoal ({found.fault})", where=where, fix=_RESTORE)
+
+
+def _damage(path: Path, found: Found, recorded: int) -> UserError | None:
     if found.fault:
-        raise UserError(f"the state is damaged ({found.fault})", where=where, fix=_RESTORE)
+        fix = f"nothing was changed; {_RESTORE}, {_ACCEPT}"
+        return UserError(f"the state is damaged ({found.fault})", where=Where(file=str(path)), fix=fix)
+    return _incomplete(path, found.revision, recorded) if found.revision < recorded else None
+
+
+def _replace_by_what_can_be_read(path: Path, recorded: int) -> int:
+    """The highest revision found. The damaged files have been copied aside."""
+    found = salvage(path, recorded)
+    with aside(path) as folder:
+        write_salvaged(folder / path.name, found)
+        _, *logs = files_of(path)
+        for log in logs:
+            log.unlink(missing_ok=True)
+        (folder / path.name).replace(path)
+    return max((change.revision for change in found.values()), default=0)
 
 
 def _incomplete(path: Path, found: int, recorded: int) -> UserError:
@@ -204,38 +223,32 @@ def _incomplete(path: Path, found: int, recorded: int) -> UserError:
     else:
         why = f"{log.name} was cut or damaged"
     what = f"writes are lost: the state ends at revision {found}, and revision {recorded} was acknowledged; {why}"
-    fix = f"nothing was changed; {_RESTORE}, or go on without them with `shoal up --accept-data-loss`"
+    fix = f"nothing was changed; {_RESTORE}, {_ACCEPT}"
     return UserError(what, where=Where(file=str(path)), fix=fix)
-
-
-def _prepare(connection: sqlite3.Connection) -> None:
-    for setting in _SETTINGS:
-        connection.execute(setting)
-    with _Transaction(connection):
-        connection.execute(f"PRAGMA application_id = {_APPLICATION}")
-        connection.execute(f"PRAGMA user_version = {_VERSION}")
-        for statement in _TABLES:
-            connection.execute(statement)
 
 
 def _go_on_above(connection: sqlite3.Connection, revision: int) -> None:
     """All history is folded: a watch that goes on from a revision of before is told to list again."""
-    with _Transaction(connection):
-        for statement in _FOLD:
+    with Transaction(connection):
+        for statement in FOLD:
             connection.execute(statement, (revision,))
 
 
 def _refusal(error: sqlite3.Error | OSError, where: Where) -> UserError:
     code = getattr(error, "sqlite_errorcode", None)
     if code is not None and code & 0xFF == sqlite3.SQLITE_BUSY:
-        fix = "stop it with `shoal down`, or give --state another folder"
-        return UserError("another shoal is using this state", where=where, fix=fix)
-    if code is not None and code & 0xFF in (sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_CORRUPT):
+        return _in_use(where)
+    if is_damage(error):
         return UserError(f"the state is damaged or not a state of Shoal ({error})", where=where, fix=_RESTORE)
     why = _words(error) if isinstance(error, OSError) else why_not_written(Path(where.file).parent)
     if why:
         return UserError(f"the state cannot be written: {why}", where=where, fix=_ROOM)
     return UserError(f"the state cannot be used: {error}", where=where)
+
+
+def _in_use(where: Where) -> UserError:
+    fix = "stop it with `shoal down`, or give --state another folder"
+    return UserError("another shoal is using this state", where=where, fix=fix)
 
 
 def why_not_written(folder: Path) -> str:

@@ -11,7 +11,7 @@ import msgspec
 from cryptography import x509
 
 from shoal.store.live.item import Obj
-from shoal.store.subjects import common_name, has_one_common_name, organizations
+from shoal.store.subjects import common_name, has_one_common_name, organizations, reading
 
 CLIENT, KUBELET_CLIENT, KUBELET_SERVING = (
     "kubernetes.io/kube-apiserver-client",
@@ -42,24 +42,25 @@ def pem_of(request: Obj) -> bytes:
 
 def asked(pem: bytes) -> Asked:
     """Raises ValueError for what is no request."""
-    parsed = x509.load_pem_x509_csr(pem)
-    subject = parsed.subject
-    names: Any = ()
-    with suppress(x509.ExtensionNotFound):
-        names = parsed.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
-    found = {
-        kind: tuple(str(one.value) for one in names if isinstance(one, kind))
-        for kind in (x509.DNSName, x509.IPAddress, x509.RFC822Name, x509.UniformResourceIdentifier)
-    }
-    return Asked(
-        common_name(subject),
-        organizations(subject),
-        found[x509.DNSName],
-        found[x509.IPAddress],
-        found[x509.RFC822Name],
-        found[x509.UniformResourceIdentifier],
-        is_ambiguous=bool(common_name(subject)) and not has_one_common_name(subject),
-    )
+    with reading():
+        parsed = x509.load_pem_x509_csr(pem)
+        subject = parsed.subject
+        names: Any = ()
+        with suppress(x509.ExtensionNotFound):
+            names = parsed.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
+        found = {
+            kind: tuple(str(one.value) for one in names if isinstance(one, kind))
+            for kind in (x509.DNSName, x509.IPAddress, x509.RFC822Name, x509.UniformResourceIdentifier)
+        }
+        return Asked(
+            common_name(subject),
+            organizations(subject),
+            found[x509.DNSName],
+            found[x509.IPAddress],
+            found[x509.RFC822Name],
+            found[x509.UniformResourceIdentifier],
+            is_ambiguous=bool(common_name(subject)) and not has_one_common_name(subject),
+        )
 
 
 def signer_fault(signer: str, wanted: Asked, usages: Collection[str]) -> str:

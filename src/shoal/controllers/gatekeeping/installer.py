@@ -26,6 +26,7 @@ from shoal.controllers.gatekeeping.policies import (
     PolicyPair,
     checking_policies,
     devices_policy,
+    parts_policy,
     queue_policies,
     rendezvous_policy,
 )
@@ -82,7 +83,7 @@ class Installer:
         # Without queues nobody would ever let go what is held.
         queues = self._served.find(LOCAL_QUEUES)
         rules = self._rules() if queues is not None else None
-        checking = [*(checking_policies(rules) if rules else []), devices_policy()]
+        checking = [*(checking_policies(rules) if rules else []), devices_policy(), parts_policy()]
         refused = await self._install(CHECKING, CHECKING_BINDINGS, checking)
         holding = queue_policies(rules, queues) if rules is not None else []
         refused += await self._install(POLICIES, BINDINGS, [*holding, rendezvous_policy()])

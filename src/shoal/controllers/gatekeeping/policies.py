@@ -15,6 +15,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from shoal.controllers.gatekeeping import expressions as cel
+from shoal.controllers.gatekeeping import gpu_parts as parts
 from shoal.controllers.gatekeeping.held_kinds import (
     DEFAULT_QUEUE,
     KEEPERS,
@@ -87,12 +88,30 @@ def devices_policy() -> PolicyPair:
         {"expression": cel.asks_before_it_is_bound(), "reason": "Forbidden", "message": cel.FRACTION_MESSAGE},
     ]
     spec: Obj = {
-        "matchConstraints": {"resourceRules": _rules((PODS,), _ON_WRITE)},
+        # An update of the status may change annotations too.
+        "matchConstraints": {"resourceRules": _rules((PODS, PODS._replace(plural="pods/status")), _ON_WRITE)},
         "matchConditions": [{"name": "speaks-of-devices", "expression": cel.speaks_of_devices()}],
         "validations": validations,
         "failurePolicy": "Fail",
     }
     return PolicyPair("shoal-guard-devices", spec, {"validationActions": ["Deny"]})
+
+
+def parts_policy() -> PolicyPair:
+    """A bound for parts of GPUs by annotation, which the quota of kube-apiserver does not count: the devices of one pod
+    and what a quota says is used are within it. The parts of other pods are not added up: a policy sees one pod."""
+    validation = {"expression": parts.are_within(), "reason": "Forbidden", "messageExpression": parts.exceeded()}
+    conditions = (("asks-for-parts", parts.are_asked_for()), ("is-no-mirror-pod", f"!({cel.is_own_mirror_pod()})"))
+    spec: Obj = {
+        "paramKind": {"apiVersion": "v1", "kind": "ResourceQuota"},
+        "matchConstraints": {"resourceRules": _rules((PODS,), _ON_CREATE)},
+        "matchConditions": [{"name": short, "expression": text} for short, text in conditions],
+        "variables": [{"name": name, "expression": text} for name, text in parts.VARIABLES.items()],
+        "validations": [validation],
+        "failurePolicy": "Fail",
+    }
+    every = {"selector": {}, "parameterNotFoundAction": "Allow"}
+    return PolicyPair("shoal-limit-gpu-parts", spec, {"paramRef": every, "validationActions": ["Deny"]})
 
 
 def rendezvous_policy() -> PolicyPair:

@@ -12,6 +12,7 @@ import copy
 import msgspec
 from msgspec import field
 
+from shoal.api.pod import PodStatus, SchedulingGroup
 from shoal.controllers.kubernetes_groups.scheduled import CONDITION, Member, scheduled
 from shoal.store.live.conditions import Moment, Status, is_true, put
 from shoal.store.live.context import Context
@@ -28,30 +29,15 @@ _TOGETHER_S = 0.2
 """The pods of a group are bound together: that is one look."""
 
 
-class _SchedulingGroup(msgspec.Struct, rename="camel", gc=False):
-    pod_group_name: str = ""
-
-
 class _Spec(msgspec.Struct, rename="camel", gc=False):
     node_name: str = ""
     scheduler_name: str = ""
-    scheduling_group: _SchedulingGroup | None = None
-
-
-class _Condition(msgspec.Struct, gc=False):
-    type: str = ""
-    status: str = ""
-    reason: str = ""
-    message: str = ""
-
-
-class _PodStatus(msgspec.Struct, gc=False):
-    conditions: tuple[_Condition, ...] = ()
+    scheduling_group: SchedulingGroup | None = None
 
 
 class _Pod(msgspec.Struct, gc=False):
     spec: _Spec
-    status: _PodStatus = field(default_factory=_PodStatus)
+    status: PodStatus = field(default_factory=PodStatus)
 
 
 class _Gang(msgspec.Struct, rename="camel", gc=False):

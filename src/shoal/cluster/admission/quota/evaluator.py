@@ -30,8 +30,12 @@ class Evaluator:
         """Whether such a write can change what is used."""
         return operation == "CREATE" and not subresource
 
-    def has_ended(self, old: Obj, new: Obj) -> bool:  # noqa: ARG002 - for kinds that stop counting while they stay
-        """Whether any other change gives something back."""
+    def uses_other_amounts(self, old: Obj, new: Obj) -> bool:  # noqa: ARG002 - for kinds whose other changes count
+        """Whether any other change alters what is used: a pod that ends, say."""
+        return False
+
+    def asks_for_more(self, old: Obj, new: Obj) -> bool:  # noqa: ARG002 - for kinds that can
+        """Whether any other change is to be refused when it is more than a quota has left."""
         return False
 
     def matching(self, names: Iterable[str]) -> set[str]:

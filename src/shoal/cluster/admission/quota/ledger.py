@@ -69,8 +69,10 @@ class Quota:
             self._require(admission, book, evaluator, admission.obj)
         before = admission.old if admission.operation == "UPDATE" else None
         deltas = _deltas(accounts, evaluator, before, admission.obj)
-        # A status only says what has happened already.
-        for book, delta in deltas if may_refuse and admission.call.subresource != "status" else ():
+        # A status only says what has happened already. What asks for more in passing is refused all the same.
+        is_asking = may_refuse and admission.call.subresource != "status"
+        is_asking = is_asking or (before is not None and evaluator.asks_for_more(before, admission.obj))
+        for book, delta in deltas if is_asking else ():
             fault = book.exceeded(delta, accounts.used(book))
             if fault:
                 raise forbid(admission, fault)
@@ -97,7 +99,9 @@ class Quota:
         if evaluator.handles(admission.operation, admission.call.subresource):
             return True
         old, new = admission.old, admission.obj
-        return admission.operation == "UPDATE" and bool(old and new) and evaluator.has_ended(old or {}, new or {})
+        return (
+            admission.operation == "UPDATE" and bool(old and new) and evaluator.uses_other_amounts(old or {}, new or {})
+        )
 
     def _require(self, admission: Admission, book: Book, evaluator: Evaluator, obj: Obj) -> None:
         fault = evaluator.missing(evaluator.matching(book.hard), obj) if book.counts(evaluator, obj) else ""

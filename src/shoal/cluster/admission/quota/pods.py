@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator
 from shoal.cluster.admission.pod_resources import Amounts, Field, container_amounts, pod_amounts
 from shoal.cluster.admission.quota.evaluator import ONE, Evaluator
 from shoal.cluster.admission.quota.scopes import Scope, pod_in_scope
-from shoal.cluster.admission.quota.shared_gpus import devices_by_other_names
+from shoal.cluster.admission.quota.shared_gpus import devices_by_annotation, with_parts_as_gpus
 from shoal.cluster.reading import Obj
 from shoal.cluster.resource import Home
 from shoal.units.quantity import Quantity
@@ -40,8 +40,11 @@ class PodEvaluator(Evaluator):
     def handles(self, operation: str, subresource: str) -> bool:
         return (operation, subresource) in (("CREATE", ""), ("UPDATE", "resize"))
 
-    def has_ended(self, old: Obj, new: Obj) -> bool:
-        return _is_over(old) != _is_over(new)
+    def uses_other_amounts(self, old: Obj, new: Obj) -> bool:
+        return _is_over(old) != _is_over(new) or devices_by_annotation(old) != devices_by_annotation(new)
+
+    def asks_for_more(self, old: Obj, new: Obj) -> bool:
+        return devices_by_annotation(new) > devices_by_annotation(old)
 
     def matching(self, names: Iterable[str]) -> set[str]:
         return {name for name in names if name in _NAMES or _is_open_name(name)}
@@ -67,12 +70,13 @@ class PodEvaluator(Evaluator):
         if _is_over(obj):
             return found
         spec = obj["spec"]
-        requests, limits = (pod_amounts(spec, field, with_overhead=True) for field in _FIELDS)
+        requests = pod_amounts(with_parts_as_gpus(spec), "requests", with_overhead=True)
+        limits = pod_amounts(spec, "limits", with_overhead=True)
         found["pods"] = ONE
         for name, amount in requests.items():
             for counted in _request_names(name):
                 found[counted] = amount
-        devices = devices_by_other_names(obj)
+        devices = devices_by_annotation(obj)
         if devices:
             found[_GPU_REQUESTS] = found.get(_GPU_REQUESTS, _NONE) + Quantity.of(devices)
         for name in _NATIVE:

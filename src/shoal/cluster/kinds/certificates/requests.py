@@ -150,11 +150,14 @@ def request_fault(encoded: str) -> str:
     # Loaded when first needed: few clusters ever sign a request, all of them start.
     from cryptography import x509
 
+    from shoal.store.subjects import reading
+
     try:
-        parsed = x509.load_pem_x509_csr(text)
+        with reading():
+            is_signed = x509.load_pem_x509_csr(text).is_signature_valid
     except ValueError as fault:
         return str(fault)
-    return "" if parsed.is_signature_valid else "x509: ECDSA verification failure"
+    return "" if is_signed else "x509: ECDSA verification failure"
 
 
 def _certificate_fault(encoded: str) -> str:
@@ -163,8 +166,11 @@ def _certificate_fault(encoded: str) -> str:
     text = base64.b64decode(encoded)
     if b"-----BEGIN CERTIFICATE-----" not in text:
         return "must contain at least one CERTIFICATE PEM block"
+    from shoal.store.subjects import reading
+
     try:
-        x509.load_pem_x509_certificates(text)
+        with reading():
+            x509.load_pem_x509_certificates(text)
     except ValueError as fault:
         return str(fault)
     return ""

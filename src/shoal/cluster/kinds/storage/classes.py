@@ -95,6 +95,7 @@ def _check_topologies(terms: list[Obj], path: str, errors: Errors) -> None:
             if key in found:
                 errors.append(duplicate(f"{here}[{position}].key", key))
             found[key] = frozenset(values)
-        if found in seen:
+        # Kubernetes compares with the places that it has not filled yet as well, and an empty term equals those.
+        if not found or found in seen:
             errors.append(duplicate(here, ""))
         seen.append(found)

@@ -1,0 +1,39 @@
+"""The expressions of the policy that bounds parts of GPUs by the ResourceQuotas of their namespace.
+
+The policy is evaluated once for each quota, as its parameter. A quota with scopes is about some pods only and is left
+out; one without `requests.nvidia.com/gpu` bounds no GPUs.
+"""
+
+from __future__ import annotations
+
+_RESOURCE = "requests.nvidia.com/gpu"
+_ANNOTATIONS = "object.metadata.?annotations"
+_COUNT = f"{_ANNOTATIONS}[?'gpu-fraction-num-devices'].orValue('1')"
+_IS_ABOUT_GPUS = (
+    f"!has(params.spec.scopeSelector) && size(params.spec.?scopes.orValue([])) == 0 "
+    f"&& params.spec.?hard[?'{_RESOURCE}'].hasValue()"
+)
+
+VARIABLES = {
+    # What is no number is refused by the scheduler; until then it counts as one device.
+    "devices": f"{_COUNT}.matches('^[1-9][0-9]{{0,8}}$') ? int({_COUNT}) : 1",
+    "hard": f"string(params.spec.?hard[?'{_RESOURCE}'].orValue('0'))",
+    "used": f"string(params.?status.?used[?'{_RESOURCE}'].orValue('0'))",
+}
+
+
+def are_asked_for() -> str:
+    return f"{_ANNOTATIONS}[?'gpu-fraction'].hasValue() || {_ANNOTATIONS}[?'gpu-memory'].hasValue()"
+
+
+def are_within() -> str:
+    left = "quantity(variables.used).add(variables.devices).compareTo(quantity(variables.hard)) <= 0"
+    return f"!({_IS_ABOUT_GPUS}) || {left}"
+
+
+def exceeded() -> str:
+    """In the words of Kubernetes' own quota."""
+    return (
+        f"'exceeded quota: ' + params.metadata.name + ', requested: {_RESOURCE}=' + string(variables.devices) + "
+        f"', used: {_RESOURCE}=' + variables.used + ', limited: {_RESOURCE}=' + variables.hard"
+    )
