@@ -46,6 +46,12 @@ class NodeRefused(msgspec.Struct, frozen=True):
     """The kubelet of a node refused a pod that we bound to it; told after the end of that pod."""
 
     name: str
+    ask: Ask
+    resource: str = ""
+    """What the kubelet says is lacking, where it says it."""
+    owner: str = ""
+    """Whose pods share the blame."""
+    at_s: float = 0.0
 
 
 class NodeGone(msgspec.Struct, frozen=True):

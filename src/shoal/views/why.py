@@ -14,7 +14,7 @@ from shoal.engine.reasons import EMPTY_GPUS, GPU_PIECE, Cause, Code, Evidence, S
 CAUSES: Mapping[Code, str] = {
     Code.NODE_NAME: "node(s) didn't match the requested node name",
     Code.UNSCHEDULABLE: "node(s) were unschedulable",
-    Code.REFUSING: "node(s) refused a pod that was bound to them and have not changed since",
+    Code.REFUSING: "node(s) refused a pod that asked for no more and have not changed since",
     Code.AFFINITY: "node(s) didn't match Pod's node affinity/selector",
     Code.TAINTED: "node(s) had untolerated taint {{{detail}}}",
     Code.GPU_MODEL: "node(s) had no GPU of model {detail}",

@@ -10,6 +10,7 @@ from build.live_brains import add_node, is_bound, places, pod, start_brain
 from build.odd_writers import Deaf, Waiting, writing_by
 from build.small_clusters import SmallCluster, small_cluster
 from build.virtual_time import in_virtual_time, virtual
+from shoal.engine.admission_failures import LASTS_S
 from shoal.store.live.kind import NODES, PODS, PRIORITY_CLASSES
 
 
@@ -137,3 +138,20 @@ async def test_pods_that_yield_while_they_wait_for_something_keep_no_others_from
             return "deletionTimestamp" in (await cluster.get(PODS, "runs"))["metadata"]
 
         await cluster.until(has_yielded, 10)
+
+
+@virtual
+async def test_a_node_that_refused_a_pod_is_tried_again_after_a_while_though_nothing_happens_there(
+    tmp_path: Path,
+) -> None:
+    async with small_cluster(tmp_path) as cluster:
+        start_brain(cluster)
+        await add_node(cluster, "n1", gpus=2)
+        await cluster.create(PODS, pod("p", gpus=1))
+        await cluster.until(lambda: is_bound(cluster, "p"), 5)
+        status = {"phase": "Failed", "reason": "UnexpectedAdmissionError"}
+        await cluster.patch(PODS, "p", {"status": status}, "status")
+        await cluster.create(PODS, pod("q", gpus=1))
+        await cluster.pass_time(LASTS_S - 5)
+        assert not await is_bound(cluster, "q")
+        await cluster.until(lambda: is_bound(cluster, "q"), 10)

@@ -257,15 +257,34 @@ def failed(name: str, reason: str, **more: Any) -> Obj:
     return pod(name, on="n1", status={"phase": "Failed", "reason": reason}, **more)
 
 
+def refused(fed: FedWorld) -> list[tuple[str, str, str]]:
+    """Node, what it lacks and whose pod it refused, of what there is to say now."""
+    return [(event.name, event.resource, event.owner) for event in fed.heard(NodeRefused)]
+
+
 def test_a_node_that_refuses_a_pod_of_ours_is_told_after_the_end_of_the_pod() -> None:
     fed = world()
-    fed.put(pod("a"), pod("b"))
+    fed.put(pod("a", gpus=1), pod("b"))
     fed.drain()
-    fed.put(running("a"), running("b"))
+    fed.put(running("a", gpus=1), running("b"))
     fed.drain()
-    fed.put(failed("a", "UnexpectedAdmissionError"), failed("b", "OutOfnvidia.com/gpu"))
-    assert fed.drain() == [PodGone("default/a"), PodGone("default/b"), NodeRefused("n1")]
+    fed.put(failed("a", "UnexpectedAdmissionError", gpus=1))
+    gone, node_refused = fed.drain()
+    assert gone == PodGone("default/a")
+    assert isinstance(node_refused, NodeRefused)
+    assert node_refused.ask.devices is not None
+    fed.put(failed("b", "OutOfcpu"))
+    assert refused(fed) == [("n1", "cpu", "default/b")]
     assert fed.drain() == []
+
+
+def test_pods_of_one_owner_share_the_blame() -> None:
+    fed = world()
+    owner = [{"apiVersion": "batch/v1", "kind": "Job", "name": "j", "uid": "u", "controller": True}]
+    fed.put(pod("a", meta={"ownerReferences": owner}))
+    fed.drain()
+    fed.put(failed("a", "UnexpectedAdmissionError", meta={"ownerReferences": owner}))
+    assert refused(fed) == [("n1", "", "default/Job/j")]
 
 
 def test_a_pod_that_failed_by_itself_or_is_not_ours_says_nothing_of_its_node() -> None:
@@ -286,14 +305,14 @@ def test_a_pod_whose_creator_named_the_node_keeps_no_others_from_it() -> None:
     assert fed.heard(NodeRefused) == []
 
 
-def test_what_is_news_of_a_node_that_refuses_is_reason_to_try_it_again() -> None:
+def test_a_node_that_refuses_is_told_before_the_pods_that_are_seen_there() -> None:
     fed = world()
-    fed.put(pod("a"))
+    fed.put(pod("a"), pod("b"))
     fed.drain()
     fed.put(running("a"))
     fed.drain()
-    fed.put(failed("a", "UnexpectedAdmissionError"), running("b", schedulerName="volcano"))
-    assert fed.heard(NodeRefused) == []
+    fed.put(failed("a", "UnexpectedAdmissionError"), running("b"), running("c", schedulerName="volcano"))
+    assert [type(event) for event in fed.drain()] == [PodGone, NodeRefused, PodBound, PodBound]
 
 
 def test_a_node_is_contested_until_the_pod_of_another_scheduler_on_it_is_told() -> None:

@@ -18,7 +18,7 @@ _NOTHING = Raw()
 _BETWEEN = b"\0"
 """Stands in no JSON."""
 _CLAIMED = (b'"persistentVolumeClaim":{', b'"ephemeral":{')
-_REFUSALS = ("UnexpectedAdmissionError", "OutOf")
+_REFUSED, _OUT_OF = "UnexpectedAdmissionError", "OutOf"
 _DEVICES = "nvidia.com/"
 """Other plugins give devices too, whose ids may look like places of GPUs."""
 _ALLOCATED = b'"allocatedResourcesStatus"'
@@ -60,9 +60,12 @@ class Status(msgspec.Struct, rename="camel", gc=False):
         return self.phase in _FINISHED
 
     @property
-    def is_refused(self) -> bool:
-        """Whether the kubelet of its node would not have it: its resources or devices are not there."""
-        return self.phase == "Failed" and self.reason.startswith(_REFUSALS)
+    def lacked(self) -> str | None:
+        """The resource for lack of which the kubelet of its node would not have it, empty where it does not say of
+        which; None: it was not refused."""
+        if self.phase != "Failed" or not self.reason.startswith((_REFUSED, _OUT_OF)):
+            return None
+        return self.reason.removeprefix(_OUT_OF) if self.reason.startswith(_OUT_OF) else ""
 
     def bound_s(self) -> float:
         """When the pod was bound; the conditions say it, and the start of the pod where they do not."""

@@ -11,7 +11,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator
 import msgspec
 from msgspec import structs
 
-from shoal.engine.events import PodArrived, PodBound, PodGone
+from shoal.engine.events import NodeRefused, PodArrived, PodBound, PodGone
 from shoal.engine.spelling import devices_fault
 from shoal.engine.who import Who
 from shoal.store.live.informer import Informer
@@ -200,12 +200,15 @@ class Pods:
         gone, self._gone = self._gone, {}
         return [PodGone(key) for key in gone]
 
-    def refusing_node(self, key: str) -> str:
-        """The node that refuses a pod which we bound, and of whose end nothing was told yet; or nothing."""
+    def refusal(self, key: str, at_s: float) -> NodeRefused | None:
+        """That a node refuses a pod which we bound, and of whose end nothing was told yet."""
         state = self._states.get(key)
-        if state is None or not (state.is_refused and state.has_waited and state.told is not None):
-            return ""
-        return state.node if state.scheduler in self._schedulers else ""
+        if state is None or state.ask is None or not (state.has_waited and state.told is not None):
+            return None
+        if state.lacked is None or state.scheduler not in self._schedulers:
+            return None
+        owner = "/".join(state.owner) if state.owner is not None else state.who.group or key
+        return NodeRefused(state.node, state.ask, state.lacked, owner, at_s)
 
     def news(self, key: str, who: Who) -> PodArrived | PodBound | PodGone | None:
         """What is to be told of it, which is told by that."""

@@ -177,9 +177,10 @@ class WatchedWorld:
 
     def _pod_news(self, keys: list[str]) -> list[Event]:
         gone: list[Event] = []
-        refused: dict[str, None] = {}
+        refused: list[NodeRefused] = []
         bound: list[PodBound] = []
         waiting: list[tuple[float, int, PodArrived]] = []
+        now_s = self._clock.seconds()
         for key in keys:
             state = self._pods.get(key)
             if state is None:
@@ -188,7 +189,7 @@ class WatchedWorld:
                 # Nobody knows yet who has to start with it.
                 self._pods.touch(key)
                 continue
-            refusing = self._pods.refusing_node(key)
+            refusal = self._pods.refusal(key, now_s)
             try:
                 event = self._pods.news(key, self.gangs.who(key, state))
             except Exception:  # noqa: BLE001 - one pod that breaks the code must not keep the others from being seen
@@ -201,14 +202,13 @@ class WatchedWorld:
                 bound.append(event)
             elif event is not None:
                 gone.append(event)
-                if refusing:
-                    refused[refusing] = None
+                if refusal is not None:
+                    refused.append(refusal)
         # Pods that say which devices they hold come before those that get what is left.
         bound.sort(key=lambda event: not event.spots)
         waiting.sort(key=lambda each: each[:2])
-        # What is told of a node besides is news of it, and may be why it refused.
-        unchanged = [NodeRefused(node) for node in refused if all(event.node != node for event in bound)]
-        return [*gone, *unchanged, *bound, *(event for _, _, event in waiting)]
+        # Pods on a node that are news may be why it refused another: then it is tried again.
+        return [*gone, *refused, *bound, *(event for _, _, event in waiting)]
 
     # -- asking -----------------------------------------------------------------------------------------------------
 
