@@ -235,8 +235,8 @@ class Cluster:
         free -= charge.taken
         grant = holding.grant
         if grant is not None:
-            if row in self.devices.odd or not grant.is_plain():
-                self.gpu_free_milli += self._summaries.take(row, free, charge, grant)
+            if holding.promised or row in self.devices.odd or not grant.is_plain():
+                self.gpu_free_milli += self._summaries.take(row, free, charge, grant, promised=holding.promised)
             else:
                 self.gpu_free_milli -= charge.gpu_milli
                 left = self.devices.take(row, grant)
@@ -268,8 +268,8 @@ class Cluster:
         free += charge.taken
         grant = holding.grant
         if grant is not None:
-            if row in self.devices.odd or not grant.is_plain():
-                self.gpu_free_milli += self._summaries.give(row, free, charge, grant)
+            if holding.promised or row in self.devices.odd or not grant.is_plain():
+                self.gpu_free_milli += self._summaries.give(row, free, charge, grant, promised=holding.promised)
             else:
                 self.gpu_free_milli += charge.gpu_milli
                 left = self.devices.give(row, grant)

@@ -196,9 +196,7 @@ class Bindings:
         row = cluster.row_of[place.node]
         if self._world.is_contested(place.node):
             return True
-        # A pod that is promised the devices of one that ends is counted beside it: then the sum says nothing.
-        is_promised = any(cluster.pods[key].row == row for key in cluster.promised)
-        return not is_promised and cluster.devices.sum_left(row) < 0
+        return cluster.devices.lacks(row)
 
     async def _write(self, one: _Try) -> bool:
         """Whether it is bound: not where its place was lost while things were made ready."""
