@@ -173,6 +173,64 @@ def test_a_group_of_kueue_is_no_gang_where_kueue_itself_runs() -> None:
     assert set(gangs(controller, pod("t/p", **words))) == {"t/g"}, "it asks for a gang itself"
 
 
+KUEUES: Object = {
+    "labels": {"kueue.x-k8s.io/pod-group-name": "g"},
+    "annotations": {"kueue.x-k8s.io/pod-group-total-count": "2"},
+}
+
+
+def kueue_at_work(namespace: str) -> Object:
+    controller = replicas("Deployment", f"{namespace}/kueue-controller-manager", 0)
+    return {**controller, "status": {"readyReplicas": 1}}
+
+
+def leader(namespace: str, holder: str = "kueue-1") -> Object:
+    spec = {"holderIdentity": holder}
+    return thing("coordination.k8s.io/v1", "Lease", f"{namespace}/c1f6bfd2.kueue.x-k8s.io", spec=spec)
+
+
+def kueue_config(namespace: str) -> Object:
+    return {"apiVersion": "config.kueue.x-k8s.io/v1beta2", "kind": "Configuration", "namespace": namespace}
+
+
+def shoal_config(namespace: str) -> Object:
+    head = {"apiVersion": "config.shoal.dev/v1alpha1", "kind": "ShoalConfiguration"}
+    return {**head, "namespaces": {"kueue": namespace}}
+
+
+SIGNS: dict[str, tuple[list[Object], bool]] = {
+    "its Deployment in its usual namespace": ([kueue_at_work("kueue-system")], True),
+    "its Deployment where its configuration says": ([kueue_at_work("queues"), kueue_config("queues")], True),
+    "its Deployment where ours says": ([kueue_at_work("queues"), shoal_config("queues")], True),
+    "its Deployment elsewhere": ([kueue_at_work("queues")], False),
+    "its leader's Lease": ([leader("kueue-system")], True),
+    "a Lease elsewhere": ([leader("queues")], False),
+    "a Lease that was given up": ([leader("kueue-system", "")], False),
+}
+
+
+@pytest.mark.parametrize("case", SIGNS)
+def test_kueue_is_known_by_the_signs_by_which_it_is_known_live(case: str) -> None:
+    objects, is_at_work = SIGNS[case]
+    assert gangs(*objects, pod("t/p", **KUEUES)).keys() == (set() if is_at_work else {"t/g"})
+
+
+@pytest.mark.parametrize("turned", [False, True])
+def test_a_group_is_a_gang_where_one_of_its_pods_names_it_for_another_scheduler_too(turned: bool) -> None:
+    other = {**KUEUES["labels"], "pod-group.scheduling.sigs.k8s.io/name": "g"}
+    pods = [pod("t/a", **KUEUES), pod("t/b", labels=other, annotations=KUEUES["annotations"])]
+    found = gangs(kueue_at_work("kueue-system"), *(pods[::-1] if turned else pods))
+    assert found["t/g"].minimum == 2
+
+
+@pytest.mark.parametrize("turned", [False, True])
+def test_a_gang_needs_as_many_as_any_of_its_pods_says(turned: bool) -> None:
+    light = {"pod-group.scheduling.sigs.k8s.io/name": "g"}
+    told = {**light, "pod-group.scheduling.sigs.k8s.io/min-available": "2"}
+    pods = [pod("t/a", labels=light), pod("t/b", labels=told)]
+    assert gangs(*(pods[::-1] if turned else pods))["t/g"].minimum == 2
+
+
 def test_a_controller_may_be_a_gang() -> None:
     assert gangs(job("t/j", 4, annotations={"kai.scheduler/batch-min-member": "3"})) == {
         "t/j": GroupFacts("t/j", minimum=3)

@@ -24,10 +24,9 @@ from shoal.api.node import Node
 from shoal.api.node_affinity import NodeAffinity
 from shoal.api.node_resource_topology import NodeResourceTopology
 from shoal.api.pod import Pod
-from shoal.api.run_configuration import ProjectNamespaces
 from shoal.api.slices import ResourceSlice
 from shoal.api.topology import KaiTopology, KueueTopology
-from shoal.api.workloads import DaemonSet, Deployment
+from shoal.api.workloads import DaemonSet
 from shoal.data.gpus import PRODUCT_LABEL
 from shoal.engine.devices.kind import Spots
 from shoal.engine.events import (
@@ -56,13 +55,11 @@ from shoal.store.inventory import Inventory, Placed
 from shoal.store.kept import Hold, Kept
 from shoal.store.nodes import node_seen
 from shoal.store.operator_pods import OperatorPods
+from shoal.store.running_kueue import runs_kueue
 from shoal.store.world_pods import FIRST, WorldPods
 from shoal.store.world_volumes import WorldVolumes
 from shoal.store.world_warnings import PodWarnings
 from shoal.units.errors import UserError
-
-_KUEUE = f"{ProjectNamespaces().kueue}/kueue-controller-manager"
-"""The Deployment of Kueue itself."""
 
 Affinities = Mapping[str, NodeAffinity | None]
 """Affinity that a scheduler adds to its pods, by scheduler name."""
@@ -131,14 +128,10 @@ class _Reader:
             self._priorities,
             self._topologies,
             self._pods.ended,
-            kueue_admits=self._runs_kueue(),
+            kueue_admits=runs_kueue(self._inventory),
         )
         self._world.warnings += gangs.warnings
         return gangs
-
-    def _runs_kueue(self) -> bool:
-        deployments = (placed.value for placed in self._inventory.of(Deployment))
-        return any(one.metadata.key == _KUEUE and one.status.ready_replicas for one in deployments)
 
     def _surroundings(self, gangs: Gangs) -> None:
         for placed in self._inventory.of(Namespace):
