@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -29,16 +30,19 @@ async def _lose_the_place(cluster: SmallCluster, writer: Waiting) -> None:
     assert await places(cluster) == {"p": "", "q": "n1"}
 
 
+@pytest.mark.parametrize("asks", [{"gpus": 1}, {"cpu": "5"}], ids=str)
 @virtual
-async def test_a_pod_is_not_bound_where_another_scheduler_took_its_devices_meanwhile(tmp_path: Path) -> None:
+async def test_a_pod_is_not_bound_where_another_scheduler_took_its_room_meanwhile(
+    tmp_path: Path, asks: dict[str, Any]
+) -> None:
     writer = Waiting("p")
     async with small_cluster(tmp_path) as cluster:
         start_brain(cluster, prepare=writing_by(writer))
         await add_node(cluster, "n1", gpus=1)
-        await cluster.create(PODS, pod("p", gpus=1))
+        await cluster.create(PODS, pod("p", **asks))
         await cluster.until(lambda: "n1" in writer.nodes, 5)
         body = {"metadata": {"name": "other"}, "target": {"kind": "Node", "name": "n1"}}
-        await cluster.create(PODS, pod("other", gpus=1, schedulerName="default-scheduler"))
+        await cluster.create(PODS, pod("other", schedulerName="default-scheduler", **asks))
         await cluster.api.post(PODS, "default", "other", "binding", body)
         await cluster.pass_time(1)
         writer.go_on("n1")

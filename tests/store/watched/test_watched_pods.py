@@ -315,13 +315,17 @@ def test_a_node_that_refuses_is_told_before_the_pods_that_are_seen_there() -> No
     assert [type(event) for event in fed.drain()] == [PodGone, NodeRefused, PodBound, PodBound]
 
 
-def test_a_node_is_contested_until_the_pod_of_another_scheduler_on_it_is_told() -> None:
+def test_a_pod_on_a_node_is_unheard_of_until_it_is_told() -> None:
     fed = world()
-    fed.put(pod("a", on="n1", gpus=1))
-    assert not fed.world.is_contested("n1")
-    fed.put(pod("b", on="n1", gpus=1, schedulerName="volcano"))
-    assert fed.world.is_contested("n1")
+    fed.put(pod("a", gpus=1), pod("d", on="n2", cpu=1))
     fed.drain()
-    assert not fed.world.is_contested("n1")
-    fed.put(pod("b", on="n1", gpus=1, schedulerName="volcano", labels={"a": "b"}))
-    assert not fed.world.is_contested("n1")
+    fed.put(pod("a", on="n1", gpus=1), pod("b", on="n1", schedulerName="volcano"))
+    fed.put(pod("c", schedulerName="volcano"), pod("e", on="n1", status={"phase": "Failed"}))
+    assert [key for key, _ in fed.world.unheard("n1")] == ["default/a", "default/b"]
+    assert fed.world.unheard("n2") == []
+    fed.drop(pod("b"))
+    assert [key for key, _ in fed.world.unheard("n1")] == ["default/a"]
+    fed.drain()
+    assert fed.world.unheard("n1") == []
+    fed.put(pod("a", on="n1", gpus=1, labels={"a": "b"}))
+    assert fed.world.unheard("n1") == [], "that it is there is known"

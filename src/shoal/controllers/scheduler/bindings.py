@@ -4,8 +4,8 @@ A write that fails is tried again at the same place for some seconds, because th
 and the pod may be one of a gang. Only then, or when the server says no, is the place given back. When nobody knows what
 became of a write the server is asked, and until it answers the room stays taken.
 
-A node that another scheduler uses may lose its devices between the decision and the write. So what is known of it is
-looked at once more right before a pod with devices is bound.
+A node that another scheduler uses may lose its room between the decision and the write. So what is known of it is
+looked at once more right before a pod is bound.
 
 Promises: no room is given back while a binding to it may still be done, and none is bound to that was lost while
 something was made ready there; a pod is worked on for one place at a time; whatever breaks on the way, the place is
@@ -26,8 +26,8 @@ from shoal.controllers.scheduler.outcomes import Outcomes
 from shoal.controllers.scheduler.pool import Pool
 from shoal.controllers.scheduler.rendezvous import Rendezvous
 from shoal.controllers.scheduler.telling import Teller
-from shoal.engine.devices.demand import COMPUTE
 from shoal.engine.events import PodRejected
+from shoal.engine.overcommitment import is_overcommitted
 from shoal.engine.plan import Place
 from shoal.store.live.context import Context
 from shoal.store.live.item import Obj
@@ -188,15 +188,13 @@ class Bindings:
             return False
         return self._under_way.get(place.pod) is one and not one.is_off
 
-    def _lacks_devices(self, place: Place) -> bool:
-        """Whether another scheduler took devices of the node after this was decided, and its kubelet would refuse."""
-        cluster, grant = self._mind.cluster, place.grant
-        if grant is None or not any(plane == COMPUTE for _, plane, _ in grant.parts):
-            return False
-        row = cluster.row_of[place.node]
-        if self._world.is_contested(place.node):
-            return True
-        return cluster.devices.lacks(row)
+    def _lost_its_room(self, place: Place) -> bool:
+        """Whether somebody else took room of the node after this was decided, and its kubelet would refuse the pod."""
+        cluster = self._mind.cluster
+        holding = cluster.pods[place.pod]
+        seen = self._world.unheard(place.node)
+        unheard = [ask for key, ask in seen if key not in cluster.pods or cluster.pods[key].row != holding.row]
+        return is_overcommitted(cluster, holding, unheard)
 
     async def _write(self, one: _Try) -> bool:
         """Whether it is bound: not where its place was lost while things were made ready."""
@@ -211,7 +209,7 @@ class Bindings:
         meta: Obj = {"name": sight.name, "namespace": sight.namespace, "uid": sight.uid}
         if annotations:
             meta["annotations"] = annotations
-        if self._lacks_devices(place):
+        if self._lost_its_room(place):
             # Right before the binding, when most is known. It is decided anew, with what the other scheduler did.
             self._outcomes.say(PodRejected(place.pod))
             one.call_off()

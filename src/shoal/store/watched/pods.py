@@ -11,6 +11,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator
 import msgspec
 from msgspec import structs
 
+from shoal.engine.asks import Ask
 from shoal.engine.events import NodeRefused, PodArrived, PodBound, PodGone
 from shoal.engine.spelling import devices_fault
 from shoal.engine.who import Who
@@ -50,7 +51,8 @@ class Pods:
         self._dirty: dict[str, None] = {}
         self._unread: dict[str, None] = {}
         self._gone: dict[str, None] = {}
-        self._contested: set[str] = set()
+        self._unheard: dict[str, None] = {}
+        """Pods on nodes, where nobody was told yet that they are."""
 
     def follow(self) -> None:
         self._informer.on_change(self._changed)
@@ -91,6 +93,7 @@ class Pods:
 
     def _drop(self, key: str) -> None:
         state = self._states.pop(key, None)
+        self._unheard.pop(key, None)
         self._troubles.settle(PODS, key)
         if state is not None:
             self._let_go(key, state)
@@ -159,9 +162,8 @@ class Pods:
             else:
                 self._troubles.settle(PODS, key)
         self._states[key] = state
-        is_new_there = state.node and not is_ours and not isinstance(state.told, PodBound)
-        if is_new_there and state.ask is not None and state.ask.devices is not None:
-            self._contested.add(state.node)
+        if state.node and not (isinstance(state.told, PodBound) and state.told.node == state.node):
+            self._unheard[key] = None
         if is_ours or state.node or state.told is not None:
             self._touch(key)
         else:
@@ -189,12 +191,16 @@ class Pods:
     def take_dirty(self) -> list[str]:
         """Pods that came, went or changed since the last call."""
         dirty, self._dirty = self._dirty, {}
-        self._contested.clear()
         return list(dirty)
 
-    def is_contested(self, node: str) -> bool:
-        """Whether other schedulers bound pods with devices to the node since the last call of `take_dirty`."""
-        return node in self._contested
+    def unheard(self, node: str) -> list[tuple[str, Ask]]:
+        """Pods that were seen on the node, and of whose being there nothing was told yet, with their asks."""
+        states = ((key, self._states[key]) for key in self._unheard)
+        return [
+            (key, state.ask)
+            for key, state in states
+            if state.node == node and not state.is_finished and state.ask is not None
+        ]
 
     def take_gone(self) -> list[PodGone]:
         gone, self._gone = self._gone, {}
@@ -216,6 +222,7 @@ class Pods:
         if state is None:
             return None
         event = self._event(key, state, who)
+        self._unheard.pop(key, None)
         told = state.told
         if event == told:
             return None

@@ -216,9 +216,9 @@ class WatchedWorld:
         """The pod namespace/name as it was seen last."""
         return self._pods.sight(key)
 
-    def is_contested(self, node: str) -> bool:
-        """Whether another scheduler bound a pod with devices to the node, and nothing was told of it yet."""
-        return self._pods.is_contested(node)
+    def unheard(self, node: str) -> list[tuple[str, Ask]]:
+        """Pods that were seen on the node, and of whose being there nothing was told yet, with their asks."""
+        return self._pods.unheard(node)
 
     def profile(self, scheduler: str) -> PodProfile:
         """By what pods of that scheduler are placed here."""
