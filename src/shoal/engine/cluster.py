@@ -81,6 +81,8 @@ class Cluster:
         self.pending = Pending(self.gangs, self.census)
         self.guessed: dict[int, dict[str, None]] = {}
         """Pods on nodes whose devices are not known, by row."""
+        self.others_place_gpus = False
+        """Whether other schedulers place pods with GPUs on the same nodes."""
         self.leaving: dict[str, None] = {}
         """Pods on nodes that are being terminated."""
         self.promised: dict[str, None] = {}
@@ -212,6 +214,14 @@ class Cluster:
         self.changes.append(row)
         self._retired.append(row)
         return left
+
+    def put_others(self, *, place_gpus: bool) -> None:
+        """Other schedulers place pods with GPUs on the same nodes, or do not."""
+        if place_gpus != self.others_place_gpus:
+            self.others_place_gpus = place_gpus
+            for row in self.row_of.values():
+                self.changes.append(row)
+                self.static_changes.append(row)
 
     def put_namespace(self, name: str, labels: Mapping[str, str]) -> None:
         """The namespace carries these labels."""

@@ -54,6 +54,12 @@ class NodeRefused(msgspec.Struct, frozen=True):
     at_s: float = 0.0
 
 
+class OthersSeen(msgspec.Struct, frozen=True):
+    """Other schedulers place pods with GPUs on the same nodes, or do not any more."""
+
+    place_gpus: bool
+
+
 class NodeGone(msgspec.Struct, frozen=True):
     """A node left; pods on it are forgotten with it."""
 
@@ -201,6 +207,7 @@ class ClaimGone(msgspec.Struct, frozen=True):
 Event = (
     NodeSeen
     | NodeRefused
+    | OthersSeen
     | NodeGone
     | PodArrived
     | PodBound

@@ -6,7 +6,7 @@ from typing import Any
 
 from build.fed_worlds import FedWorld
 from build.manifests import node, pod, priority_class, thing
-from shoal.engine.events import NodeRefused, PodArrived, PodBound, PodGone
+from shoal.engine.events import NodeRefused, OthersSeen, PodArrived, PodBound, PodGone
 from shoal.store.live.item import Obj
 from shoal.store.watched.world import WatchSettings
 
@@ -329,3 +329,17 @@ def test_a_pod_on_a_node_is_unheard_of_until_it_is_told() -> None:
     assert fed.world.unheard("n1") == []
     fed.put(pod("a", on="n1", gpus=1, labels={"a": "b"}))
     assert fed.world.unheard("n1") == [], "that it is there is known"
+
+
+def test_other_schedulers_place_gpus_while_there_are_pods_of_theirs_that_ask_for_some() -> None:
+    fed = world()
+    fed.put(pod("ours", gpus=1), pod("web", on="n1", schedulerName="volcano", cpu=1))
+    assert fed.heard(OthersSeen) == []
+    fed.put(pod("a", gpus=1, schedulerName="volcano"))
+    assert fed.heard(OthersSeen) == [OthersSeen(place_gpus=True)]
+    fed.put(pod("b", gpus=1, on="n1", schedulerName="volcano"))
+    assert fed.heard(OthersSeen) == []
+    fed.put(pod("b", gpus=1, on="n1", schedulerName="volcano", status={"phase": "Succeeded"}))
+    assert fed.heard(OthersSeen) == []
+    fed.drop(pod("a"))
+    assert fed.heard(OthersSeen) == [OthersSeen(place_gpus=False)]

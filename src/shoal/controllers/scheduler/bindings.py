@@ -19,6 +19,7 @@ import logging
 from collections.abc import Awaitable, Callable
 from contextlib import nullcontext
 from functools import partial
+from weakref import WeakValueDictionary
 
 from shoal.controllers.scheduler.known import Mind, Sights, Writer
 from shoal.controllers.scheduler.looking import State, state_of
@@ -32,6 +33,7 @@ from shoal.engine.plan import Place
 from shoal.store.live.context import Context
 from shoal.store.live.item import Obj
 from shoal.store.live.kind import PODS
+from shoal.store.live.port import Select
 from shoal.store.watched.sights import PodSight
 from shoal.units.errors import BugError, ConflictError, ShoalError, TemporaryError
 
@@ -86,6 +88,8 @@ class Bindings:
         self._pods = context.informers.of(PODS)
         self._teller = Teller(context)
         self._rendezvous = Rendezvous(context, mind)
+        self._nodes: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
+        """Nodes to which something is being bound, where other schedulers bind as well."""
         self._under_way: dict[str, _Try] = {}
         """The latest try for each pod."""
 
@@ -196,6 +200,12 @@ class Bindings:
         unheard = [ask for key, ask in seen if key not in cluster.pods or cluster.pods[key].row != holding.row]
         return is_overcommitted(cluster, holding, unheard)
 
+    async def _look_at(self, node: str) -> None:
+        """What stands on the node now, other than what was watched of it so far: another scheduler may just have bound
+        a pod there, and a watch comes later the more happens."""
+        for item in (await self._context.api.list(PODS, select=Select(fields=f"spec.nodeName={node}"))).items:
+            self._pods.learn(item)
+
     async def _write(self, one: _Try) -> bool:
         """Whether it is bound: not where its place was lost while things were made ready."""
         place, sight = one.place, one.sight
@@ -209,6 +219,20 @@ class Bindings:
         meta: Obj = {"name": sight.name, "namespace": sight.namespace, "uid": sight.uid}
         if annotations:
             meta["annotations"] = annotations
+        if place.grant is None or not self._world.others_place_gpus:
+            return await self._bind(one, meta)
+        # One at a time on a node, each after a look at it: others win a race against one pod of ours at most.
+        lock = self._nodes.setdefault(place.node, asyncio.Lock())
+        with self._pool.aside():
+            await lock.acquire()
+        try:
+            await self._look_at(place.node)
+            return self._is_wanted(one) and await self._bind(one, meta)
+        finally:
+            lock.release()
+
+    async def _bind(self, one: _Try, meta: Obj) -> bool:
+        place, sight = one.place, one.sight
         if self._lost_its_room(place):
             # Right before the binding, when most is known. It is decided anew, with what the other scheduler did.
             self._outcomes.say(PodRejected(place.pod))

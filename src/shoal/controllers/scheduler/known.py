@@ -60,6 +60,11 @@ class Sights(Protocol):
 
     def sight(self, key: str, /) -> PodSight | None: ...
 
+    @property
+    def others_place_gpus(self) -> bool:
+        """Whether there are pods of other schedulers that ask for GPUs, waiting or on a node."""
+        ...
+
     def unheard(self, node: str, /) -> Sequence[tuple[str, Ask]]:
         """Pods that were seen on the node, and that the facts do not have yet unless we put them there."""
         ...

@@ -21,6 +21,7 @@ _CLAIMED = (b'"persistentVolumeClaim":{', b'"ephemeral":{')
 _REFUSED, _OUT_OF = "UnexpectedAdmissionError", "OutOf"
 _DEVICES = "nvidia.com/"
 """Other plugins give devices too, whose ids may look like places of GPUs."""
+_GPUS = b'"nvidia.com/'
 _ALLOCATED = b'"allocatedResourcesStatus"'
 _FINISHED = frozenset({"Succeeded", "Failed"})
 
@@ -141,6 +142,11 @@ class Spec(msgspec.Struct, rename="camel", gc=False):
     @property
     def claims_devices(self) -> bool:
         return is_there(self.resource_claims)
+
+    @property
+    def asks_gpus(self) -> bool:
+        """Whether it asks for what a device plugin of GPUs gives."""
+        return any(_GPUS in bytes(one.resources) for one in (*self.containers, *self.init_containers))
 
     @property
     def mounts_claims(self) -> bool:

@@ -53,6 +53,8 @@ class Pods:
         self._gone: dict[str, None] = {}
         self._unheard: dict[str, None] = {}
         """Pods on nodes, where nobody was told yet that they are."""
+        self._others: set[str] = set()
+        """Pods of other schedulers that ask for GPUs."""
 
     def follow(self) -> None:
         self._informer.on_change(self._changed)
@@ -81,6 +83,8 @@ class Pods:
             if state is None or change is None or not state.knows(change.status):
                 self._read(key, after, head_of(after))
             elif state.note(change):
+                if state.is_finished:
+                    self._others.discard(key)
                 self._touch(key)
         except msgspec.DecodeError as error:
             self._drop(key)
@@ -94,6 +98,7 @@ class Pods:
     def _drop(self, key: str) -> None:
         state = self._states.pop(key, None)
         self._unheard.pop(key, None)
+        self._others.discard(key)
         self._troubles.settle(PODS, key)
         if state is not None:
             self._let_go(key, state)
@@ -162,9 +167,13 @@ class Pods:
             else:
                 self._troubles.settle(PODS, key)
         self._states[key] = state
+        if not is_ours and not state.is_finished and spec.asks_gpus:
+            self._others.add(key)
+        else:
+            self._others.discard(key)
         if state.node and not (isinstance(state.told, PodBound) and state.told.node == state.node):
             self._unheard[key] = None
-        if is_ours or state.node or state.told is not None:
+        if is_ours or state.node or state.told is not None or key in self._others:
             self._touch(key)
         else:
             # Somebody else's, for which nobody has to wake.
@@ -192,6 +201,11 @@ class Pods:
         """Pods that came, went or changed since the last call."""
         dirty, self._dirty = self._dirty, {}
         return list(dirty)
+
+    @property
+    def others_place_gpus(self) -> bool:
+        """Whether there are pods of other schedulers that ask for GPUs, waiting or on a node."""
+        return bool(self._others)
 
     def unheard(self, node: str) -> list[tuple[str, Ask]]:
         """Pods that were seen on the node, and of whose being there nothing was told yet, with their asks."""

@@ -15,7 +15,7 @@ from collections.abc import Callable, Mapping
 import msgspec
 
 from shoal.engine.asks import Ask
-from shoal.engine.events import Event, NodeGone, NodeRefused, NodeSeen, PodArrived, PodBound, PodGone
+from shoal.engine.events import Event, NodeGone, NodeRefused, NodeSeen, OthersSeen, PodArrived, PodBound, PodGone
 from shoal.engine.from_api import Priorities, Topologies
 from shoal.engine.who import Who
 from shoal.store.live.context import Context
@@ -88,6 +88,8 @@ class WatchedWorld:
         self.volumes = volumes = volumes or WatchedVolumes(context, wake)
         self._troubles = Troubles()
         self._unsaid: list[Event] = []
+        self._others_place_gpus = False
+        """As told last."""
         self._unheard: dict[str, None] = {}
         """Pods that changed, of which nothing is said yet."""
         self._clock, self._wake = context.clock, wake
@@ -153,6 +155,9 @@ class WatchedWorld:
             self.gangs.all_dirty()
         events += self._surroundings.namespaces()
         events += topologies or ()
+        if self._others_place_gpus != self.others_place_gpus:
+            self._others_place_gpus = self.others_place_gpus
+            events.append(OthersSeen(self._others_place_gpus))
         events += self._nodes.drain()
         events += self._surroundings.daemon_sets()
         events += self.devices.drain()
@@ -215,6 +220,11 @@ class WatchedWorld:
     def sight(self, key: str) -> PodSight | None:
         """The pod namespace/name as it was seen last."""
         return self._pods.sight(key)
+
+    @property
+    def others_place_gpus(self) -> bool:
+        """Whether there are pods of other schedulers that ask for GPUs, waiting or on a node."""
+        return self._pods.others_place_gpus
 
     def unheard(self, node: str) -> list[tuple[str, Ask]]:
         """Pods that were seen on the node, and of whose being there nothing was told yet, with their asks."""
