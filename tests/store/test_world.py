@@ -28,6 +28,7 @@ from shoal.engine.events import (
     GroupSeen,
     NamespaceSeen,
     NodeSeen,
+    OthersSeen,
     PodArrived,
     PodBound,
     TopologySeen,
@@ -229,6 +230,23 @@ def test_a_gang_needs_as_many_as_any_of_its_pods_says(turned: bool) -> None:
     told = {**light, "pod-group.scheduling.sigs.k8s.io/min-available": "2"}
     pods = [pod("t/a", labels=light), pod("t/b", labels=told)]
     assert gangs(*(pods[::-1] if turned else pods))["t/g"].minimum == 2
+
+
+PLACED: dict[str, tuple[list[Object], bool]] = {
+    "whole GPUs by another scheduler": ([pod("t/p", on="n", gpus=1)], True),
+    "no GPU": ([pod("t/p", on="n", cpu=1)], False),
+    "a part of a GPU": ([pod("t/p", on="n", annotations={"gpu-fraction": "0.5"})], False),
+    "by us": ([pod("t/p", on="n", gpus=1, schedulerName="shoal")], False),
+    "by us under another name": ([pod("t/p", on="n", gpus=1, annotations={"shoal.dev/devices": "0"})], False),
+    "by a scheduler for which others wait here": ([pod("t/p", on="n", gpus=1), pod("t/waits")], False),
+}
+
+
+@pytest.mark.parametrize("case", PLACED)
+def test_pods_with_gpus_that_others_placed_are_told(case: str) -> None:
+    objects, is_told = PLACED[case]
+    events = world(node("n", gpus=2), *objects).events
+    assert [event for event in events if isinstance(event, OthersSeen)] == [OthersSeen(place_gpus=True)] * is_told
 
 
 def test_a_controller_may_be_a_gang() -> None:
