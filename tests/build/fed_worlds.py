@@ -32,6 +32,7 @@ from shoal.engine.events import (
     NamespaceSeen,
     NodeGone,
     NodeSeen,
+    OthersSeen,
     PodArrived,
     PodBound,
     PodGone,
@@ -135,6 +136,9 @@ class FedWorld:
 def add_up(facts: Facts, events: Iterable[Event]) -> None:
     """What one knows who has heard these events."""
     for event in events:
+        if isinstance(event, OthersSeen):
+            # Manifests do not know the names of our schedulers.
+            continue
         key, value = _fact(event)
         if value is None:
             facts.pop(key, None)

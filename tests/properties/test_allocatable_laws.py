@@ -55,7 +55,9 @@ class Step:
 
 steps = st.builds(
     Step,
-    st.sampled_from(["ours", "ours", "ours", "foreign", "foreign", "named", "end", "end", "reject", "devices"]),
+    st.sampled_from(
+        ["ours", "ours", "ours", "foreign", "foreign", "named", "leave", "end", "end", "reject", "devices"]
+    ),
     st.integers(0, 11),
 )
 
@@ -88,6 +90,16 @@ def allocatable(there: NodeBuilder) -> dict[str, int]:
     }
 
 
+def asked_in_all(world: Scenario) -> dict[str, int]:
+    """Of the node, promises left out."""
+    total: dict[str, int] = {}
+    for holding in world.cluster.pods.values():
+        assert holding.ask.devices is not None
+        for name, amount in asked(holding.ask.devices).items() if not holding.promised else ():
+            total[name] = total.get(name, 0) + amount
+    return total
+
+
 def sized(layout: Layout, gpus: int) -> NodeBuilder:
     return node("n").gpus(gpus).laid_out(structs.replace(layout, mig_devices=tuple(range(gpus)) if layout.mig else ()))
 
@@ -110,11 +122,7 @@ def test_what_we_bind_to_a_node_never_exceeds_what_it_has(
             if step.number % 2:
                 world.confirm(plan)
             if plan.placed:
-                total: dict[str, int] = {}
-                for holding in world.cluster.pods.values():
-                    assert holding.ask.devices is not None
-                    for name, amount in asked(holding.ask.devices).items():
-                        total[name] = total.get(name, 0) + amount
+                total = asked_in_all(world)
                 assert all(amount <= allocatable(there)[name] for name, amount in total.items()), total
             for refusal in plan.refused:
                 world.go(refusal.pod)
@@ -127,6 +135,10 @@ def test_what_we_bind_to_a_node_never_exceeds_what_it_has(
             world.see(there)
         elif held and step.what == "end":
             world.go(held[step.number % len(held)])
+        elif held and step.what == "leave":
+            holding = world.cluster.pods[held[step.number % len(held)]]
+            if holding.bound:
+                world.bind(held[step.number % len(held)], holding.ask, "n", leaving=True)
         elif held:
             world.reject(held[step.number % len(held)])
 

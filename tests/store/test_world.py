@@ -28,6 +28,7 @@ from shoal.engine.events import (
     GroupSeen,
     NamespaceSeen,
     NodeSeen,
+    OthersSeen,
     PodArrived,
     PodBound,
     TopologySeen,
@@ -171,6 +172,81 @@ def test_a_group_of_kueue_is_no_gang_where_kueue_itself_runs() -> None:
     controller["metadata"]["namespace"] = "kueue-system"
     words["annotations"]["shoal.dev/gang"] = "true"
     assert set(gangs(controller, pod("t/p", **words))) == {"t/g"}, "it asks for a gang itself"
+
+
+KUEUES: Object = {
+    "labels": {"kueue.x-k8s.io/pod-group-name": "g"},
+    "annotations": {"kueue.x-k8s.io/pod-group-total-count": "2"},
+}
+
+
+def kueue_at_work(namespace: str) -> Object:
+    controller = replicas("Deployment", f"{namespace}/kueue-controller-manager", 0)
+    return {**controller, "status": {"readyReplicas": 1}}
+
+
+def leader(namespace: str, holder: str = "kueue-1") -> Object:
+    spec = {"holderIdentity": holder}
+    return thing("coordination.k8s.io/v1", "Lease", f"{namespace}/c1f6bfd2.kueue.x-k8s.io", spec=spec)
+
+
+def kueue_config(namespace: str) -> Object:
+    return {"apiVersion": "config.kueue.x-k8s.io/v1beta2", "kind": "Configuration", "namespace": namespace}
+
+
+def shoal_config(namespace: str) -> Object:
+    head = {"apiVersion": "config.shoal.dev/v1alpha1", "kind": "ShoalConfiguration"}
+    return {**head, "namespaces": {"kueue": namespace}}
+
+
+SIGNS: dict[str, tuple[list[Object], bool]] = {
+    "its Deployment in its usual namespace": ([kueue_at_work("kueue-system")], True),
+    "its Deployment where its configuration says": ([kueue_at_work("queues"), kueue_config("queues")], True),
+    "its Deployment where ours says": ([kueue_at_work("queues"), shoal_config("queues")], True),
+    "its Deployment elsewhere": ([kueue_at_work("queues")], False),
+    "its leader's Lease": ([leader("kueue-system")], True),
+    "a Lease elsewhere": ([leader("queues")], False),
+    "a Lease that was given up": ([leader("kueue-system", "")], False),
+}
+
+
+@pytest.mark.parametrize("case", SIGNS)
+def test_kueue_is_known_by_the_signs_by_which_it_is_known_live(case: str) -> None:
+    objects, is_at_work = SIGNS[case]
+    assert gangs(*objects, pod("t/p", **KUEUES)).keys() == (set() if is_at_work else {"t/g"})
+
+
+@pytest.mark.parametrize("turned", [False, True])
+def test_a_group_is_a_gang_where_one_of_its_pods_names_it_for_another_scheduler_too(turned: bool) -> None:
+    other = {**KUEUES["labels"], "pod-group.scheduling.sigs.k8s.io/name": "g"}
+    pods = [pod("t/a", **KUEUES), pod("t/b", labels=other, annotations=KUEUES["annotations"])]
+    found = gangs(kueue_at_work("kueue-system"), *(pods[::-1] if turned else pods))
+    assert found["t/g"].minimum == 2
+
+
+@pytest.mark.parametrize("turned", [False, True])
+def test_a_gang_needs_as_many_as_any_of_its_pods_says(turned: bool) -> None:
+    light = {"pod-group.scheduling.sigs.k8s.io/name": "g"}
+    told = {**light, "pod-group.scheduling.sigs.k8s.io/min-available": "2"}
+    pods = [pod("t/a", labels=light), pod("t/b", labels=told)]
+    assert gangs(*(pods[::-1] if turned else pods))["t/g"].minimum == 2
+
+
+PLACED: dict[str, tuple[list[Object], bool]] = {
+    "whole GPUs by another scheduler": ([pod("t/p", on="n", gpus=1)], True),
+    "no GPU": ([pod("t/p", on="n", cpu=1)], False),
+    "a part of a GPU": ([pod("t/p", on="n", annotations={"gpu-fraction": "0.5"})], False),
+    "by us": ([pod("t/p", on="n", gpus=1, schedulerName="shoal")], False),
+    "by us under another name": ([pod("t/p", on="n", gpus=1, annotations={"shoal.dev/devices": "0"})], False),
+    "by a scheduler for which others wait here": ([pod("t/p", on="n", gpus=1), pod("t/waits")], False),
+}
+
+
+@pytest.mark.parametrize("case", PLACED)
+def test_pods_with_gpus_that_others_placed_are_told(case: str) -> None:
+    objects, is_told = PLACED[case]
+    events = world(node("n", gpus=2), *objects).events
+    assert [event for event in events if isinstance(event, OthersSeen)] == [OthersSeen(place_gpus=True)] * is_told
 
 
 def test_a_controller_may_be_a_gang() -> None:

@@ -94,13 +94,14 @@ def source_of(
 def taken(access: Access, *, complains: bool = True, ruling: QueueRuling | None = None) -> tuple[Snapshot, Loaded]:
     """A picture of the cluster that every command can read; what had to be left out of it is in its notes."""
     from shoal.cli.manifests import loaded_of
+    from shoal.store.live.clock import WallClock
     from shoal.store.live.rbac_advice import rbac_advice
     from shoal.store.live.refusals import ForbiddenError
-    from shoal.store.snapshot.reading import read_snapshot
+    from shoal.store.snapshot.reading import QueueRuling, read_snapshot
 
     async def work(api: Api) -> Snapshot:
         try:
-            return await (read_snapshot(api) if ruling is None else read_snapshot(api, ruling))
+            return await read_snapshot(api, ruling or QueueRuling(), WallClock().now())
         except ForbiddenError as error:
             typer.echo(
                 "\n".join(part for part in (f"shoal: {access.where}: {error}", rbac_advice(error)) if part), err=True

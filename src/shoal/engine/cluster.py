@@ -13,16 +13,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
 from shoal.api.taints import Taint
 from shoal.engine import facts
+from shoal.engine.admission_failures import AdmissionFailures
 from shoal.engine.asks import Ask, counted
 from shoal.engine.changes import ChangeLog
 from shoal.engine.charges import Charge, Charges
-from shoal.engine.devices.demand import FULL_MILLI, Grant
+from shoal.engine.devices.demand import FULL_MILLI
 from shoal.engine.devices.planes import DevicePlanes
 from shoal.engine.domains.census import Census
 from shoal.engine.domains.rules import NO_RULES
@@ -32,11 +32,12 @@ from shoal.engine.facts import GPU_BEST, GPU_WHOLE
 from shoal.engine.gangs.members import Gangs
 from shoal.engine.groups import BudgetFacts, TopologyFacts
 from shoal.engine.growth import capacity_for, grown, widened
+from shoal.engine.holding import Holding
 from shoal.engine.labels import LEAST_VALUES, Labels
 from shoal.engine.pending import Pending
 from shoal.engine.ports import Ports
 from shoal.engine.summaries import Summaries
-from shoal.engine.who import NOBODY, Who
+from shoal.engine.who import NOBODY
 
 RANK_BITS = 32
 LAST_RANK = (1 << RANK_BITS) - 1
@@ -44,33 +45,6 @@ LAST_RANK = (1 << RANK_BITS) - 1
 _LEAST_CHARGES = 4096
 
 GPU_MODEL_LABEL = "nvidia.com/gpu.product"
-
-
-class Holding(msgspec.Struct, gc=False):
-    """A pod on a node and what it took there."""
-
-    row: int
-    charge: Charge
-    grant: Grant | None
-    priority: int
-    turn: int | None
-    """Its place in line before, should the world reject the placement."""
-    bound: bool
-    """False while the placement is only our plan."""
-    goes_first: bool = False
-    """It stood before every priority in line."""
-    daemon_set: str = ""
-    who: Who = NOBODY
-    leaving: bool = False
-    """It is being terminated, or our plan says so: it still holds what it holds."""
-    promised: bool = False
-    """Nominated: part of what it holds is still held by pods that leave."""
-    guessed: bool = False
-    """Its devices are not known: the grant is what it most likely holds."""
-
-    @property
-    def ask(self) -> Ask:
-        return self.charge.ask
 
 
 class Cluster:
@@ -107,8 +81,8 @@ class Cluster:
         self.pending = Pending(self.gangs, self.census)
         self.guessed: dict[int, dict[str, None]] = {}
         """Pods on nodes whose devices are not known, by row."""
-        self.refusing: set[int] = set()
-        """Rows whose kubelet refused a pod, and of which nothing new was seen since."""
+        self.others_place_gpus = False
+        """Whether other schedulers place pods with GPUs on the same nodes."""
         self.leaving: dict[str, None] = {}
         """Pods on nodes that are being terminated."""
         self.promised: dict[str, None] = {}
@@ -120,6 +94,8 @@ class Cluster:
         """Rows whose free amounts, devices or standing changed."""
         self.static_changes = ChangeLog()
         """Rows whose labels, taints, rank or existence changed."""
+        self.refusing = AdmissionFailures(self.changes, self.static_changes)
+        """Rows whose kubelets refused pods."""
         self.news = 0
         """Counts what was heard of gangs, topologies and budgets."""
         self.gpu_free_milli = 0
@@ -192,8 +168,8 @@ class Cluster:
             row = self._new_row(node)
         elif ranked := node.rank is not None and node.rank != self.rank.item(row):
             self._set_rank(row, node.rank or 0)
+        admits = self._admits_by(row)
         self._put_amounts(row, node)
-        self.refuse(row, False)
         labels = dict(node.labels)
         if node.gpu_model:
             labels[GPU_MODEL_LABEL] = node.gpu_model
@@ -206,8 +182,18 @@ class Cluster:
             # A node reports itself every few seconds; only news of this kind makes every shape look again.
             self._put_labels(row, labels)
             self.dra.node_changed(row)
+        if admits != self._admits_by(row):
+            self.refusing.lift(row)
         self.changes.append(row)
         return row
+
+    def _admits_by(self, row: int) -> object:
+        """What the kubelet of a row that refused a pod admits pods by, besides the pods that are there."""
+        if row not in self.refusing:
+            return None
+        unasked = {name: by_row.get(row) for name, by_row in self._unasked.items()}
+        standing = (self.taint_set.item(row), self.unschedulable.item(row))
+        return self.total[row].tobytes(), unasked, self.devices.count.item(row), self.devices.layout(row), standing
 
     def drop_node(self, name: str) -> list[tuple[str, Holding]]:
         """Forget the node and the pods on it, which are returned."""
@@ -215,7 +201,7 @@ class Cluster:
         left = [(key, self.release(key)) for key in self.pods_on(row)]
         self.gpu_free_milli -= int(self.total[row, facts.GPU_MILLI])
         self.alive[row] = False
-        self.refusing.discard(row)
+        self.refusing.lift(row)
         self.names[row] = ""
         self.free[row] = 0
         self.total[row] = 0
@@ -229,16 +215,13 @@ class Cluster:
         self._retired.append(row)
         return left
 
-    def refuse(self, row: int, refuses: bool) -> None:
-        """The row's kubelet refused a pod, or something about the row was seen to change since."""
-        if refuses == (row in self.refusing):
-            return
-        if refuses:
-            self.refusing.add(row)
-        else:
-            self.refusing.discard(row)
-        self.changes.append(row)
-        self.static_changes.append(row)
+    def put_others(self, *, place_gpus: bool) -> None:
+        """Other schedulers place pods with GPUs on the same nodes, or do not."""
+        if place_gpus != self.others_place_gpus:
+            self.others_place_gpus = place_gpus
+            for row in self.row_of.values():
+                self.changes.append(row)
+                self.static_changes.append(row)
 
     def put_namespace(self, name: str, labels: Mapping[str, str]) -> None:
         """The namespace carries these labels."""
@@ -262,8 +245,8 @@ class Cluster:
         free -= charge.taken
         grant = holding.grant
         if grant is not None:
-            if row in self.devices.odd or not grant.is_plain():
-                self.gpu_free_milli += self._summaries.take(row, free, charge, grant)
+            if holding.promised or row in self.devices.odd or not grant.is_plain():
+                self.gpu_free_milli += self._summaries.take(row, free, charge, grant, promised=holding.promised)
             else:
                 self.gpu_free_milli -= charge.gpu_milli
                 left = self.devices.take(row, grant)
@@ -295,8 +278,8 @@ class Cluster:
         free += charge.taken
         grant = holding.grant
         if grant is not None:
-            if row in self.devices.odd or not grant.is_plain():
-                self.gpu_free_milli += self._summaries.give(row, free, charge, grant)
+            if holding.promised or row in self.devices.odd or not grant.is_plain():
+                self.gpu_free_milli += self._summaries.give(row, free, charge, grant, promised=holding.promised)
             else:
                 self.gpu_free_milli += charge.gpu_milli
                 left = self.devices.give(row, grant)

@@ -34,6 +34,7 @@ def cycle(
     most: int | None = None,
 ) -> Plan:
     """Decide for all waiting pods; with `most`, until so many have been placed: the next round goes on from there."""
+    cluster.refusing.expire(now_s)
     version = cluster.version
     placement.renew()
     ledger = Ledger(cluster)

@@ -46,6 +46,18 @@ class NodeRefused(msgspec.Struct, frozen=True):
     """The kubelet of a node refused a pod that we bound to it; told after the end of that pod."""
 
     name: str
+    ask: Ask
+    resource: str = ""
+    """What the kubelet says is lacking, where it says it."""
+    owner: str = ""
+    """Whose pods share the blame."""
+    at_s: float = 0.0
+
+
+class OthersSeen(msgspec.Struct, frozen=True):
+    """Other schedulers place pods with GPUs on the same nodes, or do not any more."""
+
+    place_gpus: bool
 
 
 class NodeGone(msgspec.Struct, frozen=True):
@@ -195,6 +207,7 @@ class ClaimGone(msgspec.Struct, frozen=True):
 Event = (
     NodeSeen
     | NodeRefused
+    | OthersSeen
     | NodeGone
     | PodArrived
     | PodBound

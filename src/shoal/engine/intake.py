@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 
 from msgspec import structs
 
-from shoal.engine.cluster import Cluster, Holding
+from shoal.engine.cluster import Cluster
 from shoal.engine.devices.demand import Grant
 from shoal.engine.devices.kinds import grant_held, grant_there
 from shoal.engine.devices.layout import Layout
@@ -30,6 +30,7 @@ from shoal.engine.events import (
     NodeGone,
     NodeRefused,
     NodeSeen,
+    OthersSeen,
     PodArrived,
     PodBound,
     PodGone,
@@ -38,6 +39,7 @@ from shoal.engine.events import (
     TopologyGone,
     TopologySeen,
 )
+from shoal.engine.holding import Holding
 from shoal.engine.overhead import DaemonSets
 from shoal.engine.pending import Waiting
 from shoal.engine.who import NOBODY, Who
@@ -64,6 +66,7 @@ class Intake:
             PodGone: self._pod_gone,
             NodeSeen: self._node_seen,
             NodeRefused: self._node_refused,
+            OthersSeen: lambda event: cluster.put_others(place_gpus=event.place_gpus),
             NodeGone: self._node_gone,
             DaemonSetSeen: lambda event: self._daemon_sets.put(event.name, event.ask),
             DaemonSetGone: lambda event: self._daemon_sets.drop(event.name),
@@ -105,7 +108,9 @@ class Intake:
             cluster.gangs.ended(holding.who.group, holding.who.part, cluster.names[holding.row])
         self._gone(event.key)
         if holding is not None:
-            self._changed(holding.row)
+            if holding.bound:
+                cluster.refusing.lift(holding.row)
+            self._guess_again(holding.row)
 
     def _arrived(self, event: PodArrived) -> None:
         pending = self.cluster.pending
@@ -204,7 +209,9 @@ class Intake:
                 return
             self._release(event.key)
             if holding.row != row:
-                self._changed(holding.row)
+                cluster.refusing.lift(holding.row)
+                self._guess_again(holding.row)
+        is_new_there = holding is None or holding.row != row
         cluster.pending.remove(event.key)
         # Its end may be under way and not be seen yet.
         leaving = event.leaving or (holding is not None and holding.leaving)
@@ -214,7 +221,9 @@ class Intake:
             row, charge, grant, event.priority, None, True, who=event.who, leaving=leaving, guessed=guessed
         )
         cluster.hold(event.key, holding)
-        self._changed(row)
+        if is_new_there:
+            cluster.refusing.lift(row)
+        self._guess_again(row)
         self._has_started(event.who)
         if event.ask.claims:
             cluster.dra.settle_pod(event.key)
@@ -249,11 +258,6 @@ class Intake:
         self.cluster.release(key)
         holding.who = who
         self.cluster.hold(key, holding)
-
-    def _changed(self, row: int) -> None:
-        """Another pod is seen on the row, or one is gone from it."""
-        self.cluster.refuse(row, False)
-        self._guess_again(row)
 
     def _guess_again(self, row: int, *, anew: bool = False) -> None:
         """Devices became free or were named: pods whose devices are not known may hold others than it seemed.
@@ -297,7 +301,7 @@ class Intake:
     def _node_refused(self, event: NodeRefused) -> None:
         row = self.cluster.row_of.get(event.name)
         if row is not None:
-            self.cluster.refuse(row, True)
+            self.cluster.refusing.add(row, event.ask, event.resource, event.owner, event.at_s)
 
     def _devices_of(self, node: str) -> tuple[int, Layout] | None:
         row = self.cluster.row_of.get(node)

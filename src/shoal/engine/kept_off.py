@@ -17,6 +17,7 @@ from shoal.api.taints import HARD_EFFECTS, Taint
 from shoal.engine.asks import Ask
 from shoal.engine.cluster import Cluster
 from shoal.engine.filters import STATIC_FILTERS
+from shoal.engine.filters.shared_gpus import tolerations_of
 from shoal.engine.reasons import Code
 
 _BY_ITSELF = ("node.kubernetes.io/", "node.cloudprovider.kubernetes.io/", "node-role.kubernetes.io/")
@@ -56,7 +57,7 @@ def _missing(taints: tuple[Taint, ...], ask: Ask) -> tuple[Taint, ...]:
 
 
 def _is_tolerated(taint: Taint, ask: Ask) -> bool:
-    return any(toleration.tolerates(taint) for toleration in ask.tolerations)
+    return any(toleration.tolerates(taint) for toleration in tolerations_of(ask))
 
 
 def _passes_by_itself(taint: Taint) -> bool:

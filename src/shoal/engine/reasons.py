@@ -31,6 +31,7 @@ class Code(StrEnum):
     REFUSING = "NodeRefusedPod"
     AFFINITY = "NodeAffinityMismatch"
     TAINTED = "UntoleratedTaint"
+    SHARING_UNSEEN = "GpuSharingUnseen"
     GPU_MODEL = "GpuModelMismatch"
     PORTS = "HostPortTaken"
     INSUFFICIENT = "Insufficient"

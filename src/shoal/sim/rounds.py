@@ -15,9 +15,10 @@ from dataclasses import dataclass, field
 
 import msgspec
 
-from shoal.engine.cluster import Cluster, Holding
+from shoal.engine.cluster import Cluster
 from shoal.engine.cycle import STEPS, cycle
 from shoal.engine.events import PodArrived, PodBound, PodGone
+from shoal.engine.holding import Holding
 from shoal.engine.intake import Intake
 from shoal.engine.placement import Placement
 from shoal.engine.plan import Evict, Move, Nominate, Place, Plan

@@ -198,13 +198,14 @@ class _Gatherer:
         for name, members in self._of.items():
             if name in self._known:
                 continue
-            first = members[0].placed
-            if self.kueue_admits and is_in_kueue_group_only(first.value) and not any(map(_asks_for_a_gang, members)):
+            if self.kueue_admits and _is_kueues_alone(members):
                 self._dissolve(name)
                 continue
-            least = least_of_label(first.value, first.where)
+            said = [(least_of_label(one.placed.value, one.placed.where), one.placed.where) for one in members]
+            # Its pods may say different things while somebody changes them: the largest number counts.
+            least, where = max(said, key=lambda one: -1 if one[0] is None else one[0])
             if least is not None:
-                self._add(GroupFacts(name=name, minimum=least), first.where, "metadata")
+                self._add(GroupFacts(name=name, minimum=least), where, "metadata")
 
     def _join_by_owner(self) -> None:
         """Pods that name no group may have an owner who does, or be marked as one pod set by their annotations."""
@@ -281,6 +282,11 @@ class _Gatherer:
             return Wish()
         wish = self._topologies.kueue_wish(annotations, where)
         return self._topologies.kai_annotations_wish(annotations, where) if wish.is_empty else wish
+
+
+def _is_kueues_alone(members: list[Member]) -> bool:
+    """Whether all of these pods are in a group for Kueue's sake only, and none of them asks for a gang."""
+    return all(is_in_kueue_group_only(one.placed.value) and not _asks_for_a_gang(one) for one in members)
 
 
 def _asks_for_a_gang(member: Member) -> bool:

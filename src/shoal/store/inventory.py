@@ -41,7 +41,12 @@ class Placed(Generic[V_co]):
 
 
 _READ_RAW = frozenset(
-    {("v1", "PersistentVolumeClaim"), ("v1", "PersistentVolume"), ("storage.k8s.io/v1", "StorageClass")}
+    {
+        ("v1", "PersistentVolumeClaim"),
+        ("v1", "PersistentVolume"),
+        ("storage.k8s.io/v1", "StorageClass"),
+        ("coordination.k8s.io/v1", "Lease"),
+    }
 )
 
 

@@ -24,11 +24,11 @@ from shoal.api.node import Node
 from shoal.api.node_affinity import NodeAffinity
 from shoal.api.node_resource_topology import NodeResourceTopology
 from shoal.api.pod import Pod
-from shoal.api.run_configuration import ProjectNamespaces
 from shoal.api.slices import ResourceSlice
 from shoal.api.topology import KaiTopology, KueueTopology
-from shoal.api.workloads import DaemonSet, Deployment
+from shoal.api.workloads import DaemonSet
 from shoal.data.gpus import PRODUCT_LABEL
+from shoal.engine.devices.demand import PARTS
 from shoal.engine.devices.kind import Spots
 from shoal.engine.events import (
     BudgetSeen,
@@ -36,6 +36,7 @@ from shoal.engine.events import (
     Event,
     GroupSeen,
     NamespaceSeen,
+    OthersSeen,
     PodArrived,
     PodBound,
     TopologySeen,
@@ -50,19 +51,21 @@ from shoal.engine.from_api import (
     ids_of_nodes,
     spots_of_pods,
 )
+from shoal.engine.spelling.names import OWN_DEVICES
 from shoal.store.dra import Dra, dra_of
 from shoal.store.gangs import Gangs, Member, gangs_of
 from shoal.store.inventory import Inventory, Placed
 from shoal.store.kept import Hold, Kept
 from shoal.store.nodes import node_seen
 from shoal.store.operator_pods import OperatorPods
+from shoal.store.running_kueue import runs_kueue
 from shoal.store.world_pods import FIRST, WorldPods
 from shoal.store.world_volumes import WorldVolumes
 from shoal.store.world_warnings import PodWarnings
 from shoal.units.errors import UserError
 
-_KUEUE = f"{ProjectNamespaces().kueue}/kueue-controller-manager"
-"""The Deployment of Kueue itself."""
+_OWN_SCHEDULERS = ("shoal", "kai-scheduler", "volcano")
+"""Whose pods `shoal run` places by default."""
 
 Affinities = Mapping[str, NodeAffinity | None]
 """Affinity that a scheduler adds to its pods, by scheduler name."""
@@ -131,14 +134,10 @@ class _Reader:
             self._priorities,
             self._topologies,
             self._pods.ended,
-            kueue_admits=self._runs_kueue(),
+            kueue_admits=runs_kueue(self._inventory),
         )
         self._world.warnings += gangs.warnings
         return gangs
-
-    def _runs_kueue(self) -> bool:
-        deployments = (placed.value for placed in self._inventory.of(Deployment))
-        return any(one.metadata.key == _KUEUE and one.status.ready_replicas for one in deployments)
 
     def _surroundings(self, gangs: Gangs) -> None:
         for placed in self._inventory.of(Namespace):
@@ -195,12 +194,14 @@ class _Reader:
     def _place(self, members: list[Member]) -> None:
         waiting = []
         bound = []
+        running: list[tuple[Pod, PodBound]] = []
         for order, member in enumerate(members):
             pod = member.placed.value
             event = self._event(member)
             self._note_time(pod, event)
             if isinstance(event, PodBound):
                 bound.append(event)
+                running.append((pod, event))
             elif pod.spec.scheduling_gates:
                 self._world.gated[event.key] = tuple(gate.name for gate in pod.spec.scheduling_gates)
             elif pod.is_terminating():
@@ -213,6 +214,7 @@ class _Reader:
                 if pod.spec.scheduler_name not in self._world.schedulers:
                     self._world.schedulers.append(pod.spec.scheduler_name)
         self._warn_of_strays(bound)
+        self._tell_of_others(running)
         # Pods that say which devices they hold come before those that get what is left.
         bound.sort(key=lambda event: not event.spots)
         self._world.events += bound
@@ -251,6 +253,16 @@ class _Reader:
         for node, count in strays.items():
             pods = "1 pod runs" if count == 1 else f"{count} pods run"
             self._world.warnings.append(f"{pods} on node {node}, which is not among the manifests: left out")
+
+    def _tell_of_others(self, running: Iterable[tuple[Pod, PodBound]]) -> None:
+        """Whether schedulers by whose names nobody waits here have placed pods with GPUs. Pods that we placed say which
+        devices they have."""
+        ours = {*self._world.schedulers, *_OWN_SCHEDULERS}
+        for pod, event in running:
+            is_seen = event.ask.devices is not None and not isinstance(event.ask.devices, PARTS)
+            if is_seen and pod.spec.scheduler_name not in ours and OWN_DEVICES not in pod.metadata.annotations:
+                self._say(OthersSeen(place_gpus=True))
+                return
 
     def _note_time(self, pod: Pod, event: PodArrived | PodBound) -> None:
         moments = [

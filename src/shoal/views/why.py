@@ -14,9 +14,11 @@ from shoal.engine.reasons import EMPTY_GPUS, GPU_PIECE, Cause, Code, Evidence, S
 CAUSES: Mapping[Code, str] = {
     Code.NODE_NAME: "node(s) didn't match the requested node name",
     Code.UNSCHEDULABLE: "node(s) were unschedulable",
-    Code.REFUSING: "node(s) refused a pod that was bound to them and have not changed since",
+    Code.REFUSING: "node(s) refused a pod that asked for no more and have not changed since",
     Code.AFFINITY: "node(s) didn't match Pod's node affinity/selector",
     Code.TAINTED: "node(s) had untolerated taint {{{detail}}}",
+    Code.SHARING_UNSEEN: "node(s) shared with schedulers that see no parts of GPUs "
+    "(keep nodes for parts with taint shoal.dev/gpu-sharing:NoSchedule)",
     Code.GPU_MODEL: "node(s) had no GPU of model {detail}",
     Code.PORTS: "node(s) didn't have free ports for the requested pod ports",
     Code.INSUFFICIENT: "Insufficient {detail}",

@@ -15,7 +15,7 @@ from shoal.store.kube.access import Access
 from shoal.store.kube.settings import KubeSettings
 from shoal.store.live.election import LeaderElection
 from shoal.store.live.lease_lock import Lock, Timing
-from shoal.store.live.newest_words import NewestWords
+from shoal.store.live.leased import LeasedApi
 from shoal.store.live.port import Api
 from shoal.store.live.recorder import Recorder
 from shoal.wiring.door import Telemetry
@@ -49,9 +49,13 @@ def run(access: Access, choice: RunChoice, ready: Callable[[str], None], unanswe
         life.start("events of the process", events.run)
         telemetry = telemetry_of(choice, lock, life.clock, events)
         where = await open_door(telemetry, life, choice)
+        elections: list[LeaderElection] = []
+
+        def may_write() -> bool:
+            return all(one.is_leading for one in elections)
 
         def enter(inner: Life) -> Api:
-            return NewestWords(telemetry.observed(way_in(inner, access, settings)))
+            return LeasedApi(telemetry.observed(way_in(inner, access, settings)), may_write)
 
         async def work(inner: Life) -> None:
             telemetry.begins()
@@ -91,6 +95,7 @@ def run(access: Access, choice: RunChoice, ready: Callable[[str], None], unanswe
         telemetry.stands_by()
         load_parts()
         chosen = LeaderElection(own, life.clock, life.draw, lock, events)
+        elections.append(chosen)
         life.start("election", lambda: chosen.run(lead))
 
     pacing = Pacing(choice.speed, choice.since, is_child=choice.is_child)

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
+from contextlib import aclosing
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -10,7 +13,11 @@ from build.live_brains import add_node, is_bound, places, pod, start_brain
 from build.odd_writers import Deaf, Waiting, writing_by
 from build.small_clusters import SmallCluster, small_cluster
 from build.virtual_time import in_virtual_time, virtual
-from shoal.store.live.kind import NODES, PODS, PRIORITY_CLASSES
+from shoal.engine.admission_failures import LASTS_S
+from shoal.store.live.item import Listed
+from shoal.store.live.kind import NODES, PODS, PRIORITY_CLASSES, Kind
+from shoal.store.live.newest_words import NewestWords
+from shoal.store.live.port import EVERYTHING, Api, Batches, Select
 
 
 async def _lose_the_place(cluster: SmallCluster, writer: Waiting) -> None:
@@ -28,16 +35,19 @@ async def _lose_the_place(cluster: SmallCluster, writer: Waiting) -> None:
     assert await places(cluster) == {"p": "", "q": "n1"}
 
 
+@pytest.mark.parametrize("asks", [{"gpus": 1}, {"cpu": "5"}], ids=str)
 @virtual
-async def test_a_pod_is_not_bound_where_another_scheduler_took_its_devices_meanwhile(tmp_path: Path) -> None:
+async def test_a_pod_is_not_bound_where_another_scheduler_took_its_room_meanwhile(
+    tmp_path: Path, asks: dict[str, Any]
+) -> None:
     writer = Waiting("p")
     async with small_cluster(tmp_path) as cluster:
         start_brain(cluster, prepare=writing_by(writer))
         await add_node(cluster, "n1", gpus=1)
-        await cluster.create(PODS, pod("p", gpus=1))
+        await cluster.create(PODS, pod("p", **asks))
         await cluster.until(lambda: "n1" in writer.nodes, 5)
         body = {"metadata": {"name": "other"}, "target": {"kind": "Node", "name": "n1"}}
-        await cluster.create(PODS, pod("other", gpus=1, schedulerName="default-scheduler"))
+        await cluster.create(PODS, pod("other", schedulerName="default-scheduler", **asks))
         await cluster.api.post(PODS, "default", "other", "binding", body)
         await cluster.pass_time(1)
         writer.go_on("n1")
@@ -47,6 +57,66 @@ async def test_a_pod_is_not_bound_where_another_scheduler_took_its_devices_meanw
         await add_node(cluster, "n2", gpus=1)
         await cluster.until(lambda: is_bound(cluster, "p"), 5)
         assert await places(cluster) == {"p": "n2", "other": "n1"}
+
+
+class LateWatches(NewestWords):
+    """From `hold` on, what happens to pods is not heard by watches."""
+
+    def __init__(self, api: Api) -> None:
+        super().__init__(api)
+        self.is_held = False
+        self.looks: list[str] = []
+
+    async def list(self, kind: Kind, namespace: str = "", select: Select = EVERYTHING) -> Listed:
+        if select.fields:
+            self.looks.append(select.fields)
+        return await super().list(kind, namespace, select)
+
+    async def watch(self, kind: Kind, since: int, namespace: str = "", select: Select = EVERYTHING) -> Batches:
+        async with aclosing(super().watch(kind, since, namespace, select)) as batches:
+            async for batch in batches:
+                if kind == PODS and self.is_held:
+                    await asyncio.Event().wait()
+                yield batch
+
+
+async def bound_by_another(cluster: SmallCluster, name: str, gpus: int) -> None:
+    await cluster.create(PODS, pod(name, gpus=gpus, schedulerName="default-scheduler"))
+    body = {"metadata": {"name": name}, "target": {"kind": "Node", "name": "n1"}}
+    await cluster.api.post(PODS, "default", name, "binding", body)
+
+
+@virtual
+async def test_beside_another_scheduler_the_node_is_looked_at_before_each_binding(tmp_path: Path) -> None:
+    writer = Waiting("p")
+    async with small_cluster(tmp_path) as cluster:
+        api = LateWatches(cluster.api)
+        start_brain(cluster, api, prepare=writing_by(writer))
+        await add_node(cluster, "n1", gpus=4)
+        await bound_by_another(cluster, "first", 1)
+        await cluster.pass_time(1)
+        for name in ("p1", "p2", "p3"):
+            await cluster.create(PODS, pod(name, gpus=1))
+        await cluster.until(lambda: len(writer.nodes) == 3, 5)
+        api.is_held = True
+        await bound_by_another(cluster, "second", 2)
+        writer.go_on("n1")
+        await cluster.pass_time(5)
+        there = await places(cluster)
+        assert [there[name] for name in ("p1", "p2", "p3")].count("n1") == 1
+        assert set(api.looks) == {"spec.nodeName=n1"}
+
+
+@virtual
+async def test_alone_in_a_cluster_nothing_is_read_before_a_binding(tmp_path: Path) -> None:
+    async with small_cluster(tmp_path) as cluster:
+        api = LateWatches(cluster.api)
+        start_brain(cluster, api)
+        await add_node(cluster, "n1", gpus=2)
+        await cluster.create(PODS, pod("web", schedulerName="default-scheduler"))
+        await cluster.create(PODS, pod("p", gpus=1))
+        await cluster.until(lambda: is_bound(cluster, "p"), 5)
+        assert api.looks == []
 
 
 @virtual
@@ -137,3 +207,20 @@ async def test_pods_that_yield_while_they_wait_for_something_keep_no_others_from
             return "deletionTimestamp" in (await cluster.get(PODS, "runs"))["metadata"]
 
         await cluster.until(has_yielded, 10)
+
+
+@virtual
+async def test_a_node_that_refused_a_pod_is_tried_again_after_a_while_though_nothing_happens_there(
+    tmp_path: Path,
+) -> None:
+    async with small_cluster(tmp_path) as cluster:
+        start_brain(cluster)
+        await add_node(cluster, "n1", gpus=2)
+        await cluster.create(PODS, pod("p", gpus=1))
+        await cluster.until(lambda: is_bound(cluster, "p"), 5)
+        status = {"phase": "Failed", "reason": "UnexpectedAdmissionError"}
+        await cluster.patch(PODS, "p", {"status": status}, "status")
+        await cluster.create(PODS, pod("q", gpus=1))
+        await cluster.pass_time(LASTS_S - 5)
+        assert not await is_bound(cluster, "q")
+        await cluster.until(lambda: is_bound(cluster, "q"), 10)

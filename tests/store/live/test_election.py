@@ -17,6 +17,7 @@ from shoal.store.live.election import LeaderElection
 from shoal.store.live.item import Item, Obj
 from shoal.store.live.kind import LEASES, Kind
 from shoal.store.live.lease_lock import Lock, Timing
+from shoal.store.live.leased import LeasedApi
 from shoal.store.live.port import Api
 from shoal.store.live.recorder import Recorder
 from shoal.store.live.refusals import BusyError, ForbiddenError, NotFoundError
@@ -66,6 +67,39 @@ async def test_a_candidate_that_may_not_watch_the_lease_takes_over_at_its_next_r
     await asyncio.sleep(TIMING.retry_s * 2.2 + 0.1)
     assert stage.working == ["second"]
     await ended(stage, second)
+
+
+@virtual
+async def test_a_watch_that_is_not_allowed_is_tried_less_and_less_often() -> None:
+    server, stage = ScriptedApi(), Stage()
+    first = Process(server, stage, "first")
+    await asyncio.sleep(1)
+    server.ends_with, server.watches_end_at_once = ForbiddenError("not allowed"), True
+    second = Process(server, stage, "second")
+    await asyncio.sleep(600)
+    assert len(server.watched_from) < 20
+    server.ends_with, server.watches_end_at_once = None, False
+    await asyncio.sleep(120)
+    await first.end()
+    await asyncio.sleep(0.1)
+    assert stage.working == ["second"], "it is allowed by now"
+    await ended(stage, second)
+
+
+@virtual
+async def test_a_process_that_slept_past_its_lease_writes_nothing_when_it_wakes() -> None:
+    server, stage = ScriptedApi(), Stage()
+    process = Process(server, stage, "first")
+    await stage.until_somebody_works()
+    api = LeasedApi(server, lambda: process.election.is_leading)
+    await api.create(LEASES, {"metadata": {"namespace": "default", "name": "before"}})
+    cut_off = process.line
+    cut_off.is_cut = True
+    await asyncio.sleep(TIMING.renew_s + 0.1)
+    with pytest.raises(BusyError, match="another may lead"):
+        await api.create(LEASES, {"metadata": {"namespace": "default", "name": "after"}})
+    assert (await api.get(LEASES, "default", "before")).name == "before"
+    process.kill()
 
 
 @virtual

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+from datetime import UTC, datetime, timedelta
 from typing import Any, cast
 
 import pytest
@@ -75,6 +76,25 @@ def test_kueues_configuration_is_read_where_it_was_installed_and_nowhere_else() 
     assert names(asyncio.run(read_snapshot(asked))) == ["Node n"]
     there = asyncio.run(read_snapshot(asked, QueueRuling("queues")))
     assert [type(entry.document.value).__name__ for entry in there.entries] == ["Node", "Configuration"]
+
+
+NOW = datetime(2026, 1, 1, tzinfo=UTC)
+LEADS: dict[str, tuple[str, float, str, bool]] = {
+    "lately": ("kueue-system", 5, "kueue-1", True),
+    "long ago": ("kueue-system", 300, "kueue-1", False),
+    "by nobody": ("kueue-system", 5, "", False),
+    "elsewhere": ("a-tenant", 5, "kueue-1", False),
+}
+
+
+@pytest.mark.parametrize("case", LEADS)
+def test_the_lease_of_kueues_leader_is_taken_where_it_was_renewed(case: str) -> None:
+    namespace, ago_s, holder, is_taken = LEADS[case]
+    renewed = (NOW - timedelta(seconds=ago_s)).strftime("%Y-%m-%dT%H:%M:%S.000000Z")
+    spec = {"holderIdentity": holder, "renewTime": renewed, "leaseDurationSeconds": 15}
+    lease = thing("coordination.k8s.io/v1", "Lease", f"{namespace}/c1f6bfd2.kueue.x-k8s.io", spec=spec)
+    found = asyncio.run(read_snapshot(cast("Api", cluster(node("n"), lease)), now=NOW))
+    assert (b"holderIdentity" in found.to_json()) == is_taken
 
 
 def test_a_configuration_that_was_given_stands_in_for_the_clusters() -> None:

@@ -6,7 +6,7 @@ from typing import Any
 
 from build.fed_worlds import FedWorld
 from build.manifests import node, pod, priority_class, thing
-from shoal.engine.events import NodeRefused, PodArrived, PodBound, PodGone
+from shoal.engine.events import NodeRefused, OthersSeen, PodArrived, PodBound, PodGone
 from shoal.store.live.item import Obj
 from shoal.store.watched.world import WatchSettings
 
@@ -257,15 +257,34 @@ def failed(name: str, reason: str, **more: Any) -> Obj:
     return pod(name, on="n1", status={"phase": "Failed", "reason": reason}, **more)
 
 
+def refused(fed: FedWorld) -> list[tuple[str, str, str]]:
+    """Node, what it lacks and whose pod it refused, of what there is to say now."""
+    return [(event.name, event.resource, event.owner) for event in fed.heard(NodeRefused)]
+
+
 def test_a_node_that_refuses_a_pod_of_ours_is_told_after_the_end_of_the_pod() -> None:
     fed = world()
-    fed.put(pod("a"), pod("b"))
+    fed.put(pod("a", gpus=1), pod("b"))
     fed.drain()
-    fed.put(running("a"), running("b"))
+    fed.put(running("a", gpus=1), running("b"))
     fed.drain()
-    fed.put(failed("a", "UnexpectedAdmissionError"), failed("b", "OutOfnvidia.com/gpu"))
-    assert fed.drain() == [PodGone("default/a"), PodGone("default/b"), NodeRefused("n1")]
+    fed.put(failed("a", "UnexpectedAdmissionError", gpus=1))
+    gone, node_refused = fed.drain()
+    assert gone == PodGone("default/a")
+    assert isinstance(node_refused, NodeRefused)
+    assert node_refused.ask.devices is not None
+    fed.put(failed("b", "OutOfcpu"))
+    assert refused(fed) == [("n1", "cpu", "default/b")]
     assert fed.drain() == []
+
+
+def test_pods_of_one_owner_share_the_blame() -> None:
+    fed = world()
+    owner = [{"apiVersion": "batch/v1", "kind": "Job", "name": "j", "uid": "u", "controller": True}]
+    fed.put(pod("a", meta={"ownerReferences": owner}))
+    fed.drain()
+    fed.put(failed("a", "UnexpectedAdmissionError", meta={"ownerReferences": owner}))
+    assert refused(fed) == [("n1", "", "default/Job/j")]
 
 
 def test_a_pod_that_failed_by_itself_or_is_not_ours_says_nothing_of_its_node() -> None:
@@ -286,23 +305,41 @@ def test_a_pod_whose_creator_named_the_node_keeps_no_others_from_it() -> None:
     assert fed.heard(NodeRefused) == []
 
 
-def test_what_is_news_of_a_node_that_refuses_is_reason_to_try_it_again() -> None:
+def test_a_node_that_refuses_is_told_before_the_pods_that_are_seen_there() -> None:
     fed = world()
-    fed.put(pod("a"))
+    fed.put(pod("a"), pod("b"))
     fed.drain()
     fed.put(running("a"))
     fed.drain()
-    fed.put(failed("a", "UnexpectedAdmissionError"), running("b", schedulerName="volcano"))
-    assert fed.heard(NodeRefused) == []
+    fed.put(failed("a", "UnexpectedAdmissionError"), running("b"), running("c", schedulerName="volcano"))
+    assert [type(event) for event in fed.drain()] == [PodGone, NodeRefused, PodBound, PodBound]
 
 
-def test_a_node_is_contested_until_the_pod_of_another_scheduler_on_it_is_told() -> None:
+def test_a_pod_on_a_node_is_unheard_of_until_it_is_told() -> None:
     fed = world()
-    fed.put(pod("a", on="n1", gpus=1))
-    assert not fed.world.is_contested("n1")
-    fed.put(pod("b", on="n1", gpus=1, schedulerName="volcano"))
-    assert fed.world.is_contested("n1")
+    fed.put(pod("a", gpus=1), pod("d", on="n2", cpu=1))
     fed.drain()
-    assert not fed.world.is_contested("n1")
-    fed.put(pod("b", on="n1", gpus=1, schedulerName="volcano", labels={"a": "b"}))
-    assert not fed.world.is_contested("n1")
+    fed.put(pod("a", on="n1", gpus=1), pod("b", on="n1", schedulerName="volcano"))
+    fed.put(pod("c", schedulerName="volcano"), pod("e", on="n1", status={"phase": "Failed"}))
+    assert [key for key, _ in fed.world.unheard("n1")] == ["default/a", "default/b"]
+    assert fed.world.unheard("n2") == []
+    fed.drop(pod("b"))
+    assert [key for key, _ in fed.world.unheard("n1")] == ["default/a"]
+    fed.drain()
+    assert fed.world.unheard("n1") == []
+    fed.put(pod("a", on="n1", gpus=1, labels={"a": "b"}))
+    assert fed.world.unheard("n1") == [], "that it is there is known"
+
+
+def test_other_schedulers_place_gpus_while_there_are_pods_of_theirs_that_ask_for_some() -> None:
+    fed = world()
+    fed.put(pod("ours", gpus=1), pod("web", on="n1", schedulerName="volcano", cpu=1))
+    assert fed.heard(OthersSeen) == []
+    fed.put(pod("a", gpus=1, schedulerName="volcano"))
+    assert fed.heard(OthersSeen) == [OthersSeen(place_gpus=True)]
+    fed.put(pod("b", gpus=1, on="n1", schedulerName="volcano"))
+    assert fed.heard(OthersSeen) == []
+    fed.put(pod("b", gpus=1, on="n1", schedulerName="volcano", status={"phase": "Succeeded"}))
+    assert fed.heard(OthersSeen) == []
+    fed.drop(pod("a"))
+    assert fed.heard(OthersSeen) == [OthersSeen(place_gpus=False)]

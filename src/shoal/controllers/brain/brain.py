@@ -134,10 +134,12 @@ class Brain:
             self._hand_out(plan, hands)
         if plan.is_cut or (desk is not None and not desk.is_idle):
             return 0.0
-        due_s = desk.next_s() if desk is not None else None
+        due_s = self.cluster.refusing.next_s()
+        if desk is not None and (desk_s := desk.next_s()) is not None:
+            due_s = min(due_s, desk_s)
         if self._is_cut_short:
-            due_s = min(due_s or math.inf, now_s + _AGAIN_S)
-        return None if due_s is None else max(due_s - now_s, 0.01)
+            due_s = min(due_s, now_s + _AGAIN_S)
+        return None if math.isinf(due_s) else max(due_s - now_s, 0.01)
 
     def _hand_out(self, plan: Plan, hands: Hands) -> None:
         try:

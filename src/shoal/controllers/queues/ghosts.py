@@ -23,11 +23,12 @@ from msgspec import structs
 from shoal.api.kueue import Workload
 from shoal.controllers.queues.moulds import AskOf, Moulds, standing_aside
 from shoal.controllers.queues.ranks import Ranks
-from shoal.engine.cluster import Cluster, Holding
+from shoal.engine.cluster import Cluster
 from shoal.engine.events import GroupGone, GroupSeen, PodArrived, PodGone
 from shoal.engine.fitter import Fitter
 from shoal.engine.from_api import Priorities
 from shoal.engine.groups import GroupFacts
+from shoal.engine.holding import Holding
 from shoal.engine.intake import Intake
 from shoal.engine.ledger import Ledger
 from shoal.engine.placement import Placement

@@ -4,8 +4,8 @@ A write that fails is tried again at the same place for some seconds, because th
 and the pod may be one of a gang. Only then, or when the server says no, is the place given back. When nobody knows what
 became of a write the server is asked, and until it answers the room stays taken.
 
-A node that another scheduler uses may lose its devices between the decision and the write. So what is known of it is
-looked at once more right before a pod with devices is bound.
+A node that another scheduler uses may lose its room between the decision and the write. So what is known of it is
+looked at once more right before a pod is bound.
 
 Promises: no room is given back while a binding to it may still be done, and none is bound to that was lost while
 something was made ready there; a pod is worked on for one place at a time; whatever breaks on the way, the place is
@@ -19,6 +19,7 @@ import logging
 from collections.abc import Awaitable, Callable
 from contextlib import nullcontext
 from functools import partial
+from weakref import WeakValueDictionary
 
 from shoal.controllers.scheduler.known import Mind, Sights, Writer
 from shoal.controllers.scheduler.looking import State, state_of
@@ -26,12 +27,13 @@ from shoal.controllers.scheduler.outcomes import Outcomes
 from shoal.controllers.scheduler.pool import Pool
 from shoal.controllers.scheduler.rendezvous import Rendezvous
 from shoal.controllers.scheduler.telling import Teller
-from shoal.engine.devices.demand import COMPUTE
 from shoal.engine.events import PodRejected
+from shoal.engine.overcommitment import is_overcommitted
 from shoal.engine.plan import Place
 from shoal.store.live.context import Context
 from shoal.store.live.item import Obj
 from shoal.store.live.kind import PODS
+from shoal.store.live.port import Select
 from shoal.store.watched.sights import PodSight
 from shoal.units.errors import BugError, ConflictError, ShoalError, TemporaryError
 
@@ -86,6 +88,8 @@ class Bindings:
         self._pods = context.informers.of(PODS)
         self._teller = Teller(context)
         self._rendezvous = Rendezvous(context, mind)
+        self._nodes: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
+        """Nodes to which something is being bound, where other schedulers bind as well."""
         self._under_way: dict[str, _Try] = {}
         """The latest try for each pod."""
 
@@ -188,17 +192,19 @@ class Bindings:
             return False
         return self._under_way.get(place.pod) is one and not one.is_off
 
-    def _lacks_devices(self, place: Place) -> bool:
-        """Whether another scheduler took devices of the node after this was decided, and its kubelet would refuse."""
-        cluster, grant = self._mind.cluster, place.grant
-        if grant is None or not any(plane == COMPUTE for _, plane, _ in grant.parts):
-            return False
-        row = cluster.row_of[place.node]
-        if self._world.is_contested(place.node):
-            return True
-        # A pod that is promised the devices of one that ends is counted beside it: then the sum says nothing.
-        is_promised = any(cluster.pods[key].row == row for key in cluster.promised)
-        return not is_promised and cluster.devices.sum_left(row) < 0
+    def _lost_its_room(self, place: Place) -> bool:
+        """Whether somebody else took room of the node after this was decided, and its kubelet would refuse the pod."""
+        cluster = self._mind.cluster
+        holding = cluster.pods[place.pod]
+        seen = self._world.unheard(place.node)
+        unheard = [ask for key, ask in seen if key not in cluster.pods or cluster.pods[key].row != holding.row]
+        return is_overcommitted(cluster, holding, unheard)
+
+    async def _look_at(self, node: str) -> None:
+        """What stands on the node now, other than what was watched of it so far: another scheduler may just have bound
+        a pod there, and a watch comes later the more happens."""
+        for item in (await self._context.api.list(PODS, select=Select(fields=f"spec.nodeName={node}"))).items:
+            self._pods.learn(item)
 
     async def _write(self, one: _Try) -> bool:
         """Whether it is bound: not where its place was lost while things were made ready."""
@@ -213,7 +219,21 @@ class Bindings:
         meta: Obj = {"name": sight.name, "namespace": sight.namespace, "uid": sight.uid}
         if annotations:
             meta["annotations"] = annotations
-        if self._lacks_devices(place):
+        if place.grant is None or not self._world.others_place_gpus:
+            return await self._bind(one, meta)
+        # One at a time on a node, each after a look at it: others win a race against one pod of ours at most.
+        lock = self._nodes.setdefault(place.node, asyncio.Lock())
+        with self._pool.aside():
+            await lock.acquire()
+        try:
+            await self._look_at(place.node)
+            return self._is_wanted(one) and await self._bind(one, meta)
+        finally:
+            lock.release()
+
+    async def _bind(self, one: _Try, meta: Obj) -> bool:
+        place, sight = one.place, one.sight
+        if self._lost_its_room(place):
             # Right before the binding, when most is known. It is decided anew, with what the other scheduler did.
             self._outcomes.say(PodRejected(place.pod))
             one.call_off()

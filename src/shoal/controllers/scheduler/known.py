@@ -60,8 +60,13 @@ class Sights(Protocol):
 
     def sight(self, key: str, /) -> PodSight | None: ...
 
-    def is_contested(self, node: str, /) -> bool:
-        """Whether another scheduler bound a pod with devices to the node, and the facts do not have it yet."""
+    @property
+    def others_place_gpus(self) -> bool:
+        """Whether there are pods of other schedulers that ask for GPUs, waiting or on a node."""
+        ...
+
+    def unheard(self, node: str, /) -> Sequence[tuple[str, Ask]]:
+        """Pods that were seen on the node, and that the facts do not have yet unless we put them there."""
         ...
 
     def states(self) -> Sequence[tuple[str, Kept]]:

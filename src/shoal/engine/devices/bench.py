@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import cycle, islice
 
 from shoal.engine.devices.demand import FULL_MILLI, MEMORY, SLOTS
 from shoal.engine.devices.layout import Layout
@@ -45,6 +46,9 @@ class Bench:
     def taken(self, plane: int) -> list[int]:
         return self._planes.taken(plane, self.row)
 
+    def promised(self, plane: int) -> list[int]:
+        return self._planes.promised(plane, self.row)
+
     def unshared(self) -> list[int]:
         """What asks for compute left of each device."""
         return [left + pressed for left, pressed in zip(self.compute, self._planes.pressure(self.row), strict=True)]
@@ -63,7 +67,8 @@ class Bench:
             return self.free_replicas()
         most = self.layout.slots
         there = self.count
-        return balanced([most * (device < there) - used for device, used in enumerate(self.taken(SLOTS))])[:there]
+        left = [most * (device < there) - used for device, used in enumerate(self.taken(SLOTS))]
+        return balanced(left, self.promised(SLOTS))[:there]
 
     def free_replicas(self) -> list[int]:
         """Replicas that can still be had of each device."""
@@ -80,10 +85,11 @@ class Bench:
         return [int(left == FULL_MILLI) for left in self.compute]
 
     def emptiest(self, count: int) -> tuple[int, ...]:
-        """For pods that run although nothing fits: where the overload most likely is."""
+        """For pods that run although nothing fits: where the overload most likely is. Where there are fewer devices
+        than the pod asks for, some are named more than once, so that all that is asked for counts."""
         free: list[int] = self._planes.compute[self.row, : self.count].tolist()
         order = sorted(range(len(free)), key=lambda device: (-free[device], device))
-        return tuple(sorted(order[:count]))
+        return tuple(sorted(islice(cycle(order), count)))
 
 
 def tightest(left: Sequence[int], fitting: Sequence[int], count: int) -> tuple[int, ...] | None:

@@ -90,6 +90,10 @@ class MigTiles(msgspec.Struct, frozen=True, tag=True, cache_hash=True):
 Demand = WholeGpus | GpuShare | GpuShares | MemoryShares | VirtualGpus | Replicas | MigTiles
 
 
+PARTS = (GpuShare, GpuShares, MemoryShares)
+"""Demands that are written as annotations: other schedulers see nothing of them."""
+
+
 class Grant(msgspec.Struct, frozen=True, cache_hash=True):
     """The answer to a demand on one node: (device, plane, amount) subtractions.
 

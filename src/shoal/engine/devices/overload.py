@@ -5,6 +5,9 @@ devices while pods use them. Then a device holds more than it has, while another
 node is asked for. So what is missing on a device is taken from the others, from the one with most left first. The
 sum of what is left then never exceeds what the node has less what is asked of it, whichever device each pod uses.
 
+What is promised to a pod that waits is still held by pods that end. For a while it is asked for twice, and yet nothing
+is missing: promises are left out of the sum, and nobody else gets what is promised.
+
 It is a function of the amounts alone, so undoing a trial needs nothing of its own. Rejected: a further column with
 sums by name, beside the devices: fractions and memory have no name, and a node could pass the sum and yet offer a
 device on which nothing is left.
@@ -12,7 +15,7 @@ device on which nothing is left.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, TypeVar
 
 import numpy as np
@@ -23,8 +26,12 @@ from shoal.engine.devices.tiling import free_mask, holders
 I = TypeVar("I", bound=np.signedinteger[Any])  # noqa: E741 - an integer type
 
 
-def balanced(left: Sequence[int]) -> list[int]:
-    """The amounts left per device, with what is missing on some taken from the others; none is negative."""
+def balanced(left: Sequence[int], promised: Sequence[int] = ()) -> list[int]:
+    """The amounts left per device, with what is missing on some taken from the others; none is negative. `promised`
+    has been taken from `left`, and is missing nowhere else."""
+    if promised:
+        bound = balanced([each + amount for each, amount in zip(left, promised, strict=True)])
+        return [max(each - amount, 0) for each, amount in zip(bound, promised, strict=True)]
     result = [max(each, 0) for each in left]
     missing = sum(result) - sum(left)
     while missing > 0 and (most := max(result)) > 0:
@@ -34,15 +41,19 @@ def balanced(left: Sequence[int]) -> list[int]:
     return result
 
 
-def balanced_lines(left: NDArray[I], lines: Iterable[int]) -> NDArray[I]:
-    """`left` with these lines balanced in place."""
-    for line in lines:
-        left[line] = balanced(left[line].tolist())
+def balanced_lines(left: NDArray[I], lines: Mapping[int, Sequence[int]]) -> NDArray[I]:
+    """`left` with these lines balanced in place, each beside what is promised there."""
+    for line, promised in lines.items():
+        left[line] = balanced(left[line].tolist(), promised)
     return left
 
 
-def free_masks(taken: Sequence[int], devices: Sequence[int], empty: int) -> list[int]:
-    """The free slices of each of these devices; slices with several holders cost free ones elsewhere."""
+def free_masks(taken: Sequence[int], devices: Sequence[int], empty: int, promised: Sequence[int] = ()) -> list[int]:
+    """The free slices of each of these devices; slices with several holders cost free ones elsewhere. `promised` is in
+    `taken`, and costs none elsewhere."""
+    if promised:
+        bound = free_masks([each - amount for each, amount in zip(taken, promised, strict=True)], devices, empty)
+        return [mask & free_mask(promised[device], empty) for mask, device in zip(bound, devices, strict=True)]
     masks = [free_mask(taken[device], empty) for device in devices]
     missing = sum(holders(amount) for amount in taken if amount)
     missing -= sum((empty & ~mask).bit_count() for mask in masks)

@@ -13,7 +13,8 @@ ask for memory to thousandths, by which three thirds of a device would not fit o
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from operator import sub
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -38,6 +39,7 @@ class DevicePlanes:
 
     __slots__ = (
         "_may_be_pressed",
+        "_promises",
         "compute",
         "count",
         "cut",
@@ -83,7 +85,9 @@ class DevicePlanes:
         self.strict: dict[int, Layout] = {}
         """Of the rows whose kubelet turns pods away for where their devices lie."""
         self.overloaded: set[int] = set()
-        """Rows with a device of which more is asked than it has."""
+        """Rows with a device of which more is asked than it has, promises included."""
+        self._promises: dict[int, list[Grant]] = {}
+        """What is promised to pods that wait, while others hold it still."""
 
     @property
     def width(self) -> int:
@@ -129,6 +133,20 @@ class DevicePlanes:
         self._put_layout(row, PLAIN)
         self.overloaded.discard(row)
 
+    def promised(self, plane: int, row: int) -> list[int]:
+        """What of one plane is promised, per device slot of a row; empty where nothing is."""
+        amounts: list[int] = []
+        for grant in self._promises.get(row, ()):
+            amounts = amounts or [0] * self.width
+            for device, its_plane, amount in grant.parts:
+                if its_plane == plane:
+                    amounts[device] += amount
+        if plane != COMPUTE or not amounts or not self._may_be_pressed:
+            return amounts
+        pressed = self._pressures(row) or [0] * self.width
+        beside = self._pressures(row, {each: self.promised(each, row) for each in (MEMORY, CORES, SLOTS)})
+        return [each + more - less for each, more, less in zip(amounts, pressed, beside or amounts, strict=True)]
+
     def take(self, row: int, grant: Grant) -> list[int]:
         """Subtract a plain grant; returns the compute left on each device, as `free` has it."""
         for device, plane, amount in grant.parts:
@@ -143,17 +161,23 @@ class DevicePlanes:
             values[row, device] = values.item(row, device) + amount
         return self._left(row)
 
-    def take_any(self, row: int, grant: Grant) -> list[int]:
-        """As `take`, for grants from any plane: COMPUTE follows."""
-        self._may_be_pressed = True
+    def take_any(self, row: int, grant: Grant, *, promised: bool = False) -> list[int]:
+        """As `take`, for grants from any plane: COMPUTE follows. `promised`: others hold it still."""
+        self._may_be_pressed |= not grant.is_plain()
         before = self._pressures(row)
+        if promised:
+            self._promises.setdefault(row, []).append(grant)
         self.take(row, grant)
         self._follow(row, before, self._pressures(row))
         return self._left(row)
 
-    def give_any(self, row: int, grant: Grant) -> list[int]:
+    def give_any(self, row: int, grant: Grant, *, promised: bool = False) -> list[int]:
         """Exactly undo `take_any`."""
         before = self._pressures(row)
+        if promised:
+            self._promises[row].remove(grant)
+            if not self._promises[row]:
+                del self._promises[row]
         self.give(row, grant)
         self._follow(row, before, self._pressures(row))
         return self._left(row)
@@ -161,28 +185,38 @@ class DevicePlanes:
     def free(self, row: int) -> list[int]:
         """Compute that can be had of each device slot of a row; on overloaded rows less than COMPUTE says."""
         left: list[int] = self.compute[row].tolist()
-        return balanced(left) if row in self.overloaded else left
+        return balanced(left, self.promised(COMPUTE, row)) if row in self.overloaded else left
 
     def free_lines(self, rows: NDArray[np.int64]) -> NDArray[np.int32]:
         """`free` of many rows, one line per row."""
         left = self.compute.take(rows, axis=0)
         if not self.overloaded:
             return left
-        return balanced_lines(left, np.isin(rows, list(self.overloaded)).nonzero()[0].tolist())
+        lines = np.isin(rows, list(self.overloaded)).nonzero()[0].tolist()
+        return balanced_lines(left, {line: self.promised(COMPUTE, rows.item(line)) for line in lines})
 
     def sum_left(self, row: int) -> int:
         """What is left of all devices together, below zero where more is asked than there is."""
         return int(self.compute[row].sum())
 
+    def lacks(self, row: int) -> bool:
+        """Whether pods on the row ask for more of its devices together than there is, promises left out."""
+        return self.sum_left(row) + sum(self.promised(COMPUTE, row)) < 0
+
     def is_overloaded(self, row: int) -> bool:
-        """Whether more is asked of some device, slot or slice than it has."""
-        if row in self.overloaded:
+        """Whether more is asked of some device, slot or slice than it has, promises left out."""
+        if row in self.overloaded and self._is_below_zero(self.compute[row], self.promised(COMPUTE, row)):
             return True
-        if not self.replicas.item(row) and (-self.planes[SLOTS][row] > self.slots.item(row)).any():
+        left = self.planes[SLOTS][row] + self.slots.item(row)
+        if not self.replicas.item(row) and self._is_below_zero(left, self.promised(SLOTS, row)):
             return True
         if not self.cut.item(row):
             return False
-        return any(is_held_twice(taken) for taken in self.taken(SLICES, row))
+        taken, promised = self.taken(SLICES, row), self.promised(SLICES, row)
+        return any(map(is_held_twice, map(sub, taken, promised) if promised else taken))
+
+    def _is_below_zero(self, left: Plane, promised: list[int]) -> bool:
+        return bool((left + np.array(promised) < 0 if promised else left < 0).any())
 
     def taken(self, plane: int, row: int) -> list[int]:
         """What was taken from one of the other planes, per device slot of a row."""
@@ -208,11 +242,13 @@ class DevicePlanes:
                 self.overloaded.discard(row)
             return left
         self.overloaded.add(row)
-        return balanced(left)
+        return balanced(left, self.promised(COMPUTE, row))
 
-    def _pressures(self, row: int) -> list[int]:
-        """Empty when nothing presses, which is nearly always."""
+    def _pressures(self, row: int, beside: Mapping[int, list[int]] | None = None) -> list[int]:
+        """Empty when nothing presses, which is nearly always. `beside` says what of the planes is left out."""
         memory, cores, slots = self.planes[MEMORY][row], self.planes[CORES][row], self.planes[SLOTS][row]
+        if beside is not None:
+            memory, cores, slots = memory + beside[MEMORY], cores + beside[CORES], slots + beside[SLOTS]
         if not (memory.any() or cores.any() or slots.any()):
             return []
         capacity = int(self.memory_mib[row])
@@ -245,7 +281,7 @@ class DevicePlanes:
             line[: len(values)] = values[: len(line)]
         for kept, belongs in (
             (self.layouts, layout != PLAIN),
-            (self.odd, layout.is_replicated() or bool(layout.mig_devices or layout.broken)),
+            (self.odd, layout.is_replicated() or bool(layout.mig or layout.mig_devices or layout.broken)),
             (self.strict, layout.is_strict()),
         ):
             if belongs:

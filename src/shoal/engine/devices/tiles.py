@@ -76,13 +76,14 @@ class TileKind:
             return result
         # A fleet is in few states: each is judged once.
         taken = columns.taken(SLICES)
-        verdicts: dict[tuple[str, tuple[int, ...], bytes], int] = {}
+        verdicts: dict[tuple[str, tuple[int, ...], bytes, tuple[int, ...]], int] = {}
         for line in lines.tolist():
-            layout = planes.layouts[int(columns.rows[line])]
-            state = (layout.mig, layout.mig_devices, taken[line].tobytes())
+            row = columns.rows.item(line)
+            layout, promised = planes.layouts[row], planes.promised(SLICES, row)
+            state = (layout.mig, layout.mig_devices, taken[line].tobytes(), tuple(promised))
             if state not in verdicts:
                 there = tiling(layout.mig)
-                masks = free_masks(taken[line].tolist(), layout.mig_devices, there.empty)
+                masks = free_masks(taken[line].tolist(), layout.mig_devices, there.empty, promised)
                 verdicts[state] = int(there.fits(masks, demand.tiles))
             result[line] = verdicts[state]
         return result
@@ -105,7 +106,7 @@ def mig_room(planes: DevicePlanes, row: int, name: str) -> int:
     """How many more instances of a profile the row's devices could be cut into."""
     layout = planes.layout(row)
     there = tiling(layout.mig)
-    masks = free_masks(planes.taken(SLICES, row), layout.mig_devices, there.empty)
+    masks = free_masks(planes.taken(SLICES, row), layout.mig_devices, there.empty, planes.promised(SLICES, row))
     return sum(there.room(name, mask) for mask in masks)
 
 
@@ -123,7 +124,7 @@ def starts_of(grant: Grant) -> list[tuple[int, int]]:
 
 def _states(bench: Bench) -> list[tuple[int, int]]:
     layout = bench.layout
-    masks = free_masks(bench.taken(SLICES), layout.mig_devices, tiling(layout.mig).empty)
+    masks = free_masks(bench.taken(SLICES), layout.mig_devices, tiling(layout.mig).empty, bench.promised(SLICES))
     return list(zip(layout.mig_devices, masks, strict=True))
 
 

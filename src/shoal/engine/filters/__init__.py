@@ -12,6 +12,7 @@ from shoal.engine.filters.node_name import NodeName
 from shoal.engine.filters.ports import HostPorts
 from shoal.engine.filters.refusing import Refusing
 from shoal.engine.filters.rule import NodeFilter, StaticFilter
+from shoal.engine.filters.shared_gpus import SharedGpus
 from shoal.engine.filters.taints import Taints
 from shoal.engine.filters.unschedulable import Unschedulable
 
@@ -20,6 +21,7 @@ STATIC_FILTERS: tuple[StaticFilter, ...] = (
     Refusing(),
     NodeName(),
     Taints(),
+    SharedGpus(),
     NodeAffinity(),
     GpuModel(),
 )

@@ -1,8 +1,4 @@
-"""A node whose kubelet refused a pod that was bound to it takes no new pods until something is seen to change there.
-
-The kubelet knew more than the facts did: another scheduler filled the node, or its devices do not work. Pod after pod
-would fail on it for good.
-"""
+"""A node whose kubelet refused a pod takes none that asks for as much, for a while (see `admission_failures`)."""
 
 from __future__ import annotations
 
@@ -17,8 +13,9 @@ from shoal.engine.reasons import Code
 class Refusing:
     code = Code.REFUSING
 
-    def passes(self, cluster: Cluster, _ask: Ask, rows: Rows) -> Verdicts | None:
-        return ~np.isin(rows, list(cluster.refusing)) if cluster.refusing else None
+    def passes(self, cluster: Cluster, ask: Ask, rows: Rows) -> Verdicts | None:
+        against = cluster.refusing.rows_against(ask)
+        return ~np.isin(rows, against) if against else None
 
     def detail(self, _cluster: Cluster, _ask: Ask, _row: int) -> str:
         return ""

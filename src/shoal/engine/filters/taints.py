@@ -11,6 +11,7 @@ from shoal.api.taints import untolerated
 from shoal.engine.asks import Ask
 from shoal.engine.cluster import Cluster
 from shoal.engine.filters.rule import Rows, Verdicts
+from shoal.engine.filters.shared_gpus import tolerations_of
 from shoal.engine.reasons import Code
 
 
@@ -18,8 +19,9 @@ class Taints:
     code = Code.TAINTED
 
     def passes(self, cluster: Cluster, ask: Ask, rows: Rows) -> Verdicts | None:
+        tolerations = tolerations_of(ask)
         tolerated = np.fromiter(
-            (untolerated(taints, ask.tolerations) is None for taints in cluster.taint_sets),
+            (untolerated(taints, tolerations) is None for taints in cluster.taint_sets),
             np.bool_,
             len(cluster.taint_sets),
         )
@@ -28,5 +30,5 @@ class Taints:
         return tolerated.take(cluster.taint_set.take(rows))
 
     def detail(self, cluster: Cluster, ask: Ask, row: int) -> str:
-        taint = untolerated(cluster.taint_sets[int(cluster.taint_set[row])], ask.tolerations)
+        taint = untolerated(cluster.taint_sets[int(cluster.taint_set[row])], tolerations_of(ask))
         return "" if taint is None else f"{taint.key}: {taint.value}"

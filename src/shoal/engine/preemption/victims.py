@@ -11,7 +11,8 @@ from collections.abc import Iterable
 import numpy as np
 from numpy.typing import NDArray
 
-from shoal.engine.cluster import Cluster, Holding
+from shoal.engine.cluster import Cluster
+from shoal.engine.holding import Holding
 from shoal.engine.ledger import Ledger
 from shoal.engine.preemption.budgets import Allowances
 from shoal.engine.preemption.candidates import AGE_BITS, Candidates, Mask

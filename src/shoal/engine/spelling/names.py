@@ -36,6 +36,8 @@ NVLINK = "gpu.nvidia.com/nvlink-enabled"
 MIG_STRATEGY = "nvidia.com/mig.strategy"
 
 # Shoal's own, as annotations; on nodes as labels too.
+SHARING_TAINT = "shoal.dev/gpu-sharing"
+"""Taint of nodes that are kept for parts of GPUs."""
 OWN_ISLANDS = "shoal.dev/gpu-islands"
 OWN_NUMA = "shoal.dev/gpu-numa"
 OWN_NUMA_POLICY = "shoal.dev/topology-manager-policy"

@@ -5,8 +5,8 @@ Who leads counts from when its renewal was sent, who waits from when it saw it: 
 by years change nothing. An answer that is lost, a refusal, a server that is away are tried again until the lease
 cannot be kept any more; seeing another holder ends the work at once, where client-go waits for the deadline.
 
-Rejected: asking before each write whether one still leads. The answer is old when the write arrives; writes are safe by
-the versions and uids that they name, and the election only keeps two from getting in each other's way.
+Rejected: asking the server before each write whether one still leads. The answer is old when the write arrives; writes
+are safe by the versions and uids that they name. Only the time of the last renewal is looked at before each (`leased`).
 """
 
 from __future__ import annotations
@@ -29,6 +29,7 @@ from shoal.units.errors import ConflictError, ShoalError, TemporaryError
 _log = logging.getLogger("shoal.election")
 _APART_S = 0.1
 """Candidates that wait for the same expiry do not all write in the same moment."""
+_SELDOM_S = 60.0
 Work = Callable[[], Awaitable[None]]
 Told = Callable[[Lock, str], None]
 """Of a lease, and who holds it."""
@@ -175,14 +176,21 @@ class LeaderElection:
         breaks, the lease is still read at each retry."""
         await self._seen.wait()
         only = Select(fields=f"metadata.name={self._lock.name}")
+        wait_s = self._timing.retry_s
         while True:
-            with suppress(ShoalError):
+            try:
                 watch = self._api.watch(LEASES, self._lease.version, self._lock.namespace, only)
                 async with aclosing(watch) as batches:
                     async for changes in batches:
                         for change in changes:
                             self._note(change)
-            await asyncio.sleep(self._timing.retry_s)
+                wait_s = self._timing.retry_s
+            except ForbiddenError:
+                # Whoever grants the right later finds it used then.
+                wait_s = min(2 * wait_s, _SELDOM_S)
+            except ShoalError:
+                wait_s = self._timing.retry_s
+            await asyncio.sleep(wait_s)
 
     def _note(self, change: Change) -> None:
         item = change.item

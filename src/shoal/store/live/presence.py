@@ -128,10 +128,7 @@ class Presence:
             item = await self._find(LEASES, name)
             if item is None:
                 continue
-            spec = item.read(_Lease).spec
-            lasts_s = max(2.0 * (spec.lease_duration_seconds or 0), _LEAST_S)
-            renewed = spec.renew_time if spec.holder_identity else None
-            if renewed is not None and (now - renewed).total_seconds() < lasts_s:
+            if is_renewed(item, now):
                 return _about(LEASES, item)
         return None
 
@@ -148,6 +145,14 @@ class Presence:
             return await self._context.api.get(kind, self._namespace, name)
         except NotFoundError:
             return None
+
+
+def is_renewed(item: Item, now: datetime) -> bool:
+    """Whether somebody holds the Lease, and has renewed it lately."""
+    spec = item.read(_Lease).spec
+    lasts_s = max(2.0 * (spec.lease_duration_seconds or 0), _LEAST_S)
+    renewed = spec.renew_time if spec.holder_identity else None
+    return renewed is not None and (now - renewed).total_seconds() < lasts_s
 
 
 def _about(kind: Kind, item: Item) -> Obj:

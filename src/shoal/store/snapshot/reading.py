@@ -12,6 +12,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from datetime import datetime
 
 import msgspec
 
@@ -21,10 +22,10 @@ from shoal.api.kueue.configuration import Configuration
 from shoal.api.kueue.conversion import V1BETA2
 from shoal.api.wire import to_json
 from shoal.store.live.item import Item
-from shoal.store.live.kind import CONFIG_MAPS, PODS, Kind
+from shoal.store.live.kind import CONFIG_MAPS, LEASES, PODS, Kind
 from shoal.store.live.newest_words import relabelled
 from shoal.store.live.port import Api
-from shoal.store.live.presence import KUEUE
+from shoal.store.live.presence import KUEUE, is_renewed
 from shoal.store.live.refusals import ForbiddenError, NotFoundError, RefusedError
 from shoal.store.live.served import answering
 from shoal.store.snapshot.kinds import NEEDED, present
@@ -93,8 +94,9 @@ class Snapshot:
         self.entries.extend(Entry(line, Document(one.value, Where(obj=one.where.obj))) for one in found)
 
 
-async def read_snapshot(api: Api, ruling: QueueRuling = _USUAL) -> Snapshot:
-    """Everything that decisions depend on. A refusal of nodes or pods, or of the server, is raised."""
+async def read_snapshot(api: Api, ruling: QueueRuling = _USUAL, now: datetime | None = None) -> Snapshot:
+    """Everything that decisions depend on. A refusal of nodes or pods, or of the server, is raised. `now`: by which the
+    Lease of Kueue's leader is judged; without it no Lease is looked at."""
     snapshot = Snapshot()
     kinds = list(present(await answering(api)))
     ahead = [kind for kind in kinds if kind != PODS]
@@ -104,6 +106,8 @@ async def read_snapshot(api: Api, ruling: QueueRuling = _USUAL) -> Snapshot:
         _take(snapshot, kind, await _listed(api, kind))
     for obj in await _configuration(api, ruling, snapshot.notes):
         snapshot.take("Configuration", obj)
+    for obj in await _leases(api, ruling.namespace, now) if now is not None else ():
+        snapshot.take("Lease", obj)
     return snapshot
 
 
@@ -129,10 +133,10 @@ async def _listed(api: Api, kind: Kind) -> list[Item] | ForbiddenError:
 
 async def _configuration(api: Api, ruling: QueueRuling, notes: list[str]) -> list[Obj]:
     if ruling.given is not None:
-        return [_document(ruling.given)]
+        return [_document(ruling.given, ruling.namespace)]
     try:
         item = await api.get(CONFIG_MAPS, ruling.namespace, KUEUE_CONFIG)
-        return list(_inside(item))
+        return list(_inside(item, ruling.namespace))
     except RefusedError:
         return []
     except UserError as error:
@@ -140,15 +144,31 @@ async def _configuration(api: Api, ruling: QueueRuling, notes: list[str]) -> lis
         return []
 
 
-def _inside(item: Item) -> Iterator[Obj]:
+async def _leases(api: Api, namespace: str, now: datetime) -> list[Obj]:
+    """Of Kueue's leader, if it works now: a picture has no time by which a reader could tell."""
+    found: list[Obj] = []
+    for name in KUEUE.leases:
+        try:
+            item = await api.get(LEASES, namespace, name)
+            is_at_work = is_renewed(item, now)
+        except (RefusedError, msgspec.DecodeError):
+            continue
+        if is_at_work:
+            meta = {"name": name, "namespace": namespace}
+            head = {"apiVersion": LEASES.api_version, "kind": LEASES.name, "metadata": meta}
+            found.append({**head, "spec": {"holderIdentity": item.obj()["spec"]["holderIdentity"]}})
+    return found
+
+
+def _inside(item: Item, namespace: str) -> Iterator[Obj]:
     documents: Iterable[Document] = read(msgspec.json.encode(item.obj()))
     for document in unwrapped(documents):
         if isinstance(document.value, Configuration):
-            yield _document(document.value)
+            yield _document(document.value, namespace)
 
 
-def _document(configuration: Configuration) -> Obj:
-    """Only what the type has, so that nothing else in the map comes along."""
-    fields: Obj = msgspec.json.decode(to_json(configuration))
+def _document(configuration: Configuration, namespace: str) -> Obj:
+    """Only what the type has, so that nothing else in the map comes along; and where Kueue is installed."""
+    fields: Obj = msgspec.json.decode(to_json(configuration)) | {"namespace": namespace}
     head = {"apiVersion": f"config.{V1BETA2}", "kind": "Configuration", "metadata": {"name": "configuration"}}
     return {**fields, **head}

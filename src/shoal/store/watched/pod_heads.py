@@ -18,9 +18,10 @@ _NOTHING = Raw()
 _BETWEEN = b"\0"
 """Stands in no JSON."""
 _CLAIMED = (b'"persistentVolumeClaim":{', b'"ephemeral":{')
-_REFUSALS = ("UnexpectedAdmissionError", "OutOf")
+_REFUSED, _OUT_OF = "UnexpectedAdmissionError", "OutOf"
 _DEVICES = "nvidia.com/"
 """Other plugins give devices too, whose ids may look like places of GPUs."""
+_GPUS = b'"nvidia.com/'
 _ALLOCATED = b'"allocatedResourcesStatus"'
 _FINISHED = frozenset({"Succeeded", "Failed"})
 
@@ -60,9 +61,12 @@ class Status(msgspec.Struct, rename="camel", gc=False):
         return self.phase in _FINISHED
 
     @property
-    def is_refused(self) -> bool:
-        """Whether the kubelet of its node would not have it: its resources or devices are not there."""
-        return self.phase == "Failed" and self.reason.startswith(_REFUSALS)
+    def lacked(self) -> str | None:
+        """The resource for lack of which the kubelet of its node would not have it, empty where it does not say of
+        which; None: it was not refused."""
+        if self.phase != "Failed" or not self.reason.startswith((_REFUSED, _OUT_OF)):
+            return None
+        return self.reason.removeprefix(_OUT_OF) if self.reason.startswith(_OUT_OF) else ""
 
     def bound_s(self) -> float:
         """When the pod was bound; the conditions say it, and the start of the pod where they do not."""
@@ -138,6 +142,11 @@ class Spec(msgspec.Struct, rename="camel", gc=False):
     @property
     def claims_devices(self) -> bool:
         return is_there(self.resource_claims)
+
+    @property
+    def asks_gpus(self) -> bool:
+        """Whether it asks for what a device plugin of GPUs gives."""
+        return any(_GPUS in bytes(one.resources) for one in (*self.containers, *self.init_containers))
 
     @property
     def mounts_claims(self) -> bool:

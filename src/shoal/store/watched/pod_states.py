@@ -56,8 +56,8 @@ class PodState(msgspec.Struct, gc=False):
     """Whether it says itself how close to its like it wants to be, or that it is to meet them."""
     phase: str = ""
     is_finished: bool = False
-    is_refused: bool = False
-    """By the kubelet of its node."""
+    lacked: str | None = None
+    """Of which resource its node has too little, in the words of the kubelet that refused it (`Status.lacked`)."""
     has_waited: bool = False
     """Whether it was seen without a node, so that a scheduler of its name bound it and not its creator."""
     is_leaving: bool = False
@@ -90,7 +90,7 @@ class PodState(msgspec.Struct, gc=False):
         self.is_leaving = is_leaving
         self.is_ready = is_ready
         self.is_finished = status.is_finished
-        self.is_refused = status.is_refused
+        self.lacked = status.lacked
         return True
 
     def knows(self, status: Status) -> bool:

@@ -11,7 +11,8 @@ from collections.abc import Callable, Collection, Iterable, Iterator
 import msgspec
 from msgspec import structs
 
-from shoal.engine.events import PodArrived, PodBound, PodGone
+from shoal.engine.asks import Ask
+from shoal.engine.events import NodeRefused, PodArrived, PodBound, PodGone
 from shoal.engine.spelling import devices_fault
 from shoal.engine.who import Who
 from shoal.store.live.informer import Informer
@@ -50,7 +51,10 @@ class Pods:
         self._dirty: dict[str, None] = {}
         self._unread: dict[str, None] = {}
         self._gone: dict[str, None] = {}
-        self._contested: set[str] = set()
+        self._unheard: dict[str, None] = {}
+        """Pods on nodes, where nobody was told yet that they are."""
+        self._others: set[str] = set()
+        """Pods of other schedulers that ask for GPUs."""
 
     def follow(self) -> None:
         self._informer.on_change(self._changed)
@@ -79,6 +83,8 @@ class Pods:
             if state is None or change is None or not state.knows(change.status):
                 self._read(key, after, head_of(after))
             elif state.note(change):
+                if state.is_finished:
+                    self._others.discard(key)
                 self._touch(key)
         except msgspec.DecodeError as error:
             self._drop(key)
@@ -91,6 +97,8 @@ class Pods:
 
     def _drop(self, key: str) -> None:
         state = self._states.pop(key, None)
+        self._unheard.pop(key, None)
+        self._others.discard(key)
         self._troubles.settle(PODS, key)
         if state is not None:
             self._let_go(key, state)
@@ -159,10 +167,13 @@ class Pods:
             else:
                 self._troubles.settle(PODS, key)
         self._states[key] = state
-        is_new_there = state.node and not is_ours and not isinstance(state.told, PodBound)
-        if is_new_there and state.ask is not None and state.ask.devices is not None:
-            self._contested.add(state.node)
-        if is_ours or state.node or state.told is not None:
+        if not is_ours and not state.is_finished and spec.asks_gpus:
+            self._others.add(key)
+        else:
+            self._others.discard(key)
+        if state.node and not (isinstance(state.told, PodBound) and state.told.node == state.node):
+            self._unheard[key] = None
+        if is_ours or state.node or state.told is not None or key in self._others:
             self._touch(key)
         else:
             # Somebody else's, for which nobody has to wake.
@@ -189,23 +200,35 @@ class Pods:
     def take_dirty(self) -> list[str]:
         """Pods that came, went or changed since the last call."""
         dirty, self._dirty = self._dirty, {}
-        self._contested.clear()
         return list(dirty)
 
-    def is_contested(self, node: str) -> bool:
-        """Whether other schedulers bound pods with devices to the node since the last call of `take_dirty`."""
-        return node in self._contested
+    @property
+    def others_place_gpus(self) -> bool:
+        """Whether there are pods of other schedulers that ask for GPUs, waiting or on a node."""
+        return bool(self._others)
+
+    def unheard(self, node: str) -> list[tuple[str, Ask]]:
+        """Pods that were seen on the node, and of whose being there nothing was told yet, with their asks."""
+        states = ((key, self._states[key]) for key in self._unheard)
+        return [
+            (key, state.ask)
+            for key, state in states
+            if state.node == node and not state.is_finished and state.ask is not None
+        ]
 
     def take_gone(self) -> list[PodGone]:
         gone, self._gone = self._gone, {}
         return [PodGone(key) for key in gone]
 
-    def refusing_node(self, key: str) -> str:
-        """The node that refuses a pod which we bound, and of whose end nothing was told yet; or nothing."""
+    def refusal(self, key: str, at_s: float) -> NodeRefused | None:
+        """That a node refuses a pod which we bound, and of whose end nothing was told yet."""
         state = self._states.get(key)
-        if state is None or not (state.is_refused and state.has_waited and state.told is not None):
-            return ""
-        return state.node if state.scheduler in self._schedulers else ""
+        if state is None or state.ask is None or not (state.has_waited and state.told is not None):
+            return None
+        if state.lacked is None or state.scheduler not in self._schedulers:
+            return None
+        owner = "/".join(state.owner) if state.owner is not None else state.who.group or key
+        return NodeRefused(state.node, state.ask, state.lacked, owner, at_s)
 
     def news(self, key: str, who: Who) -> PodArrived | PodBound | PodGone | None:
         """What is to be told of it, which is told by that."""
@@ -213,6 +236,7 @@ class Pods:
         if state is None:
             return None
         event = self._event(key, state, who)
+        self._unheard.pop(key, None)
         told = state.told
         if event == told:
             return None

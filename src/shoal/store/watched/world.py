@@ -15,7 +15,7 @@ from collections.abc import Callable, Mapping
 import msgspec
 
 from shoal.engine.asks import Ask
-from shoal.engine.events import Event, NodeGone, NodeRefused, NodeSeen, PodArrived, PodBound, PodGone
+from shoal.engine.events import Event, NodeGone, NodeRefused, NodeSeen, OthersSeen, PodArrived, PodBound, PodGone
 from shoal.engine.from_api import Priorities, Topologies
 from shoal.engine.who import Who
 from shoal.store.live.context import Context
@@ -88,6 +88,8 @@ class WatchedWorld:
         self.volumes = volumes = volumes or WatchedVolumes(context, wake)
         self._troubles = Troubles()
         self._unsaid: list[Event] = []
+        self._others_place_gpus = False
+        """As told last."""
         self._unheard: dict[str, None] = {}
         """Pods that changed, of which nothing is said yet."""
         self._clock, self._wake = context.clock, wake
@@ -153,6 +155,9 @@ class WatchedWorld:
             self.gangs.all_dirty()
         events += self._surroundings.namespaces()
         events += topologies or ()
+        if self._others_place_gpus != self.others_place_gpus:
+            self._others_place_gpus = self.others_place_gpus
+            events.append(OthersSeen(self._others_place_gpus))
         events += self._nodes.drain()
         events += self._surroundings.daemon_sets()
         events += self.devices.drain()
@@ -177,9 +182,10 @@ class WatchedWorld:
 
     def _pod_news(self, keys: list[str]) -> list[Event]:
         gone: list[Event] = []
-        refused: dict[str, None] = {}
+        refused: list[NodeRefused] = []
         bound: list[PodBound] = []
         waiting: list[tuple[float, int, PodArrived]] = []
+        now_s = self._clock.seconds()
         for key in keys:
             state = self._pods.get(key)
             if state is None:
@@ -188,7 +194,7 @@ class WatchedWorld:
                 # Nobody knows yet who has to start with it.
                 self._pods.touch(key)
                 continue
-            refusing = self._pods.refusing_node(key)
+            refusal = self._pods.refusal(key, now_s)
             try:
                 event = self._pods.news(key, self.gangs.who(key, state))
             except Exception:  # noqa: BLE001 - one pod that breaks the code must not keep the others from being seen
@@ -201,14 +207,13 @@ class WatchedWorld:
                 bound.append(event)
             elif event is not None:
                 gone.append(event)
-                if refusing:
-                    refused[refusing] = None
+                if refusal is not None:
+                    refused.append(refusal)
         # Pods that say which devices they hold come before those that get what is left.
         bound.sort(key=lambda event: not event.spots)
         waiting.sort(key=lambda each: each[:2])
-        # What is told of a node besides is news of it, and may be why it refused.
-        unchanged = [NodeRefused(node) for node in refused if all(event.node != node for event in bound)]
-        return [*gone, *unchanged, *bound, *(event for _, _, event in waiting)]
+        # Pods on a node that are news may be why it refused another: then it is tried again.
+        return [*gone, *refused, *bound, *(event for _, _, event in waiting)]
 
     # -- asking -----------------------------------------------------------------------------------------------------
 
@@ -216,9 +221,14 @@ class WatchedWorld:
         """The pod namespace/name as it was seen last."""
         return self._pods.sight(key)
 
-    def is_contested(self, node: str) -> bool:
-        """Whether another scheduler bound a pod with devices to the node, and nothing was told of it yet."""
-        return self._pods.is_contested(node)
+    @property
+    def others_place_gpus(self) -> bool:
+        """Whether there are pods of other schedulers that ask for GPUs, waiting or on a node."""
+        return self._pods.others_place_gpus
+
+    def unheard(self, node: str) -> list[tuple[str, Ask]]:
+        """Pods that were seen on the node, and of whose being there nothing was told yet, with their asks."""
+        return self._pods.unheard(node)
 
     def profile(self, scheduler: str) -> PodProfile:
         """By what pods of that scheduler are placed here."""

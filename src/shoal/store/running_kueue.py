@@ -1,0 +1,48 @@
+"""Whether a set of manifests shows Kueue itself at work, by the signs that `shoal run` looks for (see `live.presence`).
+
+Kueue is looked for in its usual namespace, in the one that its Configuration names, and in the one that a
+ShoalConfiguration names. Anybody may keep a Lease or a Deployment of these names elsewhere.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from shoal.api.decode import Unknown
+from shoal.api.kueue import Configuration
+from shoal.api.run_configuration import RUN_KIND
+from shoal.api.workloads import Deployment
+from shoal.store.inventory import Inventory
+from shoal.store.live.kind import LEASES
+from shoal.store.live.presence import KUEUE
+
+
+def runs_kueue(inventory: Inventory) -> bool:
+    """By its Deployment, if that has ready pods, or by the Lease of its leader, if somebody holds it."""
+    others = [placed.value for placed in inventory.others()]
+    spaces = _spaces(inventory, others)
+    for placed in inventory.of(Deployment):
+        meta = placed.value.metadata
+        if meta.namespace in spaces and meta.name in KUEUE.deployments and placed.value.status.ready_replicas:
+            return True
+    return any(
+        _is_lease(one) and one.metadata.namespace in spaces and bool(_inside(one.raw, "spec", "holderIdentity"))
+        for one in others
+    )
+
+
+def _is_lease(value: Unknown) -> bool:
+    """Whether it is the Lease of Kueue's leader, wherever it stands."""
+    return (value.api_version, value.kind) == (LEASES.api_version, LEASES.name) and value.metadata.name in KUEUE.leases
+
+
+def _spaces(inventory: Inventory, others: list[Unknown]) -> set[str]:
+    told = [placed.value.namespace for placed in inventory.of(Configuration)]
+    told += [_inside(one.raw, "namespaces", "kueue") for one in others if one.kind == RUN_KIND]
+    return {KUEUE.namespace, *(name for name in told if name)}
+
+
+def _inside(raw: dict[str, Any], outer: str, inner: str) -> str:
+    found = raw.get(outer)
+    value = found.get(inner) if isinstance(found, dict) else None
+    return value if isinstance(value, str) else ""
