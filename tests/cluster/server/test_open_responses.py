@@ -10,8 +10,8 @@ from aiohttp import web
 
 from shoal.cluster.calls import Actor
 from shoal.cluster.server.open_responses import Most, OpenResponses
-from shoal.cluster.server.streaming import send
 from shoal.cluster.status import ApiError
+from shoal.cluster.streams.sending import send
 
 _ALICE, _BOB = Actor("alice"), Actor("bob")
 
@@ -50,6 +50,30 @@ def test_components_of_kubernetes_are_not_bounded() -> None:
     open_.check(Actor("system:kube-controller-manager"), is_watch=True)
     with pytest.raises(ApiError):
         open_.check(Actor("system:serviceaccount:kube-system:x"), is_watch=True)
+
+
+def test_bodies_of_one_user_are_bounded_while_they_are_held() -> None:
+    open_ = OpenResponses(Most(request_bytes=3000))
+    with open_.request(_ALICE, 2000):
+        with pytest.raises(ApiError) as refused, open_.request(_ALICE, 2000):
+            pass
+        assert refused.value.code == 429
+        with open_.request(_ALICE, 1000), open_.request(_BOB, 3000):
+            pass
+    with open_.request(_ALICE, 3000):
+        pass
+
+
+def test_streams_to_containers_are_bounded_while_they_are_open() -> None:
+    open_ = OpenResponses(Most(conversations=1))
+    with open_.conversation(_ALICE):
+        with pytest.raises(ApiError) as refused, open_.conversation(_ALICE):
+            pass
+        assert refused.value.code == 429
+        with open_.conversation(_BOB):
+            pass
+    with open_.conversation(_ALICE):
+        pass
 
 
 class _Unread(asyncio.Transport):

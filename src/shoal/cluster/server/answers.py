@@ -10,11 +10,11 @@ import msgspec
 from aiohttp import web
 
 from shoal.cluster.calls import Call
-from shoal.cluster.large_work import Turn
+from shoal.cluster.large_work import LARGE_BYTES, Turn
 from shoal.cluster.resource import Obj, Resource
 from shoal.cluster.rest import codec
 from shoal.cluster.rest.reading import Listed
-from shoal.cluster.rest.stage import Stage
+from shoal.cluster.rest.stage import Stage, computed, turn_of
 from shoal.cluster.server.accept import Form
 from shoal.cluster.server.pieces import AT_LEAST, Part, Pieces
 from shoal.cluster.server.warning_headers import headers_of
@@ -37,12 +37,15 @@ def answer(code: int, body: bytes | Mapping[str, object], form: Form, call: Call
 
 
 async def _said(stage: Stage, code: int, body: bytes | Mapping[str, object], form: Form, call: Call) -> web.Response:
-    data = body if isinstance(body, bytes) else _encode(body)
+    data = body if isinstance(body, bytes) else await computed(stage, call, _encode, body)
     if form.is_yaml:
-        turn = call.turn or Turn(call.actor.name)
+        if call.verb in ("get", "list"):
+            stage.large.check(call.actor.name)
+        if call.begun is not None:
+            call.begun()
 
-        def aside(work: Callable[[Any], bytes], value: Any) -> Awaitable[bytes]:
-            return stage.large.run(turn, work, value)
+        def aside(work: Callable[[Any], Any], value: Any) -> Awaitable[Any]:
+            return stage.large.run(turn_of(call), work, value)
 
         data = await as_yaml_slowly(data, aside)
     return _made(code, data, form, call)
@@ -74,13 +77,16 @@ def no_page() -> web.Response:
     return web.Response(status=404, text="404 page not found\n", headers={"X-Content-Type-Options": "nosniff"})
 
 
-def make_pretty(response: web.StreamResponse, asked: str) -> None:
+async def make_pretty(stage: Stage, response: web.StreamResponse, asked: str, user: str) -> None:
     """Indent a body for people who read it raw."""
     if not isinstance(response, web.Response) or response.content_type != _JSON or asked.lower() in ("false", "0"):
         return
     body = response.body.joined() if isinstance(response.body, Pieces) else response.body
     if isinstance(body, bytes):
-        response.body = msgspec.json.format(body, indent=2)
+        if len(body) < LARGE_BYTES:
+            response.body = msgspec.json.format(body, indent=2)
+        else:
+            response.body = await stage.large.run(Turn(user), msgspec.json.format, body, indent=2)
 
 
 async def one(stage: Stage, code: int, found: Obj | Record, call: Call, form: Form, include: str = "") -> web.Response:
