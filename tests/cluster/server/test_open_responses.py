@@ -7,6 +7,7 @@ from typing import cast
 
 import pytest
 from aiohttp import web
+from aiohttp.test_utils import make_mocked_request
 
 from shoal.cluster.calls import Actor
 from shoal.cluster.server.open_responses import Most, OpenResponses
@@ -100,11 +101,15 @@ class _Stalled:
             raise ConnectionResetError
 
 
+def _request(transport: _Unread) -> web.BaseRequest:
+    return make_mocked_request("GET", "/", transport=transport)
+
+
 async def test_a_watch_whose_client_accepts_nothing_is_cut_off() -> None:
     transport = _Unread()
     response = _Stalled(transport, accepted=2)
     with pytest.raises(ConnectionResetError):
-        await send(cast("web.StreamResponse", response), b"x" * 1_000_000, transport, stalled_s=0.01)
+        await send(_request(transport), cast("web.StreamResponse", response), b"x" * 1_000_000, stalled_s=0.01)
     assert len(response.sizes) == 3
     assert max(response.sizes) <= 64 * 1024
 
@@ -112,6 +117,6 @@ async def test_a_watch_whose_client_accepts_nothing_is_cut_off() -> None:
 async def test_a_watch_whose_client_reads_is_sent_everything() -> None:
     transport = _Unread()
     response = _Stalled(transport, accepted=100)
-    await send(cast("web.StreamResponse", response), b"x" * 1_000_000, transport)
+    await send(_request(transport), cast("web.StreamResponse", response), b"x" * 1_000_000)
     assert sum(response.sizes) == 1_000_000
     assert not transport.aborted.is_set()

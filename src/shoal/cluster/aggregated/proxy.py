@@ -92,7 +92,7 @@ class Proxy:
                 response = web.StreamResponse(status=answer.status, headers=_answered(answer))
                 await response.prepare(request)
                 async for piece in answer.content.iter_any():
-                    await send(response, piece, request.transport)
+                    await send(request, response, piece)
                 await response.write_eof()
                 return response
         except (aiohttp.ClientError, ConnectionError) as error:

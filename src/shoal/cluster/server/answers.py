@@ -16,7 +16,7 @@ from shoal.cluster.rest import codec
 from shoal.cluster.rest.reading import Listed
 from shoal.cluster.rest.stage import Stage, computed, turn_of
 from shoal.cluster.server.accept import Form
-from shoal.cluster.server.pieces import AT_LEAST, Part, Pieces
+from shoal.cluster.server.pieces import AT_LEAST, Items, Part, Pieces
 from shoal.cluster.server.warning_headers import headers_of
 from shoal.cluster.server.yaml_answers import as_yaml, as_yaml_slowly
 from shoal.cluster.state.record import Record
@@ -121,8 +121,8 @@ async def listed(stage: Stage, found: Listed, call: Call, form: Form, include: s
     return await _said(stage, 200, partial_list(objs, metadata, form.version), form, call)
 
 
-async def _long(stage: Stage, parts: list[Part], form: Form, call: Call) -> web.Response:
-    size = sum(map(len, parts))
+async def _long(stage: Stage, parts: Items | list[Part], form: Form, call: Call) -> web.Response:
+    size = parts.size if isinstance(parts, Items) else sum(map(len, parts))
     if size < AT_LEAST or form.is_yaml:
         return await _said(stage, 200, b"".join(parts), form, call)
     return _warned(web.Response(body=Pieces(parts, size, _JSON)), call)
@@ -158,20 +158,20 @@ def _table(
     )
 
 
-async def _list_parts(stage: Stage, records: Sequence[Record], resource: Resource, metadata: Obj) -> list[Part]:
+async def _list_parts(stage: Stage, records: Sequence[Record], resource: Resource, metadata: Obj) -> Items | list[Part]:
     kind = resource.list_kind or f"{resource.kind}List"
     head = f'{{"kind":"{kind}","apiVersion":"{resource.api_version}","metadata":'.encode()
     parts: list[Part] = [head, _encode(metadata), b',"items":[']
     if not all(codec.is_ready(stage, record, resource) for record in records):
         for obj in await codec.all_shown(stage, records, resource):
             parts += (_encode(obj), b",")
-    elif resource.is_custom:
-        for record in records:
-            parts += (record.data, b",")
     else:
-        opening = codec.prefix_of(resource)
-        for record in records:
-            parts += (*codec.item_parts(record.data, opening), b",")
+        opening = b"" if resource.is_custom else codec.prefix_of(resource)
+        found = [record.data for record in records]
+        if all(data.startswith(opening) for data in found):
+            return Items(b"".join(parts), found, opening)
+        for data in found:
+            parts += (*codec.item_parts(data, opening), b",")
     if records:
         parts.pop()
     parts.append(b"]}\n")

@@ -63,7 +63,7 @@ async def stream_watch(
         async for chunk in stream.lines():
             if begun is not None:
                 begun()
-            await send(response, chunk, request.transport)
+            await send(request, response, chunk)
             if request.transport is None or request.transport.is_closing():
                 break
         await response.write_eof()

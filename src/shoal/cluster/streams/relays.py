@@ -100,5 +100,5 @@ async def _sent_on(outer: web.WebSocketResponse, inner: aiohttp.ClientWebSocketR
 async def _pour(request: web.BaseRequest, answer: aiohttp.ClientResponse, response: web.StreamResponse) -> None:
     await response.prepare(request)
     async for piece in answer.content.iter_any():
-        await send(response, piece, request.transport)
+        await send(request, response, piece)
     await response.write_eof()

@@ -16,12 +16,14 @@ STALLED_S = 30.0
 
 
 async def send(
-    response: web.StreamResponse, chunk: bytes, transport: asyncio.Transport | None, stalled_s: float = STALLED_S
+    request: web.BaseRequest, response: web.StreamResponse, chunk: bytes, stalled_s: float = STALLED_S
 ) -> None:
     """Write a chunk, a piece at a time; the connection ends if one piece is not accepted in time."""
     for piece in slices(chunk):
-        with cut_off_if_stalled(transport, stalled_s):
+        with cut_off_if_stalled(request.transport, stalled_s):
             await response.write(piece)
+            # A response of aiohttp waits by itself only after more than 64 KiB.
+            await request.writer.drain()
 
 
 @contextmanager
