@@ -76,11 +76,11 @@ def costly_requests(scale: int) -> Iterator[Costly]:
         f"a list of {14_900 * scale:,} in YAML", "POST", _MAPS, f"a: [{'1,' * (14_900 * scale)}]", "application/yaml"
     )
     yield Costly("the large object", "POST", _MAPS, _config("big", data={"a": "x" * 9_000 * scale}))
-    inserts = [{"op": "add", "path": "/x", "value": [0] * 10_000 * scale}]
+    inserts: list[Obj] = [{"op": "add", "path": "/x", "value": [0] * 10_000 * scale}]
     inserts += [{"op": "add", "path": "/x/0", "value": 1}] * 90 * scale
     yield Costly("patch that inserts", "PATCH", f"{_MAPS}/big", inserts, "application/json-patch+json")
-    copies = [{"op": "add", "path": "/x", "value": [[0] * 10 * scale]}]
-    copies += [{"op": "copy", "from": "/x/0", "path": "/x/1"}] * 13 * scale  # type: ignore[dict-item]
+    copies: list[Obj] = [{"op": "add", "path": "/x", "value": [[0] * 10 * scale]}]
+    copies += [{"op": "copy", "from": "/x/0", "path": "/x/1"}] * 13 * scale
     yield Costly("patch that copies", "PATCH", f"{_MAPS}/big", copies, "application/json-patch+json")
     yield Costly("list of the large object", "GET", _MAPS, "")
 
