@@ -201,7 +201,10 @@ def _run(folder: Path, pid: int, quick: bool, only: str) -> None:
     admin.ask("POST", "/api/v1/namespaces/b/configmaps", {"metadata": {"name": "small"}})
     seconds, number = (2.0, 20) if quick else (8.0, 100)
     alone = _waits(folder, seconds)
-    print(f"alone: p50 {_percentile(alone, 0.5):.0f} p99 {_percentile(alone):.0f} ms; load {os.getloadavg()[0]:.1f}")
+    print(
+        f"alone: p50 {_percentile(alone, 0.5):.0f} p99 {_percentile(alone):.0f} ms; load {os.getloadavg()[0]:.1f}",
+        flush=True,
+    )
     for costly in costly_requests(20 if quick else 100):
         if only in costly.name:
             with _flooded(_repeat, folder, costly) as codes:

@@ -40,7 +40,9 @@ class Pieces:
 
 def plain(obj: dict[str, Any]) -> dict[str, Any]:
     """Without what differs between any two objects."""
-    metadata = {key: value for key, value in obj["metadata"].items() if key not in ("uid", "name", "resourceVersion")}
+    differs = ("uid", "name", "resourceVersion", "creationTimestamp")
+    metadata = {key: value for key, value in obj["metadata"].items() if key not in differs}
+    metadata["managedFields"] = [{**entry, "time": ""} for entry in metadata["managedFields"]]
     return {**obj, "metadata": metadata}
 
 
