@@ -74,9 +74,11 @@ class Call(msgspec.Struct):
     headers: Mapping[str, str] = _NO_HEADERS
     """Sent with the answer of a watch; to other answers they are added when they are made."""
     begun: Callable[[], None] | None = None
-    """Called when a watch has begun: it counts in flow control until then."""
+    """Called when a watch has begun, or all but a YAML answer is done: a request counts in flow control until then."""
     turn: Turn | None = None
     """Set with the first piece of such work."""
+    charge: Callable[[float], None] | None = None
+    """Told the processor time of such work."""
 
 
 class Admission(msgspec.Struct):

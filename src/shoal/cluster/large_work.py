@@ -42,17 +42,19 @@ _SWITCH_S = 0.0005
 class Turn:
     """The place of one request among the large ones of its user."""
 
-    __slots__ = ("number", "user")
+    __slots__ = ("charge", "number", "user")
 
-    def __init__(self, user: str) -> None:
+    def __init__(self, user: str, charge: Callable[[float], None] | None = None) -> None:
+        """`charge` is told the processor time of each piece."""
         self.user = user
+        self.charge = charge
         self.number = 0
         """Given with its first piece of work."""
 
 
 class _User(msgspec.Struct):
     charged_s: float
-    waiting: list[tuple[int, int, Callable[[], Any], asyncio.Future[Any]]] = msgspec.field(default_factory=list)
+    waiting: list[tuple[int, int, Turn, Callable[[], Any], asyncio.Future[Any]]] = msgspec.field(default_factory=list)
 
 
 class LargeWork:
@@ -85,7 +87,7 @@ class LargeWork:
         if not turn.number:
             turn.number = next(self._numbers)
         done: asyncio.Future[R] = asyncio.get_running_loop().create_future()
-        heappush(user.waiting, (turn.number, next(self._numbers), lambda: work(*args, **more), done))
+        heappush(user.waiting, (turn.number, next(self._numbers), turn, lambda: work(*args, **more), done))
         self._start_next()
         return await done
 
@@ -100,7 +102,7 @@ class LargeWork:
         name = min(waiting, key=lambda name: self._users[name].charged_s)
         user = self._users[name]
         self._served_s = user.charged_s
-        _, _, work, done = heappop(user.waiting)
+        _, _, turn, work, done = heappop(user.waiting)
         if done.done():
             # Its client has gone.
             self._start_next()
@@ -110,10 +112,15 @@ class LargeWork:
         if self._pool is None:
             sys.setswitchinterval(min(sys.getswitchinterval(), _SWITCH_S))
             self._pool = ThreadPoolExecutor(1, "shoal-large")
-        self._pool.submit(self._timed, loop, user, work, done)
+        self._pool.submit(self._timed, loop, user, turn, work, done)
 
     def _timed(
-        self, loop: asyncio.AbstractEventLoop, user: _User, work: Callable[[], Any], done: asyncio.Future[Any]
+        self,
+        loop: asyncio.AbstractEventLoop,
+        user: _User,
+        turn: Turn,
+        work: Callable[[], Any],
+        done: asyncio.Future[Any],
     ) -> None:
         began = self._clock()
         result, fault = None, None
@@ -123,13 +130,15 @@ class LargeWork:
             fault = caught
         used = self._clock() - began
         if not loop.is_closed():
-            loop.call_soon_threadsafe(self._finish, user, used, done, result, fault)
+            loop.call_soon_threadsafe(self._finish, user, turn, used, done, result, fault)
 
     def _finish(
-        self, user: _User, used_s: float, done: asyncio.Future[Any], result: Any, fault: Exception | None
+        self, user: _User, turn: Turn, used_s: float, done: asyncio.Future[Any], result: Any, fault: Exception | None
     ) -> None:
         self._is_busy = False
         user.charged_s += used_s
+        if turn.charge is not None:
+            turn.charge(used_s)
         if not done.done():
             if fault is None:
                 done.set_result(result)

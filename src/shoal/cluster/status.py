@@ -16,6 +16,10 @@ import msgspec
 
 from shoal.cluster.field_errors import FieldError
 
+LONGEST_TEXT = 64 * 1024
+"""Characters of a message, and of all causes together: of an object with 100,000 faults the first ones are told, since
+a `Status` is made on the event loop, in YAML too."""
+
 
 class Cause(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
     """One of the things that are wrong, with the field it is wrong in."""
@@ -52,16 +56,35 @@ class ApiError(Exception):
             "apiVersion": "v1",
             "metadata": {},
             "status": "Failure",
-            "message": self.message,
+            "message": _bounded(self.message),
         }
         if self.continues:
             body["metadata"] = {"continue": self.continues}
         if self.reason:
             body["reason"] = self.reason
         if self.details is not None:
-            body["details"] = self.details
+            causes = self.details.get("causes")
+            body["details"] = {**self.details, "causes": _first(causes)} if causes else self.details
         body["code"] = self.code
         return body
+
+
+def _bounded(text: str) -> str:
+    left = len(text) - LONGEST_TEXT
+    return text if left <= 0 else f"{text[:LONGEST_TEXT]}... ({left} more characters)"
+
+
+def _first(causes: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    """As many as one answer has room for."""
+    kept: list[dict[str, Any]] = []
+    room = LONGEST_TEXT
+    for cause in causes:
+        bounded = {name: _bounded(text) for name, text in cause.items()}
+        room -= sum(map(len, bounded.values()))
+        if kept and room < 0:
+            break
+        kept.append(bounded)
+    return kept
 
 
 def success(details: dict[str, Any]) -> dict[str, Any]:
@@ -116,11 +139,16 @@ def apply_conflict(message: str, causes: Iterable[Cause]) -> ApiError:
     return ApiError(409, "Conflict", message, details={"causes": found})
 
 
+_MOST_ERRORS = 1000
+
+
 def invalid(kind: str, group: str, name: str, errors: Sequence[FieldError]) -> ApiError:
     # Each sentence once; the causes have all of them.
-    texts = list(dict.fromkeys(error.text() for error in errors))
+    texts = list(dict.fromkeys(error.text() for error in errors[:_MOST_ERRORS]))
     listed = texts[0] if len(texts) == 1 else f"[{', '.join(texts)}]"
-    causes = [{"reason": error.reason, "message": error.body(), "field": error.field} for error in errors]
+    causes = [
+        {"reason": error.reason, "message": error.body(), "field": error.field} for error in errors[:_MOST_ERRORS]
+    ]
     words = f'{qualified(kind, group)} "{name}" is invalid: {listed}'
     return ApiError(422, "Invalid", words, details=_details(name, group, kind, causes))
 

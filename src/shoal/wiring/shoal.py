@@ -8,12 +8,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partial
 from importlib import import_module
+from time import thread_time
 
 from shoal.controllers.brain.brain import Brain, BrainSettings
 from shoal.engine.cluster import Cluster
 from shoal.engine.mix import Mix
 from shoal.engine.placement import Placement
 from shoal.store.live import presence
+from shoal.store.live.clock import WallClock
 from shoal.store.live.context import Context, Controller
 from shoal.store.live.ecosystem_kinds import WORKLOADS
 from shoal.store.live.kind import PODS
@@ -131,7 +133,9 @@ def _brain(
     watched = WatchSettings(
         names, _profiles(choice), spreading=names & {_KUBERNETES}, kueue_admits=lambda: kueue.is_there
     )
-    settings = BrainSettings(steps=choice.steps, places=SCHEDULER in choice.controllers)
+    # In virtual time the same is to happen each time.
+    stopwatch = thread_time if isinstance(context.clock, WallClock) else None
+    settings = BrainSettings(steps=choice.steps, stopwatch=stopwatch, places=SCHEDULER in choice.controllers)
     place = partial(_placement, choice)
     if telemetry is None:
         return brain_of(context, served, watched, place, settings)

@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, ParamSpec, TypeVar
 
 import pytest
 
 from build.planes import Operations, config_map, operations
 from shoal.cluster.calls import Call
-from shoal.cluster.large_work import LargeWork
+from shoal.cluster.large_work import LargeWork, Turn
+from shoal.cluster.resource import Ref
+from shoal.cluster.rest.addresses import ALLOCATION
 from shoal.cluster.rest.patching import patch
 from shoal.cluster.status import ApiError
 
+P = ParamSpec("P")
+R = TypeVar("R")
 LARGE = {f"k{number}": "v" * 20 for number in range(2_000)}
 
 
@@ -82,3 +88,54 @@ async def test_an_object_that_grew_beyond_what_is_stored_is_refused(tmp_path: Pa
             await ops.create("configmaps", owned, size=3_000_000)
         assert refused.value.code == 413
         assert ops.find("configmaps", "a") is None
+
+
+class Asked(LargeWork):
+    """Which locks are held when the worker is asked for something."""
+
+    def __init__(self, ops: Operations, *refs: Ref) -> None:
+        super().__init__()
+        self.ops = ops
+        self.refs = refs
+        self.held: list[bool] = []
+
+    async def run(self, turn: Turn, work: Callable[P, R], *args: P.args, **more: P.kwargs) -> R:
+        self.held += [self.ops.state.is_locked(ref) for ref in self.refs]
+        return await super().run(turn, work, *args, **more)
+
+
+async def test_no_lock_of_an_object_is_held_while_the_worker_is_waited_for(tmp_path: Path) -> None:
+    async with operations(tmp_path) as ops:
+        stored = await ops.create("configmaps", config_map("a", **LARGE))
+        asked = ops.stage.large = Asked(ops, ops.resource("configmaps").ref("default", "a"))
+        await patch(ops.stage, ops.call("patch", "configmaps", "a"), "merge", {"data": {"more": "1"}}, [])
+        await ops.update("configmaps", {**stored, "metadata": {"name": "a", "namespace": "default"}}, size=100_000)
+        assert asked.held
+        assert not any(asked.held)
+
+
+async def test_a_large_change_that_is_overtaken_is_made_of_what_is_there_then(tmp_path: Path) -> None:
+    async with operations(tmp_path) as ops:
+        await ops.create("configmaps", config_map("a", **LARGE))
+        calls = [ops.call("patch", "configmaps", "a") for _ in range(3)]
+        patches = [patch(ops.stage, call, "merge", {"data": {f"more{one}": "1"}}, []) for one, call in enumerate(calls)]
+        await asyncio.gather(*patches)
+        found = ops.find("configmaps", "a")
+        assert found is not None
+        assert found.obj()["data"] == {**LARGE, "more0": "1", "more1": "1", "more2": "1"}
+
+
+async def test_addresses_are_not_held_while_the_worker_is_waited_for(tmp_path: Path) -> None:
+    async with operations(tmp_path) as ops:
+        asked = ops.stage.large = Asked(ops, ALLOCATION)
+        ports = [{"port": 80, "targetPort": 80, "protocol": "TCP"}]
+        service = {"kind": "Service", "apiVersion": "v1", "metadata": {"name": "s"}, "spec": {"ports": ports}}
+        made = await ops.create("services", service, size=100_000)
+        made["spec"]["type"] = "NodePort"
+        changed = await ops.update("services", made, size=100_000)
+        found = ops.find("services", "s")
+        assert found is not None
+        assert found.obj()["spec"]["ports"][0]["nodePort"] == changed["spec"]["ports"][0]["nodePort"]
+        assert found.obj()["spec"]["clusterIP"] == made["spec"]["clusterIP"]
+        assert asked.held
+        assert not any(asked.held)

@@ -7,7 +7,7 @@ from typing import cast
 import pytest
 from aiohttp.abc import AbstractStreamWriter
 
-from shoal.cluster.server.pieces import Part, Pieces
+from shoal.cluster.server.pieces import Items, Part, Pieces
 
 
 class _Wire:
@@ -46,3 +46,14 @@ async def test_no_piece_is_longer_than_64_kib_however_long_the_parts_are(longest
 
 async def test_small_parts_are_not_written_one_by_one() -> None:
     assert len(await _sent([b"x" * 100] * 10_000)) < 20
+
+
+@pytest.mark.parametrize("opening", [b"", b'{"kind":"A",'])
+async def test_the_items_of_a_list_are_as_long_as_announced_each_time_they_are_sent(opening: bytes) -> None:
+    brace = b"{" if opening else b""
+    for number in (0, 1, 3):
+        found = [opening + b'"a":%d}' % one for one in range(number)]
+        items = Items(b'{"items":[', found, opening)
+        whole = b'{"items":[' + b",".join(brace + b'"a":%d}' % one for one in range(number)) + b"]}\n"
+        assert [b"".join(items), b"".join(items)] == [whole, whole]
+        assert items.size == len(whole)

@@ -7,11 +7,12 @@ from typing import cast
 
 import pytest
 from aiohttp import web
+from aiohttp.test_utils import make_mocked_request
 
 from shoal.cluster.calls import Actor
 from shoal.cluster.server.open_responses import Most, OpenResponses
-from shoal.cluster.server.streaming import send
 from shoal.cluster.status import ApiError
+from shoal.cluster.streams.sending import send
 
 _ALICE, _BOB = Actor("alice"), Actor("bob")
 
@@ -52,6 +53,30 @@ def test_components_of_kubernetes_are_not_bounded() -> None:
         open_.check(Actor("system:serviceaccount:kube-system:x"), is_watch=True)
 
 
+def test_bodies_of_one_user_are_bounded_while_they_are_held() -> None:
+    open_ = OpenResponses(Most(request_bytes=3000))
+    with open_.request(_ALICE, 2000):
+        with pytest.raises(ApiError) as refused, open_.request(_ALICE, 2000):
+            pass
+        assert refused.value.code == 429
+        with open_.request(_ALICE, 1000), open_.request(_BOB, 3000):
+            pass
+    with open_.request(_ALICE, 3000):
+        pass
+
+
+def test_streams_to_containers_are_bounded_while_they_are_open() -> None:
+    open_ = OpenResponses(Most(conversations=1))
+    with open_.conversation(_ALICE):
+        with pytest.raises(ApiError) as refused, open_.conversation(_ALICE):
+            pass
+        assert refused.value.code == 429
+        with open_.conversation(_BOB):
+            pass
+    with open_.conversation(_ALICE):
+        pass
+
+
 class _Unread(asyncio.Transport):
     def __init__(self) -> None:
         super().__init__()
@@ -76,11 +101,15 @@ class _Stalled:
             raise ConnectionResetError
 
 
+def _request(transport: _Unread) -> web.BaseRequest:
+    return make_mocked_request("GET", "/", transport=transport)
+
+
 async def test_a_watch_whose_client_accepts_nothing_is_cut_off() -> None:
     transport = _Unread()
     response = _Stalled(transport, accepted=2)
     with pytest.raises(ConnectionResetError):
-        await send(cast("web.StreamResponse", response), b"x" * 1_000_000, transport, stalled_s=0.01)
+        await send(_request(transport), cast("web.StreamResponse", response), b"x" * 1_000_000, stalled_s=0.01)
     assert len(response.sizes) == 3
     assert max(response.sizes) <= 64 * 1024
 
@@ -88,6 +117,6 @@ async def test_a_watch_whose_client_accepts_nothing_is_cut_off() -> None:
 async def test_a_watch_whose_client_reads_is_sent_everything() -> None:
     transport = _Unread()
     response = _Stalled(transport, accepted=100)
-    await send(cast("web.StreamResponse", response), b"x" * 1_000_000, transport)
+    await send(_request(transport), cast("web.StreamResponse", response), b"x" * 1_000_000)
     assert sum(response.sizes) == 1_000_000
     assert not transport.aborted.is_set()

@@ -210,6 +210,18 @@ async def test_an_object_that_cannot_be_read_costs_nobody_else_anything_and_is_t
 
 
 @virtual
+async def test_a_pod_that_waits_is_told_of_devices_that_cannot_be_read(tmp_path: Path) -> None:
+    async with small_cluster(tmp_path) as cluster:
+        await add_node(cluster, "n1", gpus=1)
+        start_brain(cluster)
+        await cluster.create(PODS, pod("odd", gpus=2, annotations={"shoal.dev/devices": "first"}))
+        await cluster.pass_time(30)
+        said = {event["reason"]: event["message"] for event in await cluster.events("odd")}
+        assert set(said) == {"FailedScheduling", "InvalidAnnotation"}
+        assert said["InvalidAnnotation"].startswith("metadata.annotations[shoal.dev/devices]: ")
+
+
+@virtual
 async def test_a_node_whose_topology_cannot_be_read_says_so_and_takes_pods_by_number(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:

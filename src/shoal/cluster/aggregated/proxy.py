@@ -21,6 +21,7 @@ from shoal.cluster.calls import Actor
 from shoal.cluster.dynamic.endpoints import UnresolvedError
 from shoal.cluster.dynamic.trust import BundleError
 from shoal.cluster.server.paths import Target
+from shoal.cluster.streams.sending import send
 
 _OWN = frozenset(
     {
@@ -91,7 +92,7 @@ class Proxy:
                 response = web.StreamResponse(status=answer.status, headers=_answered(answer))
                 await response.prepare(request)
                 async for piece in answer.content.iter_any():
-                    await response.write(piece)
+                    await send(request, response, piece)
                 await response.write_eof()
                 return response
         except (aiohttp.ClientError, ConnectionError) as error:

@@ -11,7 +11,8 @@ executes one request at a time, seats only bound how many wait for the disk or f
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Coroutine, Generator, Iterator, Mapping
+from collections.abc import Callable, Coroutine, Generator, Iterator, Mapping
+from functools import partial
 from math import ceil
 from time import perf_counter
 from types import coroutine
@@ -20,6 +21,7 @@ from typing import Any, TypeVar
 from multidict import istr
 
 from shoal.cluster.calls import Actor, Attributes
+from shoal.cluster.flowcontrol.large_requests import LargeRequests
 from shoal.cluster.flowcontrol.levels import Flow, Limits, PriorityLevel
 from shoal.cluster.flowcontrol.schemas import Schema, read_schemas
 from shoal.cluster.large_work import TOO_MANY
@@ -44,22 +46,33 @@ _SCHEMA_HEADER, _LEVEL_HEADER = istr("X-Kubernetes-PF-FlowSchema-UID"), istr("X-
 class Seat:
     """The right of one request to be executed, until it is released."""
 
-    __slots__ = ("_flow", "_is_taken", "used_s")
+    __slots__ = ("_flow", "_is_taken", "_released", "used_s")
 
-    def __init__(self, flow: Flow) -> None:
+    def __init__(self, flow: Flow, released: Callable[[], None] | None = None) -> None:
         self._flow = flow
         self._is_taken = True
+        self._released = released
         self.used_s = 0.0
         """Processor time."""
+
+    def charge(self, used_s: float) -> None:
+        """Of the worker thread, for the request: also for what is left to do when the seat is given back."""
+        if self._is_taken:
+            self.used_s += used_s
+        else:
+            self._flow.level.charge(self._flow, used_s)
 
     def release(self) -> None:
         if self._is_taken:
             self._is_taken = False
             self._flow.level.leave(self._flow, self.used_s)
+            if self._released is not None:
+                self._released()
 
 
 class FlowControl:
     def __init__(self, reader: Reader, seats: int = SEATS, longest_wait_s: float = LONGEST_WAIT_S) -> None:
+        self._large = LargeRequests()
         self._reader = reader
         self._seats = seats
         self._longest_wait_s = longest_wait_s
@@ -94,10 +107,25 @@ class FlowControl:
             self._classified[key] = found
         return found
 
-    async def seat(self, flow: Flow) -> Seat:
-        """A seat for one request of a flow that is not exempt, as soon as there is one; or 429."""
-        if flow.level.takes(flow):
+    async def seat(self, flow: Flow, large_of: str = "") -> Seat:
+        """A seat for one request of a flow that is not exempt, as soon as there is one; or 429.
+
+        `large_of`: the user, if the request is large.
+        """
+        if not large_of:
+            await self._seated(flow)
             return Seat(flow)
+        await self._large.enter(large_of)
+        try:
+            await self._seated(flow)
+        except BaseException:
+            self._large.leave(large_of)
+            raise
+        return Seat(flow, partial(self._large.leave, large_of))
+
+    async def _seated(self, flow: Flow) -> None:
+        if flow.level.takes(flow):
+            return
         turn = flow.level.queued(flow)
         if turn is None:
             raise too_many_requests(TOO_MANY, _RETRY_S)
@@ -111,7 +139,6 @@ class FlowControl:
         except asyncio.CancelledError:
             flow.level.withdraw(flow, turn)
             raise
-        return Seat(flow)
 
     def metrics(self) -> Iterator[str]:
         """Under the names that Kubernetes' API server uses."""
@@ -168,7 +195,8 @@ class FlowControl:
 def metered(work: Coroutine[Any, Any, T], seat: Seat) -> Generator[Any, Any, T]:
     """The result of `work`; the seat is charged the time of each of its steps.
 
-    A step ends where the work begins to wait, so that its time is processor time. Rejected: the clock of the thread. To
+    A step ends where the work begins to wait, so that its time is processor time. What the worker thread does for the
+    request comes by `Seat.charge`. Rejected: the clock of the thread. To
     read it is a system call, ten times as slow.
     """
     value: Any = None

@@ -95,10 +95,13 @@ class PriorityLevel:
         """A request is executed and used so much processor time."""
         self.seats -= 1
         flow.seats -= 1
-        if flow.contention == self._contention:
-            flow.charged_s += used_s
+        self.charge(flow, used_s)
         if self._waiting:
             self.dispatch()
+
+    def charge(self, flow: Flow, used_s: float) -> None:
+        if flow.contention == self._contention:
+            flow.charged_s += used_s
 
     def withdraw(self, flow: Flow, turn: asyncio.Future[None]) -> None:
         """A request does not wait any longer."""

@@ -3,9 +3,9 @@
 A change is worked out on what is stored now and committed only if that is still what is stored. When nobody outside
 has to be asked, all of it happens under the object's lock, so writers of one object never make each other start over.
 When webhooks or policies are configured for it, or a webhook converts it, they are asked without the lock, since they
-may write to the same object themselves; a change that was overtaken is then worked out again, and refused there if it
-names the version it was meant for. Whether anybody is asked is decided once for each try: who comes later is asked
-about the next one.
+may write to the same object themselves; so is the worker thread about what is large, since it may be busy with others.
+A change that was overtaken is then worked out again, and refused there if it names the version it was meant for.
+Whether anybody is asked is decided once for each try: who comes later is asked about the next one.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from shoal.cluster.calls import Admission, Call
 from shoal.cluster.field_errors import FieldError
 from shoal.cluster.kinds.doors import DOORS
 from shoal.cluster.kinds.metadata import check_metadata_update
+from shoal.cluster.large_work import LARGE_BYTES
 from shoal.cluster.resource import Obj, Ref
 from shoal.cluster.rest import codec
 from shoal.cluster.rest.addresses import ALLOCATION, give_addresses, may_need_others
@@ -40,23 +41,31 @@ _DELETION = ("deletionTimestamp", "deletionGracePeriodSeconds")
 async def change(stage: Stage, call: Call, make: Make, *, applied: bool = False) -> Obj | Record:
     """Replace the object named by the call by what `make` makes of it; NotFound if it is not there."""
     ref = call.resource.ref(call.namespace, call.name)
-    if not stage.dynamic.concerns(call, "UPDATE") and call.resource.conversion_webhook is None:
+    if not waits_for_others(stage, call):
         async with object_lock(stage, ref):
-            work = _Work(_present(stage, call, ref), call, is_dynamic=False)
-            await _work_out(stage, work, make, applied)
-            return await _committed(stage, work)
+            if len(_present(stage, call, ref).data) < LARGE_BYTES:
+                work = _Work(_present(stage, call, ref), call, is_dynamic=False)
+                await _work_out(stage, work, make, applied)
+                return await _committed(stage, work)
     told = len(call.warnings)
     for _ in range(_TRIES):
         # What an overtaken try warned of does not count.
         del call.warnings[told:]
         work = _Work(_present(stage, call, ref), call, is_dynamic=stage.dynamic.concerns(call, "UPDATE"))
         await _work_out(stage, work, make, applied)
-        if call.resource.is_custom and not (work.is_same or call.dry_run):
+        if not (work.is_same or call.dry_run):
             work.kept = await codec.checked(stage, call, work.new)
         async with object_lock(stage, ref):
             if stage.state.get(ref) is work.record:
                 return await _committed(stage, work)
     raise status.conflict(call.resource.plural, call.resource.group, call.name)
+
+
+def waits_for_others(stage: Stage, call: Call) -> bool:
+    """Whether the change is worked out without the lock, and so perhaps more than once. What is stored may be large
+    too."""
+    resource = call.resource
+    return call.size >= LARGE_BYTES or resource.conversion_webhook is not None or stage.dynamic.concerns(call, "UPDATE")
 
 
 def _present(stage: Stage, call: Call, ref: Ref) -> Record:
@@ -219,6 +228,7 @@ async def _committed(stage: Stage, work: _Work) -> Obj | Record:
         return await _stored(stage, work)
     async with stage.state.lock(ALLOCATION):
         give_addresses(stage, work.new, work.old)
+        work.kept = await codec.to_stored(stage, work.new, work.admission.call.resource)
         return await _stored(stage, work)
 
 

@@ -7,6 +7,7 @@ Kubernetes' typed lists do: the fixed beginning is cut off.
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Sequence
 from typing import Any
 
@@ -24,6 +25,8 @@ from shoal.units.errors import UserError
 
 LARGEST_OBJECT = 3 * 1024 * 1024
 """Bytes of one stored object. etcd refuses requests of more than 2 MiB, in an encoding that is shorter than JSON."""
+_DECODED_AT_ONCE = 1 << 18
+"""Bytes that are decoded before others get their turn."""
 _decode = msgspec.json.Decoder().decode
 _encode = msgspec.json.Encoder().encode
 
@@ -56,7 +59,14 @@ async def shown(stage: Stage, record: Record, resource: Resource) -> Obj:
 
 
 async def all_shown(stage: Stage, records: Sequence[Record], resource: Resource) -> list[Obj]:
-    objs: list[Obj] = [_decode(record.data) for record in records]
+    objs: list[Obj] = []
+    size = 0
+    for record in records:
+        objs.append(_decode(record.data))
+        size += len(record.data)
+        if size > _DECODED_AT_ONCE:
+            size = 0
+            await asyncio.sleep(0)
     late = [index for index, record in enumerate(records) if not is_ready(stage, record, resource)]
     if not late:
         return objs

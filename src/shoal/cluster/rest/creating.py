@@ -154,16 +154,18 @@ async def creation_of(stage: Stage, admission: Admission, obj: Obj) -> Obj | Rec
             give_addresses(stage, obj)
         stage.quotas.charges(admission)
         return obj
-    write = await _write_of(stage, ref, call, obj)
+    # Checked before the locks: what is large waits for the worker.
+    kept = await codec.checked(stage, call, obj)
     # The object before its quotas, here and in changes: one order, so that writers never wait for each other in a ring.
     async with object_lock(stage, ref):
         if stage.state.get(ref) is not None:
             raise status.already_exists(resource.plural, resource.group, name)
         if not has_addresses(resource):
-            return await _stored(stage, admission, write)
+            return await _stored(stage, admission, _write_of(ref, resource, obj, kept))
         async with stage.state.lock(ALLOCATION):
             give_addresses(stage, obj)
-            return await _stored(stage, admission, await _write_of(stage, ref, call, obj))
+            kept = await codec.to_stored(stage, obj, resource)
+            return await _stored(stage, admission, _write_of(ref, resource, obj, kept))
 
 
 def _check_unversioned(metadata: Obj) -> None:
@@ -173,9 +175,8 @@ def _check_unversioned(metadata: Obj) -> None:
         raise status.ApiError(500, "", "resourceVersion should not be set on objects to be created")
 
 
-async def _write_of(stage: Stage, ref: Ref, call: Call, obj: Obj) -> Write:
-    resource, metadata = call.resource, obj["metadata"]
-    kept = await codec.checked(stage, call, obj)
+def _write_of(ref: Ref, resource: Resource, obj: Obj, kept: Obj) -> Write:
+    metadata = obj["metadata"]
     return Write(ref, kept, None, metadata["uid"], metadata.get("labels") or {}, resource.strategy.fields(obj))
 
 

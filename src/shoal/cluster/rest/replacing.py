@@ -8,11 +8,12 @@ import msgspec
 
 from shoal.cluster import field_errors, status
 from shoal.cluster.calls import Call
+from shoal.cluster.large_work import LARGE_BYTES
 from shoal.cluster.resource import Obj
-from shoal.cluster.rest.changing import change
+from shoal.cluster.rest.changing import change, waits_for_others
 from shoal.cluster.rest.creating import create
 from shoal.cluster.rest.rights import check_may_create
-from shoal.cluster.rest.stage import Stage
+from shoal.cluster.rest.stage import Stage, computed
 from shoal.cluster.state.record import Record
 
 
@@ -21,16 +22,17 @@ async def replace(stage: Stage, call: Call, obj: Obj) -> tuple[Obj | Record, boo
     ref = call.resource.ref(call.namespace, call.name)
     has_version = bool(obj["metadata"].get("resourceVersion"))
     may_create = not call.subresource and call.resource.strategy.creates_on_update
-    # What is made of it is changed on its way; where it may have to be made again, of a copy.
-    is_made_again = stage.dynamic.concerns(call, "UPDATE") or call.resource.conversion_webhook is not None
 
     async def make(_: Obj) -> Obj:
         if not has_version and _needs_version(call):
             raise _no_version(call)
-        return deepcopy(obj) if is_made_again else obj
+        return await computed(stage, call, deepcopy, obj) if is_made_again else obj
 
     while True:
         present = stage.state.get(ref)
+        # What is made of it is changed on its way; where it may have to be made again, of a copy.
+        is_large = present is not None and len(present.data) >= LARGE_BYTES
+        is_made_again = is_large or waits_for_others(stage, call)
         try:
             return await change(stage, call, make), False
         except status.ApiError as error:
@@ -38,7 +40,7 @@ async def replace(stage: Stage, call: Call, obj: Obj) -> tuple[Obj | Record, boo
             if error.code != 404 or not may_create or (present is not None and stage.state.get(ref) is present):
                 raise
         try:
-            return await _created(stage, call, deepcopy(obj)), True
+            return await _created(stage, call, await computed(stage, call, deepcopy, obj)), True
         except status.ApiError as error:
             if error.reason != "AlreadyExists":
                 raise

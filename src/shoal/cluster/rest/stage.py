@@ -94,7 +94,10 @@ async def computed(stage: Stage, call: Call, work: Callable[P, R], *args: P.args
     """The result of work that only computes: at once, or outside of the event loop if the request is large."""
     if call.size < LARGE_BYTES:
         return work(*args, **more)
-    turn = call.turn
-    if turn is None:
-        turn = call.turn = Turn(call.actor.name)
-    return await stage.large.run(turn, work, *args, **more)
+    return await stage.large.run(turn_of(call), work, *args, **more)
+
+
+def turn_of(call: Call) -> Turn:
+    if call.turn is None:
+        call.turn = Turn(call.actor.name, call.charge)
+    return call.turn

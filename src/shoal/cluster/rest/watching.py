@@ -34,7 +34,7 @@ _BEFORE_THE_END_S = 2.0
 """A last bookmark comes so long before the time of a watch is up, so that the next one starts close to its end."""
 _PIECE = 100
 """Objects written at once: TLS keeps the memory of the longest write for as long as the connection lives."""
-_PIECE_BYTES = 1 << 18
+_PIECE_BYTES = 1 << 16
 _Found = TypeVar("_Found")
 _encode = msgspec.json.Encoder().encode
 
@@ -95,7 +95,7 @@ class Stream:
         return bool(self._initial)
 
     async def lines(self) -> AsyncIterator[bytes]:
-        """Chunks of whole lines, until the client has had its time."""
+        """Chunks that end with a line or are a part of a long one, until the client has had its time."""
         loop = asyncio.get_running_loop()
         ends = loop.time() + self._timeout_s
         try:
@@ -115,8 +115,7 @@ class Stream:
                 except TimeoutError:
                     continue
                 for piece in _pieces(batch, [len(event.record.data) for event in batch]):
-                    chunk = await self._batch_lines(piece)
-                    if chunk:
+                    for chunk in await self._batch_lines(piece):
                         yield chunk
         except ApiError as error:
             yield b'{"type":"ERROR","object":' + _encode(error.status()) + b"}\n"
@@ -130,7 +129,8 @@ class Stream:
         records, self._initial = self._initial, ()
         revision = self._since
         for piece in _pieces(records, [len(record.data) for record in records]):
-            yield b"".join([_line(b"ADDED", await self._shown(record)) for record in piece])
+            for chunk in _joined([(b"ADDED", await self._shown(record)) for record in piece]):
+                yield chunk
         if self._options.initial_events and self._options.bookmarks:
             yield self._bookmark(revision, {"k8s.io/initial-events-end": "true"})
 
@@ -141,18 +141,20 @@ class Stream:
             return await self._render(record)
         return await codec.line(self._stage, record, self._call.resource)
 
-    async def _batch_lines(self, batch: Sequence[Event]) -> bytes:
+    async def _batch_lines(self, batch: Sequence[Event]) -> Sequence[bytes]:
         if batch and batch[0].record.revision <= self._since:
             batch = [event for event in batch if event.record.revision > self._since]
         if self._plain and self._everything:
-            return b"".join([event.line for event in batch])
-        lines = []
+            if len(batch) > 1:
+                return (b"".join([event.line for event in batch]),)
+            return _joined([(event.kind.encode(), event.record.data) for event in batch])
+        lines: list[tuple[bytes, bytes]] = []
         for event in batch:
             kind = event.kind if self._everything else seen_as(event, self._chosen)
             if kind:
                 left = kind == "DELETED" and event.kind != "DELETED"
-                lines.append(_line(kind.encode(), await self._shown(event.departed() if left else event.record)))
-        return b"".join(lines)
+                lines.append((kind.encode(), await self._shown(event.departed() if left else event.record)))
+        return _joined(lines)
 
     def _bookmark(self, revision: int | None = None, annotations: dict[str, str] | None = None) -> bytes:
         kind, api_version = self._heading
@@ -165,13 +167,13 @@ class Stream:
 
 
 def _pieces(found: Sequence[_Found], sizes: Sequence[int]) -> Iterator[Sequence[_Found]]:
-    """Few at a time, and of large ones fewer: a client that does not read holds one piece in memory."""
+    """Few at a time, and a large one alone: a client that does not read holds one piece in memory."""
     start, size = 0, 0
-    for index, more in enumerate(sizes, 1):
-        size += more
-        if size >= _PIECE_BYTES or index - start == _PIECE:
+    for index, more in enumerate(sizes):
+        if index > start and (size + more > _PIECE_BYTES or index - start == _PIECE):
             yield found[start:index]
             start, size = index, 0
+        size += more
     if start < len(found):
         yield found[start:]
 
@@ -192,5 +194,17 @@ def seen_as(event: Event, chosen: Selection) -> str:
     return "DELETED" if before else ""
 
 
+def _joined(lines: Sequence[tuple[bytes, bytes]]) -> Sequence[bytes]:
+    """Kinds and objects as chunks. The bytes of a large object are not copied for each watcher."""
+    if len(lines) == 1 and len(lines[0][1]) > _PIECE_BYTES:
+        kind, obj = lines[0]
+        return (_opening(kind), obj, b"}\n")
+    return (b"".join([_line(kind, obj) for kind, obj in lines]),) if lines else ()
+
+
 def _line(kind: bytes, obj: bytes) -> bytes:
-    return b'{"type":"' + kind + b'","object":' + obj + b"}\n"
+    return _opening(kind) + obj + b"}\n"
+
+
+def _opening(kind: bytes) -> bytes:
+    return b'{"type":"' + kind + b'","object":'

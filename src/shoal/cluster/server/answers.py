@@ -10,13 +10,13 @@ import msgspec
 from aiohttp import web
 
 from shoal.cluster.calls import Call
-from shoal.cluster.large_work import Turn
+from shoal.cluster.large_work import LARGE_BYTES, Turn
 from shoal.cluster.resource import Obj, Resource
 from shoal.cluster.rest import codec
 from shoal.cluster.rest.reading import Listed
-from shoal.cluster.rest.stage import Stage
+from shoal.cluster.rest.stage import Stage, computed, turn_of
 from shoal.cluster.server.accept import Form
-from shoal.cluster.server.pieces import AT_LEAST, Part, Pieces
+from shoal.cluster.server.pieces import AT_LEAST, Items, Part, Pieces
 from shoal.cluster.server.warning_headers import headers_of
 from shoal.cluster.server.yaml_answers import as_yaml, as_yaml_slowly
 from shoal.cluster.state.record import Record
@@ -37,12 +37,15 @@ def answer(code: int, body: bytes | Mapping[str, object], form: Form, call: Call
 
 
 async def _said(stage: Stage, code: int, body: bytes | Mapping[str, object], form: Form, call: Call) -> web.Response:
-    data = body if isinstance(body, bytes) else _encode(body)
+    data = body if isinstance(body, bytes) else await computed(stage, call, _encode, body)
     if form.is_yaml:
-        turn = call.turn or Turn(call.actor.name)
+        if call.verb in ("get", "list"):
+            stage.large.check(call.actor.name)
+        if call.begun is not None:
+            call.begun()
 
-        def aside(work: Callable[[Any], bytes], value: Any) -> Awaitable[bytes]:
-            return stage.large.run(turn, work, value)
+        def aside(work: Callable[[Any], Any], value: Any) -> Awaitable[Any]:
+            return stage.large.run(turn_of(call), work, value)
 
         data = await as_yaml_slowly(data, aside)
     return _made(code, data, form, call)
@@ -74,13 +77,16 @@ def no_page() -> web.Response:
     return web.Response(status=404, text="404 page not found\n", headers={"X-Content-Type-Options": "nosniff"})
 
 
-def make_pretty(response: web.StreamResponse, asked: str) -> None:
+async def make_pretty(stage: Stage, response: web.StreamResponse, asked: str, user: str) -> None:
     """Indent a body for people who read it raw."""
     if not isinstance(response, web.Response) or response.content_type != _JSON or asked.lower() in ("false", "0"):
         return
     body = response.body.joined() if isinstance(response.body, Pieces) else response.body
     if isinstance(body, bytes):
-        response.body = msgspec.json.format(body, indent=2)
+        if len(body) < LARGE_BYTES:
+            response.body = msgspec.json.format(body, indent=2)
+        else:
+            response.body = await stage.large.run(Turn(user), msgspec.json.format, body, indent=2)
 
 
 async def one(stage: Stage, code: int, found: Obj | Record, call: Call, form: Form, include: str = "") -> web.Response:
@@ -115,8 +121,8 @@ async def listed(stage: Stage, found: Listed, call: Call, form: Form, include: s
     return await _said(stage, 200, partial_list(objs, metadata, form.version), form, call)
 
 
-async def _long(stage: Stage, parts: list[Part], form: Form, call: Call) -> web.Response:
-    size = sum(map(len, parts))
+async def _long(stage: Stage, parts: Items | list[Part], form: Form, call: Call) -> web.Response:
+    size = parts.size if isinstance(parts, Items) else sum(map(len, parts))
     if size < AT_LEAST or form.is_yaml:
         return await _said(stage, 200, b"".join(parts), form, call)
     return _warned(web.Response(body=Pieces(parts, size, _JSON)), call)
@@ -152,20 +158,20 @@ def _table(
     )
 
 
-async def _list_parts(stage: Stage, records: Sequence[Record], resource: Resource, metadata: Obj) -> list[Part]:
+async def _list_parts(stage: Stage, records: Sequence[Record], resource: Resource, metadata: Obj) -> Items | list[Part]:
     kind = resource.list_kind or f"{resource.kind}List"
     head = f'{{"kind":"{kind}","apiVersion":"{resource.api_version}","metadata":'.encode()
     parts: list[Part] = [head, _encode(metadata), b',"items":[']
     if not all(codec.is_ready(stage, record, resource) for record in records):
         for obj in await codec.all_shown(stage, records, resource):
             parts += (_encode(obj), b",")
-    elif resource.is_custom:
-        for record in records:
-            parts += (record.data, b",")
     else:
-        opening = codec.prefix_of(resource)
-        for record in records:
-            parts += (*codec.item_parts(record.data, opening), b",")
+        opening = b"" if resource.is_custom else codec.prefix_of(resource)
+        found = [record.data for record in records]
+        if all(data.startswith(opening) for data in found):
+            return Items(b"".join(parts), found, opening)
+        for data in found:
+            parts += (*codec.item_parts(data, opening), b",")
     if records:
         parts.pop()
     parts.append(b"]}\n")

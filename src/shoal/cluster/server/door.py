@@ -19,6 +19,7 @@ from shoal.cluster.calls import Actor, Attributes, Verb
 from shoal.cluster.faults.fault_paths import FaultPaths, is_of_faults
 from shoal.cluster.flowcontrol.control import FlowControl, Seat, metered
 from shoal.cluster.flowcontrol.levels import Flow
+from shoal.cluster.large_work import LARGE_BYTES
 from shoal.cluster.rest.options import write_options
 from shoal.cluster.rest.stage import Stage
 from shoal.cluster.security.authenticate import Authenticator
@@ -33,14 +34,13 @@ from shoal.cluster.server.documents import Documents
 from shoal.cluster.server.metrics import Metrics
 from shoal.cluster.server.open_responses import OpenResponses
 from shoal.cluster.server.paths import Target, target_of
-from shoal.cluster.server.receiving import body_bytes
+from shoal.cluster.server.receiving import body_bytes, size_to_come
 from shoal.cluster.server.resources import Resources
 from shoal.cluster.server.routes import check_route, has_path
 from shoal.cluster.server.upgrades import Upgrades
 
 _log = logging.getLogger("shoal.cluster")
 _WRITES = frozenset({"create", "update", "patch", "delete", "deletecollection"})
-_LONG_RUNNING = frozenset({"attach", "exec", "log", "portforward", "proxy"})
 _OPEN_TO_ALL = ("healthz", "livez", "readyz", "version")
 
 
@@ -92,15 +92,15 @@ class Door:
             if not flow.is_exempt:
                 self.open_responses.check(actor, is_watch=verb == "watch")
                 request[USER] = actor.name
-            if verb in _WRITES and request.can_read_body:
-                await self._receive(request, target)
-            if flow.is_exempt or target.subresource in _LONG_RUNNING:
-                serving = self._serve(request, target, verb, actor, flow, None)
+            if self._upgrades.serves(target):
+                with self.open_responses.conversation(actor):
+                    response = await self._finished(verb, self._serve(request, target, verb, actor, flow, None))
+            elif verb in _WRITES:
+                held = size_to_come(request) if request.can_read_body and not flow.is_exempt else 0
+                with self.open_responses.request(actor, held):
+                    response = await self._written(request, target, verb, actor, flow)
             else:
-                seat = Seat(flow) if flow.level.takes(flow) else await self._flow_control.seat(flow)
-                serving = self._execute(self._serve(request, target, verb, actor, flow, seat), seat)
-            # Who hangs up ends a watch; a write that was begun is finished all the same.
-            response = await (asyncio.shield(serving) if verb in _WRITES else serving)
+                response = await self._seated(request, target, verb, actor, flow)
         except status.ApiError as error:
             response = answers.refusal(error, _form_of_refusal(request))
         except ConnectionError:
@@ -112,16 +112,37 @@ class Door:
             for name, value in headers.items():
                 response.headers[name] = value
         if "pretty" in request.query:
-            answers.make_pretty(response, request.query["pretty"])
+            await answers.make_pretty(self._stage, response, request.query["pretty"], request.get(USER, ""))
         seconds = perf_counter() - started
         self._metrics.count(self._labels(target, verb), response.status, seconds, is_long=verb == "watch")
         return response
 
-    async def _receive(self, request: web.BaseRequest, target: Target) -> None:
-        """Read the body before the request takes a seat: a slow client keeps nobody waiting."""
-        is_served = self._stage.catalog.find(target.group, target.version, target.plural) is not None
-        if is_served and target.subresource not in _LONG_RUNNING:
-            await body_bytes(request)
+    async def _finished(self, verb: str, serving: Coroutine[Any, Any, web.StreamResponse]) -> web.StreamResponse:
+        """Who hangs up ends a watch; a write that was begun is finished all the same."""
+        return await (asyncio.shield(serving) if verb in _WRITES else serving)
+
+    async def _written(
+        self, request: web.BaseRequest, target: Target, verb: Verb, actor: Actor, flow: Flow
+    ) -> web.StreamResponse:
+        """The body is read before the request takes a seat: a slow client keeps nobody waiting."""
+        resource = self._stage.catalog.find(target.group, target.version, target.plural)
+        size = len(await body_bytes(request)) if resource is not None and request.can_read_body else 0
+        if resource is not None and target.name and verb != "delete":
+            # A short patch of a large object costs as much as the object.
+            present = self._stage.state.get(resource.ref(target.namespace, target.name))
+            size = max(size, len(present.data) if present is not None else 0)
+        return await self._seated(request, target, verb, actor, flow, size)
+
+    async def _seated(
+        self, request: web.BaseRequest, target: Target, verb: Verb, actor: Actor, flow: Flow, size: int = 0
+    ) -> web.StreamResponse:
+        if flow.is_exempt:
+            return await self._finished(verb, self._serve(request, target, verb, actor, flow, None))
+        if size < LARGE_BYTES and flow.level.takes(flow):
+            seat = Seat(flow)
+        else:
+            seat = await self._flow_control.seat(flow, actor.name if size >= LARGE_BYTES else "")
+        return await self._finished(verb, self._execute(self._serve(request, target, verb, actor, flow, seat), seat))
 
     async def _execute(self, serving: Coroutine[Any, Any, web.StreamResponse], seat: Seat) -> web.StreamResponse:
         try:
@@ -157,9 +178,7 @@ class Door:
             return await self._documents.serve(request, target, actor)
         resource = self._stage.catalog.find(target.group, target.version, target.plural)
         if resource is None:
-            if seat is not None and verb == "watch":
-                seat.release()
-            return await self._documents.serve_unknown(request, target, actor)
+            return await self._unknown(request, target, verb, actor, seat)
         if resource.is_custom and not has_path(target, resource):
             return answers.no_page()
         check_route(target, resource, verb)
@@ -167,9 +186,10 @@ class Door:
         if upgraded is not None:
             return upgraded
         call = call_of(request, target, verb, resource, actor, write_options(request.query, verb))
+        if seat is not None:
+            call.begun, call.charge = seat.release, seat.charge
         if verb == "watch":
             call.headers = flow.headers
-            call.begun = seat.release if seat is not None else None
             self.open_responses.enter_watch(actor.name)
         if resource.strategy.deprecation:
             call.warnings.append(resource.strategy.deprecation)
@@ -180,6 +200,20 @@ class Door:
         finally:
             if verb == "watch":
                 self.open_responses.leave_watch(actor.name)
+
+    async def _unknown(
+        self, request: web.BaseRequest, target: Target, verb: Verb, actor: Actor, seat: Seat | None
+    ) -> web.StreamResponse:
+        """What this server does not serve, though an aggregated API may."""
+        if verb != "watch":
+            return await self._documents.serve_unknown(request, target, actor)
+        if seat is not None:
+            seat.release()
+        self.open_responses.enter_watch(actor.name)
+        try:
+            return await self._documents.serve_unknown(request, target, actor)
+        finally:
+            self.open_responses.leave_watch(actor.name)
 
 
 def _form_of_refusal(request: web.BaseRequest) -> Form:

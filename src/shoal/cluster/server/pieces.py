@@ -7,7 +7,7 @@ that does not read has a few pieces in the buffers of its connection, however lo
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from aiohttp.abc import AbstractStreamWriter
 from aiohttp.payload import Payload
@@ -16,12 +16,37 @@ Part = bytes | memoryview
 AT_LEAST = 256 * 1024
 """Bytes from which on this is worth while."""
 PIECE = 64 * 1024
+_END = b"]}\n"
+
+
+class Items:
+    """The parts of a list of stored objects, made when they are sent: those of ten thousand objects are two megabytes
+    that a client which does not read would keep."""
+
+    def __init__(self, head: bytes, found: Sequence[bytes], opening: bytes) -> None:
+        """`opening`: with what all begin, and what a brace stands for in the list."""
+        self._head = head
+        self._found = found
+        self._cut = len(opening)
+        brace = 1 if opening else 0
+        commas = max(0, len(found) - 1)
+        self.size = len(head) + sum(map(len, found)) + len(found) * (brace - self._cut) + commas + len(_END)
+
+    def __iter__(self) -> Iterator[Part]:
+        yield self._head
+        before = b"{" if self._cut else b""
+        for data in self._found:
+            yield before
+            yield memoryview(data)[self._cut :]
+            before = b",{" if self._cut else b","
+        yield _END
 
 
 class Pieces(Payload):
     """The parts of a body, in order. Joined in pieces: a write of its own for each object would cost more."""
 
-    def __init__(self, parts: Sequence[Part], size: int, content_type: str) -> None:
+    def __init__(self, parts: Iterable[Part], size: int, content_type: str) -> None:
+        """`parts` can be gone through more than once."""
         super().__init__(parts, content_type=content_type)
         self._parts = parts
         self._size = size

@@ -22,6 +22,12 @@ BODY_S = 30.0
 """From the headers of a request to the end of its body."""
 
 
+def size_to_come(request: web.BaseRequest) -> int:
+    """Bytes of the body at most; those that are larger are refused."""
+    length = request.content_length
+    return LARGEST_BODY if length is None else min(length, LARGEST_BODY)
+
+
 async def body_bytes(request: web.BaseRequest, patience_s: float = BODY_S) -> bytes:
     if request.content_length is not None and request.content_length > LARGEST_BODY:
         raise status.too_large(LARGEST_BODY)

@@ -14,15 +14,13 @@ from shoal.cluster.rest.stage import Stage
 from shoal.cluster.rest.watching import Stream
 from shoal.cluster.server import answers
 from shoal.cluster.server.accept import Form
-from shoal.cluster.server.pieces import slices
 from shoal.cluster.state.record import Record
+from shoal.cluster.streams.sending import send
 from shoal.telemetry.hurried import cut_off
 
 _SHORTEST_S, _LONGEST_S = 1800.0, 3600.0
 """How long a watch lives whose client names no time: spread, so that clients do not all come back at once."""
 _GRACE_S = 5.0
-STALLED_S = 30.0
-"""A watch ends whose client accepts nothing for so long while there is something to send."""
 
 
 class OpenStreams:
@@ -65,7 +63,7 @@ async def stream_watch(
         async for chunk in stream.lines():
             if begun is not None:
                 begun()
-            await send(response, chunk, request.transport)
+            await send(request, response, chunk)
             if request.transport is None or request.transport.is_closing():
                 break
         await response.write_eof()
@@ -75,18 +73,6 @@ async def stream_watch(
         alarm.cancel()
         streams.leave(stream)
     return response
-
-
-async def send(
-    response: web.StreamResponse, chunk: bytes, transport: asyncio.Transport | None, stalled_s: float = STALLED_S
-) -> None:
-    """Write a chunk, a piece at a time; the connection ends if one piece is not accepted in time."""
-    for piece in slices(chunk):
-        alarm = asyncio.get_running_loop().call_later(stalled_s, cut_off, transport)
-        try:
-            await response.write(piece)
-        finally:
-            alarm.cancel()
 
 
 def _heading(form: Form) -> tuple[str, str] | None:

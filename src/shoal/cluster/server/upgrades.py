@@ -27,11 +27,13 @@ class Upgrades:
         self._conversations = conversations
         self._names = names
 
+    def serves(self, target: Target) -> bool:
+        """Whether the target is a conversation: it may last for hours, and has no seat in flow control."""
+        return (target.group, target.plural, target.subresource) in self._conversations
+
     async def serve(
         self, request: web.BaseRequest, target: Target, resource: Resource, actor: Actor
     ) -> web.StreamResponse | None:
-        if not target.subresource:
-            return None
         found = self._conversations.get((target.group, target.plural, target.subresource))
         if found is None:
             return None

@@ -14,7 +14,7 @@ import msgspec
 
 from shoal.cluster.large_work import LARGE_BYTES
 
-Run = Callable[[Callable[[Any], bytes], Any], Awaitable[bytes]]
+Run = Callable[[Callable[[Any], Any], Any], Awaitable[Any]]
 _LONG = ("items", "rows")
 """Fields that hold a list of whatever length."""
 
@@ -26,7 +26,7 @@ def as_yaml(data: bytes) -> bytes:
 
 async def as_yaml_slowly(data: bytes, run: Run) -> bytes:
     """The same for what may be large; `run` does work outside of the event loop."""
-    obj = msgspec.json.decode(data)
+    obj: Any = await run(msgspec.json.decode, data) if len(data) > LARGE_BYTES else msgspec.json.decode(data)
     long = next((key for key in _LONG if isinstance(obj.get(key), list) and obj[key]), None)
     if long is None:
         return await run(_dumped, obj) if len(data) > LARGE_BYTES else _dumped(obj)

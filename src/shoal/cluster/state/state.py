@@ -135,6 +135,9 @@ class State:
         """`async with state.lock(ref):` what is read inside stays as it is until the commit inside."""
         return self._locks.hold(*refs)
 
+    def is_locked(self, ref: Ref) -> bool:
+        return self._locks.is_held(ref)
+
     def on_commit(self, hook: Hook) -> None:
         """Called with every batch of events once it is visible and before its writers are answered."""
         self._hooks.append(hook)

@@ -20,6 +20,7 @@ import msgspec
 from aiohttp import WSMsgType, web
 
 from shoal.cluster.status import bad_request, forbidden
+from shoal.cluster.streams.sending import cut_off_if_stalled
 from shoal.cluster.streams.terminal import Answer
 
 Obj = dict[str, Any]
@@ -84,7 +85,8 @@ async def say(request: web.BaseRequest, answer: Answer, wanted: Wanted) -> web.W
     check_upgrade(request)
     socket = new_socket()
     await socket.prepare(request)
-    await _print(socket, answer, wanted)
+    with cut_off_if_stalled(request.transport):
+        await _print(socket, answer, wanted)
     if wanted.stdin and not wanted.tty:
         await _swallow_input(socket)
     await socket.send_bytes(_OUTCOME + msgspec.json.encode(outcome(answer.code)))

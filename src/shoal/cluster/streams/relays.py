@@ -13,6 +13,7 @@ from shoal.cluster.status import ApiError, unavailable
 from shoal.cluster.streams.channels import PROTOCOLS, Wanted, check_upgrade, new_socket
 from shoal.cluster.streams.kubelet_address import Kubelet
 from shoal.cluster.streams.kubelets import Kubelets, dial_words, refusal_in, url_of
+from shoal.cluster.streams.sending import cut_off_if_stalled, send
 
 _PROTOCOL = "Sec-WebSocket-Protocol"
 
@@ -65,10 +66,11 @@ async def relay_command(
         sending = asyncio.ensure_future(_sent_on(outer, inner))
         try:
             async for message in inner:
-                if message.type is WSMsgType.BINARY:
-                    await outer.send_bytes(message.data)
-                elif message.type is WSMsgType.TEXT:
-                    await outer.send_str(message.data)
+                with cut_off_if_stalled(request.transport):
+                    if message.type is WSMsgType.BINARY:
+                        await outer.send_bytes(message.data)
+                    elif message.type is WSMsgType.TEXT:
+                        await outer.send_str(message.data)
         finally:
             sending.cancel()
             await asyncio.gather(sending, return_exceptions=True)
@@ -98,5 +100,5 @@ async def _sent_on(outer: web.WebSocketResponse, inner: aiohttp.ClientWebSocketR
 async def _pour(request: web.BaseRequest, answer: aiohttp.ClientResponse, response: web.StreamResponse) -> None:
     await response.prepare(request)
     async for piece in answer.content.iter_any():
-        await response.write(piece)
+        await send(request, response, piece)
     await response.write_eof()

@@ -23,6 +23,7 @@ import msgspec
 from msgspec import structs
 
 from shoal.controllers.brain.parts import Desk, Hands
+from shoal.controllers.brain.round_size import RoundSize
 from shoal.engine.cluster import Cluster
 from shoal.engine.cycle import STEPS, cycle
 from shoal.engine.events import Event
@@ -45,6 +46,8 @@ class BrainSettings(msgspec.Struct, frozen=True):
     seed: int = 42
     most_placed: int = 256
     """Pods placed in one round; a gang that goes beyond is placed whole all the same."""
+    stopwatch: Callable[[], float] | None = None
+    """Seconds from anywhere: with it, rounds that take long place fewer pods. Without it the same happens each time."""
     places: bool = True
     """False: pods are somebody else's to place, and only queues are decided here."""
 
@@ -62,6 +65,7 @@ class Brain:
         self.intake = Intake(self.cluster)
         self.placement = placement(self.cluster)
         self.settings = settings
+        self._size = RoundSize(settings.most_placed, is_timed=settings.stopwatch is not None)
         self.clock = clock
         self._wakeup = asyncio.Event()
         self.world = make_world(self.wake)
@@ -179,9 +183,12 @@ class Brain:
             return self._cycle(now_s, settings.steps[:1])
 
     def _cycle(self, now_s: float, steps: Sequence[Step]) -> Plan:
-        settings = self.settings
-        most = settings.most_placed
-        return cycle(self.cluster, self.placement, now_s=now_s, seed=settings.seed, steps=steps, most=most)
+        settings, size = self.settings, self._size
+        began = settings.stopwatch() if settings.stopwatch is not None else 0.0
+        plan = cycle(self.cluster, self.placement, now_s=now_s, seed=settings.seed, steps=steps, most=size.now)
+        if settings.stopwatch is not None:
+            size.note(settings.stopwatch() - began, is_cut=plan.is_cut)
+        return plan
 
     async def _until(self, due_s: float | None) -> None:
         """Something happens, or it is time."""

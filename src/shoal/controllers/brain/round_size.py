@@ -1,0 +1,27 @@
+"""How many pods one round places, so that what else runs in the process is not kept waiting by costly pods.
+
+Few at the beginning of a backlog, then twice as many after each short round and half as many after a long one: in one
+process with the API server, 256 pods of 40 anti-affinity terms each would keep every client waiting for a second.
+"""
+
+from __future__ import annotations
+
+LONGEST_S = 0.02
+FIRST = 16
+
+
+class RoundSize:
+    def __init__(self, most: int, *, is_timed: bool) -> None:
+        """Without timing each round places up to `most`."""
+        self._most = most
+        self._first = min(FIRST, most) if is_timed else most
+        self.now = self._first
+
+    def note(self, took_s: float, *, is_cut: bool) -> None:
+        """How long a round took, and whether it left a backlog."""
+        if not is_cut:
+            self.now = self._first
+        elif took_s > LONGEST_S:
+            self.now = max(1, self.now // 2)
+        elif took_s < LONGEST_S / 2:
+            self.now = min(self._most, self.now * 2)

@@ -1,0 +1,57 @@
+"""A round places as many pods as fit into a short time, and at least one."""
+
+from __future__ import annotations
+
+from itertools import count
+from pathlib import Path
+
+from build.live_brains import add_node, places, pod, start_brain
+from build.small_clusters import small_cluster
+from build.virtual_time import virtual
+from shoal.controllers.brain.brain import BrainSettings
+from shoal.controllers.brain.round_size import FIRST, LONGEST_S, RoundSize
+from shoal.store.live.kind import PODS
+
+
+def test_short_rounds_grow_and_long_ones_shrink_to_a_single_pod() -> None:
+    size = RoundSize(256, is_timed=True)
+    sizes = [size.now]
+    for _ in range(6):
+        size.note(LONGEST_S / 4, is_cut=True)
+        sizes.append(size.now)
+    assert sizes == [FIRST, 32, 64, 128, 256, 256, 256]
+    for _ in range(10):
+        size.note(LONGEST_S * 2, is_cut=True)
+    assert size.now == 1
+    size.note(LONGEST_S * 0.75, is_cut=True)
+    assert size.now == 1
+
+
+def test_the_next_backlog_begins_small_again() -> None:
+    size = RoundSize(256, is_timed=True)
+    for _ in range(5):
+        size.note(0.0, is_cut=True)
+    size.note(0.0, is_cut=False)
+    assert size.now == FIRST
+
+
+def test_without_timing_each_round_may_place_all() -> None:
+    size = RoundSize(256, is_timed=False)
+    size.note(0.0, is_cut=False)
+    assert size.now == 256
+
+
+@virtual
+async def test_a_backlog_is_placed_whole_however_long_its_rounds_take(tmp_path: Path) -> None:
+    readings = count()
+    settings = BrainSettings(stopwatch=lambda: float(next(readings)))
+    async with small_cluster(tmp_path) as cluster:
+        names = [f"p{number}" for number in range(40)]
+        for name in names:
+            await cluster.create(PODS, pod(name))
+        brain = start_brain(cluster, settings=settings)
+        await add_node(cluster, "n1")
+        await cluster.pass_time(10)
+        assert await places(cluster) == dict.fromkeys(names, "n1")
+        # 16, 8, 4, 2, and then one by one.
+        assert brain.brain.rounds >= 14
