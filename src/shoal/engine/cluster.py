@@ -12,8 +12,8 @@ more than a thousand placements).
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Final
 
-import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
@@ -22,7 +22,7 @@ from shoal.engine import facts
 from shoal.engine.asks import Ask, counted
 from shoal.engine.changes import ChangeLog
 from shoal.engine.charges import Charge, Charges
-from shoal.engine.devices.demand import FULL_MILLI, Grant
+from shoal.engine.devices.demand import FULL_MILLI
 from shoal.engine.devices.planes import DevicePlanes
 from shoal.engine.domains.census import Census
 from shoal.engine.domains.rules import NO_RULES
@@ -34,43 +34,17 @@ from shoal.engine.groups import BudgetFacts, TopologyFacts
 from shoal.engine.growth import capacity_for, grown, widened
 from shoal.engine.labels import LEAST_VALUES, Labels
 from shoal.engine.pending import Pending
+from shoal.engine.pods import Holding
 from shoal.engine.ports import Ports
 from shoal.engine.summaries import Summaries
-from shoal.engine.who import NOBODY, Who
+from shoal.engine.who import NOBODY
 
-RANK_BITS = 32
-LAST_RANK = (1 << RANK_BITS) - 1
+RANK_BITS: Final = 32
+LAST_RANK: Final = (1 << RANK_BITS) - 1
 
-_LEAST_CHARGES = 4096
+_LEAST_CHARGES: Final = 4096
 
-GPU_MODEL_LABEL = "nvidia.com/gpu.product"
-
-
-class Holding(msgspec.Struct, gc=False):
-    """A pod on a node and what it took there."""
-
-    row: int
-    charge: Charge
-    grant: Grant | None
-    priority: int
-    turn: int | None
-    """Its place in line before, should the world reject the placement."""
-    bound: bool
-    """False while the placement is only our plan."""
-    goes_first: bool = False
-    """It stood before every priority in line."""
-    daemon_set: str = ""
-    who: Who = NOBODY
-    leaving: bool = False
-    """It is being terminated, or our plan says so: it still holds what it holds."""
-    promised: bool = False
-    """Nominated: part of what it holds is still held by pods that leave."""
-    guessed: bool = False
-    """Its devices are not known: the grant is what it most likely holds."""
-
-    @property
-    def ask(self) -> Ask:
-        return self.charge.ask
+GPU_MODEL_LABEL: Final = "nvidia.com/gpu.product"
 
 
 class Cluster:

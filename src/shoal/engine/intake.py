@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 
 from msgspec import structs
 
-from shoal.engine.cluster import Cluster, Holding
+from shoal.engine.cluster import Cluster
 from shoal.engine.devices.demand import Grant
 from shoal.engine.devices.kinds import grant_held, grant_there
 from shoal.engine.devices.layout import Layout
@@ -39,7 +39,7 @@ from shoal.engine.events import (
     TopologySeen,
 )
 from shoal.engine.overhead import DaemonSets
-from shoal.engine.pending import Waiting
+from shoal.engine.pods import Holding, Waiting
 from shoal.engine.who import NOBODY, Who
 
 K = TypeVar("K")
@@ -252,8 +252,11 @@ class Intake:
 
     def _changed(self, row: int) -> None:
         """Another pod is seen on the row, or one is gone from it."""
-        self.cluster.refuse(row, False)
-        self._guess_again(row)
+        cluster = self.cluster
+        if row in cluster.refusing:
+            cluster.refuse(row, False)
+        if row in cluster.guessed:
+            self._guess_again(row)
 
     def _guess_again(self, row: int, *, anew: bool = False) -> None:
         """Devices became free or were named: pods whose devices are not known may hold others than it seemed.

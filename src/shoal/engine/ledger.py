@@ -7,9 +7,10 @@ which costs a copy of the fleet per trial.
 
 from __future__ import annotations
 
-from shoal.engine.cluster import Cluster, Holding
+from shoal.engine.cluster import Cluster
 from shoal.engine.devices.demand import Grant
-from shoal.engine.pending import Waiting, in_line
+from shoal.engine.pending import in_line
+from shoal.engine.pods import Holding, Waiting
 from shoal.units.errors import BugError
 
 

@@ -23,7 +23,7 @@ from msgspec import structs
 from shoal.api.kueue import Workload
 from shoal.controllers.queues.moulds import AskOf, Moulds, standing_aside
 from shoal.controllers.queues.ranks import Ranks
-from shoal.engine.cluster import Cluster, Holding
+from shoal.engine.cluster import Cluster
 from shoal.engine.events import GroupGone, GroupSeen, PodArrived, PodGone
 from shoal.engine.fitter import Fitter
 from shoal.engine.from_api import Priorities
@@ -32,6 +32,7 @@ from shoal.engine.intake import Intake
 from shoal.engine.ledger import Ledger
 from shoal.engine.placement import Placement
 from shoal.engine.plan import Place
+from shoal.engine.pods import Holding
 from shoal.engine.queues.facts import Admission, PodSetAdmission, WorkloadFacts
 from shoal.engine.queues.flavored import flavored, flavors_of
 from shoal.engine.queues.state import Queues

@@ -22,9 +22,10 @@ from shoal.controllers.brain.parts import Sights
 from shoal.controllers.queues.arrivals import Arrivals
 from shoal.controllers.queues.book import Book
 from shoal.controllers.queues.ghosts import KEPT_S, Ghosts
-from shoal.engine.cluster import Cluster, Holding
+from shoal.engine.cluster import Cluster
 from shoal.engine.events import Event, PodBound, PodGone, PodRejected
 from shoal.engine.placement import Placement
+from shoal.engine.pods import Holding
 from shoal.engine.queues.held import Held
 
 NEXT_S = 10.0

@@ -20,8 +20,8 @@ from shoal.controllers.scheduler.endings import Endings
 from shoal.controllers.scheduler.known import Mind, Sights
 from shoal.controllers.scheduler.looking import State, state_of
 from shoal.controllers.scheduler.outcomes import Outcomes
-from shoal.engine.cluster import Holding
 from shoal.engine.events import PodBound, PodRejected, PodStays
+from shoal.engine.pods import Holding
 from shoal.store.live.context import Context
 from shoal.store.watched.sights import PodSight
 

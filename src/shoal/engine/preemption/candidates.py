@@ -12,10 +12,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shoal.engine import facts
-from shoal.engine.cluster import Cluster, Holding
+from shoal.engine.cluster import Cluster
 from shoal.engine.devices.demand import COMPUTE
 from shoal.engine.gangs.members import Gang
 from shoal.engine.groups import GroupFacts
+from shoal.engine.pods import Holding
 from shoal.engine.preemption.company import Company
 from shoal.engine.preemption.policy import VictimPolicy, level_and_weight
 
