@@ -26,12 +26,16 @@ MODULES = (
     "devices/choice",
     "devices/planes",
     "devices/whole",
+    "domains/census",
+    "dra/allocator",
+    "dra/shared",
     "draw",
     "facts",
     "fitter",
     "intake",
     "ledger",
     "line",
+    "overhead",
     "pending",
     "placement",
     "round",
@@ -41,7 +45,7 @@ MODULES = (
     "window",
     "worth/column",
 )
-"""What a placement passes through. None may define a msgspec struct: mypyc drops the arguments of a class statement."""
+"""What a placement passes through. No class statement there may have arguments: mypyc drops them."""
 
 
 def main() -> None:
