@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 LOCK := requirements/dev.lock
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo test quick e2e check format lint types floors bench lock clean
+.PHONY: help install demo test quick e2e check format lint types floors bench compiled lock clean
 
 help: ## What can be made
 	@grep -hE '^[a-z0-9]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z0-9]+):.*## /  make \1\t/' | expand -t 18
@@ -74,6 +74,9 @@ floors: $(VENV)/.dev ## Imports go down only
 
 bench: $(VENV)/.dev ## The figures of docs/performance.md, each beside its bar
 	@$(BIN)/python -m bench.run
+
+compiled: $(VENV)/.dev ## A copy in out/compiled whose engine is compiled to C (docs/designs/003-compiled-engine.md)
+	@$(BIN)/python -m tools.compile_engine
 
 schemas: $(VENV)/.dev ## Renew the schemas of Kubernetes (KUBECTL=path of a current kubectl)
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --target out/schemas 'kubernetes-validate>=1.37'

@@ -12,6 +12,7 @@ more than a thousand placements).
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,19 +33,19 @@ from shoal.engine.facts import GPU_BEST, GPU_WHOLE
 from shoal.engine.gangs.members import Gangs
 from shoal.engine.groups import BudgetFacts, TopologyFacts
 from shoal.engine.growth import capacity_for, grown, widened
-from shoal.engine.holding import Holding
 from shoal.engine.labels import LEAST_VALUES, Labels
 from shoal.engine.pending import Pending
+from shoal.engine.pods import Holding
 from shoal.engine.ports import Ports
 from shoal.engine.summaries import Summaries
 from shoal.engine.who import NOBODY
 
-RANK_BITS = 32
-LAST_RANK = (1 << RANK_BITS) - 1
+RANK_BITS: Final = 32
+LAST_RANK: Final = (1 << RANK_BITS) - 1
 
-_LEAST_CHARGES = 4096
+_LEAST_CHARGES: Final = 4096
 
-GPU_MODEL_LABEL = "nvidia.com/gpu.product"
+GPU_MODEL_LABEL: Final = "nvidia.com/gpu.product"
 
 
 class Cluster:

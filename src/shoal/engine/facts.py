@@ -7,38 +7,40 @@ the device planes (how many are empty, the largest piece free, the total), exact
 
 from __future__ import annotations
 
+from typing import Final
+
 import numpy as np
 from numpy.typing import NDArray
 
-CPU = 0
-MEMORY = 1
-PODS = 2
-GPU_WHOLE = 3
+CPU: Final = 0
+MEMORY: Final = 1
+PODS: Final = 2
+GPU_WHOLE: Final = 3
 """How many `nvidia.com/gpu` one pod can still get: devices with nothing on them, or free replicas of devices."""
-GPU_BEST = 4
+GPU_BEST: Final = 4
 """Largest compute piece free on one device, in thousandths."""
-GPU_MILLI = 5
+GPU_MILLI: Final = 5
 """Compute free on all devices together, in thousandths."""
-CPU_SCORED = 6
-MEMORY_SCORED = 7
+CPU_SCORED: Final = 6
+MEMORY_SCORED: Final = 7
 """As CPU and MEMORY, but a pod that requests nothing counts with kube-scheduler's stand-in: used by scores only."""
 
-FIRST_EXTENDED = 8
+FIRST_EXTENDED: Final = 8
 """Columns from here on are resources that some pod asked for by name, eight more at a time.
 
 Nodes report many that nobody requests (huge pages, scratch disk, volume slots): those are kept aside and cost nothing.
 """
-WORD = 8
+WORD: Final = 8
 
-NEVER_LACKING = -(1 << 62)
+NEVER_LACKING: Final = -(1 << 62)
 """The least amount of a resource that a pod did not ask for: an overcommitted node still takes such a pod."""
 
-STAND_IN_CPU_MILLI = 100
-STAND_IN_MEMORY_BYTES = 200 * 1024 * 1024
+STAND_IN_CPU_MILLI: Final = 100
+STAND_IN_MEMORY_BYTES: Final = 200 * 1024 * 1024
 
-_NAMED = {"cpu": CPU, "memory": MEMORY, "pods": PODS}
+_NAMED: Final = {"cpu": CPU, "memory": MEMORY, "pods": PODS}
 
-_FITS_EIGHT = np.array(0x0101010101010101, np.uint64)
+_FITS_EIGHT: Final = np.array(0x0101010101010101, np.uint64)
 
 
 class ResourceColumns:

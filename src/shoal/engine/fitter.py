@@ -12,8 +12,8 @@ from shoal.engine.cluster import Cluster
 from shoal.engine.devices.demand import Grant
 from shoal.engine.draw import draw
 from shoal.engine.ledger import Ledger
-from shoal.engine.pending import Waiting
 from shoal.engine.placement import Placement
+from shoal.engine.pods import Waiting
 
 Rows = NDArray[np.int64]
 

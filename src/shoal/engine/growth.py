@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-BLOCK_BITS = 4
-BLOCK = 1 << BLOCK_BITS
+BLOCK_BITS: Final = 4
+BLOCK: Final = 1 << BLOCK_BITS
 """Rows whose best key is kept folded into one number: two cache lines of keys, and measured best at 50,000 nodes."""
 
-_LEAST_ROWS = 64
+_LEAST_ROWS: Final = 64
 
 T = TypeVar("T", bound=np.generic)
 

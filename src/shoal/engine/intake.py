@@ -39,9 +39,8 @@ from shoal.engine.events import (
     TopologyGone,
     TopologySeen,
 )
-from shoal.engine.holding import Holding
 from shoal.engine.overhead import DaemonSets
-from shoal.engine.pending import Waiting
+from shoal.engine.pods import Holding, Waiting
 from shoal.engine.who import NOBODY, Who
 
 K = TypeVar("K")

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from shoal.engine.cluster import Cluster
 from shoal.engine.devices.demand import Grant
-from shoal.engine.holding import Holding
-from shoal.engine.pending import Waiting, in_line
+from shoal.engine.pending import in_line
+from shoal.engine.pods import Holding, Waiting
 from shoal.units.errors import BugError
 
 

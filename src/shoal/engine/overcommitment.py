@@ -16,7 +16,7 @@ from shoal.engine.asks import Ask
 from shoal.engine.cluster import Cluster
 from shoal.engine.devices.kinds import grant_there
 from shoal.engine.facts import NEVER_LACKING
-from shoal.engine.holding import Holding
+from shoal.engine.pods import Holding
 
 _OF_DEVICES = [facts.GPU_WHOLE, facts.GPU_BEST, facts.GPU_MILLI]
 """Columns that follow from the devices, which are looked at themselves."""

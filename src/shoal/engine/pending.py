@@ -9,51 +9,31 @@ arrival; a pod sent back keeps its old place. Pods of a gang stand in no line: t
 from __future__ import annotations
 
 from heapq import heapify, heappop, heappush
-
-import msgspec
+from typing import Final
 
 from shoal.engine.charges import Charge
 from shoal.engine.domains.census import Census, Kin
 from shoal.engine.gangs.members import Gangs
+from shoal.engine.pods import Waiting
 from shoal.engine.who import NOBODY, Who
 
 LineKey = tuple[Charge, Kin]
 
-_FIRST = -(1 << 40)
+_FIRST: Final = -(1 << 40)
 
-_MOST_STALE = 64
+_MOST_STALE: Final = 64
 """Entries of pods that wait no more, beside as many as there are pods, before a line is cleared of them."""
 
 # Among equals in priority: whoever was promised a place, then everybody, then what gangs want beyond their minimum.
-PROMISED = 0
-USUAL = 1
-SURPLUS = 2
-MORE_SURPLUS = 3
+PROMISED: Final = 0
+USUAL: Final = 1
+SURPLUS: Final = 2
+MORE_SURPLUS: Final = 3
 
 
 def standing(priority: int, phase: int) -> int:
     """One number that sorts by priority, highest first, then by phase."""
     return phase - (priority << 2)
-
-
-class Waiting(msgspec.Struct, frozen=True, gc=False):
-    """A pod in line."""
-
-    charge: Charge
-    """The ask, compiled: one object per ask, so lines are found by identity."""
-    priority: int
-    turn: int
-    goes_first: bool = False
-    """Before every priority."""
-    who: Who = NOBODY
-    nominated: str = ""
-    """The node that was promised to it."""
-    first: int = 0
-    """Sorts before the turn: made by `standing`."""
-
-    @property
-    def order(self) -> tuple[int, int]:
-        return self.first, self.turn
 
 
 def in_line(

@@ -7,7 +7,7 @@ under two profiles have two shapes, and a decision costs as much as with one.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,7 +21,7 @@ from shoal.engine.shapes import Shape
 from shoal.engine.topology.trees import Trees
 from shoal.engine.who import NOBODY, Who
 
-_MOST_KEYS = 16_000_000
+_MOST_KEYS: Final = 16_000_000
 """Keys kept over all shapes (16 bytes each): asks beyond that give way, the longest unused first."""
 
 

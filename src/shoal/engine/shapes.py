@@ -11,6 +11,7 @@ Ties are broken by rank, inside the key itself: no second pass, and no draw that
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,22 +27,22 @@ from shoal.engine.scores.rule import NodeRule
 from shoal.engine.suitability import suits
 from shoal.engine.window import Window
 
-_INFEASIBLE = -(1 << 62)
-_FEASIBLE_ABOVE = -(1 << 61)
+_INFEASIBLE: Final = -(1 << 62)
+_FEASIBLE_ABOVE: Final = -(1 << 61)
 
 # The same and the shifts as arrays: numpy converts a Python number anew at every call, which on a hundred rows costs
 # as much as the operation itself.
-_INFEASIBLE_KEY = np.array(_INFEASIBLE)
-_FEASIBLE_KEY_ABOVE = np.array(_FEASIBLE_ABOVE)
-_RANK_SHIFT = np.array(RANK_BITS)
-_BLOCK_SHIFT = np.array(BLOCK_BITS)
+_INFEASIBLE_KEY: Final = np.array(_INFEASIBLE)
+_FEASIBLE_KEY_ABOVE: Final = np.array(_FEASIBLE_ABOVE)
+_RANK_SHIFT: Final = np.array(RANK_BITS)
+_BLOCK_SHIFT: Final = np.array(BLOCK_BITS)
 
-_REPEATS_WORTH_SORTING = 512
+_REPEATS_WORTH_SORTING: Final = 512
 
-_MOST_NEEDS = 256
+_MOST_NEEDS: Final = 256
 """Rows for which an ask's needs are kept ready line by line; twice as many changes as an answer has to look at."""
 
-_MOST_KEYS_SCANNED = 16_384
+_MOST_KEYS_SCANNED: Final = 16_384
 """Up to here one scan over all keys is quicker than folding what changed."""
 
 
@@ -222,7 +223,10 @@ class Shape:
             keys[fitting] = self._scored(fitting)
         if self._folded and len(touched):
             blocks = touched >> _BLOCK_SHIFT
-            self._blocks[blocks] = np.maximum.reduce(self._by_block.take(blocks, 0), axis=1)
+            # The place of the largest, and the key there: numpy finds that sooner than the largest itself.
+            best = self._by_block.take(blocks, 0).argmax(1)
+            best += blocks << _BLOCK_SHIFT
+            self._blocks[blocks] = keys[best]
 
     def _scored(self, rows: NDArray[np.int64]) -> NDArray[np.int64]:
         """Keys of rows that have enough room. A row ruled out by its labels stays far below any that is not."""

@@ -13,8 +13,8 @@ from msgspec import structs
 
 from shoal.engine.events import Event, GroupSeen, NodeSeen, PodArrived, PodBound, PodGone
 from shoal.engine.groups import GroupFacts, Wish
-from shoal.engine.holding import Holding
 from shoal.engine.intake import Intake
+from shoal.engine.pods import Holding
 from shoal.engine.queues.facts import Admission, PodSetAdmission, WorkloadFacts
 from shoal.engine.queues.flavored import flavored, flavors_of, labels_added, unflavored
 from shoal.engine.queues.state import Queues

@@ -28,11 +28,11 @@ from shoal.engine.events import GroupGone, GroupSeen, PodArrived, PodGone
 from shoal.engine.fitter import Fitter
 from shoal.engine.from_api import Priorities
 from shoal.engine.groups import GroupFacts
-from shoal.engine.holding import Holding
 from shoal.engine.intake import Intake
 from shoal.engine.ledger import Ledger
 from shoal.engine.placement import Placement
 from shoal.engine.plan import Place
+from shoal.engine.pods import Holding
 from shoal.engine.queues.facts import Admission, PodSetAdmission, WorkloadFacts
 from shoal.engine.queues.flavored import flavored, flavors_of
 from shoal.engine.queues.state import Queues

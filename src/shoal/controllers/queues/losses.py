@@ -24,8 +24,8 @@ from shoal.controllers.queues.book import Book
 from shoal.controllers.queues.ghosts import KEPT_S, Ghosts
 from shoal.engine.cluster import Cluster
 from shoal.engine.events import Event, PodBound, PodGone, PodRejected
-from shoal.engine.holding import Holding
 from shoal.engine.placement import Placement
+from shoal.engine.pods import Holding
 from shoal.engine.queues.held import Held
 
 NEXT_S = 10.0

@@ -14,7 +14,7 @@ from msgspec import structs
 from shoal.engine.cluster import Cluster
 from shoal.engine.events import BudgetGone, BudgetSeen, Event, PodBound, PodGone
 from shoal.engine.groups import BudgetFacts
-from shoal.engine.holding import Holding
+from shoal.engine.pods import Holding
 from shoal.engine.queues.facts import BudgetUse, WorkloadFacts
 from shoal.engine.queues.state import Queues
 

@@ -21,7 +21,7 @@ from shoal.controllers.scheduler.known import Mind, Sights
 from shoal.controllers.scheduler.looking import State, state_of
 from shoal.controllers.scheduler.outcomes import Outcomes
 from shoal.engine.events import PodBound, PodRejected, PodStays
-from shoal.engine.holding import Holding
+from shoal.engine.pods import Holding
 from shoal.store.live.context import Context
 from shoal.store.watched.sights import PodSight
 

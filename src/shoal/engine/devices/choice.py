@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from shoal.engine.asks import Ask
 from shoal.engine.cluster import Cluster
 from shoal.engine.devices.bench import Bench
@@ -35,5 +37,5 @@ class RandomDevice:
         return compute_grant((fitting[draw % len(fitting)],), milli) if fitting else None
 
 
-TIGHTEST = TightestDevice()
-RANDOM = RandomDevice()
+TIGHTEST: Final = TightestDevice()
+RANDOM: Final = RandomDevice()

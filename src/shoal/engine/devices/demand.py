@@ -8,26 +8,27 @@ device objects with methods per kind, needs one undo per kind and cannot be read
 from __future__ import annotations
 
 from functools import lru_cache
+from typing import Final
 
 import msgspec
 
 from shoal.engine.dra.requests import ClaimGrant
 
-FULL_MILLI = 1000
+FULL_MILLI: Final = 1000
 """One whole GPU in thousandths of its compute."""
 
-COMPUTE = 0
+COMPUTE: Final = 0
 """What is left of a device for whole-GPU and fraction asks, in thousandths."""
-MEMORY = 1
+MEMORY: Final = 1
 """MiB that asks for memory took."""
-CORES = 2
+CORES: Final = 2
 """Thousandths of the cores that virtual GPUs limited themselves to."""
-SLOTS = 3
+SLOTS: Final = 3
 """Replicas or virtual GPUs on the device."""
-SLICES = 4
+SLICES: Final = 4
 """MIG memory slices in use (see `tiling.occupancy`)."""
 
-NOMINAL_MEMORY_MIB = 40960
+NOMINAL_MEMORY_MIB: Final = 40960
 """An ask for memory is judged as if GPUs had this much, wherever no node is at hand to convert by."""
 
 

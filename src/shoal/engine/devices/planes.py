@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from operator import sub
-from typing import Any, TypeAlias
+from typing import Any, Final, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,10 +26,10 @@ from shoal.engine.devices.overload import balanced, balanced_lines
 from shoal.engine.devices.tiling import is_held_twice
 from shoal.engine.growth import grown, widened
 
-_LEAST_WIDTH = 8
+_LEAST_WIDTH: Final = 8
 
-MOST_NUMA = 16
-UNKNOWN = -1
+MOST_NUMA: Final = 16
+UNKNOWN: Final = -1
 
 Plane: TypeAlias = NDArray[np.signedinteger[Any]]
 
@@ -149,17 +149,21 @@ class DevicePlanes:
 
     def take(self, row: int, grant: Grant) -> list[int]:
         """Subtract a plain grant; returns the compute left on each device, as `free` has it."""
-        for device, plane, amount in grant.parts:
-            values = self.planes[plane]
-            values[row, device] = values.item(row, device) - amount
-        return self._left(row)
+        compute = self.compute
+        left: list[int] = compute[row].tolist()
+        for device, _, amount in grant.parts:
+            compute[row, device] = left[device] = rest = left[device] - amount
+            if rest < 0:
+                self.overloaded.add(row)
+        return balanced(left, self.promised(COMPUTE, row)) if row in self.overloaded else left
 
     def give(self, row: int, grant: Grant) -> list[int]:
         """Exactly undo `take`."""
-        for device, plane, amount in grant.parts:
-            values = self.planes[plane]
-            values[row, device] = values.item(row, device) + amount
-        return self._left(row)
+        compute = self.compute
+        left: list[int] = compute[row].tolist()
+        for device, _, amount in grant.parts:
+            compute[row, device] = left[device] = left[device] + amount
+        return self._left(row) if row in self.overloaded else left
 
     def take_any(self, row: int, grant: Grant, *, promised: bool = False) -> list[int]:
         """As `take`, for grants from any plane: COMPUTE follows. `promised`: others hold it still."""
@@ -167,7 +171,8 @@ class DevicePlanes:
         before = self._pressures(row)
         if promised:
             self._promises.setdefault(row, []).append(grant)
-        self.take(row, grant)
+        for device, plane, amount in grant.parts:
+            self.planes[plane][row, device] -= amount
         self._follow(row, before, self._pressures(row))
         return self._left(row)
 
@@ -178,7 +183,8 @@ class DevicePlanes:
             self._promises[row].remove(grant)
             if not self._promises[row]:
                 del self._promises[row]
-        self.give(row, grant)
+        for device, plane, amount in grant.parts:
+            self.planes[plane][row, device] += amount
         self._follow(row, before, self._pressures(row))
         return self._left(row)
 

@@ -10,8 +10,8 @@ from __future__ import annotations
 import msgspec
 
 from shoal.engine.devices.demand import Grant
-from shoal.engine.holding import Holding
 from shoal.engine.plan import Evict, Move, Nominate, Place
+from shoal.engine.pods import Holding
 from shoal.engine.preemption.claim import Claim
 from shoal.engine.round import Round
 

@@ -16,7 +16,7 @@ from shoal.engine.cluster import Cluster
 from shoal.engine.devices.demand import COMPUTE
 from shoal.engine.gangs.members import Gang
 from shoal.engine.groups import GroupFacts
-from shoal.engine.holding import Holding
+from shoal.engine.pods import Holding
 from shoal.engine.preemption.company import Company
 from shoal.engine.preemption.policy import VictimPolicy, level_and_weight
 

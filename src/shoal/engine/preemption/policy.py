@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from shoal.engine.holding import Holding
+from shoal.engine.pods import Holding
 
 _EVERY_PRIORITY = 1 << 31
 """Added to each priority as kube-scheduler does, so that one pod more is never cheaper than one pod less."""

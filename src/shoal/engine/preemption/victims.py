@@ -12,8 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shoal.engine.cluster import Cluster
-from shoal.engine.holding import Holding
 from shoal.engine.ledger import Ledger
+from shoal.engine.pods import Holding
 from shoal.engine.preemption.budgets import Allowances
 from shoal.engine.preemption.candidates import AGE_BITS, Candidates, Mask
 from shoal.engine.preemption.firmness import Firmness

@@ -8,6 +8,8 @@ that others cannot do without. Losses are rounded to steps; within a step the fi
 
 from __future__ import annotations
 
+from typing import Final
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -25,9 +27,10 @@ from shoal.engine.worth.tables import UNIT_BITS, UNITS, Tables, Temper
 
 Ints = NDArray[np.int64]
 
-_NOT_HERE = -(1 << 36)
+_NOT_HERE: Final = -(1 << 36)
 """Far below any loss, and far above what would make a key infeasible: whether a node fits is not for scores to say."""
-_UNIT_SHIFT = np.array(UNIT_BITS)
+_UNIT_SHIFT: Final = np.array(UNIT_BITS)
+_GRAIN: Final = np.array(GRAIN, np.int32)
 
 
 class LeastLoss:
@@ -45,11 +48,11 @@ class LeastLoss:
     def compiled(self, cluster: Cluster, ask: Ask) -> NodeRule | None:
         match ask.devices:
             case GpuShare(milli):
-                return self._share_rule(ask.request("cpu"), milli)
+                return self._share_rule(ask.request("cpu"), milli).points
             case WholeGpus(count):
-                return _WholeRule(self.tables, self.columns, ask.request("cpu"), count)
+                return _WholeRule(self.tables, self.columns, ask.request("cpu"), count).points
             case None:
-                return _WholeRule(self.tables, self.columns, ask.request("cpu"), 0)
+                return _WholeRule(self.tables, self.columns, ask.request("cpu"), 0).points
             case _:
                 return fullest(cluster, ask)
 
@@ -109,7 +112,7 @@ class _WholeRule(_Rule):
         self._count = count
         self._taken: Ints = np.zeros(0, np.int64)
 
-    def __call__(self, window: Window) -> Points:
+    def points(self, window: Window) -> Points:
         self._refresh()
         rows = window.rows
         return self._balanced(rows, self._taken[self._columns.block_at[rows]])
@@ -135,19 +138,20 @@ class _ShareRule(_Rule):
         self._started: Ints = np.zeros(0, np.int64)
         self._opened: Ints = np.zeros(0, np.int64)
 
-    def __call__(self, window: Window) -> Points:
+    def points(self, window: Window) -> Points:
         self._refresh()
         columns = self._columns
         rows = window.rows
         left = window.compute
-        # Widened in a step of its own: an addition that has to convert as it goes costs five times as much.
-        at = (np.maximum(left, 0) // GRAIN).astype(np.int64)
-        at += columns.piece_start[rows][:, None]
+        # Widened in a step of its own: an addition that has to convert as it goes costs five times as much. One line
+        # per device slot from here on, because the largest of few long lines is found sooner than of many short ones.
+        at = (left // _GRAIN).T.astype(np.int64, order="C")
+        at += columns.piece_start[rows]
         changes = self._started.take(at)
         if self._gpu % GRAIN:
             # The table cannot tell 333 from 330: it may take a device for large enough that is not.
-            changes[left < self._gpu] = _NOT_HERE
-        started = np.maximum.reduce(changes, axis=1)
+            changes[self._gpu > left.T] = _NOT_HERE
+        started = np.maximum.reduce(changes, axis=0)
         # A device in use that fits, or opening an empty one.
         return self._balanced(rows, np.maximum(started, self._opened[columns.block_at[rows]]))
 

@@ -8,19 +8,21 @@ one by one than through numpy, and both ways are whole-number arithmetic and agr
 
 from __future__ import annotations
 
+from typing import Final
+
 import numpy as np
 from numpy.typing import NDArray
 
-from shoal.engine import facts
 from shoal.engine.cluster import GPU_MODEL_LABEL, Cluster
 from shoal.engine.devices.demand import FULL_MILLI
+from shoal.engine.facts import CPU, GPU_MILLI, GPU_WHOLE
 from shoal.engine.worth.patience import STEPS
 from shoal.engine.worth.tables import BALANCE_GRAIN, Tables
 
 Ints = NDArray[np.int64]
 
-PIECES = STEPS + 1
-_FEW = 8
+PIECES: Final = STEPS + 1
+_FEW: Final = 8
 
 
 class WorthColumns:
@@ -74,14 +76,14 @@ class WorthColumns:
         tables = self._tables
         free = self._cluster.free[rows]
         self.block_at[rows] = self._block_start[rows] + self._empty(rows, free)
-        gpu = np.clip(free[:, facts.GPU_MILLI] // BALANCE_GRAIN, 0, tables.balance_width - 1)
-        cpu = np.clip(tables.cpu_in_gpus(free[:, facts.CPU]) // BALANCE_GRAIN, 0, tables.balance_lines - 1)
+        gpu = np.clip(free[:, GPU_MILLI] // BALANCE_GRAIN, 0, tables.balance_width - 1)
+        cpu = np.clip(tables.cpu_in_gpus(free[:, CPU]) // BALANCE_GRAIN, 0, tables.balance_lines - 1)
         self.balance_at[rows] = cpu * tables.balance_width + gpu
 
     def _empty(self, rows: Ints | slice, free: Ints) -> Ints:
         devices = self._cluster.devices
         if not devices.odd:
-            return free[:, facts.GPU_WHOLE]
+            return free[:, GPU_WHOLE]
         # Some nodes count replicas there.
         left = devices.free_lines(self._cluster.all_rows()[rows])
         empty: Ints = np.count_nonzero(left == FULL_MILLI, axis=1)
@@ -91,14 +93,15 @@ class WorthColumns:
         tables = self._tables
         lines, width = tables.balance_lines, tables.balance_width
         devices = self._cluster.devices
-        free = self._cluster.free.item
-        start = self._block_start.item
+        odd = devices.odd
+        free = self._cluster.free
+        start = self._block_start
         block_at, balance_at = self.block_at, self.balance_at
         for row in rows:
-            empty = devices.free(row).count(FULL_MILLI) if row in devices.odd else free(row, facts.GPU_WHOLE)
-            block_at[row] = start(row) + empty
-            gpu = free(row, facts.GPU_MILLI) // BALANCE_GRAIN
-            cpu = tables.cpu_in_gpu(free(row, facts.CPU)) // BALANCE_GRAIN
+            empty = devices.free(row).count(FULL_MILLI) if row in odd else free.item(row, GPU_WHOLE)
+            block_at[row] = start.item(row) + empty
+            gpu = free.item(row, GPU_MILLI) // BALANCE_GRAIN
+            cpu = tables.cpu_in_gpu(free.item(row, CPU)) // BALANCE_GRAIN
             # Written out: `min` and `max` cost as much as all the rest.
             gpu = 0 if gpu < 0 else gpu if gpu < width else width - 1
             cpu = 0 if cpu < 0 else cpu if cpu < lines else lines - 1

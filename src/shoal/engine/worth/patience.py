@@ -12,14 +12,16 @@ over cutting patterns, whose prices jump when the counts of the mix move by one.
 
 from __future__ import annotations
 
+from typing import Final
+
 import numpy as np
 from numpy.typing import NDArray
 
 from shoal.engine.devices.demand import FULL_MILLI
 
-GRAIN = 10
+GRAIN: Final = 10
 """Thousandths per step of the table."""
-STEPS = FULL_MILLI // GRAIN
+STEPS: Final = FULL_MILLI // GRAIN
 
 Floats = NDArray[np.float64]
 

@@ -17,6 +17,7 @@ the same on every machine and however many nodes were computed together.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,18 +31,18 @@ from shoal.engine.worth.patience import GRAIN, STEPS, piece_worth
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
-UNIT_BITS = 10
-UNITS = 1 << UNIT_BITS
+UNIT_BITS: Final = 10
+UNITS: Final = 1 << UNIT_BITS
 """Table units in one step of noise."""
-RATIO_BITS = 16
+RATIO_BITS: Final = 16
 
-BALANCE_GRAIN = 25
+BALANCE_GRAIN: Final = 25
 """Thousandths of a GPU to a step of the balance table: half the noise."""
-_MOST_BALANCED = 32
+_MOST_BALANCED: Final = 32
 """Devices up to which free CPU and GPU are weighed against each other; a node with more free counts as having these."""
 
-_LEAST = 1e-9
-_MOST_PRESSURE = 9.0
+_LEAST: Final = 1e-9
+_MOST_PRESSURE: Final = 9.0
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,8 @@
-"""A pod on a node, and what it took there."""
+"""What is kept of every pod: while it waits in line, and once it is on a node.
+
+Apart from the classes that work on them, because those may be compiled (`tools/compile_engine.py`) and mypyc does not
+pass on what a struct says of itself: frozen, or without a part in garbage collection.
+"""
 
 from __future__ import annotations
 
@@ -8,6 +12,26 @@ from shoal.engine.asks import Ask
 from shoal.engine.charges import Charge
 from shoal.engine.devices.demand import Grant
 from shoal.engine.who import NOBODY, Who
+
+
+class Waiting(msgspec.Struct, frozen=True, gc=False):
+    """A pod in line."""
+
+    charge: Charge
+    """The ask, compiled: one object per ask, so lines are found by identity."""
+    priority: int
+    turn: int
+    goes_first: bool = False
+    """Before every priority."""
+    who: Who = NOBODY
+    nominated: str = ""
+    """The node that was promised to it."""
+    first: int = 0
+    """Sorts before the turn: made by `standing`."""
+
+    @property
+    def order(self) -> tuple[int, int]:
+        return self.first, self.turn
 
 
 class Holding(msgspec.Struct, gc=False):
