@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -14,6 +14,7 @@ from shoal.cluster.kubelets.settings import FleetSettings
 from shoal.cluster.machines.machine import GpuSeat, Machine
 from shoal.store.live.item import Obj
 from shoal.store.live.kind import PODS
+from shoal.store.live.port import Api
 
 _HAS = {"cpu": "96", "memory": "1Ti", "ephemeral-storage": "1Ti", "pods": "110"}
 
@@ -66,14 +67,17 @@ _SAID = (
 class FleetRun:
     """A fleet that can be killed and started again."""
 
-    def __init__(self, cluster: SmallCluster, machines: tuple[Machine, ...], settings: FleetSettings) -> None:
+    def __init__(
+        self, cluster: SmallCluster, machines: tuple[Machine, ...], settings: FleetSettings, api: Api | None = None
+    ) -> None:
         self.cluster = cluster
+        self._api = api
         self._machines = machines
         self._settings = settings
         self.start()
 
     def start(self) -> None:
-        context = self.cluster.context("kubelets")
+        context = self.cluster.context("kubelets", self._api)
         self.fleet = Fleet(context, self._machines, self._settings)
         self._tasks = [asyncio.ensure_future(self.fleet.run()), asyncio.ensure_future(context.events.run())]
 
@@ -102,10 +106,15 @@ class FleetRun:
 
 @asynccontextmanager
 async def fleet_cluster(
-    folder: Path, *machines: Machine, seed: int = 1, settings: FleetSettings | None = None
+    folder: Path,
+    *machines: Machine,
+    seed: int = 1,
+    settings: FleetSettings | None = None,
+    through: Callable[[SmallCluster], Api] | None = None,
 ) -> AsyncIterator[FleetRun]:
+    """`through` makes the port by which the fleet reaches the cluster."""
     async with small_cluster(folder, seed=seed) as cluster:
-        run = FleetRun(cluster, machines or (machine(),), settings or FleetSettings())
+        run = FleetRun(cluster, machines or (machine(),), settings or FleetSettings(), through and through(cluster))
         try:
             yield run
             broken = [task.exception() for task in run._tasks if task.done() and not task.cancelled()]

@@ -34,7 +34,7 @@ from shoal.store.live.recorder import Recorder
 
 START_S = 1_767_225_600.0
 """2026-01-01T00:00:00Z."""
-_ADMIN = Actor("admin", ("system:masters", "system:authenticated"))
+ADMIN = Actor("admin", ("system:masters", "system:authenticated"))
 Make = Callable[[Context], Controller]
 
 
@@ -42,7 +42,7 @@ class SmallCluster:
     def __init__(self, plane: Plane, clock: LoopClock, seed: int) -> None:
         self.plane = plane
         self.clock = clock
-        self.api: Api = InsideApi(plane, _ADMIN, "test")
+        self.api: Api = InsideApi(plane, ADMIN, "test")
         self.draw = random.Random(seed)
         self.informers = Informers(self.api, clock, self.draw)
         self.tasks: list[asyncio.Task[Any]] = []

@@ -112,7 +112,7 @@ class LargeWork:
         if self._pool is None:
             sys.setswitchinterval(min(sys.getswitchinterval(), _SWITCH_S))
             self._pool = ThreadPoolExecutor(1, "shoal-large")
-        self._pool.submit(self._timed, loop, user, turn, work, done)
+        loop.run_in_executor(self._pool, self._timed, loop, user, turn, work, done)
 
     def _timed(
         self,

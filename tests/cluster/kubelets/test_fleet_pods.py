@@ -5,10 +5,14 @@ from __future__ import annotations
 from pathlib import Path
 
 from build.fleets import fleet_cluster, machine, pod, statuses
+from build.small_clusters import ADMIN, SmallCluster
 from build.virtual_time import virtual
+from shoal.cluster.inside.api import InsideApi
 from shoal.cluster.machines.machine import Sharing
-from shoal.store.live.kind import PODS
-from shoal.store.live.port import Deletion
+from shoal.store.live.clock import LoopClock
+from shoal.store.live.item import Item
+from shoal.store.live.kind import PODS, Kind
+from shoal.store.live.port import Deletion, Patch
 
 
 @virtual
@@ -261,3 +265,28 @@ async def test_devices_that_are_no_gpus_are_counted_too(tmp_path: Path) -> None:
             "Pod was rejected: Allocate failed due to requested number of devices unavailable for "
             "vpc.amazonaws.com/efa. Requested: 2, Available: 1, which is unexpected"
         )
+
+
+class LateAnswers(InsideApi):
+    """Changes are stored at once, and their answers come five seconds later."""
+
+    clock: LoopClock
+
+    async def patch(self, kind: Kind, namespace: str, name: str, patch: Patch, door: str = "") -> Item:
+        item = await super().patch(kind, namespace, name, patch, door)
+        await self.clock.sleep(5)
+        return item
+
+
+@virtual
+async def test_devices_of_a_pod_that_ended_are_free_once_its_end_is_seen(tmp_path: Path) -> None:
+    def late(cluster: SmallCluster) -> LateAnswers:
+        api = LateAnswers(cluster.plane, ADMIN, "kubelets")
+        api.clock = cluster.clock
+        return api
+
+    async with fleet_cluster(tmp_path, machine(gpus=1), through=late) as run:
+        await run.cluster.create(PODS, pod("first", gpus=1, restartPolicy="Never", run_for="20s"))
+        await run.until_phase("first", "Succeeded")
+        await run.cluster.create(PODS, pod("second", gpus=1))
+        await run.until_phase("second", "Running")

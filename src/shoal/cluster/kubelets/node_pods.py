@@ -52,6 +52,9 @@ class NodePods:
         glance = glance or glance_at(item)
         run = self.runs.get(item.uid)
         is_deleted = glance.metadata.deletion_timestamp is not None
+        if run is not None and run.is_over and glance.status.phase in TERMINAL:
+            # The end was written. The answer to that may come later than the next pod, which waited for the devices.
+            self._release(item.uid)
         if run is not None and not is_news(run, glance):
             if is_deleted or not is_contradicted(run, item, glance):
                 return
@@ -96,8 +99,8 @@ class NodePods:
         self._repace()
 
     def told(self, run: PodRun) -> None:
-        """The server knows how it is. Nobody else is given its devices before it knows that they are free: should this
-        process end, its successor reads in the status that they are held."""
+        """The server has stored the status. Only then are the devices of a pod that is over given to others: should
+        this process end, its successor reads in the status which devices are held."""
         if run.is_over:
             self._release(run.uid)
 
