@@ -1,9 +1,9 @@
-"""Which pods Volcano's queues keep back in a set of manifests: decided by the controllers' own arithmetic, once.
+"""Decides which pods of a set of manifests Volcano's queues hold back, with the rules of the controllers, once.
 
-Groups that were not let in are looked at as the controller looks at them, and pods of those that were as the desk does
-beside the brain: a queue may be full all the same, or have had what it deserves (`volcano_shares`).
+Groups are enqueued as by the enqueue controller. The pods of enqueued groups are then admitted as in the scheduling
+loop: a queue may be full nevertheless, or its quota may be used (`volcano_shares`).
 
-Rejected: the desk itself. It hears of caches that go on changing; of a picture one look is all there is.
+Rejected: the admission of the scheduling loop itself. It needs caches that change; manifests are decided once.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ from shoal.api.meta import ObjectMeta
 from shoal.api.pod import Pod
 from shoal.api.wire import dec_hook
 from shoal.cli.volcano_shares import kept_by_shares
-from shoal.controllers.volcano.enqueueing import Candidate, enqueue
-from shoal.controllers.volcano.group_room import choose
-from shoal.controllers.volcano.phases import Refusal
+from shoal.controllers.volcano.enqueue import PodGroupCandidate, enqueue
+from shoal.controllers.volcano.group_phases import Refusal
+from shoal.controllers.volcano.group_usage import choose_pods
+from shoal.controllers.volcano.pod_counts import count_pods
+from shoal.controllers.volcano.queue_quotas import QueueQuotas
 from shoal.controllers.volcano.queue_tree import QueueTree, Usage
-from shoal.controllers.volcano.shares import Shares
-from shoal.controllers.volcano.sharing import capacity_of
-from shoal.controllers.volcano.sights import Condition, GroupPod, GroupStatus, Meta, PodGroup, PodStatus, Queue
-from shoal.controllers.volcano.tallies import tally
+from shoal.controllers.volcano.quota_sharing import total_capacity
+from shoal.controllers.volcano.views import Condition, GroupPod, GroupStatus, Meta, PodGroup, PodStatus, Queue
 from shoal.engine.events import NodeFacts
 from shoal.store.kept import Kept
 
@@ -64,19 +64,21 @@ def kept_by_volcano(
         if of in groups:
             members.setdefault(of, []).append(_pod(pod))
     ranks = {name: max((priorities.get(_key(pod), 0) for pod in members.get(name, ())), default=0) for name in groups}
-    candidates = [Candidate(group, tally(members.get(name, ())), ranks[name]) for name, group in groups.items()]
+    candidates = [
+        PodGroupCandidate(group, count_pods(members.get(name, ())), ranks[name]) for name, group in groups.items()
+    ]
     refused = {"/".join(key): refusal for key, refusal in enqueue(tree, candidates).refused.items()}
     let_in = {name: group for name, group in groups.items() if name not in refused}
-    found = kept_by_shares(Shares(tree, capacity_of(nodes)), let_in, members, ranks)
+    found = kept_by_shares(QueueQuotas(tree, total_capacity(nodes)), let_in, members, ranks)
     usage = _usage(tree, groups, members)
     for name, group in sorted(groups.items(), key=lambda one: (-ranks[one[0]], one[1].metadata.created_s, one[0])):
-        looking = [pod for pod in members.get(name, ()) if not pod.spec.node_name and not pod.has_ended]
+        looking = [pod for pod in members.get(name, ()) if not pod.spec.node_name and not pod.is_finished]
         looking = [pod for pod in looking if _key(pod) not in found]
-        there = sum(1 for pod in members.get(name, ()) if pod.spec.node_name and not pod.has_ended)
+        there = sum(1 for pod in members.get(name, ()) if pod.spec.node_name and not pod.is_finished)
         refusal = refused.get(name)
         chosen: list[GroupPod] = []
         if refusal is None:
-            chosen, refusal = choose(tree, group, looking, there, usage)
+            chosen, refusal = choose_pods(tree, group, looking, there, usage)
         if refusal is None:
             continue
         kept = _kept(name, group, refusal)
@@ -91,7 +93,7 @@ def _usage(tree: QueueTree, groups: Mapping[str, PodGroup], members: Mapping[str
     usage: Usage = {}
     for name, pods in members.items():
         for pod in pods:
-            if pod.spec.node_name and not pod.has_ended:
+            if pod.spec.node_name and not pod.is_finished:
                 tree.charge(usage, groups[name].queue, pod.requests())
     return usage
 

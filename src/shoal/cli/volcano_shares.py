@@ -1,17 +1,17 @@
-"""Which pods Volcano's queues keep back by what they deserve, in a set of manifests: their own tree decides, by quota.
+"""Decides which pods of a set of manifests Volcano's queues hold back for lack of quota, with the engine's quota tree.
 
-Rejected: ending others for those whom a queue owes room. On a cluster that takes pods that end and others that come; of
-a picture it is said that somebody has to give back, and nobody is placed on it.
+Rejected: evicting pods to return quota. On a cluster that needs pods that end and others that are created; for
+manifests, the reason says that other pods would have to be evicted.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from shoal.controllers.volcano.phases import NOT_ENOUGH_RESOURCES
-from shoal.controllers.volcano.shares import Shares
-from shoal.controllers.volcano.sights import GroupPod, PodGroup
-from shoal.controllers.volcano.units import Turn, Unit, by_right, units_of
+from shoal.controllers.volcano.admission_units import AdmissionUnit, UnitOrder, split_by_own_quota, units_of_group
+from shoal.controllers.volcano.group_phases import NOT_ENOUGH_RESOURCES
+from shoal.controllers.volcano.queue_quotas import QueueQuotas
+from shoal.controllers.volcano.views import GroupPod, PodGroup
 from shoal.engine.queues.kueue import Kueue
 from shoal.engine.queues.reasons import Wait
 from shoal.engine.queues.state import Queues
@@ -22,15 +22,15 @@ _OWED = "others would have to give back what they have beyond what they deserve;
 
 
 def kept_by_shares(
-    shares: Shares,
+    quotas: QueueQuotas,
     groups: Mapping[str, PodGroup],
     members: Mapping[str, Sequence[GroupPod]],
     ranks: Mapping[str, int],
 ) -> dict[str, Kept]:
     """By pod, of the groups that were let in; none where nobody said how queues share."""
-    if not shares.are_wanted:
+    if not quotas.is_configured:
         return {}
-    book = _Book(shares, groups, members, ranks)
+    book = _Book(quotas, groups, members, ranks)
     while book.let_in():
         pass
     return book.kept()
@@ -39,19 +39,19 @@ def kept_by_shares(
 class _Book:
     def __init__(
         self,
-        shares: Shares,
+        quotas: QueueQuotas,
         groups: Mapping[str, PodGroup],
         members: Mapping[str, Sequence[GroupPod]],
         ranks: Mapping[str, int],
     ) -> None:
-        self._shares = shares
-        self._kueue = Kueue(Queues(shares.settings))
-        for fact in shares.facts():
+        self._quotas = quotas
+        self._kueue = Kueue(Queues(quotas.settings))
+        for fact in quotas.facts():
             self._kueue.queues.put(fact)
         self._kueue.queues.refresh()
         known = self._kueue.queues.cluster_queues
         self._groups = {name: group for name, group in groups.items() if group.queue in known}
-        self._pods = {name: [pod for pod in members.get(name, ()) if not pod.has_ended] for name in self._groups}
+        self._pods = {name: [pod for pod in members.get(name, ()) if not pod.is_finished] for name in self._groups}
         self._ranks = ranks
         self._in = {_key(pod) for pods in self._pods.values() for pod in pods if pod.spec.node_name}
         """Pods that have a place, or may look for one."""
@@ -59,15 +59,15 @@ class _Book:
         """Units for whose sake others would have to give something back."""
 
     def let_in(self) -> bool:
-        """Whoever has quota; whether there was anybody. What groups have beyond their minimum comes after it."""
+        """Whoever has quota; whether active was anybody. What groups have beyond their minimum comes after it."""
         units = {unit.key: unit for unit in self._units()}
         before = len(self._in)
         for unit in units.values():
-            if unit.there:
-                self._kueue.put_workload(unit.facts(self._shares, None, yields=True), 0.0)
-        for turn in by_right(self._shares, units.values()):
+            if unit.active:
+                self._kueue.put_workload(unit.facts(self._quotas, None, is_preemptible=True), 0.0)
+        for turn in split_by_own_quota(self._quotas, units.values()):
             for unit in turn:
-                self._kueue.put_workload(unit.facts(self._shares, None, yields=True), 0.0)
+                self._kueue.put_workload(unit.facts(self._quotas, None, is_preemptible=True), 0.0)
             self._cycles(units)
         return len(self._in) > before
 
@@ -82,7 +82,7 @@ class _Book:
 
     # Inside
 
-    def _cycles(self, units: Mapping[str, Unit]) -> None:
+    def _cycles(self, units: Mapping[str, AdmissionUnit]) -> None:
         for _ in range(_MOST_CYCLES):
             if self._kueue.is_idle:
                 return
@@ -94,11 +94,11 @@ class _Book:
                 # They stay: whoever they would have ended for waits, and looks no further.
                 return
 
-    def _units(self) -> Iterator[Unit]:
+    def _units(self) -> Iterator[AdmissionUnit]:
         for name, group in self._groups.items():
-            there = {_key(pod): pod.requests() for pod in self._pods[name] if _key(pod) in self._in}
+            active = {_key(pod): pod.requests() for pod in self._pods[name] if _key(pod) in self._in}
             waiting = [pod for pod in self._pods[name] if _key(pod) not in self._in]
-            yield from units_of(name, group, waiting, there, Turn(group.queue, self._ranks.get(name, 0)))
+            yield from units_of_group(name, group, waiting, active, UnitOrder(group.queue, self._ranks.get(name, 0)))
 
 
 def _key(pod: GroupPod) -> str:

@@ -40,10 +40,10 @@ def give_desks(
     if moves:
         desks.add(lambda onward: _successors(brain, onward))
     if volcano is not None:
-        from shoal.controllers.volcano.desk import VolcanoDesk
+        from shoal.controllers.volcano.admission import VolcanoAdmission
 
         context = context_of(VOLCANO)
-        _add(desks, brain, VOLCANO, volcano, lambda onward: VolcanoDesk(context, served, brain, volcano, onward))
+        _add(desks, brain, VOLCANO, volcano, lambda onward: VolcanoAdmission(context, served, brain, volcano, onward))
     if KAI in choice.controllers:
         from shoal.controllers.kai.desk import KaiDesk
 

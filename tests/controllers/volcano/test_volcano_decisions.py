@@ -8,18 +8,18 @@ from hypothesis import strategies as st
 
 from build.depth import examples
 from build.volcano_objects import GPUS, group, pod, queue
-from shoal.controllers.volcano.enqueueing import Candidate, enqueue
-from shoal.controllers.volcano.group_room import choose
-from shoal.controllers.volcano.phases import judge, phase_of
+from shoal.controllers.volcano.enqueue import PodGroupCandidate, enqueue
+from shoal.controllers.volcano.group_phases import assess, phase_of
+from shoal.controllers.volcano.group_usage import choose_pods
+from shoal.controllers.volcano.pod_counts import GroupPodCounts, count_pods
 from shoal.controllers.volcano.queue_tree import QueueTree, Usage
-from shoal.controllers.volcano.sights import GroupPod, PodGroup, Queue
-from shoal.controllers.volcano.tallies import Tally, tally
+from shoal.controllers.volcano.views import GroupPod, PodGroup, Queue
 
 # -- who is let in ----------------------------------------------------------------------------------------------------
 
 
-def let_in(queues: list[Queue], *candidates: Candidate) -> set[str]:
-    return {name for _, name in enqueue(QueueTree([*queues, queue("root")]), candidates).let_in}
+def let_in(queues: list[Queue], *candidates: PodGroupCandidate) -> set[str]:
+    return {name for _, name in enqueue(QueueTree([*queues, queue("root")]), candidates).enqueued}
 
 
 @pytest.mark.parametrize(
@@ -49,7 +49,10 @@ def let_in(queues: list[Queue], *candidates: Candidate) -> set[str]:
     ],
 )  # fmt: skip
 def test_who_is_let_in(queues: list[Queue], candidates: list[tuple[PodGroup, int]], expected: set[str]) -> None:
-    assert let_in(queues, *(Candidate(one, Tally(), priority) for one, priority in candidates)) == expected
+    assert (
+        let_in(queues, *(PodGroupCandidate(one, GroupPodCounts(), priority) for one, priority in candidates))
+        == expected
+    )
 
 
 @settings(max_examples=examples(30), deadline=None)
@@ -65,14 +68,14 @@ def test_what_is_let_in_never_asks_for_more_than_queues_may_take(
 ) -> None:
     queues = [queue("root"), queue("up", above), queue("q", limit, "up"), queue("p", parent="up")]
     groups = [group(f"g{at}", size, queue=name, phase=phase) for at, (size, name, phase) in enumerate(sizes)]
-    decision = enqueue(QueueTree(queues), [Candidate(one, Tally()) for one in groups])
+    decision = enqueue(QueueTree(queues), [PodGroupCandidate(one, GroupPodCounts()) for one in groups])
     taken = {"q": 0, "p": 0}
     for size, name, phase in sizes:
         if phase == "Inqueue":
             taken[name] += size
     before = dict(taken)
     for one, (size, name, _) in zip(groups, sizes, strict=True):
-        if one.metadata.key in decision.let_in:
+        if one.metadata.key in decision.enqueued:
             taken[name] += size
     if taken["q"] > before["q"]:
         assert taken["q"] <= limit
@@ -91,7 +94,7 @@ def test_a_gang_goes_whole_to_its_minimum_or_not_and_never_beyond_its_queue(
     tree = QueueTree([queue("q", limit), queue("root")])
     pods = [pod(f"p{at}", size) for at, size in enumerate(sizes)]
     usage: Usage = {}
-    chosen, refusal = choose(tree, group("g", least=least), pods, there, usage)
+    chosen, refusal = choose_pods(tree, group("g", least=least), pods, there, usage)
     held = sum(one.requests()[GPUS] for one in chosen)
     assert held <= limit
     assert usage.get("q", {}).get(GPUS, 0) == held
@@ -105,14 +108,14 @@ def test_the_minimum_of_each_role_goes_first() -> None:
     tree = QueueTree([queue("q", 2), queue("root")])
     pods = [pod("a", role="worker"), pod("b", role="worker"), pod("z", role="master")]
     gang = group("g", least=2, minTaskMember={"master": 1, "worker": 1})
-    chosen, _ = choose(tree, gang, pods, 0, {})
+    chosen, _ = choose_pods(tree, gang, pods, 0, {})
     assert [one.metadata.name for one in chosen] == ["a", "z"]
 
 
 def test_a_gang_that_can_never_be_whole_keeps_nothing_from_others() -> None:
-    broken = Candidate(group("a", 4, phase="Inqueue", least=2), Tally({"Failed": 1, "Pending": 1}))
-    whole = Candidate(group("a", 4, phase="Inqueue", least=2), Tally({"Pending": 2}))
-    other = Candidate(group("b", 2), Tally())
+    broken = PodGroupCandidate(group("a", 4, phase="Inqueue", least=2), GroupPodCounts({"Failed": 1, "Pending": 1}))
+    whole = PodGroupCandidate(group("a", 4, phase="Inqueue", least=2), GroupPodCounts({"Pending": 2}))
+    other = PodGroupCandidate(group("b", 2), GroupPodCounts())
     assert let_in([queue("q", 4)], broken, other) == {"b"}
     assert let_in([queue("q", 4)], whole, other) == set()
 
@@ -134,12 +137,12 @@ def test_a_gang_that_can_never_be_whole_keeps_nothing_from_others() -> None:
     ],
 )
 def test_the_phase_follows_from_the_pods(pods: list[GroupPod], phase: str, expected: str) -> None:
-    assert phase_of(group("g", least=2, phase=phase), tally(pods), is_let_in=False) == expected
+    assert phase_of(group("g", least=2, phase=phase), count_pods(pods), is_enqueued=False) == expected
 
 
 def test_too_few_of_a_task_are_told_apart_from_too_few_at_all() -> None:
     gang = group("g", least=2, phase="Inqueue", minTaskMember={"master": 1})
-    verdict = judge(gang, tally([pod("a", role="worker"), pod("b", role="worker")]), None, is_let_in=False)
+    verdict = assess(gang, count_pods([pod("a", role="worker"), pod("b", role="worker")]), None, is_enqueued=False)
     assert (verdict.reason, verdict.message) == (
         "NotEnoughPodsOfTask",
         "Not enough valid pods of each task for gang-scheduling",
@@ -148,4 +151,4 @@ def test_too_few_of_a_task_are_told_apart_from_too_few_at_all() -> None:
 
 def test_roles_that_ask_for_more_than_the_whole_group_are_not_held_to() -> None:
     gang = group("g", least=1, phase="Inqueue", minTaskMember={"worker": 3})
-    assert judge(gang, tally([pod("a", role="worker", node="n")]), None, is_let_in=False).is_ready
+    assert assess(gang, count_pods([pod("a", role="worker", node="n")]), None, is_enqueued=False).is_ready

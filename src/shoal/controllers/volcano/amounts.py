@@ -1,4 +1,4 @@
-"""Amounts of resources by name, as queues count them: cpu in thousandths of a core, all else in its own unit."""
+"""Computes with amounts of resources by name: cpu in thousandths of a core, all others in their own unit."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _BYTES = frozenset({MEMORY, EPHEMERAL_STORAGE})
 
 
 def requests_of(spec: PodSpec) -> dict[str, int]:
-    """What a pod counts for; it is a pod, too."""
+    """What a pod is charged for in its queue, including one of the resource `pods`."""
     return {**effective_requests(spec), PODS: 1}
 
 
@@ -22,17 +22,17 @@ def add(total: dict[str, int], more: Amounts, sign: int = 1) -> None:
         total[name] = total.get(name, 0) + sign * amount
 
 
-def times(each: Amounts, count: int) -> dict[str, int]:
+def multiplied(each: Amounts, count: int) -> dict[str, int]:
     return {name: amount * count for name, amount in each.items()}
 
 
-def beyond(part: Amounts, whole: Amounts) -> dict[str, int]:
-    """What of `whole` is not covered by `part`, nowhere below zero."""
+def uncovered(part: Amounts, whole: Amounts) -> dict[str, int]:
+    """`whole` minus `part`, at least zero for each resource."""
     return {name: max(amount - part.get(name, 0), 0) for name, amount in whole.items()}
 
 
-def lacking(asked: Amounts, taken: Iterable[Amounts], limit: Amounts) -> list[str]:
-    """The resources asked for of which there would be more than the limit."""
+def exceeded_resources(asked: Amounts, taken: Iterable[Amounts], limit: Amounts) -> list[str]:
+    """The requested resources whose total would exceed the limit."""
     known = tuple(taken)
     return sorted(
         name
@@ -42,16 +42,16 @@ def lacking(asked: Amounts, taken: Iterable[Amounts], limit: Amounts) -> list[st
 
 
 def to_api(amounts: Amounts) -> dict[str, str]:
-    return {name: _spelled(name, amount) for name, amount in sorted(amounts.items())}
+    return {name: _quantity(name, amount) for name, amount in sorted(amounts.items())}
 
 
 def allocated_to_api(amounts: Amounts) -> dict[str, str]:
-    """Cpu and memory are told also where nothing of them is taken."""
-    told = {name: amount for name, amount in amounts.items() if amount > 0}
-    return to_api({CPU: 0, MEMORY: 0, **told})
+    """The `allocated` field of a queue; it names cpu and memory even if they are zero."""
+    positive = {name: amount for name, amount in amounts.items() if amount > 0}
+    return to_api({CPU: 0, MEMORY: 0, **positive})
 
 
-def _spelled(name: str, amount: int) -> str:
+def _quantity(name: str, amount: int) -> str:
     if name == CPU:
         return str(Quantity.of_milli(amount))
     return str(Quantity.of(amount, Format.BINARY if name in _BYTES else Format.DECIMAL))

@@ -1,12 +1,12 @@
-"""Queues as they stand below each other, and what is taken of each: its own and that of all below it."""
+"""Holds the hierarchy of queues, and charges usage to a queue and all its ancestors."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 
-from shoal.controllers.volcano.amounts import Amounts, add, lacking
-from shoal.controllers.volcano.phases import NOT_ENOUGH_RESOURCES, QUEUE_CLOSED, QUEUE_MISSING, Refusal
-from shoal.controllers.volcano.sights import Queue
+from shoal.controllers.volcano.amounts import Amounts, add, exceeded_resources
+from shoal.controllers.volcano.group_phases import NOT_ENOUGH_RESOURCES, QUEUE_CLOSED, QUEUE_MISSING, Refusal
+from shoal.controllers.volcano.views import Queue
 
 Usage = dict[str, dict[str, int]]
 """Amounts by queue."""
@@ -21,8 +21,8 @@ class QueueTree:
     def has_limits(self) -> bool:
         return any(queue.spec.capability for queue in self.queues.values())
 
-    def upwards(self, name: str) -> Iterator[Queue]:
-        """The queue and those above it. A circle that somebody made of them ends where it closes."""
+    def path_to_root(self, name: str) -> Iterator[Queue]:
+        """The queue and its ancestors; a cycle of parents ends where it closes."""
         seen: set[str] = set()
         while name and name not in seen:
             queue = self.queues.get(name)
@@ -33,27 +33,27 @@ class QueueTree:
             name = queue.parent
 
     def charge(self, usage: Usage, name: str, amounts: Amounts, sign: int = 1) -> None:
-        """The queue itself is charged also where nobody knows it."""
-        known = [queue.name for queue in self.upwards(name)]
+        """Charges the queue and its ancestors; an unknown queue is charged, too."""
+        known = [queue.name for queue in self.path_to_root(name)]
         for each in known or [name]:
             add(usage.setdefault(each, {}), amounts, sign)
 
     def closed(self, name: str) -> Refusal | None:
-        """Why nothing new starts in it at all."""
+        """Why the queue admits no group at all."""
         queue = self.queues.get(name)
         if queue is None:
             return Refusal(QUEUE_MISSING, f'unable to find queue: queues.scheduling.volcano.sh "{name}" not found')
-        for each in self.upwards(name):
+        for each in self.path_to_root(name):
             if not each.is_open:
                 words = f"can only submit PodGroup to queue with state `Open`, queue `{each.name}` status is"
                 return Refusal(QUEUE_CLOSED, f"{words} `{each.status.state}`")
         return None
 
-    def full(self, name: str, asked: Amounts, *taken: Usage) -> Refusal | None:
-        """Why that much more does not fit below what it and those above it may take."""
-        for queue in self.upwards(name):
+    def over_capability(self, name: str, asked: Amounts, *taken: Usage) -> Refusal | None:
+        """Why the amounts do not fit below the capabilities of the queue and its ancestors."""
+        for queue in self.path_to_root(name):
             limit = self._limit(queue)
-            short = lacking(asked, (usage.get(queue.name, {}) for usage in taken), limit) if limit else []
+            short = exceeded_resources(asked, (usage.get(queue.name, {}) for usage in taken), limit) if limit else []
             if short:
                 words = "queue resource quota insufficient: " + ", ".join(f"insufficient {one}" for one in short)
                 return Refusal(NOT_ENOUGH_RESOURCES, words, is_quota=True)

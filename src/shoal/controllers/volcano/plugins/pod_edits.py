@@ -1,4 +1,4 @@
-"""What plugins have in common: their arguments, and the few things that they do to a pod."""
+"""Parses the arguments of plugins, and edits pods for them."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ from shoal.controllers.volcano.job import Task, VolcanoJob
 from shoal.store.live.item import Obj
 
 
-class Place(msgspec.Struct, frozen=True):
-    """The pod that is made."""
+class PluginTarget(msgspec.Struct, frozen=True):
+    """The pod that a plugin configures."""
 
     job: VolcanoJob
     task: Task
     index: int
 
 
-def argument(given: Sequence[str], name: str, default: str) -> str:
-    """Of `--name=value`, or `--name value`."""
-    words = [word for one in given for word in one.replace("=", " ", 1).split()]
+def argument(arguments: Sequence[str], name: str, default: str) -> str:
+    """The value of `--name=value` or `--name value`."""
+    words = [word for one in arguments for word in one.replace("=", " ", 1).split()]
     for at, word in enumerate(words):
         if word.lstrip("-") == name:
             return words[at + 1] if at + 1 < len(words) and not words[at + 1].startswith("-") else "true"
@@ -32,12 +32,12 @@ def containers(pod: Obj) -> Iterator[Obj]:
         yield from pod["spec"].get(key) or ()
 
 
-def say(container: Obj, name: str, value: str | Obj) -> None:
-    """A variable; one that somebody wrote himself stands."""
+def set_env(container: Obj, name: str, value: str | Obj) -> None:
+    """Adds an environment variable; an existing one is kept."""
     variables = container.setdefault("env", [])
     if all(one["name"] != name for one in variables):
-        told = {"value": value} if isinstance(value, str) else {"valueFrom": value}
-        variables.append({"name": name, **told})
+        source = {"value": value} if isinstance(value, str) else {"valueFrom": value}
+        variables.append({"name": name, **source})
 
 
 def open_port(pod: Obj, name: str, port: int) -> None:
@@ -54,7 +54,7 @@ def mount(pod: Obj, volume: Obj, path: str) -> None:
 
 
 def host(job: VolcanoJob, task: Task, index: int) -> str:
-    """By which pods of a job find each other below its headless service."""
+    """The host name of a pod in the headless Service of its job."""
     return f"{job.pod_name(task, index)}.{job.name}"
 
 

@@ -1,26 +1,28 @@
-"""A pod group for every pod that Volcano's scheduler is to place and that belongs to none.
+"""Creates a pod group for each pod of Volcano's scheduler that belongs to no group.
 
-Pods of one controller share a group, which is named after it and ends with it; a pod on its own has one to itself. How
-many must start together says the owner's annotation, or it is one. The group is there before the pod names it, and both
-are looked for again each time, so that a death in between leaves nothing undone and nothing doubled.
+Pods of one controller share a group, which is named after the controller and deleted with it; a pod without a
+controller gets its own group. The owner's annotation gives the minimum; the default is one. The group is created before
+the pod names it, and each step is checked again, so that a crash in between leaves nothing undone and creates nothing
+twice.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from shoal.api.pod import Pod
 from shoal.api.wire import ApiStruct
-from shoal.controllers.volcano.absence import IsAway
-from shoal.controllers.volcano.amounts import times, to_api
+from shoal.controllers.volcano.amounts import multiplied, to_api
 from shoal.controllers.volcano.names import (
     GROUP,
-    GROUP_MINIMUM,
+    GROUP_MIN_MEMBER,
     GROUP_PREFIX,
     GROUP_QUEUE,
     INHERITED_PREFIX,
     SCHEDULER,
 )
-from shoal.controllers.volcano.sights import ENDED, GroupPod, Meta, Owner, Reader, pod_of
-from shoal.engine.from_api.membership import group_of as group_named
+from shoal.controllers.volcano.views import TERMINAL_PHASES, GroupPod, Meta, Owner, ViewReader, pod_of
+from shoal.engine.from_api.membership import group_of as membership_of
 from shoal.store.live.context import Context
 from shoal.store.live.ecosystem_kinds import VOLCANO_POD_GROUPS
 from shoal.store.live.item import Item, Key, Obj
@@ -32,22 +34,22 @@ from shoal.units.errors import UserError, Where
 
 _OWNERS = {kind.name: kind for kind in (REPLICA_SETS, STATEFUL_SETS, DAEMON_SETS, JOBS)}
 _SCHEDULER = SCHEDULER.encode()
-_whole_pod = Reader(Pod)
+_pod_view = ViewReader(Pod)
 
 
-class _Owning(ApiStruct, frozen=True):
-    """Whatever owns pods."""
+class _PodOwner(ApiStruct, frozen=True):
+    """The metadata of an owner of pods."""
 
     metadata: Meta
 
 
-_owning = Reader(_Owning)
+_pod_owner = ViewReader(_PodOwner)
 
 
-class GroupMaking:
-    def __init__(self, context: Context, is_away: IsAway) -> None:
+class PodGroupController:
+    def __init__(self, context: Context, is_volcano_absent: Callable[[], bool]) -> None:
         self._api = context.api
-        self._is_away = is_away
+        self._is_volcano_absent = is_volcano_absent
         self._pods = context.informers.of(PODS)
         self._groups = context.informers.of(VOLCANO_POD_GROUPS)
         self.loop = Loop(context, self._reconcile)
@@ -61,25 +63,25 @@ class GroupMaking:
 
     async def _reconcile(self, key: Key) -> float | None:
         item = self._pods.get(*key)
-        pod = pod_of(item) if item is not None and self._is_away() else None
+        pod = pod_of(item) if item is not None and self._is_volcano_absent() else None
         if item is None or pod is None or not _lacks_group(item, pod):
             return None
         name = group_name(pod)
         if self._groups.get(key[0], name) is None:
-            await self._make(pod, name)
+            await self._create_group(pod, name)
         body = {"metadata": {"uid": item.uid, "annotations": {GROUP: name}}}
         await self._api.patch(PODS, *key, Patch("merge", body))
         return None
 
-    async def _make(self, pod: GroupPod, name: str) -> None:
-        notes = await self._notes_of_owner(pod)
-        least = _least(notes)
+    async def _create_group(self, pod: GroupPod, name: str) -> None:
+        annotations = await self._owner_annotations(pod)
+        minimum = _min_member(annotations)
         inherited = {
             key: value
-            for key, value in {**notes, **pod.metadata.annotations}.items()
+            for key, value in {**annotations, **pod.metadata.annotations}.items()
             if key.startswith(INHERITED_PREFIX)
         }
-        spec: Obj = {"minMember": least, "minResources": to_api(times(pod.requests(), least))}
+        spec: Obj = {"minMember": minimum, "minResources": to_api(multiplied(pod.requests(), minimum))}
         if pod.spec.priority_class_name:
             spec["priorityClassName"] = pod.spec.priority_class_name
         if queue := pod.metadata.annotations.get(GROUP_QUEUE):
@@ -93,16 +95,16 @@ class GroupMaking:
         try:
             await self._api.create(VOLCANO_POD_GROUPS, {"metadata": metadata, "spec": spec})
         except AlreadyExistsError:
-            # Another pod of the same owner was quicker.
+            # The reconcile of another pod of the same owner created it.
             return
 
-    async def _notes_of_owner(self, pod: GroupPod) -> dict[str, str]:
+    async def _owner_annotations(self, pod: GroupPod) -> dict[str, str]:
         owner = pod.metadata.controller()
         kind = _OWNERS.get(owner.kind) if owner is not None else None
         if owner is None or kind is None or owner.api_version != kind.api_version:
             return {}
         try:
-            found = _owning(await self._api.get(kind, pod.metadata.namespace, owner.name))
+            found = _pod_owner(await self._api.get(kind, pod.metadata.namespace, owner.name))
         except NotFoundError:
             return {}
         return {} if found is None else dict(found.metadata.annotations)
@@ -119,18 +121,18 @@ def _without_group(item: Item) -> tuple[Key, ...]:
 
 
 def _lacks_group(item: Item, pod: GroupPod) -> bool:
-    if pod.spec.scheduler_name != SCHEDULER or pod.is_leaving or pod.status.phase in ENDED or pod.group:
+    if pod.spec.scheduler_name != SCHEDULER or pod.is_terminating or pod.status.phase in TERMINAL_PHASES or pod.group:
         return False
-    whole = _whole_pod(item)
+    full_pod = _pod_view(item)
     try:
-        # Of another project, perhaps: a pod belongs to one group.
-        return whole is not None and not group_named(whole, Where())
+        # The pod may belong to a group of another project: a pod has one group.
+        return full_pod is not None and not membership_of(full_pod, Where())
     except UserError:
         return False
 
 
-def _least(notes: dict[str, str]) -> int:
-    text = notes.get(GROUP_MINIMUM, "1")
+def _min_member(annotations: dict[str, str]) -> int:
+    text = annotations.get(GROUP_MIN_MEMBER, "1")
     return int(text) if text.isascii() and text.isdigit() and len(text) < 10 else 1
 
 

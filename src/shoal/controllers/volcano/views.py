@@ -1,6 +1,7 @@
-"""Queues, pod groups and their pods as these controllers see them: few fields, decoded once for each version.
+"""Defines the views of queues, pod groups and pods that these controllers read: few fields, decoded once per version.
 
-An object whose shape cannot be read is None here: it is told so where it matters, and keeps nobody else waiting.
+The view of an object that cannot be decoded is None: the controller reports the object where it matters, and the
+object blocks no other.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from shoal.controllers.volcano.names import CLOSED_BY_PARENT, DEFAULT_QUEUE, GRO
 from shoal.store.live.item import Item, Key
 
 T = TypeVar("T")
-ENDED = frozenset({"Succeeded", "Failed"})
+TERMINAL_PHASES = frozenset({"Succeeded", "Failed"})
 
 
 class Owner(ApiStruct, frozen=True):
@@ -83,12 +84,12 @@ class GroupPod(ApiStruct, frozen=True):
         return self.metadata.annotations.get(TASK, "")
 
     @property
-    def is_leaving(self) -> bool:
+    def is_terminating(self) -> bool:
         return self.metadata.deletion_timestamp is not None
 
     @property
-    def has_ended(self) -> bool:
-        return self.status.phase in ENDED
+    def is_finished(self) -> bool:
+        return self.status.phase in TERMINAL_PHASES
 
     def requests(self) -> dict[str, int]:
         return requests_of(self.spec)
@@ -113,7 +114,7 @@ class PodGroup(ApiStruct, frozen=True):
 
     @property
     def is_waiting(self) -> bool:
-        """Nobody let it in yet: none of its pods may start."""
+        """Whether the group is not admitted yet: none of its pods may start."""
         return self.status.phase in ("", "Pending")
 
     def min_resources(self) -> dict[str, int]:
@@ -130,7 +131,7 @@ class QueueSpec(ApiStruct, frozen=True):
     deserved: Quantities = field(default_factory=dict)
     guarantee: Guarantee = field(default_factory=Guarantee)
     reclaimable: bool | None = None
-    """Whether others may take back what it has beyond its own; None: it says nothing."""
+    """Whether others may reclaim what the queue borrows; None: not declared."""
     priority: int = 0
     parent: str = ""
     dequeue_strategy: str = ""
@@ -157,7 +158,7 @@ class Queue(ApiStruct, frozen=True):
 
     @property
     def parent(self) -> str:
-        """Every queue but the root itself stands below another one."""
+        """The parent; each queue except the root has one."""
         return "" if self.name == ROOT_QUEUE else self.spec.parent or ROOT_QUEUE
 
     @property
@@ -178,8 +179,8 @@ class Queue(ApiStruct, frozen=True):
         return amounts(self.spec.guarantee.resource)
 
 
-class Reader(Generic[T]):
-    """Reads each version of an object once. The caller must not change what it gets."""
+class ViewReader(Generic[T]):
+    """Decodes each version of an object once. The caller must not change the result."""
 
     def __init__(self, what: type[T]) -> None:
         self._decoder = msgspec.json.Decoder(what, dec_hook=dec_hook)
@@ -192,7 +193,7 @@ class Reader(Generic[T]):
         return found
 
     def fault(self, item: Item) -> str:
-        """Why it cannot be read."""
+        """Why the object cannot be decoded."""
         try:
             self._decoder.decode(item.data)
         except (msgspec.DecodeError, ValueError) as error:
@@ -203,7 +204,7 @@ class Reader(Generic[T]):
         try:
             return self._decoder.decode(item.data)
         except (msgspec.DecodeError, ValueError):
-            # `null` for what is absent is usual in objects written by hand.
+            # Objects written by hand often have `null` for absent fields.
             return self._without_nulls(item)
 
     def _without_nulls(self, item: Item) -> T | None:
@@ -220,6 +221,6 @@ def _without_nulls(value: Any) -> Any:
     return [_without_nulls(one) for one in value] if isinstance(value, list) else value
 
 
-pod_of = Reader(GroupPod)
-group_of = Reader(PodGroup)
-queue_of = Reader(Queue)
+pod_of = ViewReader(GroupPod)
+group_of = ViewReader(PodGroup)
+queue_of = ViewReader(Queue)

@@ -1,5 +1,7 @@
-"""Where nodes are too fragmented for a unit that has quota, the quota alone decides: it may look for a place like any
-pod, and the scheduler says what it lacks.
+"""Wraps the placement proof so that a missing placement does not keep a unit from its quota.
+
+If the nodes are too fragmented for a unit that has quota, the scheduler looks for nodes as for any pod and reports what
+is missing.
 """
 
 from __future__ import annotations
@@ -11,8 +13,8 @@ from shoal.engine.queues.facts import Admission, WorkloadFacts
 from shoal.engine.queues.proof import Claim, Proof, Proven
 
 
-class QuotaFirst:
-    """A proof that never says no to a unit for its places; those that it finds are taken."""
+class OptionalPlacementProof:
+    """A placement proof that never refuses a unit for lack of nodes; the placements that it finds are used."""
 
     def __init__(self, proof: Proof) -> None:
         self._proof = proof

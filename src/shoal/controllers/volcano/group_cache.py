@@ -1,11 +1,11 @@
-"""Queues, groups and pods as the caches have them, for who decides over the brain's facts."""
+"""Reads queues, groups and pods from the watch caches, for the admission in the scheduling loop."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
 from shoal.controllers.volcano.queue_tree import QueueTree
-from shoal.controllers.volcano.sights import GroupPod, PodGroup, group_of, pod_of, queue_of
+from shoal.controllers.volcano.views import GroupPod, PodGroup, group_of, pod_of, queue_of
 from shoal.store.live.context import Context
 from shoal.store.live.ecosystem_kinds import VOLCANO_POD_GROUPS, VOLCANO_QUEUES
 from shoal.store.live.informer import Informer
@@ -14,16 +14,16 @@ from shoal.store.live.kind import PODS, Kind
 from shoal.store.live.served import Served
 
 
-class GroupView:
-    def __init__(self, context: Context, served: Served, stir: Callable[[str], None]) -> None:
-        """`stir` is called with a group that changed, or with nothing when queues did."""
+class GroupCache:
+    def __init__(self, context: Context, served: Served, on_change: Callable[[str], None]) -> None:
+        """`on_change` is called with the name of a changed group, or with an empty string when queues changed."""
         self._informers = context.informers
-        self._stir = stir
+        self._on_change = on_change
         self._pods = context.informers.of(PODS)
         self._followed: dict[Kind, Informer] = {}
         self._tree: QueueTree | None = None
         self.queues_of: dict[str, str] = {}
-        """The queue that a group was last known to be in: its pods hold room for as long as they are there."""
+        """The last known queue of each group: its pods are charged to it for as long as they exist."""
         for kind in (VOLCANO_POD_GROUPS, VOLCANO_QUEUES):
             served.when_there(kind, self._follow)
 
@@ -33,11 +33,11 @@ class GroupView:
 
     @property
     def has_groups(self) -> bool:
-        """Whether the server knows of groups at all."""
+        """Whether the API server serves PodGroups."""
         return VOLCANO_POD_GROUPS in self._followed
 
     def tree(self) -> QueueTree | None:
-        """None until queues are known."""
+        """None until the queues are synced."""
         queues = self._followed.get(VOLCANO_QUEUES)
         if queues is None or not queues.is_synced:
             return None
@@ -63,7 +63,7 @@ class GroupView:
         old, new = (queue_of(item) if item is not None else None for item in (before, after))
         if old is None or new is None or old.spec != new.spec or old.is_open != new.is_open:
             self._tree = None
-            self._stir("")
+            self._on_change("")
 
     def _group_changed(self, before: Item | None, after: Item | None) -> None:
         item = after or before
@@ -72,4 +72,4 @@ class GroupView:
         name, group = "/".join(item.key), group_of(after) if after is not None else None
         if group is not None:
             self.queues_of[name] = group.queue
-        self._stir(name)
+        self._on_change(name)

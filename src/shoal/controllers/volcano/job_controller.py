@@ -1,16 +1,15 @@
-"""Volcano's jobs: when each is looked at."""
+"""Runs the sync of each Volcano job when the job, its pods or its pod group change."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
-from shoal.controllers.volcano.absence import IsAway
 from shoal.controllers.volcano.job import FINISHED, VolcanoJob, job_of
-from shoal.controllers.volcano.job_look import Look
-from shoal.controllers.volcano.job_office import JobOffice
+from shoal.controllers.volcano.job_context import JobContext
 from shoal.controllers.volcano.job_pods import pod_of_job
+from shoal.controllers.volcano.job_sync import JobSync
 from shoal.controllers.volcano.names import BATCH, JOB_NAME
-from shoal.controllers.volcano.sights import Meta, group_of
+from shoal.controllers.volcano.views import Meta, group_of
 from shoal.store.live.context import Context
 from shoal.store.live.ecosystem_kinds import VOLCANO_JOBS, VOLCANO_POD_GROUPS
 from shoal.store.live.informer import Informer
@@ -20,15 +19,15 @@ from shoal.store.live.loop import Loop
 
 _GATHER_S = 0.05
 _JOB_NAME = JOB_NAME.encode()
-_MOST_PODS = 50_000
-"""Every look goes over all of them: a number that somebody mistyped would stop all other jobs."""
+_MAX_PODS = 50_000
+"""Each sync visits every pod of a job: a mistyped number would block all other jobs."""
 
 
-class Jobs:
-    def __init__(self, context: Context, is_away: IsAway) -> None:
-        self._is_away = is_away
+class JobController:
+    def __init__(self, context: Context, is_volcano_absent: Callable[[], bool]) -> None:
+        self._is_volcano_absent = is_volcano_absent
         self._jobs = context.informers.of(VOLCANO_JOBS)
-        self._office = JobOffice(context)
+        self._context = JobContext(context)
         self.loop = Loop(context, self._reconcile)
         self.loop.need(VOLCANO_JOBS, PODS, VOLCANO_POD_GROUPS, PRIORITY_CLASSES)
         self._jobs.on_change(self._job_changed)
@@ -39,15 +38,15 @@ class Jobs:
         for item in self._jobs:
             self.loop.wake(item.key)
 
-    def look_at(self, item: Item, job: VolcanoJob) -> Look:
-        return Look(self._office, item, job)
+    def sync_of(self, item: Item, job: VolcanoJob) -> JobSync:
+        return JobSync(self._context, item, job)
 
     def _follow(self, informer: Informer) -> None:
-        """Pods that change together are one look."""
+        """Pods that change together cause one sync."""
 
         def changed(before: Item | None, after: Item | None) -> None:
             if after is None and before is not None and informer.kind == PODS:
-                self._office.lose(before)
+                self._context.record_lost(before)
             for item in (before, after):
                 for key in _owners(item) if item is not None else ():
                     self.loop.wake(key, _GATHER_S)
@@ -58,26 +57,26 @@ class Jobs:
         if after is not None:
             self.loop.wake(after.key)
         elif before is not None:
-            self._office.forget(before.uid)
+            self._context.forget(before.uid)
 
     async def _reconcile(self, key: Key) -> float | None:
         item = self._jobs.get(*key)
-        if item is None or not self._is_away():
+        if item is None or not self._is_volcano_absent():
             return None
         job = job_of(item)
         if job is None:
-            self._office.warn(_nameless(item), "JobStatusError", f"the job cannot be read: {job_of.fault(item)}")
+            self._context.warn(_unreadable_job(item), "JobStatusError", f"invalid Job: {job_of.fault(item)}")
             return None
-        fault = _fault(job)
-        if fault and job.phase not in FINISHED:
-            self._office.warn(job, "JobStatusError", fault)
-            await self.look_at(item, job).refuse(fault)
+        error = _spec_error(job)
+        if error and job.phase not in FINISHED:
+            self._context.warn(job, "JobStatusError", error)
+            await self.sync_of(item, job).reject(error)
             return None
-        return await self.look_at(item, job).go()
+        return await self.sync_of(item, job).run()
 
 
-def _fault(job: VolcanoJob) -> str:
-    """Why no pod can be made of it; Volcano's admission would have refused it."""
+def _spec_error(job: VolcanoJob) -> str:
+    """Why the spec is invalid, where Volcano's admission webhook would have rejected it."""
     tasks = job.tasks()
     names = [task.name for task in tasks]
     if not tasks:
@@ -85,19 +84,19 @@ def _fault(job: VolcanoJob) -> str:
     doubled = sorted({name for name in names if names.count(name) > 1})
     if doubled:
         return f"duplicated task name {doubled[0]}"
-    if job.replicas > _MOST_PODS:
-        return f"the job asks for {job.replicas} pods, more than the {_MOST_PODS} that one job may have"
-    if job.least > job.replicas:
+    if job.replicas > _MAX_PODS:
+        return f"the tasks have {job.replicas} replicas in total: a job may have at most {_MAX_PODS} pods"
+    if job.minimum > job.replicas:
         return "job 'minAvailable' should not be greater than total replicas in tasks"
     for task in tasks:
         unknown = [name for name in (task.depends_on.name if task.depends_on else ()) if name not in names]
         if unknown:
-            return f"task {task.name} depends on {unknown[0]}, which is no task of the job"
+            return f"task {task.name} depends on unknown task {unknown[0]}"
     return ""
 
 
-def _nameless(item: Item) -> VolcanoJob:
-    """Enough of a job that cannot be read to say so about it."""
+def _unreadable_job(item: Item) -> VolcanoJob:
+    """The metadata of a job that cannot be decoded, for the Event about it."""
     return VolcanoJob(Meta(item.name, item.namespace, item.uid))
 
 

@@ -1,6 +1,7 @@
-"""What is known and written for jobs: their pods and groups from caches, each write safe to be done again.
+"""Reads and writes what belongs to jobs: their pods and pod groups from the caches, and every write to the API server.
 
-Names of everything that is made for a job follow from the job, so that a lost answer or a death makes nothing twice.
+Each write can safely be repeated: the names of all objects of a job follow from the job, so that a lost response or a
+restart creates no object twice.
 """
 
 from __future__ import annotations
@@ -12,14 +13,14 @@ import msgspec
 
 from shoal.api.wire import to_json
 from shoal.controllers.owned_pods.making import in_growing_groups, is_namespace_ending
-from shoal.controllers.volcano.groups import all_of
+from shoal.controllers.volcano.enqueue_controller import all_of
 from shoal.controllers.volcano.job import JobStatus, VolcanoJob
-from shoal.controllers.volcano.job_group import GROUP_FIELDS, group_of_job
+from shoal.controllers.volcano.job_pod_group import GROUP_FIELDS, group_of_job
 from shoal.controllers.volcano.job_pods import JobPod, claim_name, pod_of_job
 from shoal.controllers.volcano.names import BATCH, JOB_NAME, MANAGER, OUT_OF_SYNC, reference
 from shoal.controllers.volcano.plugins.network import objects_svc
 from shoal.controllers.volcano.plugins.table import PLUGINS, plugins_of
-from shoal.controllers.volcano.sights import PodGroup, group_of
+from shoal.controllers.volcano.views import PodGroup, group_of
 from shoal.store.live.context import Context
 from shoal.store.live.ecosystem_kinds import VOLCANO_JOBS, VOLCANO_POD_GROUPS
 from shoal.store.live.item import Item, Obj
@@ -35,28 +36,28 @@ class _PriorityClass(msgspec.Struct):
     value: int = 0
 
 
-class JobOffice:
+class JobContext:
     def __init__(self, context: Context) -> None:
-        self.context = context
+        self.runtime = context
         self._api = context.api
         self._events = context.events.named(MANAGER)
         self._pods = context.informers.of(PODS).index("volcano job", _job_uids)
         self._groups = context.informers.of(VOLCANO_POD_GROUPS)
         self._jobs = context.informers.of(VOLCANO_JOBS)
         self._classes = context.informers.of(PRIORITY_CLASSES)
-        self._told: dict[str, dict[str, str]] = {}
-        """What was last told of a job, by reason: what has not changed is not told again."""
+        self._warned: dict[str, dict[str, str]] = {}
+        """The last warning of each job by reason; a warning that has not changed is not recorded again."""
         self.lost: dict[str, list[JobPod]] = {}
-        """Pods that vanished since their job was last looked at."""
-        self._shapes: dict[str, object] = {}
-        """The sizes of a job's tasks for which what its plugins made was last written."""
+        """Pods that were deleted since the last sync of their job."""
+        self._written_sizes: dict[str, object] = {}
+        """The task sizes for which the objects of the plugins were last written, by job."""
 
     def forget(self, uid: str) -> None:
-        self._told.pop(uid, None)
+        self._warned.pop(uid, None)
         self.lost.pop(uid, None)
-        self._shapes.pop(uid, None)
+        self._written_sizes.pop(uid, None)
 
-    # -- what is known ----------------------------------------------------------------------------------------------
+    # -- reads ------------------------------------------------------------------------------------------------------
 
     def pods(self, job: VolcanoJob) -> list[JobPod]:
         found = (pod_of_job(item) for item in self._pods[job.metadata.uid])
@@ -69,29 +70,28 @@ class JobOffice:
     def priorities(self) -> dict[str, int]:
         return {item.name: item.read(_PriorityClass).value for item in self._classes}
 
-    def lose(self, item: Item) -> None:
-        """A pod is gone; whose it was, if it was that of a job that is there. What dies after its job is asked about
-        by nobody."""
+    def record_lost(self, item: Item) -> None:
+        """Notes a deleted pod for the next sync of its job, if that job still exists."""
         pod = pod_of_job(item) if _job_uids(item) else None
         owner = pod.metadata.controller() if pod is not None else None
         job = self._jobs.get(item.namespace, owner.name) if owner is not None else None
         if pod is not None and owner is not None and job is not None and job.uid == owner.uid:
             self.lost.setdefault(owner.uid, []).append(pod)
 
-    # -- telling ----------------------------------------------------------------------------------------------------
+    # -- events -----------------------------------------------------------------------------------------------------
 
-    def say(self, job: VolcanoJob, reason: str, words: str) -> None:
+    def record(self, job: VolcanoJob, reason: str, words: str) -> None:
         self._events.record(reference(VOLCANO_JOBS, job.key, job.metadata.uid), reason, words)
 
     def warn(self, job: VolcanoJob, reason: str, words: str) -> None:
-        """Only where it is new."""
-        told = self._told.setdefault(job.metadata.uid, {})
-        if told.get(reason) != words:
-            told[reason] = words
+        """Records a warning unless the last one with this reason was the same."""
+        warned = self._warned.setdefault(job.metadata.uid, {})
+        if warned.get(reason) != words:
+            warned[reason] = words
             about = reference(VOLCANO_JOBS, job.key, job.metadata.uid)
             self._events.record(about, reason, words, type_="Warning")
 
-    # -- writing ----------------------------------------------------------------------------------------------------
+    # -- writes -----------------------------------------------------------------------------------------------------
 
     async def write(self, item: Item, status: JobStatus) -> None:
         obj = item.obj()
@@ -99,14 +99,14 @@ class JobOffice:
         obj["status"] = msgspec.json.decode(to_json(status))
         await self._api.update(VOLCANO_JOBS, obj, "status")
 
-    async def keep_group(self, job: VolcanoJob, spec: Obj) -> PodGroup | None:
-        """The group as it is by now; only what differs from `spec` is written."""
+    async def sync_group(self, job: VolcanoJob, spec: Obj) -> PodGroup | None:
+        """Returns the current group; only fields that differ from `spec` are written."""
         item = self._groups.get(job.metadata.namespace, job.group_name)
         if item is None:
             try:
                 return group_of(await self._api.create(VOLCANO_POD_GROUPS, group_of_job(job, spec)))
             except AlreadyExistsError:
-                raise StaleError(f"the group {job.group_name} is there and not known yet") from None
+                raise StaleError(f"PodGroup {job.group_name!r} already exists and is not in the cache yet") from None
         present = item.obj().get("spec") or {}
         if all(present.get(name) == spec.get(name) for name in GROUP_FIELDS):
             return group_of(item)
@@ -114,7 +114,7 @@ class JobOffice:
         body = {"metadata": {"uid": item.uid}, "spec": changes}
         return group_of(await self._api.patch(VOLCANO_POD_GROUPS, *item.key, Patch("merge", body)))
 
-    async def drop_group(self, job: VolcanoJob) -> None:
+    async def delete_group(self, job: VolcanoJob) -> None:
         item = self._groups.get(job.metadata.namespace, job.group_name)
         if item is None:
             return
@@ -135,15 +135,15 @@ class JobOffice:
         try:
             await self._api.create(PODS, pod)
         except AlreadyExistsError:
-            raise StaleError(f"the pod {pod['metadata']['name']} is there already") from None
+            raise StaleError(f"Pod {pod['metadata']['name']!r} already exists") from None
 
-    async def give_up(self, pods: Sequence[JobPod]) -> None:
-        """Mark pods as ended by their job: their end is no event."""
-        await all_of([partial(self._mark, pod) for pod in pods if not pod.is_given_up])
+    async def mark_out_of_sync(self, pods: Sequence[JobPod]) -> None:
+        """Marks pods that their own job deletes: their deletion is not a job event."""
+        await all_of([partial(self._mark, pod) for pod in pods if not pod.is_out_of_sync])
 
     async def delete(self, job: VolcanoJob, pods: Sequence[JobPod]) -> None:
         try:
-            await all_of([partial(self._delete, pod) for pod in pods if not pod.is_leaving])
+            await all_of([partial(self._delete, pod) for pod in pods if not pod.is_terminating])
         except StaleError:
             raise
         except ShoalError as error:
@@ -157,50 +157,52 @@ class JobOffice:
     async def _delete(self, pod: JobPod) -> None:
         await self._api.delete(PODS, *pod.metadata.key, Deletion(uid=pod.metadata.uid))
 
-    # -- what belongs to a job beside its pods ----------------------------------------------------------------------
+    # -- volume claims and the objects of plugins -------------------------------------------------------------------
 
-    async def furnish(self, job: VolcanoJob) -> dict[str, str]:
-        """Claims and the objects of plugins, made where the status does not say that they are; what it says then."""
+    async def create_objects(self, job: VolcanoJob) -> dict[str, str]:
+        """Creates the claims and plugin objects that the status does not list; returns the new list."""
         known = dict(job.status.controlled_resources)
         for at, volume in enumerate(job.spec.volumes):
             name = claim_name(job, at)
             if f"volume-pvc-{name}" not in known and volume.get("volumeClaim"):
-                await self._make(job, VOLUME_CLAIMS, {"metadata": {"name": name}, "spec": dict(volume["volumeClaim"])})
+                await self._create_object(
+                    job, VOLUME_CLAIMS, {"metadata": {"name": name}, "spec": dict(volume["volumeClaim"])}
+                )
             known[f"volume-pvc-{name}"] = name
         plugins = plugins_of(job)
-        for name, given in plugins.items():
+        for name, arguments in plugins.items():
             make = PLUGINS[name].objects
             if make is not None and f"plugin-{name}" not in known:
-                for kind, obj in make(job, given):
-                    await self._make(job, kind, obj)
+                for kind, obj in make(job, arguments):
+                    await self._create_object(job, kind, obj)
             known[f"plugin-{name}"] = name
-        await self._follow_size(job, is_new="plugin-svc" not in job.status.controlled_resources)
+        await self._update_hosts(job, is_new="plugin-svc" not in job.status.controlled_resources)
         return known
 
-    async def _follow_size(self, job: VolcanoJob, *, is_new: bool) -> None:
-        """The list of hosts, when the job was made larger or smaller."""
-        given = plugins_of(job).get("svc")
-        shape = tuple((task.name, task.replicas) for task in job.tasks())
-        if given is None or self._shapes.get(job.metadata.uid) == shape:
+    async def _update_hosts(self, job: VolcanoJob, *, is_new: bool) -> None:
+        """Rewrites the list of hosts after the job was scaled."""
+        arguments = plugins_of(job).get("svc")
+        sizes = tuple((task.name, task.replicas) for task in job.tasks())
+        if arguments is None or self._written_sizes.get(job.metadata.uid) == sizes:
             return
         if not is_new:
-            for kind, obj in objects_svc(job, given):
+            for kind, obj in objects_svc(job, arguments):
                 if kind == CONFIG_MAPS:
                     key = job.metadata.namespace, obj["metadata"]["name"]
                     await self._api.patch(kind, *key, Patch("merge", {"data": obj["data"]}))
-        self._shapes[job.metadata.uid] = shape
+        self._written_sizes[job.metadata.uid] = sizes
 
-    async def _make(self, job: VolcanoJob, kind: Kind, obj: Obj) -> None:
+    async def _create_object(self, job: VolcanoJob, kind: Kind, obj: Obj) -> None:
         obj["metadata"] |= {"namespace": job.metadata.namespace, "ownerReferences": [job.owner_reference()]}
         try:
             await self._api.create(kind, obj)
         except AlreadyExistsError:
-            # A predecessor made it.
+            # An earlier process created it.
             return
 
 
 def _replacing(before: object, after: object) -> object:
-    """A map in place of another: a merge patch keeps what it does not name."""
+    """The value that replaces a map in a merge patch, which keeps every key that it does not name."""
     if isinstance(before, dict) and isinstance(after, dict):
         return {**dict.fromkeys(before.keys() - after.keys()), **after}
     return after

@@ -1,4 +1,4 @@
-"""What the pods of one group come to: how many are where on their way, and what they hold of their queue."""
+"""Counts the pods of one group by state and by role, and adds up what they use of their queue."""
 
 from __future__ import annotations
 
@@ -9,17 +9,17 @@ import msgspec
 from msgspec import field
 
 from shoal.controllers.volcano.amounts import add
-from shoal.controllers.volcano.sights import GroupPod
+from shoal.controllers.volcano.views import GroupPod
 
 
-class Tally(msgspec.Struct, frozen=True):
+class GroupPodCounts(msgspec.Struct, frozen=True):
     by_state: Mapping[str, int] = field(default_factory=dict)
-    """In Volcano's words: Pending, Bound, Running, Releasing, Succeeded, Failed, Unknown."""
+    """By Volcano's task status: Pending, Bound, Running, Releasing, Succeeded, Failed, Unknown."""
     by_role: Mapping[str, int] = field(default_factory=dict)
-    """Pods that can still come to something or have, by role."""
+    """Pods that have not failed and are not being deleted, by role."""
     placed_by_role: Mapping[str, int] = field(default_factory=dict)
-    unplaceable: int = 0
-    """Of those that wait: pods that the scheduler found no node for."""
+    unschedulable: int = 0
+    """The number of pending pods for which the scheduler found no node."""
     allocated: Mapping[str, int] = field(default_factory=dict)
 
     def of(self, *states: str) -> int:
@@ -36,19 +36,19 @@ class Tally(msgspec.Struct, frozen=True):
 
     @property
     def ready(self) -> int:
-        """Members that have their place, or had it and made something of it."""
+        """Members that have a node or have succeeded."""
         return self.of("Bound", "Running", "Succeeded")
 
     def are_roles_ready(self, minima: Mapping[str, int]) -> bool:
         return all(self.placed_by_role.get(role, 0) >= least for role, least in minima.items())
 
 
-def tally(pods: Iterable[GroupPod]) -> Tally:
+def count_pods(pods: Iterable[GroupPod]) -> GroupPodCounts:
     by_state: Counter[str] = Counter()
     by_role: Counter[str] = Counter()
     placed: Counter[str] = Counter()
     allocated: dict[str, int] = {}
-    unplaceable = 0
+    unschedulable = 0
     for pod in pods:
         state = state_of(pod)
         by_state[state] += 1
@@ -57,17 +57,17 @@ def tally(pods: Iterable[GroupPod]) -> Tally:
         if state in ("Bound", "Running", "Succeeded"):
             placed[pod.role] += 1
         if state == "Pending":
-            unplaceable += is_unplaceable(pod)
-        if pod.spec.node_name and not pod.has_ended:
+            unschedulable += is_unschedulable(pod)
+        if pod.spec.node_name and not pod.is_finished:
             add(allocated, pod.requests())
-    return Tally(dict(by_state), dict(by_role), dict(placed), unplaceable, allocated)
+    return GroupPodCounts(dict(by_state), dict(by_role), dict(placed), unschedulable, allocated)
 
 
 def state_of(pod: GroupPod) -> str:
     phase = pod.status.phase
     if phase in ("Succeeded", "Failed"):
         return phase
-    if pod.is_leaving:
+    if pod.is_terminating:
         return "Releasing"
     if phase == "Running":
         return "Running"
@@ -76,7 +76,7 @@ def state_of(pod: GroupPod) -> str:
     return "Bound" if pod.spec.node_name else "Pending"
 
 
-def is_unplaceable(pod: GroupPod) -> bool:
+def is_unschedulable(pod: GroupPod) -> bool:
     return any(
         one.type == "PodScheduled" and one.status == "False" and one.reason == "Unschedulable"
         for one in pod.status.conditions
