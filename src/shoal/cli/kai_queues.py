@@ -1,7 +1,7 @@
-"""Which pods KAI's queues keep back in a set of manifests: the queues' own tree decides, by quota alone.
+"""Decides which pods of a set of manifests KAI's queues hold back for lack of quota, with the engine's quota tree.
 
-Rejected: ending others for those whom a queue owes room. On a cluster that takes pods that end and others that come; of
-a picture it is said that somebody has to give back, and nobody is placed on it.
+Rejected: evicting pods to return quota. On a cluster that needs pods that end and others that are created; for
+manifests, the reason says that other pods would have to be evicted.
 """
 
 from __future__ import annotations
@@ -13,13 +13,13 @@ import msgspec
 
 from shoal.api.decode import Document, Unknown
 from shoal.api.groups.kai import QUEUE_LABEL, KaiPodGroup
-from shoal.controllers.kai.knowledge import Knowledge
-from shoal.controllers.kai.quotas import SETTINGS
-from shoal.controllers.kai.sights import Queue, minimum_of, parts_of
-from shoal.controllers.kai.sums import sums_of
-from shoal.controllers.kai.verdicts import NO_ROOM, verdict
-from shoal.controllers.kai.work import Origin, Work
-from shoal.controllers.kai.works import Works
+from shoal.controllers.kai.admission_unit import AdmissionUnit, GangSpec
+from shoal.controllers.kai.admission_units import AdmissionUnits
+from shoal.controllers.kai.queue_quotas import SETTINGS
+from shoal.controllers.kai.queue_usage import queue_usage
+from shoal.controllers.kai.quota_tree_updater import QuotaTreeUpdater
+from shoal.controllers.kai.unschedulable_reasons import POD_SCHEDULING_ERRORS, unschedulable_reason
+from shoal.controllers.kai.views import Queue, minimum_of, parts_of
 from shoal.engine.events import Event, PodArrived, PodBound
 from shoal.engine.queues.facts import Amounts
 from shoal.engine.queues.kueue import Kueue
@@ -41,21 +41,21 @@ def kai_queues(documents: Iterable[Document]) -> dict[str, Queue]:
     return {queue.name: queue for queue in found if queue is not None}
 
 
-def kai_works(documents: Sequence[Document], events: Iterable[Event], now_s: float) -> Works:
+def kai_units(documents: Sequence[Document], events: Iterable[Event], now_s: float) -> AdmissionUnits:
     """What is let in at once, from pods that wait and pods that run."""
     groups = {each.value.metadata.key: each.value for each in documents if isinstance(each.value, KaiPodGroup)}
-    works = Works(lambda _: now_s)
+    units = AdmissionUnits(lambda _: now_s)
     for event in events:
         if not isinstance(event, PodArrived | PodBound):
             continue
-        origin = _origin(groups, event.key, event.who)
-        if origin is None:
+        spec = _origin(groups, event.key, event.who)
+        if spec is None:
             continue
         if isinstance(event, PodBound):
-            works.bound(event, origin)
+            units.add_bound(event, spec)
         else:
-            works.arrive(event, origin)
-    return works
+            units.add_waiting(event, spec)
+    return units
 
 
 def kept_by_kai(documents: Sequence[Document], events: Sequence[Event], now_s: float) -> dict[str, Kept]:
@@ -63,59 +63,61 @@ def kept_by_kai(documents: Sequence[Document], events: Sequence[Event], now_s: f
     queues = kai_queues(documents)
     if not queues:
         return {}
-    works = kai_works(documents, events, now_s)
-    _let_in(works, _discipline(queues, events, works, now_s), now_s)
-    sums = sums_of(queues, works.all.values())
+    units = kai_units(documents, events, now_s)
+    _admit_all(units, _discipline(queues, events, units, now_s), now_s)
+    sums = queue_usage(queues, units.all.values())
 
-    def held(queue: str, is_fixed: bool) -> Amounts:
-        return sums.get((queue, "allocatedNonPreemptible" if is_fixed else "allocated"), {})
+    def held(queue: str, is_non_preemptible: bool) -> Amounts:
+        return sums.get((queue, "allocatedNonPreemptible" if is_non_preemptible else "allocated"), {})
 
     found: dict[str, Kept] = {}
-    for work in works.all.values():
-        if not work.waiting or not work.origin.is_known or not work.is_whole:
+    for unit in units.all.values():
+        if not unit.waiting or not unit.spec.is_known or not unit.is_ready:
             # A gang that is short of pods waits for them, and nobody's quota keeps it.
             continue
-        asked = work.amounts(work.waiting.values())
-        code, message = verdict(queues, work.origin.queue, asked, held, is_fixed=work.is_fixed)
-        if code == NO_ROOM:
+        asked = unit.amounts(unit.waiting.values())
+        code, message = unschedulable_reason(
+            queues, unit.spec.queue, asked, held, is_non_preemptible=unit.is_non_preemptible
+        )
+        if code == POD_SCHEDULING_ERRORS:
             message = "others would have to give back what they have beyond their quota; not decided on files"
-        group = work.origin.name if work.origin.name not in work.waiting else ""
-        kept = Kept(code, message, queue=f"KAI queue {work.origin.queue}", group=group)
-        found |= dict.fromkeys(work.waiting, kept)
+        group = unit.spec.name if unit.spec.name not in unit.waiting else ""
+        kept = Kept(code, message, queue=f"KAI queue {unit.spec.queue}", group=group)
+        found |= dict.fromkeys(unit.waiting, kept)
     return found
 
 
-def _discipline(queues: Mapping[str, Queue], events: Iterable[Event], works: Works, now_s: float) -> Kueue:
+def _discipline(queues: Mapping[str, Queue], events: Iterable[Event], units: AdmissionUnits, now_s: float) -> Kueue:
     kueue = Kueue(Queues(SETTINGS))
-    knowledge = Knowledge(kueue.queues)
+    knowledge = QuotaTreeUpdater(kueue.queues)
     for event in events:
         knowledge.hear(event)
     knowledge.refresh(queues)
-    for work in works.all.values():
-        facts = work.facts()
+    for unit in units.all.values():
+        facts = unit.facts()
         if facts is not None:
             kueue.put_workload(facts, now_s)
     return kueue
 
 
-def _let_in(works: Works, kueue: Kueue, now_s: float) -> None:
+def _admit_all(units: AdmissionUnits, kueue: Kueue, now_s: float) -> None:
     for _ in range(_MOST_CYCLES):
         if kueue.is_idle:
             return
         for admitted in kueue.cycle(now_s).admitted:
-            work: Work = works.all[admitted.workload]
-            works.let_in(work, now_s)
+            unit: AdmissionUnit = units.all[admitted.workload]
+            units.admit(unit, now_s)
 
 
-def _origin(groups: Mapping[str, KaiPodGroup], pod: str, who: Who) -> Origin | None:
+def _origin(groups: Mapping[str, KaiPodGroup], pod: str, who: Who) -> GangSpec | None:
     group = groups.get(who.group) if who.group else None
     if group is not None:
         spec = group.spec
-        return Origin(who.group, spec.queue, minimum_of(spec), parts_of(spec), yields=spec.is_preemptible())
+        return GangSpec(who.group, spec.queue, minimum_of(spec), parts_of(spec), is_preemptible=spec.is_preemptible())
     queue = dict(who.traits.labels).get(QUEUE_LABEL, "")
     if queue and who.group:
-        return Origin(who.group, queue, is_known=False)
-    return Origin(pod, queue) if queue else None
+        return GangSpec(who.group, queue, is_known=False)
+    return GangSpec(pod, queue) if queue else None
 
 
 def _queue(document: Document) -> Queue | None:

@@ -10,12 +10,12 @@ from shoal.api.groups.volcano import GROUP_ANNOTATION
 from shoal.api.pod import Pod
 from shoal.api.resources import PODS
 from shoal.cli.kai_queues import is_queue as is_kai
-from shoal.cli.kai_queues import kai_queues, kai_works
+from shoal.cli.kai_queues import kai_queues, kai_units
 from shoal.cli.living import Source
 from shoal.cli.manifests import Loaded
 from shoal.cli.volcano_queues import is_queue as is_volcano
 from shoal.cli.volcano_queues import volcano_groups, volcano_tree
-from shoal.controllers.kai.sums import sums_of
+from shoal.controllers.kai.queue_usage import queue_usage
 from shoal.controllers.volcano.amounts import requests_of
 from shoal.controllers.volcano.queue_tree import Usage
 from shoal.engine.events import PodBound
@@ -78,7 +78,7 @@ def _of_volcano(documents: Sequence[Document], waiting: Mapping[str, int]) -> It
 def _of_kai(documents: Sequence[Document], loaded: Loaded, waiting: Mapping[str, int]) -> Iterator[OtherQueue]:
     queues = kai_queues(documents)
     bound = [event for event in loaded.world.events if isinstance(event, PodBound)]
-    sums = sums_of(queues, kai_works(documents, bound, loaded.now_s).all.values())
+    sums = queue_usage(queues, kai_units(documents, bound, loaded.now_s).all.values())
     for name, queue in sorted(queues.items()):
         used = sums.get((name, "allocated"), {})
         yield OtherQueue(

@@ -6,9 +6,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from build.depth import examples
-from shoal.controllers.kai.quotas import SETTINGS, charged, door_of, facts_of
-from shoal.controllers.kai.sights import Meta, Queue, QueueSpec, Resources, Share, path_up
-from shoal.controllers.kai.verdicts import OVER_LIMIT, OVER_QUOTA, verdict
+from shoal.controllers.kai.queue_quotas import SETTINGS, facts_of, local_queue_key, usage_of
+from shoal.controllers.kai.unschedulable_reasons import OVER_LIMIT, OVER_QUOTA, unschedulable_reason
+from shoal.controllers.kai.views import Meta, Queue, QueueSpec, Resources, Share, path_to_root
 from shoal.engine.queues.facts import Amounts, BudgetUse, PodSet, WorkloadFacts
 from shoal.engine.queues.kueue import Kueue
 from shoal.engine.queues.state import Queues
@@ -20,11 +20,11 @@ def queue(name: str, parent: str, gpu: Share) -> Queue:
     return Queue(Meta(name), QueueSpec(parent, resources=Resources(gpu, _ENDLESS, _ENDLESS)))
 
 
-def work(key: str, name: str, gpus: int, *, is_fixed: bool) -> WorkloadFacts:
-    usage = charged({"gpu": gpus * 1000, "cpu": 1000}, is_fixed=is_fixed)
-    budgets = (BudgetUse("never", 1, 0),) if is_fixed else ()
+def work(key: str, name: str, gpus: int, *, is_non_preemptible: bool) -> WorkloadFacts:
+    usage = usage_of({"gpu": gpus * 1000, "cpu": 1000}, is_non_preemptible=is_non_preemptible)
+    budgets = (BudgetUse("never", 1, 0),) if is_non_preemptible else ()
     return WorkloadFacts(
-        f"default/{key}", door_of(name), uid=key, pod_sets=(PodSet("main", 1, requests=usage),), budgets=budgets
+        f"default/{key}", local_queue_key(name), uid=key, pod_sets=(PodSet("main", 1, requests=usage),), budgets=budgets
     )
 
 
@@ -49,14 +49,14 @@ def test_no_limit_is_passed_and_what_is_never_ended_stays_within_quota(
     for fact in facts_of(queues, {"gpu": 8000, "cpu": 64000, "memory": 0}):
         kueue.queues.put(fact)
     asked: dict[str, tuple[str, int, bool]] = {}
-    for number, (name, gpus, is_fixed) in enumerate(jobs):
-        asked[f"default/{number}"] = name, gpus, is_fixed
-        kueue.put_workload(work(str(number), name, gpus, is_fixed=is_fixed), 0.0)
+    for number, (name, gpus, is_non_preemptible) in enumerate(jobs):
+        asked[f"default/{number}"] = name, gpus, is_non_preemptible
+        kueue.put_workload(work(str(number), name, gpus, is_non_preemptible=is_non_preemptible), 0.0)
     kueue.run(1.0)
     held = {key: asked[key] for key in kueue.queues.held}
 
     def used(name: str, only_fixed: bool) -> Amounts:
-        rows = [row for row in held.values() if any(one.name == name for one in path_up(queues, row[0]))]
+        rows = [row for row in held.values() if any(one.name == name for one in path_to_root(queues, row[0]))]
         return {"gpu": 1000 * sum(row[1] for row in rows if row[2] or not only_fixed)}
 
     for one in queues.values():
@@ -64,16 +64,18 @@ def test_no_limit_is_passed_and_what_is_never_ended_stays_within_quota(
         assert limit is None or used(one.name, False)["gpu"] <= limit
         assert quota is None or used(one.name, True)["gpu"] <= quota
     for key in asked.keys() - held.keys():
-        name, gpus, is_fixed = asked[key]
+        name, gpus, is_non_preemptible = asked[key]
         if queues[name].quota("gpu") is None:
             # Who owns without end is kept out by a limit, or by a quota above it of work that is never ended.
-            assert verdict(queues, name, {"gpu": gpus * 1000}, used, is_fixed=is_fixed)[0] in {OVER_LIMIT, OVER_QUOTA}
+            assert unschedulable_reason(
+                queues, name, {"gpu": gpus * 1000}, used, is_non_preemptible=is_non_preemptible
+            )[0] in {OVER_LIMIT, OVER_QUOTA}
 
 
 def test_words_name_the_queue_whose_limit_it_is() -> None:
     queues = {one.name: one for one in (queue("top", "", Share(4, 4, 1)), queue("a", "top", Share(2, -1, 1)))}
-    reason, message = verdict(
-        queues, "a", {"gpu": 2000}, lambda name, fixed: {"gpu": 0 if fixed else 3000}, is_fixed=False
+    reason, message = unschedulable_reason(
+        queues, "a", {"gpu": 2000}, lambda name, fixed: {"gpu": 0 if fixed else 3000}, is_non_preemptible=False
     )
     assert reason == OVER_LIMIT
     assert message.startswith("top quota has reached the allowable limit of GPUs. Limit is 4 GPUs, currently 3 GPUs")

@@ -1,7 +1,7 @@
-"""An object as far as its pods' group is read from it: who it is, what is written on it, who made it, what it asks for.
+"""Reads what the podgrouper needs of a pod or an owner of pods: identity, labels, annotations, owner and spec fields.
 
-Kinds of a dozen projects stand above pods, most of them without a type here, so that the rest of the object is plain
-and asked field by field; what is not of the shape that it should be counts as not written.
+Owners of pods come from many projects, most of them without a type here. So the object is kept as plain JSON and read
+field by field; a field of an unexpected type counts as absent.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ import msgspec
 from shoal.store.live.item import Item, Obj
 
 
-class Reference(msgspec.Struct, frozen=True):
-    """Of an owner."""
+class OwnerReference(msgspec.Struct, frozen=True):
+    """A reference to an owner."""
 
     api_version: str
     kind: str
@@ -26,7 +26,7 @@ class Reference(msgspec.Struct, frozen=True):
         return self.api_version.rpartition("/")[0]
 
 
-class Owned(msgspec.Struct, frozen=True):
+class WorkloadObject(msgspec.Struct, frozen=True):
     api_version: str
     kind: str
     namespace: str
@@ -34,8 +34,8 @@ class Owned(msgspec.Struct, frozen=True):
     uid: str
     labels: dict[str, str] = {}
     annotations: dict[str, str] = {}
-    owner: Reference | None = None
-    """The one that controls it, or the first."""
+    owner: OwnerReference | None = None
+    """The controller, or else the first owner."""
     obj: Obj = {}
 
     @property
@@ -43,7 +43,7 @@ class Owned(msgspec.Struct, frozen=True):
         return self.api_version.rpartition("/")[0], self.kind
 
     def reference(self) -> Obj:
-        """As an owner; without a controller's mark, for whoever owns the pods already has that."""
+        """The owner reference to this object, not as controller: the pods have a controller already."""
         return {"apiVersion": self.api_version, "kind": self.kind, "name": self.name, "uid": self.uid}
 
     def text(self, *path: str) -> str:
@@ -75,12 +75,12 @@ def whole(found: Any) -> int | None:
     return found if isinstance(found, int) and not isinstance(found, bool) and found >= 0 else None
 
 
-def owned_of(api_version: str, kind: str, item: Item) -> Owned:
+def workload_object(api_version: str, kind: str, item: Item) -> WorkloadObject:
     obj = item.obj()
     meta = obj.get("metadata") or {}
     references = [one for one in meta.get("ownerReferences") or () if isinstance(one, dict)]
     first = next((one for one in references if one.get("controller")), references[0] if references else None)
-    return Owned(
+    return WorkloadObject(
         api_version,
         kind,
         item.namespace,
@@ -88,7 +88,7 @@ def owned_of(api_version: str, kind: str, item: Item) -> Owned:
         item.uid,
         _texts(meta.get("labels")),
         _texts(meta.get("annotations")),
-        None if first is None else Reference(*(str(first.get(name, "")) for name in _FIELDS)),
+        None if first is None else OwnerReference(*(str(first.get(name, "")) for name in _FIELDS)),
         obj,
     )
 

@@ -11,7 +11,7 @@ from build.live_brains import LiveBrain, places, pod
 from build.small_clusters import SmallCluster, small_cluster
 from shoal.cluster.foreign.definitions import definitions_of, tables
 from shoal.controllers.brain.desks import Desks
-from shoal.controllers.kai.desk import KaiDesk
+from shoal.controllers.kai.admission import KaiAdmission
 from shoal.store.live.ecosystem_kinds import KAI_POD_GROUPS, KAI_QUEUES
 from shoal.store.live.kind import DEFINITIONS, LEASES, NAMESPACES, PODS, PRIORITY_CLASSES
 from shoal.store.live.port import Api
@@ -42,8 +42,8 @@ async def kai_cluster(folder: Path, *others: str) -> AsyncIterator[SmallCluster]
         yield cluster
 
 
-class KaiDesked:
-    def __init__(self, brain: LiveBrain, desk: KaiDesk) -> None:
+class KaiCluster:
+    def __init__(self, brain: LiveBrain, desk: KaiAdmission) -> None:
         self.brain = brain
         self.desk = desk
 
@@ -51,21 +51,21 @@ class KaiDesked:
         await self.brain.kill()
 
 
-def start_kai(cluster: SmallCluster, api: Api | None = None, *, asks_for_kai: bool = False) -> KaiDesked:
+def start_kai(cluster: SmallCluster, api: Api | None = None, *, asks_for_kai: bool = False) -> KaiCluster:
     """`asks_for_kai`: whether KAI itself runs here is looked at."""
     brain = LiveBrain(cluster, api, WatchSettings(frozenset({"shoal", "kai-scheduler"})))
-    made: list[KaiDesk] = []
+    made: list[KaiAdmission] = []
 
-    def make(onward: Any) -> KaiDesk:
+    def make(onward: Any) -> KaiAdmission:
         presence = Presence(brain.context, KAI) if asks_for_kai else None
-        made.append(KaiDesk(brain.context, brain.served, brain.brain, onward, presence))
+        made.append(KaiAdmission(brain.context, brain.served, brain.brain, onward, presence))
         return made[0]
 
     desks = Desks(brain.brain.intake, brain.brain.clock)
     desks.add(make)
     brain.brain.desk = desks
     brain.start()
-    return KaiDesked(brain, made[0])
+    return KaiCluster(brain, made[0])
 
 
 async def add_kai_itself(cluster: SmallCluster) -> None:

@@ -1,13 +1,13 @@
-"""KAI's queues and groups as caches have them, and to which of them a pod belongs."""
+"""Reads KAI's queues and pod groups from the watch caches, and finds the group or queue of a pod."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
 from shoal.api.groups.kai import QUEUE_LABEL
-from shoal.controllers.kai.group_plans import DEFAULT_QUEUE
-from shoal.controllers.kai.sights import PodGroup, Queue, group_of, minimum_of, parts_of, priority_of, queue_of
-from shoal.controllers.kai.work import Origin
+from shoal.controllers.kai.admission_unit import GangSpec
+from shoal.controllers.kai.desired_pod_group import DEFAULT_QUEUE
+from shoal.controllers.kai.views import PodGroup, Queue, group_of, minimum_of, parts_of, priority_of, queue_of
 from shoal.engine.from_api import Priorities
 from shoal.engine.groups import GroupFacts
 from shoal.engine.who import Who
@@ -19,13 +19,13 @@ from shoal.store.live.kind import PRIORITY_CLASSES, Kind
 from shoal.store.live.served import Served
 from shoal.units.errors import UserError, Where
 
-_BROUGHT_ALONG = Priorities()
-"""With the classes that KAI's installation has."""
+_KAI_PRIORITIES = Priorities()
+"""The priority classes that KAI's installation creates."""
 
 
-class Origins:
-    """`wake` is called when there is news; `followed` when a kind turned out to be served; `known` tells what the facts
-    have of a gang."""
+class GangSpecs:
+    """`wake` is called on changes; `followed` when the API server serves one of the kinds; `known` returns the facts of
+    a gang."""
 
     def __init__(
         self,
@@ -42,10 +42,10 @@ class Origins:
         self._followed: dict[Kind, Informer] = {}
         self.queues: dict[str, Queue] = {}
         self.is_stale = True
-        """Queues changed since somebody looked."""
-        self._changed: dict[str, Origin] = {}
+        """Whether queues changed since the last round."""
+        self._changed: dict[str, GangSpec] = {}
         self._classes = context.informers.of(PRIORITY_CLASSES)
-        self._classes.on_change(lambda _, __: self._all_again())
+        self._classes.on_change(lambda _, __: self._read_all_groups())
         for kind in (KAI_QUEUES, KAI_POD_GROUPS):
             served.when_there(kind, self._follow)
 
@@ -59,12 +59,12 @@ class Origins:
         return queues is not None and queues.is_synced
 
     async def synced(self) -> None:
-        """Returns when all is known of what is served by now."""
+        """Returns when the caches of all served kinds are synced."""
         if self._followed:
             await self._context.informers.synced(self._followed)
 
-    def of(self, pod: str, who: Who) -> Origin | None:
-        """None for pods that no queue of KAI is asked about."""
+    def of(self, pod: str, who: Who) -> GangSpec | None:
+        """None for pods that do not use a KAI queue."""
         if not self.is_served:
             return None
         group = self._group(who.group) if who.group else None
@@ -74,18 +74,18 @@ class Origins:
         if queue and who.group:
             facts = self._known(who.group)
             if facts is None or facts.unreadable:
-                return Origin(who.group, queue, is_known=False)
-            # Of another project, or by its maker's own word.
-            return Origin(who.group, queue, facts.minimum or None if not facts.parts else None)
-        return Origin(pod, queue) if queue else None
+                return GangSpec(who.group, queue, is_known=False)
+            # The group belongs to another project, or its owner declares it.
+            return GangSpec(who.group, queue, facts.minimum or None if not facts.parts else None)
+        return GangSpec(pod, queue) if queue else None
 
-    def take_groups(self) -> list[Origin]:
-        """Groups that came or say something else since the last call."""
+    def take_groups(self) -> list[GangSpec]:
+        """Groups that were created or changed since the last call."""
         changed, self._changed = self._changed, {}
         return list(changed.values())
 
     @property
-    def is_quiet(self) -> bool:
+    def is_settled(self) -> bool:
         return not self.is_stale and not self._changed
 
     # Inside
@@ -106,11 +106,11 @@ class Origins:
             self.queues[item.name] = queue
         self.is_stale = True
         if before is None and item.name == DEFAULT_QUEUE:
-            self._all_again()
+            self._read_all_groups()
         self._wake()
 
-    def _all_again(self) -> None:
-        """What groups are read against has changed."""
+    def _read_all_groups(self) -> None:
+        """Reads all groups again, because queues or priority classes changed."""
         for item in self._followed.get(KAI_POD_GROUPS, ()):
             self._group_changed(None, item)
 
@@ -120,9 +120,9 @@ class Origins:
         is_same = old is not None and group is not None and (old.spec, old.succeeded) == (group.spec, group.succeeded)
         if after is not None and group is not None and not is_same:
             name = f"{after.namespace}/{after.name}"
-            origin = self._of_group(name, group)
-            if origin is not None:
-                self._changed[name] = origin
+            spec = self._of_group(name, group)
+            if spec is not None:
+                self._changed[name] = spec
                 self._wake()
 
     def _group(self, name: str) -> PodGroup | None:
@@ -131,23 +131,23 @@ class Origins:
         item = groups.get(namespace, rest) if groups is not None else None
         return group_of(item) if item is not None else None
 
-    def _of_group(self, name: str, group: PodGroup) -> Origin | None:
+    def _of_group(self, name: str, group: PodGroup) -> GangSpec | None:
         spec = group.spec
         if spec.queue == DEFAULT_QUEUE and DEFAULT_QUEUE not in self.queues:
-            # KAI's installation brings it along, without end; who asked for no queue does not wait for one.
+            # KAI's installation creates this queue without a limit; pods that name no queue do not wait for it.
             return None
         priority = self._priority(spec.priority_class_name)
         minimum, parts = minimum_of(spec), parts_of(spec)
         if group.succeeded and minimum is not None:
-            # Whose part it was is not told: what is left of a group with parts is all that there are.
+            # The subgroups of the succeeded pods are unknown: a group with subgroups then needs all existing pods.
             minimum, parts = (None, ()) if parts else (max(minimum - group.succeeded, 1), ())
-        return Origin(name, spec.queue, minimum, parts, priority, spec.is_preemptible())
+        return GangSpec(name, spec.queue, minimum, parts, priority, spec.is_preemptible())
 
     def _priority(self, name: str) -> int | None:
         item = self._classes.get("", name) if name else None
         if item is not None:
             return priority_of(item)
         try:
-            return _BROUGHT_ALONG.named(name, Where()).value if name else None
+            return _KAI_PRIORITIES.named(name, Where()).value if name else None
         except UserError:
             return None

@@ -1,6 +1,6 @@
-"""Queues and PodGroups of KAI as these controllers see them: few fields, decoded once for each version.
+"""Defines the views of KAI's queues and PodGroups that these controllers read: few fields of each object.
 
-One whose shape cannot be read is None here.
+The view of an object that cannot be decoded is None.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from shoal.units.errors import UserError, Where
 
 RESOURCES = ("gpu", "cpu", "memory")
 _UNITS = {"gpu": 1000, "cpu": 1, "memory": 1_000_000}
-"""What 1 stands for: GPUs in thousandths, thousandths of cores, bytes."""
+"""The engine's units per KAI unit: thousandths of a GPU, thousandths of a core, bytes."""
 _UNLIMITED = -1.0
 
 
 class Share(msgspec.Struct, rename="camel", frozen=True):
-    """Who says neither quota nor limit has none of it."""
+    """A queue without quota and limit has none of the resource."""
 
     quota: float = 0.0
     limit: float = 0.0
@@ -64,7 +64,7 @@ class Queue(msgspec.Struct, frozen=True):
         return self.metadata.name
 
     def quota(self, resource: str) -> int | None:
-        """In the engine's units; None is without end."""
+        """In the engine's units; None is unlimited."""
         return _amount(resource, self.spec.resources.of(resource).quota)
 
     def limit(self, resource: str) -> int | None:
@@ -74,18 +74,18 @@ class Queue(msgspec.Struct, frozen=True):
         return self.spec.resources.of(resource).over_quota_weight
 
     @property
-    def preempt_least_s(self) -> float | None:
-        """How long its work runs before others of the queue may end it; None where it does not say."""
-        return _length(self.spec.preempt_min_runtime)
+    def preempt_min_runtime_s(self) -> float | None:
+        """How long a unit runs before others of the queue may preempt it; None if not set."""
+        return _duration_s(self.spec.preempt_min_runtime)
 
     @property
-    def reclaim_least_s(self) -> float | None:
-        """And others of another queue."""
-        return _length(self.spec.reclaim_min_runtime)
+    def reclaim_min_runtime_s(self) -> float | None:
+        """How long a unit runs before another queue may reclaim from it; None if not set."""
+        return _duration_s(self.spec.reclaim_min_runtime)
 
 
-def path_up(queues: Mapping[str, Queue], name: str) -> list[Queue]:
-    """The queue and those above it; each once, also where they are in a circle."""
+def path_to_root(queues: Mapping[str, Queue], name: str) -> list[Queue]:
+    """The queue and its ancestors, each once, even if the parents form a cycle."""
     found: list[Queue] = []
     queue = queues.get(name)
     while queue is not None and queue not in found:
@@ -105,7 +105,7 @@ class PodGroup(msgspec.Struct, frozen=True):
 
     @property
     def succeeded(self) -> int:
-        """Pods that have done their part: the group needs as many less."""
+        """The number of succeeded pods: the group needs fewer pods by that number."""
         return (self.status.succeeded or 0) if self.status is not None else 0
 
 
@@ -119,14 +119,14 @@ _classes = msgspec.json.Decoder(PriorityClass)
 
 
 def minimum_of(spec: KaiPodGroupSpec) -> int | None:
-    """Pods that go together; None: all that there are, since not all of its parts are needed."""
+    """The number of pods that start together; None: all existing pods, because not all subgroups are needed."""
     if not spec.sub_groups:
         return max(spec.min_member or 0, 1)
-    return sum(least for _, least in parts_of(spec)) or None
+    return sum(minimum for _, minimum in parts_of(spec)) or None
 
 
 def parts_of(spec: KaiPodGroupSpec) -> tuple[tuple[str, int], ...]:
-    """The parts that have pods and what they need, where all of them are needed; else none."""
+    """The leaf subgroups and their minimums, if all subgroups are needed; else empty."""
     parts = spec.sub_groups
     inner = {part.parent for part in parts}
     if spec.min_sub_group not in (None, len(spec.children())):
@@ -151,11 +151,11 @@ def group_of(item: Item) -> PodGroup | None:
         return None
 
 
-def _length(text: str | None) -> float | None:
+def _duration_s(text: str | None) -> float | None:
     try:
         return seconds(text, Where()) if text else None
     except UserError:
-        # The server knows the pattern and refuses it; a server that does not is told nothing by us.
+        # The API server validates the pattern; without that validation, the value counts as not set.
         return None
 
 
@@ -166,5 +166,5 @@ def priority_of(item: Item) -> int | None:
         return None
 
 
-def _amount(resource: str, said: float) -> int | None:
-    return None if said == _UNLIMITED else max(0, round(said * _UNITS[resource]))
+def _amount(resource: str, value: float) -> int | None:
+    return None if value == _UNLIMITED else max(0, round(value * _UNITS[resource]))

@@ -1,18 +1,18 @@
-"""KAI's queues as facts of the one quota tree: parents are cohorts, leaves are cluster queues.
+"""Converts KAI's queues into facts of the quota tree: parents become cohorts, leaves become cluster queues.
 
-A quota is what a leaf has of its own; what it has beyond is borrowed, from what others leave unused and from what the
-cluster has beside all quotas, and weights say who borrows more. Two rules have no like among borrowing and lending, and
-are quotas of their own, under names of their own:
+The quota of a leaf is its nominal quota. What exceeds it is borrowed, from what others leave unused and from the
+capacity of the cluster beyond all quotas; weights decide which queue borrows more. Two rules have no equivalent among
+borrowing and lending, and are expressed as separate resources:
 
-- a limit holds for all that is below a queue: `<resource>/limit`, of which nobody owns any and each may borrow so much;
-- work that is never ended stays within quota at every level above it: `<resource>/fixed`, the same way.
+- A limit holds for everything below a queue: `<resource>/limit`, with nominal quota 0 and the limit as borrowing limit.
+- Non-preemptible units stay within quota at each level: `<resource>/non-preemptible`, in the same way.
 
-A priority is a weight, too. Beyond quotas KAI serves queues of one parent by priority, and only among equals by weight:
-each step of priority makes a weight a million times as heavy, so that whoever is higher has the smaller share whatever
-both hold.
+Priority is also expressed as weight. Beyond quotas, KAI serves the children of one parent by priority, and by weight
+only among equals: each priority step multiplies the weight by a million, so that the queue with higher priority has the
+smaller share whatever both use.
 
-Rejected: limits as bounds of borrowing of the resource itself. A parent's limit below what its children own together
-could not be said.
+Rejected: limits as borrowing limits of the resource itself. A parent's limit below the sum of its children's quotas
+could not be expressed.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from collections.abc import Iterable, Mapping
 from msgspec.structs import replace
 
 from shoal.api.selectors import Selector
-from shoal.controllers.kai.sights import RESOURCES, Queue, path_up
+from shoal.controllers.kai.views import RESOURCES, Queue, path_to_root
 from shoal.engine.queues.facts import (
     Amounts,
     ClusterQueueFacts,
@@ -39,45 +39,45 @@ from shoal.engine.queues.state import Fact
 
 FLAVOR = "kai"
 ROOT = "/"
-"""The cohort of all; no queue can be called so."""
-LIMIT, FIXED = "/limit", "/fixed"
-KINDS = tuple(f"{name}{kind}" for name in RESOURCES for kind in ("", LIMIT, FIXED))
-_ENDLESS = 1 << 60
-_STEP, _MOST_STEPS = 1e6, 40
+"""The root cohort; no queue can have this name."""
+LIMIT, NON_PREEMPTIBLE = "/limit", "/non-preemptible"
+KINDS = tuple(f"{name}{kind}" for name in RESOURCES for kind in ("", LIMIT, NON_PREEMPTIBLE))
+_UNLIMITED = 1 << 60
+_PRIORITY_STEP, _MAX_STEPS = 1e6, 40
 _RULES = PreemptionRules(within="LowerPriority", reclaim="Any")
 
 SETTINGS = Settings(fair_sharing=True, respect_budgets=True)
-"""Work that is never ended says so by a budget that allows nothing."""
+"""A non-preemptible unit has a disruption budget of zero."""
 
 
-def charged(amounts: Amounts, *, is_fixed: bool) -> Amounts:
-    """What work of these amounts is counted as."""
+def usage_of(amounts: Amounts, *, is_non_preemptible: bool) -> Amounts:
+    """The usage of a unit with these requests."""
     found = {name: amounts.get(name, 0) for name in RESOURCES}
     found |= {f"{name}{LIMIT}": amounts.get(name, 0) for name in RESOURCES}
-    return found | {f"{name}{FIXED}": amounts.get(name, 0) if is_fixed else 0 for name in RESOURCES}
+    return found | {f"{name}{NON_PREEMPTIBLE}": amounts.get(name, 0) if is_non_preemptible else 0 for name in RESOURCES}
 
 
-def door_of(queue: str) -> str:
-    """The local queue that leads to it."""
+def local_queue_key(queue: str) -> str:
+    """The key of the LocalQueue that points to the queue."""
     return f"{FLAVOR}/{queue}"
 
 
 def facts_of(queues: Mapping[str, Queue], capacity: Amounts) -> list[Fact]:
-    """`capacity` is what all nodes have. A queue whose parent is not there takes no part."""
+    """`capacity`: the total of all nodes. A queue whose parent is missing is left out."""
     children: dict[str, list[Queue]] = {}
     for queue in queues.values():
         children.setdefault(queue.spec.parent_queue, []).append(queue)
     found: list[Fact] = [FlavorFacts(FLAVOR)]
     owned = {name: _owned(children.get("", ()), name) for name in RESOURCES}
-    endless = Quota(_ENDLESS)
+    unlimited = Quota(_UNLIMITED)
     left = {
-        name: {"": Quota(max(0, capacity.get(name, 0) - owned[name])), LIMIT: endless, FIXED: endless}
+        name: {"": Quota(max(0, capacity.get(name, 0) - owned[name])), LIMIT: unlimited, NON_PREEMPTIBLE: unlimited}
         for name in RESOURCES
     }
     found.append(CohortFacts(ROOT, groups=_group(left)))
     steps = {name: _steps(siblings) for name, siblings in children.items()}
     for queue in queues.values():
-        weight = _weight(queue) * _STEP ** steps[queue.spec.parent_queue][queue.spec.priority]
+        weight = _weight(queue) * _PRIORITY_STEP ** steps[queue.spec.parent_queue][queue.spec.priority]
         above = queue.spec.parent_queue or ROOT
         if above != ROOT and above not in queues:
             continue
@@ -97,20 +97,20 @@ def facts_of(queues: Mapping[str, Queue], capacity: Amounts) -> list[Fact]:
                     weight=weight,
                 )
             )
-            found.append(LocalQueueFacts(door_of(queue.name), queue.name))
+            found.append(LocalQueueFacts(local_queue_key(queue.name), queue.name))
     return found
 
 
 def _of_queue(queue: Queue, resource: str, below: int) -> dict[str, Quota]:
-    """`below` is what queues below it own already."""
+    """`below`: the quota of the child queues."""
     quota, limit = queue.quota(resource), queue.limit(resource)
-    own = _ENDLESS if quota is None else max(0, quota - below)
+    own = _UNLIMITED if quota is None else max(0, quota - below)
     stays = 0 if quota is not None and not queue.weight(resource) else None
-    return {"": Quota(own, stays), LIMIT: Quota(0, limit), FIXED: Quota(0, quota)}
+    return {"": Quota(own, stays), LIMIT: Quota(0, limit), NON_PREEMPTIBLE: Quota(0, quota)}
 
 
 def _owned(queues: Iterable[Queue], resource: str) -> int:
-    return sum(_ENDLESS if (quota := queue.quota(resource)) is None else quota for queue in queues)
+    return sum(_UNLIMITED if (quota := queue.quota(resource)) is None else quota for queue in queues)
 
 
 def _group(parts: Mapping[str, dict[str, Quota]]) -> tuple[ResourceGroup, ...]:
@@ -119,25 +119,25 @@ def _group(parts: Mapping[str, dict[str, Quota]]) -> tuple[ResourceGroup, ...]:
 
 
 def _rules(queue: Queue, queues: Mapping[str, Queue]) -> PreemptionRules:
-    """With the least run times; a queue that says none has its parent's. For others those count that are said at the
-    level at which the ways to both part."""
-    path = path_up(queues, queue.name)
-    own = next((least for one in path if (least := one.preempt_least_s) is not None), 0.0)
+    """The preemption rules with the minimum runtimes, which queues inherit. For reclaim by another queue, the minimum
+    runtime at the level below the lowest common ancestor counts."""
+    path = path_to_root(queues, queue.name)
+    own = next((minimum for one in path if (minimum := one.preempt_min_runtime_s) is not None), 0.0)
     others: list[float] = []
     for one in reversed(path):
-        said = one.reclaim_least_s
-        others.append(said if said is not None else others[-1] if others else 0.0)
+        value = one.reclaim_min_runtime_s
+        others.append(value if value is not None else others[-1] if others else 0.0)
     others.reverse()
     return replace(_RULES, own_least_s=own, others_least_s=tuple(others) if any(others) else ())
 
 
 def _steps(siblings: Iterable[Queue]) -> dict[int, int]:
-    """Priority -> how many lower ones there are."""
+    """Priority -> number of lower priorities."""
     priorities = sorted({queue.spec.priority for queue in siblings})
-    return {priority: min(step, _MOST_STEPS) for step, priority in enumerate(priorities)}
+    return {priority: min(step, _MAX_STEPS) for step, priority in enumerate(priorities)}
 
 
 def _weight(queue: Queue) -> float:
-    """GPUs are what queues are about; where they have no weight, whatever has."""
+    """The weight for GPUs; if it is zero, the largest weight."""
     weights = [queue.weight(name) for name in RESOURCES]
     return weights[0] or max(weights)

@@ -6,27 +6,32 @@ from typing import Any
 
 import pytest
 
-from shoal.controllers.kai.group_plans import Plan, plan_of
-from shoal.controllers.kai.owned import Owned, Reference
+from shoal.controllers.kai.desired_pod_group import DesiredPodGroup, desired_pod_group
+from shoal.controllers.kai.workload_object import OwnerReference, WorkloadObject
 from shoal.store.live.item import Obj
 from shoal.units.errors import UserError
 
 
-def owned(api: str, kind: str, name: str, spec: Obj | None = None, **more: Any) -> Owned:
-    return Owned(api, kind, "default", name, f"uid-{name}", obj={"spec": spec or {}}, **more)
+def owned(api: str, kind: str, name: str, spec: Obj | None = None, **more: Any) -> WorkloadObject:
+    return WorkloadObject(api, kind, "default", name, f"uid-{name}", obj={"spec": spec or {}}, **more)
 
 
-def pod(name: str = "p-0", labels: dict[str, str] | None = None, **spec: Any) -> Owned:
-    owner = Reference("x/v1", "X", "x", "u")
-    return Owned("v1", "Pod", "default", name, f"uid-{name}", labels or {}, owner=owner, obj={"spec": spec})
+def pod(name: str = "p-0", labels: dict[str, str] | None = None, **spec: Any) -> WorkloadObject:
+    owner = OwnerReference("x/v1", "X", "x", "u")
+    return WorkloadObject("v1", "Pod", "default", name, f"uid-{name}", labels or {}, owner=owner, obj={"spec": spec})
 
 
-def plan(owner: Owned, its: Owned | None = None, *below: Owned, cluster: Owned | None = None) -> Plan:
+def plan(
+    owner: WorkloadObject,
+    its: WorkloadObject | None = None,
+    *below: WorkloadObject,
+    cluster: WorkloadObject | None = None,
+) -> DesiredPodGroup:
     """`below`: who stands between the pod and the owner."""
-    return plan_of(its or pod(), [*below, owner], cluster)
+    return desired_pod_group(its or pod(), [*below, owner], cluster)
 
 
-def parts(of: Plan) -> list[tuple[str, str, int]]:
+def parts(of: DesiredPodGroup) -> list[tuple[str, str, int]]:
     """(name, parent, least)."""
     return [(one["name"], one.get("parent", ""), one.get("minMember", 0)) for one in of.spec.get("subGroups", ())]
 
@@ -35,7 +40,7 @@ def replicas(**counts: int) -> Obj:
     return {name: {"replicas": count} for name, count in counts.items()}
 
 
-FLAT: dict[str, tuple[Owned, int, str]] = {
+FLAT: dict[str, tuple[WorkloadObject, int, str]] = {
     "a Job starts with any one of its pods": (owned("batch/v1", "Job", "j", {"parallelism": 4}), 1, "train"),
     "unless its minimum is written on it": (
         owned("batch/v1", "Job", "j", {"parallelism": 4}, annotations={"kai.scheduler/batch-min-member": "3"}),
@@ -110,7 +115,7 @@ FLAT: dict[str, tuple[Owned, int, str]] = {
 
 
 @pytest.mark.parametrize(("owner", "least", "priority"), FLAT.values(), ids=FLAT.keys())
-def test_owners_of_one_flat_group(owner: Owned, least: int, priority: str) -> None:
+def test_owners_of_one_flat_group(owner: WorkloadObject, least: int, priority: str) -> None:
     found = plan(owner)
     assert (found.spec["minMember"], found.spec["priorityClassName"]) == (least, priority)
     assert found.name == f"pg-{owner.name}-{owner.uid}"
@@ -123,14 +128,14 @@ def test_each_pod_of_a_deployment_has_a_group_of_its_own_that_ends_with_it() -> 
 
 
 def test_a_pod_that_nobody_owns_is_a_group() -> None:
-    found = plan_of(pod("alone"), [])
+    found = desired_pod_group(pod("alone"), [])
     assert (found.name, found.owner.kind, found.spec["minMember"]) == ("pg-alone-uid-alone", "Pod", 1)
 
 
 def test_spark_without_an_operator_groups_by_its_application() -> None:
     labels = {"spark-app-name": "pi", "spark-app-selector": "spark-1f"}
     driver = pod("driver", labels)
-    assert plan_of(driver, []).name == plan_of(pod("exec", labels), [driver]).name == "spark-1f"
+    assert desired_pod_group(driver, []).name == desired_pod_group(pod("exec", labels), [driver]).name == "spark-1f"
 
 
 PASSED = {
@@ -141,7 +146,7 @@ PASSED = {
 
 
 @pytest.mark.parametrize("top", PASSED.values(), ids=PASSED.keys())
-def test_some_owners_are_passed_over_and_only_their_labels_count(top: Owned) -> None:
+def test_some_owners_are_passed_over_and_only_their_labels_count(top: WorkloadObject) -> None:
     found = plan(top, pod(), owned("batch/v1", "Job", "below"))
     assert (found.name, found.spec["queue"]) == ("pg-below-uid-below", "q")
     alone = plan(top, pod("step"))
@@ -204,12 +209,12 @@ def test_ray_needs_its_head_and_the_least_workers_of_each_group() -> None:
     assert (parts(found), found.part) == ([("headgroup", "", 1), ("gpu", "", 4), ("cpu", "", 3)], "gpu")
     grows = owned("ray.io/v1", "RayCluster", "c", {**RAY, "enableInTreeAutoscaling": True})
     assert parts(plan(grows, worker, cluster=grows)) == [("headgroup", "", 1), ("gpu", "", 4)]
-    with pytest.raises(UserError, match="no RayCluster yet"):
+    with pytest.raises(UserError, match="RayCluster not found"):
         plan(owned("ray.io/v1", "RayJob", "r"), pod())
 
 
 def test_each_replica_of_a_leader_worker_set_is_a_gang() -> None:
-    def of(policy: str, index: str, node: str = "") -> Plan:
+    def of(policy: str, index: str, node: str = "") -> DesiredPodGroup:
         spec = {"leaderWorkerTemplate": {"size": 4}, "startupPolicy": policy}
         key = "leaderworkerset.sigs.k8s.io/"
         its = pod(labels={f"{key}group-index": "1", f"{key}worker-index": index}, nodeName=node)
@@ -250,15 +255,15 @@ def test_a_topology_on_the_owner_is_the_groups() -> None:
     assert found.spec["topologyConstraint"] == {"topology": "net", "requiredTopologyLevel": "rack"}
 
 
-WRONG: dict[str, tuple[Owned, str]] = {
+WRONG: dict[str, tuple[WorkloadObject, str]] = {
     "a minimum that is no number": (
         owned("batch/v1", "Job", "j", annotations={"kai.scheduler/batch-min-member": "many"}),
         "is not a whole number above zero",
     ),
-    "a kind without its replicas": (owned("kubeflow.org/v1", "PyTorchJob", "t"), "asks for no pods"),
+    "a kind without its replicas": (owned("kubeflow.org/v1", "PyTorchJob", "t"), "has no replicas"),
     "an MPIJob without a launcher": (
         owned("kubeflow.org/v1", "MPIJob", "m", {"mpiReplicaSpecs": replicas(Worker=2)}),
-        "asks for no pods",
+        "has no replicas",
     ),
     "a gang of pods that come one after the other": (
         owned("apps/v1", "StatefulSet", "s", annotations={"kai.scheduler/min-member": "2"}),
@@ -268,12 +273,12 @@ WRONG: dict[str, tuple[Owned, str]] = {
 
 
 @pytest.mark.parametrize(("owner", "words"), WRONG.values(), ids=WRONG.keys())
-def test_what_is_wrong_in_an_owner_is_told(owner: Owned, words: str) -> None:
+def test_what_is_wrong_in_an_owner_is_told(owner: WorkloadObject, words: str) -> None:
     with pytest.raises(UserError, match=words):
         plan(owner)
 
 
 def test_a_name_fits_however_long_the_owners_is() -> None:
-    found = plan(Owned("batch/v1", "Job", "default", "j" * 250, "the-uid"))
+    found = plan(WorkloadObject("batch/v1", "Job", "default", "j" * 250, "the-uid"))
     assert len(found.name) == 253
     assert found.name.endswith("j-the-uid")

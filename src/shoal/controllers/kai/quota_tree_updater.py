@@ -1,32 +1,32 @@
-"""What the discipline knows of queues and nodes, brought up to date when either has changed."""
+"""Updates the quota tree when KAI's queues or the nodes change."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
-from shoal.controllers.kai.quotas import facts_of
-from shoal.controllers.kai.sights import RESOURCES, Queue
+from shoal.controllers.kai.queue_quotas import facts_of
+from shoal.controllers.kai.views import RESOURCES, Queue
 from shoal.engine.events import Event, NodeFacts, NodeGone, NodeSeen
 from shoal.engine.queues.facts import Amounts, LocalQueueFacts
 from shoal.engine.queues.state import Fact, Queues
 from shoal.engine.queues.topology_facts import QueueNode
 
 
-class Knowledge:
+class QuotaTreeUpdater:
     def __init__(self, queues: Queues) -> None:
         self._queues = queues
         self._nodes: dict[str, NodeFacts] = {}
-        self._told: dict[tuple[type[Fact], str], Fact] = {}
+        self._put_facts: dict[tuple[type[Fact], str], Fact] = {}
         self.is_stale = True
-        """Nodes changed since the last refresh."""
+        """Whether nodes changed since the last refresh."""
 
     @property
     def has_nodes(self) -> bool:
         return bool(self._nodes)
 
-    def begin_anew(self, queues: Queues) -> None:
-        """In a book that knows nothing yet."""
-        self._queues, self._told, self.is_stale = queues, {}, True
+    def reset(self, queues: Queues) -> None:
+        """Continues with an empty quota tree."""
+        self._queues, self._put_facts, self.is_stale = queues, {}, True
 
     def hear(self, event: Event) -> None:
         if isinstance(event, NodeSeen):
@@ -44,11 +44,11 @@ class Knowledge:
         for name in known.nodes.keys() - self._nodes.keys():
             known.drop(QueueNode, name)
         found = {(type(fact), _name(fact)): fact for fact in facts_of(queues, self._capacity())}
-        for kind, name in self._told.keys() - found.keys():
+        for kind, name in self._put_facts.keys() - found.keys():
             known.drop(kind, name)
         for fact in found.values():
             known.put(fact)
-        self._told = found
+        self._put_facts = found
 
     # Inside
 
