@@ -1,4 +1,4 @@
-"""How far a pod group of scheduler-plugins is, by its pods: the phases that its own controller would write."""
+"""Computes the phase of scheduler-plugins' PodGroups from their pods, as the project's own controller does."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class Member(msgspec.Struct, frozen=True):
     owners: tuple[str, ...] = ()
 
 
-class Standing(msgspec.Struct, frozen=True):
+class GroupProgress(msgspec.Struct, frozen=True):
     phase: str
     running: int
     succeeded: int
@@ -24,17 +24,17 @@ class Standing(msgspec.Struct, frozen=True):
     occupied_by: str
 
 
-def standing(members: Sequence[Member], least: int, namespace: str) -> Standing:
-    """Of a group that has not come to its end."""
+def group_progress(members: Sequence[Member], minimum: int, namespace: str) -> GroupProgress:
+    """Computes the phase of an unfinished group."""
     running, succeeded, failed = (
         sum(one.phase == phase for one in members) for phase in ("Running", "Succeeded", "Failed")
     )
-    phase = RUNNING if running + succeeded >= least else SCHEDULING
-    if len(members) < least:
+    phase = RUNNING if running + succeeded >= minimum else SCHEDULING
+    if len(members) < minimum:
         phase = PENDING
-    elif succeeded >= least:
+    elif succeeded >= minimum:
         phase = FINISHED
-    elif failed and failed + running + succeeded >= least:
+    elif failed and failed + running + succeeded >= minimum:
         phase = FAILED
     owners = sorted(members[0].owners) if members and phase != PENDING else ()
-    return Standing(phase, running, succeeded, failed, ",".join(f"{namespace}/{name}" for name in owners))
+    return GroupProgress(phase, running, succeeded, failed, ",".join(f"{namespace}/{name}" for name in owners))
