@@ -1,7 +1,7 @@
-"""Sets of completion indexes and their compact text: `1,3-5,7`.
+"""Parses and formats sets of completion indexes, such as `1,3-5,7`.
 
-Two neighbours are written with a comma, three and more with a hyphen, as Kubernetes does. What cannot be read is passed
-over: the text may come from anybody who may write a status.
+Two neighbours are separated by a comma, three or more become a range, as in Kubernetes. Invalid parts are skipped: any
+client that may write a status can write the text.
 """
 
 from __future__ import annotations
@@ -11,11 +11,11 @@ from collections.abc import Set as AbstractSet
 
 Indexes = AbstractSet[int]
 _MOST, _LONGEST = 1_000_000, 40
-"""What few words ask for: more indexes than any job gets to, and longer numbers than there are."""
+"""Limits for parsing: the number of indexes, and the length of a number."""
 
 
 def read_indexes(text: str, completions: int) -> set[int]:
-    """Those below `completions`, and of these the first that are written."""
+    """The indexes below `completions`, up to the limit."""
     found: set[int] = set()
     room = _MOST
     for piece in text.split(",") if text else ():
@@ -50,7 +50,7 @@ def _spans(indexes: Iterable[int]) -> Iterator[tuple[int, int]]:
 
 
 def first_free(count: int, completions: int, taken: Indexes) -> list[int]:
-    """The lowest `count` indexes that nobody has."""
+    """The lowest `count` indexes that are not taken."""
     free: list[int] = []
     for index in range(completions):
         if len(free) >= count:

@@ -1,4 +1,4 @@
-"""The labels, annotations and finalizers by which a job and its pods know each other."""
+"""Defines the labels, annotations and finalizers that link a job and its pods."""
 
 from __future__ import annotations
 

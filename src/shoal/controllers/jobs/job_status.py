@@ -1,4 +1,4 @@
-"""The status of a job as it goes on: started, suspended, resumed, announced, ended."""
+"""Computes the status of a job as it is started, suspended, resumed and finished."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 import msgspec
 
-from shoal.controllers.jobs.ending import End
 from shoal.controllers.jobs.job import Condition, JobStatus
+from shoal.controllers.jobs.outcome import JobOutcome
 from shoal.controllers.jobs.pods import JobPod
 
 
@@ -22,7 +22,7 @@ def with_numbers(status: JobStatus, pods: Sequence[JobPod]) -> JobStatus:
 
 
 def with_pause(status: JobStatus, is_suspended: bool, now: str) -> JobStatus:
-    """The time of a job that is resumed begins anew, and one that is suspended has none."""
+    """Sets the start time of a resumed job to now, and removes that of a suspended one."""
     if is_suspended:
         changed = with_condition(status, Condition("Suspended", "True", now, now, "JobSuspended", "Job suspended"))
         return status if changed is status else msgspec.structs.replace(changed, start_time=None)
@@ -32,21 +32,21 @@ def with_pause(status: JobStatus, is_suspended: bool, now: str) -> JobStatus:
     return status if changed is status else msgspec.structs.replace(changed, start_time=now)
 
 
-def with_announcement(status: JobStatus, end: End, now: str) -> JobStatus:
+def with_announcement(status: JobStatus, end: JobOutcome, now: str) -> JobStatus:
     if status.condition(end.announcement) is not None:
         return status
     return with_condition(status, Condition(end.announcement, "True", now, now, end.reason, end.message))
 
 
-def with_end(status: JobStatus, end: End, now: str) -> JobStatus:
+def with_end(status: JobStatus, end: JobOutcome, now: str) -> JobStatus:
     ended = with_condition(status, Condition(end.condition, "True", now, now, end.reason, end.message))
-    # A job may fail by what its pods did just before it was suspended, which took its start; none ends without.
+    # A job may fail just after it was suspended, which removed the start time; a finished job needs one.
     ended = msgspec.structs.replace(ended, start_time=ended.start_time or now)
     return msgspec.structs.replace(ended, completion_time=now) if end.is_success else ended
 
 
 def with_condition(status: JobStatus, condition: Condition) -> JobStatus:
-    """The very same status when it says so already."""
+    """Returns the same object if the status already has the condition."""
     meant = (condition.status, condition.reason, condition.message)
     for place, one in enumerate(status.conditions):
         if one.type == condition.type:

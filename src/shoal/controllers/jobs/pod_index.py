@@ -1,7 +1,7 @@
-"""The pods of all jobs, each read once for each version, by the job that has them.
+"""Indexes the pods of all jobs by job, decoding each version of a pod once.
 
-Rejected: an index of the cache by owner. It keeps bytes, and two thousand pods would be decoded again each time that
-their job is looked at.
+Rejected: an index of the cache by owner. It stores bytes, and each sync of a job would decode its two thousand pods
+again.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from shoal.store.live.item import Item, Key
 Wake = Callable[[Key, int], None]
 
 
-class PodBook:
-    """`wake` hears of each job that a change of some pod may concern, and how many pods it has."""
+class PodIndex:
+    """`wake` is called with each job that a changed pod may belong to, and its number of pods."""
 
     def __init__(self, pods: Informer, wake: Wake, wake_orphan: Callable[[JobPod], None]) -> None:
         self._wake = wake
@@ -27,11 +27,11 @@ class PodBook:
         pods.on_change(self._changed)
 
     def of(self, job: Key) -> list[JobPod]:
-        """Those that a job of that name controls, or one that had the name before."""
+        """The pods controlled by a job of that name, now or earlier."""
         return list(self._of_job.get(job, {}).values())
 
     def orphans(self, namespace: str) -> list[JobPod]:
-        """Those that nothing controls."""
+        """The pods without a controller."""
         return list(self._orphans.get(namespace, {}).values())
 
     def count(self, job: Key) -> int:

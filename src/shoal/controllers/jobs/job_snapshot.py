@@ -1,7 +1,7 @@
-"""What a job has: its pods sorted by what they mean for it, what is counted already taken together with what is not.
+"""Sorts the pods of a job by what they mean for it, together with the counts in its status.
 
-Only pods that still have the tracking finalizer are news; what the others came to is in the status. Every decision
-about a job (`ending`, `demand`, `tally`) reads a stock and nothing else, so that all are made of the same moment.
+Only pods with the tracking finalizer are not counted yet; the others are in the status. All decisions about a job
+(`outcome`, `pod_changes`, `tracking`) read one snapshot, so they agree about the state.
 """
 
 from __future__ import annotations
@@ -10,19 +10,19 @@ from collections.abc import Sequence
 
 import msgspec
 
-from shoal.controllers.jobs.failure_policy import judge
 from shoal.controllers.jobs.indexes import Indexes, read_indexes
 from shoal.controllers.jobs.job import Job, Uncounted
 from shoal.controllers.jobs.pods import JobPod
+from shoal.controllers.jobs.policies import decide_failure
 
 
-class Stock(msgspec.Struct, frozen=True):
+class JobSnapshot(msgspec.Struct, frozen=True):
     job: Job
     pods: tuple[JobPod, ...]
     active: tuple[JobPod, ...]
     succeeded: int
     failed: int
-    """Counted or about to be, without those that a rule ignores."""
+    """Counted failures and uncounted ones, without those that a rule ignores."""
     new_succeeded: tuple[JobPod, ...]
     new_failed: tuple[JobPod, ...]
     counted_indexes: Indexes
@@ -34,7 +34,7 @@ class Stock(msgspec.Struct, frozen=True):
 
     @property
     def taken(self) -> set[int]:
-        """Indexes that need no pod now."""
+        """The indexes that need no pod now."""
         indexes = {pod.index for pod in self.active}
         if self.job.spec.replaces_only_failed:
             indexes |= {pod.index for pod in self.pods if pod.is_terminating}
@@ -46,7 +46,7 @@ class Stock(msgspec.Struct, frozen=True):
         return not self.active and (self.succeeded > 0 if wanted is None else self.succeeded >= wanted)
 
 
-def take_stock(job: Job, pods: Sequence[JobPod]) -> Stock:
+def take_snapshot(job: Job, pods: Sequence[JobPod]) -> JobSnapshot:
     spec, status = job.spec, job.status
     uncounted = status.uncounted_terminated_pods or Uncounted()
     known = {*uncounted.succeeded, *uncounted.failed}
@@ -56,8 +56,8 @@ def take_stock(job: Job, pods: Sequence[JobPod]) -> Stock:
     active = tuple(pod for pod in pods if pod.is_active)
     counted, succeeded_indexes, failed_indexes = _indexes(job, news)
     succeeded = status.succeeded + len(new_succeeded) + len(uncounted.succeeded)
-    counts = sum(judge(spec.pod_failure_policy, pod).counts for pod in new_failed)
-    return Stock(
+    counts = sum(decide_failure(spec.pod_failure_policy, pod).counts for pod in new_failed)
+    return JobSnapshot(
         job,
         tuple(pods),
         active,
@@ -73,7 +73,7 @@ def take_stock(job: Job, pods: Sequence[JobPod]) -> Stock:
 
 
 def _indexes(job: Job, news: Sequence[JobPod]) -> tuple[Indexes, Indexes, Indexes]:
-    """Those counted as succeeded, those that have, and those that have failed for good."""
+    """The indexes counted as succeeded, newly succeeded, and failed."""
     spec, status, nothing = job.spec, job.status, frozenset[int]()
     if not spec.is_indexed or spec.completions is None:
         return nothing, nothing, nothing
@@ -90,7 +90,7 @@ def _ends_index(job: Job, pod: JobPod) -> bool:
     spec = job.spec
     if not pod.has_failed(spec.replaces_only_failed):
         return False
-    judgement = judge(spec.pod_failure_policy, pod, has_limit_per_index=True)
+    judgement = decide_failure(spec.pod_failure_policy, pod, has_limit_per_index=True)
     if judgement.action == "FailIndex":
         return True
     return judgement.counts and pod.index_failures >= (spec.backoff_limit_per_index or 0)
