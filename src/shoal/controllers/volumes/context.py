@@ -1,4 +1,4 @@
-"""What the controllers about volumes share: the decoded objects, and a pen for Events about them."""
+"""Provides what the volume controllers share: the decoded objects, and Events about them."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ BOUND_BY_CONTROLLER = "pv.kubernetes.io/bound-by-controller"
 PROVISIONED_BY = "pv.kubernetes.io/provisioned-by"
 SELECTED_NODE = "volume.kubernetes.io/selected-node"
 PROVISIONER = "volume.kubernetes.io/storage-provisioner"
-OLD_PROVISIONER = "volume.beta.kubernetes.io/storage-provisioner"
+BETA_PROVISIONER = "volume.beta.kubernetes.io/storage-provisioner"
 
 
-class Ground:
+class VolumeContext:
     def __init__(self, context: Context) -> None:
         of = context.informers.of
-        self.context = context
+        self.runtime = context
         self.api = context.api
         self.claim_items, self.volume_items = of(VOLUME_CLAIMS), of(VOLUMES)
         self.claims = Known(self.claim_items, Claim)
@@ -36,10 +36,10 @@ class Ground:
     def volume_obj(self, volume: Volume) -> Obj | None:
         return _obj(self.volume_items.get(*volume.key))
 
-    def tell(
+    def record_event(
         self, what: Claim | Volume, reason: str, message: str, type_: Literal["Normal", "Warning"] = "Normal"
     ) -> None:
-        """An Event about a claim or a volume."""
+        """Records an Event about a claim or a volume."""
         meta = what.metadata
         kind = "PersistentVolumeClaim" if isinstance(what, Claim) else "PersistentVolume"
         about = {
@@ -47,7 +47,7 @@ class Ground:
             "apiVersion": "v1",
             "metadata": {"name": meta.name, "namespace": meta.namespace, "uid": meta.uid},
         }
-        self.context.events.record(about, reason, message, type_=type_)
+        self.runtime.events.record(about, reason, message, type_=type_)
 
 
 def _obj(item: Item | None) -> Obj | None:
@@ -55,6 +55,6 @@ def _obj(item: Item | None) -> Obj | None:
 
 
 def annotations_of(obj: Obj) -> dict[str, str]:
-    """The annotations of an object, to be written into."""
+    """The annotations of an object, as a mutable map in it."""
     found: dict[str, str] = obj["metadata"].setdefault("annotations", {})
     return found
