@@ -1,10 +1,10 @@
-"""Nodes as columns, and what the pods on them take: a look at all nodes is a few operations on arrays.
+"""Stores nodes as columns, and what the pods on them use: a pass over all nodes is a few array operations.
 
-Promises: a column says what is true of every row at any time; taking and giving back are exact opposites. A node that
-leaves frees its row. Pods may be there before their node, and are charged to it when it comes.
+Guarantees: each column is correct for each row at any time; adding and removing a pod are exact inverses. A removed
+node frees its row. Pods may be known before their node, and are charged to it when it appears.
 
-Rejected: keys per node that are kept up to date from a log of changes, as in the engine. One look at a thousand nodes
-costs a tenth of what the binding costs that follows it.
+Rejected: keys per node that are updated from a change log, as in the engine. A pass over a thousand nodes costs a tenth
+of the binding that follows.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ Flags = NDArray[np.bool_]
 _FIRST_ROWS = 64
 
 
-class Place(msgspec.Struct, frozen=True):
-    """What one node is, apart from how much it has."""
+class NodeInfo(msgspec.Struct, frozen=True):
+    """The properties of a node, apart from its resources."""
 
     name: str
     labels: dict[str, str]
@@ -35,24 +35,24 @@ class Place(msgspec.Struct, frozen=True):
     is_cordoned: bool
 
 
-class Fleet:
+class NodeColumns:
     def __init__(self) -> None:
         self.row_of: dict[str, int] = {}
-        self.places: list[Place | None] = []
+        self.places: list[NodeInfo | None] = []
         self.is_there: Flags = np.zeros(_FIRST_ROWS, np.bool_)
         self.scored: tuple[Ints, Ints] = (np.zeros(_FIRST_ROWS, np.int64), np.zeros(_FIRST_ROWS, np.int64))
-        """Processor and memory taken, as scores see it."""
+        """The used cpu and memory, as scores count them."""
         self.static_epoch = 0
-        """Grows whenever labels, taints or the list of nodes change."""
+        """A version that grows when labels, taints or the list of nodes change."""
         self.version = 0
-        """Grows whenever anything does."""
+        """A version that grows with each change."""
         self.ports: dict[int, dict[Port, int]] = {}
         self._has: dict[str, Ints] = {}
         self._taken: dict[str, Ints] = {}
         self._nothing: Ints = _nothing(_FIRST_ROWS)
-        """What all nodes have of a resource that nobody offers: pods may ask for anything."""
+        """The column of a resource that no node offers; pods may request any name."""
         self._free_rows: list[int] = []
-        self._on: dict[str, dict[str, PodFacts]] = {}
+        self._victims_on: dict[str, dict[str, PodFacts]] = {}
         self._amounts: dict[str, dict[str, int]] = {}
 
     def __len__(self) -> int:
@@ -60,7 +60,7 @@ class Fleet:
 
     @property
     def size(self) -> int:
-        """Rows, whether in use or not."""
+        """The number of rows, including unused ones."""
         return len(self.is_there)
 
     def has(self, resource: str) -> Ints:
@@ -80,9 +80,9 @@ class Fleet:
     # -- nodes ------------------------------------------------------------------------------------------------------
 
     def put(self, node: Node) -> bool:
-        """A node appeared or says something; whether it is news."""
+        """Adds or updates a node; returns whether it changed."""
         name = node.metadata.name
-        place = Place(name, node.metadata.labels, node.spec.taints, node.spec.unschedulable)
+        place = NodeInfo(name, node.metadata.labels, node.spec.taints, node.spec.unschedulable)
         row = self.row_of.get(name)
         is_new = row is None
         if row is None:
@@ -120,29 +120,29 @@ class Fleet:
     # -- pods -------------------------------------------------------------------------------------------------------
 
     def pods_on(self, node: str) -> list[PodFacts]:
-        return list(self._on.get(node, {}).values())
+        return list(self._victims_on.get(node, {}).values())
 
     def pods(self) -> Iterator[tuple[int, PodFacts]]:
-        """All pods on nodes that are there, with their rows."""
-        for node, pods in self._on.items():
+        """All pods on known nodes, with their rows."""
+        for node, pods in self._victims_on.items():
             row = self.row_of.get(node)
             if row is not None:
                 for pod in pods.values():
                     yield row, pod
 
     def take(self, node: str, pod: PodFacts) -> None:
-        self._on.setdefault(node, {})[pod.uid] = pod
+        self._victims_on.setdefault(node, {})[pod.uid] = pod
         row = self.row_of.get(node)
         if row is not None:
             self._charge(row, pod, 1)
         self.version += 1
 
     def give(self, node: str, uid: str) -> None:
-        """Exactly undo `take`."""
-        pods = self._on[node]
+        """Exactly reverts `take`."""
+        pods = self._victims_on[node]
         pod = pods.pop(uid)
         if not pods:
-            del self._on[node]
+            del self._victims_on[node]
         row = self.row_of.get(node)
         if row is not None:
             self._charge(row, pod, -1)
@@ -196,7 +196,7 @@ class Fleet:
 
 
 def _nothing(size: int) -> Ints:
-    """Nobody may write to it, as all share it."""
+    """A read-only column of zeros, which is shared."""
     found: Ints = np.zeros(size, np.int64)
     found.flags.writeable = False
     return found

@@ -1,7 +1,7 @@
-"""Which nodes suit an ask for what they are (labels, taints, cordons), and which of them it prefers.
+"""Finds the nodes that match an ask by labels, taints and cordons, and which of them it prefers.
 
-This is the same for all pods of one ask until a node changes, so it is worked out once and kept. Not so for pods of
-DaemonSets: each names a node of its own, no two ask alike, and only that node is to be looked at.
+The result is the same for all pods of one ask until a node changes, so it is computed once. Pods of DaemonSets are the
+exception: each names its own node, no two asks are equal, and only that node is checked.
 """
 
 from __future__ import annotations
@@ -13,33 +13,33 @@ import numpy as np
 from shoal.api.node_affinity import NodeRule
 from shoal.api.taints import UNSCHEDULABLE, Toleration, count_untolerated, untolerated
 from shoal.controllers.default_scheduler.asks import Ask
-from shoal.controllers.default_scheduler.fleet import Flags, Fleet, Ints, Place
+from shoal.controllers.default_scheduler.node_columns import Flags, Ints, NodeColumns, NodeInfo
 from shoal.controllers.default_scheduler.reasons import AFFINITY, CORDONED, NOT_CHOSEN, TAINTED, Reason
 
-_MOST_KEPT = 512
+_MAX_CACHED = 512
 _FEW_NAMES = 8
 _NAME_FIELD = "metadata.name"
 
 
-class Suit:
-    """The verdicts about all rows."""
+class NodeFilterResult:
+    """The filter results for all rows."""
 
-    __slots__ = ("affinity", "preferred", "refused", "suits", "taints", "tolerated")
+    __slots__ = ("affinity", "matches", "preferred", "refused", "taints", "tolerated")
 
-    def __init__(self, fleet: Fleet, ask: Ask, names: frozenset[str] | None) -> None:
-        """`names`: of the only nodes that may do, where the ask says so."""
-        size = fleet.size
-        self.suits: Flags = np.zeros(size, np.bool_)
+    def __init__(self, columns: NodeColumns, ask: Ask, names: frozenset[str] | None) -> None:
+        """`names`: the only nodes that can match, if the ask names nodes."""
+        size = columns.size
+        self.matches: Flags = np.zeros(size, np.bool_)
         self.affinity: Flags = np.zeros(size, np.bool_)
         self.tolerated: Flags = np.zeros(size, np.bool_)
         self.preferred: Ints = np.zeros(size, np.int64)
         self.taints: Ints = np.zeros(size, np.int64)
-        """Soft ones that it does not tolerate."""
+        """The number of untolerated PreferNoSchedule taints per row."""
         self.refused: dict[Reason, int] = {}
-        """How many rows do not suit, by the first rule that turns them away."""
+        """The number of refused rows by the first reason."""
         if names is not None:
-            self._refuse(NOT_CHOSEN, len(fleet) - sum(name in fleet.row_of for name in names))
-        for row, place in enumerate(fleet.places) if names is None or ask.rules.spread else _named(fleet, names):
+            self._refuse(NOT_CHOSEN, len(columns) - sum(name in columns.row_of for name in names))
+        for row, place in enumerate(columns.places) if names is None or ask.rules.spread else _named(columns, names):
             if place is None:
                 continue
             self.tolerated[row] = untolerated(place.taints, ask.tolerations) is None
@@ -50,7 +50,7 @@ class Suit:
             if reason is not None:
                 self._refuse(reason, 1)
                 continue
-            self.suits[row] = True
+            self.matches[row] = True
             self.preferred[row] = sum(
                 term.weight for term in ask.preferred if term.preference.matches(place.name, place.labels)
             )
@@ -60,8 +60,8 @@ class Suit:
         if rows:
             self.refused[reason] = self.refused.get(reason, 0) + rows
 
-    def _reason(self, place: Place, row: int, tolerations: Sequence[Toleration]) -> Reason | None:
-        """The first rule that turns the node away, in kube-scheduler's order."""
+    def _reason(self, place: NodeInfo, row: int, tolerations: Sequence[Toleration]) -> Reason | None:
+        """The first reason that refuses the node, in kube-scheduler's order."""
         if place.is_cordoned and not any(one.tolerates(UNSCHEDULABLE) for one in tolerations):
             return CORDONED
         if not self.tolerated[row]:
@@ -69,39 +69,39 @@ class Suit:
         return None if self.affinity[row] else AFFINITY
 
 
-class Suits:
-    """Suits by ask, made on first sight."""
+class NodeFilters:
+    """The filter results by ask, computed on first use."""
 
-    def __init__(self, fleet: Fleet) -> None:
-        self._fleet = fleet
+    def __init__(self, columns: NodeColumns) -> None:
+        self._columns = columns
         self._epoch = -1
-        self._kept: dict[Ask, Suit] = {}
+        self._kept: dict[Ask, NodeFilterResult] = {}
 
-    def of(self, ask: Ask) -> Suit:
-        if self._epoch != self._fleet.static_epoch:
-            self._epoch = self._fleet.static_epoch
+    def of(self, ask: Ask) -> NodeFilterResult:
+        if self._epoch != self._columns.static_epoch:
+            self._epoch = self._columns.static_epoch
             self._kept.clear()
-        suit = self._kept.get(ask)
-        if suit is not None:
-            return suit
+        filtered = self._kept.get(ask)
+        if filtered is not None:
+            return filtered
         names = _names(ask.nodes)
-        suit = Suit(self._fleet, ask, names)
+        filtered = NodeFilterResult(self._columns, ask, names)
         if names is None or len(names) > _FEW_NAMES:
-            while len(self._kept) >= _MOST_KEPT:
+            while len(self._kept) >= _MAX_CACHED:
                 del self._kept[next(iter(self._kept))]
-            self._kept[ask] = suit
-        return suit
+            self._kept[ask] = filtered
+        return filtered
 
 
-def _named(fleet: Fleet, names: Iterable[str]) -> Iterator[tuple[int, Place | None]]:
+def _named(columns: NodeColumns, names: Iterable[str]) -> Iterator[tuple[int, NodeInfo | None]]:
     for name in names:
-        row = fleet.row_of.get(name)
+        row = columns.row_of.get(name)
         if row is not None:
-            yield row, fleet.places[row]
+            yield row, columns.places[row]
 
 
 def _names(rule: NodeRule) -> frozenset[str] | None:
-    """The nodes that every term names, as the pods of DaemonSets have it; None where some term names none."""
+    """The nodes that all terms name, as in pods of DaemonSets; None if a term names none."""
     if not rule.terms:
         return None
     found: set[str] = set()

@@ -1,7 +1,7 @@
-"""What happens in the cluster, told to the world and the queue: nodes, pods, volumes, devices.
+"""Passes changes of nodes, pods, volumes and devices to the world and the queue.
 
-Promises: a pod that we gave a node to counts there until the server says otherwise; a change that cannot help anybody
-wakes nobody.
+Guarantees: an assumed pod counts on its node until the API server contradicts it; a change that cannot help any pod
+activates none.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ from shoal.store.volumes.values import Claim, Known, StorageClass, Volume
 
 _log = logging.getLogger("shoal.controllers")
 _nodes = msgspec.json.Decoder(Node, dec_hook=dec_hook)
-_MOST_SHARED = 4096
+_MAX_SHARED = 4096
 KINDS = (
     PODS,
     NODES,
@@ -60,7 +60,7 @@ class _Labelled(ApiStruct, frozen=True):
     metadata: _Labels
 
 
-class Watching:
+class EventHandlers:
     def __init__(self, context: Context, names: frozenset[str], wake: Callable[[], None]) -> None:
         self._clock = context.clock
         self._names = names
@@ -75,24 +75,24 @@ class Watching:
         )
         self.volumes = VolumeFit(needs)
         self.world = World(self._namespaces, self.volumes)
-        fleet = self.world.fleet
-        self.devices = DeviceFit(fleet, of(RESOURCE_CLAIMS), of(RESOURCE_SLICES), of(DEVICE_CLASSES))
+        columns = self.world.columns
+        self.devices = DeviceFit(columns, of(RESOURCE_CLAIMS), of(RESOURCE_SLICES), of(DEVICE_CLASSES))
         self.world.devices = self.devices
         of(NAMESPACES).on_change(self._namespace_changed)
         of(NODES).on_change(self._node_changed)
         of(PODS).on_change(self._pod_changed)
         for kind in (VOLUME_CLAIMS, VOLUMES, STORAGE_CLASSES):
-            of(kind).on_change(self._stirring(lambda pod: bool(pod.ask.volume_claims)))
+            of(kind).on_change(self._activating(lambda pod: bool(pod.ask.volume_claims)))
         for kind in (RESOURCE_CLAIMS, RESOURCE_SLICES, DEVICE_CLASSES):
-            of(kind).on_change(self._stirring(lambda pod: bool(pod.ask.device_claims)))
+            of(kind).on_change(self._activating(lambda pod: bool(pod.ask.device_claims)))
 
-    def stir(self, concerns: Callable[[PodFacts], bool] | None = None) -> None:
+    def activate(self, concerns: Callable[[PodFacts], bool] | None = None) -> None:
         if len(self.queue):
-            self.queue.stir(self._clock.seconds(), concerns)
+            self.queue.activate(self._clock.seconds(), concerns)
             self._wake()
 
-    def _stirring(self, concerns: Callable[[PodFacts], bool]) -> Callable[[Any, Any], None]:
-        return lambda *_: self.stir(concerns)
+    def _activating(self, concerns: Callable[[PodFacts], bool]) -> Callable[[Any, Any], None]:
+        return lambda *_: self.activate(concerns)
 
     def _namespace_changed(self, before: Item | None, after: Item | None) -> None:
         if after is not None:
@@ -106,15 +106,15 @@ class Watching:
         else:
             return
         self.world.namespace_changed(name)
-        self.stir(lambda pod: pod.namespace == name or not pod.ask.rules.is_empty())
+        self.activate(lambda pod: pod.namespace == name or not pod.ask.rules.is_empty())
 
     def _node_changed(self, before: Item | None, after: Item | None) -> None:
         if after is not None:
             if self.world.put_node(_nodes.decode(after.data)):
-                self.stir()
+                self.activate()
         elif before is not None:
             self.world.drop_node(before.name)
-            self.stir()
+            self.activate()
 
     # -- pods -------------------------------------------------------------------------------------------------------
 
@@ -131,13 +131,13 @@ class Watching:
         if head.node or head.is_ended or head.is_leaving:
             self.queue.drop(after.uid)
             if self.world.update(after.uid, head):
-                self.stir()
+                self.activate()
 
     def _pod_gone(self, uid: str) -> None:
         self.queue.drop(uid)
         was_promised = self.world.nominated.pop(uid, None) is not None
         if self.world.remove(uid) or was_promised:
-            self.stir()
+            self.activate()
 
     def _pod_seen(self, item: Item) -> None:
         try:
@@ -150,13 +150,13 @@ class Watching:
             self.queue.drop(pod.uid)
             if not pod.is_ended:
                 self.world.place(pod.node, pod)
-                self.stir(lambda one: one.ask.rules.may_wait_for_others())
+                self.activate(lambda one: one.ask.rules.may_wait_for_others())
             return
         is_ours = pod.scheduler in self._names
         if not is_ours or pod.is_gated or pod.ask.missing_claim or pod.is_leaving or pod.is_ended:
             self._pod_gone(pod.uid)
             return
-        if pod.nominated and pod.nominated in self.world.fleet.row_of:
+        if pod.nominated and pod.nominated in self.world.columns.row_of:
             self.world.nominated[pod.uid] = (pod.nominated, pod)
         else:
             self.world.nominated.pop(pod.uid, None)
@@ -168,8 +168,8 @@ class Watching:
         self._wake()
 
     def _shared(self, pod: PodFacts) -> PodFacts:
-        """The same pod, on values that it has in common with others: thousands are kept."""
-        if len(self._asks) > _MOST_SHARED or len(self._labels) > _MOST_SHARED:
+        """The same pod with shared values: thousands of pods are kept."""
+        if len(self._asks) > _MAX_SHARED or len(self._labels) > _MAX_SHARED:
             self._asks.clear()
             self._labels.clear()
         ask = self._asks.setdefault(pod.ask, pod.ask)

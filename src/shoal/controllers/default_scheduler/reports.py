@@ -1,4 +1,4 @@
-"""What a pod and its people are told when there is no place for it, and pods that have to yield are ended."""
+"""Writes conditions and Events about unschedulable pods, and deletes preempted pods."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from shoal.store.live.recorder import BINDING, SCHEDULING, Deed, reference_of
 from shoal.store.live.refusals import NotFoundError
 
 
-class Teller:
+class PodReporter:
     def __init__(self, context: Context) -> None:
         self._api = context.api
         self._clock = context.clock
@@ -25,7 +25,7 @@ class Teller:
         self._events.named(pod.scheduler).record(about(pod), "Scheduled", words, deed=BINDING)
 
     async def unplaced(self, pod: PodFacts, words: str, nominated: str | None, reason: str = "Unschedulable") -> None:
-        """The condition and the event; `nominated` "" takes a nomination back, None leaves it."""
+        """Writes the condition and the Event; `nominated`: "" clears the nomination, None keeps it."""
         item = self._pods.get(*pod.key)
         if item is None or item.uid != pod.uid:
             return
@@ -40,7 +40,7 @@ class Teller:
             since = before["lastTransitionTime"] if before is not None and is_same else self._clock.text()
             condition |= {"lastProbeTime": None, "lastTransitionTime": since}
             body["conditions"] = [condition]
-            # Tried again for the same outcome it stays silent: the tries may be many, and say nothing new.
+            # An unchanged message is not written again: there may be many tries.
             pen = self._events.named(pod.scheduler)
             pen.record(about(pod), "FailedScheduling", words, type_="Warning", deed=SCHEDULING)
         if nominated is not None and status.get("nominatedNodeName", "") != nominated:
