@@ -1,10 +1,10 @@
-"""Every kind that can be listed, watched and deleted, each with its cache; read anew as definitions come and go.
+"""Keeps a cache for each kind that can be listed, watched and deleted, and updates the list as definitions change.
 
-Caches of built-in kinds are shared with the other controllers. A kind that a definition makes may go again, and a
-cache that outlives its kind would ask for it for ever: those have caches of their own, which end.
+Caches of built-in kinds are shared with the other controllers. A custom kind may be deleted again, and a cache that
+outlives its kind would send requests forever: custom kinds have their own caches, which are stopped.
 
-Leases are followed, though they change all the time: a node's lease has the node as its owner, and nobody else would
-remove it. Events are not: they go by age, and there are very many.
+Leases are watched although they change often: the Lease of a node has the node as its owner, and no other controller
+would delete it. Events are not watched: they expire by age, and there are very many.
 """
 
 from __future__ import annotations
@@ -24,30 +24,30 @@ from shoal.units.errors import ShoalError
 _log = logging.getLogger("shoal.controllers")
 _IGNORED = {("", "events"), ("events.k8s.io", "events")}
 _NEEDED = frozenset(("list", "watch", "delete"))
-_EVERY_S = 30.0
+_REFRESH_S = 30.0
 _SETTLE_S = 0.1
-_PATIENCE_S = 30.0
-"""A kind whose list does not come by then is not waited for any longer."""
+_SYNC_TIMEOUT_S = 30.0
+"""The time after which a kind that cannot be listed is no longer waited for."""
 Changed = Callable[[Kind, Item | None, Item | None], None]
 
 
-class _Following(msgspec.Struct, eq=False):
+class _WatchedKind(msgspec.Struct, eq=False):
     informer: Informer
     since_s: float
     task: asyncio.Task[None] | None
 
 
-class Followed:
-    """`run` follows; `changed` is told of every change of every object, from the first list on, and `kinds_changed`
-    when other kinds are there than before."""
+class WatchedKinds:
+    """`run` watches; `changed` is called for each change of each object, from the first list on, and `kinds_changed`
+    when the list of kinds changes."""
 
     def __init__(self, context: Context, changed: Changed, kinds_changed: Callable[[], None]) -> None:
         self._context = context
         self._changed = changed
         self._kinds_changed = kinds_changed
-        self._following: dict[Kind, _Following] = {}
+        self._following: dict[Kind, _WatchedKind] = {}
         self._served: dict[tuple[str, str], Kind] = {}
-        """By group and kind name."""
+        """By group and kind."""
         self._again = asyncio.Event()
         context.informers.of(DEFINITIONS).on_change(lambda _before, _after: self._again.set())
 
@@ -65,8 +65,8 @@ class Followed:
         return item if item is not None and item.uid == uid else None
 
     def is_ready(self) -> bool:
-        """All that is followed is known; what cannot be listed is not waited for for ever."""
-        late_s = self._context.clock.seconds() - _PATIENCE_S
+        """Whether all caches are synced; kinds that cannot be listed are waited for only a limited time."""
+        late_s = self._context.clock.seconds() - _SYNC_TIMEOUT_S
         return bool(self._served) and all(
             one.informer.is_synced or one.since_s < late_s for one in self._following.values()
         )
@@ -82,13 +82,13 @@ class Followed:
                     await self._refresh(group)
                 except ShoalError as error:
                     _log.warning("%s: what is served is not known: %s", self._context.name, error)
-                timer = clock.call_later(_EVERY_S if self._served else 1.0, self._again.set)
+                timer = clock.call_later(_REFRESH_S if self._served else 1.0, self._again.set)
                 await self._again.wait()
                 timer.cancel()
                 await clock.sleep(_SETTLE_S)
 
     def _resume(self, group: asyncio.TaskGroup) -> None:
-        """A run that broke took the tasks of its caches with it; what they know is good to go on from."""
+        """Restarts the tasks of the caches after a failed run; their contents are still valid."""
         for one in self._following.values():
             if one.task is not None and one.task.done():
                 one.task = group.create_task(one.informer.run())
@@ -112,7 +112,7 @@ class Followed:
             task = group.create_task(informer.run())
         else:
             informer, task = context.informers.of(kind), None
-        self._following[kind] = _Following(informer, context.clock.seconds(), task)
+        self._following[kind] = _WatchedKind(informer, context.clock.seconds(), task)
         informer.on_change(lambda before, after: self._tell(kind, before, after))
 
     def _tell(self, kind: Kind, before: Item | None, after: Item | None) -> None:
@@ -122,7 +122,7 @@ class Followed:
     def _leave(self, kind: Kind) -> None:
         left = self._following[kind]
         if left.task is None:
-            # Shared, and built in: it is missing for a moment at most.
+            # The cache is shared and its kind built in: the kind is missing only for a moment.
             return
         left.task.cancel()
         del self._following[kind]
