@@ -12,7 +12,7 @@ from functools import partial
 import msgspec
 
 from shoal.api.wire import to_json
-from shoal.controllers.owned_pods.making import in_growing_groups, is_namespace_ending
+from shoal.controllers.owned_pods.pod_control import is_namespace_ending, slow_start_batch
 from shoal.controllers.volcano.enqueue_controller import all_of
 from shoal.controllers.volcano.job import JobStatus, VolcanoJob
 from shoal.controllers.volcano.job_pod_group import GROUP_FIELDS, group_of_job
@@ -124,7 +124,7 @@ class JobContext:
             return
 
     async def create(self, job: VolcanoJob, pods: Sequence[Obj]) -> None:
-        _, failure = await in_growing_groups(pods, self._create)
+        _, failure = await slow_start_batch(pods, self._create)
         if failure is None or is_namespace_ending(failure):
             return
         if not isinstance(failure, StaleError):

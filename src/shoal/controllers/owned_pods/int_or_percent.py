@@ -1,10 +1,10 @@
-"""`maxSurge: 25%`, `maxUnavailable: 1`: how many that is of so many."""
+"""Resolves values such as `maxSurge: 25%` and `maxUnavailable: 1` to a number of pods."""
 
 from __future__ import annotations
 
 
 def amount_of(written: int | str | None, whole: int, *, up: bool) -> int:
-    """A share is rounded up or down; nothing written is none."""
+    """A percentage is rounded up or down; None counts as 0."""
     if written is None:
         return 0
     if isinstance(written, int):

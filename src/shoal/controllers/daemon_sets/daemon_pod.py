@@ -1,4 +1,4 @@
-"""A daemon's pod: which node it is for, before the scheduler has bound it too, and of which template it is."""
+"""Defines the view of a daemon pod: its node, also before it is bound, and its template."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import msgspec
 from msgspec import field
 
 from shoal.api.node_affinity import NAME_FIELD, NodeAffinity
-from shoal.controllers.owned_pods.sight import Place, PodSight
+from shoal.controllers.owned_pods.pod_view import PodPlacementSpec, PodView
 from shoal.store.live.item import Item
 
 HASH = "controller-revision-hash"
@@ -19,15 +19,15 @@ class _Affinity(msgspec.Struct, rename="camel", gc=False):
     node_affinity: NodeAffinity | None = None
 
 
-class _DaemonPlace(Place, rename="camel", gc=False):
+class _DaemonPodSpec(PodPlacementSpec, rename="camel", gc=False):
     affinity: _Affinity | None = None
 
 
-class DaemonPod(PodSight, rename="camel", gc=False):
-    spec: _DaemonPlace = field(default_factory=_DaemonPlace)
+class DaemonPod(PodView, rename="camel", gc=False):
+    spec: _DaemonPodSpec = field(default_factory=_DaemonPodSpec)
 
     def node(self) -> str:
-        """Empty when nothing says."""
+        """The node name, or an empty string if unknown."""
         if self.spec.node_name:
             return self.spec.node_name
         wanted = self.spec.affinity.node_affinity if self.spec.affinity is not None else None
@@ -39,14 +39,14 @@ class DaemonPod(PodSight, rename="camel", gc=False):
         return ""
 
     def is_of(self, template: Template) -> bool:
-        """Made from that template; pods that an older controller made know only the generation."""
+        """Whether the pod was created from the template; pods of older controllers have only the generation."""
         labels = self.metadata.labels
         by_hash = labels.get(HASH) == template.hash
         return by_hash or (HASH not in labels and labels.get(GENERATION) == template.generation)
 
 
 class Template(msgspec.Struct, frozen=True):
-    """Which template is the present one."""
+    """The current template."""
 
     hash: str
     generation: str
@@ -57,7 +57,7 @@ def daemon_pod(item: Item) -> DaemonPod:
 
 
 def by_node(pods: Iterable[DaemonPod]) -> dict[str, list[DaemonPod]]:
-    """Oldest first on each."""
+    """The pods of each node, oldest first."""
     found: dict[str, list[DaemonPod]] = {}
     for pod in sorted(pods, key=_age):
         found.setdefault(pod.node(), []).append(pod)

@@ -1,6 +1,6 @@
-"""A pod as the controllers that keep it see it: whose it is, where, how well and since when.
+"""Defines the view of a pod that its controllers read: owner, node, readiness and times.
 
-Read from the bytes in the cache with only these fields, so that a look at two thousand pods stays cheap.
+Only these fields are decoded from the cached bytes, so that a pass over two thousand pods is cheap.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ class Owner(msgspec.Struct, rename="camel", gc=False):
     controller: bool = False
 
 
-class Notes(msgspec.Struct, gc=False):
-    """The one annotation that is looked at. Others may be very long, and are not kept."""
+class PodAnnotations(msgspec.Struct, gc=False):
+    """The one annotation that is read. Others may be very long and are not kept."""
 
     deletion_cost: str = field(name=COST, default="0")
 
@@ -34,7 +34,7 @@ class Meta(msgspec.Struct, rename="camel", gc=False):
     namespace: str = ""
     uid: str = ""
     labels: dict[str, str] = field(default_factory=dict)
-    annotations: Notes = field(default_factory=Notes)
+    annotations: PodAnnotations = field(default_factory=PodAnnotations)
     owner_references: list[Owner] = field(default_factory=list)
     deletion_timestamp: datetime | None = None
     creation_timestamp: datetime | None = None
@@ -56,7 +56,7 @@ class ContainerState(msgspec.Struct, rename="camel", gc=False):
     restart_count: int = 0
 
 
-class Place(msgspec.Struct, rename="camel", gc=False):
+class PodPlacementSpec(msgspec.Struct, rename="camel", gc=False):
     node_name: str = ""
 
 
@@ -66,9 +66,9 @@ class _Status(msgspec.Struct, rename="camel", gc=False):
     container_statuses: list[ContainerState] = field(default_factory=list)
 
 
-class PodSight(msgspec.Struct, rename="camel", gc=False):
+class PodView(msgspec.Struct, rename="camel", gc=False):
     metadata: Meta
-    spec: Place = field(default_factory=Place)
+    spec: PodPlacementSpec = field(default_factory=PodPlacementSpec)
     status: _Status = field(default_factory=_Status)
 
     @property
@@ -82,11 +82,11 @@ class PodSight(msgspec.Struct, rename="camel", gc=False):
         return self.status.phase in _FINISHED
 
     def is_active(self) -> bool:
-        """It counts as one of those that its keeper wanted."""
+        """Whether it counts for the replicas of its owner."""
         return not self.is_finished() and not self.is_terminating()
 
     def ready_since_s(self) -> float | None:
-        """Since when it is ready; None when it is not."""
+        """Since when it is ready; None if it is not."""
         for condition in self.status.conditions:
             if condition.type == "Ready" and condition.status == "True":
                 since = condition.last_transition_time
@@ -97,7 +97,7 @@ class PodSight(msgspec.Struct, rename="camel", gc=False):
         return self.ready_since_s() is not None
 
     def available_in_s(self, min_ready_s: int, now_s: float) -> float | None:
-        """How long until it has been ready for long enough; 0 when it has, None when it is not ready."""
+        """The time until the pod is available; 0 if it is, None if it is not ready."""
         since_s = self.ready_since_s()
         if since_s is None:
             return None
@@ -110,14 +110,14 @@ class PodSight(msgspec.Struct, rename="camel", gc=False):
         return max((one.restart_count for one in self.status.container_statuses), default=0)
 
 
-_seen = Seen(PodSight)
+_seen = Seen(PodView)
 
 
-def pod_sight(item: Item) -> PodSight:
+def pod_view(item: Item) -> PodView:
     return _seen(item)
 
 
-def next_available_s(pods: list[PodSight], min_ready_s: int, now_s: float) -> float | None:
-    """When to look again because a pod will then have been ready for long enough."""
+def next_available_s(pods: list[PodView], min_ready_s: int, now_s: float) -> float | None:
+    """When the next pod becomes available."""
     waits = (pod.available_in_s(min_ready_s, now_s) for pod in pods)
     return min((wait_s for wait_s in waits if wait_s), default=None)

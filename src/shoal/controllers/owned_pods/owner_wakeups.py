@@ -1,4 +1,4 @@
-"""Whom a change of a dependent concerns: its controller, or, while it has none, every owner whose selector it fits."""
+"""Wakes the owners of a changed dependent: its controller, or without one, each owner with a matching selector."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 
 from shoal.api.selectors import Selector
 from shoal.controllers.owned_pods.ownership import head, owner_index
-from shoal.controllers.owned_pods.sight import Meta
+from shoal.controllers.owned_pods.pod_view import Meta
 from shoal.store.live.informer import Informer
 from shoal.store.live.item import Item, Key, Obj
 from shoal.store.live.kind import Kind
@@ -17,17 +17,17 @@ _PER_POD_S, _LONGEST_S = 0.0002, 1.0
 
 
 def gather_s(pods: int) -> float:
-    """How long changes are waited for together by who then looks at so many pods."""
+    """The delay that combines changes, for an owner with so many pods."""
     return min(GATHER_S + _PER_POD_S * pods, _LONGEST_S)
 
 
 def _is_as_before(before: Meta, after: Meta) -> bool:
-    """As far as it says whom the dependent concerns."""
+    """Whether the fields that decide about the owner are unchanged."""
     return before.owner_references == after.owner_references and before.labels == after.labels
 
 
-class Concern:
-    """Of the owners of one kind. `selector` reads an owner's spec."""
+class OwnerWakeups:
+    """For owners of one kind. `selector` reads the spec of an owner."""
 
     def __init__(self, kind: Kind, owners: Informer, selector: Callable[[Obj], Selector]) -> None:
         self._kind = kind
@@ -49,8 +49,8 @@ class Concern:
                     yield item.key
 
     def wake(self, loop: Loop, dependents: Informer) -> None:
-        """Whoever is concerned looks a moment after a change, at all changes of that moment together, and the moment is
-        longer for who has more of them: ten thousand pods that become ready cost a few looks and not ten thousand."""
+        """Wakes an owner after a delay that combines changes and is longer for owners with more pods: ten thousand pods
+        that become ready cause a few reconciles."""
         by_owner = owner_index(dependents)
 
         def changed(before: Item | None, after: Item | None) -> None:
@@ -66,7 +66,7 @@ class Concern:
         dependents.on_change(changed)
 
     def selector(self, owner: Item) -> Selector:
-        """Read once for each version: a namespace may have thousands of pods that belong to nobody."""
+        """The selector of an owner, parsed once per version: thousands of pods may have no controller."""
         known = self._selectors.get(owner.key)
         if known is None or known[0] != owner.version:
             known = self._selectors[owner.key] = (owner.version, self._selector(owner.obj()["spec"]))

@@ -1,6 +1,6 @@
-"""Pods made from a template, and made in growing groups: one, two, four, and so on.
+"""Creates pods from a template in batches that double in size: one, two, four, and so on.
 
-When the first is refused (a quota, a webhook) the other four hundred need not be tried.
+If the first pod is refused (by a quota or a webhook), the others need not be tried.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from copy import deepcopy
 from typing import TypeVar
 
-from shoal.controllers.owned_pods.sight import PodSight
+from shoal.controllers.owned_pods.pod_view import PodView
 from shoal.store.live.context import Context
 from shoal.store.live.item import Item, Obj
 from shoal.store.live.kind import PODS
@@ -22,7 +22,7 @@ T = TypeVar("T")
 
 
 def pod_from_template(template: Obj, owner: Obj, reference: Obj) -> Obj:
-    """Named by the server, after its owner."""
+    """The API server generates the name from the owner's."""
     meta = template.get("metadata") or {}
     owner_meta = owner["metadata"]
     metadata: Obj = {
@@ -36,12 +36,12 @@ def pod_from_template(template: Obj, owner: Obj, reference: Obj) -> Obj:
     return {"metadata": metadata, "spec": deepcopy(template["spec"])}
 
 
-async def in_growing_groups(jobs: Sequence[T], do: Callable[[T], Awaitable[object]]) -> tuple[int, ShoalError | None]:
-    """How many went well, and the first failure; after a group with a failure no further one is begun."""
+async def slow_start_batch(items: Sequence[T], call: Callable[[T], Awaitable[object]]) -> tuple[int, ShoalError | None]:
+    """Returns the number of successes and the first failure; no batch is started after a failure."""
     done, size = 0, 1
-    while done < len(jobs):
-        group = jobs[done : done + size]
-        answers = await asyncio.gather(*(do(job) for job in group), return_exceptions=True)
+    while done < len(items):
+        group = items[done : done + size]
+        answers = await asyncio.gather(*(call(job) for job in group), return_exceptions=True)
         failures = [answer for answer in answers if isinstance(answer, BaseException)]
         done += len(group) - len(failures)
         if failures:
@@ -53,15 +53,15 @@ async def in_growing_groups(jobs: Sequence[T], do: Callable[[T], Awaitable[objec
     return done, None
 
 
-class PodHand:
-    """Makes and ends pods for an owner and says so in Events, in the words of Kubernetes' controllers."""
+class PodControl:
+    """Creates and deletes pods for an owner, and records Events with the messages of Kubernetes' controllers."""
 
     def __init__(self, context: Context, owner: Obj) -> None:
         self._context = context
         self._owner = owner
 
     async def create(self, pod: Obj) -> Item | None:
-        """None when the namespace is being deleted, which nobody needs to be told of."""
+        """Returns None if the namespace is being deleted, without an Event."""
         try:
             made = await self._context.api.create(PODS, pod)
         except ShoalError as error:
@@ -72,7 +72,7 @@ class PodHand:
         self._context.events.record(self._owner, "SuccessfulCreate", f"Created pod: {made.name}")
         return made
 
-    async def delete(self, pod: PodSight) -> None:
+    async def delete(self, pod: PodView) -> None:
         meta = pod.metadata
         try:
             await self._context.api.delete(PODS, meta.namespace, meta.name, Deletion(uid=meta.uid))
