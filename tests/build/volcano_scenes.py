@@ -14,7 +14,8 @@ from build.small_clusters import SmallCluster, small_cluster
 from shoal.cluster.foreign.definitions import definitions
 from shoal.controllers.volcano.admission import VolcanoAdmission
 from shoal.controllers.volcano.controller import VolcanoController
-from shoal.controllers.volcano.names import COMMANDS, GROUP
+from shoal.controllers.volcano.names import COMMANDS
+from shoal.engine.queues.disciplines.volcano.objects import GROUP
 from shoal.store.live.context import Context, Controller
 from shoal.store.live.ecosystem_kinds import VOLCANO_JOBS, VOLCANO_POD_GROUPS, VOLCANO_QUEUES
 from shoal.store.live.item import Obj

@@ -13,14 +13,14 @@ import msgspec
 
 from shoal.api.decode import Document, Unknown
 from shoal.api.groups.kai import QUEUE_LABEL, KaiPodGroup
-from shoal.controllers.kai.admission_unit import AdmissionUnit, GangSpec
-from shoal.controllers.kai.admission_units import AdmissionUnits
-from shoal.controllers.kai.queue_quotas import SETTINGS
-from shoal.controllers.kai.queue_usage import queue_usage
-from shoal.controllers.kai.quota_tree_updater import QuotaTreeUpdater
-from shoal.controllers.kai.unschedulable_reasons import POD_SCHEDULING_ERRORS, unschedulable_reason
-from shoal.controllers.kai.views import Queue, minimum_of, parts_of
 from shoal.engine.events import Event, PodArrived, PodBound
+from shoal.engine.queues.disciplines.kai.admission_unit import AdmissionUnit, GangSpec
+from shoal.engine.queues.disciplines.kai.admission_units import AdmissionUnits
+from shoal.engine.queues.disciplines.kai.objects import Queue, minimum_of, parts_of
+from shoal.engine.queues.disciplines.kai.queue_quotas import SETTINGS
+from shoal.engine.queues.disciplines.kai.queue_usage import queue_usage
+from shoal.engine.queues.disciplines.kai.quota_tree_updater import QuotaTreeUpdater
+from shoal.engine.queues.disciplines.kai.unschedulable_reasons import POD_SCHEDULING_ERRORS, unschedulable_reason
 from shoal.engine.queues.facts import Amounts
 from shoal.engine.queues.kueue import Kueue
 from shoal.engine.queues.state import Queues

@@ -15,10 +15,10 @@ from shoal.cli.living import Source
 from shoal.cli.manifests import Loaded
 from shoal.cli.volcano_queues import is_queue as is_volcano
 from shoal.cli.volcano_queues import volcano_groups, volcano_tree
-from shoal.controllers.kai.queue_usage import queue_usage
-from shoal.controllers.volcano.amounts import requests_of
-from shoal.controllers.volcano.queue_tree import Usage
 from shoal.engine.events import PodBound
+from shoal.engine.queues.disciplines.kai.queue_usage import queue_usage
+from shoal.engine.queues.disciplines.volcano.amounts import requests_of
+from shoal.engine.queues.disciplines.volcano.queue_tree import Usage
 from shoal.store.kept import Kept
 from shoal.views.other_queues import OtherQueue
 from shoal.views.queue_backlog import plain

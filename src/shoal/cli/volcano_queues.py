@@ -19,15 +19,22 @@ from shoal.api.meta import ObjectMeta
 from shoal.api.pod import Pod
 from shoal.api.wire import dec_hook
 from shoal.cli.volcano_shares import kept_by_shares
-from shoal.controllers.volcano.enqueue import PodGroupCandidate, enqueue
-from shoal.controllers.volcano.group_phases import Refusal
-from shoal.controllers.volcano.group_usage import choose_pods
-from shoal.controllers.volcano.pod_counts import count_pods
-from shoal.controllers.volcano.queue_quotas import QueueQuotas
-from shoal.controllers.volcano.queue_tree import QueueTree, Usage
-from shoal.controllers.volcano.quota_sharing import total_capacity
-from shoal.controllers.volcano.views import Condition, GroupPod, GroupStatus, Meta, PodGroup, PodStatus, Queue
 from shoal.engine.events import NodeFacts
+from shoal.engine.queues.disciplines.volcano.enqueue import PodGroupCandidate, enqueue
+from shoal.engine.queues.disciplines.volcano.group_phases import Refusal
+from shoal.engine.queues.disciplines.volcano.group_usage import choose_pods
+from shoal.engine.queues.disciplines.volcano.objects import (
+    Condition,
+    GroupPod,
+    GroupStatus,
+    Meta,
+    PodGroup,
+    PodStatus,
+    Queue,
+)
+from shoal.engine.queues.disciplines.volcano.pod_counts import count_pods
+from shoal.engine.queues.disciplines.volcano.queue_quotas import QueueQuotas, total_capacity
+from shoal.engine.queues.disciplines.volcano.queue_tree import QueueTree, Usage
 from shoal.store.kept import Kept
 
 _GROUP = "scheduling.volcano.sh/"

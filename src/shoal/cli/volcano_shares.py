@@ -8,10 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from shoal.controllers.volcano.admission_units import AdmissionUnit, UnitOrder, split_by_own_quota, units_of_group
-from shoal.controllers.volcano.group_phases import NOT_ENOUGH_RESOURCES
-from shoal.controllers.volcano.queue_quotas import QueueQuotas
-from shoal.controllers.volcano.views import GroupPod, PodGroup
+from shoal.engine.queues.disciplines.volcano.admission_units import (
+    AdmissionUnit,
+    UnitOrder,
+    split_by_own_quota,
+    units_of_group,
+)
+from shoal.engine.queues.disciplines.volcano.group_phases import NOT_ENOUGH_RESOURCES
+from shoal.engine.queues.disciplines.volcano.objects import GroupPod, PodGroup
+from shoal.engine.queues.disciplines.volcano.queue_quotas import QueueQuotas
 from shoal.engine.queues.kueue import Kueue
 from shoal.engine.queues.reasons import Wait
 from shoal.engine.queues.state import Queues

@@ -17,7 +17,7 @@ from shoal.store.live.ecosystem_kinds import VOLCANO_JOBS, VOLCANO_POD_GROUPS
 from shoal.store.live.kind import PODS
 from shoal.store.live.port import Deletion
 
-_MEMORY = "shoal.controllers.volcano"
+_MEMORY = ("shoal.controllers.volcano", "shoal.engine.queues.disciplines.volcano")
 
 
 def _mentions(thing: object, words: str, way: str, seen: set[int]) -> Iterator[str]:

@@ -18,19 +18,19 @@ from collections.abc import Callable, Sequence
 from functools import partial
 
 from shoal.controllers.brain.parts import Holder
-from shoal.controllers.kai.admission_unit import GangSpec, gang_of
-from shoal.controllers.kai.admission_units import AdmissionUnits
 from shoal.controllers.kai.evictions import KaiEvictions
 from shoal.controllers.kai.gang_specs import GangSpecs
 from shoal.controllers.kai.podgrouper import PodGrouper
-from shoal.controllers.kai.queue_quotas import SETTINGS
-from shoal.controllers.kai.quota_tree_updater import QuotaTreeUpdater
 from shoal.controllers.kai.rebuild import rebuild_units
 from shoal.controllers.kai.status_writer import KaiStatusWriter, has_succeeded
 from shoal.engine.events import Event, NodeSeen, PodArrived, PodBound, PodGone, PodRejected
 from shoal.engine.groups import GroupFacts
 from shoal.engine.plan import Evict, Place
 from shoal.engine.queues.decisions import Decisions
+from shoal.engine.queues.disciplines.kai.admission_unit import GangSpec, gang_of
+from shoal.engine.queues.disciplines.kai.admission_units import AdmissionUnits
+from shoal.engine.queues.disciplines.kai.queue_quotas import SETTINGS
+from shoal.engine.queues.disciplines.kai.quota_tree_updater import QuotaTreeUpdater
 from shoal.engine.queues.facts import Admission, WorkloadFacts
 from shoal.engine.queues.kueue import Kueue
 from shoal.engine.queues.proof import Proof

@@ -7,11 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from shoal.controllers.kai.admission_unit import AdmissionUnit
-from shoal.controllers.kai.admission_units import AdmissionUnits
 from shoal.controllers.kai.stale_gangs import StaleGangs
 from shoal.engine.cluster import Cluster
 from shoal.engine.plan import Evict
+from shoal.engine.queues.disciplines.kai.admission_unit import AdmissionUnit
+from shoal.engine.queues.disciplines.kai.admission_units import AdmissionUnits
 from shoal.engine.reasons import Code
 
 RETRY_S = 30.0

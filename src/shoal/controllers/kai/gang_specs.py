@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from shoal.api.groups.kai import QUEUE_LABEL
-from shoal.controllers.kai.admission_unit import GangSpec
 from shoal.controllers.kai.desired_pod_group import DEFAULT_QUEUE
-from shoal.controllers.kai.views import PodGroup, Queue, group_of, minimum_of, parts_of, priority_of, queue_of
+from shoal.controllers.kai.views import group_of, priority_of, queue_of
 from shoal.engine.from_api import Priorities
 from shoal.engine.groups import GroupFacts
+from shoal.engine.queues.disciplines.kai.admission_unit import GangSpec
+from shoal.engine.queues.disciplines.kai.objects import PodGroup, Queue, minimum_of, parts_of
 from shoal.engine.who import Who
 from shoal.store.live.context import Context
 from shoal.store.live.ecosystem_kinds import KAI_POD_GROUPS, KAI_QUEUES

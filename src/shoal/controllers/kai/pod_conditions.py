@@ -9,10 +9,10 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Container
 
-from shoal.controllers.kai.admission_unit import AdmissionUnit
-from shoal.controllers.kai.admission_units import AdmissionUnits
 from shoal.engine.asks import Ask
 from shoal.engine.gangs.evidence import GroupEvidence
+from shoal.engine.queues.disciplines.kai.admission_unit import AdmissionUnit
+from shoal.engine.queues.disciplines.kai.admission_units import AdmissionUnits
 from shoal.engine.reasons import Code, Evidence
 from shoal.store.live.context import Context
 from shoal.store.live.kind import PODS

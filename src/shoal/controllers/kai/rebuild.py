@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from shoal.controllers.brain.parts import Holder
-from shoal.controllers.kai.admission_unit import GangSpec
-from shoal.controllers.kai.admission_units import AdmissionUnits
 from shoal.engine.events import PodArrived, PodBound, PodGone
+from shoal.engine.queues.disciplines.kai.admission_unit import GangSpec
+from shoal.engine.queues.disciplines.kai.admission_units import AdmissionUnits
 
 GangSpecOf = Callable[[PodArrived | PodBound], GangSpec | None]
 """None for pods that do not use a KAI queue."""

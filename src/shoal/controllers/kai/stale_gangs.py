@@ -12,8 +12,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from shoal.controllers.kai.admission_unit import AdmissionUnit
-from shoal.controllers.kai.admission_units import AdmissionUnits
+from shoal.engine.queues.disciplines.kai.admission_unit import AdmissionUnit
+from shoal.engine.queues.disciplines.kai.admission_units import AdmissionUnits
 
 STALE_AFTER_S = 60.0
 

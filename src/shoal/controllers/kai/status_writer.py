@@ -15,12 +15,16 @@ from uuid import NAMESPACE_URL, uuid5
 import msgspec
 
 from shoal.api.groups.kai import GROUP_ANNOTATION
-from shoal.controllers.kai.admission_unit import AdmissionUnit, gang_of
-from shoal.controllers.kai.admission_units import AdmissionUnits
 from shoal.controllers.kai.pod_conditions import HeldPodConditions
-from shoal.controllers.kai.queue_usage import QueueUsage, add, queue_usage, to_quantities
-from shoal.controllers.kai.unschedulable_reasons import WAITING_FOR_EVICTIONS, not_ready, unschedulable_reason
-from shoal.controllers.kai.views import Queue
+from shoal.engine.queues.disciplines.kai.admission_unit import AdmissionUnit, gang_of
+from shoal.engine.queues.disciplines.kai.admission_units import AdmissionUnits
+from shoal.engine.queues.disciplines.kai.objects import Queue
+from shoal.engine.queues.disciplines.kai.queue_usage import QueueUsage, add, queue_usage, to_quantities
+from shoal.engine.queues.disciplines.kai.unschedulable_reasons import (
+    WAITING_FOR_EVICTIONS,
+    not_ready,
+    unschedulable_reason,
+)
 from shoal.engine.queues.facts import Amounts
 from shoal.store.live.context import Context
 from shoal.store.live.ecosystem_kinds import KAI_POD_GROUPS, KAI_QUEUES

@@ -13,17 +13,17 @@ import math
 from collections.abc import Callable, Iterator, Sequence
 
 from shoal.controllers.brain.parts import Holder
-from shoal.controllers.volcano.admission_units import AdmissionUnit, UnitOrder, units_of_group
 from shoal.controllers.volcano.capability_admission import NODE_SEARCH_S, CapabilityAdmission, RoundSchedule
 from shoal.controllers.volcano.group_cache import GroupCache
 from shoal.controllers.volcano.group_members import GroupMembers
-from shoal.controllers.volcano.group_phases import NOT_READY
 from shoal.controllers.volcano.pod_conditions import HeldPodConditions
-from shoal.controllers.volcano.queue_quotas import QueueQuotas
-from shoal.controllers.volcano.queue_tree import QueueTree
 from shoal.controllers.volcano.quota_sharing import QuotaSharing, SharingResult
 from shoal.engine.events import Event, PodArrived, PodBound, PodGone, PodRejected
 from shoal.engine.plan import Evict, Place
+from shoal.engine.queues.disciplines.volcano.admission_units import AdmissionUnit, UnitOrder, units_of_group
+from shoal.engine.queues.disciplines.volcano.group_phases import NOT_READY
+from shoal.engine.queues.disciplines.volcano.queue_quotas import QueueQuotas
+from shoal.engine.queues.disciplines.volcano.queue_tree import QueueTree
 from shoal.store.live.context import Context
 from shoal.store.live.presence import Presence
 from shoal.store.live.served import Served

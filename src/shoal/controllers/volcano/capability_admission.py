@@ -12,8 +12,8 @@ from collections.abc import Container
 from shoal.controllers.brain.parts import Holder
 from shoal.controllers.volcano.group_cache import GroupCache
 from shoal.controllers.volcano.group_members import GroupMembers
-from shoal.controllers.volcano.group_usage import choose_pods
-from shoal.controllers.volcano.queue_tree import QueueTree
+from shoal.engine.queues.disciplines.volcano.group_usage import choose_pods
+from shoal.engine.queues.disciplines.volcano.queue_tree import QueueTree
 
 NODE_SEARCH_S = 10.0
 """How long a group may look for nodes while others wait for its queue."""

@@ -14,8 +14,9 @@ from msgspec import field
 from shoal.api.wire import ApiStruct
 from shoal.controllers.volcano.job import job_of
 from shoal.controllers.volcano.job_controller import JobController
-from shoal.controllers.volcano.names import CLOSED_BY_PARENT, COMMANDS, MANAGER, ROOT_QUEUE, reference
-from shoal.controllers.volcano.views import Meta, Owner, Queue, ViewReader, queue_of
+from shoal.controllers.volcano.names import COMMANDS, MANAGER, reference
+from shoal.controllers.volcano.views import ViewReader, queue_of
+from shoal.engine.queues.disciplines.volcano.objects import CLOSED_BY_PARENT, ROOT_QUEUE, Meta, Owner, Queue
 from shoal.store.live.context import Context
 from shoal.store.live.ecosystem_kinds import VOLCANO_JOBS, VOLCANO_QUEUES
 from shoal.store.live.item import Item, Key, Obj

@@ -18,8 +18,6 @@ from itertools import chain, islice
 import msgspec
 from msgspec.structs import replace
 
-from shoal.controllers.volcano.enqueue import EnqueueResult, PodGroupCandidate, enqueue
-from shoal.controllers.volcano.group_phases import GroupPhaseResult, assess
 from shoal.controllers.volcano.group_status_writer import (
     SETTLE_S,
     GroupStatusWriter,
@@ -27,12 +25,15 @@ from shoal.controllers.volcano.group_status_writer import (
     is_reported,
     next_status,
 )
-from shoal.controllers.volcano.names import GROUP, SCHEDULER, reference
+from shoal.controllers.volcano.names import SCHEDULER, reference
 from shoal.controllers.volcano.pod_conditions import GROUP_DELAY_S, MAX_WRITES, PendingGroupConditions
-from shoal.controllers.volcano.pod_counts import GroupPodCounts, count_pods
 from shoal.controllers.volcano.queue_status_writer import QueueStatusWriter
-from shoal.controllers.volcano.queue_tree import QueueTree
-from shoal.controllers.volcano.views import GroupStatus, PodGroup, group_of, pod_of, queue_of
+from shoal.controllers.volcano.views import group_of, pod_of, queue_of
+from shoal.engine.queues.disciplines.volcano.enqueue import EnqueueResult, PodGroupCandidate, enqueue
+from shoal.engine.queues.disciplines.volcano.group_phases import GroupPhaseResult, assess
+from shoal.engine.queues.disciplines.volcano.objects import GROUP, GroupStatus, PodGroup
+from shoal.engine.queues.disciplines.volcano.pod_counts import GroupPodCounts, count_pods
+from shoal.engine.queues.disciplines.volcano.queue_tree import QueueTree
 from shoal.store.live.context import Context
 from shoal.store.live.ecosystem_kinds import VOLCANO_POD_GROUPS, VOLCANO_QUEUES
 from shoal.store.live.item import Item, Key

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from shoal.controllers.volcano.queue_tree import QueueTree
-from shoal.controllers.volcano.views import GroupPod, PodGroup, group_of, pod_of, queue_of
+from shoal.controllers.volcano.views import group_of, pod_of, queue_of
+from shoal.engine.queues.disciplines.volcano.objects import GroupPod, PodGroup
+from shoal.engine.queues.disciplines.volcano.queue_tree import QueueTree
 from shoal.store.live.context import Context
 from shoal.store.live.ecosystem_kinds import VOLCANO_POD_GROUPS, VOLCANO_QUEUES
 from shoal.store.live.informer import Informer

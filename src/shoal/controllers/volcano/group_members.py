@@ -12,10 +12,10 @@ from collections.abc import Callable, Iterator, Mapping
 
 from shoal.controllers.brain.parts import Holder
 from shoal.controllers.volcano.group_cache import GroupCache
-from shoal.controllers.volcano.group_usage import GroupUsage
 from shoal.controllers.volcano.names import JOB_QUEUE, SCHEDULER
-from shoal.controllers.volcano.views import PodGroup
 from shoal.engine.events import PodArrived, PodBound, PodGone
+from shoal.engine.queues.disciplines.volcano.group_usage import GroupUsage
+from shoal.engine.queues.disciplines.volcano.objects import PodGroup
 
 
 class HeldPods:

@@ -13,9 +13,10 @@ from __future__ import annotations
 from collections.abc import Container
 from typing import NamedTuple
 
-from shoal.controllers.volcano.group_phases import READY, GroupPhaseResult
-from shoal.controllers.volcano.pod_counts import GroupPodCounts
-from shoal.controllers.volcano.views import Condition, GroupStatus, PodGroup, group_of
+from shoal.controllers.volcano.views import group_of
+from shoal.engine.queues.disciplines.volcano.group_phases import READY, GroupPhaseResult
+from shoal.engine.queues.disciplines.volcano.objects import Condition, GroupStatus, PodGroup
+from shoal.engine.queues.disciplines.volcano.pod_counts import GroupPodCounts
 from shoal.store.live.context import Context
 from shoal.store.live.ecosystem_kinds import VOLCANO_POD_GROUPS
 from shoal.store.live.item import Item, Key, Obj

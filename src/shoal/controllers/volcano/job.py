@@ -8,8 +8,9 @@ import msgspec
 from msgspec import field
 
 from shoal.api.wire import ApiStruct
-from shoal.controllers.volcano.names import DEFAULT_QUEUE, SCHEDULER
-from shoal.controllers.volcano.views import Meta, ViewReader
+from shoal.controllers.volcano.names import SCHEDULER
+from shoal.controllers.volcano.views import ViewReader
+from shoal.engine.queues.disciplines.volcano.objects import DEFAULT_QUEUE, Meta
 from shoal.store.live.ecosystem_kinds import VOLCANO_JOBS
 from shoal.store.live.item import Key, Obj
 from shoal.store.live.owning import controlled_by

@@ -20,7 +20,8 @@ from shoal.controllers.volcano.job_pods import JobPod, claim_name, pod_of_job
 from shoal.controllers.volcano.names import BATCH, JOB_NAME, MANAGER, OUT_OF_SYNC, reference
 from shoal.controllers.volcano.plugins.network import objects_svc
 from shoal.controllers.volcano.plugins.table import PLUGINS, plugins_of
-from shoal.controllers.volcano.views import PodGroup, group_of
+from shoal.controllers.volcano.views import group_of
+from shoal.engine.queues.disciplines.volcano.objects import PodGroup
 from shoal.store.live.context import Context
 from shoal.store.live.ecosystem_kinds import VOLCANO_JOBS, VOLCANO_POD_GROUPS
 from shoal.store.live.item import Item, Obj

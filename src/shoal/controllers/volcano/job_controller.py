@@ -9,7 +9,8 @@ from shoal.controllers.volcano.job_context import JobContext
 from shoal.controllers.volcano.job_pods import pod_of_job
 from shoal.controllers.volcano.job_sync import JobSync
 from shoal.controllers.volcano.names import BATCH, JOB_NAME
-from shoal.controllers.volcano.views import Meta, group_of
+from shoal.controllers.volcano.views import group_of
+from shoal.engine.queues.disciplines.volcano.objects import Meta
 from shoal.store.live.context import Context
 from shoal.store.live.ecosystem_kinds import VOLCANO_JOBS, VOLCANO_POD_GROUPS
 from shoal.store.live.informer import Informer

@@ -10,7 +10,6 @@ from msgspec import field
 from shoal.api.wire import ApiStruct
 from shoal.controllers.volcano.job import Task, VolcanoJob
 from shoal.controllers.volcano.names import (
-    GROUP,
     INHERITED_ANNOTATIONS,
     JOB_NAME,
     JOB_NAMESPACE,
@@ -19,11 +18,11 @@ from shoal.controllers.volcano.names import (
     JOB_VERSION,
     NUMA_POLICY,
     OUT_OF_SYNC,
-    TASK,
     TASK_INDEX,
     TEMPLATE,
 )
-from shoal.controllers.volcano.views import TERMINAL_PHASES, Condition, Meta, ViewReader
+from shoal.controllers.volcano.views import ViewReader
+from shoal.engine.queues.disciplines.volcano.objects import GROUP, TASK, TERMINAL_PHASES, Condition, Meta
 from shoal.store.live.item import Obj
 from shoal.units.numbers import whole_of
 

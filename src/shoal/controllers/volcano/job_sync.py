@@ -29,7 +29,7 @@ from shoal.controllers.volcano.job_pods import JobPod, new_pod
 from shoal.controllers.volcano.plugins.pod_edits import PluginTarget
 from shoal.controllers.volcano.plugins.table import apply_plugins, unknown_plugins
 from shoal.controllers.volcano.policies import RESTART_POD, RESTART_TASK, PolicyAction, due_action, job_events
-from shoal.controllers.volcano.views import PodGroup
+from shoal.engine.queues.disciplines.volcano.objects import PodGroup
 from shoal.store.live.ecosystem_kinds import VOLCANO_JOBS
 from shoal.store.live.item import Item
 from shoal.store.live.port import Deletion

@@ -12,12 +12,12 @@ import asyncio
 import logging
 from collections.abc import Callable, Container, Iterable, Iterator
 
-from shoal.controllers.volcano.enqueue import EnqueueResult, PodGroupCandidate
-from shoal.controllers.volcano.group_phases import NOT_READY
 from shoal.controllers.volcano.names import SCHEDULER
 from shoal.controllers.volcano.views import pod_of
 from shoal.engine.asks import Ask
 from shoal.engine.gangs.evidence import GroupEvidence
+from shoal.engine.queues.disciplines.volcano.enqueue import EnqueueResult, PodGroupCandidate
+from shoal.engine.queues.disciplines.volcano.group_phases import NOT_READY
 from shoal.engine.reasons import Code, Evidence
 from shoal.store.live.context import Context
 from shoal.store.live.index import Index

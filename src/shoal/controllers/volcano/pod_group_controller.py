@@ -12,17 +12,11 @@ from collections.abc import Callable
 
 from shoal.api.pod import Pod
 from shoal.api.wire import ApiStruct
-from shoal.controllers.volcano.amounts import multiplied, to_api
-from shoal.controllers.volcano.names import (
-    GROUP,
-    GROUP_MIN_MEMBER,
-    GROUP_PREFIX,
-    GROUP_QUEUE,
-    INHERITED_PREFIX,
-    SCHEDULER,
-)
-from shoal.controllers.volcano.views import TERMINAL_PHASES, GroupPod, Meta, Owner, ViewReader, pod_of
+from shoal.controllers.volcano.names import GROUP_MIN_MEMBER, GROUP_PREFIX, GROUP_QUEUE, INHERITED_PREFIX, SCHEDULER
+from shoal.controllers.volcano.views import ViewReader, pod_of
 from shoal.engine.from_api.membership import group_of as membership_of
+from shoal.engine.queues.disciplines.volcano.amounts import multiplied, to_api
+from shoal.engine.queues.disciplines.volcano.objects import GROUP, TERMINAL_PHASES, GroupPod, Meta, Owner
 from shoal.store.live.context import Context
 from shoal.store.live.ecosystem_kinds import VOLCANO_POD_GROUPS
 from shoal.store.live.item import Item, Key, Obj

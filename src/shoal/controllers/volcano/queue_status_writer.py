@@ -13,11 +13,16 @@ from collections.abc import Iterable, Iterator
 
 import msgspec
 
-from shoal.controllers.volcano.amounts import allocated_to_api
-from shoal.controllers.volcano.enqueue import EnqueueResult, PodGroupCandidate
-from shoal.controllers.volcano.names import CLOSED_BY_PARENT, DEFAULT_QUEUE, ROOT_QUEUE
-from shoal.controllers.volcano.queue_tree import QueueTree
-from shoal.controllers.volcano.views import Queue, QueueStatus
+from shoal.engine.queues.disciplines.volcano.amounts import allocated_to_api
+from shoal.engine.queues.disciplines.volcano.enqueue import EnqueueResult, PodGroupCandidate
+from shoal.engine.queues.disciplines.volcano.objects import (
+    CLOSED_BY_PARENT,
+    DEFAULT_QUEUE,
+    ROOT_QUEUE,
+    Queue,
+    QueueStatus,
+)
+from shoal.engine.queues.disciplines.volcano.queue_tree import QueueTree
 from shoal.store.live.context import Context
 from shoal.store.live.ecosystem_kinds import VOLCANO_QUEUES
 from shoal.store.live.item import Obj

@@ -16,13 +16,12 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 import msgspec
 
 from shoal.controllers.brain.parts import Holder
-from shoal.controllers.volcano.admission_units import AdmissionUnit, split_by_own_quota
-from shoal.controllers.volcano.amounts import add
-from shoal.controllers.volcano.optional_placement import OptionalPlacementProof
-from shoal.controllers.volcano.queue_quotas import QueueQuotas
-from shoal.controllers.volcano.queue_tree import QueueTree
 from shoal.engine.events import Event, NodeFacts, NodeGone, NodeSeen, PodArrived, PodGone
 from shoal.engine.plan import Evict, Place
+from shoal.engine.queues.disciplines.volcano.admission_units import AdmissionUnit, split_by_own_quota
+from shoal.engine.queues.disciplines.volcano.optional_placement import OptionalPlacementProof
+from shoal.engine.queues.disciplines.volcano.queue_quotas import QueueQuotas, total_capacity
+from shoal.engine.queues.disciplines.volcano.queue_tree import QueueTree
 from shoal.engine.queues.facts import Admission, LocalQueueFacts, WorkloadFacts
 from shoal.engine.queues.kueue import Kueue
 from shoal.engine.queues.proof import Proof
@@ -32,7 +31,6 @@ from shoal.engine.queues.topology_facts import QueueNode
 _MAX_CYCLES = 32
 RETRY_EVICTION_S = 30.0
 """The time after which an eviction without effect is repeated."""
-_GPU = "nvidia.com/gpu"
 
 
 class SharingResult(msgspec.Struct):
@@ -232,10 +230,3 @@ class QuotaSharing:
     def _running_of(self, workload: str) -> Sequence[str]:
         unit = self._units.get(workload)
         return unit.active if unit is not None else ()
-
-
-def total_capacity(nodes: Iterable[NodeFacts]) -> dict[str, int]:
-    total: dict[str, int] = {}
-    for node in nodes:
-        add(total, {**node.allocatable, **({_GPU: node.gpus} if node.gpus else {})})
-    return total

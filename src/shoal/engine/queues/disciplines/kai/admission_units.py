@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from itertools import chain
 
-from shoal.controllers.kai.admission_unit import SURPLUS, AdmissionUnit, GangSpec
 from shoal.engine.events import PodArrived, PodBound
+from shoal.engine.queues.disciplines.kai.admission_unit import SURPLUS, AdmissionUnit, GangSpec
 
 
 class AdmissionUnits:

@@ -12,12 +12,11 @@ from collections.abc import Iterable
 
 import msgspec
 
-from shoal.controllers.volcano.amounts import uncovered
-from shoal.controllers.volcano.group_phases import Refusal
-from shoal.controllers.volcano.pod_counts import GroupPodCounts
-from shoal.controllers.volcano.queue_tree import QueueTree, Usage
-from shoal.controllers.volcano.views import PodGroup
-from shoal.store.live.item import Key
+from shoal.engine.queues.disciplines.volcano.amounts import uncovered
+from shoal.engine.queues.disciplines.volcano.group_phases import Refusal
+from shoal.engine.queues.disciplines.volcano.objects import Key, PodGroup
+from shoal.engine.queues.disciplines.volcano.pod_counts import GroupPodCounts
+from shoal.engine.queues.disciplines.volcano.queue_tree import QueueTree, Usage
 
 
 class PodGroupCandidate(msgspec.Struct, frozen=True):

@@ -6,9 +6,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from build.depth import examples
-from shoal.controllers.kai.queue_quotas import SETTINGS, facts_of, local_queue_key, usage_of
-from shoal.controllers.kai.unschedulable_reasons import OVER_LIMIT, OVER_QUOTA, unschedulable_reason
-from shoal.controllers.kai.views import Meta, Queue, QueueSpec, Resources, Share, path_to_root
+from shoal.engine.queues.disciplines.kai.objects import Meta, Queue, QueueSpec, Resources, Share, path_to_root
+from shoal.engine.queues.disciplines.kai.queue_quotas import SETTINGS, facts_of, local_queue_key, usage_of
+from shoal.engine.queues.disciplines.kai.unschedulable_reasons import OVER_LIMIT, OVER_QUOTA, unschedulable_reason
 from shoal.engine.queues.facts import Amounts, BudgetUse, PodSet, WorkloadFacts
 from shoal.engine.queues.kueue import Kueue
 from shoal.engine.queues.state import Queues

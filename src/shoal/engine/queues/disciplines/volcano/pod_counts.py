@@ -8,8 +8,8 @@ from collections.abc import Iterable, Mapping
 import msgspec
 from msgspec import field
 
-from shoal.controllers.volcano.amounts import add
-from shoal.controllers.volcano.views import GroupPod
+from shoal.engine.queues.disciplines.volcano.amounts import add
+from shoal.engine.queues.disciplines.volcano.objects import GroupPod
 
 
 class GroupPodCounts(msgspec.Struct, frozen=True):

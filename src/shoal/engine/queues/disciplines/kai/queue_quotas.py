@@ -22,7 +22,7 @@ from collections.abc import Iterable, Mapping
 from msgspec.structs import replace
 
 from shoal.api.selectors import Selector
-from shoal.controllers.kai.views import RESOURCES, Queue, path_to_root
+from shoal.engine.queues.disciplines.kai.objects import RESOURCES, Queue, path_to_root
 from shoal.engine.queues.facts import (
     Amounts,
     ClusterQueueFacts,

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from shoal.controllers.kai.queue_quotas import facts_of
-from shoal.controllers.kai.views import RESOURCES, Queue
 from shoal.engine.events import Event, NodeFacts, NodeGone, NodeSeen
+from shoal.engine.queues.disciplines.kai.objects import RESOURCES, Queue
+from shoal.engine.queues.disciplines.kai.queue_quotas import facts_of
 from shoal.engine.queues.facts import Amounts, LocalQueueFacts
 from shoal.engine.queues.state import Fact, Queues
 from shoal.engine.queues.topology_facts import QueueNode

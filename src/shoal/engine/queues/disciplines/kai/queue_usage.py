@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from shoal.controllers.kai.admission_unit import AdmissionUnit
-from shoal.controllers.kai.views import RESOURCES, Queue, path_to_root
+from shoal.engine.queues.disciplines.kai.admission_unit import AdmissionUnit
+from shoal.engine.queues.disciplines.kai.objects import RESOURCES, Queue, path_to_root
 from shoal.engine.queues.facts import Amounts
 from shoal.units.quantity import Quantity
 

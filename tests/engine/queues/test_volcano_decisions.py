@@ -8,12 +8,12 @@ from hypothesis import strategies as st
 
 from build.depth import examples
 from build.volcano_objects import GPUS, group, pod, queue
-from shoal.controllers.volcano.enqueue import PodGroupCandidate, enqueue
-from shoal.controllers.volcano.group_phases import assess, phase_of
-from shoal.controllers.volcano.group_usage import choose_pods
-from shoal.controllers.volcano.pod_counts import GroupPodCounts, count_pods
-from shoal.controllers.volcano.queue_tree import QueueTree, Usage
-from shoal.controllers.volcano.views import GroupPod, PodGroup, Queue
+from shoal.engine.queues.disciplines.volcano.enqueue import PodGroupCandidate, enqueue
+from shoal.engine.queues.disciplines.volcano.group_phases import assess, phase_of
+from shoal.engine.queues.disciplines.volcano.group_usage import choose_pods
+from shoal.engine.queues.disciplines.volcano.objects import GroupPod, PodGroup, Queue
+from shoal.engine.queues.disciplines.volcano.pod_counts import GroupPodCounts, count_pods
+from shoal.engine.queues.disciplines.volcano.queue_tree import QueueTree, Usage
 
 # -- who is let in ----------------------------------------------------------------------------------------------------
 

@@ -10,10 +10,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import msgspec
 
-from shoal.controllers.volcano.amounts import add
-from shoal.controllers.volcano.group_usage import required_pods_first
-from shoal.controllers.volcano.queue_quotas import FLAVOR, QueueQuotas, local_queue_key
-from shoal.controllers.volcano.views import GroupPod, PodGroup
+from shoal.engine.queues.disciplines.volcano.amounts import add
+from shoal.engine.queues.disciplines.volcano.group_usage import required_pods_first
+from shoal.engine.queues.disciplines.volcano.objects import GroupPod, PodGroup
+from shoal.engine.queues.disciplines.volcano.queue_quotas import FLAVOR, QueueQuotas, local_queue_key
 from shoal.engine.queues.facts import Admission, BudgetUse, PodSet, PodSetAdmission, WorkloadFacts
 
 _NEVER_PREEMPTED = (BudgetUse("never-preempted", 1, 0),)

@@ -13,10 +13,10 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from shoal.api.resources import CPU, EPHEMERAL_STORAGE, MEMORY, PODS
 from shoal.api.selectors import Selector
-from shoal.controllers.volcano.amounts import Amounts
-from shoal.controllers.volcano.names import ROOT_QUEUE
-from shoal.controllers.volcano.queue_tree import QueueTree
-from shoal.controllers.volcano.views import Queue
+from shoal.engine.events import NodeFacts
+from shoal.engine.queues.disciplines.volcano.amounts import Amounts, add
+from shoal.engine.queues.disciplines.volcano.objects import ROOT_QUEUE, Queue
+from shoal.engine.queues.disciplines.volcano.queue_tree import QueueTree
 from shoal.engine.queues.facts import (
     ClusterQueueFacts,
     CohortFacts,
@@ -32,6 +32,7 @@ from shoal.engine.queues.state import Fact
 
 FLAVOR = "volcano"
 _UNLIMITED = 1 << 60
+_GPU = "nvidia.com/gpu"
 _SHARED_RESOURCES = frozenset({CPU, MEMORY, PODS, EPHEMERAL_STORAGE})
 _RULES = PreemptionRules(reclaim="Any")
 
@@ -150,3 +151,10 @@ class QueueQuotas:
 def local_queue_key(queue: str) -> str:
     """The key of the LocalQueue that points to the queue."""
     return f"{FLAVOR}/{queue}"
+
+
+def total_capacity(nodes: Iterable[NodeFacts]) -> dict[str, int]:
+    total: dict[str, int] = {}
+    for node in nodes:
+        add(total, {**node.allocatable, **({_GPU: node.gpus} if node.gpus else {})})
+    return total

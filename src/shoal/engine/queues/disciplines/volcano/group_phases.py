@@ -12,8 +12,8 @@ from __future__ import annotations
 
 import msgspec
 
-from shoal.controllers.volcano.pod_counts import GroupPodCounts
-from shoal.controllers.volcano.views import PodGroup
+from shoal.engine.queues.disciplines.volcano.objects import PodGroup
+from shoal.engine.queues.disciplines.volcano.pod_counts import GroupPodCounts
 
 NOT_ENOUGH_RESOURCES, NOT_ENOUGH_TASKS = "NotEnoughResources", "NotEnoughTasks"
 NOT_ENOUGH_OF_TASK = "NotEnoughPodsOfTask"

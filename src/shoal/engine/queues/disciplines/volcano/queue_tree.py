@@ -4,9 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 
-from shoal.controllers.volcano.amounts import Amounts, add, exceeded_resources
-from shoal.controllers.volcano.group_phases import NOT_ENOUGH_RESOURCES, QUEUE_CLOSED, QUEUE_MISSING, Refusal
-from shoal.controllers.volcano.views import Queue
+from shoal.engine.queues.disciplines.volcano.amounts import Amounts, add, exceeded_resources
+from shoal.engine.queues.disciplines.volcano.group_phases import (
+    NOT_ENOUGH_RESOURCES,
+    QUEUE_CLOSED,
+    QUEUE_MISSING,
+    Refusal,
+)
+from shoal.engine.queues.disciplines.volcano.objects import Queue
 
 Usage = dict[str, dict[str, int]]
 """Amounts by queue."""

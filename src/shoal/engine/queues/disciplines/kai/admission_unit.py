@@ -14,11 +14,11 @@ from itertools import chain
 
 import msgspec
 
-from shoal.controllers.kai.queue_quotas import FLAVOR, KINDS, local_queue_key, usage_of
 from shoal.engine.asks import Ask
 from shoal.engine.devices.demand import MigTiles
 from shoal.engine.events import PodArrived, PodBound
 from shoal.engine.from_api.standing import FIRST_KAI_LASTING
+from shoal.engine.queues.disciplines.kai.queue_quotas import FLAVOR, KINDS, local_queue_key, usage_of
 from shoal.engine.queues.facts import Admission, Amounts, BudgetUse, PodSet, PodSetAdmission, WorkloadFacts
 
 _NEVER_PREEMPTED = (BudgetUse("never-preempted", 1, 0),)

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
-from shoal.controllers.volcano.amounts import Amounts, add
-from shoal.controllers.volcano.group_phases import Refusal
-from shoal.controllers.volcano.queue_tree import QueueTree, Usage
-from shoal.controllers.volcano.views import GroupPod, PodGroup
+from shoal.engine.queues.disciplines.volcano.amounts import Amounts, add
+from shoal.engine.queues.disciplines.volcano.group_phases import Refusal
+from shoal.engine.queues.disciplines.volcano.objects import GroupPod, PodGroup
+from shoal.engine.queues.disciplines.volcano.queue_tree import QueueTree, Usage
 
 
 class GroupUsage:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from shoal.controllers.kai.admission_unit import GangSpec, amounts_of
-from shoal.controllers.kai.admission_units import AdmissionUnits
 from shoal.engine.asks import Ask
 from shoal.engine.devices.demand import MigTiles
 from shoal.engine.events import PodArrived
+from shoal.engine.queues.disciplines.kai.admission_unit import GangSpec, amounts_of
+from shoal.engine.queues.disciplines.kai.admission_units import AdmissionUnits
 from shoal.engine.who import Who
 
 PROFILES = {

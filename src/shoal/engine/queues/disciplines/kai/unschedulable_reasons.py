@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from shoal.controllers.kai.views import RESOURCES, Queue, path_to_root
+from shoal.engine.queues.disciplines.kai.objects import RESOURCES, Queue, path_to_root
 from shoal.engine.queues.facts import Amounts
 
 NO_QUEUE, OVER_LIMIT, OVER_QUOTA = "QueueDoesNotExist", "OverLimit", "NonPreemptibleOverQuota"
