@@ -1,4 +1,4 @@
-"""A brain with a KAI desk beside a small cluster in which KAI's kinds are served, and its objects in short."""
+"""Builds a small cluster that serves KAI's kinds, a scheduling loop with the KAI admission, and KAI's objects."""
 
 from __future__ import annotations
 

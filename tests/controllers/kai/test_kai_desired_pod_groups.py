@@ -1,4 +1,4 @@
-"""The PodGroup of every kind of owner, as KAI's podgrouper would write it."""
+"""The PodGroup of each kind of owner, as KAI's podgrouper would write it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A leader lives for months: of groups and jobs that are gone, and of their pods, it remembers nothing."""
+"""A leader runs for months: it keeps nothing about deleted groups, jobs and pods."""
 
 from __future__ import annotations
 

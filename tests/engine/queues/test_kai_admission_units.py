@@ -1,4 +1,4 @@
-"""What KAI's queues count of a pod, whatever its user wrote."""
+"""What KAI's queues count for a pod, and how its gang is split into admission units."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def test_an_instance_counts_its_slices_of_compute_and_nonsense_nothing(profile: 
     assert amounts_of(asked)["gpu"] == 2000 * slices
 
 
-def works_of(spec: GangSpec, *parts: str) -> AdmissionUnits:
+def units_of(spec: GangSpec, *parts: str) -> AdmissionUnits:
     """A pod of each part, `default/0`, `default/1`, ..., all waiting."""
     units = AdmissionUnits(lambda pod: float(pod.partition("/")[2]))
     for number, part in enumerate(parts):
@@ -43,7 +43,7 @@ def waiting(units: AdmissionUnits) -> dict[str, list[str]]:
 
 
 def test_who_is_beyond_takes_the_place_of_one_that_went_before_it_was_let_in() -> None:
-    units = works_of(GangSpec("default/g", "q", 2), "", "", "")
+    units = units_of(GangSpec("default/g", "q", 2), "", "", "")
     assert waiting(units) == {"default/g": ["0", "1"], "default/g+2": ["2"]}
     units.remove("default/0")
     assert waiting(units) == {"default/g": ["1", "2"]}
@@ -52,7 +52,7 @@ def test_who_is_beyond_takes_the_place_of_one_that_went_before_it_was_let_in() -
 
 def test_a_gang_of_parts_is_whole_when_each_has_its_least() -> None:
     spec = GangSpec("default/g", "q", 3, (("head", 1), ("work", 2)))
-    units = works_of(spec, "work", "work", "work")
+    units = units_of(spec, "work", "work", "work")
     assert not units.all["default/g"].is_ready
     units.add_waiting(PodArrived("default/9", Ask(), 0, "", Who(part="head")), spec)
     assert waiting(units) == {"default/g": ["0", "1", "9"], "default/g+2": ["2"]}
@@ -60,7 +60,7 @@ def test_a_gang_of_parts_is_whole_when_each_has_its_least() -> None:
 
 
 def test_another_minimum_sorts_anew_who_waits() -> None:
-    units = works_of(GangSpec("default/g", "q", 1), "", "", "")
+    units = units_of(GangSpec("default/g", "q", 1), "", "", "")
     assert len(waiting(units)) == 3
     units.update_spec(GangSpec("default/g", "q", 3))
     assert waiting(units) == {"default/g": ["0", "1", "2"]}

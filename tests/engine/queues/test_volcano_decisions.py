@@ -1,4 +1,4 @@
-"""What is decided about groups without a server: who is let in, what may be placed, what is said."""
+"""Decisions about Volcano's groups without a server: admission, placement, messages."""
 
 from __future__ import annotations
 

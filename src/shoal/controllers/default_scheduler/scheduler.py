@@ -134,8 +134,8 @@ class Scheduler:
 
     def _place(self, pod: PodFacts, result: FilterResult) -> Work:
         world, columns = self._world, self._world.columns
-        promised = columns.row_of.get(pod.nominated, -1)
-        row = promised if promised in result.rows else world.chooser.best(pod, result.rows)
+        nominated = columns.row_of.get(pod.nominated, -1)
+        row = nominated if nominated in result.rows else world.chooser.best(pod, result.rows)
         node = columns.name(row)
         needed, _ = world.needs(pod)
         wanted = (needed and world.volumes.needs.wanted(needed, node, columns.labels(row))) or []

@@ -106,8 +106,8 @@ def _fill_slices(
         kept.append((slice_, after, after != before or not _has_labels(service, slice_)))
     new = list(missing.values())
     for slice_, endpoints, is_changed in sorted(kept, key=lambda one: (not one[2], len(one[1]))):
-        room = MAX_ENDPOINTS - len(endpoints)
-        more, new = new[:room], new[room:]
+        free = MAX_ENDPOINTS - len(endpoints)
+        more, new = new[:free], new[free:]
         if more or is_changed:
             _write(service, slice_, endpoints + more, len(kept) > 1 or bool(desired), result)
     if not kept and not new:

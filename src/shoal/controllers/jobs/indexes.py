@@ -10,19 +10,19 @@ from collections.abc import Iterable, Iterator
 from collections.abc import Set as AbstractSet
 
 Indexes = AbstractSet[int]
-_MOST, _LONGEST = 1_000_000, 40
+_MAX_INDEXES, _LONGEST = 1_000_000, 40
 """Limits for parsing: the number of indexes, and the length of a number."""
 
 
 def read_indexes(text: str, completions: int) -> set[int]:
     """The indexes below `completions`, up to the limit."""
     found: set[int] = set()
-    room = _MOST
+    left = _MAX_INDEXES
     for piece in text.split(",") if text else ():
         first, _, last = piece.partition("-")
         if len(piece) <= _LONGEST and first.isdecimal() and (last.isdecimal() or not last):
-            span = range(int(first), min(int(last or first), completions - 1) + 1)[:room]
-            room -= len(span)
+            span = range(int(first), min(int(last or first), completions - 1) + 1)[:left]
+            left -= len(span)
             found.update(span)
     return found
 

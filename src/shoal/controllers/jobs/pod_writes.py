@@ -53,8 +53,8 @@ class PodWrites:
 
     async def delete(self, regarding: Obj, pods: Sequence[JobPod], *, untracked: bool) -> ShoalError | None:
         """`untracked`: the finalizer is removed first, so that the pods are not counted as failed."""
-        told = {pod.uid for pod in pods[:_MAX_EVENTS]}
-        errors = await _each(pods, lambda pod: self._delete(regarding, pod, untracked, pod.uid in told))
+        with_event = {pod.uid for pod in pods[:_MAX_EVENTS]}
+        errors = await _each(pods, lambda pod: self._delete(regarding, pod, untracked, pod.uid in with_event))
         return errors[0] if errors else None
 
     async def remove_finalizers(self, pods: Sequence[JobPod]) -> ShoalError | None:
@@ -93,7 +93,7 @@ class PodWrites:
             found = await self._api.list(PODS, namespace, Select(fields=f"metadata.name={name}"))
             for item in found.items:
                 self._pods.learn(item)
-            raise StaleError(f"pod {namespace}/{name} was there already") from None
+            raise StaleError(f"Pod {namespace}/{name} already exists") from None
 
     def _unsure_name(self, job_uid: str, prefix: str) -> str:
         """A name whose creation has an unknown result; empty if there is none."""

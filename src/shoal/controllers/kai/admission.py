@@ -212,14 +212,14 @@ class KaiAdmission:
 
     def _rejected(self, pod: str) -> bool:
         """A pod that is preempted before it was bound is held until there is quota for it again."""
-        unit, holding, sight = self.units.of_pod(pod), self._brain.cluster.pods.get(pod), self._brain.world.sight(pod)
-        if unit is None or unit.evicted_s is None or holding is None or holding.bound or sight is None:
+        unit, holding, view = self.units.of_pod(pod), self._brain.cluster.pods.get(pod), self._brain.world.sight(pod)
+        if unit is None or unit.evicted_s is None or holding is None or holding.bound or view is None:
             return False
-        if not isinstance(sight.event, PodArrived):
+        if not isinstance(view.event, PodArrived):
             return False
         self._brain.intake.apply(PodGone(pod))
         self._has_freed = True
-        self.units.add_waiting(sight.event, unit.spec)
+        self.units.add_waiting(view.event, unit.spec)
         return True
 
     def _update_tree(self, now_s: float) -> bool:
@@ -244,10 +244,10 @@ class KaiAdmission:
         """Holds pods that entered the scheduling queue before their group showed that they belong to KAI."""
         gang = self._brain.cluster.gangs.find(group)
         for pod in list(gang.waiting) if gang is not None else ():
-            sight = self._brain.world.sight(pod)
-            if sight is not None and isinstance(sight.event, PodArrived) and self.units.of_pod(pod) is None:
+            view = self._brain.world.sight(pod)
+            if view is not None and isinstance(view.event, PodArrived) and self.units.of_pod(pod) is None:
                 self._brain.intake.apply(PodGone(pod))
-                self._arrived(sight.event)
+                self._arrived(view.event)
 
     def _put_unit(self, key: str, now_s: float) -> None:
         unit = self.units.all.get(key)
@@ -264,8 +264,8 @@ class KaiAdmission:
                 self._status_writer.mark_refused(key)
 
     def _created_s(self, pod: str) -> float:
-        sight = self._brain.world.sight(pod)
-        return 0.0 if sight is None else sight.created_s
+        view = self._brain.world.sight(pod)
+        return 0.0 if view is None else view.created_s
 
     # -- decisions ---------------------------------------------------------------------------------------------------
 

@@ -19,18 +19,18 @@ GangSpecOf = Callable[[PodArrived | PodBound], GangSpec | None]
 def rebuild_units(units: AdmissionUnits, brain: Holder, spec_of: GangSpecOf, now_s: float) -> None:
     """Pods with a node are admitted; all others wait, including admitted pods that still look for a node."""
     units.clear()
-    there = brain.cluster.pods
+    placed_pods = brain.cluster.pods
     known = [(event, spec) for event in brain.world.told() if (spec := spec_of(event)) is not None]
     for event, spec in known:
-        if event.key in there and isinstance(event, PodBound):
+        if event.key in placed_pods and isinstance(event, PodBound):
             units.add_bound(event, spec)
     for event, spec in known:
-        if event.key in there and isinstance(event, PodArrived):
+        if event.key in placed_pods and isinstance(event, PodArrived):
             units.add_waiting(event, spec)
     for unit in list(units.all.values()):
         if unit.waiting:
             units.admit(unit, now_s)
     for event, spec in known:
-        if event.key not in there and isinstance(event, PodArrived):
+        if event.key not in placed_pods and isinstance(event, PodArrived):
             brain.intake.apply(PodGone(event.key))
             units.add_waiting(event, spec)

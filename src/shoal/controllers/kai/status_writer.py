@@ -178,17 +178,17 @@ class KaiStatusWriter:
             _pods.decode(pod.data).status.phase
             for pod in self._context.informers.of(PODS).index(_INDEX, _group_of)[f"{item.namespace}/{item.name}"]
         )
-        there, requested, fixed = Amounts(), Amounts(), Amounts()
+        allocated, requested, non_preemptible = Amounts(), Amounts(), Amounts()
         for unit in units:
             held = unit.amounts(unit.active.values())
-            add(there, held)
+            add(allocated, held)
             add(requested, held)
             add(requested, unit.amounts(unit.waiting.values()))
-            add(fixed, held if unit.is_non_preemptible else {})
+            add(non_preemptible, held if unit.is_non_preemptible else {})
         found: Obj = {field: phases.get(phase, 0) for phase, field in _PHASES.items()}
         found["resourcesStatus"] = {
-            "allocated": to_quantities(there),
-            "allocatedNonPreemptible": to_quantities(fixed),
+            "allocated": to_quantities(allocated),
+            "allocatedNonPreemptible": to_quantities(non_preemptible),
             "requested": to_quantities(requested),
         }
         waiting = next((unit for unit in units if self._is_refused(unit)), None)
@@ -216,8 +216,8 @@ class KaiStatusWriter:
         }
 
     def _reason(self, unit: AdmissionUnit, usage: QueueUsage) -> tuple[str, str]:
-        def held(queue: str, fixed: bool) -> Amounts:
-            return usage.get((queue, "allocatedNonPreemptible" if fixed else "allocated"), {})
+        def held(queue: str, non_preemptible: bool) -> Amounts:
+            return usage.get((queue, "allocatedNonPreemptible" if non_preemptible else "allocated"), {})
 
         if not unit.is_ready:
             return not_ready(unit.pod_count, unit.spec.minimum or 0)

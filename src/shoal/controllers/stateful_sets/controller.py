@@ -76,8 +76,8 @@ class StatefulSets:
             self._owner_wakeups.selector(item),
             lambda pod, _meta: ordinal_of(name, pod.name) is not None,
         )
-        sights = [pod_view(pod) for pod in await claims.claimed(self._pods)]
-        return {ordinal: pod for pod in sights if (ordinal := ordinal_of(name, pod.name)) is not None}
+        views = [pod_view(pod) for pod in await claims.claimed(self._pods)]
+        return {ordinal: pod for pod in views if (ordinal := ordinal_of(name, pod.name)) is not None}
 
     # -- steps ------------------------------------------------------------------------------------------------------
 
@@ -149,12 +149,12 @@ class StatefulSets:
         self._context.events.record(obj, "SuccessfulDelete", words)
 
     async def _write_status(self, obj: Obj, desired: DesiredSet, history: History, pods: Pods) -> None:
-        sights = list(pods.values())
-        status = stateful_set_status(obj, desired, sights, history.collisions, self._context.clock.seconds())
+        views = list(pods.values())
+        status = stateful_set_status(obj, desired, views, history.collisions, self._context.clock.seconds())
         if status != (obj.get("status") or {}):
             await self._context.api.update(STATEFUL_SETS, {**obj, "status": status}, "status")
         in_use = {desired.update, status["currentRevision"]}
-        in_use |= {pod.metadata.labels.get(REVISION_LABEL, "") for pod in sights}
+        in_use |= {pod.metadata.labels.get(REVISION_LABEL, "") for pod in views}
         await history.trim(in_use, obj["spec"].get("revisionHistoryLimit", 10))
 
 

@@ -53,13 +53,13 @@ Step = Create | Delete
 
 def steps(desired: DesiredSet, pods: Mapping[int, PodView], now_s: float) -> list[Step]:
     """The next steps, in order."""
-    look = _Planner(desired, pods, now_s)
-    found, goes_on = look.missing_pods()
-    if goes_on:
-        removed, goes_on = look.surplus_pods()
+    planner = _Planner(desired, pods, now_s)
+    found, continues = planner.missing_pods()
+    if continues:
+        removed, continues = planner.surplus_pods()
         found += removed
-    if goes_on and desired.is_rolling:
-        found += look.outdated_pods()
+    if continues and desired.is_rolling:
+        found += planner.outdated_pods()
     return found[:MAX_PODS_PER_SYNC]
 
 
@@ -73,7 +73,7 @@ class _Planner:
 
     def missing_pods(self) -> tuple[list[Step], bool]:
         found: list[Step] = []
-        goes_on = True
+        continues = True
         for ordinal in self._places:
             pod = self._pods.get(ordinal)
             if pod is None:
@@ -81,12 +81,12 @@ class _Planner:
             elif pod.is_finished():
                 if not pod.is_terminating():
                     found.append(Delete(ordinal))
-                goes_on = False
+                continues = False
             elif self._is_available(pod):
                 continue
             if self._desired.is_ordered or len(found) >= MAX_PODS_PER_SYNC:
                 return found, False
-        return found, goes_on
+        return found, continues
 
     def surplus_pods(self) -> tuple[list[Step], bool]:
         found: list[Step] = []
@@ -120,12 +120,12 @@ class _Planner:
     def _several(self, places: list[int]) -> list[Step]:
         """Deletes unavailable pods, and as many available ones as may be unavailable."""
         missing = sum(not self._is_available(pod) for ordinal, pod in self._pods.items() if ordinal in self._places)
-        room = self._desired.most_unavailable - missing
+        may_delete = self._desired.most_unavailable - missing
         found: list[Step] = []
         for ordinal in places:
             if self._is_outdated(ordinal):
-                room -= self._is_available(self._pods[ordinal])
-                if room < 0:
+                may_delete -= self._is_available(self._pods[ordinal])
+                if may_delete < 0:
                     break
                 found.append(Delete(ordinal))
         return found

@@ -137,9 +137,9 @@ class GroupMembers:
         group = self.usage.group_of(pod)
         self.usage.release(pod)
         self._brain.intake.apply(PodGone(pod))
-        sight = self._brain.world.sight(pod)
-        if sight is not None and isinstance(sight.event, PodArrived):
-            self.held.keep(group, sight.event)
+        view = self._brain.world.sight(pod)
+        if view is not None and isinstance(view.event, PodArrived):
+            self.held.keep(group, view.event)
 
     def rebuild(self, *, holds: bool) -> None:
         """Rebuilds the contents from the pods and the facts; `holds`: pods without a node are held back."""
@@ -178,8 +178,8 @@ class GroupMembers:
             if pod is None or not pod.group:
                 # The group belongs to another project.
                 return False
-        sight = self._brain.world.sight(event.key)
-        return sight is not None and sight.scheduler == SCHEDULER
+        view = self._brain.world.sight(event.key)
+        return view is not None and view.scheduler == SCHEDULER
 
     def _charge(self, event: PodArrived | PodBound) -> None:
         if not event.who.group or not self._cache.has_groups:

@@ -116,11 +116,11 @@ class JobSync:
     async def _sync_pods(self, pods: Sequence[JobPod], may_start: set[str]) -> None:
         """Creates missing pods and deletes surplus pods."""
         job, context = self._job, self._context
-        there = {pod.name for pod in pods}
+        existing = {pod.name for pod in pods}
         wanted = {job.pod_name(task, at): (task, at) for task in job.tasks() for at in range(task.replicas)}
         made = []
         for name, (task, at) in wanted.items():
-            if name not in there and task.name in may_start:
+            if name not in existing and task.name in may_start:
                 pod = new_pod(job, task, at)
                 apply_plugins(PluginTarget(job, task, at), pod)
                 made.append(pod)

@@ -146,9 +146,9 @@ class QuotaSharing:
             decisions = kueue.cycle(now_s, self._proof if self._nodes else None)
             placed = self._proof.take() if self._proof is not None else []
             found.placed += placed
-            there = {place.pod for place in placed}
+            placed_pods = {place.pod for place in placed}
             for admitted in decisions.admitted:
-                found.released += [pod for pod in self._units[admitted.workload].waiting if pod not in there]
+                found.released += [pod for pod in self._units[admitted.workload].waiting if pod not in placed_pods]
             for preempted in decisions.preempted:
                 beneficiary = self._units.get(preempted.beneficiary)
                 self._evict(preempted.workload, beneficiary.group if beneficiary is not None else "", now_s, found)

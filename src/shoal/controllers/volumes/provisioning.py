@@ -36,13 +36,13 @@ class Provisioner:
         if claim.is_bound:
             await self._resize(claim, storage_class)
             return
-        told = claim.metadata.annotations
-        name = told.get(PROVISIONER, told.get(BETA_PROVISIONER, ""))
+        annotations = claim.metadata.annotations
+        name = annotations.get(PROVISIONER, annotations.get(BETA_PROVISIONER, ""))
         if claim.spec.volume_name or name != LOCAL_PROVISIONER:
             return
-        if storage_class.waits and SELECTED_NODE not in told:
+        if storage_class.waits and SELECTED_NODE not in annotations:
             return
-        if storage_class.waits and self._nodes.get("", told[SELECTED_NODE]) is None:
+        if storage_class.waits and self._nodes.get("", annotations[SELECTED_NODE]) is None:
             await self._reschedule(claim)
             return
         await self._provision(claim, storage_class)
