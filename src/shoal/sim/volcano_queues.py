@@ -18,7 +18,6 @@ from shoal.api.groups.volcano import GROUP_ANNOTATION, VolcanoPodGroup
 from shoal.api.meta import ObjectMeta
 from shoal.api.pod import Pod
 from shoal.api.wire import dec_hook
-from shoal.cli.volcano_shares import kept_by_shares
 from shoal.engine.events import NodeFacts
 from shoal.engine.queues.disciplines.volcano.enqueue import PodGroupCandidate, enqueue
 from shoal.engine.queues.disciplines.volcano.group_phases import Refusal
@@ -35,6 +34,7 @@ from shoal.engine.queues.disciplines.volcano.objects import (
 from shoal.engine.queues.disciplines.volcano.pod_counts import count_pods
 from shoal.engine.queues.disciplines.volcano.queue_quotas import QueueQuotas, total_capacity
 from shoal.engine.queues.disciplines.volcano.queue_tree import QueueTree, Usage
+from shoal.sim.volcano_quotas import held_by_quotas
 from shoal.store.kept import Kept
 
 _GROUP = "scheduling.volcano.sh/"
@@ -46,7 +46,7 @@ def is_queue(document: Document) -> bool:
 
 
 def volcano_tree(documents: Iterable[Document]) -> QueueTree | None:
-    """None where there are no such queues."""
+    """The tree of Volcano's queues; None if there are none."""
     queues = [queue for document in documents if is_queue(document) and (queue := _queue(document)) is not None]
     return QueueTree(queues) if queues else None
 
@@ -56,10 +56,10 @@ def volcano_groups(documents: Iterable[Document]) -> dict[str, PodGroup]:
     return {group.metadata.key: _group(group) for group in found}
 
 
-def kept_by_volcano(
+def held_by_volcano(
     documents: Sequence[Document], waiting: Iterable[Pod], priorities: Mapping[str, int], nodes: Iterable[NodeFacts]
 ) -> dict[str, Kept]:
-    """By pod; by group where it has no pods yet. `waiting`: pods to be placed, those that are to be made too."""
+    """The reason by held pod, or by group if it has no pods yet. `waiting`: existing and future pods to place."""
     tree = volcano_tree(documents)
     if tree is None:
         return {}
@@ -75,22 +75,22 @@ def kept_by_volcano(
         PodGroupCandidate(group, count_pods(members.get(name, ())), ranks[name]) for name, group in groups.items()
     ]
     refused = {"/".join(key): refusal for key, refusal in enqueue(tree, candidates).refused.items()}
-    let_in = {name: group for name, group in groups.items() if name not in refused}
-    found = kept_by_shares(QueueQuotas(tree, total_capacity(nodes)), let_in, members, ranks)
+    enqueued = {name: group for name, group in groups.items() if name not in refused}
+    found = held_by_quotas(QueueQuotas(tree, total_capacity(nodes)), enqueued, members, ranks)
     usage = _usage(tree, groups, members)
     for name, group in sorted(groups.items(), key=lambda one: (-ranks[one[0]], one[1].metadata.created_s, one[0])):
-        looking = [pod for pod in members.get(name, ()) if not pod.spec.node_name and not pod.is_finished]
-        looking = [pod for pod in looking if _key(pod) not in found]
-        there = sum(1 for pod in members.get(name, ()) if pod.spec.node_name and not pod.is_finished)
+        unplaced = [pod for pod in members.get(name, ()) if not pod.spec.node_name and not pod.is_finished]
+        unplaced = [pod for pod in unplaced if _key(pod) not in found]
+        active = sum(1 for pod in members.get(name, ()) if pod.spec.node_name and not pod.is_finished)
         refusal = refused.get(name)
         chosen: list[GroupPod] = []
         if refusal is None:
-            chosen, refusal = choose_pods(tree, group, looking, there, usage)
+            chosen, refusal = choose_pods(tree, group, unplaced, active, usage)
         if refusal is None:
             continue
-        kept = _kept(name, group, refusal)
-        let_go = {_key(pod) for pod in chosen}
-        found |= {_key(pod): kept for pod in looking if _key(pod) not in let_go}
+        kept = _reason(name, group, refusal)
+        admitted = {_key(pod) for pod in chosen}
+        found |= {_key(pod): kept for pod in unplaced if _key(pod) not in admitted}
         if not members.get(name):
             found[name] = kept
     return found
@@ -105,8 +105,12 @@ def _usage(tree: QueueTree, groups: Mapping[str, PodGroup], members: Mapping[str
     return usage
 
 
-def _kept(name: str, group: PodGroup, refusal: Refusal) -> Kept:
-    more = "It goes on when others of the queue end, or with more capability." if refusal.is_quota else ""
+def _reason(name: str, group: PodGroup, refusal: Refusal) -> Kept:
+    more = (
+        "The group continues when other groups of the queue finish, or with more capability."
+        if refusal.is_quota
+        else ""
+    )
     return Kept(refusal.reason, refusal.message, more, f"Volcano queue {group.queue}", name)
 
 

@@ -28,7 +28,7 @@ from shoal.engine.who import Who
 from shoal.store.kept import Kept
 
 _GROUP = "scheduling.run.ai/"
-_MOST_CYCLES = 10_000
+_MAX_CYCLES = 10_000
 
 
 def is_queue(document: Document) -> bool:
@@ -42,13 +42,13 @@ def kai_queues(documents: Iterable[Document]) -> dict[str, Queue]:
 
 
 def kai_units(documents: Sequence[Document], events: Iterable[Event], now_s: float) -> AdmissionUnits:
-    """What is let in at once, from pods that wait and pods that run."""
+    """The admission units of waiting and running pods."""
     groups = {each.value.metadata.key: each.value for each in documents if isinstance(each.value, KaiPodGroup)}
     units = AdmissionUnits(lambda _: now_s)
     for event in events:
         if not isinstance(event, PodArrived | PodBound):
             continue
-        spec = _origin(groups, event.key, event.who)
+        spec = _gang_spec(groups, event.key, event.who)
         if spec is None:
             continue
         if isinstance(event, PodBound):
@@ -58,41 +58,41 @@ def kai_units(documents: Sequence[Document], events: Iterable[Event], now_s: flo
     return units
 
 
-def kept_by_kai(documents: Sequence[Document], events: Sequence[Event], now_s: float) -> dict[str, Kept]:
-    """By pod."""
+def held_by_kai(documents: Sequence[Document], events: Sequence[Event], now_s: float) -> dict[str, Kept]:
+    """The reason by held pod."""
     queues = kai_queues(documents)
     if not queues:
         return {}
     units = kai_units(documents, events, now_s)
-    _admit_all(units, _discipline(queues, events, units, now_s), now_s)
-    sums = queue_usage(queues, units.all.values())
+    _admit_all(units, _quota_tree(queues, events, units, now_s), now_s)
+    usage = queue_usage(queues, units.all.values())
 
-    def held(queue: str, is_non_preemptible: bool) -> Amounts:
-        return sums.get((queue, "allocatedNonPreemptible" if is_non_preemptible else "allocated"), {})
+    def usage_of(queue: str, is_non_preemptible: bool) -> Amounts:
+        return usage.get((queue, "allocatedNonPreemptible" if is_non_preemptible else "allocated"), {})
 
     found: dict[str, Kept] = {}
     for unit in units.all.values():
         if not unit.waiting or not unit.spec.is_known or not unit.is_ready:
-            # A gang that is short of pods waits for them, and nobody's quota keeps it.
+            # A gang with missing pods waits for them, not for quota.
             continue
-        asked = unit.amounts(unit.waiting.values())
+        requested = unit.amounts(unit.waiting.values())
         code, message = unschedulable_reason(
-            queues, unit.spec.queue, asked, held, is_non_preemptible=unit.is_non_preemptible
+            queues, unit.spec.queue, requested, usage_of, is_non_preemptible=unit.is_non_preemptible
         )
         if code == POD_SCHEDULING_ERRORS:
-            message = "others would have to give back what they have beyond their quota; not decided on files"
+            message = "other workloads that exceed their quota would have to be evicted; not decided on files"
         group = unit.spec.name if unit.spec.name not in unit.waiting else ""
         kept = Kept(code, message, queue=f"KAI queue {unit.spec.queue}", group=group)
         found |= dict.fromkeys(unit.waiting, kept)
     return found
 
 
-def _discipline(queues: Mapping[str, Queue], events: Iterable[Event], units: AdmissionUnits, now_s: float) -> Kueue:
+def _quota_tree(queues: Mapping[str, Queue], events: Iterable[Event], units: AdmissionUnits, now_s: float) -> Kueue:
     kueue = Kueue(Queues(SETTINGS))
-    knowledge = QuotaTreeUpdater(kueue.queues)
+    updater = QuotaTreeUpdater(kueue.queues)
     for event in events:
-        knowledge.hear(event)
-    knowledge.refresh(queues)
+        updater.hear(event)
+    updater.refresh(queues)
     for unit in units.all.values():
         facts = unit.facts()
         if facts is not None:
@@ -101,7 +101,7 @@ def _discipline(queues: Mapping[str, Queue], events: Iterable[Event], units: Adm
 
 
 def _admit_all(units: AdmissionUnits, kueue: Kueue, now_s: float) -> None:
-    for _ in range(_MOST_CYCLES):
+    for _ in range(_MAX_CYCLES):
         if kueue.is_idle:
             return
         for admitted in kueue.cycle(now_s).admitted:
@@ -109,7 +109,7 @@ def _admit_all(units: AdmissionUnits, kueue: Kueue, now_s: float) -> None:
             units.admit(unit, now_s)
 
 
-def _origin(groups: Mapping[str, KaiPodGroup], pod: str, who: Who) -> GangSpec | None:
+def _gang_spec(groups: Mapping[str, KaiPodGroup], pod: str, who: Who) -> GangSpec | None:
     group = groups.get(who.group) if who.group else None
     if group is not None:
         spec = group.spec
