@@ -13,13 +13,13 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any, Protocol
 
-from build.kai_desks import GROUP, QUEUE_LABEL, add_kai_queue, kai_cluster
+from build.kai_clusters import GROUP, QUEUE_LABEL, add_kai_queue, kai_cluster
 from build.live_brains import LiveBrain, pod
 from build.small_clusters import SmallCluster
 from build.volcano_scenes import VolcanoScene, bare_volcano, volcano
 from shoal.controllers.brain.desks import Desks
-from shoal.controllers.kai.desk import KaiDesk
-from shoal.controllers.volcano.desk import VolcanoDesk
+from shoal.controllers.kai.admission import KaiAdmission
+from shoal.controllers.volcano.admission import VolcanoAdmission
 from shoal.store.live.ecosystem_kinds import KAI_POD_GROUPS
 from shoal.store.live.item import Obj
 from shoal.store.live.kind import PODS
@@ -87,8 +87,8 @@ class VolcanoWork(_Work):
         self.desk: Any = None
         self.live = _brain(self.cluster, self._make, "volcano")
 
-    def _make(self, live: LiveBrain, onward: Any) -> VolcanoDesk:
-        self.desk = VolcanoDesk(live.context, live.served, live.brain, onward=onward)
+    def _make(self, live: LiveBrain, onward: Any) -> VolcanoAdmission:
+        self.desk = VolcanoAdmission(live.context, live.served, live.brain, onward=onward)
         return self.desk  # type: ignore[no-any-return]
 
     @classmethod
@@ -118,7 +118,7 @@ class VolcanoWork(_Work):
             self.wanted[f"{name}-{at}"] = _again(made)
 
     def book(self) -> set[str]:
-        room = self.desk._book.room
+        room = self.desk._members.usage
         return {_name(key) for group in room.groups() for key in room.pods(group)}
 
     def charged(self) -> dict[str, int]:
@@ -132,8 +132,8 @@ class KaiWork(_Work):
         self.desk: Any = None
         self.live = _brain(cluster, self._make, "shoal")
 
-    def _make(self, live: LiveBrain, onward: Any) -> KaiDesk:
-        self.desk = KaiDesk(live.context, live.served, live.brain, onward)
+    def _make(self, live: LiveBrain, onward: Any) -> KaiAdmission:
+        self.desk = KaiAdmission(live.context, live.served, live.brain, onward)
         return self.desk  # type: ignore[no-any-return]
 
     @classmethod
@@ -158,7 +158,7 @@ class KaiWork(_Work):
             self.wanted[f"{name}-{at}"] = _again(await self.cluster.create(PODS, body))
 
     def book(self) -> set[str]:
-        return {_name(key) for work in self.desk.works.all.values() for key in work.there}
+        return {_name(key) for work in self.desk.units.all.values() for key in work.active}
 
     def charged(self) -> dict[str, int]:
         return _usage(self.desk.kueue, "gpu", 1000)

@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from shoal.controllers.owned_pods.sight import PodSight
+from shoal.controllers.owned_pods.pod_view import PodView
 
 NOW_S = 1_767_225_600.0
 AGE_S = 100.0
@@ -38,8 +38,8 @@ def pod_obj(
     return {"metadata": meta, "spec": {"nodeName": node}, "status": status}
 
 
-def sight(name: str, **told: Any) -> PodSight:
-    return msgspec.convert(pod_obj(name, **told), PodSight)
+def sight(name: str, **told: Any) -> PodView:
+    return msgspec.convert(pod_obj(name, **told), PodView)
 
 
 def _at(ago_s: float) -> str:

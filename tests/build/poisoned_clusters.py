@@ -21,7 +21,7 @@ from build.cluster_laws import Laws
 from build.fleets import machine
 from build.foreign_kinds import established
 from build.gpu_pods import GPU
-from build.kai_desks import add_kai_queue
+from build.kai_clusters import add_kai_queue
 from build.small_clusters import SmallCluster, small_cluster
 from build.storm_crews import NEEDED, ShoalCrew
 from build.storm_replicas import Replica

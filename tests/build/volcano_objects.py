@@ -9,7 +9,7 @@ import msgspec
 from shoal.api.wire import dec_hook
 from shoal.controllers.volcano.job import VolcanoJob
 from shoal.controllers.volcano.job_pods import JobPod
-from shoal.controllers.volcano.sights import GroupPod, PodGroup, Queue
+from shoal.engine.queues.disciplines.volcano.objects import GroupPod, PodGroup, Queue
 from shoal.store.live.item import Obj
 
 GPUS = "nvidia.com/gpu"

@@ -12,9 +12,10 @@ from build.foreign_kinds import established
 from build.live_brains import LiveBrain, add_node, start_brain
 from build.small_clusters import SmallCluster, small_cluster
 from shoal.cluster.foreign.definitions import definitions
+from shoal.controllers.volcano.admission import VolcanoAdmission
 from shoal.controllers.volcano.controller import VolcanoController
-from shoal.controllers.volcano.desk import VolcanoDesk
-from shoal.controllers.volcano.names import COMMANDS, GROUP
+from shoal.controllers.volcano.names import COMMANDS
+from shoal.engine.queues.disciplines.volcano.objects import GROUP
 from shoal.store.live.context import Context, Controller
 from shoal.store.live.ecosystem_kinds import VOLCANO_JOBS, VOLCANO_POD_GROUPS, VOLCANO_QUEUES
 from shoal.store.live.item import Obj
@@ -47,11 +48,11 @@ def volcano(context: Context, presence: Presence | None = None) -> Controller:
 class VolcanoScene:
     def __init__(self, cluster: SmallCluster) -> None:
         self.cluster = cluster
-        self.desks: list[VolcanoDesk] = []
+        self.desks: list[VolcanoAdmission] = []
 
     def start_brain(self, api: Api | None = None) -> LiveBrain:
         def prepare(brain: LiveBrain) -> None:
-            desk = VolcanoDesk(brain.context, brain.served, brain.brain)
+            desk = VolcanoAdmission(brain.context, brain.served, brain.brain)
             brain.brain.desk = desk
             self.desks.append(desk)
 

@@ -118,7 +118,7 @@ def test_what_others_have_of_a_volcano_queue_is_not_taken_back_in_a_picture(door
     decided = doors.decided(*world)
     assert [each["pod"] for each in decided["placed"]] == ["t/b0-0"]
     (refused,) = decided["refused"]
-    assert "others would have to give back" in refused["reason"]["message"]
+    assert "would have to be evicted" in refused["reason"]["message"]
 
 
 def test_a_group_that_was_not_let_in_keeps_its_pods(doors: Doors) -> None:

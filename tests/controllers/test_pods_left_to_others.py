@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import partial
 from pathlib import Path
 
-from build.kai_desks import add_kai_itself, add_kai_queue, kai_cluster
+from build.kai_clusters import add_kai_itself, add_kai_queue, kai_cluster
 from build.kai_owners import QUEUED, kai_pod
 from build.live_brains import LiveBrain, add_node, is_bound, places, pod
 from build.small_clusters import small_cluster

@@ -29,26 +29,32 @@ _FIRST_CALLS = 12
 _MOST_FAULTS = 3
 Parts = Mapping[str, tuple[Callable[[Any], object], tuple[str, ...]]]
 
-# White box: these are the parts of each desk, by where they are, and methods that change what it knows.
+# White box: the parts of each admission, by attribute, and the methods that change their state.
 _VOLCANO: Parts = {
-    "desk": (lambda desk: desk, ("_heard", "_decide", "_arrived", "_share", "_units")),
-    "view": (lambda desk: desk._view, ("tree", "group", "pod")),
-    "kept": (lambda desk: desk._book.kept, ("keep", "drop", "of")),
-    "room": (lambda desk: desk._book.room, ("hold", "leave", "usage", "amounts")),
-    "book": (lambda desk: desk._book, ("arrived", "bound", "gone", "hold", "take_out", "let_fade", "_onward")),
-    "letting-go": (lambda desk: desk._letting_go, ("run", "recall")),
-    "sharing": (lambda desk: desk._sharing, ("shares", "round", "_take_in", "_put", "_cycles", "_end", "_tell")),
+    "admission": (lambda desk: desk, ("_heard", "_decide", "_arrived", "_share_quota", "_units")),
+    "cache": (lambda desk: desk._cache, ("tree", "group", "pod")),
+    "held": (lambda desk: desk._members.held, ("keep", "drop", "of")),
+    "usage": (lambda desk: desk._members.usage, ("charge", "release", "usage", "amounts")),
+    "members": (
+        lambda desk: desk._members,
+        ("arrived", "bound", "gone", "admit", "hold_again", "drop_stale", "_onward"),
+    ),
+    "by-capability": (lambda desk: desk._by_capability, ("run", "requeue_stuck")),
+    "sharing": (
+        lambda desk: desk._sharing,
+        ("quotas", "round", "_put_queues", "_update", "_run_cycles", "_evict", "_put_unit"),
+    ),
     "discipline": (lambda desk: desk._sharing._kueue, ("cycle", "put_workload", "drop_workload")),
-    "proof": (lambda desk: desk._sharing._prover, ("admit", "would_fit")),
+    "proof": (lambda desk: desk._sharing._proof, ("admit", "would_fit")),
     "placement": (lambda desk: desk._brain.placement, ("spot",)),
 }
 _KAI: Parts = {
-    "desk": (lambda desk: desk, ("hear", "_take_in", "_obey", "_put", "_arrived", "_onward")),
-    "ends": (lambda desk: desk._ends, ("end", "end_with_rest", "due", "forget")),
-    "works": (lambda desk: desk.works, ("arrive", "bound", "let_in", "leave")),
-    "origins": (lambda desk: desk._origins, ("of", "take_groups")),
-    "knowledge": (lambda desk: desk._knowledge, ("refresh",)),
-    "statuses": (lambda desk: desk._statuses, ("note", "stir")),
+    "admission": (lambda desk: desk, ("hear", "_update_tree", "_apply", "_put_unit", "_arrived", "_onward")),
+    "evictions": (lambda desk: desk._evictions, ("evict", "evict_with_gang", "due", "forget")),
+    "units": (lambda desk: desk.units, ("add_waiting", "add_bound", "admit", "remove")),
+    "gang-specs": (lambda desk: desk._gang_specs, ("of", "take_groups")),
+    "tree-updater": (lambda desk: desk._tree_updater, ("refresh",)),
+    "status-writer": (lambda desk: desk._status_writer, ("round_done", "mark_refused")),
     "discipline": (lambda desk: desk.kueue, ("cycle", "put_workload", "drop_workload")),
     "placement": (lambda desk: desk._brain.placement, ("spot",)),
 }
@@ -57,8 +63,8 @@ _MADE: Mapping[str, tuple[Callable[[Path], AbstractAsyncContextManager[QueuedWor
     "volcano-without-shares": (VolcanoWork.without_shares, _VOLCANO),
     "kai": (KaiWork.begun, _KAI),
 }
-_OF_SHARES = {"desk", "view", "sharing", "discipline", "proof", "placement"}
-"""Tried with shares alone."""
+_OF_SHARES = {"admission", "cache", "sharing", "discipline", "proof", "placement"}
+"""Parts that exist only with quota sharing."""
 _CASES = [
     (project, part)
     for project, (_, parts) in _MADE.items()

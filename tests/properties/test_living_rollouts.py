@@ -19,7 +19,7 @@ from build.fleets import machine
 from build.living_work import template
 from build.small_clusters import SmallCluster, small_cluster
 from build.virtual_time import in_virtual_time
-from shoal.controllers.owned_pods.sight import PodSight, pod_sight
+from shoal.controllers.owned_pods.pod_view import PodView, pod_view
 from shoal.store.live.informer import Informer
 from shoal.store.live.item import Item
 from shoal.store.live.kind import DEPLOYMENTS, PODS
@@ -33,14 +33,14 @@ class _Bounds:
     def __init__(self, most: int, fewest: int) -> None:
         self.broken: list[str] = []
         self._most, self._fewest = most, fewest
-        self._pods: dict[str, PodSight] = {}
+        self._pods: dict[str, PodView] = {}
         self._was_full = False
 
     def see(self, before: Item | None, after: Item | None) -> None:
         if after is None:
             self._pods.pop(before.uid if before is not None else "", None)
         else:
-            self._pods[after.uid] = pod_sight(after)
+            self._pods[after.uid] = pod_view(after)
         active = [pod for pod in self._pods.values() if pod.is_active()]
         serving = sum(pod.is_ready() for pod in active)
         self._was_full = self._was_full or serving == _REPLICAS

@@ -9,7 +9,6 @@ from pathlib import Path
 
 from shoal.api.decode import Document
 from shoal.api.node_affinity import NodeAffinity
-from shoal.cli.kept_back import keep_back, read_elsewhere
 from shoal.cli.misses import misses
 from shoal.cli.policy_names import parse_policies
 from shoal.engine.cluster import Cluster
@@ -22,6 +21,7 @@ from shoal.engine.profile import POLICIES, Builder
 from shoal.engine.queues.proof import Proof
 from shoal.engine.queues.settings import Settings
 from shoal.engine.round import Step
+from shoal.sim.held_by_queues import hold_queued_pods, without_queue_objects
 from shoal.sim.queue_rounds import QueueRounds
 from shoal.sim.queued_pods import speaks_of_queues
 from shoal.sim.queued_world import Queued, QueuedWorld
@@ -106,8 +106,8 @@ def loaded_of(
     if profiles is not None:
         added = {profile.scheduler_name: profile.added_affinity for profile in profiles.profiles}
     queues = _queues(documents)
-    world = world_of(read_elsewhere(documents if queues is None else queues.documents), added)
-    keep_back(documents, world)
+    world = world_of(without_queue_objects(documents if queues is None else queues.documents), added)
+    hold_queued_pods(documents, world)
     warnings = list(world.warnings)
     if queues is not None:
         queues.world.settings = queues.world.settings if limits is None else limits(queues.world.settings)

@@ -40,16 +40,16 @@ def give_desks(
     if moves:
         desks.add(lambda onward: _successors(brain, onward))
     if volcano is not None:
-        from shoal.controllers.volcano.desk import VolcanoDesk
+        from shoal.controllers.volcano.admission import VolcanoAdmission
 
         context = context_of(VOLCANO)
-        _add(desks, brain, VOLCANO, volcano, lambda onward: VolcanoDesk(context, served, brain, volcano, onward))
+        _add(desks, brain, VOLCANO, volcano, lambda onward: VolcanoAdmission(context, served, brain, volcano, onward))
     if KAI in choice.controllers:
-        from shoal.controllers.kai.desk import KaiDesk
+        from shoal.controllers.kai.admission import KaiAdmission
 
         own = context_of(KAI)
         beside = Presence(own, presence.KAI, choice.own.namespaces.kai)
-        _add(desks, brain, KAI, beside, lambda onward: KaiDesk(own, served, brain, onward, beside))
+        _add(desks, brain, KAI, beside, lambda onward: KaiAdmission(own, served, brain, onward, beside))
     if QUEUES in choice.controllers:
         queues = found = _queues(brain, context_of(QUEUES), served, choice, kueue)
         desks.add(lambda _: found[0])

@@ -39,15 +39,15 @@ async def test_verdicts_follow_nodes_and_are_kept_otherwise(tmp_path: Path) -> N
         await cluster.pass_time(1)
         spec = {"template": {"spec": {"nodeSelector": {"gpu": "yes"}}}}
         daemon_set = {"metadata": {"uid": "u", "generation": 1}, "spec": spec}
-        first = nodes.verdicts(daemon_set)
-        assert {name: verdict.runs for name, verdict in first.items()} == {"n1": True, "n2": True}
+        first = nodes.eligibility(daemon_set)
+        assert {name: eligibility.runs for name, eligibility in first.items()} == {"n1": True, "n2": True}
         await cluster.patch(NODES, "n2", {"metadata": {"labels": {"gpu": None}}})
         await cluster.pass_time(1)
-        second = nodes.verdicts(daemon_set)
+        second = nodes.eligibility(daemon_set)
         assert second["n1"] is first["n1"]
         assert not second["n2"].stays
         other = {**daemon_set, "metadata": {"uid": "u", "generation": 2}, "spec": {"template": {"spec": {}}}}
-        assert nodes.verdicts(other)["n2"].runs
+        assert nodes.eligibility(other)["n2"].runs
         await cluster.delete(NODES, "n1")
         await cluster.pass_time(1)
-        assert set(nodes.verdicts(other)) == {"n2"}
+        assert set(nodes.eligibility(other)) == {"n2"}

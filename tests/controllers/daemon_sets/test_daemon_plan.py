@@ -12,41 +12,43 @@ from hypothesis import strategies as st
 from build.depth import examples
 from build.pod_sights import NOW_S, pod_obj
 from shoal.controllers.daemon_sets.backoff import Backoff
-from shoal.controllers.daemon_sets.eligibility import NodeSight, Verdict, rule_of
-from shoal.controllers.daemon_sets.plan import Look, standing, updating
-from shoal.controllers.daemon_sets.sight import HASH, DaemonPod, Template, by_node
+from shoal.controllers.daemon_sets.daemon_pod import HASH, DaemonPod, Template, by_node
+from shoal.controllers.daemon_sets.eligibility import NodeEligibility, NodeView, rule_of
+from shoal.controllers.daemon_sets.plan import DaemonSetState, placement_changes, update_changes
 
-RUNS, STAYS, AWAY = Verdict(True, True), Verdict(False, True), Verdict(False, False)
-
-
-def daemon(name: str, hashed: str = "new", **told: Any) -> DaemonPod:
-    return msgspec.convert(pod_obj(name, labels={HASH: hashed}, **told), DaemonPod)
+RUNS, STAYS, AWAY = NodeEligibility(True, True), NodeEligibility(False, True), NodeEligibility(False, False)
 
 
-def look(verdicts: dict[str, Verdict], *pods: DaemonPod, surge: int = 0, unavailable: int = 1) -> Look:
-    return Look(verdicts, by_node(pods), Template("new", "2"), 0, NOW_S, surge, unavailable)
+def daemon(name: str, hashed: str = "new", **daemon_set_status: Any) -> DaemonPod:
+    return msgspec.convert(pod_obj(name, labels={HASH: hashed}, **daemon_set_status), DaemonPod)
 
 
-STANDING: dict[str, tuple[Look, list[str], list[str]]] = {
-    "an empty node gets one": (look({"n1": RUNS}), ["n1"], []),
-    "a node that may only keep gets none": (look({"n1": STAYS}), [], []),
-    "a node that may only keep keeps": (look({"n1": STAYS}, daemon("a")), [], []),
-    "a node that is left loses its own": (look({"n1": AWAY}, daemon("a")), [], ["a"]),
-    "what ends is waited for": (look({"n1": RUNS}, daemon("a", ending=True)), [], []),
-    "of two the older stays": (look({"n1": RUNS}, daemon("a", age_s=5), daemon("b", age_s=50)), [], ["a"]),
-    "a node that is gone takes its pod along": (look({}, daemon("a", node="gone")), [], ["a"]),
+def state(
+    eligibility: dict[str, NodeEligibility], *pods: DaemonPod, surge: int = 0, unavailable: int = 1
+) -> DaemonSetState:
+    return DaemonSetState(eligibility, by_node(pods), Template("new", "2"), 0, NOW_S, surge, unavailable)
+
+
+STANDING: dict[str, tuple[DaemonSetState, list[str], list[str]]] = {
+    "an empty node gets one": (state({"n1": RUNS}), ["n1"], []),
+    "a node that may only keep gets none": (state({"n1": STAYS}), [], []),
+    "a node that may only keep keeps": (state({"n1": STAYS}, daemon("a")), [], []),
+    "a node that is left loses its own": (state({"n1": AWAY}, daemon("a")), [], ["a"]),
+    "what ends is waited for": (state({"n1": RUNS}, daemon("a", ending=True)), [], []),
+    "of two the older stays": (state({"n1": RUNS}, daemon("a", age_s=5), daemon("b", age_s=50)), [], ["a"]),
+    "a node that is gone takes its pod along": (state({}, daemon("a", node="gone")), [], ["a"]),
     "surging, two may stand": (
-        look({"n1": RUNS}, daemon("a", "old"), daemon("b", ready_s=None, age_s=1), surge=1),
+        state({"n1": RUNS}, daemon("a", "old"), daemon("b", ready_s=None, age_s=1), surge=1),
         [],
         [],
     ),
     "surging, the old goes when the new serves": (
-        look({"n1": RUNS}, daemon("a", "old"), daemon("b", age_s=1), surge=1),
+        state({"n1": RUNS}, daemon("a", "old"), daemon("b", age_s=1), surge=1),
         [],
         ["a"],
     ),
     "surging, an old one that does not serve goes": (
-        look({"n1": RUNS}, daemon("a", "old", ready_s=None), daemon("b", ready_s=None, age_s=1), surge=1),
+        state({"n1": RUNS}, daemon("a", "old", ready_s=None), daemon("b", ready_s=None, age_s=1), surge=1),
         [],
         ["a"],
     ),
@@ -56,12 +58,12 @@ STANDING: dict[str, tuple[Look, list[str], list[str]]] = {
 @pytest.mark.parametrize("name", STANDING)
 def test_one_pod_on_every_node_that_should_have_one(name: str) -> None:
     situation, create, delete = STANDING[name]
-    changes = standing(situation)
+    changes = placement_changes(situation)
     assert (changes.create, [pod.name for pod in changes.delete]) == (create, delete)
 
 
 def test_ended_pods_are_set_apart() -> None:
-    changes = standing(look({"n1": RUNS}, daemon("a", phase="Failed", ready_s=None)))
+    changes = placement_changes(state({"n1": RUNS}, daemon("a", phase="Failed", ready_s=None)))
     assert ([pod.name for pod in changes.ended], changes.create, changes.delete) == (["a"], [], [])
 
 
@@ -84,8 +86,8 @@ def test_an_update_takes_no_serving_daemon_beyond_what_may_be_missing(states: li
         for place, state in enumerate(states)
         if state != "empty"
     ]
-    situation = look({f"n{place}": RUNS for place in range(len(states))}, *pods, unavailable=unavailable)
-    taken = {pod.name for pod in updating(situation).delete}
+    situation = state({f"n{place}": RUNS for place in range(len(states))}, *pods, unavailable=unavailable)
+    taken = {pod.name for pod in update_changes(situation).delete}
     serving = {pod.name for pod in pods if pod.is_ready() and not pod.is_terminating()}
     assert len(serving - taken) >= min(len(serving), len(states) - unavailable)
     assert {pod.name for pod in pods if pod.name in taken} <= {
@@ -96,7 +98,7 @@ def test_an_update_takes_no_serving_daemon_beyond_what_may_be_missing(states: li
         assert taken
 
 
-TAINTS: dict[str, tuple[dict[str, Any], list[tuple[str, str]], Verdict]] = {
+TAINTS: dict[str, tuple[dict[str, Any], list[tuple[str, str]], NodeEligibility]] = {
     "a cordoned node": ({}, [("node.kubernetes.io/unschedulable", "NoSchedule")], RUNS),
     "a node that is not ready": ({}, [("node.kubernetes.io/not-ready", "NoExecute")], RUNS),
     "a new node that is not ready yet": ({}, [("node.kubernetes.io/not-ready", "NoSchedule")], STAYS),
@@ -118,8 +120,8 @@ TAINTS: dict[str, tuple[dict[str, Any], list[tuple[str, str]], Verdict]] = {
 def test_how_a_node_is_judged(name: str) -> None:
     spec, taints, expected = TAINTS[name]
     written = [{"key": key, "effect": effect} for key, effect in taints]
-    node = msgspec.convert({"metadata": {"name": "n1"}, "spec": {"taints": written}}, NodeSight)
-    assert rule_of(spec).verdict(node) == expected
+    node = msgspec.convert({"metadata": {"name": "n1"}, "spec": {"taints": written}}, NodeView)
+    assert rule_of(spec).eligibility(node) == expected
 
 
 def test_failures_wait_twice_as_long_each_time_and_no_longer_than_a_quarter_of_an_hour() -> None:

@@ -51,52 +51,52 @@ def test_delays_double_from_one_second_to_ten() -> None:
         queue.delay("a", now_s)
         due_s = queue.next_s()
         assert due_s is not None
-        queue.tick(due_s - 0.01)
+        queue.activate_due(due_s - 0.01)
         assert popped(queue) == []
         waits.append(due_s - now_s)
         now_s = due_s
-        queue.tick(now_s)
+        queue.activate_due(now_s)
     assert waits == [1, 2, 4, 8, 10, 10, 10]
 
 
 def test_without_a_place_it_waits_for_something_to_happen_or_five_minutes() -> None:
     queue = queue_of(facts("a"))
     queue.pop()
-    queue.stuck("a", 100.0)
-    queue.tick(399.9)
+    queue.mark_unschedulable("a", 100.0)
+    queue.activate_due(399.9)
     assert queue.next_s() == 400.0
     assert popped(queue) == []
-    queue.tick(400.0)
+    queue.activate_due(400.0)
     assert popped(queue) == ["a"]
 
 
 def test_what_happens_after_its_delay_helps_it_at_once() -> None:
     queue = queue_of(facts("a"))
     queue.pop()
-    queue.stuck("a", 0.0)
-    queue.stir(1.0)
+    queue.mark_unschedulable("a", 0.0)
+    queue.activate(1.0)
     assert popped(queue) == ["a"]
 
 
 def test_a_stir_reaches_only_those_whom_it_concerns() -> None:
     queue = queue_of(facts("a"), facts("b"))
     for name in popped(queue):
-        queue.stuck(name, 0.0)
-    queue.stir(5.0, lambda pod: pod.name == "b")
+        queue.mark_unschedulable(name, 0.0)
+    queue.activate(5.0, lambda pod: pod.name == "b")
     assert popped(queue) == ["b"]
 
 
 def test_those_in_a_delay_are_tried_early_until_a_few_found_no_place() -> None:
     queue = queue_of(*(facts(f"p{number:02}") for number in range(20)))
     for name in popped(queue):
-        queue.stuck(name, 0.0)
-    queue.stir(0.5)
+        queue.mark_unschedulable(name, 0.0)
+    queue.activate(0.5)
     tried = []
     while (pod := queue.pop()) is not None:
         tried.append(pod.name)
-        queue.stuck(pod.uid, 0.5)
+        queue.mark_unschedulable(pod.uid, 0.5)
     assert tried == [f"p{number:02}" for number in range(EARLY_TRIES)]
-    queue.tick(1.0)
+    queue.activate_due(1.0)
     assert popped(queue) == [f"p{number:02}" for number in range(EARLY_TRIES, 20)]
 
 
@@ -104,16 +104,16 @@ def test_whoever_failed_waits_its_delay_out() -> None:
     queue = queue_of(facts("a"))
     queue.pop()
     queue.delay("a", 0.0)
-    queue.stir(0.5)
+    queue.activate(0.5)
     assert popped(queue) == []
-    queue.tick(1.0)
+    queue.activate_due(1.0)
     assert popped(queue) == ["a"]
 
 
 def test_a_pod_that_changes_is_tried_at_once_and_as_it_is_now() -> None:
     queue = queue_of(facts("a"))
     queue.pop()
-    queue.stuck("a", 0.0)
+    queue.mark_unschedulable("a", 0.0)
     queue.put(facts("a", priority=7))
     found = queue.pop()
     assert found is not None
@@ -141,17 +141,17 @@ def test_whatever_happens_nobody_is_forgotten_and_nobody_is_worked_on_twice(foun
                 assert pod.uid in known - working
                 working.add(pod.uid)
         elif what in ("stuck", "delay") and uid in working:
-            queue.stuck(uid, now_s) if what == "stuck" else queue.delay(uid, now_s)
+            queue.mark_unschedulable(uid, now_s) if what == "stuck" else queue.delay(uid, now_s)
             working.discard(uid)
         elif what == "stir":
-            queue.stir(now_s)
+            queue.activate(now_s)
         elif what == "drop":
             queue.drop(uid)
             known.discard(uid)
             working.discard(uid)
         elif what == "wait":
             now_s += number
-            queue.tick(now_s)
-    queue.tick(now_s + 300)
+            queue.activate_due(now_s)
+    queue.activate_due(now_s + 300)
     assert sorted(popped(queue)) == sorted(known - working)
     assert {pod.uid for pod in queue.worked_on()} == known

@@ -11,9 +11,9 @@ import pytest
 from shoal.api.node import Node
 from shoal.api.wire import dec_hook
 from shoal.controllers.default_scheduler.asks import Ask, PodFacts, read_pod
-from shoal.controllers.default_scheduler.choosing import Chooser
-from shoal.controllers.default_scheduler.company import Company
-from shoal.controllers.default_scheduler.fleet import Fleet
+from shoal.controllers.default_scheduler.node_choice import Chooser
+from shoal.controllers.default_scheduler.node_columns import NodeColumns
+from shoal.controllers.default_scheduler.pod_affinity import PodAffinity
 from shoal.store.live.item import Item, Obj
 
 REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
@@ -40,21 +40,21 @@ def on_node(name: str) -> Obj:
 
 class World:
     def __init__(self, nodes: int) -> None:
-        self.fleet = Fleet()
+        self.columns = NodeColumns()
         for number in range(nodes):
-            self.fleet.put(node(f"n{number}"))
-        self.company = Company(self.fleet, {})
-        self.chooser = Chooser(self.fleet, self.company)
+            self.columns.put(node(f"n{number}"))
+        self.pod_affinity = PodAffinity(self.columns, {})
+        self.chooser = Chooser(self.columns, self.pod_affinity)
 
     def best(self, pod: PodFacts) -> str:
-        return self.fleet.name(self.chooser.best(pod, self.chooser.look(pod, []).rows))
+        return self.columns.name(self.chooser.best(pod, self.chooser.filter(pod, []).rows))
 
     def add(self, pod: PodFacts, name: str, sign: int = 1) -> None:
         if sign > 0:
-            self.fleet.take(name, pod)
+            self.columns.take(name, pod)
         else:
-            self.fleet.give(name, pod.uid)
-        self.company.add(name, pod, sign)
+            self.columns.give(name, pod.uid)
+        self.pod_affinity.add(name, pod, sign)
 
 
 def test_anti_affinity_of_pods_that_are_gone_is_asked_no_more() -> None:
@@ -66,47 +66,47 @@ def test_anti_affinity_of_pods_that_are_gone_is_asked_no_more() -> None:
     for pod in pods:
         world.add(pod, "n0")
     twin = facts("p7")
-    assert [world.fleet.name(row) for row in world.chooser.look(twin, []).rows.tolist()] == ["n1"]
+    assert [world.columns.name(row) for row in world.chooser.filter(twin, []).rows.tolist()] == ["n1"]
     for pod in pods:
         world.add(pod, "n0", -1)
-    assert not world.company._keepers
-    assert len(world.chooser.look(twin, []).rows) == 2
+    assert not world.pod_affinity._keepers
+    assert len(world.chooser.filter(twin, []).rows) == 2
 
 
 def test_resources_that_nobody_offers_are_refused_and_leave_no_column() -> None:
     world = World(3)
     for number in range(50):
-        look = world.chooser.look(facts(f"p{number}", {f"example.com/r{number}": "1"}), [])
+        look = world.chooser.filter(facts(f"p{number}", {f"example.com/r{number}": "1"}), [])
         assert dict(look.refusal.counts) == {f"Insufficient example.com/r{number}": 3}
-    assert set(world.fleet._has) | set(world.fleet._taken) <= {"cpu", "memory", "pods"}
+    assert set(world.columns._has) | set(world.columns._taken) <= {"cpu", "memory", "pods"}
 
 
 def test_the_column_that_all_unknown_resources_share_cannot_be_written_to() -> None:
-    fleet = World(1).fleet
+    columns = World(1).columns
     with pytest.raises(ValueError, match="read-only"):
-        fleet.taken("example.com/none")[0] = 1
+        columns.taken("example.com/none")[0] = 1
 
 
 def test_unknown_resources_are_refused_on_every_row_of_a_fleet_that_grew() -> None:
-    fleet = World(200).fleet
-    assert fleet.has("example.com/none").shape == (fleet.size,)
-    assert not np.any(fleet.has("example.com/none"))
+    columns = World(200).columns
+    assert columns.has("example.com/none").shape == (columns.size,)
+    assert not np.any(columns.has("example.com/none"))
 
 
 def test_pods_that_each_name_their_node_do_not_push_out_what_is_known_of_others() -> None:
     world = World(3)
-    suit = world.chooser.suits.of(Ask())
+    filtered = world.chooser.node_filters.of(Ask())
     for number in range(600):
-        world.chooser.suits.of(facts(f"p{number}", {"cpu": f"{number}m"}, nodeAffinity=on_node("n1")).ask)
-    assert world.chooser.suits.of(Ask()) is suit
+        world.chooser.node_filters.of(facts(f"p{number}", {"cpu": f"{number}m"}, nodeAffinity=on_node("n1")).ask)
+    assert world.chooser.node_filters.of(Ask()) is filtered
 
 
 def test_of_a_pod_that_names_its_node_only_that_node_is_looked_at() -> None:
     world = World(3)
-    look = world.chooser.look(facts("a", nodeAffinity=on_node("n1")), [])
-    assert [world.fleet.name(row) for row in look.rows.tolist()] == ["n1"]
+    look = world.chooser.filter(facts("a", nodeAffinity=on_node("n1")), [])
+    assert [world.columns.name(row) for row in look.rows.tolist()] == ["n1"]
     assert dict(look.refusal.counts) == {"node(s) didn't satisfy plugin(s) [NodeAffinity]": 2}
-    nowhere = world.chooser.look(facts("b", nodeAffinity=on_node("elsewhere")), [])
+    nowhere = world.chooser.filter(facts("b", nodeAffinity=on_node("elsewhere")), [])
     assert dict(nowhere.refusal.counts) == {"node(s) didn't satisfy plugin(s) [NodeAffinity]": 3}
 
 

@@ -13,9 +13,9 @@ from build.depth import examples
 from shoal.api.node import Node
 from shoal.api.wire import dec_hook
 from shoal.controllers.default_scheduler.asks import PodFacts, read_pod
-from shoal.controllers.default_scheduler.choosing import Chooser
-from shoal.controllers.default_scheduler.company import Company
-from shoal.controllers.default_scheduler.fleet import Fleet
+from shoal.controllers.default_scheduler.node_choice import Chooser
+from shoal.controllers.default_scheduler.node_columns import NodeColumns
+from shoal.controllers.default_scheduler.pod_affinity import PodAffinity
 from shoal.store.live.item import Item, Obj
 
 GPU, HOST, ZONE = "nvidia.com/gpu", "kubernetes.io/hostname", "zone"
@@ -108,7 +108,7 @@ class Plain:
             return ["node(s) didn't match Pod's node affinity/selector"]
         if wish["port"] and any(other["port"] for _, other in self.on[name]):
             return ["node(s) didn't have free ports for the requested pod ports"]
-        return list(self._lacks(name, wish)) or self._company(name, obj, wish)
+        return list(self._lacks(name, wish)) or self._pod_affinity(name, obj, wish)
 
     def _lacks(self, name: str, wish: dict[str, Any]) -> Iterator[str]:
         others = [other for _, other in self.on[name]]
@@ -120,14 +120,14 @@ class Plain:
         if wish["gpus"] and sum(other["gpus"] for other in [*others, wish]) > has:
             yield f"Insufficient {GPU}"
 
-    def _company(self, name: str, obj: Obj, wish: dict[str, Any]) -> list[str]:
+    def _pod_affinity(self, name: str, obj: Obj, wish: dict[str, Any]) -> list[str]:
         if wish["spread"]:
             app, key = wish["spread"]
             if not self._label(name, key):
                 return ["node(s) didn't match pod topology spread constraints (missing required label)"]
             if self._skew(name, wish, app, key) > 1:
                 return ["node(s) didn't match pod topology spread constraints"]
-        if wish["near"] and not self._is_near(name, wish, *wish["near"]):
+        if wish["near"] and not self._meets_affinity(name, wish, *wish["near"]):
             return ["node(s) didn't match pod affinity rules"]
         if wish["anti"] and self._count(name, *wish["anti"]):
             return ["node(s) didn't match pod anti-affinity rules"]
@@ -149,7 +149,7 @@ class Plain:
         is_in_zone = not wish["zone"] or self._label(name, ZONE) == wish["zone"]
         return is_in_zone and (not wish["named"] or name in wish["named"])
 
-    def _is_near(self, name: str, wish: dict[str, Any], app: str, key: str) -> bool:
+    def _meets_affinity(self, name: str, wish: dict[str, Any], app: str, key: str) -> bool:
         if not self._label(name, key):
             return False
         if self._count(name, app, key):
@@ -178,62 +178,62 @@ def test_every_decision_is_that_of_a_plain_reading(
     shapes: list[tuple[int, str, bool, bool]], wishes: list[dict[str, Any]], leaving: list[int]
 ) -> None:
     found = [node_of(f"n{number}", *shape) for number, shape in enumerate(shapes)]
-    plain, fleet = Plain(found), Fleet()
-    company = Company(fleet, {})
-    chooser = Chooser(fleet, company)
+    plain, columns = Plain(found), NodeColumns()
+    pod_affinity = PodAffinity(columns, {})
+    chooser = Chooser(columns, pod_affinity)
     for one in found:
-        fleet.put(msgspec.convert(one, Node, dec_hook=dec_hook))
+        columns.put(msgspec.convert(one, Node, dec_hook=dec_hook))
     placed: dict[int, tuple[str, PodFacts]] = {}
     for number, wish in enumerate(wishes):
         pod, obj = pod_of(number, wish)
-        look = chooser.look(pod, [])
+        look = chooser.filter(pod, [])
         expected = {name: plain.reasons(name, obj, wish) for name in plain.nodes}
-        assert {fleet.name(row) for row in look.rows.tolist()} == {name for name, why in expected.items() if not why}
+        assert {columns.name(row) for row in look.rows.tolist()} == {name for name, why in expected.items() if not why}
         counts: dict[str, int] = {}
         for why in expected.values():
             for reason in why:
                 counts[reason] = counts.get(reason, 0) + 1
         assert dict(look.refusal.counts) == counts
         if len(look.rows):
-            name = fleet.name(chooser.best(pod, look.rows))
-            fleet.take(name, pod)
-            company.add(name, pod, 1)
+            name = columns.name(chooser.best(pod, look.rows))
+            columns.take(name, pod)
+            pod_affinity.add(name, pod, 1)
             plain.on[name].append((obj, wish))
             placed[number] = (name, pod)
         if number in leaving and number in placed:
             name, pod = placed.pop(number)
-            fleet.give(name, pod.uid)
-            company.add(name, pod, -1)
+            columns.give(name, pod.uid)
+            pod_affinity.add(name, pod, -1)
             plain.on[name] = [one for one in plain.on[name] if one[0] is not obj]
-    _never_too_much(fleet)
+    _never_too_much(columns)
 
 
-def _never_too_much(fleet: Fleet) -> None:
+def _never_too_much(columns: NodeColumns) -> None:
     for resource in ("cpu", GPU, "pods"):
-        assert (fleet.taken(resource) <= fleet.has(resource)).all(), resource
+        assert (columns.taken(resource) <= columns.has(resource)).all(), resource
 
 
 @settings(max_examples=examples(30), deadline=None)
 @given(st.permutations(list(range(6))))
 def test_taking_and_giving_back_leaves_no_trace(order: list[int]) -> None:
-    fleet = Fleet()
-    fleet.put(msgspec.convert(node_of("n", 4, "a", tainted=False, cordoned=False), Node, dec_hook=dec_hook))
+    columns = NodeColumns()
+    columns.put(msgspec.convert(node_of("n", 4, "a", tainted=False, cordoned=False), Node, dec_hook=dec_hook))
     wish = {"app": "web", "cpu": "500m", "tolerates": True, "zone": "", "port": 80, "anti": None, "near": None}
     wish |= {"spread": None, "named": None}
     pods_ = [pod_of(number, {**wish, "gpus": number % 3})[0] for number in range(6)]
     for pod in pods_:
-        fleet.take("n", pod)
+        columns.take("n", pod)
     for number in order:
-        fleet.give("n", pods_[number].uid)
-    assert not any(fleet.taken(resource).any() for resource in ("cpu", GPU, "pods"))
-    assert not fleet.ports
-    assert not any(column.any() for column in fleet.scored)
+        columns.give("n", pods_[number].uid)
+    assert not any(columns.taken(resource).any() for resource in ("cpu", GPU, "pods"))
+    assert not columns.ports
+    assert not any(column.any() for column in columns.scored)
 
 
 def test_a_pod_bound_to_a_node_not_seen_yet_is_charged_when_the_node_comes() -> None:
-    fleet = Fleet()
+    columns = NodeColumns()
     wish = {"app": "w", "cpu": "2", "gpus": 2, "tolerates": 0, "zone": "", "port": 0, "anti": 0, "near": 0, "spread": 0}
     wish["named"] = None
-    fleet.take("late", pod_of(0, wish)[0])
-    fleet.put(msgspec.convert(node_of("late", 4, "a", tainted=False, cordoned=False), Node, dec_hook=dec_hook))
-    assert fleet.taken(GPU)[fleet.row_of["late"]] == 2
+    columns.take("late", pod_of(0, wish)[0])
+    columns.put(msgspec.convert(node_of("late", 4, "a", tainted=False, cordoned=False), Node, dec_hook=dec_hook))
+    assert columns.taken(GPU)[columns.row_of["late"]] == 2

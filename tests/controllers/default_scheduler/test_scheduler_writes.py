@@ -18,7 +18,7 @@ from shoal.store.live.learning import LearningApi
 from shoal.store.live.port import GENTLY, Deletion
 from shoal.store.live.refusals import BusyError
 
-MOST_WRITES = "shoal.controllers.default_scheduler.scheduler._MOST_WRITES"
+MAX_WRITES = "shoal.controllers.default_scheduler.scheduler._MAX_WRITES"
 APART = "requiredDuringSchedulingIgnoredDuringExecution"
 
 
@@ -72,7 +72,7 @@ class HeldBindings(LearningApi):
 async def test_pods_whose_volumes_nobody_makes_do_not_keep_others_from_their_places(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(MOST_WRITES, 2)
+    monkeypatch.setattr(MAX_WRITES, 2)
     async with small_cluster(tmp_path, [default_scheduler]) as cluster:
         await add_node(cluster, "n1")
         await add_claiming(cluster, "v0", "v1", "v2")
@@ -88,7 +88,7 @@ async def test_pods_whose_volumes_nobody_makes_do_not_keep_others_from_their_pla
 async def test_a_run_ends_at_once_though_more_wait_for_volumes_than_may_write(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(MOST_WRITES, 2)
+    monkeypatch.setattr(MAX_WRITES, 2)
     async with small_cluster(tmp_path) as cluster:
         scheduler = default_scheduler(cluster.context())
         run = asyncio.ensure_future(scheduler.run())
@@ -124,7 +124,7 @@ async def test_the_room_of_a_pod_that_is_deleted_before_its_volume_comes_is_free
 async def test_a_pod_is_decided_on_as_it_is_when_its_turn_comes(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(MOST_WRITES, 1)
+    monkeypatch.setattr(MAX_WRITES, 1)
     async with small_cluster(tmp_path) as cluster:
         await add_node(cluster, "n1")
         api = HeldBindings(cluster)
@@ -168,7 +168,7 @@ async def test_a_pod_without_a_place_is_tried_again_after_five_minutes_though_no
         cluster.tasks.append(asyncio.ensure_future(scheduler.run()))
         await cluster.create(PODS, pod("a"))
         await cluster.pass_time(290)
-        (waiting,) = scheduler.watching.queue._pods.values()
+        (waiting,) = scheduler.event_handlers.queue._pods.values()
         assert waiting.tries == 1
         await cluster.pass_time(20)
         assert waiting.tries == 2
@@ -200,7 +200,7 @@ async def test_whoever_could_not_be_ended_because_the_server_was_busy_is_ended_s
 def test_one_scheduler_runs_again_after_it_was_stopped_at_any_moment(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, after: int
 ) -> None:
-    monkeypatch.setattr(MOST_WRITES, 3)
+    monkeypatch.setattr(MAX_WRITES, 3)
 
     async def story() -> None:
         async with small_cluster(tmp_path) as cluster:

@@ -13,7 +13,7 @@ from build.depth import examples
 from build.pod_life import template
 from shoal.controllers.deployments.revision_notes import DESIRED, HISTORY, REVISION, of_new_set
 from shoal.controllers.deployments.templates import HASH, same_template
-from shoal.controllers.owned_pods.amounts import amount_of
+from shoal.controllers.owned_pods.int_or_percent import amount_of
 from shoal.controllers.owned_pods.template_hash import template_hash
 
 VALUES = st.dictionaries(st.text(max_size=5), st.integers() | st.text(max_size=5), max_size=5)

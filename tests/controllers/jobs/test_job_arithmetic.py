@@ -9,11 +9,10 @@ from hypothesis import strategies as st
 
 from build.job_hands import job_pod_like
 from shoal.controllers.jobs.backoff import NO_FAILURES, Failures, index_failures
-from shoal.controllers.jobs.failure_policy import judge
 from shoal.controllers.jobs.indexes import first_free, read_indexes, write_indexes
 from shoal.controllers.jobs.job import ExitCodes, FailurePolicy, FailureRule, SuccessPolicy, SuccessRule
 from shoal.controllers.jobs.pods import removal_rank
-from shoal.controllers.jobs.success_policy import met_rule
+from shoal.controllers.jobs.policies import decide_failure, met_rule
 
 
 @pytest.mark.parametrize(
@@ -81,7 +80,7 @@ def test_an_index_waits_by_all_its_failures_ignored_ones_too() -> None:
 )
 def test_exit_codes_fit_a_rule(codes: ExitCodes, exits: tuple[tuple[str, int], ...], fits: bool) -> None:
     policy = FailurePolicy((FailureRule("Ignore", codes), FailureRule("FailIndex", ExitCodes("NotIn", (99,)))))
-    assert (judge(policy, job_pod_like(exits=exits)).action == "Ignore") is fits
+    assert (decide_failure(policy, job_pod_like(exits=exits)).action == "Ignore") is fits
 
 
 def test_rules_of_success_are_met_by_their_own_measure() -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import msgspec
 
-from build.kai_desks import add_kai_queue, bound, kai_cluster, start_kai
+from build.kai_clusters import add_kai_queue, bound, kai_cluster, start_kai
 from build.kai_owners import QUEUED, kai_pod
 from build.live_brains import add_node
 from build.small_clusters import SmallCluster

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from build.kai_desks import add_kai_queue, bound, kai_cluster, start_kai
+from build.kai_clusters import add_kai_queue, bound, kai_cluster, start_kai
 from build.kai_owners import QUEUED, add_owned, add_owner
 from build.live_brains import add_node
 from build.small_clusters import SmallCluster

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from build.kai_desks import add_kai_itself, add_kai_queue, add_work, bound, kai_cluster, leaving, start_kai
+from build.kai_clusters import add_kai_itself, add_kai_queue, add_work, bound, kai_cluster, leaving, start_kai
 from build.kai_owners import (
     QUEUED,
     add_deployment,
@@ -189,8 +189,8 @@ async def test_a_pod_whose_owner_is_not_there_waits_and_says_so_also_after_somet
         owner = {"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": "gone", "uid": "of-before"}}
         await add_owned(cluster, owner, "left", QUEUED)
         await cluster.pass_time(60)
-        assert (await condition(cluster, "left"))["message"] == "its owner Job gone is not there"
-        fault = odd(desked.desk.works, "leave", after=True)
+        assert (await condition(cluster, "left"))["message"] == "owner Job 'gone' not found"
+        fault = odd(desked.desk.units, "remove", after=True)
         await add_work(cluster, "other", "team")
         await cluster.pass_time(5)
         assert fault.calls

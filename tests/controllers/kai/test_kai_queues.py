@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from build.kai_desks import (
+from build.kai_clusters import (
     GROUP,
     QUEUE_LABEL,
     add_gang,

@@ -12,7 +12,7 @@ from build.small_clusters import SmallCluster, small_cluster
 from build.virtual_time import virtual
 from shoal.cluster.foreign.definitions import definitions
 from shoal.controllers.light_groups.controller import light_groups_controller
-from shoal.controllers.light_groups.standing import Member, standing
+from shoal.controllers.light_groups.group_phase import Member, group_progress
 from shoal.store.live.context import Context, Controller
 from shoal.store.live.ecosystem_kinds import LIGHT_POD_GROUPS
 from shoal.store.live.item import Obj
@@ -38,10 +38,10 @@ _WORDS = {"P": "Pending", "R": "Running", "S": "Succeeded", "F": "Failed"}
 def test_the_phase_of_a_group_of_two(case: str) -> None:
     letters, phase = PHASES[case]
     members = [Member(str(at), _WORDS[letter], ("b", "a")) for at, letter in enumerate(letters)]
-    found = standing(members, 2, "ns")
-    assert found.phase == phase
-    assert (found.running, found.succeeded, found.failed) == tuple(map(letters.count, "RSF"))
-    assert found.occupied_by == ("" if phase == "Pending" else "ns/a,ns/b")
+    progress = group_progress(members, 2, "ns")
+    assert progress.phase == phase
+    assert (progress.running, progress.succeeded, progress.failed) == tuple(map(letters.count, "RSF"))
+    assert progress.occupied_by == ("" if phase == "Pending" else "ns/a,ns/b")
 
 
 class _Served:
@@ -76,8 +76,8 @@ async def _pod(cluster: SmallCluster, name: str) -> None:
 
 async def _status(cluster: SmallCluster) -> Obj:
     await cluster.pass_time(2)
-    found: Obj = (await cluster.get(LIGHT_POD_GROUPS, "g")).get("status") or {}
-    return found
+    progress: Obj = (await cluster.get(LIGHT_POD_GROUPS, "g")).get("status") or {}
+    return progress
 
 
 async def _phase(cluster: SmallCluster, phase: str, *names: str) -> None:

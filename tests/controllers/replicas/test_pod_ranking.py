@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from build.depth import examples
 from build.pod_sights import NOW_S, sight
-from shoal.controllers.owned_pods.sight import COST, PodSight
+from shoal.controllers.owned_pods.pod_view import COST, PodView
 from shoal.controllers.replicas.ranking import deletion_cost, first_to_go
 
 PAIRS = {
@@ -32,9 +32,9 @@ PAIRS = {
 @pytest.mark.parametrize("name", PAIRS)
 def test_which_of_two_goes_first(name: str) -> None:
     first, second = PAIRS[name]
-    crowds = Counter({"crowded": 3, "n1": 1})
-    assert first_to_go([second, first], crowds, NOW_S) == [first, second]
-    assert first_to_go([first, second], crowds, NOW_S) == [first, second]
+    node_counts = Counter({"crowded": 3, "n1": 1})
+    assert first_to_go([second, first], node_counts, NOW_S) == [first, second]
+    assert first_to_go([first, second], node_counts, NOW_S) == [first, second]
 
 
 def test_among_pods_of_about_one_age_the_uid_decides() -> None:
@@ -60,14 +60,14 @@ PODS = st.builds(
 
 @settings(max_examples=examples(30), deadline=None)
 @given(st.lists(PODS, min_size=3, max_size=4, unique_by=lambda pod: pod.name))
-def test_the_order_does_not_depend_on_how_pods_were_listed(pods: list[PodSight]) -> None:
-    crowds = Counter(pod.spec.node_name for pod in pods)
+def test_the_order_does_not_depend_on_how_pods_were_listed(pods: list[PodView]) -> None:
+    node_counts = Counter(pod.spec.node_name for pod in pods)
     # Kubernetes' comparison is no total order where ages, ready times and uids cross; the states always are one.
-    orders = [[_state(pod) for pod in first_to_go(one, crowds, NOW_S)] for one in permutations(pods)]
+    orders = [[_state(pod) for pod in first_to_go(one, node_counts, NOW_S)] for one in permutations(pods)]
     assert all(one == sorted(one) for one in orders)
 
 
-def _state(pod: PodSight) -> tuple[bool, bool, bool]:
+def _state(pod: PodView) -> tuple[bool, bool, bool]:
     return (pod.spec.node_name != "", pod.status.phase == "Running", pod.is_ready())
 
 

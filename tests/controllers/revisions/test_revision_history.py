@@ -7,7 +7,7 @@ from pathlib import Path
 from build.pod_life import template, workload
 from build.small_clusters import SmallCluster, small_cluster
 from build.virtual_time import virtual
-from shoal.controllers.owned_pods.selecting import selector_of_spec
+from shoal.controllers.owned_pods.ownership import selector_of_spec
 from shoal.controllers.revisions.history import History
 from shoal.controllers.revisions.revision import data_of, template_of
 from shoal.store.live.item import Obj

@@ -10,22 +10,22 @@ from hypothesis import strategies as st
 
 from build.depth import examples
 from build.pod_sights import NOW_S, sight
-from shoal.controllers.owned_pods.sight import PodSight
-from shoal.controllers.stateful_sets.plan import REVISION_LABEL, Create, Delete, Step, Wanted, steps
+from shoal.controllers.owned_pods.pod_view import PodView
+from shoal.controllers.stateful_sets.plan import REVISION_LABEL, Create, Delete, DesiredSet, Step, steps
 
 OLD, NEW = "db-old", "db-new"
 
 
-def pod(ordinal: int, revision: str = OLD, **told: Any) -> tuple[int, PodSight]:
-    return ordinal, sight(f"db-{ordinal}", labels={REVISION_LABEL: revision}, **told)
+def pod(ordinal: int, revision: str = OLD, **stateful_set_status: Any) -> tuple[int, PodView]:
+    return ordinal, sight(f"db-{ordinal}", labels={REVISION_LABEL: revision}, **stateful_set_status)
 
 
-def asks(replicas: int, **more: Any) -> Wanted:
-    return Wanted(0, replicas, OLD, more.pop("update", OLD), **more)
+def asks(replicas: int, **more: Any) -> DesiredSet:
+    return DesiredSet(0, replicas, OLD, more.pop("update", OLD), **more)
 
 
 WAITING: dict[str, Any] = {"phase": "Pending", "ready_s": None}
-CASES: dict[str, tuple[Wanted, list[tuple[int, PodSight]], list[Step]]] = {
+CASES: dict[str, tuple[DesiredSet, list[tuple[int, PodView]], list[Step]]] = {
     "the first comes first": (asks(3), [], [Create(0, OLD)]),
     "in parallel all come": (asks(2, is_ordered=False), [], [Create(0, OLD), Create(1, OLD)]),
     "the next waits for the last": (asks(3), [pod(0, **WAITING)], []),
@@ -74,20 +74,20 @@ CASES: dict[str, tuple[Wanted, list[tuple[int, PodSight]], list[Step]]] = {
 
 @pytest.mark.parametrize("name", CASES)
 def test_what_comes_next(name: str) -> None:
-    wanted, pods, expected = CASES[name]
-    assert steps(wanted, dict(pods), NOW_S) == expected
+    desired, pods, expected = CASES[name]
+    assert steps(desired, dict(pods), NOW_S) == expected
 
 
 def test_many_come_in_parts_and_nothing_else_happens_before_all_are_there() -> None:
-    wanted = asks(1_510, update=NEW, is_ordered=False)
+    desired = asks(1_510, update=NEW, is_ordered=False)
     pods = dict(pod(ordinal) for ordinal in (*range(10), 5_000))
     found: list[Step] = []
     while len(pods) < 1_511:
-        found = steps(wanted, pods, NOW_S)
+        found = steps(desired, pods, NOW_S)
         assert 0 < len(found) <= 500
         assert all(isinstance(step, Create) for step in found)
         pods |= dict(pod(step.ordinal, **WAITING) for step in found)
-    assert steps(wanted, pods, NOW_S)[0] == Delete(5_000)
+    assert steps(desired, pods, NOW_S)[0] == Delete(5_000)
     assert steps(asks(0, is_ordered=False), pods, NOW_S)[:2] == [Delete(5_000), Delete(1_509)]
     assert len(steps(asks(0, is_ordered=False), pods, NOW_S)) == 500
 
@@ -109,9 +109,9 @@ def test_any_muddle_ends_in_order(
     found: list[tuple[int, str, str]], replicas: int, start: int, is_ordered: bool, partition: int
 ) -> None:
     pods = dict(pod(ordinal, revision, **TOLD[state]) for ordinal, revision, state in found)
-    wanted = Wanted(start, replicas, OLD, NEW, is_ordered=is_ordered, partition=partition)
+    desired = DesiredSet(start, replicas, OLD, NEW, is_ordered=is_ordered, partition=partition)
     for _ in range(60):
-        now = steps(wanted, pods, NOW_S)
+        now = steps(desired, pods, NOW_S)
         assert not is_ordered or len(now) <= 1
         for step in now:
             if isinstance(step, Create):
@@ -126,7 +126,7 @@ def test_any_muddle_ends_in_order(
                 for ordinal, one in pods.items()
                 if not one.is_terminating()
             }
-            if not steps(wanted, pods, NOW_S):
+            if not steps(desired, pods, NOW_S):
                 break
     assert sorted(pods) == list(range(start, start + replicas))
     above = [one for ordinal, one in pods.items() if ordinal >= start + partition]

@@ -1,4 +1,4 @@
-"""A round of Volcano's desk that breaks is made up for in the next."""
+"""A fault in a round of the Volcano admission is repaired in the next round."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from build.virtual_time import virtual
 from build.volcano_scenes import bare_volcano, volcano
 from shoal.controllers.brain.desks import Desks
 from shoal.controllers.brain.parts import Holder
-from shoal.controllers.volcano.desk import VolcanoDesk
+from shoal.controllers.volcano.admission import VolcanoAdmission
 from shoal.store.watched.world import WatchSettings
 
 
@@ -41,7 +41,7 @@ async def test_pods_that_are_kept_wait_for_no_further_event(tmp_path: Path, capl
     def prepare(brain: LiveBrain) -> None:
         desks = Desks(brain.brain.intake, brain.brain.clock)
         faulty.append(Faulty(brain.brain, 0))
-        desks.add(lambda onward: VolcanoDesk(brain.context, brain.served, faulty[0], onward=onward))
+        desks.add(lambda onward: VolcanoAdmission(brain.context, brain.served, faulty[0], onward=onward))
         brain.brain.desk = desks
 
     async with bare_volcano(tmp_path) as scene:
@@ -55,5 +55,5 @@ async def test_pods_that_are_kept_wait_for_no_further_event(tmp_path: Path, capl
         await scene.pod("p", "g", gpus=1)
         await scene.cluster.pass_time(20)
         assert faulty[0].left == 0
-        assert "a round of VolcanoDesk broke" in caplog.text
+        assert "a round of VolcanoAdmission broke" in caplog.text
         assert await scene.bound() == {"p"}

@@ -218,7 +218,7 @@ async def test_a_job_of_more_pods_than_anybody_has_is_refused_at_once(tmp_path: 
         await submit(scene, task(), name="modest")
         await scene.cluster.until(lambda: running(scene, 1))
         assert set(await scene.pods()) == {"modest-worker-0"}
-        assert "2147483647 pods" in (await scene.status(VOLCANO_JOBS, "endless"))["state"]["message"]
+        assert "2147483647 replicas" in (await scene.status(VOLCANO_JOBS, "endless"))["state"]["message"]
 
 
 @virtual

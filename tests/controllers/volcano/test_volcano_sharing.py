@@ -10,10 +10,10 @@ import pytest
 from build.live_brains import add_node
 from build.virtual_time import in_virtual_time, virtual
 from build.volcano_scenes import VolcanoScene, volcano_scene
-from shoal.controllers.volcano.amounts import Amounts
-from shoal.controllers.volcano.queue_tree import QueueTree
-from shoal.controllers.volcano.shares import Shares
-from shoal.controllers.volcano.sights import Guarantee, Meta, Queue, QueueSpec
+from shoal.engine.queues.disciplines.volcano.amounts import Amounts
+from shoal.engine.queues.disciplines.volcano.objects import Guarantee, Meta, Queue, QueueSpec
+from shoal.engine.queues.disciplines.volcano.queue_quotas import QueueQuotas
+from shoal.engine.queues.disciplines.volcano.queue_tree import QueueTree
 from shoal.engine.queues.facts import ClusterQueueFacts, CohortFacts
 from shoal.store.live.ecosystem_kinds import VOLCANO_POD_GROUPS
 from shoal.units.quantity import Quantity
@@ -206,7 +206,7 @@ def queue(name: str, **spec: Any) -> Queue:
     return Queue(Meta(name=name), QueueSpec(**spec))
 
 
-def quotas(found: Shares) -> dict[str, tuple[int, int | None, int | None]]:
+def quotas(found: QueueQuotas) -> dict[str, tuple[int, int | None, int | None]]:
     """Of GPUs: own, how much of it is lent, and how much may be borrowed."""
     told: dict[str, tuple[int, int | None, int | None]] = {}
     for fact in found.facts():
@@ -231,12 +231,12 @@ def test_quotas_are_what_queues_say_that_they_deserve() -> None:
             queue("b", weight=3),
         ]
     )
-    assert quotas(Shares(tree, CAPACITY)) == {"root": (8, None, None), "a": (4, 3, 4), "b": (0, None, None)}
+    assert quotas(QueueQuotas(tree, CAPACITY)) == {"root": (8, None, None), "a": (4, 3, 4), "b": (0, None, None)}
 
 
 def test_by_weight_the_cluster_is_divided_level_by_level() -> None:
     tree = QueueTree([queue("top", weight=2), queue("a", parent="top"), queue("b", parent="top"), queue("c")])
-    found = quotas(Shares(tree, CAPACITY))
+    found = quotas(QueueQuotas(tree, CAPACITY))
     assert found == {"root": (0, None, None), "top": (0, None, None), "a": (4, None, None), "b": (4, None, None)} | {
         "c": (4, None, None)
     }
@@ -254,9 +254,9 @@ def test_by_weight_the_cluster_is_divided_level_by_level() -> None:
     ids=["silence", "a capability", "weights", "deserved", "a guarantee"],
 )
 def test_queues_share_where_somebody_says_how(queues: list[Queue], *, wanted: bool) -> None:
-    assert Shares(QueueTree(queues), CAPACITY).are_wanted is wanted
+    assert QueueQuotas(QueueTree(queues), CAPACITY).is_configured is wanted
 
 
 def test_queues_in_a_circle_keep_nobody_from_being_read() -> None:
     tree = QueueTree([queue("a", parent="b", deserved=amounts(1)), queue("b", parent="a"), queue("c")])
-    assert set(quotas(Shares(tree, CAPACITY))) == {"root", "c"}
+    assert set(quotas(QueueQuotas(tree, CAPACITY))) == {"root", "c"}

@@ -1,1 +1,1 @@
-"""DaemonSets: one pod on every node that fits."""
+"""The DaemonSet controller: one pod on each eligible node."""

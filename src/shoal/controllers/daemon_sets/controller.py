@@ -1,21 +1,20 @@
-"""Daemon sets: their pods on the right nodes, of the right template; what is decided stands in `plan.py`."""
+"""Reconciles DaemonSets: creates and deletes their pods on nodes; `plan.py` decides which."""
 
 from __future__ import annotations
 
 from msgspec import structs
 
 from shoal.controllers.daemon_sets.backoff import Backoff
+from shoal.controllers.daemon_sets.daemon_pod import GENERATION, HASH, DaemonPod, Template, by_node, daemon_pod
 from shoal.controllers.daemon_sets.eligibility import bound_to
 from shoal.controllers.daemon_sets.nodes import Nodes
-from shoal.controllers.daemon_sets.plan import Changes, Look, standing, updating
-from shoal.controllers.daemon_sets.sight import GENERATION, HASH, DaemonPod, Template, by_node, daemon_pod
-from shoal.controllers.daemon_sets.status import told
-from shoal.controllers.owned_pods.amounts import amount_of
-from shoal.controllers.owned_pods.concern import GATHER_S, Concern
-from shoal.controllers.owned_pods.making import PodHand, in_growing_groups, pod_from_template
-from shoal.controllers.owned_pods.ownership import Claims, controller_reference
-from shoal.controllers.owned_pods.selecting import selector_of_spec
-from shoal.controllers.owned_pods.sight import next_available_s
+from shoal.controllers.daemon_sets.plan import Changes, DaemonSetState, placement_changes, update_changes
+from shoal.controllers.daemon_sets.status import daemon_set_status
+from shoal.controllers.owned_pods.int_or_percent import amount_of
+from shoal.controllers.owned_pods.owner_wakeups import GATHER_S, OwnerWakeups
+from shoal.controllers.owned_pods.ownership import Claims, controller_reference, selector_of_spec
+from shoal.controllers.owned_pods.pod_control import PodControl, pod_from_template, slow_start_batch
+from shoal.controllers.owned_pods.pod_view import next_available_s
 from shoal.controllers.revisions.history import History
 from shoal.store.live.context import Context, Controller
 from shoal.store.live.item import Item, Key, Obj
@@ -23,7 +22,7 @@ from shoal.store.live.kind import CONTROLLER_REVISIONS, DAEMON_SETS, NODES, PODS
 from shoal.store.live.loop import Loop
 from shoal.units.errors import ShoalError
 
-_MOST_AT_ONCE = 250
+_MAX_PODS_PER_SYNC = 250
 _TEMPLATE_GENERATION = "deprecated.daemonset.template.generation"
 
 
@@ -34,17 +33,17 @@ def daemon_set_controller(context: Context) -> Controller:
 class DaemonSets:
     def __init__(self, context: Context) -> None:
         self.name = context.name
-        # Its user is called otherwise than the reporter of its Events.
+        # Its user has another name than the reporting component of its Events.
         self._context = context = structs.replace(context, events=context.events.named("daemonset-controller"))
         self._sets = context.informers.of(DAEMON_SETS)
         self._pods = context.informers.of(PODS)
-        self._concern = Concern(DAEMON_SETS, self._sets, selector_of_spec)
+        self._owner_wakeups = OwnerWakeups(DAEMON_SETS, self._sets, selector_of_spec)
         self._backoff = Backoff()
         self._uids: dict[Key, str] = {}
         self._loop = Loop(context, self.reconcile)
         self._loop.follow(DAEMON_SETS)
         self._loop.need(PODS, NODES, CONTROLLER_REVISIONS)
-        self._concern.wake(self._loop, self._pods)
+        self._owner_wakeups.wake(self._loop, self._pods)
         self._nodes = Nodes(context.informers.of(NODES), self._nodes_changed)
 
     async def run(self) -> None:
@@ -60,36 +59,36 @@ class DaemonSets:
         obj = {**item.obj(), "kind": DAEMON_SETS.name, "apiVersion": DAEMON_SETS.api_version}
         if "deletionTimestamp" in obj["metadata"]:
             return None
-        history = History(self._context, (DAEMON_SETS, obj), self._concern.selector(item), HASH)
+        history = History(self._context, (DAEMON_SETS, obj), self._owner_wakeups.selector(item), HASH)
         latest = await history.settle()
         template = Template(
             latest["metadata"]["labels"][HASH],
             (obj["metadata"].get("annotations") or {}).get(_TEMPLATE_GENERATION, ""),
         )
-        look = await self._look(obj, item, template)
-        changes = standing(look)
-        again_s = self._held_back(obj, changes)
-        error = await self._carry_out(obj, template, changes)
+        state = await self._read_state(obj, item, template)
+        changes = placement_changes(state)
+        again_s = self._backoff_s(obj, changes)
+        error = await self._apply(obj, template, changes)
         if error is None and obj["spec"]["updateStrategy"]["type"] == "RollingUpdate":
-            look = await self._look(obj, item, template)
-            error = await self._carry_out(obj, template, updating(look))
-        look = await self._look(obj, item, template)
-        await self._trim(obj, history, latest, look)
-        await self._tell(obj, look, history)
+            state = await self._read_state(obj, item, template)
+            error = await self._apply(obj, template, update_changes(state))
+        state = await self._read_state(obj, item, template)
+        await self._trim(obj, history, latest, state)
+        await self._write_status(obj, state, history)
         if error is not None:
             raise error
-        pods = [pod for pods in look.pods.values() for pod in pods]
-        wait_s = next_available_s(list(pods), look.min_ready_s, look.now_s)
+        pods = [pod for pods in state.pods.values() for pod in pods]
+        wait_s = next_available_s(list(pods), state.min_ready_s, state.now_s)
         return min((one for one in (again_s, wait_s) if one is not None), default=None)
 
-    async def _look(self, obj: Obj, item: Item, template: Template) -> Look:
-        claims = Claims(self._context.api, (DAEMON_SETS, PODS), obj, self._concern.selector(item))
+    async def _read_state(self, obj: Obj, item: Item, template: Template) -> DaemonSetState:
+        claims = Claims(self._context.api, (DAEMON_SETS, PODS), obj, self._owner_wakeups.selector(item))
         pods = by_node(daemon_pod(pod) for pod in await claims.claimed(self._pods))
-        verdicts = self._nodes.verdicts(obj)
-        wanted = sum(verdict.runs for verdict in verdicts.values())
+        eligibility = self._nodes.eligibility(obj)
+        wanted = sum(eligibility.runs for eligibility in eligibility.values())
         rolling = obj["spec"]["updateStrategy"].get("rollingUpdate") or {}
-        return Look(
-            verdicts,
+        return DaemonSetState(
+            eligibility,
             pods,
             template,
             obj["spec"].get("minReadySeconds", 0),
@@ -98,10 +97,10 @@ class DaemonSets:
             amount_of(rolling.get("maxUnavailable"), wanted, up=True),
         )
 
-    # -- carrying out -----------------------------------------------------------------------------------------------
+    # -- writes -----------------------------------------------------------------------------------------------------
 
-    def _held_back(self, obj: Obj, changes: Changes) -> float | None:
-        """Pods that ended go with the others, but for those on nodes where that happens again and again."""
+    def _backoff_s(self, obj: Obj, changes: Changes) -> float | None:
+        """Finished pods are deleted with the others, except on nodes where pods fail repeatedly."""
         again_s = None
         now_s, meta = self._context.clock.seconds(), obj["metadata"]
         for pod in changes.ended:
@@ -122,8 +121,8 @@ class DaemonSets:
             changes.delete.append(pod)
         return again_s
 
-    async def _carry_out(self, obj: Obj, template: Template, changes: Changes) -> ShoalError | None:
-        hand = PodHand(self._context, obj)
+    async def _apply(self, obj: Obj, template: Template, changes: Changes) -> ShoalError | None:
+        hand = PodControl(self._context, obj)
         reference = controller_reference(DAEMON_SETS, obj["metadata"])
         spec = obj["spec"]["template"]["spec"]
 
@@ -136,33 +135,33 @@ class DaemonSets:
         async def delete(pod: DaemonPod) -> None:
             await hand.delete(pod)
 
-        _, error = await in_growing_groups(changes.create[:_MOST_AT_ONCE], create)
-        _, other = await in_growing_groups(changes.delete[:_MOST_AT_ONCE], delete)
+        _, error = await slow_start_batch(changes.create[:_MAX_PODS_PER_SYNC], create)
+        _, other = await slow_start_batch(changes.delete[:_MAX_PODS_PER_SYNC], delete)
         return error or other
 
-    # -- telling ----------------------------------------------------------------------------------------------------
+    # -- history and status -----------------------------------------------------------------------------------------
 
-    async def _trim(self, obj: Obj, history: History, latest: Obj, look: Look) -> None:
-        live = {pod.metadata.labels.get(HASH, "") for pods in look.pods.values() for pod in pods}
+    async def _trim(self, obj: Obj, history: History, latest: Obj, state: DaemonSetState) -> None:
+        live = {pod.metadata.labels.get(HASH, "") for pods in state.pods.values() for pod in pods}
         in_use = {one["metadata"]["name"] for one in history.all if one["metadata"]["labels"].get(HASH) in live}
         in_use.add(latest["metadata"]["name"])
-        # Those in use count too, as Kubernetes counts them.
+        # Revisions in use count too, as in Kubernetes.
         limit = obj["spec"].get("revisionHistoryLimit", 10) - (len(in_use) - 1)
         await history.trim(in_use, max(limit, 0))
 
-    async def _tell(self, obj: Obj, look: Look, history: History) -> None:
-        status = told(obj, look, history.collisions)
+    async def _write_status(self, obj: Obj, state: DaemonSetState, history: History) -> None:
+        status = daemon_set_status(obj, state, history.collisions)
         if status != (obj.get("status") or {}):
             await self._context.api.update(DAEMON_SETS, {**obj, "status": status}, "status")
 
-    # -- being woken ------------------------------------------------------------------------------------------------
+    # -- event handlers ---------------------------------------------------------------------------------------------
 
     def _nodes_changed(self) -> None:
         for item in self._sets:
             self._loop.wake(item.key, GATHER_S)
 
     def _forget(self, key: Key) -> None:
-        self._concern.forget(key)
+        self._owner_wakeups.forget(key)
         uid = self._uids.pop(key, "")
         self._backoff.forget(uid)
         self._nodes.forget(uid)

@@ -1,7 +1,7 @@
-"""On which nodes a daemon set wants a pod: node selector, affinity, and taints that its pods tolerate.
+"""Decides on which nodes a DaemonSet needs a pod: node selector, affinity, and tolerated taints.
 
-Daemons are given tolerations that let them stay on nodes which are not well or cordoned: what they do is needed there
-most of all. The scheduler binds them all the same, by an affinity to the one node that each is made for.
+Daemon pods get tolerations for nodes that are not ready or cordoned, because they are needed there most. The scheduler
+still binds them, by an affinity to the one node for which each pod is created.
 """
 
 from __future__ import annotations
@@ -36,42 +36,42 @@ class NodeSpec(msgspec.Struct, rename="camel"):
     taints: list[Taint] = field(default_factory=list)
 
 
-class NodeSight(msgspec.Struct, rename="camel"):
-    """What of a node decides; everything else, heartbeats above all, may change without waking anybody."""
+class NodeView(msgspec.Struct, rename="camel"):
+    """The fields of a node that decide; changes of other fields, such as heartbeats, cause no reconcile."""
 
     metadata: NodeMeta
     spec: NodeSpec = field(default_factory=NodeSpec)
 
 
-class Verdict(msgspec.Struct, frozen=True):
+class NodeEligibility(msgspec.Struct, frozen=True):
     runs: bool
-    """A pod should be there."""
+    """Whether the node should have a pod."""
     stays: bool
-    """One that is there may go on."""
+    """Whether an existing pod may continue."""
 
 
-class Rule(msgspec.Struct, frozen=True):
-    """The part of a pod template that nodes are judged by."""
+class EligibilityRule(msgspec.Struct, frozen=True):
+    """The part of a pod template that decides about nodes."""
 
     node_name: str
     nodes: NodeRule
     tolerations: tuple[Toleration, ...]
 
-    def verdict(self, node: NodeSight) -> Verdict:
+    def eligibility(self, node: NodeView) -> NodeEligibility:
         name = node.metadata.name
         if self.node_name not in ("", name) or not self.nodes.matches(name, node.metadata.labels):
-            return Verdict(runs=False, stays=False)
+            return NodeEligibility(runs=False, stays=False)
         if untolerated(node.spec.taints, self.tolerations, HARD_EFFECTS) is None:
-            return Verdict(runs=True, stays=True)
+            return NodeEligibility(runs=True, stays=True)
         stays = untolerated(node.spec.taints, self.tolerations, frozenset({"NoExecute"})) is None
-        return Verdict(runs=False, stays=stays)
+        return NodeEligibility(runs=False, stays=stays)
 
 
-def rule_of(spec: Obj) -> Rule:
+def rule_of(spec: Obj) -> EligibilityRule:
     written = (spec.get("affinity") or {}).get("nodeAffinity")
     affinity = msgspec.convert(written, NodeAffinity) if written else None
     tolerations = msgspec.convert(with_daemon_tolerations(spec), tuple[Toleration, ...])
-    return Rule(spec.get("nodeName", ""), node_rule(spec.get("nodeSelector") or {}, affinity), tolerations)
+    return EligibilityRule(spec.get("nodeName", ""), node_rule(spec.get("nodeSelector") or {}, affinity), tolerations)
 
 
 def with_daemon_tolerations(spec: Obj) -> list[Obj]:
@@ -85,7 +85,7 @@ def with_daemon_tolerations(spec: Obj) -> list[Obj]:
 
 
 def bound_to(spec: Obj, node: str) -> Obj:
-    """The pod spec with this node as the only one that its affinity allows."""
+    """The pod spec with an affinity that allows only this node."""
     made: Obj = deepcopy(spec)
     only = {"matchFields": [{"key": "metadata.name", "operator": "In", "values": [node]}]}
     affinity: dict[str, Any] = made.setdefault("affinity", {})

@@ -1,7 +1,7 @@
-"""What a daemon set makes and ends on its nodes: pure, node by node, then over all nodes for an update.
+"""Decides which pods of a DaemonSet are created and deleted: pure, first per node, then over all nodes for an update.
 
-Pods that should not be there, doubles and failed pods go first (`standing`); which old pods give way to new ones is
-decided only by how many may be missing (`rolling`) or double (`surging`).
+`placement_changes` deletes pods on ineligible nodes, duplicates and failed pods first. Which old pods are replaced
+depends only on how many may be unavailable (`_rolling`) or surge (`_surging`).
 """
 
 from __future__ import annotations
@@ -10,14 +10,14 @@ from collections.abc import Iterable, Mapping
 
 import msgspec
 
-from shoal.controllers.daemon_sets.eligibility import Verdict
-from shoal.controllers.daemon_sets.sight import DaemonPod, Template
+from shoal.controllers.daemon_sets.daemon_pod import DaemonPod, Template
+from shoal.controllers.daemon_sets.eligibility import NodeEligibility
 
 
-class Look(msgspec.Struct, frozen=True):
-    """One moment of one set. `verdicts` has every node there is; `pods` those of each node, oldest first."""
+class DaemonSetState(msgspec.Struct, frozen=True):
+    """The state of one DaemonSet. `eligibility` has all nodes; `pods` has those of each node, oldest first."""
 
-    verdicts: Mapping[str, Verdict]
+    eligibility: Mapping[str, NodeEligibility]
     pods: Mapping[str, list[DaemonPod]]
     template: Template
     min_ready_s: int
@@ -31,96 +31,96 @@ class Look(msgspec.Struct, frozen=True):
 
 class Changes(msgspec.Struct):
     create: list[str] = msgspec.field(default_factory=list)
-    """Nodes."""
+    """The nodes on which pods are created."""
     delete: list[DaemonPod] = msgspec.field(default_factory=list)
     ended: list[DaemonPod] = msgspec.field(default_factory=list)
-    """Failed and succeeded ones, which are to go too, but not too quickly."""
+    """Finished pods, which are deleted with a backoff."""
 
 
-def standing(look: Look) -> Changes:
-    """One pod on every node that should have one, none on others."""
+def placement_changes(state: DaemonSetState) -> Changes:
+    """Ensures one pod on each eligible node and none on others."""
     changes = Changes()
-    for node, verdict in look.verdicts.items():
-        pods = look.pods.get(node, [])
-        if not verdict.stays:
-            changes.delete += _not_ending(pods)
+    for node, eligibility in state.eligibility.items():
+        pods = state.pods.get(node, [])
+        if not eligibility.stays:
+            changes.delete += _not_terminating(pods)
             continue
         if not pods:
-            if verdict.runs:
+            if eligibility.runs:
                 changes.create.append(node)
             continue
         changes.ended += [pod for pod in pods if pod.is_finished() and not pod.is_terminating()]
         running = [pod for pod in pods if pod.is_active()]
-        changes.delete += _doubles_while_surging(look, running) if look.surge else running[1:]
-    lost = (pods for node, pods in look.pods.items() if node not in look.verdicts)
-    changes.delete += [pod for pods in lost for pod in _not_ending(pods)]
+        changes.delete += _duplicates_while_surging(state, running) if state.surge else running[1:]
+    lost = (pods for node, pods in state.pods.items() if node not in state.eligibility)
+    changes.delete += [pod for pods in lost for pod in _not_terminating(pods)]
     return changes
 
 
-def _not_ending(pods: Iterable[DaemonPod]) -> list[DaemonPod]:
+def _not_terminating(pods: Iterable[DaemonPod]) -> list[DaemonPod]:
     return [pod for pod in pods if not pod.is_terminating()]
 
 
-def _doubles_while_surging(look: Look, running: list[DaemonPod]) -> list[DaemonPod]:
-    """Two may stand together while the old one serves and the new one does not yet."""
+def _duplicates_while_surging(state: DaemonSetState, running: list[DaemonPod]) -> list[DaemonPod]:
+    """Two pods may exist while the old one is available and the new one is not."""
     if len(running) < 2:
         return []
-    new = next((pod for pod in running if pod.is_of(look.template)), None)
-    old = next((pod for pod in running if not pod.is_of(look.template)), None)
+    new = next((pod for pod in running if pod.is_of(state.template)), None)
+    old = next((pod for pod in running if not pod.is_of(state.template)), None)
     extra = [pod for pod in running if pod is not new and pod is not old]
-    if new is not None and old is not None and (not old.is_ready() or look.is_available(new)):
+    if new is not None and old is not None and (not old.is_ready() or state.is_available(new)):
         extra.append(old)
     return extra
 
 
-def updating(look: Look) -> Changes:
-    return _surging(look) if look.surge else _rolling(look)
+def update_changes(state: DaemonSetState) -> Changes:
+    return _surging(state) if state.surge else _rolling(state)
 
 
-def _rolling(look: Look) -> Changes:
-    """Old pods that do not serve may go at once; of those that do, as many as may be missing."""
+def _rolling(state: DaemonSetState) -> Changes:
+    """Deletes unavailable old pods at once, and as many available ones as may be unavailable."""
     missing, broken, serving = 0, [], []
-    for node, verdict in look.verdicts.items():
-        if not verdict.runs:
+    for node, eligibility in state.eligibility.items():
+        if not eligibility.runs:
             continue
-        new, old = _pair(look, node)
+        new, old = _pair(state, node)
         if (new is None) == (old is None):
             missing += 1
         elif new is not None:
-            missing += not look.is_available(new)
-        elif old is not None and look.is_available(old):
+            missing += not state.is_available(new)
+        elif old is not None and state.is_available(old):
             serving.append(old)
         elif old is not None:
             broken.append(old)
             missing += 1
-    return Changes(delete=broken + serving[: max(look.unavailable - missing, 0)])
+    return Changes(delete=broken + serving[: max(state.unavailable - missing, 0)])
 
 
-def _surging(look: Look) -> Changes:
-    """A new pod beside each old one; the old one goes when the new one serves."""
+def _surging(state: DaemonSetState) -> Changes:
+    """Creates a new pod next to each old one, which is deleted when the new one is available."""
     changes, double = Changes(), 0
     candidates: list[str] = []
-    for node, verdict in look.verdicts.items():
-        if not verdict.runs:
+    for node, eligibility in state.eligibility.items():
+        if not eligibility.runs:
             continue
-        new, old = _pair(look, node)
+        new, old = _pair(state, node)
         if old is None:
             continue
         if new is None:
-            (candidates if look.is_available(old) else changes.create).append(node)
-        elif look.is_available(new):
+            (candidates if state.is_available(old) else changes.create).append(node)
+        elif state.is_available(new):
             changes.delete.append(old)
         else:
             double += 1
-    changes.create += candidates[: max(look.surge - double, 0)]
+    changes.create += candidates[: max(state.surge - double, 0)]
     return changes
 
 
-def _pair(look: Look, node: str) -> tuple[DaemonPod | None, DaemonPod | None]:
-    """The new and the old pod of a node; a muddle of several is for `standing` to clear and counts as none."""
-    pods = _not_ending(look.pods.get(node, []))
-    new = [pod for pod in pods if pod.is_of(look.template)]
-    old = [pod for pod in pods if not pod.is_of(look.template)]
+def _pair(state: DaemonSetState, node: str) -> tuple[DaemonPod | None, DaemonPod | None]:
+    """The new and the old pod of a node; (None, None) if there are more, which `placement_changes` deletes."""
+    pods = _not_terminating(state.pods.get(node, []))
+    new = [pod for pod in pods if pod.is_of(state.template)]
+    old = [pod for pod in pods if not pod.is_of(state.template)]
     if len(new) > 1 or len(old) > 1:
         return None, None
     return (new[0] if new else None), (old[0] if old else None)

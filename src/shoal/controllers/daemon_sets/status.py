@@ -1,18 +1,18 @@
-"""The status of a daemon set, node by node."""
+"""Computes the status of a DaemonSet."""
 
 from __future__ import annotations
 
-from shoal.controllers.daemon_sets.plan import Look
+from shoal.controllers.daemon_sets.plan import DaemonSetState
 from shoal.store.live.item import Obj
 
 
-def told(obj: Obj, look: Look, collisions: int | None) -> Obj:
-    """Of a node with several pods, the oldest counts."""
+def daemon_set_status(obj: Obj, state: DaemonSetState, collisions: int | None) -> Obj:
+    """The status; on a node with several pods the oldest one counts."""
     before = obj.get("status") or {}
     wanted = scheduled = ready = available = updated = astray = 0
-    for node, verdict in look.verdicts.items():
-        pods = look.pods.get(node, [])
-        if not verdict.runs:
+    for node, eligibility in state.eligibility.items():
+        pods = state.pods.get(node, [])
+        if not eligibility.runs:
             astray += bool(pods)
             continue
         wanted += 1
@@ -20,8 +20,8 @@ def told(obj: Obj, look: Look, collisions: int | None) -> Obj:
             continue
         scheduled += 1
         ready += pods[0].is_ready()
-        available += look.is_available(pods[0])
-        updated += pods[0].is_of(look.template)
+        available += state.is_available(pods[0])
+        updated += pods[0].is_of(state.template)
     numbers = {
         "updatedNumberScheduled": updated,
         "numberAvailable": available,

@@ -1,1 +1,1 @@
-"""A pod-at-a-time scheduler that behaves as kube-scheduler does, so that a cluster is useful by itself."""
+"""A scheduler that places one pod at a time by kube-scheduler's rules, so that a cluster works without other parts."""

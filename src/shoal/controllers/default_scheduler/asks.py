@@ -1,9 +1,9 @@
-"""Pods as the scheduler sees them: what each asks for, and who it is.
+"""Defines what the scheduler reads of a pod: its requirements (`Ask`) and its identity.
 
-What a pod asks for is a value of its own (`Ask`): pods made from one template have equal asks, and everything worked
-out for one of them (which nodes suit, why there is no place) holds for all. Whatever can change a placement is in it.
+Pods of one template have equal asks, so that everything computed for one of them (feasible nodes, refusals) holds for
+all. An ask contains everything that can change a placement.
 
-Of a pod that is on a node only a few fields can still change; `read_head` reads those, at a tenth of the cost.
+For a pod on a node only a few fields can still change; `read_head` decodes only those, at a tenth of the cost.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ from shoal.store.live.item import Item, Key
 
 Port = tuple[str, str, int]
 """Address, protocol, number."""
-_ENDED = ("Succeeded", "Failed")
+_TERMINAL_PHASES = ("Succeeded", "Failed")
 
 
 class Ask(msgspec.Struct, frozen=True, cache_hash=True):
     requests: tuple[tuple[str, int], ...] = ()
-    """A slot for the pod itself is among them."""
+    """The requests, including one of the resource `pods`."""
     scored: tuple[int, int] = (0, 0)
-    """Processor and memory as scores see them."""
+    """The cpu and memory requests that scores use."""
     nodes: NodeRule = NodeRule()
     preferred: tuple[PreferredSchedulingTerm, ...] = ()
     tolerations: tuple[Toleration, ...] = ()
@@ -39,10 +39,10 @@ class Ask(msgspec.Struct, frozen=True, cache_hash=True):
     rules: PodRules = NO_RULES
     volume_claims: tuple[Key, ...] = ()
     own_claims: frozenset[Key] = frozenset()
-    """Those among them that are made for the pod, and end with it."""
+    """The claims that are created for the pod and deleted with it."""
     device_claims: tuple[Key, ...] = ()
     missing_claim: str = ""
-    """A claim from a template that is not made yet."""
+    """A claim from a template that does not exist yet."""
 
 
 class PodFacts(msgspec.Struct, frozen=True):
@@ -69,7 +69,7 @@ class PodFacts(msgspec.Struct, frozen=True):
 
 
 class PodHead(msgspec.Struct, frozen=True):
-    """What may change about a pod that is on a node."""
+    """What may change about a pod on a node."""
 
     node: str
     labels: dict[str, str]
@@ -103,7 +103,9 @@ _heads = msgspec.json.Decoder(_Head)
 def read_head(item: Item) -> PodHead:
     found = _heads.decode(item.data)
     meta = found.metadata
-    return PodHead(found.spec.node_name, meta.labels, meta.deletion_timestamp is not None, found.status.phase in _ENDED)
+    return PodHead(
+        found.spec.node_name, meta.labels, meta.deletion_timestamp is not None, found.status.phase in _TERMINAL_PHASES
+    )
 
 
 def read_pod(item: Item) -> PodFacts:
@@ -151,7 +153,7 @@ def _ask(pod: Pod) -> Ask:
 
 
 def _volume_claims(pod: Pod) -> dict[Key, bool]:
-    """Each claim, and whether it is made for the pod."""
+    """Each claim, and whether it is created for the pod."""
     namespace, name = pod.metadata.namespace, pod.metadata.name
     found: dict[Key, bool] = {}
     for volume in pod.spec.volumes:
@@ -163,7 +165,7 @@ def _volume_claims(pod: Pod) -> dict[Key, bool]:
 
 
 def _device_claims(pod: Pod) -> tuple[tuple[Key, ...], str]:
-    """The claims that count, and one that ought to be there and is not."""
+    """The existing claims, and one missing claim."""
     made = {status.name: status.resource_claim_name for status in pod.status.resource_claim_statuses}
     found = []
     for claim in pod.spec.resource_claims:
@@ -173,7 +175,7 @@ def _device_claims(pod: Pod) -> tuple[tuple[Key, ...], str]:
                 return (), claim.name
             name = made[claim.name]
         if name:
-            # A template may have come to nothing: then the entry in the status has no name.
+            # A template may need no claim: then the entry in the status has no name.
             found.append((pod.metadata.namespace, name))
     return tuple(found), ""
 

@@ -1,4 +1,4 @@
-"""A decision carried out: volumes and devices first, then the pod's node; or whatever became of the try."""
+"""Carries out a scheduling decision: binds volumes and devices first, then the pod."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from shoal.controllers.binding.claims import ClaimWriter
 from shoal.controllers.binding.users import User
 from shoal.controllers.binding.volumes import VolumeWriter
 from shoal.controllers.default_scheduler.asks import PodFacts
-from shoal.controllers.default_scheduler.device_fit import DeviceFit, Given
+from shoal.controllers.default_scheduler.device_fit import ClaimDevices, DeviceFit
 from shoal.controllers.default_scheduler.volume_fit import VolumeFit, mounts_of
 from shoal.store.live.context import Context
 from shoal.store.live.item import Obj
@@ -20,7 +20,7 @@ class Decision(NamedTuple):
     pod: PodFacts
     node: str
     wanted: list[Wanted]
-    given: Given
+    devices_for: ClaimDevices
 
 
 class Binder:
@@ -30,10 +30,10 @@ class Binder:
         self._claims = ClaimWriter(context, devices.reach)
 
     async def bind(self, decision: Decision) -> None:
-        """Once the volumes are there."""
+        """Binds the pod after its volumes are bound."""
         pod = decision.pod
         for key in pod.ask.device_claims:
-            await self._claims.reserve(key, _user(pod), decision.given.get(key, ()), decision.node)
+            await self._claims.reserve(key, _user(pod), decision.devices_for.get(key, ()), decision.node)
         body: Obj = {
             "apiVersion": "v1",
             "kind": "Binding",

@@ -1,4 +1,4 @@
-"""The scheduler as a controller among others."""
+"""Runs the scheduler as a controller."""
 
 from __future__ import annotations
 
@@ -9,5 +9,5 @@ DEFAULT_NAME = "default-scheduler"
 
 
 def default_scheduler(context: Context) -> Controller:
-    """For pods that do not say who schedules them."""
+    """The scheduler for pods with the default `schedulerName`."""
     return Scheduler(context, frozenset({DEFAULT_NAME}))

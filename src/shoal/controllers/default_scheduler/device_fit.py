@@ -1,11 +1,11 @@
-"""Whether a pod's device claims (dynamic resource allocation) can be served on a node, and by which devices.
+"""Checks whether the device claims of a pod (dynamic resource allocation) fit a node, and chooses devices.
 
-The search for devices and the meaning of selectors are the engine's and the store's: counts, all of a kind,
-alternatives, constraints, shared and partitioned devices, taints. What is known of devices is read anew when a slice or
-a class changes, which is seldom.
+The search for devices and the selectors are those of the engine: counts, all devices of a class, alternatives,
+constraints, shared and partitioned devices, taints. All devices are read again when a slice or a class changes, which
+is rare.
 
-Left out: extended resources that are served by claims, binding conditions of devices, and taking back allocations that
-nobody uses in favour of a pod that waits.
+Left out: extended resources backed by claims, binding conditions of devices, and deallocation of unused claims for a
+waiting pod.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from shoal.api.device_classes import DeviceClass
 from shoal.api.slices import Reach, ResourceSlice
 from shoal.api.wire import dec_hook
 from shoal.controllers.default_scheduler.asks import PodFacts
-from shoal.controllers.default_scheduler.company import Verdicts
-from shoal.controllers.default_scheduler.fleet import Flags, Fleet
+from shoal.controllers.default_scheduler.node_columns import Flags, NodeColumns
+from shoal.controllers.default_scheduler.pod_affinity import FilterVerdicts
 from shoal.controllers.default_scheduler.reasons import DEVICES_ELSEWHERE, NO_DEVICES
 from shoal.engine.dra.pools import Pools
 from shoal.engine.dra.requests import ClaimAsk, Picks
@@ -35,25 +35,25 @@ from shoal.store.live.item import Item, Key
 _claims = msgspec.json.Decoder(ResourceClaim, dec_hook=dec_hook)
 _slices = msgspec.json.Decoder(ResourceSlice, dec_hook=dec_hook)
 _classes = msgspec.json.Decoder(DeviceClass, dec_hook=dec_hook)
-Given = dict[Key, Picks]
+ClaimDevices = dict[Key, Picks]
 """Devices by claim."""
-_MOST_USERS = 256
+_MAX_USERS = 256
 
 
 class DeviceFit:
-    def __init__(self, fleet: Fleet, claims: Informer, slices: Informer, classes: Informer) -> None:
-        self._fleet = fleet
+    def __init__(self, columns: NodeColumns, claims: Informer, slices: Informer, classes: Informer) -> None:
+        self._columns = columns
         self._claim_items, self._slice_items, self._class_items = claims, slices, classes
         self._claims: dict[Key, ResourceClaim] = {}
-        self._promised: Given = {}
+        self._promised: ClaimDevices = {}
         self._is_fresh = False
         self._epoch = -1
         claims.on_change(self._claim_changed)
         for informer in (slices, classes):
             informer.on_change(lambda *_: self._forget())
 
-    def trouble(self, pod: PodFacts) -> str:
-        """Why there is no use in looking at nodes; empty where there is."""
+    def prefilter_error(self, pod: PodFacts) -> str:
+        """Why no node can be feasible, or empty."""
         for key in pod.ask.device_claims:
             claim = self._claims.get(key)
             if claim is None:
@@ -69,22 +69,22 @@ class DeviceFit:
                 return fault
         return ""
 
-    def verdicts(self, pod: PodFacts) -> Verdicts:
-        """What the claims say of every row."""
-        fleet, keys = self._fleet, pod.ask.device_claims
-        reached: Flags = np.ones(fleet.size, np.bool_)
-        served: Flags = np.ones(fleet.size, np.bool_)
-        for name, row in fleet.row_of.items():
+    def filter_rows(self, pod: PodFacts) -> FilterVerdicts:
+        """The filter results of the claims for all rows."""
+        columns, keys = self._columns, pod.ask.device_claims
+        reached: Flags = np.ones(columns.size, np.bool_)
+        served: Flags = np.ones(columns.size, np.bool_)
+        for name, row in columns.row_of.items():
             for key in keys:
                 claim = self._claims[key]
                 selector = claim.status.allocation.node_selector if claim.status.allocation is not None else None
-                if selector is not None and not selector.matches(name, fleet.labels(row)):
+                if selector is not None and not selector.matches(name, columns.labels(row)):
                     reached[row] = False
-            served[row] = self.given(pod, row) is not None
+            served[row] = self.devices_for(pod, row) is not None
         return [(reached, DEVICES_ELSEWHERE), (served, NO_DEVICES)]
 
-    def given(self, pod: PodFacts, row: int) -> Given | None:
-        """Devices of this row for the claims that have none yet; None when they cannot all be served."""
+    def devices_for(self, pod: PodFacts, row: int) -> ClaimDevices | None:
+        """Devices of this row for the unallocated claims; None if some claim cannot be allocated."""
         keys = [key for key in pod.ask.device_claims if not self._claims[key].is_allocated()]
         pools, usage, sets = self._read()
         meant = {event.name: event.devices for event in sets.events()}
@@ -93,17 +93,17 @@ class DeviceFit:
         found = find(asks, Stock(pools.on(row), usage, meant, not pools.is_unfinished(row))).picks
         return None if found is None else dict(zip(keys, found, strict=True))
 
-    def promise(self, given: Given) -> None:
-        """The devices are not given to others until the allocation is written, or `withdraw`."""
-        self._promised |= given
+    def reserve(self, devices_for: ClaimDevices) -> None:
+        """Reserves the devices until the allocation is written, or `unreserve`."""
+        self._promised |= devices_for
         self._is_fresh = False
 
-    def withdraw(self, given: Given) -> None:
-        for key in given:
+    def unreserve(self, devices_for: ClaimDevices) -> None:
+        for key in devices_for:
             self._promised.pop(key, None)
         self._is_fresh = False
 
-    def withdraw_all(self) -> None:
+    def unreserve_all(self) -> None:
         self._promised.clear()
         self._is_fresh = False
 
@@ -111,14 +111,14 @@ class DeviceFit:
         return self._claims.get(key)
 
     def reach(self, picks: Picks) -> list[Reach]:
-        """Where these devices can be used."""
+        """The nodes on which the devices can be used."""
         pools = self._read()[0]
         devices = [pools.find(pick.device) for pick in picks]
         return list(dict.fromkeys(device.facts.reach for device in devices if device is not None))
 
     def _has_room(self, claim: ResourceClaim, uid: str) -> bool:
         users = claim.status.reserved_for
-        return len(users) < _MOST_USERS or any(user.uid == uid for user in users)
+        return len(users) < _MAX_USERS or any(user.uid == uid for user in users)
 
     # -- facts ------------------------------------------------------------------------------------------------------
 
@@ -134,10 +134,10 @@ class DeviceFit:
         self._is_fresh = False
 
     def _read(self) -> tuple[Pools, Usage, DeviceSets]:
-        """All devices, what is taken of them, and what requests mean."""
-        fleet = self._fleet
-        if self._epoch != fleet.static_epoch:
-            self._epoch = fleet.static_epoch
+        """All devices, their usage, and the resolved requests."""
+        columns = self._columns
+        if self._epoch != columns.static_epoch:
+            self._epoch = columns.static_epoch
             self._pools, self._sets = self._read_devices()
             self._is_fresh = False
         if not self._is_fresh:
@@ -151,13 +151,13 @@ class DeviceFit:
         return self._pools, self._usage, self._sets
 
     def _read_devices(self) -> tuple[Pools, DeviceSets]:
-        fleet = self._fleet
+        columns = self._columns
         labels = Labels()
-        labels.grow(fleet.size)
-        for row, place in enumerate(fleet.places):
+        labels.grow(columns.size)
+        for row, place in enumerate(columns.places):
             if place is not None:
                 labels.put(row, place.labels)
-        pools = Pools([place.name if place is not None else "" for place in fleet.places], labels)
+        pools = Pools([place.name if place is not None else "" for place in columns.places], labels)
         pieces = [slice_facts(_slices.decode(item.data)) for item in self._slice_items]
         for piece in pieces:
             pools.put(piece)

@@ -1,8 +1,8 @@
-"""Pods that wait: those to be tried now, by priority and age; those that wait out a delay; those without a place.
+"""Holds the pods that wait: active pods by priority and age, pods in backoff, and unschedulable pods.
 
-A pod without a place is tried again when something happens that may help (`stir`), at the earliest a second after its
-first try, then two, up to ten; and once in five minutes in any case. When nothing else is to be done, those that wait
-out such a delay are tried early, until a few in a row find no place.
+An unschedulable pod is tried again after an event that may help (`activate`), at the earliest one second after its
+first try, then two, up to ten; and after five minutes in any case. When the active queue is empty, pods in backoff are
+tried early, until a few in a row are unschedulable.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ _SHORTEST_S, _LONGEST_S, _ANYWAY_S = 1.0, 10.0, 300.0
 _EARLY_TRIES = 8
 
 
-class Waiting:
+class QueuedPod:
     __slots__ = ("due_s", "has_failed", "order", "pod", "state", "tries", "wakes_s")
 
     def __init__(self, pod: PodFacts, order: int) -> None:
@@ -28,22 +28,22 @@ class Waiting:
         self.due_s = 0.0
         """The earliest time of the next try."""
         self.wakes_s = 0.0
-        """The time of the next try if nothing happens before."""
+        """The time of the next try if no event comes before."""
         self.has_failed = False
-        """Something went wrong with it: it waits its delay out."""
+        """Whether an error occurred: the pod stays in backoff."""
 
 
 class PodQueue:
     def __init__(self) -> None:
-        self._pods: dict[str, Waiting] = {}
+        self._pods: dict[str, QueuedPod] = {}
         self._ready: list[tuple[int, float, int, str]] = []
         self._delayed: list[tuple[float, str]] = []
         self._soon: list[tuple[int, float, int, str]] = []
-        """The same by importance; some of them may have gone on since."""
+        """The same pods by priority; some may have left the state since."""
         self._stuck: set[str] = set()
         self._order = 0
         self._early = 0
-        """Tries that may still be made before their time."""
+        """The number of early tries left."""
 
     def __len__(self) -> int:
         return len(self._pods)
@@ -53,15 +53,15 @@ class PodQueue:
         return waiting.pod if waiting is not None else None
 
     def worked_on(self) -> list[PodFacts]:
-        """Taken, and nothing was said of them since."""
+        """Pods that were popped and have no result yet."""
         return [waiting.pod for waiting in self._pods.values() if not waiting.state]
 
     def put(self, pod: PodFacts) -> None:
-        """A pod came, or changed in a way that may matter: try it."""
+        """Adds a new pod, or a changed one that may fit now."""
         waiting = self._pods.get(pod.uid)
         if waiting is None:
             self._order += 1
-            waiting = self._pods[pod.uid] = Waiting(pod, self._order)
+            waiting = self._pods[pod.uid] = QueuedPod(pod, self._order)
         waiting.pod = pod
         if waiting.state in ("", "ready"):
             if not waiting.tries:
@@ -70,7 +70,7 @@ class PodQueue:
         self._make_ready(waiting)
 
     def refresh(self, pod: PodFacts) -> None:
-        """The pod looks different now, in ways that need no new try."""
+        """Updates a pod whose change needs no new try."""
         waiting = self._pods.get(pod.uid)
         if waiting is not None:
             waiting.pod = pod
@@ -80,7 +80,7 @@ class PodQueue:
         self._stuck.discard(uid)
 
     def pop(self) -> PodFacts | None:
-        """The next to try; it stays known until it is dropped, and is said to be `stuck` or `delay`ed otherwise."""
+        """The next pod; the caller must then call `drop`, `mark_unschedulable` or `delay`."""
         while self._ready:
             *_, uid = heapq.heappop(self._ready)
             waiting = self._pods.get(uid)
@@ -96,14 +96,14 @@ class PodQueue:
                 return self._taken(waiting)
         return None
 
-    def _taken(self, waiting: Waiting) -> PodFacts:
+    def _taken(self, waiting: QueuedPod) -> PodFacts:
         waiting.state = ""
         waiting.has_failed = False
         waiting.tries += 1
         return waiting.pod
 
-    def stuck(self, uid: str, now_s: float) -> None:
-        """There was no place for it."""
+    def mark_unschedulable(self, uid: str, now_s: float) -> None:
+        """No node was feasible."""
         waiting = self._pods.get(uid)
         if waiting is None or waiting.state:
             return
@@ -114,14 +114,14 @@ class PodQueue:
         self._wake_at(waiting, now_s + _ANYWAY_S)
 
     def delay(self, uid: str, now_s: float) -> None:
-        """Something failed on the way: try again, later."""
+        """An error occurred: the pod is tried again later."""
         waiting = self._pods.get(uid)
         if waiting is not None and not waiting.state:
             waiting.has_failed = True
-            self._put_off(waiting, now_s + _delay_s(waiting.tries))
+            self._back_off(waiting, now_s + _delay_s(waiting.tries))
 
-    def stir(self, now_s: float, concerns: Callable[[PodFacts], bool] | None = None) -> None:
-        """Something happened that may help those without a place (or some of them)."""
+    def activate(self, now_s: float, concerns: Callable[[PodFacts], bool] | None = None) -> None:
+        """Activates unschedulable pods, or some of them, after an event that may help."""
         self._early = _EARLY_TRIES
         for uid in tuple(self._stuck):
             waiting = self._pods[uid]
@@ -130,16 +130,16 @@ class PodQueue:
                 if waiting.due_s <= now_s:
                     self._make_ready(waiting)
                 else:
-                    self._put_off(waiting, waiting.due_s)
+                    self._back_off(waiting, waiting.due_s)
 
-    def tick(self, now_s: float) -> None:
-        """Let those go whose delay is over."""
+    def activate_due(self, now_s: float) -> None:
+        """Activates pods whose backoff is over."""
         while (due_s := self.next_s()) is not None and due_s <= now_s:
             _, uid = heapq.heappop(self._delayed)
             self._make_ready(self._pods[uid])
 
     def next_s(self) -> float | None:
-        """When the next delay is over."""
+        """When the next backoff is over."""
         while self._delayed:
             due_s, uid = self._delayed[0]
             waiting = self._pods.get(uid)
@@ -148,12 +148,12 @@ class PodQueue:
             heapq.heappop(self._delayed)
         return None
 
-    def _make_ready(self, waiting: Waiting) -> None:
+    def _make_ready(self, waiting: QueuedPod) -> None:
         self._stuck.discard(waiting.pod.uid)
         waiting.state = "ready"
         heapq.heappush(self._ready, _rank(waiting))
 
-    def _put_off(self, waiting: Waiting, due_s: float) -> None:
+    def _back_off(self, waiting: QueuedPod, due_s: float) -> None:
         waiting.state = "delayed"
         waiting.due_s = due_s
         self._wake_at(waiting, due_s)
@@ -162,12 +162,12 @@ class PodQueue:
             self._soon = [_rank(one) for one in self._pods.values() if one.state == "delayed"]
             heapq.heapify(self._soon)
 
-    def _wake_at(self, waiting: Waiting, wakes_s: float) -> None:
+    def _wake_at(self, waiting: QueuedPod, wakes_s: float) -> None:
         waiting.wakes_s = wakes_s
         heapq.heappush(self._delayed, (wakes_s, waiting.pod.uid))
 
 
-def _rank(waiting: Waiting) -> tuple[int, float, int, str]:
+def _rank(waiting: QueuedPod) -> tuple[int, float, int, str]:
     pod = waiting.pod
     return (-pod.priority, pod.created, waiting.order, pod.uid)
 

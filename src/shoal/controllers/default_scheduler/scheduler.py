@@ -1,9 +1,8 @@
-"""The scheduler's life: take the next pod, decide, count it where it goes, and let the writing go on beside.
+"""Runs the scheduler: takes the next pod, decides, assumes the pod on its node, and writes in the background.
 
-One pod at a time is decided on, in microseconds and without waiting; what is written (bindings, conditions, ends of
-pods that yield) runs beside it, a bounded number at once; a pod that only waits for its volumes does not count. Nothing
-is remembered across restarts: pods, nodes and claims say all there is to know. `run` may be called again after it has
-ended, in whatever way.
+One pod at a time is decided, in microseconds and without waiting. Writes (bindings, conditions, evictions) run in the
+background, a limited number at once; a pod that waits only for its volumes does not count. No state is needed across
+restarts: pods, nodes and claims contain everything. `run` may be called again after it ended for any reason.
 """
 
 from __future__ import annotations
@@ -17,21 +16,21 @@ from typing import Any
 
 from shoal.controllers.default_scheduler.asks import PodFacts
 from shoal.controllers.default_scheduler.binding import Binder, Decision
-from shoal.controllers.default_scheduler.choosing import Look
-from shoal.controllers.default_scheduler.reasons import LEAVING, NEVER, nobody_yields
-from shoal.controllers.default_scheduler.telling import Teller
+from shoal.controllers.default_scheduler.event_handlers import KINDS, EventHandlers
+from shoal.controllers.default_scheduler.node_choice import FilterResult
+from shoal.controllers.default_scheduler.reasons import NEVER, TERMINATING_VICTIMS, no_victims
+from shoal.controllers.default_scheduler.reports import PodReporter
 from shoal.controllers.default_scheduler.victims import Budget, Victims, cheapest_victims
-from shoal.controllers.default_scheduler.watching import KINDS, Watching
 from shoal.store.live.context import Context
 from shoal.store.live.kind import DISRUPTION_BUDGETS, PODS
 from shoal.store.live.refusals import NotFoundError
 from shoal.units.errors import ShoalError, TemporaryError
 
 _log = logging.getLogger("shoal.controllers")
-_MOST_WRITES = 128
+_MAX_WRITES = 128
 _AT_A_TIME = 32
-"""Decisions before others get a turn."""
-_MOST_REFUSALS = 4096
+"""The number of decisions before other tasks get a turn."""
+_MAX_REFUSALS = 4096
 Work = Callable[[], Awaitable[None]]
 
 
@@ -41,13 +40,13 @@ class Scheduler:
         self._context = context
         self._clock = context.clock
         self._wakeup = asyncio.Event()
-        self.watching = Watching(context, names, self._wakeup.set)
-        self._queue, self._world = self.watching.queue, self.watching.world
-        self._binder = Binder(context, self.watching.volumes, self.watching.devices)
-        self._teller = Teller(context)
+        self.event_handlers = EventHandlers(context, names, self._wakeup.set)
+        self._queue, self._world = self.event_handlers.queue, self.event_handlers.world
+        self._binder = Binder(context, self.event_handlers.volumes, self.event_handlers.devices)
+        self._reporter = PodReporter(context)
         self._pods = context.informers.of(PODS)
         self._budgets = context.informers.of(DISRUPTION_BUDGETS)
-        self._writes = asyncio.Semaphore(_MOST_WRITES)
+        self._writes = asyncio.Semaphore(_MAX_WRITES)
         self._refusals: dict[Any, str] = {}
         self._refused_at = -1
 
@@ -56,21 +55,21 @@ class Scheduler:
         await self._settle()
         async with asyncio.TaskGroup() as group:
             while True:
-                self._queue.tick(self._clock.seconds())
+                self._queue.activate_due(self._clock.seconds())
                 self._wakeup.clear()
-                if not await self._some(group):
+                if not await self._decide_some(group):
                     await self._until(self._queue.next_s())
 
     async def _settle(self) -> None:
-        """End what an earlier run left in the middle: tasks that were cancelled before they began could not do so."""
-        self._writes = asyncio.Semaphore(_MOST_WRITES)
+        """Cleans up after an earlier run: tasks that were cancelled before they started could not."""
+        self._writes = asyncio.Semaphore(_MAX_WRITES)
         for pod in self._queue.worked_on():
-            await self._look_again(pod)
-        self._world.forget_promises()
-        self.watching.stir()
+            await self._reread(pod)
+        self._world.forget_reservations()
+        self.event_handlers.activate()
 
     async def _until(self, due_s: float | None) -> None:
-        """Something happens, or it is time."""
+        """Waits for an event, or until the time is due."""
         timer = None
         if due_s is not None:
             timer = self._clock.call_later(due_s - self._clock.seconds(), self._wakeup.set)
@@ -80,10 +79,10 @@ class Scheduler:
             if timer is not None:
                 timer.cancel()
 
-    async def _some(self, group: asyncio.TaskGroup) -> bool:
-        """A few decisions; whether there was one to make."""
+    async def _decide_some(self, group: asyncio.TaskGroup) -> bool:
+        """Makes a few decisions; returns whether there was one."""
         for _ in range(_AT_A_TIME):
-            # In this order: a pod may change, or go, while there is nobody to write for it.
+            # In this order: a pod may change or be deleted while no write slot is free.
             await self._writes.acquire()
             pod = self._queue.pop()
             if pod is None:
@@ -110,114 +109,114 @@ class Scheduler:
         finally:
             self._writes.release()
 
-    # -- deciding ---------------------------------------------------------------------------------------------------
+    # -- decisions --------------------------------------------------------------------------------------------------
 
     def _decide(self, pod: PodFacts) -> Work:
-        """What is to be written about the pod. All that later decisions must know of it is known on return."""
+        """Decides about a pod and returns the write. Later decisions already see the result."""
         world = self._world
         same = (pod.ask, pod.priority, pod.never_preempts, pod.namespace, *sorted(pod.labels.items()))
         is_plain = not pod.ask.volume_claims and not pod.ask.device_claims and not world.nominated
-        if self._refused_at != world.fleet.version or len(self._refusals) > _MOST_REFUSALS:
+        if self._refused_at != world.columns.version or len(self._refusals) > _MAX_REFUSALS:
             self._refusals.clear()
-            self._refused_at = world.fleet.version
+            self._refused_at = world.columns.version
         known = self._refusals.get(same) if is_plain else None
         if known is not None:
-            self._queue.stuck(pod.uid, self._clock.seconds())
-            return partial(self._teller.unplaced, pod, known, None)
-        look = world.look(pod)
-        if len(look.rows):
-            return self._place(pod, look)
-        work, words = self._refuse(pod, look)
+            self._queue.mark_unschedulable(pod.uid, self._clock.seconds())
+            return partial(self._reporter.unplaced, pod, known, None)
+        result = world.filter(pod)
+        if len(result.rows):
+            return self._place(pod, result)
+        work, words = self._refuse(pod, result)
         if is_plain and words:
             self._refusals[same] = words
-            self._refused_at = world.fleet.version
+            self._refused_at = world.columns.version
         return work
 
-    def _place(self, pod: PodFacts, look: Look) -> Work:
-        world, fleet = self._world, self._world.fleet
-        promised = fleet.row_of.get(pod.nominated, -1)
-        row = promised if promised in look.rows else world.chooser.best(pod, look.rows)
-        node = fleet.name(row)
+    def _place(self, pod: PodFacts, result: FilterResult) -> Work:
+        world, columns = self._world, self._world.columns
+        nominated = columns.row_of.get(pod.nominated, -1)
+        row = nominated if nominated in result.rows else world.chooser.best(pod, result.rows)
+        node = columns.name(row)
         needed, _ = world.needs(pod)
-        wanted = (needed and world.volumes.needs.wanted(needed, node, fleet.labels(row))) or []
-        given = (self.watching.devices.given(pod, row) or {}) if pod.ask.device_claims else {}
+        wanted = (needed and world.volumes.needs.wanted(needed, node, columns.labels(row))) or []
+        devices_for = (self.event_handlers.devices.devices_for(pod, row) or {}) if pod.ask.device_claims else {}
         world.volumes.needs.promise(wanted)
-        self.watching.devices.promise(given)
+        self.event_handlers.devices.reserve(devices_for)
         world.place(node, pod)
-        return partial(self._carry_out, Decision(pod, node, wanted, given))
+        return partial(self._apply, Decision(pod, node, wanted, devices_for))
 
-    def _refuse(self, pod: PodFacts, look: Look) -> tuple[Work, str]:
-        now_s, refusal = self._clock.seconds(), look.refusal
-        self._queue.stuck(pod.uid, now_s)
+    def _refuse(self, pod: PodFacts, result: FilterResult) -> tuple[Work, str]:
+        now_s, refusal = self._clock.seconds(), result.refusal
+        self._queue.mark_unschedulable(pod.uid, now_s)
         if not refusal.nodes:
-            return partial(self._teller.unplaced, pod, refusal.words(), None), refusal.words()
+            return partial(self._reporter.unplaced, pod, refusal.words(), None), refusal.words()
         if pod.never_preempts:
             words = refusal.with_preemption(NEVER)
-            return partial(self._teller.unplaced, pod, words, ""), words
+            return partial(self._reporter.unplaced, pod, words, ""), words
         if pod.nominated and any(
-            other.is_leaving and other.priority < pod.priority for other in self._world.fleet.pods_on(pod.nominated)
+            other.is_leaving and other.priority < pod.priority for other in self._world.columns.pods_on(pod.nominated)
         ):
-            return partial(self._teller.unplaced, pod, refusal.with_preemption(LEAVING), None), ""
+            return partial(self._reporter.unplaced, pod, refusal.with_preemption(TERMINATING_VICTIMS), None), ""
         budgets = [item.read(Budget) for item in self._budgets]
-        victims = cheapest_victims(self._world, pod, look, budgets)
+        victims = cheapest_victims(self._world, pod, result, budgets)
         if victims is None:
-            words = refusal.with_preemption(nobody_yields(refusal.nodes, refusal.nodes - len(look.helpable)))
-            return partial(self._teller.unplaced, pod, words, ""), words
+            words = refusal.with_preemption(no_victims(refusal.nodes, refusal.nodes - len(result.helpable)))
+            return partial(self._reporter.unplaced, pod, words, ""), words
         self._world.nominated[pod.uid] = (victims.node, pod)
         return partial(self._preempt, pod, refusal.words(), victims), ""
 
-    # -- writing ----------------------------------------------------------------------------------------------------
+    # -- writes -----------------------------------------------------------------------------------------------------
 
     async def _preempt(self, pod: PodFacts, words: str, victims: Victims) -> None:
         try:
-            await self._teller.end(victims.pods, pod, victims.node)
-            await self._teller.unplaced(pod, words, victims.node)
+            await self._reporter.end(victims.pods, pod, victims.node)
+            await self._reporter.unplaced(pod, words, victims.node)
         except ShoalError:
             self._world.nominated.pop(pod.uid, None)
             raise
         finally:
-            # If they were gone before this was written, or none of it could be, nobody else says that it is time.
-            self.watching.stir(lambda other: other.uid == pod.uid)
+            # If the victims were deleted before this write, or it failed, no other event activates the pod.
+            self.event_handlers.activate(lambda other: other.uid == pod.uid)
 
-    async def _carry_out(self, decision: Decision) -> None:
+    async def _apply(self, decision: Decision) -> None:
         pod = decision.pod
         try:
             await self._bind(decision)
         except Exception as error:
-            # Not before what was promised to it is free again.
-            self.watching.stir()
+            # Only after its reservation was released.
+            self.event_handlers.activate()
             if self._queue.get(pod.uid) is not None:
-                await self._teller.unplaced(pod, str(error), None, "SchedulerError")
+                await self._reporter.unplaced(pod, str(error), None, "SchedulerError")
             raise
-        self._teller.bound(pod, decision.node)
+        self._reporter.bound(pod, decision.node)
 
     async def _bind(self, decision: Decision) -> None:
         pod = decision.pod
         try:
             if pod.ask.volume_claims:
                 await self._binder.choose_volumes(decision)
-                async with self._aside():
+                async with self._without_write_slot():
                     await self._binder.volumes_bound(decision)
             await self._binder.bind(decision)
             self._queue.drop(pod.uid)
         except Exception:
-            await self._look_again(pod)
+            await self._reread(pod)
             raise
         finally:
             self._world.volumes.needs.withdraw(decision.wanted)
-            self.watching.devices.withdraw(decision.given)
+            self.event_handlers.devices.unreserve(decision.devices_for)
 
     @asynccontextmanager
-    async def _aside(self) -> AsyncIterator[None]:
-        """Others write meanwhile."""
+    async def _without_write_slot(self) -> AsyncIterator[None]:
+        """Frees the write slot while the body waits."""
         self._writes.release()
         try:
             yield
         finally:
             await self._writes.acquire()
 
-    async def _look_again(self, pod: PodFacts) -> None:
-        """Nobody knows what became of a write that did not end well: look before the room is given to others."""
+    async def _reread(self, pod: PodFacts) -> None:
+        """Reads the pod after a write with an unknown result, before its capacity is used by others."""
         while True:
             try:
                 await self._context.api.get(PODS, *pod.key)
@@ -230,7 +229,7 @@ class Scheduler:
                 _log.info("%s: %s cannot be read", self.name, "/".join(pod.key))
             break
         if self._queue.get(pod.uid) is None:
-            # Bound after all, or gone; the caches have said so to the world.
+            # The pod is bound or deleted, and the caches have updated the world.
             if self._pods.get(*pod.key) is None:
                 self._world.remove(pod.uid)
             return

@@ -1,10 +1,10 @@
-"""Who yields to a pod that fits nowhere: on one node, as few and as unimportant pods as possible.
+"""Chooses the pods to preempt for a pod that fits nowhere: on one node, as few and as unimportant pods as possible.
 
-On each node that might do, all less important pods are thought away; if the pod fits then, they are let back one by
-one, the most important first, as long as it still fits. Of the nodes the one is taken where fewest disruption budgets
-are broken, then whose most important victim matters least, then with the least sum, the fewest, the youngest.
+On each candidate node, all pods with lower priority are removed in a trial; if the pod fits then, they are added back,
+the most important first, as long as the pod still fits. The chosen node is the one with the fewest violated disruption
+budgets, then with the least important top victim, then with the least sum, the fewest, and the youngest victims.
 
-Promises: the world is as it was when this returns, whatever it returns.
+Guarantees: the world is unchanged afterwards.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ from msgspec import field
 from shoal.api.selectors import LabelSelector, selector_of
 from shoal.api.wire import ApiStruct
 from shoal.controllers.default_scheduler.asks import PodFacts
-from shoal.controllers.default_scheduler.choosing import Look
+from shoal.controllers.default_scheduler.node_choice import FilterResult
 from shoal.controllers.default_scheduler.world import World
 
-MOST_NODES = 100
+MAX_NODES = 100
 _LOWEST = 2**31
 
 
@@ -47,26 +47,26 @@ class Victims(NamedTuple):
     node: str
     pods: list[PodFacts]
     broken: int
-    """Pods whose budgets do not allow it."""
+    """The number of pods whose disruption budgets would be violated."""
 
 
-def cheapest_victims(world: World, pod: PodFacts, look: Look, budgets: Sequence[Budget]) -> Victims | None:
+def cheapest_victims(world: World, pod: PodFacts, result: FilterResult, budgets: Sequence[Budget]) -> Victims | None:
     found: list[Victims] = []
-    for row in look.helpable.tolist():
-        place = world.fleet.places[row]
+    for row in result.helpable.tolist():
+        place = world.columns.places[row]
         if place is None:
             continue
-        victims = _on(world, pod, (row, place.name), budgets)
+        victims = _victims_on(world, pod, (row, place.name), budgets)
         if victims is not None:
             found.append(victims)
-        if len(found) >= MOST_NODES:
+        if len(found) >= MAX_NODES:
             break
     return min(found, key=_cost, default=None)
 
 
-def _on(world: World, pod: PodFacts, at: tuple[int, str], budgets: Sequence[Budget]) -> Victims | None:
+def _victims_on(world: World, pod: PodFacts, at: tuple[int, str], budgets: Sequence[Budget]) -> Victims | None:
     row, node = at
-    lower = [other for other in world.fleet.pods_on(node) if other.priority < pod.priority]
+    lower = [other for other in world.columns.pods_on(node) if other.priority < pod.priority]
     if not lower:
         return None
     breaking, others = _sorted_by_budget(sorted(lower, key=_importance), budgets)
@@ -90,7 +90,7 @@ def _on(world: World, pod: PodFacts, at: tuple[int, str], budgets: Sequence[Budg
 
 
 def _sorted_by_budget(pods: Sequence[PodFacts], budgets: Sequence[Budget]) -> tuple[list[PodFacts], list[PodFacts]]:
-    """Pods beyond what their budgets allow, and the others."""
+    """The pods beyond what their budgets allow, and the others."""
     left = [budget.status.disruptions_allowed for budget in budgets]
     breaking: list[PodFacts] = []
     others: list[PodFacts] = []

@@ -1,12 +1,12 @@
-"""Whether the volumes of a pod can be had on a node: the rules of `store/volumes` asked of every row."""
+"""Checks whether the volumes of a pod are available on a node, with the rules of `store/volumes`."""
 
 from __future__ import annotations
 
 import numpy as np
 
 from shoal.controllers.default_scheduler.asks import PodFacts
-from shoal.controllers.default_scheduler.company import Verdicts
-from shoal.controllers.default_scheduler.fleet import Flags, Fleet
+from shoal.controllers.default_scheduler.node_columns import Flags, NodeColumns
+from shoal.controllers.default_scheduler.pod_affinity import FilterVerdicts
 from shoal.controllers.default_scheduler.reasons import NO_VOLUME, VOLUME_ELSEWHERE, VOLUME_LOST, VOLUME_TAKEN
 from shoal.store.live.item import Key
 from shoal.store.volumes.needs import Mounts, Needed, VolumeNeeds
@@ -20,7 +20,7 @@ class VolumeFit:
         """Pods on nodes, by the claims they use."""
 
     def add(self, pod: PodFacts, sign: int) -> None:
-        """A pod came to a node, or left it."""
+        """Adds a pod to a node, or removes it."""
         for key in pod.ask.volume_claims:
             users = self._users.setdefault(key, set())
             if sign > 0:
@@ -31,21 +31,21 @@ class VolumeFit:
                 del self._users[key]
 
     def needed(self, pod: PodFacts) -> Needed | str:
-        """The pod's claims; or, as text, why there is no use in looking at nodes."""
+        """The claims of the pod; or, as text, why no node can be feasible."""
         return self.needs.needed(mounts_of(pod))
 
-    def verdicts(self, pod: PodFacts, needed: Needed, fleet: Fleet) -> Verdicts:
-        """What the claims say of every row."""
-        reached: Flags = np.ones(fleet.size, np.bool_)
-        served: Flags = np.ones(fleet.size, np.bool_)
-        found: Verdicts = []
+    def filter_rows(self, pod: PodFacts, needed: Needed, columns: NodeColumns) -> FilterVerdicts:
+        """The filter results of the claims for all rows."""
+        reached: Flags = np.ones(columns.size, np.bool_)
+        served: Flags = np.ones(columns.size, np.bool_)
+        found: FilterVerdicts = []
         if self._is_taken(pod):
-            found.append((np.zeros(fleet.size, np.bool_), VOLUME_TAKEN))
+            found.append((np.zeros(columns.size, np.bool_), VOLUME_TAKEN))
         if any(volume is None for _, volume in needed.bound):
-            found.append((np.zeros(fleet.size, np.bool_), VOLUME_LOST))
+            found.append((np.zeros(columns.size, np.bool_), VOLUME_LOST))
         volumes = [volume for _, volume in needed.bound if volume is not None and volume.spec.node_affinity]
-        for name, row in fleet.row_of.items() if volumes or needed.waiting else ():
-            labels = fleet.labels(row)
+        for name, row in columns.row_of.items() if volumes or needed.waiting else ():
+            labels = columns.labels(row)
             reached[row] = all(volume.is_reached_from(name, labels) for volume in volumes)
             served[row] = self.needs.wanted(needed, name, labels) is not None
         return [*found, (reached, VOLUME_ELSEWHERE), (served, NO_VOLUME)]

@@ -13,7 +13,7 @@ from shoal.controllers.deployments import conditions, revision_notes
 from shoal.controllers.deployments.sizes import Size, new_size, slack
 from shoal.controllers.deployments.status import has_deadline
 from shoal.controllers.deployments.templates import by_age, made_set, newest, same_template
-from shoal.controllers.owned_pods.making import is_namespace_ending
+from shoal.controllers.owned_pods.pod_control import is_namespace_ending
 from shoal.store.live.context import Context
 from shoal.store.live.item import Item, Obj
 from shoal.store.live.kind import DEPLOYMENTS, REPLICA_SETS

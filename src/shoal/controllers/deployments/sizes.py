@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import msgspec
 
-from shoal.controllers.owned_pods.amounts import amount_of
+from shoal.controllers.owned_pods.int_or_percent import amount_of
 from shoal.store.live.item import Obj
 
 

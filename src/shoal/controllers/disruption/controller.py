@@ -21,7 +21,7 @@ from shoal.controllers.disruption.budgets import (
     figures,
 )
 from shoal.controllers.disruption.scale import KINDS, Scales, UnknownScaleError
-from shoal.controllers.owned_pods.concern import gather_s
+from shoal.controllers.owned_pods.owner_wakeups import gather_s
 from shoal.controllers.owned_pods.ownership import head
 from shoal.store.live.context import Context, Controller
 from shoal.store.live.item import Item, Key, Obj, Seen

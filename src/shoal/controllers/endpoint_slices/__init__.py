@@ -1,1 +1,1 @@
-"""Who stands behind a Service, told as EndpointSlices and, for older readers, as Endpoints."""
+"""The EndpointSlice and Endpoints controllers: the pods behind each Service."""

@@ -1,4 +1,4 @@
-"""Keeps slices and Endpoints in step with Services and their pods: two controllers, as in Kubernetes."""
+"""Reconciles EndpointSlices and Endpoints with Services and their pods: two controllers, as in Kubernetes."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from shoal.controllers.endpoint_slices.slices import (
     CONTROLLER,
     MANAGED_BY,
     SERVICE_NAME,
-    wanted_endpoints,
+    desired_endpoints,
     writes,
 )
 from shoal.controllers.owned_pods.ownership import head
@@ -26,7 +26,7 @@ _ZONE = "topology.kubernetes.io/zone"
 
 
 def endpoint_slice_controller(context: Context) -> Controller:
-    """EndpointSlices of Services that select pods; those of a deleted Service are garbage, and collected as such."""
+    """Reconciles EndpointSlices of Services with a selector; the garbage collector deletes orphaned slices."""
     of = context.informers.of
     services = Services(of(SERVICES), of(PODS))
     slices = of(ENDPOINT_SLICES).index("service", _service_of)
@@ -37,10 +37,10 @@ def endpoint_slice_controller(context: Context) -> Controller:
         service = services.get(key)
         if service is None or service.metadata.deletion_timestamp is not None:
             return
-        wanted = wanted_endpoints(service, services.members(service), zones)
+        desired = desired_endpoints(service, services.members(service), zones)
         existing = [item.obj() for item in sorted(slices["/".join(key)], key=lambda item: item.name)]
         own = [one for one in existing if _is_owned(one, service.metadata.uid)]
-        result = writes(service, wanted, own)
+        result = writes(service, desired, own)
         for obj in result.create:
             await context.api.create(ENDPOINT_SLICES, obj)
         for obj in result.update:
@@ -67,7 +67,7 @@ def endpoint_slice_controller(context: Context) -> Controller:
 
 
 def endpoint_controller(context: Context) -> Controller:
-    """The Endpoints object of each Service that selects pods."""
+    """Reconciles the Endpoints of each Service with a selector."""
     of = context.informers.of
     services = Services(of(SERVICES), of(PODS))
     known = of(ENDPOINTS)
@@ -79,12 +79,12 @@ def endpoint_controller(context: Context) -> Controller:
             if of(SERVICES).get(*key) is None and before is not None and _is_ours(before):
                 await _drop(key, before["metadata"]["uid"])
             return
-        subsets, is_over = endpoints.wanted_subsets(service, services.members(service))
-        wanted = endpoints.wanted_endpoints_object(service, subsets, is_over, before)
-        if wanted is not None and before is None:
-            await context.api.create(ENDPOINTS, wanted)
-        elif wanted is not None:
-            await context.api.update(ENDPOINTS, wanted)
+        subsets, is_over = endpoints.desired_subsets(service, services.members(service))
+        desired = endpoints.desired_endpoints_object(service, subsets, is_over, before)
+        if desired is not None and before is None:
+            await context.api.create(ENDPOINTS, desired)
+        elif desired is not None:
+            await context.api.update(ENDPOINTS, desired)
 
     async def _drop(key: Key, uid: str) -> None:
         try:

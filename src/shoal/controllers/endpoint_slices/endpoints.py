@@ -1,4 +1,4 @@
-"""The Endpoints object of a Service, for readers that do not know slices: deprecated, and still asked for."""
+"""Builds the Endpoints object of a Service, which is deprecated but still read by some clients."""
 
 from __future__ import annotations
 
@@ -11,30 +11,30 @@ from shoal.store.live.item import Obj
 MANAGED_BY = "endpoints.kubernetes.io/managed-by"
 CONTROLLER = "endpoint-controller"
 OVER_CAPACITY = "endpoints.kubernetes.io/over-capacity"
-MOST_ADDRESSES = 1000
+MAX_ADDRESSES = 1000
 
 
-def wanted_subsets(service: Service, pods: Iterable[Pod]) -> tuple[list[Obj], bool]:
-    """The addresses by their ports, and whether there were too many to tell."""
+def desired_subsets(service: Service, pods: Iterable[Pod]) -> tuple[list[Obj], bool]:
+    """The subsets, and whether addresses were cut off."""
     ready: dict[Ports, list[Obj]] = {}
     waiting: dict[Ports, list[Obj]] = {}
     spec, count = service.spec, 0
     for pod in pods:
         addresses = pod.addresses(service.families[0])
-        if not addresses or (pod.is_leaving and not spec.publish_not_ready_addresses):
+        if not addresses or (pod.is_terminating and not spec.publish_not_ready_addresses):
             continue
         count += 1
-        if count > MOST_ADDRESSES:
+        if count > MAX_ADDRESSES:
             break
         found = ready if pod.is_ready or spec.publish_not_ready_addresses else waiting
         address = _address(service, pod, addresses[0])
         for port in ports_on(service, pod) or ((),):
             found.setdefault((port,) if port else (), []).append(address)
-    return _packed(ready, waiting), count > MOST_ADDRESSES
+    return _packed(ready, waiting), count > MAX_ADDRESSES
 
 
 def _packed(ready: dict[Ports, list[Obj]], waiting: dict[Ports, list[Obj]]) -> list[Obj]:
-    """Ports that lead to the same addresses stand together."""
+    """Combines ports with the same addresses."""
     by_addresses: dict[tuple[tuple[str, ...], tuple[str, ...]], list[Ports]] = {}
     for ports in dict.fromkeys((*ready, *waiting)):
         same = (_ids(ready.get(ports, [])), _ids(waiting.get(ports, [])))
@@ -53,8 +53,8 @@ def _packed(ready: dict[Ports, list[Obj]], waiting: dict[Ports, list[Obj]]) -> l
     return sorted(subsets, key=lambda subset: str(subset.get("ports")))
 
 
-def wanted_endpoints_object(service: Service, subsets: list[Obj], is_over: bool, before: Obj | None) -> Obj | None:
-    """The object to write; None where it says all this already."""
+def desired_endpoints_object(service: Service, subsets: list[Obj], is_over: bool, before: Obj | None) -> Obj | None:
+    """The object to write; None if nothing changed."""
     meta = service.metadata
     labels = {**meta.labels, MANAGED_BY: CONTROLLER}
     labels.pop(HEADLESS, None)

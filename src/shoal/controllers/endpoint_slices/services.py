@@ -1,4 +1,4 @@
-"""Services, and the pods behind them, as far as endpoints are made of them."""
+"""Defines the views of Services and pods that endpoints are built from, and finds the Services of a pod."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from ipaddress import ip_address
 from msgspec import field
 
 from shoal.api.wire import ApiStruct
-from shoal.controllers.owned_pods.concern import gather_s
+from shoal.controllers.owned_pods.owner_wakeups import gather_s
 from shoal.controllers.owned_pods.ownership import head
 from shoal.store.live.informer import Informer
 from shoal.store.live.item import Item, Key, Seen
 
 HEADLESS = "service.kubernetes.io/headless"
 _GATHER_S = 0.1
-_ENDED = ("Succeeded", "Failed")
+_TERMINAL_PHASES = ("Succeeded", "Failed")
 
 
 class Meta(ApiStruct, frozen=True):
@@ -60,8 +60,8 @@ class Service(ApiStruct, frozen=True):
         return self.spec.cluster_ip == "None"
 
     @property
-    def has_members(self) -> bool:
-        """Whether its endpoints are made of pods at all."""
+    def has_selector(self) -> bool:
+        """Whether its endpoints are pods."""
         return bool(self.spec.selector) and self.spec.type != "ExternalName"
 
     def selects(self, labels: dict[str, str]) -> bool:
@@ -109,11 +109,11 @@ class Pod(ApiStruct, frozen=True):
     status: _PodStatus = field(default_factory=_PodStatus)
 
     @property
-    def is_ended(self) -> bool:
-        return self.status.phase in _ENDED
+    def is_finished(self) -> bool:
+        return self.status.phase in _TERMINAL_PHASES
 
     @property
-    def is_leaving(self) -> bool:
+    def is_terminating(self) -> bool:
         return self.metadata.deletion_timestamp is not None
 
     @property
@@ -121,31 +121,31 @@ class Pod(ApiStruct, frozen=True):
         return any(one.type == "Ready" and one.status == "True" for one in self.status.conditions)
 
     def addresses(self, family: str) -> list[str]:
-        wanted = 6 if family == "IPv6" else 4
-        return [one.ip for one in self.status.pod_ips if one.ip and ip_address(one.ip).version == wanted]
+        desired = 6 if family == "IPv6" else 4
+        return [one.ip for one in self.status.pod_ips if one.ip and ip_address(one.ip).version == desired]
 
     def hostname(self, service: Service) -> str:
-        """The name that it has among the members of a headless Service."""
+        """The host name of the pod in a headless Service."""
         return self.spec.hostname if self.spec.subdomain == service.metadata.name else ""
 
-    def port_of(self, wanted: ServicePort) -> int | None:
-        """The number of a Service's port on this pod; None where the pod has none of that name."""
-        target = wanted.target_port
+    def port_of(self, desired: ServicePort) -> int | None:
+        """The port number of a Service port on this pod; None if the pod has no port of that name."""
+        target = desired.target_port
         if isinstance(target, int):
-            return target or wanted.port
+            return target or desired.port
         sidecars = (one for one in self.spec.init_containers if one.restart_policy == "Always")
         for container in (*self.spec.containers, *sidecars):
             for port in container.ports:
-                if (port.name, port.protocol) == (target, wanted.protocol):
+                if (port.name, port.protocol) == (target, desired.protocol):
                     return port.container_port
         return None
 
 
-_seen = Seen(Pod)
+_pod_view = Seen(Pod)
 
 
 class Services:
-    """All Services by namespace, so that a pod finds those that select it."""
+    """All Services by namespace."""
 
     def __init__(self, informer: Informer, pods: Informer) -> None:
         self._by_namespace: dict[str, dict[str, Service]] = {}
@@ -156,7 +156,7 @@ class Services:
         return self._by_namespace.get(key[0], {}).get(key[1])
 
     def selecting(self, item: Item) -> Iterator[Key]:
-        """The Services that a pod stands behind."""
+        """The Services that select a pod."""
         services = self._by_namespace.get(item.namespace)
         if not services:
             return
@@ -166,13 +166,13 @@ class Services:
                 yield service.key
 
     def members(self, service: Service) -> list[Pod]:
-        """The pods that it selects and that have not ended, by name."""
+        """The selected pods that have not finished, by name."""
         items = self._pods[service.metadata.namespace]
-        found = [_seen(item) for item in items if service.selects(head(item).labels)]
-        return sorted((pod for pod in found if not pod.is_ended), key=lambda pod: pod.metadata.name)
+        found = [_pod_view(item) for item in items if service.selects(head(item).labels)]
+        return sorted((pod for pod in found if not pod.is_finished), key=lambda pod: pod.metadata.name)
 
     def gather_s(self, key: Key) -> float:
-        """Pods that change within this time are told of together."""
+        """The delay that combines changes of several pods."""
         return max(_GATHER_S, gather_s(self._pods.count(key[0])))
 
     def _changed(self, before: Item | None, after: Item | None) -> None:
@@ -183,7 +183,7 @@ class Services:
         of_namespace.pop(item.name, None)
         if after is not None:
             service = after.read(Service)
-            if service.has_members:
+            if service.has_selector:
                 of_namespace[item.name] = service
         if not of_namespace:
             del self._by_namespace[item.namespace]

@@ -1,7 +1,7 @@
-"""What the EndpointSlices of a Service ought to be, with as few writes as that takes.
+"""Computes the EndpointSlices of a Service, with as few writes as possible.
 
-Endpoints stay in the slice they are in. What is new goes first where something has to be written anyway, then where
-there is room, then into new slices of at most a hundred.
+Endpoints stay in their slice. New endpoints go first into slices that are written anyway, then into slices with free
+capacity, then into new slices of at most a hundred.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from shoal.store.live.item import Obj
 from shoal.store.live.kind import SERVICES
 from shoal.store.live.owning import controlled_by
 
-MOST_ENDPOINTS = 100
+MAX_ENDPOINTS = 100
 SERVICE_NAME = "kubernetes.io/service-name"
 MANAGED_BY = "endpointslice.kubernetes.io/managed-by"
 CONTROLLER = "endpointslice-controller.k8s.io"
@@ -23,27 +23,27 @@ Ports = tuple[tuple[str, int, str, str], ...]
 """Name, number, protocol, application protocol."""
 
 
-class Group(NamedTuple):
+class SliceGroup(NamedTuple):
     """Endpoints that can share a slice."""
 
     family: str
     ports: Ports
 
 
-class Writes(NamedTuple):
+class SliceWrites(NamedTuple):
     create: list[Obj]
     update: list[Obj]
     delete: list[Obj]
 
 
-def wanted_endpoints(service: Service, pods: Iterable[Pod], zones: Mapping[str, str]) -> dict[Group, list[Obj]]:
-    """All endpoints of the Service, by what their slices have in common."""
-    found: dict[Group, list[Obj]] = {}
+def desired_endpoints(service: Service, pods: Iterable[Pod], zones: Mapping[str, str]) -> dict[SliceGroup, list[Obj]]:
+    """All endpoints of the Service by slice group."""
+    found: dict[SliceGroup, list[Obj]] = {}
     for pod in pods:
         for family in service.families:
             addresses = pod.addresses(family)
             if addresses:
-                group = Group(family, ports_on(service, pod))
+                group = SliceGroup(family, ports_on(service, pod))
                 found.setdefault(group, []).append(_endpoint(service, pod, addresses, zones))
     return found
 
@@ -57,10 +57,10 @@ def ports_on(service: Service, pod: Pod) -> Ports:
 
 def _endpoint(service: Service, pod: Pod, addresses: list[str], zones: Mapping[str, str]) -> Obj:
     meta, is_serving = pod.metadata, pod.is_ready
-    is_ready = service.spec.publish_not_ready_addresses or (is_serving and not pod.is_leaving)
+    is_ready = service.spec.publish_not_ready_addresses or (is_serving and not pod.is_terminating)
     found: Obj = {
         "addresses": addresses,
-        "conditions": {"ready": is_ready, "serving": is_serving, "terminating": pod.is_leaving},
+        "conditions": {"ready": is_ready, "serving": is_serving, "terminating": pod.is_terminating},
         "targetRef": {"kind": "Pod", "namespace": meta.namespace, "name": meta.name, "uid": meta.uid},
     }
     if hostname := pod.hostname(service):
@@ -72,31 +72,33 @@ def _endpoint(service: Service, pod: Pod, addresses: list[str], zones: Mapping[s
     return found
 
 
-def writes(service: Service, wanted: Mapping[Group, Sequence[Obj]], existing: Iterable[Obj]) -> Writes:
-    """What has to be written so that the slices say this."""
-    by_group: dict[Group, list[Obj]] = {}
+def writes(service: Service, desired: Mapping[SliceGroup, Sequence[Obj]], existing: Iterable[Obj]) -> SliceWrites:
+    """The writes that lead to the desired endpoints."""
+    by_group: dict[SliceGroup, list[Obj]] = {}
     for slice_ in existing:
         by_group.setdefault(_group_of(slice_), []).append(slice_)
-    result = Writes([], [], [])
-    groups: dict[Group, Sequence[Obj]] = dict(wanted)
+    result = SliceWrites([], [], [])
+    groups: dict[SliceGroup, Sequence[Obj]] = dict(desired)
     for family in service.families:
         if not any(group.family == family for group in groups):
-            # A Service without members has one slice that says so.
+            # A Service without endpoints has one empty slice.
             groups[_empty_group(family, by_group)] = ()
     for group, slices in by_group.items():
         if group not in groups:
             result.delete.extend(slices)
     for group, endpoints in groups.items():
-        _fill(service, group, endpoints, by_group.get(group, []), result)
+        _fill_slices(service, group, endpoints, by_group.get(group, []), result)
     return result
 
 
-def _empty_group(family: str, by_group: Mapping[Group, Sequence[Obj]]) -> Group:
-    return next((group for group in by_group if group.family == family), Group(family, ()))
+def _empty_group(family: str, by_group: Mapping[SliceGroup, Sequence[Obj]]) -> SliceGroup:
+    return next((group for group in by_group if group.family == family), SliceGroup(family, ()))
 
 
-def _fill(service: Service, group: Group, wanted: Sequence[Obj], slices: Sequence[Obj], result: Writes) -> None:
-    missing = {_identity(endpoint): endpoint for endpoint in wanted}
+def _fill_slices(
+    service: Service, group: SliceGroup, desired: Sequence[Obj], slices: Sequence[Obj], result: SliceWrites
+) -> None:
+    missing = {_identity(endpoint): endpoint for endpoint in desired}
     kept: list[tuple[Obj, list[Obj], bool]] = []
     for slice_ in slices:
         before = slice_.get("endpoints") or []
@@ -104,18 +106,18 @@ def _fill(service: Service, group: Group, wanted: Sequence[Obj], slices: Sequenc
         kept.append((slice_, after, after != before or not _has_labels(service, slice_)))
     new = list(missing.values())
     for slice_, endpoints, is_changed in sorted(kept, key=lambda one: (not one[2], len(one[1]))):
-        room = MOST_ENDPOINTS - len(endpoints)
-        more, new = new[:room], new[room:]
+        free = MAX_ENDPOINTS - len(endpoints)
+        more, new = new[:free], new[free:]
         if more or is_changed:
-            _write(service, slice_, endpoints + more, len(kept) > 1 or bool(wanted), result)
+            _write(service, slice_, endpoints + more, len(kept) > 1 or bool(desired), result)
     if not kept and not new:
         result.create.append(_slice(service, group, []))
-    for start in range(0, len(new), MOST_ENDPOINTS):
-        result.create.append(_slice(service, group, new[start : start + MOST_ENDPOINTS]))
+    for start in range(0, len(new), MAX_ENDPOINTS):
+        result.create.append(_slice(service, group, new[start : start + MAX_ENDPOINTS]))
 
 
-def _write(service: Service, slice_: Obj, endpoints: list[Obj], may_go: bool, result: Writes) -> None:
-    if not endpoints and may_go:
+def _write(service: Service, slice_: Obj, endpoints: list[Obj], may_delete: bool, result: SliceWrites) -> None:
+    if not endpoints and may_delete:
         result.delete.append(slice_)
         return
     slice_["endpoints"] = endpoints
@@ -123,7 +125,7 @@ def _write(service: Service, slice_: Obj, endpoints: list[Obj], may_go: bool, re
     result.update.append(slice_)
 
 
-def _slice(service: Service, group: Group, endpoints: list[Obj]) -> Obj:
+def _slice(service: Service, group: SliceGroup, endpoints: list[Obj]) -> Obj:
     meta = service.metadata
     owner = controlled_by(SERVICES, meta.name, meta.uid)
     return {
@@ -155,12 +157,12 @@ def _has_labels(service: Service, slice_: Obj) -> bool:
     return bool(slice_["metadata"].get("labels") == _labels(service))
 
 
-def _group_of(slice_: Obj) -> Group:
+def _group_of(slice_: Obj) -> SliceGroup:
     ports = tuple(
         (port.get("name", ""), port.get("port", 0), port.get("protocol", "TCP"), port.get("appProtocol", ""))
         for port in slice_.get("ports") or ()
     )
-    return Group(slice_["addressType"], ports)
+    return SliceGroup(slice_["addressType"], ports)
 
 
 def _identity(endpoint: Obj) -> tuple[str, ...]:

@@ -1,11 +1,10 @@
-"""Who names whom as an owner, among the objects that have owners or are ending; all others cost nothing here.
+"""Stores the owner references of objects that have owners or are being deleted; other objects are not stored.
 
-Only addresses and uids are kept. The full references are read again from the cached object when it is looked at,
-which happens to few. Owners need not be known: dependents are found by the uid that they name, whether or not an
-object of that uid was ever seen.
+Only keys and uids are stored. The full references are read from the cached object when it is checked, which is rare.
+Owners need not be known: dependents are found by the uid of the owner, whether or not an object with it was seen.
 
-Rejected: a node for every object, virtual ones for owners that were only named, as a graph of the whole cluster. The
-caches have all objects already, and can be asked whether an owner is there.
+Rejected: a node for each object, and virtual nodes for unknown owners, as a graph of the whole cluster. The caches have
+all objects already, and can be asked for an owner.
 """
 
 from __future__ import annotations
@@ -14,7 +13,7 @@ from sys import intern
 
 import msgspec
 
-from shoal.controllers.garbage.references import Ties
+from shoal.controllers.garbage.references import OwnerLinks
 from shoal.store.live.item import Item
 from shoal.store.live.kind import Kind
 
@@ -25,11 +24,11 @@ class Node(msgspec.Struct, frozen=True, gc=False, eq=False):
     name: str
     uid: str
     owners: tuple[str, ...]
-    """Uids."""
+    """The uids of the owners."""
     blocks: tuple[str, ...]
-    """Uids of those owners that must not go before it, when they are deleted in the foreground."""
+    """The uids of the owners whose foreground deletion it blocks."""
     waits_for_dependents: bool
-    lets_dependents_go: bool
+    orphans_dependents: bool
 
 
 class Graph:
@@ -44,27 +43,27 @@ class Graph:
         return list(self._dependents.get(uid, {}).values())
 
     def blockers(self, uid: str) -> list[Node]:
-        """Nothing blocks itself: what names itself as its owner would never go."""
+        """The dependents that block the deletion. An object never blocks its own deletion."""
         return [node for node in self._dependents.get(uid, {}).values() if uid in node.blocks and node.uid != uid]
 
     def __len__(self) -> int:
         return len(self._nodes)
 
-    def put(self, kind: Kind, item: Item, tied: Ties) -> Node | None:
-        """Take what an object says of itself; nothing is kept of one that neither has owners nor is ending."""
+    def put(self, kind: Kind, item: Item, links: OwnerLinks) -> Node | None:
+        """Stores the links of an object; an object without owners that is not being deleted is not stored."""
         before = self._nodes.get(item.uid)
-        if not tied.owners and not tied.is_ending:
+        if not links.owners and not links.is_terminating:
             self.drop(item.uid)
             return None
-        owners = tuple(intern(owner.uid) for owner in tied.owners)
-        blocks = tuple(intern(owner.uid) for owner in tied.owners if owner.block_owner_deletion)
-        waits, lets_go = tied.waits_for_dependents, tied.lets_dependents_go
+        owners = tuple(intern(owner.uid) for owner in links.owners)
+        blocks = tuple(intern(owner.uid) for owner in links.owners if owner.block_owner_deletion)
+        waits, lets_go = links.waits_for_dependents, links.orphans_dependents
         if before is not None:
             if (owners, blocks, waits, lets_go) == (
                 before.owners,
                 before.blocks,
                 before.waits_for_dependents,
-                before.lets_dependents_go,
+                before.orphans_dependents,
             ):
                 return before
             self.drop(item.uid)

@@ -1,7 +1,7 @@
-"""What the collector reads of an object: who owns it, and whether and how it is ending.
+"""Reads what the garbage collector needs of an object: its owners, and whether and how it is being deleted.
 
-Most objects have no owners and are not ending; a search in the bytes tells that at a tenth of the price of decoding
-them. It may say yes of an object whose annotations merely contain the words, which costs one decoding.
+Most objects have no owners and are not being deleted; a search in the bytes finds that at a tenth of the cost of
+decoding. The search may match an object whose annotations contain the words, which costs one decoding.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ class Owner(msgspec.Struct, rename="camel", frozen=True, gc=False):
     block_owner_deletion: bool | None = None
 
 
-class Ties(msgspec.Struct, rename="camel", frozen=True, gc=False):
-    """The part of an object's metadata that garbage collection is about."""
+class OwnerLinks(msgspec.Struct, rename="camel", frozen=True, gc=False):
+    """The metadata fields that garbage collection reads."""
 
     owner_references: tuple[Owner, ...] | None = None
     finalizers: tuple[str, ...] | None = None
@@ -34,29 +34,29 @@ class Ties(msgspec.Struct, rename="camel", frozen=True, gc=False):
         return self.owner_references or ()
 
     @property
-    def is_ending(self) -> bool:
+    def is_terminating(self) -> bool:
         return self.deletion_timestamp is not None
 
     @property
     def waits_for_dependents(self) -> bool:
-        """Deleted in the foreground: it goes when those that block it are gone."""
-        return self.is_ending and FOREGROUND in (self.finalizers or ())
+        """Whether it is deleted in the foreground, after its blocking dependents."""
+        return self.is_terminating and FOREGROUND in (self.finalizers or ())
 
     @property
-    def lets_dependents_go(self) -> bool:
-        """Deleted with its dependents left alive: it goes when none of them names it any more."""
-        return self.is_ending and ORPHAN in (self.finalizers or ())
+    def orphans_dependents(self) -> bool:
+        """Whether it is deleted with the policy Orphan, after no dependent refers to it."""
+        return self.is_terminating and ORPHAN in (self.finalizers or ())
 
 
 class _Slim(msgspec.Struct, gc=False):
-    metadata: Ties
+    metadata: OwnerLinks
 
 
-_NOTHING = Ties()
+_NOTHING = OwnerLinks()
 _decoder = msgspec.json.Decoder(_Slim)
 
 
-def ties(item: Item) -> Ties:
+def owner_links(item: Item) -> OwnerLinks:
     if b'"ownerReferences"' not in item.data and b'"deletionTimestamp"' not in item.data:
         return _NOTHING
     return _decoder.decode(item.data).metadata

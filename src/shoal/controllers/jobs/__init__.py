@@ -1,1 +1,1 @@
-"""Jobs: pods that are to succeed so many times, each counted exactly once."""
+"""The Job controller: pods that must succeed a number of times, each counted exactly once."""

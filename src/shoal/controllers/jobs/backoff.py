@@ -1,7 +1,7 @@
-"""How long pods are not replaced after failures: 10 s, doubled by each failure since the last success, at most 10 min.
+"""Computes how long failed pods are not replaced: 10 s, doubled by each failure since the last success, at most 10 min.
 
-The count of a job is kept in memory only, as Kubernetes does: a new controller starts afresh. That of an index stands
-in its pods' annotations.
+The count of a job is kept only in memory, as in Kubernetes: a new controller starts from zero. The count of an index is
+stored in the annotations of its pods.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ _FIRST_S, _LONGEST_S = 10.0, 600.0
 
 
 class Failures(msgspec.Struct, frozen=True):
-    """In a row, and when the last was."""
+    """The number of failures in a row, and the time of the last one."""
 
     count: int = 0
     last_s: float = 0.0
 
     def after(self, succeeded: Sequence[JobPod], failed: Sequence[JobPod]) -> Failures:
-        """With pods that ended since."""
+        """The failures after these pods finished."""
         if not succeeded:
             if not failed:
                 return self
@@ -32,7 +32,7 @@ class Failures(msgspec.Struct, frozen=True):
         return Failures(len(since), max(since)) if since else NO_FAILURES
 
     def wait_s(self, now_s: float) -> float:
-        """Until a pod may be created."""
+        """The time until a pod may be created."""
         if not self.count:
             return 0.0
         pause_s = min(_FIRST_S * float(1 << min(self.count - 1, 10)), _LONGEST_S)
@@ -43,7 +43,7 @@ NO_FAILURES = Failures()
 
 
 def index_failures(last: JobPod | None) -> Failures:
-    """Those of an index whose last pod failed."""
+    """The failures of an index whose last pod failed."""
     if last is None:
         return NO_FAILURES
     return Failures(last.index_failures + last.index_ignored + 1, last.ended_s)

@@ -1,7 +1,7 @@
-"""Which pods are a job's own: those it controls, those it takes in, those it lets go.
+"""Finds the pods that belong to a job: the ones it controls, adopts and releases.
 
-A pod that nothing controls and that the selector takes is taken in, finalizer and all; a pod whose labels were changed
-is let go. Both leave the pod's other owners and finalizers as they are.
+A pod without a controller that the selector matches is adopted and gets the finalizer; a pod whose labels no longer
+match is released. Other owners and finalizers of the pod are kept.
 """
 
 from __future__ import annotations
@@ -20,41 +20,41 @@ from shoal.store.live.owning import controlled_by
 class Claims(msgspec.Struct, frozen=True):
     own: tuple[JobPod, ...]
     adopt: tuple[JobPod, ...]
-    let_go: tuple[JobPod, ...]
-    strays: tuple[JobPod, ...]
-    """Have a finalizer of a job that is gone."""
+    release: tuple[JobPod, ...]
+    stale_pods: tuple[JobPod, ...]
+    """Pods with the finalizer of a deleted job."""
 
 
 def find_claims(job: Job, controlled: Iterable[JobPod], orphans: Iterable[JobPod]) -> Claims:
     takes = job.spec.selector.selector().matches
     own: list[JobPod] = []
-    let_go: list[JobPod] = []
-    strays: list[JobPod] = []
+    release: list[JobPod] = []
+    stale_pods: list[JobPod] = []
     for pod in controlled:
         if pod.owner_uid != job.uid:
             if pod.is_tracked:
-                strays.append(pod)
+                stale_pods.append(pod)
         elif job.is_deleting or takes(pod.labels):
             own.append(pod)
         else:
-            let_go.append(pod)
+            release.append(pod)
     adopt: list[JobPod] = []
     for pod in orphans:
         if not job.is_deleting and not pod.is_deleting and takes(pod.labels):
             adopt.append(pod)
         elif pod.is_tracked and pod.job_name == job.metadata.name:
-            strays.append(pod)
-    return Claims(tuple(own), tuple(adopt), tuple(let_go), tuple(strays))
+            stale_pods.append(pod)
+    return Claims(tuple(own), tuple(adopt), tuple(release), tuple(stale_pods))
 
 
 def owner_reference(job: Job) -> Obj:
     return controlled_by(JOBS, job.metadata.name, job.uid)
 
 
-# Patches. Each names the uid, so that it does not hit another pod of the same name.
+# Patches. Each names the uid, so that it does not change another pod of the same name.
 
 
-def release_patch(pod: JobPod) -> Obj:
+def remove_finalizer_patch(pod: JobPod) -> Obj:
     return {"metadata": {"uid": pod.uid, "$deleteFromPrimitiveList/finalizers": [TRACKING]}}
 
 
@@ -62,6 +62,6 @@ def adopt_patch(job: Job, pod: JobPod) -> Obj:
     return {"metadata": {"uid": pod.uid, "ownerReferences": [owner_reference(job)], "finalizers": [TRACKING]}}
 
 
-def let_go_patch(job: Job, pod: JobPod) -> Obj:
-    metadata = release_patch(pod)["metadata"]
+def release_patch(job: Job, pod: JobPod) -> Obj:
+    metadata = remove_finalizer_patch(pod)["metadata"]
     return {"metadata": metadata | {"ownerReferences": [{"$patch": "delete", "uid": job.uid}]}}

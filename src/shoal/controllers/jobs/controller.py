@@ -1,7 +1,7 @@
-"""The job controller: when a job is looked at, and whose pods are whose.
+"""Runs the sync of each Job when the job or its pods change, and sorts pods by their job.
 
-A job whose pods change is looked at after a short while, longer for more pods, so that a thousand pods that end
-together are a few looks and not a thousand. Whoever asks for something else of a job is heard at once.
+A job whose pods change is synced after a short delay, which is longer for more pods, so that a thousand pods that
+finish together cause a few syncs. A change of a job's spec is handled at once.
 """
 
 from __future__ import annotations
@@ -10,8 +10,8 @@ import msgspec
 
 from shoal.controllers.jobs.claims import find_claims
 from shoal.controllers.jobs.job import Job
-from shoal.controllers.jobs.look import Look, Memory, job_reference, raise_if
-from shoal.controllers.jobs.pod_book import PodBook
+from shoal.controllers.jobs.job_sync import JobSync, SyncMemory, job_reference, raise_if
+from shoal.controllers.jobs.pod_index import PodIndex
 from shoal.controllers.jobs.pods import JobPod
 from shoal.store.live.context import Context, Controller
 from shoal.store.live.item import Item, Key
@@ -45,13 +45,13 @@ class JobLoop:
     def __init__(self, context: Context) -> None:
         self._context = context
         self._jobs = context.informers.of(JOBS)
-        self.memory = Memory(context)
+        self.memory = SyncMemory(context)
         self._writes = self.memory.writes
         self._asked: dict[Key, _Head] = {}
-        """What each job asked for when it was last heard of."""
+        """The last seen spec of each job."""
         self.loop = Loop(context, self._reconcile)
         self.loop.need(JOBS, PODS)
-        self._book = PodBook(context.informers.of(PODS), self._wake_later, self._wake_choosers)
+        self._book = PodIndex(context.informers.of(PODS), self._wake_later, self._wake_manual_selectors)
         self._jobs.on_change(self._job_changed)
 
     # -- when -------------------------------------------------------------------------------------------------------
@@ -59,8 +59,8 @@ class JobLoop:
     def _wake_later(self, key: Key, pods: int) -> None:
         self.loop.wake(key, min(_BATCH_S + _BATCH_S_PER_POD * pods, _LONGEST_BATCH_S))
 
-    def _wake_choosers(self, pod: JobPod) -> None:
-        """Jobs whose selector somebody wrote may take pods that do not name them."""
+    def _wake_manual_selectors(self, pod: JobPod) -> None:
+        """Jobs with a manual selector may adopt pods that do not name them."""
         for key, head in self._asked.items():
             if head.spec.manual_selector and key[0] == pod.namespace:
                 self._wake_later(key, 0)
@@ -85,14 +85,14 @@ class JobLoop:
         item = self._jobs.get(*key)
         if item is None:
             if self._tracked(key) and await self._is_gone(key):
-                await self._release_all(key)
+                await self._remove_all_finalizers(key)
             return None
         job = item.read(Job)
         if job.is_elsewhere:
             return None
         if job.status.end is not None:
             self.memory.forget(job.uid)
-            await self._release_all(key)
+            await self._remove_all_finalizers(key)
             return None
         if job.spec.completion_mode not in ("NonIndexed", "Indexed"):
             words = "Skipped Job sync because completion mode is unknown"
@@ -104,34 +104,34 @@ class JobLoop:
             return [pod for pod in self._book.of(key) if pod.owner_uid == job.uid]
 
         try:
-            return await Look(self._context, self.memory, item, pods).go()
+            return await JobSync(self._context, self.memory, item, pods).run()
         finally:
             present = self._jobs.get(*key)
             if present is None or present.uid != job.uid:
-                # It went while it was looked at, and nobody will say so again.
+                # The job was deleted during the sync, and no other event follows.
                 self.memory.forget(job.uid)
 
     async def _claim(self, key: Key, job: Job) -> None:
         claims = find_claims(job, self._book.of(key), self._book.orphans(key[0]))
-        if claims.strays:
-            raise_if(await self._writes.release(claims.strays))
+        if claims.stale_pods:
+            raise_if(await self._writes.remove_finalizers(claims.stale_pods))
         if claims.adopt:
-            # The cache may not know yet that the job is being deleted, or is another one by now.
+            # The cache may not know yet that the job is being deleted or was created again.
             fresh = (await self._context.api.get(JOBS, *key)).read(Job)
             if fresh.uid == job.uid and not fresh.is_deleting:
                 await self._writes.adopt(job, claims.adopt)
-        await self._writes.let_go(job, claims.let_go)
+        await self._writes.release(job, claims.release)
 
-    async def _release_all(self, key: Key) -> None:
-        """Nobody counts pods any more of a job that ended, or is gone."""
-        raise_if(await self._writes.release(self._tracked(key)))
+    async def _remove_all_finalizers(self, key: Key) -> None:
+        """Removes the finalizers of pods of a finished or deleted job, which are no longer counted."""
+        raise_if(await self._writes.remove_finalizers(self._tracked(key)))
 
     def _tracked(self, key: Key) -> list[JobPod]:
         orphans = [pod for pod in self._book.orphans(key[0]) if pod.job_name == key[1]]
         return [pod for pod in self._book.of(key) + orphans if pod.is_tracked]
 
     async def _is_gone(self, key: Key) -> bool:
-        """Asks the server: pods that another controller made may be heard of before their job."""
+        """Asks the API server: the cache may have pods of another controller before their job."""
         try:
             await self._context.api.get(JOBS, *key)
         except NotFoundError:

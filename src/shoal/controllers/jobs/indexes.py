@@ -1,7 +1,7 @@
-"""Sets of completion indexes and their compact text: `1,3-5,7`.
+"""Parses and formats sets of completion indexes, such as `1,3-5,7`.
 
-Two neighbours are written with a comma, three and more with a hyphen, as Kubernetes does. What cannot be read is passed
-over: the text may come from anybody who may write a status.
+Two neighbours are separated by a comma, three or more become a range, as in Kubernetes. Invalid parts are skipped: any
+client that may write a status can write the text.
 """
 
 from __future__ import annotations
@@ -10,19 +10,19 @@ from collections.abc import Iterable, Iterator
 from collections.abc import Set as AbstractSet
 
 Indexes = AbstractSet[int]
-_MOST, _LONGEST = 1_000_000, 40
-"""What few words ask for: more indexes than any job gets to, and longer numbers than there are."""
+_MAX_INDEXES, _LONGEST = 1_000_000, 40
+"""Limits for parsing: the number of indexes, and the length of a number."""
 
 
 def read_indexes(text: str, completions: int) -> set[int]:
-    """Those below `completions`, and of these the first that are written."""
+    """The indexes below `completions`, up to the limit."""
     found: set[int] = set()
-    room = _MOST
+    left = _MAX_INDEXES
     for piece in text.split(",") if text else ():
         first, _, last = piece.partition("-")
         if len(piece) <= _LONGEST and first.isdecimal() and (last.isdecimal() or not last):
-            span = range(int(first), min(int(last or first), completions - 1) + 1)[:room]
-            room -= len(span)
+            span = range(int(first), min(int(last or first), completions - 1) + 1)[:left]
+            left -= len(span)
             found.update(span)
     return found
 
@@ -50,7 +50,7 @@ def _spans(indexes: Iterable[int]) -> Iterator[tuple[int, int]]:
 
 
 def first_free(count: int, completions: int, taken: Indexes) -> list[int]:
-    """The lowest `count` indexes that nobody has."""
+    """The lowest `count` indexes that are not taken."""
     free: list[int] = []
     for index in range(completions):
         if len(free) >= count:

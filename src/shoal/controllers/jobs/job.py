@@ -1,7 +1,7 @@
-"""A job as its controller reads it, and the status that it writes.
+"""Defines the views of a Job that its controller reads, and the status that it writes.
 
-The status is a struct of everything a job's status can say, so that two of them compare and one encodes without zeros,
-as Kubernetes' own does. The pod template stays as it came.
+The status struct has all fields of a Job status, so that two statuses compare by value and zero values are left out, as
+in Kubernetes. The pod template is kept as plain JSON.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ class JobSpec(msgspec.Struct, frozen=True, rename="camel"):
 
     @property
     def replaces_only_failed(self) -> bool:
-        """A pod that is still ending is not replaced, and has not failed yet."""
+        """Whether a terminating pod is not replaced and has not failed yet."""
         return self.pod_replacement_policy == "Failed" or self.pod_failure_policy is not None
 
     @property
@@ -90,7 +90,7 @@ class Condition(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class Uncounted(msgspec.Struct, frozen=True, omit_defaults=True):
-    """Uids of pods that have ended and are about to be counted: whose finalizer may or may not be gone."""
+    """The uids of finished pods that are about to be counted; their finalizer may already be removed."""
 
     succeeded: tuple[str, ...] = ()
     failed: tuple[str, ...] = ()
@@ -113,7 +113,7 @@ class JobStatus(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True)
     ready: int | None = None
 
     def condition(self, kind: str) -> Condition | None:
-        """The true condition of that type."""
+        """The condition of that type with status True."""
         return next((one for one in self.conditions if one.type == kind and one.status == "True"), None)
 
     @property
@@ -143,11 +143,11 @@ class Job(msgspec.Struct, frozen=True):
 
     @property
     def is_elsewhere(self) -> bool:
-        """Another controller looks after it."""
+        """Whether another controller manages the job."""
         return self.spec.managed_by != CONTROLLER
 
 
 def status_object(status: JobStatus) -> Obj:
-    # By way of JSON, which makes lists of what is kept as tuples.
+    # JSON turns tuples into lists.
     written: Obj = msgspec.json.decode(msgspec.json.encode(status))
     return written

@@ -1,11 +1,10 @@
-"""The pod that a job creates, from its template."""
+"""Builds the pods of a job from its template."""
 
 from __future__ import annotations
 
 from copy import deepcopy
 
 from shoal.controllers.jobs.claims import owner_reference
-from shoal.controllers.jobs.failure_policy import judge
 from shoal.controllers.jobs.job import Job, Obj
 from shoal.controllers.jobs.names import (
     INDEX,
@@ -15,13 +14,14 @@ from shoal.controllers.jobs.names import (
     TRACKING,
 )
 from shoal.controllers.jobs.pods import JobPod
+from shoal.controllers.jobs.policies import decide_failure
 
 _LONGEST_PREFIX = 58
-"""A name made from a prefix gets five letters more, and is a host's."""
+"""The API server appends five letters to a prefix, and the name must be a valid host name."""
 
 
 def new_pod(job: Job, index: int | None, replaces: JobPod | None) -> Obj:
-    """`replaces` is the pod of the index that failed last, of a job that limits failures for each."""
+    """`replaces`: the last failed pod of the index, for a job with a backoff limit per index."""
     template = job.spec.template
     given = template.get("metadata") or {}
     metadata: Obj = {
@@ -56,7 +56,7 @@ def _tell_index(container: Obj) -> None:
 def _failure_counts(job: Job, replaces: JobPod | None) -> dict[str, str]:
     if replaces is None:
         return {INDEX_FAILURES: "0"}
-    counts = judge(job.spec.pod_failure_policy, replaces, has_limit_per_index=True).counts
+    counts = decide_failure(job.spec.pod_failure_policy, replaces, has_limit_per_index=True).counts
     failures, ignored = replaces.index_failures + counts, replaces.index_ignored + (not counts)
     written = {INDEX_FAILURES: str(failures)}
     return written | ({INDEX_IGNORED_FAILURES: str(ignored)} if ignored else {})

@@ -1,6 +1,6 @@
-"""A pod as jobs see it: what it counts as, and when it ended. Read once for each version of the pod.
+"""Defines the view of a pod that the Job controller reads: its state, and when it finished.
 
-Everything that a decision needs of thousands of pods stands in flat fields; the pod itself is not kept decoded.
+The view has only flat fields, because a job may have thousands of pods. Each version of a pod is decoded once.
 """
 
 from __future__ import annotations
@@ -80,9 +80,9 @@ class JobPod(msgspec.Struct, frozen=True, gc=False):
     name: str
     uid: str
     owner_uid: str
-    """Of its controller, whatever that is; empty without one."""
+    """The uid of the controller; empty without one."""
     job_name: str
-    """Of the job that controls it; of the job its labels name when nothing controls it."""
+    """The name of the controlling job, or of the job in the labels without a controller."""
     labels: dict[str, str]
     phase: str
     node: str
@@ -90,20 +90,20 @@ class JobPod(msgspec.Struct, frozen=True, gc=False):
     index_failures: int
     index_ignored: int
     is_tracked: bool
-    """Has the finalizer, and so is not counted yet."""
+    """Whether the pod has the finalizer, and so is not counted yet."""
     is_deleting: bool
     ready_since: float | None
     created_s: float
     ended_s: float
-    """When it ended, as well as can be told. Of no meaning while it runs."""
+    """When the pod finished, as far as known; meaningless while it runs."""
     restarts: int
     most_restarts: int
     exits: tuple[tuple[str, int], ...]
-    """Containers that ended: first the main ones, then the init containers."""
+    """The terminated containers, main containers first."""
     conditions: tuple[tuple[str, str], ...]
 
     @property
-    def has_ended(self) -> bool:
+    def is_finished(self) -> bool:
         return self.phase in ("Succeeded", "Failed")
 
     @property
@@ -112,18 +112,18 @@ class JobPod(msgspec.Struct, frozen=True, gc=False):
 
     @property
     def is_active(self) -> bool:
-        return not self.is_deleting and not self.has_ended
+        return not self.is_deleting and not self.is_finished
 
     @property
     def is_terminating(self) -> bool:
-        return self.is_deleting and not self.has_ended
+        return self.is_deleting and not self.is_finished
 
     @property
     def is_ready(self) -> bool:
         return self.ready_since is not None
 
     def has_failed(self, only_when_ended: bool) -> bool:
-        """A pod that is deleted has failed as well, since it may never come to say so, unless that is waited for."""
+        """Whether the pod failed; a terminating pod also counts, unless `only_when_ended`."""
         if self.phase == "Failed":
             return True
         return not only_when_ended and self.is_deleting and not self.has_succeeded
@@ -166,7 +166,7 @@ def _job_name(meta: _Meta, owner: _Owner | None) -> str:
 
 
 def _ended_s(meta: _Meta, status: _Status, ready: _Condition | None) -> float:
-    """By its containers; else by when it stopped to be ready; else by when it was deleted; else by its birth."""
+    """The end of its containers, or else of its readiness, its deletion time, or its creation time."""
     times = [
         one.state.terminated.finished_at if one.state.terminated is not None else None
         for one in status.container_statuses
@@ -190,6 +190,6 @@ def _number(text: str | None) -> int | None:
 
 
 def removal_rank(pod: JobPod) -> tuple[bool, int, bool, float, int, float]:
-    """Who goes first when there are too many: the less a pod has got to, the sooner."""
+    """The order of deletion of surplus pods: pods with less progress first."""
     phase = {"Pending": 0, "Unknown": 1, "Running": 2}.get(pod.phase, 1)
     return (bool(pod.node), phase, pod.is_ready, -(pod.ready_since or 0.0), -pod.most_restarts, -pod.created_s)

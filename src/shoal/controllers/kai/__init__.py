@@ -1,1 +1,1 @@
-"""KAI's queues in a living cluster: who may run by quota and limit, who yields, and what the statuses tell."""
+"""Controllers for KAI's queues and pod groups: admission by quota and limit, preemption, PodGroups and statuses."""

@@ -1,1 +1,1 @@
-"""Pod groups of scheduler-plugins: what is told of them."""
+"""The controller for the status of scheduler-plugins' PodGroups."""

@@ -1,7 +1,7 @@
-"""Tells a pod group of scheduler-plugins how far its pods are, where the project's own controller does not run.
+"""Writes the status of scheduler-plugins' PodGroups, where the project's own controller does not run.
 
-Promises: nothing is written where it runs, nor of a group that has come to its end; and only what is another than
-before.
+Guarantees: nothing is written while that controller runs, nor to a finished group, and only changed fields are
+written.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from collections.abc import Iterable
 import msgspec
 from msgspec import field
 
-from shoal.controllers.light_groups.standing import FINAL, PENDING, Member, Standing, standing
+from shoal.controllers.light_groups.group_phase import FINAL, PENDING, GroupProgress, Member, group_progress
 from shoal.engine.from_api.membership import SCHEDULER_PLUGINS_LABEL
 from shoal.store.live.context import Context, Controller
 from shoal.store.live.ecosystem_kinds import LIGHT_POD_GROUPS
@@ -25,8 +25,8 @@ from shoal.store.live.served import Served
 
 _MARK = SCHEDULER_PLUGINS_LABEL.encode()
 _INDEX = "light-group"
-_TOGETHER_S = 0.2
-"""A gang's pods start together: that is one look."""
+_GATHER_S = 0.2
+"""The delay that combines the changes of a gang's pods."""
 
 
 class _Owner(msgspec.Struct, gc=False):
@@ -69,7 +69,7 @@ _pod: Seen[_Pod] = Seen(_Pod)
 
 
 def light_groups_controller(context: Context, served: Served, namespace: str = "") -> Controller:
-    """`served` is asked by somebody else now and then; `namespace` is where the project is installed."""
+    """The caller refreshes `served`; `namespace`: where scheduler-plugins is installed."""
     return LightGroups(context, served, Presence(context, SCHEDULER_PLUGINS, namespace))
 
 
@@ -79,18 +79,18 @@ class LightGroups:
         self._context = context
         self._presence = presence
         self._found = asyncio.Event()
-        self._loop = Loop(context, self._look)
-        served.when_there(LIGHT_POD_GROUPS, lambda _: self._begin())
+        self._loop = Loop(context, self._reconcile)
+        served.when_there(LIGHT_POD_GROUPS, lambda _: self._start())
 
     async def run(self) -> None:
-        """Until cancelled. Without such groups nobody reads a pod for them."""
+        """Runs until cancelled. Pods are read only once the API server serves these groups."""
         await self._found.wait()
         await self._presence.look()
         async with asyncio.TaskGroup() as group:
-            group.create_task(self._presence.run(self._look_again))
+            group.create_task(self._presence.run(self._wake_all))
             group.create_task(self._loop.run())
 
-    def _begin(self) -> None:
+    def _start(self) -> None:
         self._loop.follow(LIGHT_POD_GROUPS)
         self._loop.need(PODS)
         self._context.informers.of(PODS).on_change(self._pod_changed)
@@ -100,13 +100,13 @@ class LightGroups:
         for item in (before, after):
             if item is not None:
                 for name in _groups_of(item):
-                    self._loop.wake((item.namespace, name.partition("/")[2]), _TOGETHER_S)
+                    self._loop.wake((item.namespace, name.partition("/")[2]), _GATHER_S)
 
-    def _look_again(self) -> None:
+    def _wake_all(self) -> None:
         for item in self._context.informers.of(LIGHT_POD_GROUPS):
             self._loop.wake(item.key)
 
-    async def _look(self, key: Key) -> None:
+    async def _reconcile(self, key: Key) -> None:
         item = self._context.informers.of(LIGHT_POD_GROUPS).get(*key)
         if item is None or self._presence.is_there:
             return
@@ -115,22 +115,22 @@ class LightGroups:
             return
         items = self._context.informers.of(PODS).index(_INDEX, _groups_of)["/".join(key)]
         members = sorted((_member(one) for one in items), key=lambda one: one.name)
-        found = standing(members, max(group.spec.min_member or 1, 1), item.namespace)
-        status = self._changed(group.status, found)
+        progress = group_progress(members, max(group.spec.min_member or 1, 1), item.namespace)
+        status = self._changed(group.status, progress)
         if status:
-            known = {"uid": item.uid, "resourceVersion": str(item.version)}
-            patch = Patch("merge", {"metadata": known, "status": status})
+            preconditions = {"uid": item.uid, "resourceVersion": str(item.version)}
+            patch = Patch("merge", {"metadata": preconditions, "status": status})
             await self._context.api.patch(LIGHT_POD_GROUPS, *key, patch, "status")
 
-    def _changed(self, before: _Status, found: Standing) -> Obj:
+    def _changed(self, before: _Status, progress: GroupProgress) -> Obj:
         wanted: Obj = {
-            name: getattr(found, name)
+            name: getattr(progress, name)
             for name in ("phase", "running", "succeeded", "failed")
-            if getattr(found, name) != getattr(before, name)
+            if getattr(progress, name) != getattr(before, name)
         }
-        if found.occupied_by and not before.occupied_by:
-            wanted["occupiedBy"] = found.occupied_by
-        if found.phase != PENDING and before.schedule_start_time is None:
+        if progress.occupied_by and not before.occupied_by:
+            wanted["occupiedBy"] = progress.occupied_by
+        if progress.phase != PENDING and before.schedule_start_time is None:
             wanted["scheduleStartTime"] = self._context.clock.text()
         return wanted
 

@@ -1,1 +1,1 @@
-"""What controllers that keep pods share: how they see a pod, whose it is, how many at once, how it is made."""
+"""Shared parts of controllers that own pods: the pod view, ownership, creation and deletion."""

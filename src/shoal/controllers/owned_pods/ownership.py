@@ -1,8 +1,8 @@
-"""Whose a dependent is, and how it becomes somebody's or nobody's: adoption and release by selector.
+"""Adopts and releases dependents of an owner by its selector.
 
-An owner keeps what names it as controller and still has the right labels; it lets go of what has not, and takes what
-has them and belongs to nobody. Before it takes anything it asks the server, not the cache, whether it is still itself
-and not being deleted: otherwise a garbage collector that orphans would see its work undone.
+An owner keeps dependents that name it as controller and match the selector, releases those that do not match, and
+adopts matching ones without a controller. Before an adoption the owner is read from the API server, not from the cache:
+an owner that was deleted or is being deleted must not undo the work of an orphaning garbage collector.
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ from typing import Any
 
 import msgspec
 
-from shoal.api.selectors import Selector
-from shoal.controllers.owned_pods.sight import Meta
+from shoal.api.selectors import LabelSelector, Selector
+from shoal.controllers.owned_pods.pod_view import Meta
 from shoal.store.live.index import Index
 from shoal.store.live.informer import Informer
 from shoal.store.live.item import Item, Obj, Seen
@@ -26,12 +26,12 @@ from shoal.units.errors import ConflictError
 _INDEX = "controller"
 
 
-class _Headed(msgspec.Struct, gc=False):
+class _MetaOnly(msgspec.Struct, gc=False):
     metadata: Meta
 
 
 def owner_index(informer: Informer) -> Index:
-    """Dependents by their controller's uid; those of nobody by `orphans(namespace)`."""
+    """Indexes dependents by the uid of their controller; those without one by `orphans(namespace)`."""
     return informer.index(_INDEX, _owner_of)
 
 
@@ -39,7 +39,7 @@ def orphans(namespace: str) -> str:
     return f"orphans of {namespace}"
 
 
-_seen = Seen(_Headed)
+_seen = Seen(_MetaOnly)
 
 
 def head(item: Item) -> Meta:
@@ -51,7 +51,7 @@ def controller_reference(kind: Kind, meta: Obj) -> Obj:
 
 
 class Claims:
-    """One owner's grip on dependents of one kind. `is_candidate` narrows what it looks at, beyond the labels."""
+    """Adopts and releases dependents of one kind for one owner. `is_candidate`: a filter besides the labels."""
 
     def __init__(
         self,
@@ -61,7 +61,7 @@ class Claims:
         selector: Selector,
         is_candidate: Callable[[Item, Meta], bool] = lambda _item, _meta: True,
     ) -> None:
-        """`kinds`: the owner's and the dependents'."""
+        """`kinds`: the kinds of the owner and of the dependents."""
         self._api = api
         self._owner_kind, self._kind = kinds
         self._owner = owner["metadata"]
@@ -70,7 +70,7 @@ class Claims:
         self._may_adopt: bool | None = None
 
     async def claimed(self, informer: Informer) -> list[Item]:
-        """What belongs to the owner now, after adoption and release."""
+        """The dependents of the owner, after adoption and release."""
         by_owner = owner_index(informer)
         mine: list[Item] = []
         for item in by_owner[self._owner["uid"]]:
@@ -110,7 +110,7 @@ class Claims:
             patch = Patch("strategic", {"metadata": metadata})
             return await self._api.patch(self._kind, item.namespace, item.name, patch)
         except (NotFoundError, InvalidError, ConflictError):
-            # It is gone, another of that name came, or somebody else was quicker: the cache will say so.
+            # The dependent was deleted, created again, or changed by another client: the cache will have it.
             return None
 
     async def _is_still_there(self) -> bool:
@@ -124,3 +124,8 @@ class Claims:
 def _owner_of(item: Item) -> tuple[str]:
     owner = head(item).controller()
     return (owner.uid if owner is not None else orphans(item.namespace),)
+
+
+def selector_of_spec(spec: Obj) -> Selector:
+    """The selector in the spec of a workload, with labels and expressions."""
+    return msgspec.convert(spec.get("selector") or {}, LabelSelector).selector()

@@ -1,9 +1,9 @@
-"""The name of a template: a short text that equal templates share.
+"""Computes the hash of a pod template: a short text that is equal for equal templates.
 
-It goes into the names and labels of replica sets, pods and revisions. Kubernetes hashes a dump of Go structs, which
-nobody else can repeat; what matters to clients is only that it is stable, has no vowels that could spell words, and
-changes with the collision count. A template that the server has filled in and stored is written the same way each
-time, so hashing its sorted JSON is stable.
+The hash is part of the names and labels of ReplicaSets, pods and revisions. Kubernetes hashes a dump of Go structs,
+which other programs cannot reproduce. Clients only need a hash that is stable, has no vowels that could form words, and
+changes with the collision count. The API server stores a defaulted template in one form, so a hash of its sorted JSON
+is stable.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ _LETTERS = "bcdfghjklmnpqrstvwxz2456789"
 
 
 def template_hash(template: Any, collisions: int | None = None) -> str:
-    """Eight to ten letters, as Kubernetes' own have."""
+    """Eight to ten letters, as in Kubernetes."""
     digest = hashlib.sha256(msgspec.json.encode(template, order="deterministic"))
     if collisions is not None:
         digest.update(collisions.to_bytes(4, "little"))

@@ -1,1 +1,1 @@
-"""ReplicaSets and ReplicationControllers: so many pods of one template."""
+"""The ReplicaSet and ReplicationController controllers: a number of pods of one template."""

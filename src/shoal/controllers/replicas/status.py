@@ -1,4 +1,4 @@
-"""The status of a replica set, from its pods."""
+"""Computes the status of a ReplicaSet from its pods."""
 
 from __future__ import annotations
 
@@ -6,21 +6,21 @@ from collections.abc import Iterable, Mapping
 
 import msgspec
 
-from shoal.controllers.owned_pods.sight import PodSight
+from shoal.controllers.owned_pods.pod_view import PodView
 from shoal.store.live.item import Obj
 
 FAILURE = "ReplicaFailure"
 
 
 class Failure(msgspec.Struct, frozen=True):
-    """Why there are not as many pods as there should be."""
+    """Why pods are missing."""
 
     reason: str
     message: str
 
 
-def counts(pods: Iterable[PodSight], template_labels: Mapping[str, str], min_ready_s: int, now_s: float) -> Obj:
-    """Counts of the pods that live; zeros are left out where Kubernetes leaves them out."""
+def counts(pods: Iterable[PodView], template_labels: Mapping[str, str], min_ready_s: int, now_s: float) -> Obj:
+    """The counts of active pods; zeros are left out as in Kubernetes."""
     replicas = labelled = ready = available = 0
     for pod in pods:
         replicas += 1
@@ -33,7 +33,7 @@ def counts(pods: Iterable[PodSight], template_labels: Mapping[str, str], min_rea
 
 
 def with_failure(conditions: list[Obj], failure: Failure | None, now: str) -> list[Obj]:
-    """The condition stands while it fails and goes when it does not."""
+    """Sets the condition while creation or deletion fails, and removes it otherwise."""
     before = next((one for one in conditions if one["type"] == FAILURE), None)
     if failure is not None and before is not None and before.get("reason") == failure.reason:
         return conditions

@@ -1,1 +1,1 @@
-"""StatefulSets: pods with names, volumes and an order."""
+"""The StatefulSet controller: pods with stable names, volumes and an order."""

@@ -1,10 +1,10 @@
-"""The volume claims of a stateful set's pods: there before the pod, owned as the retention policy says."""
+"""Creates the volume claims of a StatefulSet's pods, with the owners that the retention policy requires."""
 
 from __future__ import annotations
 
-from shoal.controllers.owned_pods.sight import PodSight
+from shoal.controllers.owned_pods.pod_view import PodView
 from shoal.controllers.stateful_sets.identity import claims_for
-from shoal.controllers.stateful_sets.retention import deletes_any, has_other_controller, is_stale, owners_wanted
+from shoal.controllers.stateful_sets.retention import deletes_any, desired_owners, has_other_controller, is_stale
 from shoal.store.live.context import Context
 from shoal.store.live.item import Obj
 from shoal.store.live.kind import VOLUME_CLAIMS
@@ -19,7 +19,7 @@ class VolumeClaims:
         self._known = context.informers.of(VOLUME_CLAIMS)
 
     def are_stale(self, ordinal: int) -> bool:
-        """A claim for this place is about to go with the pod that had it; only where scaling deletes claims."""
+        """Whether a claim of this ordinal is being deleted with its earlier pod, if scaling deletes claims."""
         if (self._obj["spec"].get("persistentVolumeClaimRetentionPolicy") or {}).get("whenScaled") != "Delete":
             return False
         pod_name = f"{self._obj['metadata']['name']}-{ordinal}"
@@ -27,7 +27,7 @@ class VolumeClaims:
         return any(claim is not None and is_stale(claim, pod_name) for claim in found)
 
     async def make(self, ordinal: int) -> None:
-        """Those that lack; they are never changed afterwards."""
+        """Creates missing claims; existing claims are not changed."""
         meta = self._obj["metadata"]
         pod = f"{meta['name']}-{ordinal}"
         for claim in claims_for(self._obj, ordinal):
@@ -35,7 +35,7 @@ class VolumeClaims:
                 continue
             name = claim["metadata"]["name"]
             if deletes_any(self._obj):
-                owners = owners_wanted(self._obj, [], None, is_condemned=False)
+                owners = desired_owners(self._obj, [], None, is_condemned=False)
                 claim["metadata"] |= {"ownerReferences": owners} if owners else {}
             try:
                 await self._context.api.create(VOLUME_CLAIMS, claim)
@@ -48,11 +48,11 @@ class VolumeClaims:
             words = f"Create Claim {name} Pod {pod} in StatefulSet {meta['name']} success"
             self._context.events.record(self._obj, "SuccessfulCreate", words)
 
-    async def own(self, ordinal: int, pod: PodSight, *, is_condemned: bool) -> None:
-        """The owners that the policy wants, for the claims of a pod that is there."""
+    async def own(self, ordinal: int, pod: PodView, *, is_condemned: bool) -> None:
+        """Sets the owners that the policy requires on the claims of an existing pod."""
         holder = {"name": pod.name, "uid": pod.metadata.uid}
-        for wanted in claims_for(self._obj, ordinal):
-            claim = self._find(wanted)
+        for desired in claims_for(self._obj, ordinal):
+            claim = self._find(desired)
             if claim is None:
                 continue
             owners = claim["metadata"].get("ownerReferences") or []
@@ -63,7 +63,7 @@ class VolumeClaims:
                 )
                 self._context.events.record(self._obj, "ConflictingController", words, type_="Warning")
                 continue
-            right = owners_wanted(self._obj, owners, holder, is_condemned=is_condemned)
+            right = desired_owners(self._obj, owners, holder, is_condemned=is_condemned)
             if right != owners:
                 claim["metadata"]["ownerReferences"] = right
                 await self._context.api.update(VOLUME_CLAIMS, claim)

@@ -1,19 +1,18 @@
-"""Stateful sets brought to their size and template, one look at a time; the order is decided in `plan.py`."""
+"""Reconciles StatefulSets step by step; `plan.py` decides the order."""
 
 from __future__ import annotations
 
-from shoal.controllers.owned_pods.amounts import amount_of
-from shoal.controllers.owned_pods.concern import Concern
-from shoal.controllers.owned_pods.making import in_growing_groups, is_namespace_ending
-from shoal.controllers.owned_pods.ownership import Claims
-from shoal.controllers.owned_pods.selecting import selector_of_spec
-from shoal.controllers.owned_pods.sight import PodSight, next_available_s, pod_sight
+from shoal.controllers.owned_pods.int_or_percent import amount_of
+from shoal.controllers.owned_pods.owner_wakeups import OwnerWakeups
+from shoal.controllers.owned_pods.ownership import Claims, selector_of_spec
+from shoal.controllers.owned_pods.pod_control import is_namespace_ending, slow_start_batch
+from shoal.controllers.owned_pods.pod_view import PodView, next_available_s, pod_view
 from shoal.controllers.revisions.history import History
 from shoal.controllers.revisions.revision import template_of
 from shoal.controllers.stateful_sets.claims import VolumeClaims
-from shoal.controllers.stateful_sets.identity import INDEX_LABEL, NAME_LABEL, ordinal_of, placed_pod
-from shoal.controllers.stateful_sets.plan import REVISION_LABEL, Create, Step, Wanted, steps
-from shoal.controllers.stateful_sets.status import told
+from shoal.controllers.stateful_sets.identity import INDEX_LABEL, NAME_LABEL, ordinal_of, pod_of_ordinal
+from shoal.controllers.stateful_sets.plan import REVISION_LABEL, Create, DesiredSet, Step, steps
+from shoal.controllers.stateful_sets.status import stateful_set_status
 from shoal.store.live.context import Context, Controller
 from shoal.store.live.item import Item, Key, Obj
 from shoal.store.live.kind import CONTROLLER_REVISIONS, PODS, STATEFUL_SETS, VOLUME_CLAIMS
@@ -24,7 +23,7 @@ from shoal.units.errors import ShoalError
 
 _HASH_LABEL = "controller.kubernetes.io/hash"
 _STALE_S = 1.0
-Pods = dict[int, PodSight]
+Pods = dict[int, PodView]
 
 
 def stateful_set_controller(context: Context) -> Controller:
@@ -37,11 +36,11 @@ class StatefulSets:
         self._context = context
         self._sets = context.informers.of(STATEFUL_SETS)
         self._pods = context.informers.of(PODS)
-        self._concern = Concern(STATEFUL_SETS, self._sets, selector_of_spec)
+        self._owner_wakeups = OwnerWakeups(STATEFUL_SETS, self._sets, selector_of_spec)
         self._loop = Loop(context, self.reconcile)
         self._loop.follow(STATEFUL_SETS)
         self._loop.need(PODS, CONTROLLER_REVISIONS, VOLUME_CLAIMS)
-        self._concern.wake(self._loop, self._pods)
+        self._owner_wakeups.wake(self._loop, self._pods)
 
     async def run(self) -> None:
         await self._loop.run()
@@ -49,41 +48,41 @@ class StatefulSets:
     async def reconcile(self, key: Key) -> float | None:
         item = self._sets.get(*key)
         if item is None:
-            self._concern.forget(key)
+            self._owner_wakeups.forget(key)
             return None
         obj = {**item.obj(), "kind": STATEFUL_SETS.name, "apiVersion": STATEFUL_SETS.api_version}
-        selector = self._concern.selector(item)
+        selector = self._owner_wakeups.selector(item)
         history = History(self._context, (STATEFUL_SETS, obj), selector, _HASH_LABEL)
         update = (await history.settle())["metadata"]["name"]
-        wanted = _wanted(obj, update, {one["metadata"]["name"] for one in history.all})
-        pods = await self._present(obj, item)
+        desired = _desired(obj, update, {one["metadata"]["name"] for one in history.all})
+        pods = await self._current_pods(obj, item)
         error, again_s = None, None
         if "deletionTimestamp" not in obj["metadata"]:
-            error, again_s = await self._forward(obj, wanted, history, pods)
-        pods = await self._present(obj, item)
-        await self._tell(obj, wanted, history, pods)
+            error, again_s = await self._take_steps(obj, desired, history, pods)
+        pods = await self._current_pods(obj, item)
+        await self._write_status(obj, desired, history, pods)
         if error is not None:
             raise error
         now_s = self._context.clock.seconds()
-        wait_s = next_available_s(list(pods.values()), wanted.min_ready_s, now_s)
+        wait_s = next_available_s(list(pods.values()), desired.min_ready_s, now_s)
         return min((one for one in (again_s, wait_s) if one is not None), default=None)
 
-    async def _present(self, obj: Obj, item: Item) -> Pods:
+    async def _current_pods(self, obj: Obj, item: Item) -> Pods:
         name = obj["metadata"]["name"]
         claims = Claims(
             self._context.api,
             (STATEFUL_SETS, PODS),
             obj,
-            self._concern.selector(item),
+            self._owner_wakeups.selector(item),
             lambda pod, _meta: ordinal_of(name, pod.name) is not None,
         )
-        sights = [pod_sight(pod) for pod in await claims.claimed(self._pods)]
-        return {ordinal: pod for pod in sights if (ordinal := ordinal_of(name, pod.name)) is not None}
+        views = [pod_view(pod) for pod in await claims.claimed(self._pods)]
+        return {ordinal: pod for pod in views if (ordinal := ordinal_of(name, pod.name)) is not None}
 
     # -- steps ------------------------------------------------------------------------------------------------------
 
-    async def _forward(
-        self, obj: Obj, wanted: Wanted, history: History, pods: Pods
+    async def _take_steps(
+        self, obj: Obj, desired: DesiredSet, history: History, pods: Pods
     ) -> tuple[ShoalError | None, float | None]:
         claims = VolumeClaims(self._context, obj)
         templates = {one["metadata"]["name"]: template_of(one) for one in history.all}
@@ -97,19 +96,19 @@ class StatefulSets:
                 stale = True
             else:
                 await claims.make(step.ordinal)
-                pod = placed_pod(obj, templates[step.revision], step.revision, step.ordinal)
+                pod = pod_of_ordinal(obj, templates[step.revision], step.revision, step.ordinal)
                 await self._create(obj, pod)
 
         try:
-            await self._mend(obj, wanted, claims, pods)
+            await self._repair(obj, desired, claims, pods)
         except ShoalError as error:
             return error, None
-        _, failure = await in_growing_groups(steps(wanted, pods, self._context.clock.seconds()), take)
+        _, failure = await slow_start_batch(steps(desired, pods, self._context.clock.seconds()), take)
         return failure, _STALE_S if stale else None
 
-    async def _mend(self, obj: Obj, wanted: Wanted, claims: VolumeClaims, pods: Pods) -> None:
-        """Identity that was edited away, claims that were deleted under a waiting pod, owners of claims."""
-        places = range(wanted.start, wanted.start + wanted.replicas)
+    async def _repair(self, obj: Obj, desired: DesiredSet, claims: VolumeClaims, pods: Pods) -> None:
+        """Repairs edited pod identities, deleted claims of pending pods, and owners of claims."""
+        places = range(desired.start, desired.start + desired.replicas)
         for ordinal, pod in pods.items():
             if obj["spec"].get("volumeClaimTemplates"):
                 await claims.own(ordinal, pod, is_condemned=ordinal not in places)
@@ -125,7 +124,7 @@ class StatefulSets:
         try:
             await self._context.api.create(PODS, pod)
         except AlreadyExistsError:
-            # Ours, which the cache has yet to see, or a stranger's: then the set waits until the name is free.
+            # Either our pod is not in the cache yet, or another pod has the name: then the set waits until it is free.
             raise
         except ShoalError as error:
             if is_namespace_ending(error):
@@ -136,7 +135,7 @@ class StatefulSets:
         words = f"Create Pod {name} in StatefulSet {set_name} successful"
         self._context.events.record(obj, "SuccessfulCreate", words)
 
-    async def _delete(self, obj: Obj, pod: PodSight) -> None:
+    async def _delete(self, obj: Obj, pod: PodView) -> None:
         meta, set_name = pod.metadata, obj["metadata"]["name"]
         try:
             await self._context.api.delete(PODS, meta.namespace, meta.name, Deletion(uid=meta.uid))
@@ -149,22 +148,22 @@ class StatefulSets:
         words = f"Delete Pod {meta.name} in StatefulSet {set_name} successful"
         self._context.events.record(obj, "SuccessfulDelete", words)
 
-    async def _tell(self, obj: Obj, wanted: Wanted, history: History, pods: Pods) -> None:
-        sights = list(pods.values())
-        status = told(obj, wanted, sights, history.collisions, self._context.clock.seconds())
+    async def _write_status(self, obj: Obj, desired: DesiredSet, history: History, pods: Pods) -> None:
+        views = list(pods.values())
+        status = stateful_set_status(obj, desired, views, history.collisions, self._context.clock.seconds())
         if status != (obj.get("status") or {}):
             await self._context.api.update(STATEFUL_SETS, {**obj, "status": status}, "status")
-        in_use = {wanted.update, status["currentRevision"]}
-        in_use |= {pod.metadata.labels.get(REVISION_LABEL, "") for pod in sights}
+        in_use = {desired.update, status["currentRevision"]}
+        in_use |= {pod.metadata.labels.get(REVISION_LABEL, "") for pod in views}
         await history.trim(in_use, obj["spec"].get("revisionHistoryLimit", 10))
 
 
-def _wanted(obj: Obj, update: str, known: set[str]) -> Wanted:
+def _desired(obj: Obj, update: str, known: set[str]) -> DesiredSet:
     spec, status = obj["spec"], obj.get("status") or {}
     strategy = spec.get("updateStrategy") or {}
     rolling, replicas = strategy.get("rollingUpdate"), spec.get("replicas", 1)
     current = status.get("currentRevision", "")
-    return Wanted(
+    return DesiredSet(
         start=(spec.get("ordinals") or {}).get("start", 0),
         replicas=replicas,
         current=current if current in known else update,

@@ -1,12 +1,12 @@
-"""The names of a stateful set's pods and claims, and a pod made to its place."""
+"""Builds the names of a StatefulSet's pods and claims, and the pod of an ordinal."""
 
 from __future__ import annotations
 
 import re
 from copy import deepcopy
 
-from shoal.controllers.owned_pods.making import pod_from_template
 from shoal.controllers.owned_pods.ownership import controller_reference
+from shoal.controllers.owned_pods.pod_control import pod_from_template
 from shoal.controllers.stateful_sets.plan import REVISION_LABEL
 from shoal.store.live.item import Obj
 from shoal.store.live.kind import STATEFUL_SETS
@@ -17,7 +17,7 @@ _NAME = re.compile(r"(.*)-(0|[1-9][0-9]*)")
 
 
 def ordinal_of(set_name: str, pod_name: str) -> int | None:
-    """None for a pod whose name is not one of this set's."""
+    """The ordinal of a pod; None if the name does not belong to the set."""
     found = _NAME.fullmatch(pod_name)
     return int(found[2]) if found is not None and found[1] == set_name else None
 
@@ -27,24 +27,24 @@ def claim_name(template: Obj, set_name: str, ordinal: int) -> str:
 
 
 def claims_for(obj: Obj, ordinal: int) -> list[Obj]:
-    """The claims that the pod of this place mounts."""
+    """The claims that the pod of this ordinal mounts."""
     meta = obj["metadata"]
     made = []
     for template in obj["spec"].get("volumeClaimTemplates") or ():
-        wanted = template.get("metadata") or {}
-        labels = {**(wanted.get("labels") or {}), **(obj["spec"]["selector"].get("matchLabels") or {})}
+        desired = template.get("metadata") or {}
+        labels = {**(desired.get("labels") or {}), **(obj["spec"]["selector"].get("matchLabels") or {})}
         metadata: Obj = {"name": claim_name(template, meta["name"], ordinal), "namespace": meta["namespace"]}
         if labels:
             metadata["labels"] = labels
         for key in ("annotations", "finalizers"):
-            if wanted.get(key):
-                metadata[key] = deepcopy(wanted[key])
+            if desired.get(key):
+                metadata[key] = deepcopy(desired[key])
         made.append({"metadata": metadata, "spec": deepcopy(template["spec"])})
     return made
 
 
-def placed_pod(obj: Obj, template: Obj, revision: str, ordinal: int) -> Obj:
-    """The pod of this place, from the template of that revision."""
+def pod_of_ordinal(obj: Obj, template: Obj, revision: str, ordinal: int) -> Obj:
+    """The pod of this ordinal, from the template of the revision."""
     pod = pod_from_template(template, obj, controller_reference(STATEFUL_SETS, obj["metadata"]))
     set_name = obj["metadata"]["name"]
     name = f"{set_name}-{ordinal}"

@@ -1,8 +1,7 @@
-"""What a stateful set does next, from its pods: pure, so that the order of things can be read and tested by itself.
+"""Decides the next steps of a StatefulSet from its pods: pure, so that the order can be tested by itself.
 
-Three passes: every place that should be filled, from the lowest; every pod beyond them, from the highest; then pods of
-an old template, from the highest. `OrderedReady` stops at the first thing that is not as it should be; `Parallel` does
-not wait within a pass.
+There are three passes: missing pods from the lowest ordinal; surplus pods from the highest; then outdated pods from the
+highest. `OrderedReady` stops at the first ordinal that is not ready; `Parallel` does not wait within a pass.
 """
 
 from __future__ import annotations
@@ -11,15 +10,15 @@ from collections.abc import Mapping
 
 import msgspec
 
-from shoal.controllers.owned_pods.sight import PodSight
+from shoal.controllers.owned_pods.pod_view import PodView
 
 REVISION_LABEL = "controller-revision-hash"
-MOST_AT_ONCE = 500
-"""Pods made or deleted before the set is looked at again, however many there are to be."""
+MAX_PODS_PER_SYNC = 500
+"""The maximum number of pods created or deleted in one sync."""
 
 
-class Wanted(msgspec.Struct, frozen=True):
-    """What the set asks for. `partition`: None where none was ever written; `current`, `update`: revisions' names."""
+class DesiredSet(msgspec.Struct, frozen=True):
+    """The desired state. `partition`: None if not set; `current`, `update`: names of revisions."""
 
     start: int
     replicas: int
@@ -33,7 +32,7 @@ class Wanted(msgspec.Struct, frozen=True):
     current_replicas: int = 0
 
     def revision_for(self, ordinal: int) -> str:
-        """Of a pod that is made anew: below the partition pods stay what they were."""
+        """The revision of a new pod: pods below the partition keep the current revision."""
         if not self.is_rolling:
             return self.update
         kept = self.current_replicas if self.partition is None else self.partition
@@ -52,90 +51,90 @@ class Delete(msgspec.Struct, frozen=True):
 Step = Create | Delete
 
 
-def steps(wanted: Wanted, pods: Mapping[int, PodSight], now_s: float) -> list[Step]:
-    """The next, in the order in which they are to be taken."""
-    look = _Look(wanted, pods, now_s)
-    found, goes_on = look.filling()
-    if goes_on:
-        removed, goes_on = look.emptying()
+def steps(desired: DesiredSet, pods: Mapping[int, PodView], now_s: float) -> list[Step]:
+    """The next steps, in order."""
+    planner = _Planner(desired, pods, now_s)
+    found, continues = planner.missing_pods()
+    if continues:
+        removed, continues = planner.surplus_pods()
         found += removed
-    if goes_on and wanted.is_rolling:
-        found += look.updating()
-    return found[:MOST_AT_ONCE]
+    if continues and desired.is_rolling:
+        found += planner.outdated_pods()
+    return found[:MAX_PODS_PER_SYNC]
 
 
-class _Look:
-    def __init__(self, wanted: Wanted, pods: Mapping[int, PodSight], now_s: float) -> None:
-        self._wanted = wanted
+class _Planner:
+    def __init__(self, desired: DesiredSet, pods: Mapping[int, PodView], now_s: float) -> None:
+        self._desired = desired
         self._pods = pods
         self._now_s = now_s
-        self._places = range(wanted.start, wanted.start + wanted.replicas)
+        self._places = range(desired.start, desired.start + desired.replicas)
         self._condemned = sorted((ordinal for ordinal in pods if ordinal not in self._places), reverse=True)
 
-    def filling(self) -> tuple[list[Step], bool]:
+    def missing_pods(self) -> tuple[list[Step], bool]:
         found: list[Step] = []
-        goes_on = True
+        continues = True
         for ordinal in self._places:
             pod = self._pods.get(ordinal)
             if pod is None:
-                found.append(Create(ordinal, self._wanted.revision_for(ordinal)))
+                found.append(Create(ordinal, self._desired.revision_for(ordinal)))
             elif pod.is_finished():
                 if not pod.is_terminating():
                     found.append(Delete(ordinal))
-                goes_on = False
-            elif self._serves(pod):
+                continues = False
+            elif self._is_available(pod):
                 continue
-            if self._wanted.is_ordered or len(found) >= MOST_AT_ONCE:
+            if self._desired.is_ordered or len(found) >= MAX_PODS_PER_SYNC:
                 return found, False
-        return found, goes_on
+        return found, continues
 
-    def emptying(self) -> tuple[list[Step], bool]:
+    def surplus_pods(self) -> tuple[list[Step], bool]:
         found: list[Step] = []
-        unwell = [one for one in reversed(self._condemned) if not self._serves(self._pods[one])]
-        # Kubernetes waits for pods that have ended too, which is for ever.
+        unwell = [one for one in reversed(self._condemned) if not self._is_available(self._pods[one])]
+        # Kubernetes also waits for finished pods, and so waits forever.
         weakest = next((one for one in unwell if not self._pods[one].is_finished()), None)
         for ordinal in self._condemned:
             pod = self._pods[ordinal]
             if not pod.is_terminating():
                 waits = ordinal in unwell and ordinal != weakest and not pod.is_finished()
-                if self._wanted.is_ordered and waits:
+                if self._desired.is_ordered and waits:
                     return found, False
                 found.append(Delete(ordinal))
-            if self._wanted.is_ordered:
+            if self._desired.is_ordered:
                 return found, False
         return found, True
 
-    def updating(self) -> list[Step]:
-        rolled = range(self._wanted.start + (self._wanted.partition or 0), self._places.stop)
+    def outdated_pods(self) -> list[Step]:
+        rolled = range(self._desired.start + (self._desired.partition or 0), self._places.stop)
         places = sorted((ordinal for ordinal in self._pods if ordinal in rolled), reverse=True)
-        return self._several(places) if self._wanted.most_unavailable > 1 else self._one_by_one(places)
+        return self._several(places) if self._desired.most_unavailable > 1 else self._one_by_one(places)
 
     def _one_by_one(self, places: list[int]) -> list[Step]:
         for ordinal in places:
             if self._is_outdated(ordinal):
                 return [Delete(ordinal)]
-            if not self._serves(self._pods[ordinal]):
+            if not self._is_available(self._pods[ordinal]):
                 return []
         return []
 
     def _several(self, places: list[int]) -> list[Step]:
-        """Pods that do not serve cost nothing; of the others so many that no more are missing than allowed."""
-        missing = sum(not self._serves(pod) for ordinal, pod in self._pods.items() if ordinal in self._places)
-        room = self._wanted.most_unavailable - missing
+        """Deletes unavailable pods, and as many available ones as may be unavailable."""
+        missing = sum(not self._is_available(pod) for ordinal, pod in self._pods.items() if ordinal in self._places)
+        may_delete = self._desired.most_unavailable - missing
         found: list[Step] = []
         for ordinal in places:
             if self._is_outdated(ordinal):
-                room -= self._serves(self._pods[ordinal])
-                if room < 0:
+                may_delete -= self._is_available(self._pods[ordinal])
+                if may_delete < 0:
                     break
                 found.append(Delete(ordinal))
         return found
 
     def _is_outdated(self, ordinal: int) -> bool:
         pod = self._pods[ordinal]
-        return pod.metadata.labels.get(REVISION_LABEL) != self._wanted.update and not pod.is_terminating()
+        return pod.metadata.labels.get(REVISION_LABEL) != self._desired.update and not pod.is_terminating()
 
-    def _serves(self, pod: PodSight) -> bool:
-        """It runs, has been ready for long enough and is not about to end."""
+    def _is_available(self, pod: PodView) -> bool:
+        """Whether the pod is available and not terminating."""
         runs = pod.status.phase == "Running" and not pod.is_terminating()
-        return runs and pod.is_available(self._wanted.min_ready_s, self._now_s)
+        return runs and pod.is_available(self._desired.min_ready_s, self._now_s)

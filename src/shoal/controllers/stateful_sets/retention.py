@@ -1,6 +1,7 @@
-"""Who owns the claims of a stateful set's pods, so that the garbage collector ends them when the policy says so.
+"""Computes the owners of a StatefulSet's claims, so that the garbage collector deletes them by the retention policy.
 
-`whenDeleted: Delete` makes the set their owner, `whenScaled: Delete` the pod, from when its place is given up.
+With `whenDeleted: Delete` the set owns the claims, with `whenScaled: Delete` the pod owns them once its ordinal is
+removed.
 """
 
 from __future__ import annotations
@@ -10,8 +11,8 @@ from shoal.store.live.item import Obj
 from shoal.store.live.kind import PODS, STATEFUL_SETS
 
 
-def owners_wanted(obj: Obj, owners: list[Obj], pod: Obj | None, *, is_condemned: bool) -> list[Obj]:
-    """The claim's owner references as they should be. `pod`: name and uid of the pod there is; strangers stay."""
+def desired_owners(obj: Obj, owners: list[Obj], pod: Obj | None, *, is_condemned: bool) -> list[Obj]:
+    """The owner references that a claim should have. `pod`: name and uid of the existing pod; other owners are kept."""
     policy = obj["spec"].get("persistentVolumeClaimRetentionPolicy") or {}
     meta = obj["metadata"]
     ours = {meta["uid"]} | ({pod["uid"]} if pod is not None else set())
@@ -33,7 +34,7 @@ def deletes_any(obj: Obj) -> bool:
 
 
 def is_stale(claim: Obj, pod_name: str) -> bool:
-    """It still belongs to an earlier pod of that name and will go: a new pod must not mount it."""
+    """Whether the claim still belongs to an earlier pod of that name: a new pod must not mount it."""
     owners = claim["metadata"].get("ownerReferences") or ()
     was_owned = any(one["kind"] == "Pod" and one["name"] == pod_name for one in owners)
     return was_owned or "deletionTimestamp" in claim["metadata"]

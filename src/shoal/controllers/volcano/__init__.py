@@ -1,1 +1,1 @@
-"""Volcano's queues, pod groups and jobs, looked after where no Volcano runs."""
+"""Controllers for Volcano's queues, pod groups and jobs, for clusters in which Volcano itself does not run."""

@@ -1,8 +1,8 @@
-"""All that looks after Volcano's objects, begun as soon as their kinds are there.
+"""Starts the controllers for Volcano's objects as soon as the API server serves their kinds.
 
-Queues and groups are of one project and jobs of another group of kinds: a cluster may have the first and not the
-second. Where Volcano itself runs, nothing of this does anything: two who let groups in would each promise what the
-other gave away.
+Queues and pod groups belong to one API group and jobs to another: a cluster may have the first without the second.
+While Volcano itself runs in the cluster, these controllers do nothing: two programs that admit groups would each grant
+quota that the other has already granted.
 """
 
 from __future__ import annotations
@@ -10,11 +10,11 @@ from __future__ import annotations
 import asyncio
 import logging
 
-from shoal.controllers.volcano.commands import Commands
-from shoal.controllers.volcano.group_making import GroupMaking
-from shoal.controllers.volcano.groups import Groups
-from shoal.controllers.volcano.jobs import Jobs
+from shoal.controllers.volcano.command_controller import CommandController
+from shoal.controllers.volcano.enqueue_controller import EnqueueController
+from shoal.controllers.volcano.job_controller import JobController
 from shoal.controllers.volcano.names import COMMANDS
+from shoal.controllers.volcano.pod_group_controller import PodGroupController
 from shoal.store.live.context import Context, Controller
 from shoal.store.live.ecosystem_kinds import VOLCANO_JOBS, VOLCANO_POD_GROUPS, VOLCANO_QUEUES
 from shoal.store.live.kind import Kind
@@ -22,58 +22,63 @@ from shoal.store.live.presence import Presence
 from shoal.store.live.served import Served
 
 _log = logging.getLogger("shoal.volcano")
-Part = Groups | GroupMaking | Jobs | Commands
+VolcanoPart = EnqueueController | PodGroupController | JobController | CommandController
 
 
 class VolcanoController:
     def __init__(self, context: Context, served: Served, presence: Presence | None = None) -> None:
-        """`served` is run by whoever composes."""
+        """The caller runs `served`."""
         self.name = context.name
         self._context = context
         self._presence = presence
-        self._parts: list[Part] = []
-        self._there: dict[Kind, asyncio.Event] = {}
+        self._parts: list[VolcanoPart] = []
+        self._served: dict[Kind, asyncio.Event] = {}
         for kind in (VOLCANO_QUEUES, VOLCANO_POD_GROUPS, VOLCANO_JOBS, COMMANDS):
-            self._there[kind] = asyncio.Event()
-            served.when_there(kind, self._came)
+            self._served[kind] = asyncio.Event()
+            served.when_there(kind, self._kind_served)
 
-    def _came(self, kind: Kind) -> None:
-        self._there[kind].set()
+    def _kind_served(self, kind: Kind) -> None:
+        self._served[kind].set()
 
     async def run(self) -> None:
-        """Until cancelled."""
+        """Runs until cancelled."""
         async with asyncio.TaskGroup() as group:
             if self._presence is not None:
                 await self._presence.look()
-                group.create_task(self._presence.run(self._moved))
-            group.create_task(self._look_after_groups(group))
+                group.create_task(self._presence.run(self._presence_changed))
+            group.create_task(self._run_group_controllers(group))
 
-    async def _look_after_groups(self, group: asyncio.TaskGroup) -> None:
-        await self._have(VOLCANO_QUEUES, VOLCANO_POD_GROUPS)
-        self._begin(group, Groups(self._context, self._is_away), GroupMaking(self._context, self._is_away))
-        group.create_task(self._look_after_jobs(group))
+    async def _run_group_controllers(self, group: asyncio.TaskGroup) -> None:
+        await self._wait_for(VOLCANO_QUEUES, VOLCANO_POD_GROUPS)
+        self._start(
+            group,
+            EnqueueController(self._context, self._is_volcano_absent),
+            PodGroupController(self._context, self._is_volcano_absent),
+        )
+        group.create_task(self._run_job_controllers(group))
 
-    async def _look_after_jobs(self, group: asyncio.TaskGroup) -> None:
-        await self._have(VOLCANO_JOBS)
-        jobs = Jobs(self._context, self._is_away)
-        self._begin(group, jobs)
-        await self._have(COMMANDS)
-        self._begin(group, Commands(self._context, self._is_away, jobs))
+    async def _run_job_controllers(self, group: asyncio.TaskGroup) -> None:
+        await self._wait_for(VOLCANO_JOBS)
+        jobs = JobController(self._context, self._is_volcano_absent)
+        self._start(group, jobs)
+        await self._wait_for(COMMANDS)
+        self._start(group, CommandController(self._context, self._is_volcano_absent, jobs))
 
-    async def _have(self, *kinds: Kind) -> None:
+    async def _wait_for(self, *kinds: Kind) -> None:
         for kind in kinds:
-            await self._there[kind].wait()
+            await self._served[kind].wait()
 
-    def _begin(self, group: asyncio.TaskGroup, *parts: Part) -> None:
+    def _start(self, group: asyncio.TaskGroup, *parts: VolcanoPart) -> None:
         for part in parts:
             self._parts.append(part)
             group.create_task(part.loop.run())
 
-    def _is_away(self) -> bool:
+    def _is_volcano_absent(self) -> bool:
         return self._presence is None or not self._presence.is_there
 
-    def _moved(self) -> None:
-        _log.info("volcano's objects are %s", "looked after here" if self._is_away() else "left to volcano")
+    def _presence_changed(self) -> None:
+        owner = "shoal" if self._is_volcano_absent() else "volcano"
+        _log.info("Objects of Volcano are now reconciled by %s", owner)
         for part in self._parts:
             part.wake()
 

@@ -1,4 +1,4 @@
-"""A Volcano job as its controller sees it, with what Volcano's admission would have filled in."""
+"""Defines the view of a Volcano job that its controller reads, with the defaults of Volcano's admission webhook."""
 
 from __future__ import annotations
 
@@ -8,8 +8,9 @@ import msgspec
 from msgspec import field
 
 from shoal.api.wire import ApiStruct
-from shoal.controllers.volcano.names import DEFAULT_QUEUE, SCHEDULER
-from shoal.controllers.volcano.sights import Meta, Reader
+from shoal.controllers.volcano.names import SCHEDULER
+from shoal.controllers.volcano.views import ViewReader
+from shoal.engine.queues.disciplines.volcano.objects import DEFAULT_QUEUE, Meta
 from shoal.store.live.ecosystem_kinds import VOLCANO_JOBS
 from shoal.store.live.item import Key, Obj
 from shoal.store.live.owning import controlled_by
@@ -20,7 +21,7 @@ COMPLETING, COMPLETED, FAILED = "Completing", "Completed", "Failed"
 ABORTING, ABORTED = "Aborting", "Aborted"
 TERMINATING, TERMINATED = "Terminating", "Terminated"
 FINISHED = frozenset({COMPLETED, FAILED, TERMINATED})
-_RETRIES = 3
+_DEFAULT_MAX_RETRY = 3
 
 
 class Policy(ApiStruct, frozen=True):
@@ -50,12 +51,12 @@ class Task(ApiStruct, frozen=True):
     depends_on: DependsOn | None = None
 
     @property
-    def least(self) -> int:
+    def minimum(self) -> int:
         return self.replicas if self.min_available is None else self.min_available
 
     @property
-    def most_restarts(self) -> int:
-        return self.max_retry or _RETRIES
+    def max_restarts(self) -> int:
+        return self.max_retry or _DEFAULT_MAX_RETRY
 
     @property
     def pod_spec(self) -> Obj:
@@ -71,14 +72,14 @@ class JobSpec(ApiStruct, frozen=True):
     policies: tuple[Policy, ...] = ()
     plugins: dict[str, tuple[str, ...]] = field(default_factory=dict)
     queue: str = DEFAULT_QUEUE
-    max_retry: int = _RETRIES
+    max_retry: int = _DEFAULT_MAX_RETRY
     min_success: int | None = None
     ttl_seconds_after_finished: int | None = None
     priority_class_name: str = ""
     network_topology: dict[str, Any] | None = None
 
 
-class State(ApiStruct, frozen=True):
+class JobState(ApiStruct, frozen=True):
     phase: str = ""
     reason: str = ""
     message: str = ""
@@ -90,7 +91,7 @@ class TaskCount(ApiStruct, frozen=True):
 
 
 class JobStatus(ApiStruct, frozen=True):
-    state: State = State()
+    state: JobState = JobState()
     min_available: int = 0
     task_status_count: dict[str, TaskCount] = field(default_factory=dict)
     pending: int = 0
@@ -129,11 +130,11 @@ class VolcanoJob(ApiStruct, frozen=True):
 
     @property
     def group_name(self) -> str:
-        """With the uid, so that a job that is made anew under its name gets a group of its own."""
+        """Contains the uid, so that a job that is created again under the same name gets its own group."""
         return f"{self.name}-{self.metadata.uid}"
 
     def tasks(self) -> tuple[Task, ...]:
-        """Named, as Volcano names them."""
+        """The tasks, with the names that Volcano gives to tasks without a name."""
         return tuple(
             task if task.name else msgspec.structs.replace(task, name=f"default{at}")
             for at, task in enumerate(self.spec.tasks)
@@ -144,10 +145,10 @@ class VolcanoJob(ApiStruct, frozen=True):
         return sum(task.replicas for task in self.spec.tasks)
 
     @property
-    def least(self) -> int:
-        """How many pods must be able to start together."""
+    def minimum(self) -> int:
+        """The number of pods that must be able to start together."""
         given = self.spec.min_available
-        return given or sum(task.least for task in self.spec.tasks)
+        return given or sum(task.minimum for task in self.spec.tasks)
 
     def pod_name(self, task: Task, index: int) -> str:
         return f"{self.name}-{task.name}-{index}"
@@ -156,4 +157,4 @@ class VolcanoJob(ApiStruct, frozen=True):
         return controlled_by(VOLCANO_JOBS, self.name, self.metadata.uid)
 
 
-job_of = Reader(VolcanoJob)
+job_of = ViewReader(VolcanoJob)

@@ -1,4 +1,4 @@
-"""The pods of jobs: as they are seen, and as they are made from a task's template."""
+"""Reads the pods of jobs, and builds new ones from the template of a task."""
 
 from __future__ import annotations
 
@@ -10,8 +10,7 @@ from msgspec import field
 from shoal.api.wire import ApiStruct
 from shoal.controllers.volcano.job import Task, VolcanoJob
 from shoal.controllers.volcano.names import (
-    GROUP,
-    HANDED_ON,
+    INHERITED_ANNOTATIONS,
     JOB_NAME,
     JOB_NAMESPACE,
     JOB_QUEUE,
@@ -19,11 +18,11 @@ from shoal.controllers.volcano.names import (
     JOB_VERSION,
     NUMA_POLICY,
     OUT_OF_SYNC,
-    TASK,
     TASK_INDEX,
     TEMPLATE,
 )
-from shoal.controllers.volcano.sights import ENDED, Condition, Meta, Reader
+from shoal.controllers.volcano.views import ViewReader
+from shoal.engine.queues.disciplines.volcano.objects import GROUP, TASK, TERMINAL_PHASES, Condition, Meta
 from shoal.store.live.item import Obj
 from shoal.units.numbers import whole_of
 
@@ -76,28 +75,28 @@ class JobPod(ApiStruct, frozen=True):
         return self.status.phase
 
     @property
-    def is_leaving(self) -> bool:
+    def is_terminating(self) -> bool:
         return self.metadata.deletion_timestamp is not None
 
     @property
-    def is_given_up(self) -> bool:
-        """Its job ends it, or is about to."""
+    def is_out_of_sync(self) -> bool:
+        """Whether its job deletes it or is about to."""
         return OUT_OF_SYNC in self.metadata.annotations
 
     @property
-    def has_ended(self) -> bool:
-        return self.phase in ENDED
+    def is_finished(self) -> bool:
+        return self.phase in TERMINAL_PHASES
 
     @property
     def is_ready(self) -> bool:
         if self.phase == "Succeeded":
             return True
         is_ready = any(one.type == "Ready" and one.status == "True" for one in self.status.conditions)
-        return self.phase == "Running" and is_ready and not self.is_leaving
+        return self.phase == "Running" and is_ready and not self.is_terminating
 
     @property
     def exit_code(self) -> int:
-        """Of its first container; 0 where that did not end by itself."""
+        """The exit code of the first container; 0 if it has not terminated."""
         ended = self.status.container_statuses[0].state.terminated if self.status.container_statuses else None
         return 0 if ended is None else ended.exit_code
 
@@ -113,31 +112,36 @@ class JobPod(ApiStruct, frozen=True):
 
 
 def new_pod(job: VolcanoJob, task: Task, index: int) -> Obj:
-    """Before plugins dress it."""
-    given = task.template.get("metadata") or {}
+    """Builds the pod; the plugins are applied afterwards."""
+    template_meta = task.template.get("metadata") or {}
     known = {TASK: task.name, TASK_INDEX: str(index), JOB_NAME: job.name, JOB_QUEUE: job.queue}
-    notes = {key: value for key, value in job.metadata.annotations.items() if key in HANDED_ON}
+    inherited = {key: value for key, value in job.metadata.annotations.items() if key in INHERITED_ANNOTATIONS}
     annotations = {
-        **(given.get("annotations") or {}),
+        **(template_meta.get("annotations") or {}),
         **known,
         GROUP: job.group_name,
         JOB_VERSION: str(job.status.version),
         JOB_RETRIES: str(job.status.retry_count),
         TEMPLATE: f"{job.name}-{task.name}",
-        **notes,
+        **inherited,
     }
     if task.topology_policy:
         annotations[NUMA_POLICY] = task.topology_policy
-    handed = {key: value for key, value in job.metadata.labels.items() if key == HANDED_ON[0]}
+    inherited_labels = {key: value for key, value in job.metadata.labels.items() if key == INHERITED_ANNOTATIONS[0]}
     metadata: Obj = {
         "namespace": job.metadata.namespace,
         "name": job.pod_name(task, index),
         "ownerReferences": [job.owner_reference()],
-        "labels": {**(given.get("labels") or {}), **known, JOB_NAMESPACE: job.metadata.namespace, **handed},
+        "labels": {
+            **(template_meta.get("labels") or {}),
+            **known,
+            JOB_NAMESPACE: job.metadata.namespace,
+            **inherited_labels,
+        },
         "annotations": annotations,
     }
-    if given.get("finalizers"):
-        metadata["finalizers"] = list(given["finalizers"])
+    if template_meta.get("finalizers"):
+        metadata["finalizers"] = list(template_meta["finalizers"])
     spec = deepcopy(task.pod_spec)
     spec["schedulerName"] = spec.get("schedulerName") or job.spec.scheduler_name
     _mount(job, spec)
@@ -145,9 +149,9 @@ def new_pod(job: VolcanoJob, task: Task, index: int) -> Obj:
 
 
 def claim_name(job: VolcanoJob, at: int) -> str:
-    """Of the claim behind a volume; one that is made for the job is named by its place, so that it is made once."""
-    given: str = job.spec.volumes[at].get("volumeClaimName") or ""
-    return given or f"{job.name}-volume-{at}"
+    """The name of the claim of a volume; a generated name uses the index, so that the claim is created once."""
+    named: str = job.spec.volumes[at].get("volumeClaimName") or ""
+    return named or f"{job.name}-volume-{at}"
 
 
 def _mount(job: VolcanoJob, spec: Obj) -> None:
@@ -163,4 +167,4 @@ def _mount(job: VolcanoJob, spec: Obj) -> None:
             container.setdefault("volumeMounts", []).append(mount)
 
 
-pod_of_job = Reader(JobPod)
+pod_of_job = ViewReader(JobPod)

@@ -1,1 +1,1 @@
-"""Volumes in a cluster without storage: claims are bound, provisioned, grown, kept while in use and reclaimed."""
+"""Controllers for volumes in a cluster without storage: binding, provisioning, resizing, protection and reclaim."""

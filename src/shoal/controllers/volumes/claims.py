@@ -1,106 +1,112 @@
-"""What becomes of a claim: it waits, gets a volume that is there, asks for one to be made, or has lost its own."""
+"""Reconciles PersistentVolumeClaims: pending, bound to an existing volume, provisioned, or lost."""
 
 from __future__ import annotations
 
-from shoal.controllers.volumes.ground import OLD_PROVISIONER, PROVISIONER, SELECTED_NODE, Ground, annotations_of
-from shoal.controllers.volumes.marriage import bind, set_claim_phase
+from shoal.controllers.volumes.binding import bind, set_claim_phase
+from shoal.controllers.volumes.context import (
+    BETA_PROVISIONER,
+    PROVISIONER,
+    SELECTED_NODE,
+    VolumeContext,
+    annotations_of,
+)
 from shoal.store.live.kind import VOLUME_CLAIMS
 from shoal.store.volumes.matching import NO_PROVISIONER, best_volume, fault_of
 from shoal.store.volumes.values import Claim, StorageClass
 
-LOOK_AGAIN_S = 15.0
-_NONE = "no persistent volumes available for this claim and no storage class is set"
-_WAITS = "waiting for first consumer to be created before binding"
+RESYNC_S = 15.0
+_NO_VOLUMES = "no persistent volumes available for this claim and no storage class is set"
+_WAIT_FOR_CONSUMER = "waiting for first consumer to be created before binding"
 
 
-class ClaimWork:
-    def __init__(self, ground: Ground) -> None:
-        self._ground = ground
+class ClaimReconciler:
+    def __init__(self, context: VolumeContext) -> None:
+        self._context = context
 
     async def reconcile(self, claim: Claim) -> float | None:
         if claim.is_bound or (not claim.spec.volume_name and claim.status.phase in ("Bound", "Lost")):
             await self._check_bound(claim)
             return None
         if claim.spec.volume_name:
-            return await self._named(claim)
-        return await self._unnamed(claim)
+            return await self._sync_named(claim)
+        return await self._sync_unbound(claim)
 
-    async def _unnamed(self, claim: Claim) -> float | None:
-        ground = self._ground
-        if claim.is_unclassed and await self._gets_default(claim):
+    async def _sync_unbound(self, claim: Claim) -> float | None:
+        context = self._context
+        if claim.is_unclassed and await self._set_default_class(claim):
             return None
-        storage_class = ground.class_of(claim)
+        storage_class = context.class_of(claim)
         waits = storage_class is not None and storage_class.waits
-        # Where the scheduler chooses the node, it chooses the volume too, and keeps it for the claim.
-        volume = best_volume(claim, [one for one in ground.volumes if not waits or one.is_for(claim)])
+        # With WaitForFirstConsumer the scheduler chooses the volume, and reserves it for the claim.
+        volume = best_volume(claim, [one for one in context.volumes if not waits or one.is_for(claim)])
         if volume is not None:
-            await bind(ground, claim, volume)
+            await bind(context, claim, volume)
             return None
         if waits and SELECTED_NODE not in claim.metadata.annotations:
-            ground.tell(claim, "WaitForFirstConsumer", _WAITS)
+            context.record_event(claim, "WaitForFirstConsumer", _WAIT_FOR_CONSUMER)
         elif claim.class_name:
-            await self._ask_for_one(claim, storage_class)
+            await self._request_volume(claim, storage_class)
         else:
-            ground.tell(claim, "FailedBinding", _NONE)
-        return LOOK_AGAIN_S
+            context.record_event(claim, "FailedBinding", _NO_VOLUMES)
+        return RESYNC_S
 
-    async def _gets_default(self, claim: Claim) -> bool:
-        """A claim of the time before there was a default class gets it now."""
-        defaults = [one for one in self._ground.classes if one.is_default]
-        obj = self._ground.claim_obj(claim)
+    async def _set_default_class(self, claim: Claim) -> bool:
+        """Sets the default class on a claim that was created before there was one."""
+        defaults = [one for one in self._context.classes if one.is_default]
+        obj = self._context.claim_obj(claim)
         if not defaults or obj is None:
             return False
         newest = max(defaults, key=lambda one: (one.metadata.creation_timestamp, one.metadata.name))
         obj["spec"]["storageClassName"] = newest.metadata.name
-        await self._ground.api.update(VOLUME_CLAIMS, obj)
+        await self._context.api.update(VOLUME_CLAIMS, obj)
         return True
 
-    async def _ask_for_one(self, claim: Claim, storage_class: StorageClass | None) -> None:
-        ground = self._ground
+    async def _request_volume(self, claim: Claim, storage_class: StorageClass | None) -> None:
+        context = self._context
         if storage_class is None:
             words = f'storageclass.storage.k8s.io "{claim.class_name}" not found'
-            ground.tell(claim, "ProvisioningFailed", words, "Warning")
+            context.record_event(claim, "ProvisioningFailed", words, "Warning")
             return
         name = storage_class.provisioner
         if name == NO_PROVISIONER:
-            ground.tell(claim, "ProvisioningFailed", f"no volume plugin matched name: {name}", "Warning")
+            context.record_event(claim, "ProvisioningFailed", f"no volume plugin matched name: {name}", "Warning")
             return
-        obj = ground.claim_obj(claim)
+        obj = context.claim_obj(claim)
         if obj is None:
             return
         annotations = annotations_of(obj)
         if annotations.get(PROVISIONER) != name:
-            annotations[PROVISIONER] = annotations[OLD_PROVISIONER] = name
-            await ground.api.update(VOLUME_CLAIMS, obj)
+            annotations[PROVISIONER] = annotations[BETA_PROVISIONER] = name
+            await context.api.update(VOLUME_CLAIMS, obj)
         words = (
             "Waiting for a volume to be created either by the external provisioner "
             f"'{name}' or manually by the system administrator. If volume creation is delayed, please verify that "
             "the provisioner is running and correctly registered."
         )
-        ground.tell(claim, "ExternalProvisioning", words)
+        context.record_event(claim, "ExternalProvisioning", words)
 
-    async def _named(self, claim: Claim) -> float | None:
-        """It says which volume it wants."""
-        ground, name = self._ground, claim.spec.volume_name
-        volume = ground.volumes.get(("", name))
+    async def _sync_named(self, claim: Claim) -> float | None:
+        """Handles a claim that names its volume."""
+        context, name = self._context, claim.spec.volume_name
+        volume = context.volumes.get(("", name))
         if volume is None:
-            return LOOK_AGAIN_S
+            return RESYNC_S
         if volume.spec.claim_ref is None:
             fault = fault_of(claim, volume)
             if fault:
                 words = f'Cannot bind to requested volume "{name}": {fault}'
-                ground.tell(claim, "VolumeMismatch", words, "Warning")
-                return LOOK_AGAIN_S
+                context.record_event(claim, "VolumeMismatch", words, "Warning")
+                return RESYNC_S
         elif not volume.is_for(claim):
             words = f'volume "{name}" already bound to a different claim.'
-            ground.tell(claim, "FailedBinding", words, "Warning")
-            return LOOK_AGAIN_S
-        await bind(ground, claim, volume)
+            context.record_event(claim, "FailedBinding", words, "Warning")
+            return RESYNC_S
+        await bind(context, claim, volume)
         return None
 
     async def _check_bound(self, claim: Claim) -> None:
-        ground, name = self._ground, claim.spec.volume_name
-        volume = ground.volumes.get(("", name)) if name else None
+        context, name = self._context, claim.spec.volume_name
+        volume = context.volumes.get(("", name)) if name else None
         if not name:
             reason, words = (
                 "ClaimLost",
@@ -109,11 +115,11 @@ class ClaimWork:
         elif volume is None:
             reason, words = "ClaimLost", "Bound claim has lost its PersistentVolume. Data on the volume is lost!"
         elif volume.spec.claim_ref is None or volume.is_for(claim):
-            await bind(ground, claim, volume)
+            await bind(context, claim, volume)
             return
         else:
             reason = "ClaimMisbound"
             words = "Two claims are bound to the same volume, this one is bound incorrectly"
         if claim.status.phase != "Lost":
-            ground.tell(claim, reason, words, "Warning")
-            await set_claim_phase(ground, claim, "Lost")
+            context.record_event(claim, reason, words, "Warning")
+            await set_claim_phase(context, claim, "Lost")

@@ -1,4 +1,4 @@
-"""The storage class that a cluster without storage has by default."""
+"""Defines the default StorageClass of a cluster without storage."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ LOCAL_PROVISIONER = "shoal.dev/local"
 
 
 def local_class() -> Obj:
-    """Volumes that are made, in name, on the node of their first consumer."""
+    """A class whose volumes are only objects, on the node of their first consumer."""
     return {
         "apiVersion": "storage.k8s.io/v1",
         "kind": "StorageClass",

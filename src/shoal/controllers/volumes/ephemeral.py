@@ -1,6 +1,7 @@
-"""Claims for the generic ephemeral volumes of pods: made with the pod, named after it, and gone with it.
+"""Creates the claims for generic ephemeral volumes of pods: named after the pod, and owned by it.
 
-A claim of that name that is somebody else's is left alone, and the pod is told; it waits until that claim is gone.
+An existing claim of that name that belongs to another owner is not changed. The pod gets an Event, and waits until that
+claim is deleted.
 """
 
 from __future__ import annotations
@@ -64,7 +65,7 @@ def ephemeral_volume_controller(context: Context) -> Controller:
         try:
             await context.api.create(VOLUME_CLAIMS, claim)
         except AlreadyExistsError:
-            # The cache has it in a moment, and then it is seen whose it is.
+            # The claim will appear in the cache, with its owner.
             raise
         except RefusedError as error:
             words = f"ephemeral volume {volume}: create PVC {name}: {error}"
@@ -93,7 +94,7 @@ def _is_of(claim: Item, uid: str) -> bool:
 
 
 def _pods_of(claim: Item, context: Context) -> Iterator[Key]:
-    """The pod that the claim was made for, and any whose claim would have its name."""
+    """The pod that owns the claim, and pods whose claim would have the same name."""
     for owner in claim.read(_Claim).metadata.owner_references:
         if owner.kind == "Pod":
             yield (claim.namespace, owner.name)

@@ -1,7 +1,7 @@
-"""Claims stay while a pod uses them, volumes while a claim has them: their finalizers go when nobody does any more.
+"""Removes the protection finalizers of claims that no pod uses, and of volumes that no claim uses.
 
-The server itself is asked for the pods of a claim before it is let go: what two watches tell keeps no order, so a pod
-may be there of which nobody has told yet, and what is let go does not come back.
+The API server is asked for the pods of a claim before the finalizer is removed: two watches have no common order, so a
+pod may exist that the cache does not have yet, and the removal cannot be undone.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Any
 from msgspec import field
 
 from shoal.api.wire import ApiStruct
-from shoal.controllers.volumes.ground import Ground
+from shoal.controllers.volumes.context import VolumeContext
 from shoal.store.live.item import Item, Key, Obj
 from shoal.store.live.kind import PODS, VOLUME_CLAIMS, VOLUMES, Kind
 from shoal.store.volumes.values import Claim, Volume
@@ -41,23 +41,23 @@ class _Pod(ApiStruct, frozen=True):
 
 
 class Protection:
-    def __init__(self, ground: Ground) -> None:
-        self._ground = ground
-        self._users = ground.context.informers.of(PODS).index("claims in use", _claims_in_use)
+    def __init__(self, context: VolumeContext) -> None:
+        self._context = context
+        self._users = context.runtime.informers.of(PODS).index("claims in use", _claims_in_use)
 
     async def claim(self, claim: Claim) -> None:
         is_waiting = claim.metadata.is_leaving and CLAIM_FINALIZER in claim.metadata.finalizers
         if is_waiting and self._users.count("/".join(claim.key)) == 0 and not await self._has_users(claim.key):
-            await self._release(VOLUME_CLAIMS, self._ground.claim_obj(claim), CLAIM_FINALIZER)
+            await self._release(VOLUME_CLAIMS, self._context.claim_obj(claim), CLAIM_FINALIZER)
 
     async def volume(self, volume: Volume) -> None:
         is_waiting = volume.metadata.is_leaving and VOLUME_FINALIZER in volume.metadata.finalizers
         if is_waiting and volume.status.phase != "Bound":
-            await self._release(VOLUMES, self._ground.volume_obj(volume), VOLUME_FINALIZER)
+            await self._release(VOLUMES, self._context.volume_obj(volume), VOLUME_FINALIZER)
 
     async def _has_users(self, claim: Key) -> bool:
-        """Whoever is found is told of too, and the claim is looked at again then."""
-        pods = await self._ground.api.list(PODS, claim[0])
+        """Whether a pod uses the claim. A pod that is found will also appear in the cache, and wake the claim."""
+        pods = await self._context.api.list(PODS, claim[0])
         return any(claim in claims_of(item) for item in pods.items)
 
     async def _release(self, kind: Kind, obj: Obj | None, finalizer: str) -> None:
@@ -65,14 +65,14 @@ class Protection:
             return
         finalizers = [one for one in obj["metadata"]["finalizers"] if one != finalizer]
         obj["metadata"]["finalizers"] = finalizers
-        left = await self._ground.api.update(kind, obj)
+        left = await self._context.api.update(kind, obj)
         if not finalizers:
-            informer = self._ground.context.informers.of(kind)
+            informer = self._context.runtime.informers.of(kind)
             informer.learn_gone(left.key, left.uid)
 
 
 def claims_of(item: Item) -> Iterator[Key]:
-    """The claims that a pod names, for pods on nodes: before that nothing holds them."""
+    """The claims of a pod that has a node; a pod without a node does not protect its claims."""
     if b'"persistentVolumeClaim"' not in item.data and b'"ephemeral"' not in item.data:
         return
     spec = item.read(_Pod).spec

@@ -1,14 +1,20 @@
-"""A provisioner that makes volumes in name only: for classes of `shoal.dev/local`.
+"""Provisions volumes that are only objects, for classes with the provisioner `shoal.dev/local`.
 
-A volume's name is made of its claim's uid, so that whoever is killed on the way makes the same one again, not a second.
-Where the class waits for the first consumer the volume belongs to the node that was chosen, as a local disk would. What
-grows, grows at once: the volume first, then what the claim says of it.
+The name of a volume contains the uid of its claim, so that a new process after a crash creates the same volume again
+and not a second one. If the class waits for the first consumer, the volume belongs to the chosen node, like a local
+disk. Resizing happens at once: first the volume, then the status of the claim.
 """
 
 from __future__ import annotations
 
 from shoal.controllers.volumes.classes import LOCAL_PROVISIONER
-from shoal.controllers.volumes.ground import OLD_PROVISIONER, PROVISIONED_BY, PROVISIONER, SELECTED_NODE, Ground
+from shoal.controllers.volumes.context import (
+    BETA_PROVISIONER,
+    PROVISIONED_BY,
+    PROVISIONER,
+    SELECTED_NODE,
+    VolumeContext,
+)
 from shoal.store.live.item import Obj
 from shoal.store.live.kind import NODES, VOLUME_CLAIMS, VOLUMES
 from shoal.store.live.port import Deletion
@@ -18,55 +24,55 @@ from shoal.store.volumes.values import Claim, StorageClass, Volume
 _HOST = "kubernetes.io/hostname"
 
 
-class Provisioning:
-    def __init__(self, ground: Ground) -> None:
-        self._ground = ground
-        self._nodes = ground.context.informers.of(NODES)
+class Provisioner:
+    def __init__(self, context: VolumeContext) -> None:
+        self._context = context
+        self._nodes = context.runtime.informers.of(NODES)
 
     async def claim(self, claim: Claim) -> None:
-        storage_class = self._ground.class_of(claim)
+        storage_class = self._context.class_of(claim)
         if storage_class is None or claim.metadata.is_leaving:
             return
         if claim.is_bound:
-            await self._grow(claim, storage_class)
+            await self._resize(claim, storage_class)
             return
-        told = claim.metadata.annotations
-        name = told.get(PROVISIONER, told.get(OLD_PROVISIONER, ""))
+        annotations = claim.metadata.annotations
+        name = annotations.get(PROVISIONER, annotations.get(BETA_PROVISIONER, ""))
         if claim.spec.volume_name or name != LOCAL_PROVISIONER:
             return
-        if storage_class.waits and SELECTED_NODE not in told:
+        if storage_class.waits and SELECTED_NODE not in annotations:
             return
-        if storage_class.waits and self._nodes.get("", told[SELECTED_NODE]) is None:
-            await self._choose_again(claim)
+        if storage_class.waits and self._nodes.get("", annotations[SELECTED_NODE]) is None:
+            await self._reschedule(claim)
             return
-        await self._make(claim, storage_class)
+        await self._provision(claim, storage_class)
 
-    async def _choose_again(self, claim: Claim) -> None:
-        """The node is gone: the scheduler is to choose another."""
-        obj = self._ground.claim_obj(claim)
+    async def _reschedule(self, claim: Claim) -> None:
+        """Removes the selected node if it no longer exists, so that the scheduler chooses another."""
+        obj = self._context.claim_obj(claim)
         if obj is not None:
             del obj["metadata"]["annotations"][SELECTED_NODE]
-            await self._ground.api.update(VOLUME_CLAIMS, obj)
+            await self._context.api.update(VOLUME_CLAIMS, obj)
 
     async def volume(self, volume: Volume) -> None:
-        """Delete what its claim has left, if that is its policy."""
+        """Deletes a released volume if its reclaim policy is Delete."""
         is_ours = volume.metadata.annotations.get(PROVISIONED_BY) == LOCAL_PROVISIONER
         is_left = volume.status.phase == "Released" and not volume.metadata.is_leaving
         if is_ours and is_left and volume.spec.persistent_volume_reclaim_policy == "Delete":
-            await self._ground.api.delete(VOLUMES, "", volume.metadata.name, Deletion(uid=volume.metadata.uid))
+            await self._context.api.delete(VOLUMES, "", volume.metadata.name, Deletion(uid=volume.metadata.uid))
 
-    async def _make(self, claim: Claim, storage_class: StorageClass) -> None:
-        ground, meta = self._ground, claim.metadata
+    async def _provision(self, claim: Claim, storage_class: StorageClass) -> None:
+        context, meta = self._context, claim.metadata
         name = f"pvc-{meta.uid}"
-        if ground.volumes.get(("", name)) is not None:
+        if context.volumes.get(("", name)) is not None:
             return
         words = f'External provisioner is provisioning volume for claim "{meta.namespace}/{meta.name}"'
-        ground.tell(claim, "Provisioning", words)
+        context.record_event(claim, "Provisioning", words)
         try:
-            await ground.api.create(VOLUMES, self._volume(name, claim, storage_class))
+            await context.api.create(VOLUMES, self._volume(name, claim, storage_class))
         except AlreadyExistsError:
             return
-        ground.tell(claim, "ProvisioningSucceeded", f"Successfully provisioned volume {name}")
+        context.record_event(claim, "ProvisioningSucceeded", f"Successfully provisioned volume {name}")
 
     def _volume(self, name: str, claim: Claim, storage_class: StorageClass) -> Obj:
         meta = claim.metadata
@@ -100,21 +106,21 @@ class Provisioning:
         labels = item.obj()["metadata"].get("labels", {}) if item is not None else {}
         return str(labels.get(_HOST, node))
 
-    async def _grow(self, claim: Claim, storage_class: StorageClass) -> None:
-        ground = self._ground
-        volume = ground.volumes.get(("", claim.spec.volume_name))
+    async def _resize(self, claim: Claim, storage_class: StorageClass) -> None:
+        context = self._context
+        volume = context.volumes.get(("", claim.spec.volume_name))
         has = claim.status.capacity.get("storage")
         if volume is None or has is None or has >= claim.asked or not storage_class.allow_volume_expansion:
             return
         if volume.metadata.annotations.get(PROVISIONED_BY) != LOCAL_PROVISIONER:
             return
-        volume_obj, claim_obj = ground.volume_obj(volume), ground.claim_obj(claim)
+        volume_obj, claim_obj = context.volume_obj(volume), context.claim_obj(claim)
         if volume_obj is None or claim_obj is None:
             return
         if volume.size < claim.asked:
-            ground.tell(claim, "Resizing", f"External resizer is resizing volume {volume.metadata.name}")
+            context.record_event(claim, "Resizing", f"External resizer is resizing volume {volume.metadata.name}")
             volume_obj["spec"]["capacity"]["storage"] = str(claim.asked)
-            await ground.api.update(VOLUMES, volume_obj)
+            await context.api.update(VOLUMES, volume_obj)
         claim_obj["status"]["capacity"]["storage"] = str(claim.asked)
-        await ground.api.update(VOLUME_CLAIMS, claim_obj, "status")
-        ground.tell(claim, "VolumeResizeSuccessful", "Resize volume succeeded")
+        await context.api.update(VOLUME_CLAIMS, claim_obj, "status")
+        context.record_event(claim, "VolumeResizeSuccessful", "Resize volume succeeded")

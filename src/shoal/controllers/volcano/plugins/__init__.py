@@ -1,1 +1,1 @@
-"""What a job's plugins add: objects beside it, and to each of its pods variables, names and mounts."""
+"""The plugins of Volcano jobs, which add objects to a job, and variables, names and mounts to its pods."""

@@ -1,4 +1,4 @@
-"""The plugins env, svc and ssh: a pod's index, names by which pods find each other, and keys to log in with."""
+"""Configures pods for the plugins env, svc and ssh: the pod's index, host names, and SSH keys."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption,
 
 from shoal.controllers.volcano.job import VolcanoJob
 from shoal.controllers.volcano.names import JOB_NAME, JOB_NAMESPACE, NETWORK_POLICIES
-from shoal.controllers.volcano.plugins.dressing import Place, argument, containers, host, hosts, mount, say
+from shoal.controllers.volcano.plugins.pod_edits import PluginTarget, argument, containers, host, hosts, mount, set_env
 from shoal.store.live.item import Obj
 from shoal.store.live.kind import CONFIG_MAPS, SECRETS, SERVICES, Kind
 
@@ -18,16 +18,16 @@ _HOSTS_FOLDER, _KEYS_FOLDER = "/etc/volcano", "/root/.ssh"
 _BITS = 2048
 
 
-def dress_env(place: Place, pod: Obj, given: Sequence[str]) -> None:
-    del given
+def configure_env(target: PluginTarget, pod: Obj, arguments: Sequence[str]) -> None:
+    del arguments
     for container in containers(pod):
         for name in ("VK_TASK_INDEX", "VC_TASK_INDEX"):
-            say(container, name, str(place.index))
+            set_env(container, name, str(target.index))
 
 
-def dress_svc(place: Place, pod: Obj, given: Sequence[str]) -> None:
-    del given
-    job, spec = place.job, pod["spec"]
+def configure_svc(target: PluginTarget, pod: Obj, arguments: Sequence[str]) -> None:
+    del arguments
+    job, spec = target.job, pod["spec"]
     spec["hostname"] = spec.get("hostname") or pod["metadata"]["name"]
     spec["subdomain"] = spec.get("subdomain") or job.name
     name = _hosts_name(job)
@@ -35,38 +35,38 @@ def dress_svc(place: Place, pod: Obj, given: Sequence[str]) -> None:
     for container in containers(pod):
         for task in job.tasks():
             for variable in _variables(task.name):
-                say(container, variable, {"configMapKeyRef": {"name": name, "key": variable}})
+                set_env(container, variable, {"configMapKeyRef": {"name": name, "key": variable}})
 
 
-def objects_svc(job: VolcanoJob, given: Sequence[str]) -> list[tuple[Kind, Obj]]:
+def objects_svc(job: VolcanoJob, arguments: Sequence[str]) -> list[tuple[Kind, Obj]]:
     selector = {JOB_NAME: job.name, JOB_NAMESPACE: job.metadata.namespace}
     port = {"name": "placeholder-volcano", "port": 1, "protocol": "TCP", "targetPort": 1}
     service = {
         "clusterIP": "None",
         "selector": selector,
         "ports": [port],
-        "publishNotReadyAddresses": argument(given, "publish-not-ready-addresses", "false") == "true",
+        "publishNotReadyAddresses": argument(arguments, "publish-not-ready-addresses", "false") == "true",
     }
-    made: list[tuple[Kind, Obj]] = [
+    objects: list[tuple[Kind, Obj]] = [
         (SERVICES, {"metadata": {"name": job.name}, "spec": service}),
         (CONFIG_MAPS, {"metadata": {"name": _hosts_name(job)}, "data": _hosts_data(job)}),
     ]
-    if argument(given, "disable-network-policy", "false") != "true":
-        mine = {"podSelector": {"matchLabels": selector}}
-        spec = {**mine, "ingress": [{"from": [mine]}], "policyTypes": ["Ingress"]}
-        made.append((NETWORK_POLICIES, {"metadata": {"name": job.name}, "spec": spec}))
-    return made
+    if argument(arguments, "disable-network-policy", "false") != "true":
+        job_pods = {"podSelector": {"matchLabels": selector}}
+        spec = {**job_pods, "ingress": [{"from": [job_pods]}], "policyTypes": ["Ingress"]}
+        objects.append((NETWORK_POLICIES, {"metadata": {"name": job.name}, "spec": spec}))
+    return objects
 
 
-def dress_ssh(place: Place, pod: Obj, given: Sequence[str]) -> None:
-    name = _keys_name(place.job)
-    folder = argument(given, "ssh-key-file-path", _KEYS_FOLDER)
+def configure_ssh(target: PluginTarget, pod: Obj, arguments: Sequence[str]) -> None:
+    name = _keys_name(target.job)
+    folder = argument(arguments, "ssh-key-file-path", _KEYS_FOLDER)
     mount(pod, {"name": name, "secret": {"secretName": name, "defaultMode": 0o600}}, folder)
 
 
-def objects_ssh(job: VolcanoJob, given: Sequence[str]) -> list[tuple[Kind, Obj]]:
-    """With new keys: whoever finds it there already leaves it."""
-    del given
+def objects_ssh(job: VolcanoJob, arguments: Sequence[str]) -> list[tuple[Kind, Obj]]:
+    """The Secret with new keys; an existing Secret is kept."""
+    del arguments
     key = rsa.generate_private_key(public_exponent=65537, key_size=_BITS)
     private = key.private_bytes(Encoding.PEM, PrivateFormat.TraditionalOpenSSL, NoEncryption())
     public = key.public_key().public_bytes(Encoding.OpenSSH, PublicFormat.OpenSSH) + b"\n"

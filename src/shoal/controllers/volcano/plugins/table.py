@@ -1,6 +1,6 @@
-"""The plugins there are, and which others each of them needs.
+"""Lists the plugins of Volcano jobs, and the plugins that each of them needs.
 
-Not there: hcclrank and ray. A job that names one of them runs without it and is told so.
+The plugins hcclrank and ray are not supported. A job that names one of them runs without it and gets an Event.
 """
 
 from __future__ import annotations
@@ -11,32 +11,32 @@ import msgspec
 
 from shoal.controllers.volcano.job import VolcanoJob
 from shoal.controllers.volcano.plugins import frameworks, network
-from shoal.controllers.volcano.plugins.dressing import Place
+from shoal.controllers.volcano.plugins.pod_edits import PluginTarget
 from shoal.store.live.item import Obj
 from shoal.store.live.kind import Kind
 
-Given = Sequence[str]
+PluginArguments = Sequence[str]
 
 
 class Plugin(msgspec.Struct, frozen=True):
-    dress: Callable[[Place, Obj, Given], None]
-    objects: Callable[[VolcanoJob, Given], list[tuple[Kind, Obj]]] | None = None
+    configure: Callable[[PluginTarget, Obj, PluginArguments], None]
+    objects: Callable[[VolcanoJob, PluginArguments], list[tuple[Kind, Obj]]] | None = None
     needs: tuple[str, ...] = ()
 
 
 PLUGINS = {
-    "env": Plugin(network.dress_env),
-    "svc": Plugin(network.dress_svc, network.objects_svc),
-    "ssh": Plugin(network.dress_ssh, network.objects_ssh),
-    "pytorch": Plugin(frameworks.dress_pytorch, needs=("svc",)),
-    "tensorflow": Plugin(frameworks.dress_tensorflow, needs=("svc",)),
-    "mpi": Plugin(frameworks.dress_mpi, needs=("svc", "ssh")),
+    "env": Plugin(network.configure_env),
+    "svc": Plugin(network.configure_svc, network.objects_svc),
+    "ssh": Plugin(network.configure_ssh, network.objects_ssh),
+    "pytorch": Plugin(frameworks.configure_pytorch, needs=("svc",)),
+    "tensorflow": Plugin(frameworks.configure_tensorflow, needs=("svc",)),
+    "mpi": Plugin(frameworks.configure_mpi, needs=("svc", "ssh")),
 }
 
 
-def plugins_of(job: VolcanoJob) -> dict[str, Given]:
-    """With their arguments, in the order of the table."""
-    wanted: dict[str, Given] = dict(job.spec.plugins)
+def plugins_of(job: VolcanoJob) -> dict[str, PluginArguments]:
+    """The plugins of the job with their arguments, in the order of the table."""
+    wanted: dict[str, PluginArguments] = dict(job.spec.plugins)
     for name in job.spec.plugins:
         for needed in PLUGINS[name].needs if name in PLUGINS else ():
             wanted.setdefault(needed, ())
@@ -47,6 +47,6 @@ def unknown_plugins(job: VolcanoJob) -> list[str]:
     return sorted(job.spec.plugins.keys() - PLUGINS.keys())
 
 
-def dress(place: Place, pod: Obj) -> None:
-    for name, given in plugins_of(place.job).items():
-        PLUGINS[name].dress(place, pod, given)
+def apply_plugins(target: PluginTarget, pod: Obj) -> None:
+    for name, arguments in plugins_of(target.job).items():
+        PLUGINS[name].configure(target, pod, arguments)

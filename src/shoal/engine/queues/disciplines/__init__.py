@@ -1,0 +1,1 @@
+"""Queue disciplines of other projects, as rules over the quota tree."""

@@ -1,0 +1,175 @@
+"""Defines Volcano's queues, pod groups and pods as the rules read them: few fields of each object."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from msgspec import field
+
+from shoal.api.groups.volcano import VolcanoPodGroupSpec
+from shoal.api.pod import PodSpec
+from shoal.api.resources import amounts
+from shoal.api.wire import ApiStruct, Quantities
+from shoal.engine.queues.disciplines.volcano.amounts import requests_of
+
+Key = tuple[str, str]
+"""Namespace and name."""
+DEFAULT_QUEUE, ROOT_QUEUE = "default", "root"
+GROUP = "scheduling.k8s.io/group-name"
+TASK = "volcano.sh/task-spec"
+CLOSED_BY_PARENT = "volcano.sh/closed-by-parent"
+TERMINAL_PHASES = frozenset({"Succeeded", "Failed"})
+
+
+class Owner(ApiStruct, frozen=True):
+    api_version: str = ""
+    kind: str = ""
+    name: str = ""
+    uid: str = ""
+    controller: bool = False
+    block_owner_deletion: bool = False
+
+
+class Meta(ApiStruct, frozen=True):
+    name: str = ""
+    namespace: str = ""
+    uid: str = ""
+    resource_version: str = ""
+    labels: dict[str, str] = field(default_factory=dict)
+    annotations: dict[str, str] = field(default_factory=dict)
+    owner_references: tuple[Owner, ...] = ()
+    creation_timestamp: datetime | None = None
+    deletion_timestamp: datetime | None = None
+
+    @property
+    def key(self) -> Key:
+        return (self.namespace, self.name)
+
+    @property
+    def created_s(self) -> float:
+        return 0.0 if self.creation_timestamp is None else self.creation_timestamp.timestamp()
+
+    def controller(self) -> Owner | None:
+        return next((owner for owner in self.owner_references if owner.controller), None)
+
+
+class Condition(ApiStruct, frozen=True):
+    type: str = ""
+    status: str = ""
+    reason: str = ""
+    message: str = ""
+    last_transition_time: str | None = None
+
+
+class PodStatus(ApiStruct, frozen=True):
+    phase: str = ""
+    conditions: tuple[Condition, ...] = ()
+
+
+class GroupPod(ApiStruct, frozen=True):
+    metadata: Meta
+    spec: PodSpec = field(default_factory=PodSpec)
+    status: PodStatus = field(default_factory=PodStatus)
+
+    @property
+    def group(self) -> str:
+        return self.metadata.annotations.get(GROUP, "")
+
+    @property
+    def role(self) -> str:
+        return self.metadata.annotations.get(TASK, "")
+
+    @property
+    def is_terminating(self) -> bool:
+        return self.metadata.deletion_timestamp is not None
+
+    @property
+    def is_finished(self) -> bool:
+        return self.status.phase in TERMINAL_PHASES
+
+    def requests(self) -> dict[str, int]:
+        return requests_of(self.spec)
+
+
+class GroupStatus(ApiStruct, frozen=True):
+    phase: str = ""
+    running: int = 0
+    succeeded: int = 0
+    failed: int = 0
+    conditions: tuple[Condition, ...] = ()
+
+
+class PodGroup(ApiStruct, frozen=True):
+    metadata: Meta
+    spec: VolcanoPodGroupSpec = field(default_factory=VolcanoPodGroupSpec)
+    status: GroupStatus = field(default_factory=GroupStatus)
+
+    @property
+    def queue(self) -> str:
+        return self.spec.queue or DEFAULT_QUEUE
+
+    @property
+    def is_waiting(self) -> bool:
+        """Whether the group is not admitted yet: none of its pods may start."""
+        return self.status.phase in ("", "Pending")
+
+    def min_resources(self) -> dict[str, int]:
+        return amounts(self.spec.min_resources)
+
+
+class Guarantee(ApiStruct, frozen=True):
+    resource: Quantities = field(default_factory=dict)
+
+
+class QueueSpec(ApiStruct, frozen=True):
+    weight: int = 1
+    capability: Quantities = field(default_factory=dict)
+    deserved: Quantities = field(default_factory=dict)
+    guarantee: Guarantee = field(default_factory=Guarantee)
+    reclaimable: bool | None = None
+    """Whether others may reclaim what the queue borrows; None: not declared."""
+    priority: int = 0
+    parent: str = ""
+    dequeue_strategy: str = ""
+
+
+class QueueStatus(ApiStruct, frozen=True):
+    state: str = ""
+    allocated: dict[str, str] = field(default_factory=dict)
+    pending: int = 0
+    inqueue: int = 0
+    running: int = 0
+    unknown: int = 0
+    completed: int = 0
+
+
+class Queue(ApiStruct, frozen=True):
+    metadata: Meta
+    spec: QueueSpec = field(default_factory=QueueSpec)
+    status: QueueStatus = field(default_factory=QueueStatus)
+
+    @property
+    def name(self) -> str:
+        return self.metadata.name
+
+    @property
+    def parent(self) -> str:
+        """The parent; each queue except the root has one."""
+        return "" if self.name == ROOT_QUEUE else self.spec.parent or ROOT_QUEUE
+
+    @property
+    def is_open(self) -> bool:
+        return self.status.state in ("", "Open")
+
+    @property
+    def was_closed_by_parent(self) -> bool:
+        return self.metadata.annotations.get(CLOSED_BY_PARENT) == "true"
+
+    def capability(self) -> dict[str, int]:
+        return amounts(self.spec.capability)
+
+    def deserved(self) -> dict[str, int]:
+        return amounts(self.spec.deserved)
+
+    def guarantee(self) -> dict[str, int]:
+        return amounts(self.spec.guarantee.resource)

@@ -1,0 +1,71 @@
+"""Holds the hierarchy of queues, and charges usage to a queue and all its ancestors."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+
+from shoal.engine.queues.disciplines.volcano.amounts import Amounts, add, exceeded_resources
+from shoal.engine.queues.disciplines.volcano.group_phases import (
+    NOT_ENOUGH_RESOURCES,
+    QUEUE_CLOSED,
+    QUEUE_MISSING,
+    Refusal,
+)
+from shoal.engine.queues.disciplines.volcano.objects import Queue
+
+Usage = dict[str, dict[str, int]]
+"""Amounts by queue."""
+
+
+class QueueTree:
+    def __init__(self, queues: Iterable[Queue]) -> None:
+        self.queues: Mapping[str, Queue] = {queue.name: queue for queue in queues}
+        self._limits: dict[str, dict[str, int]] = {}
+
+    @property
+    def has_limits(self) -> bool:
+        return any(queue.spec.capability for queue in self.queues.values())
+
+    def path_to_root(self, name: str) -> Iterator[Queue]:
+        """The queue and its ancestors; a cycle of parents ends where it closes."""
+        seen: set[str] = set()
+        while name and name not in seen:
+            queue = self.queues.get(name)
+            if queue is None:
+                return
+            seen.add(name)
+            yield queue
+            name = queue.parent
+
+    def charge(self, usage: Usage, name: str, amounts: Amounts, sign: int = 1) -> None:
+        """Charges the queue and its ancestors; an unknown queue is charged, too."""
+        known = [queue.name for queue in self.path_to_root(name)]
+        for each in known or [name]:
+            add(usage.setdefault(each, {}), amounts, sign)
+
+    def closed(self, name: str) -> Refusal | None:
+        """Why the queue admits no group at all."""
+        queue = self.queues.get(name)
+        if queue is None:
+            return Refusal(QUEUE_MISSING, f'unable to find queue: queues.scheduling.volcano.sh "{name}" not found')
+        for each in self.path_to_root(name):
+            if not each.is_open:
+                words = f"can only submit PodGroup to queue with state `Open`, queue `{each.name}` status is"
+                return Refusal(QUEUE_CLOSED, f"{words} `{each.status.state}`")
+        return None
+
+    def over_capability(self, name: str, asked: Amounts, *taken: Usage) -> Refusal | None:
+        """Why the amounts do not fit below the capabilities of the queue and its ancestors."""
+        for queue in self.path_to_root(name):
+            limit = self._limit(queue)
+            short = exceeded_resources(asked, (usage.get(queue.name, {}) for usage in taken), limit) if limit else []
+            if short:
+                words = "queue resource quota insufficient: " + ", ".join(f"insufficient {one}" for one in short)
+                return Refusal(NOT_ENOUGH_RESOURCES, words, is_quota=True)
+        return None
+
+    def _limit(self, queue: Queue) -> dict[str, int]:
+        found = self._limits.get(queue.name)
+        if found is None:
+            found = self._limits[queue.name] = queue.capability()
+        return found
