@@ -15,7 +15,7 @@ from build.small_clusters import SmallCluster, small_cluster
 from shoal.api.kueue import Configuration
 from shoal.cluster.foreign.definitions import definitions_of, tables
 from shoal.controllers.brain.brain import BrainSettings
-from shoal.controllers.queues.desk import QueueDesk
+from shoal.controllers.queues.admission_loop import QueueAdmission
 from shoal.store.live.ecosystem_kinds import CLUSTER_QUEUES, LOCAL_QUEUES, RESOURCE_FLAVORS, WORKLOADS
 from shoal.store.live.item import Obj
 from shoal.store.live.kind import CONFIG_MAPS, DEFINITIONS, NAMESPACES, PODS
@@ -46,7 +46,7 @@ async def queued_cluster(folder: Path) -> AsyncIterator[SmallCluster]:
 class Desked:
     """A brain and its desk."""
 
-    def __init__(self, brain: LiveBrain, desk: QueueDesk) -> None:
+    def __init__(self, brain: LiveBrain, desk: QueueAdmission) -> None:
         self.brain = brain
         self.desk = desk
 
@@ -62,7 +62,7 @@ def start_desk(
 ) -> Desked:
     brain = LiveBrain(cluster, api, WatchSettings(), settings)
     watched = WatchedQueues(brain.context, brain.served, brain.brain.wake, configuration)
-    desk = QueueDesk(brain.context, watched, brain.brain)
+    desk = QueueAdmission(brain.context, watched, brain.brain)
     brain.brain.desk = desk
     brain.start()
     return Desked(brain, desk)

@@ -165,15 +165,18 @@ async def test_what_the_workload_says_it_needs_no_more_is_not_kept(tmp_path: Pat
 @virtual
 async def test_places_on_a_node_that_takes_nobody_any_more_move(tmp_path: Path) -> None:
     async with _admitted(tmp_path, nodes=2) as (cluster, desk):
-        (kept,) = {desk.brain.brain.cluster.names[_row(desk, ghost)] for ghost in desk.desk.ghosts.keys("default/work")}
+        (kept,) = {
+            desk.brain.brain.cluster.names[_row(desk, placeholder)]
+            for placeholder in desk.desk.placeholders.keys("default/work")
+        }
         await cluster.patch(NODES, kept, {"spec": {"unschedulable": True}})
         await cluster.create(PODS, pod("late", cpu="4"))
         await _runs(cluster)
         assert kept not in (await places(cluster)).values()
 
 
-def _row(desk: Desked, ghost: str) -> int:
-    holding = desk.desk.ghosts.holding(ghost)
+def _row(desk: Desked, placeholder: str) -> int:
+    holding = desk.desk.placeholders.holding(placeholder)
     assert holding is not None
     return holding.row
 

@@ -1,4 +1,4 @@
-"""A workload's way into a queue, as its status tells it."""
+"""Admission of Workloads, as their statuses show it."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ async def test_a_workload_is_admitted_with_its_flavor_and_its_use(tmp_path: Path
 
 
 @virtual
-async def test_what_does_not_fit_waits_and_is_told_why_until_others_have_finished(tmp_path: Path) -> None:
+async def test_a_workload_over_quota_is_pending_with_the_reason_until_others_have_finished(tmp_path: Path) -> None:
     async with queued_cluster(tmp_path) as cluster:
         start_desk(cluster)
         await add_flavor(cluster)
@@ -65,7 +65,7 @@ async def _is(cluster: SmallCluster, name: str, wanted: tuple[str, str, str]) ->
 
 
 @virtual
-async def test_a_queue_that_is_not_there_is_named_and_heard_of_when_it_comes(tmp_path: Path) -> None:
+async def test_a_missing_queue_is_named_and_its_workload_is_admitted_once_it_exists(tmp_path: Path) -> None:
     async with queued_cluster(tmp_path) as cluster:
         start_desk(cluster)
         await add_flavor(cluster)
@@ -81,7 +81,7 @@ async def test_a_queue_that_is_not_there_is_named_and_heard_of_when_it_comes(tmp
 
 
 @virtual
-async def test_a_cluster_queue_without_its_flavor_says_so_and_admits_once_it_is_there(tmp_path: Path) -> None:
+async def test_a_cluster_queue_without_its_flavor_is_inactive_and_admits_once_the_flavor_exists(tmp_path: Path) -> None:
     async with queued_cluster(tmp_path) as cluster:
         start_desk(cluster)
         await add_queue(cluster)
@@ -102,7 +102,7 @@ async def test_a_cluster_queue_without_its_flavor_says_so_and_admits_once_it_is_
 
 
 @virtual
-async def test_statuses_of_queues_count_who_waits_and_what_is_held(tmp_path: Path) -> None:
+async def test_statuses_of_queues_count_pending_workloads_and_reserved_quota(tmp_path: Path) -> None:
     async with queued_cluster(tmp_path) as cluster:
         start_desk(cluster)
         await add_flavor(cluster)
@@ -124,7 +124,7 @@ async def test_statuses_of_queues_count_who_waits_and_what_is_held(tmp_path: Pat
 
 
 @virtual
-async def test_a_strict_queue_lets_nobody_pass_its_head(tmp_path: Path) -> None:
+async def test_a_strict_queue_admits_no_workload_before_its_head(tmp_path: Path) -> None:
     async with queued_cluster(tmp_path) as cluster:
         start_desk(cluster)
         await add_flavor(cluster)

@@ -1,4 +1,4 @@
-"""Workloads that have to stop: for others, for a cause, and back in line."""
+"""Evictions of Workloads: by preemption, for other causes, and the requeueing after it."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from shoal.store.live.ecosystem_kinds import ADMISSION_CHECKS, CLUSTER_QUEUES, L
 
 
 @virtual
-async def test_a_higher_priority_takes_the_place_of_a_lower_one_in_kueues_words(tmp_path: Path) -> None:
+async def test_a_higher_priority_preempts_a_lower_one_with_the_messages_of_kueue(tmp_path: Path) -> None:
     async with queued_cluster(tmp_path) as cluster:
         start_desk(cluster)
         await add_flavor(cluster)
@@ -63,7 +63,7 @@ async def test_a_higher_priority_takes_the_place_of_a_lower_one_in_kueues_words(
 
 
 @virtual
-async def test_a_borrower_gives_back_when_the_lender_needs_its_own(tmp_path: Path) -> None:
+async def test_borrowed_quota_is_reclaimed_when_the_lender_needs_it(tmp_path: Path) -> None:
     async with queued_cluster(tmp_path) as cluster:
         start_desk(cluster)
         await add_flavor(cluster)
@@ -83,7 +83,7 @@ async def test_a_borrower_gives_back_when_the_lender_needs_its_own(tmp_path: Pat
 
 
 @virtual
-async def test_who_is_switched_off_is_evicted_and_comes_back_when_switched_on(tmp_path: Path) -> None:
+async def test_a_deactivated_workload_is_evicted_and_requeued_when_activated(tmp_path: Path) -> None:
     async with queued_cluster(tmp_path) as cluster:
         start_desk(cluster)
         await add_flavor(cluster)
@@ -132,7 +132,7 @@ async def test_a_drained_queue_stops_its_workloads_and_a_held_one_keeps_them(tmp
 
 
 @virtual
-async def test_pods_that_are_not_ready_in_time_send_it_back_and_in_the_end_switch_it_off(tmp_path: Path) -> None:
+async def test_a_workload_whose_pods_are_not_ready_in_time_is_requeued_and_finally_deactivated(tmp_path: Path) -> None:
     waits = WaitForPodsReady(
         timeout="1m", requeuing_strategy=RequeuingStrategy(backoff_limit_count=1, backoff_base_seconds=60)
     )
@@ -161,7 +161,7 @@ async def test_pods_that_are_not_ready_in_time_send_it_back_and_in_the_end_switc
 
 
 @virtual
-async def test_who_waits_for_others_to_be_ready_is_told_so(tmp_path: Path) -> None:
+async def test_a_workload_that_waits_until_others_are_ready_has_that_reason(tmp_path: Path) -> None:
     waits = WaitForPodsReady(timeout="10m", block_admission=True)
     async with queued_cluster(tmp_path) as cluster:
         slow = StormyApi(cluster.api, cluster.clock, random.Random(1), Weather(slow_s=2.0))
@@ -188,7 +188,7 @@ async def _is_looked_after(cluster: SmallCluster, check: str) -> None:
 
 
 @virtual
-async def test_a_check_that_nobody_looks_after_closes_the_queues_that_demand_it(tmp_path: Path) -> None:
+async def test_a_check_without_a_controller_makes_the_queues_that_require_it_inactive(tmp_path: Path) -> None:
     async with queued_cluster(tmp_path) as cluster:
         start_desk(cluster)
         await add_flavor(cluster)
@@ -206,7 +206,7 @@ async def test_a_check_that_nobody_looks_after_closes_the_queues_that_demand_it(
 
 
 @virtual
-async def test_a_check_holds_back_admission_until_it_says_yes_and_a_no_switches_off(tmp_path: Path) -> None:
+async def test_a_check_delays_admission_until_it_is_ready_and_a_rejection_deactivates(tmp_path: Path) -> None:
     async with queued_cluster(tmp_path) as cluster:
         start_desk(cluster)
         await add_flavor(cluster)

@@ -1,4 +1,4 @@
-"""A cluster that has Kueue's kinds in v1beta1 alone: its words are other ones, and what it does not know is lost."""
+"""A cluster with Kueue's kinds only in v1beta1, where fields have other names and some are missing."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ class Counting(LearningApi):
 
 
 @virtual
-async def test_statuses_say_in_its_words_what_is_used_and_are_written_once(tmp_path: Path) -> None:
+async def test_statuses_show_usage_in_the_older_fields_and_are_written_once(tmp_path: Path) -> None:
     async with _older_cluster(tmp_path) as cluster:
         api = Counting(cluster.api, cluster.informers)
         start_desk(cluster, api=NewestWords(api))
@@ -94,7 +94,7 @@ async def test_statuses_say_in_its_words_what_is_used_and_are_written_once(tmp_p
 
 
 @virtual
-async def test_what_is_written_in_newer_words_comes_back_in_them(tmp_path: Path) -> None:
+async def test_newer_fields_are_converted_and_read_back(tmp_path: Path) -> None:
     async with _older_cluster(tmp_path) as cluster:
         kind, api = _older(WORKLOADS), NewestWords(cluster.api)
         informer = Informer(api, kind, cluster.clock, cluster.draw)
@@ -121,7 +121,7 @@ async def test_what_is_written_in_newer_words_comes_back_in_them(tmp_path: Path)
 
 @pytest.mark.parametrize("kind", [WORKLOADS, _older(RESOURCE_FLAVORS)], ids=["the newest version", "no difference"])
 @virtual
-async def test_what_needs_no_other_words_is_handed_on_as_it_is(tmp_path: Path, kind: Kind) -> None:
+async def test_objects_without_renamed_fields_are_passed_on_unchanged(tmp_path: Path, kind: Kind) -> None:
     async with small_cluster(tmp_path) as cluster:
         for definition in kueue_definitions():
             await cluster.create(DEFINITIONS, definition)
