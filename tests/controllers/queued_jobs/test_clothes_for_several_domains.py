@@ -6,12 +6,12 @@ from typing import Any
 
 import pytest
 
-from shoal.controllers.queued_work.clothes import TOPOLOGY_GATE, Clothes, bare, clothes_of
+from shoal.controllers.queued_work.pod_set_info import TOPOLOGY_GATE, PodSetInfo, pod_set_infos, restored_template
 
 _HOST = "kubernetes.io/hostname"
 
 
-def clothes(hosts: list[str], scheduler: str) -> Clothes:
+def infos(hosts: list[str], scheduler: str) -> PodSetInfo:
     assigned: dict[str, Any] = {"name": "main", "flavors": {"cpu": "f"}, "count": len(hosts)}
     if hosts:
         domains = [{"values": [host], "count": 1} for host in hosts]
@@ -22,7 +22,7 @@ def clothes(hosts: list[str], scheduler: str) -> Clothes:
         "spec": {"queueName": "q", "podSets": [{"name": "main", "count": len(hosts), "template": template}]},
         "status": {"admission": {"clusterQueue": "cq", "podSetAssignments": [assigned]}},
     }
-    found = clothes_of(workload, lambda _: {"spec": {}}, frozenset({"shoal"}))
+    found = pod_set_infos(workload, lambda _: {"spec": {}}, frozenset({"shoal"}))
     assert found is not None
     return found[0]
 
@@ -37,13 +37,13 @@ def clothes(hosts: list[str], scheduler: str) -> Clothes:
     ],
 )
 def test_what_pods_get(hosts: list[str], scheduler: str, selector: dict[str, str], is_gated: bool) -> None:
-    found = clothes(hosts, scheduler)
+    found = infos(hosts, scheduler)
     assert found.node_selector == selector
     assert found.gates == ([{"name": TOPOLOGY_GATE}] if is_gated else [])
 
 
 def test_the_gate_is_taken_off_again_and_the_owner_s_own_stay() -> None:
-    worn = clothes(["a", "b"], "other")
+    worn = infos(["a", "b"], "other")
     own = {"spec": {"schedulingGates": [{"name": "mine"}]}}
     dressed = {"spec": {"schedulingGates": [{"name": "mine"}, *worn.gates]}}
-    assert bare(dressed, worn, own)["spec"]["schedulingGates"] == [{"name": "mine"}]
+    assert restored_template(dressed, worn, own)["spec"]["schedulingGates"] == [{"name": "mine"}]

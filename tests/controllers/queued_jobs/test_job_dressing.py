@@ -14,7 +14,7 @@ from build.depth import examples
 from build.job_scenes import SCENES, template
 from shoal.controllers.queued_jobs.job_kinds import BY_KIND, ROWS
 from shoal.controllers.queued_jobs.workloads import pod_set_of
-from shoal.controllers.queued_work.clothes import Clothes, MisfitError
+from shoal.controllers.queued_work.pod_set_info import PodSetConflictError, PodSetInfo
 from shoal.store.live.item import Obj
 from shoal.store.queues.job_parts import dig, nobody
 from shoal.units.errors import Where
@@ -36,7 +36,7 @@ JOBS: dict[str, tuple[tuple[str, str], Obj]] = {
 }
 
 
-def _clothes(name: str, count: int, **more: Any) -> Clothes:
+def _clothes(name: str, count: int, **more: Any) -> PodSetInfo:
     plain: Obj = {
         "labels": {"kueue.x-k8s.io/podset": name},
         "annotations": {"kueue.x-k8s.io/workload": "w"},
@@ -44,7 +44,7 @@ def _clothes(name: str, count: int, **more: Any) -> Clothes:
         "tolerations": [{"key": "gold", "operator": "Exists"}],
         "gates": [],
     }
-    return Clothes(name, count, **plain | more)
+    return PodSetInfo(name, count, **plain | more)
 
 
 def _dress(group_kind: tuple[str, str], job: Obj) -> tuple[Obj, Obj]:
@@ -54,17 +54,17 @@ def _dress(group_kind: tuple[str, str], job: Obj) -> tuple[Obj, Obj]:
     pod_sets = {part.name: pod_set_of(part) for part in parts}
     worn = deepcopy(job)
     row.dressing.put_on(worn, parts, {part.name: _clothes(part.name, part.count) for part in parts})
-    bare = deepcopy(worn)
-    row.dressing.take_off(bare, row.shape.read(worn, Where(), nobody), pod_sets)
-    return worn, bare
+    restored_template = deepcopy(worn)
+    row.dressing.take_off(restored_template, row.shape.read(worn, Where(), nobody), pod_sets)
+    return worn, restored_template
 
 
 @pytest.mark.parametrize(("group_kind", "spec"), JOBS.values(), ids=JOBS)
 def test_what_is_put_on_comes_off_without_a_trace(group_kind: tuple[str, str], spec: Obj) -> None:
     job = {"metadata": {"name": "x"}, "spec": deepcopy(spec)}
-    worn, bare = _dress(group_kind, job)
+    worn, restored_template = _dress(group_kind, job)
     assert worn != job
-    assert bare == job
+    assert restored_template == job
 
 
 @pytest.mark.parametrize(("group_kind", "spec"), JOBS.values(), ids=JOBS)
@@ -97,11 +97,11 @@ def test_any_template_is_given_back(
         meta = {key: value for key, value in meta.items() if value}
     job = {"metadata": {"name": "x"}, "spec": {"template": {"metadata": meta, "spec": spec}}}
     try:
-        _, bare = _dress(("batch", "Job"), job)
-    except MisfitError:
+        _, restored_template = _dress(("batch", "Job"), job)
+    except PodSetConflictError:
         assert selector.get("pool", "gold") != "gold"
         return
-    assert _without_nothing(bare) == _without_nothing(job)
+    assert _without_nothing(restored_template) == _without_nothing(job)
 
 
 def _without_nothing(value: Any) -> Any:

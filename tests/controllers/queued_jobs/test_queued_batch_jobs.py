@@ -234,7 +234,7 @@ async def test_readiness_is_told_in_kueues_words(tmp_path: Path) -> None:
 
 @virtual
 async def test_nobody_says_that_pods_are_ready_where_nobody_asks(tmp_path: Path) -> None:
-    async with queue_cluster(tmp_path, JobRules(tells_ready=False)) as cluster:
+    async with queue_cluster(tmp_path, JobRules(reports_pods_ready=False)) as cluster:
         await cluster.create(JOBS, queued())
         await Desk(cluster).only()
         await cluster.pass_time(5)

@@ -11,7 +11,7 @@ from build.queue_desk import QUEUE, Desk, queue_cluster, reasons, until_field
 from build.small_clusters import SmallCluster
 from build.virtual_time import virtual
 from shoal.controllers.queued_jobs.job_kinds import BY_KIND, ROWS
-from shoal.controllers.queued_work.marks import MARK, marked
+from shoal.controllers.queued_work.quota_condition import QUOTA_CONDITION, updated_conditions
 from shoal.store.live.ecosystem_kinds import JOB_SETS, WORKLOAD_PRIORITY_CLASSES
 from shoal.store.live.item import Obj
 from shoal.store.live.kind import JOBS, Kind
@@ -31,7 +31,7 @@ def _labelled(obj: Obj, **more: str) -> Obj:
 
 async def _mark(cluster: SmallCluster, kind: Kind) -> Obj:
     status = (await cluster.get(kind, "train")).get("status") or {}
-    found: Obj = next((one for one in status.get("conditions") or () if one["type"] == MARK), {})
+    found: Obj = next((one for one in status.get("conditions") or () if one["type"] == QUOTA_CONDITION), {})
     return found
 
 
@@ -93,15 +93,15 @@ async def test_a_job_that_cannot_be_read_is_stopped_and_marked(tmp_path: Path) -
 def test_conditions_of_others_stay_as_they_are() -> None:
     other = {"type": "Suspended", "status": "True"}
     now = "2026-11-22T10:00:00Z"
-    conditions = marked([other], ("Misconfigured", "no"), now)
+    conditions = updated_conditions([other], ("Misconfigured", "no"), now)
     assert conditions is not None
     assert conditions[0] is other
-    assert marked(conditions, ("Misconfigured", "no"), "later") is None
-    changed = marked(conditions, ("Misconfigured", "never"), "later")
+    assert updated_conditions(conditions, ("Misconfigured", "no"), "later") is None
+    changed = updated_conditions(conditions, ("Misconfigured", "never"), "later")
     assert changed is not None
     assert (changed[1]["message"], changed[1]["lastTransitionTime"]) == ("never", now)
-    assert marked(conditions, None, "later") == [other]
-    assert marked([other], None, "later") is None
+    assert updated_conditions(conditions, None, "later") == [other]
+    assert updated_conditions([other], None, "later") is None
 
 
 def test_only_kinds_whose_controllers_keep_what_others_say_are_marked() -> None:

@@ -9,7 +9,7 @@ from build.queued_scenes import QueuedScene, queued_scene
 from build.virtual_time import virtual
 from shoal.controllers.gatekeeping.held_kinds import PARENT, QUEUE_LABEL, HoldingRules
 from shoal.controllers.gatekeeping.holding import held
-from shoal.controllers.queued_work.marks import MARK
+from shoal.controllers.queued_work.quota_condition import QUOTA_CONDITION
 from shoal.store.live.ecosystem_kinds import WORKLOAD_PRIORITY_CLASSES
 from shoal.store.live.kind import PODS, STATEFUL_SETS
 
@@ -25,7 +25,7 @@ async def _marks(scene: QueuedScene) -> dict[str, tuple[str, str]]:
         pod["metadata"]["name"]: (one["reason"], one["message"])
         for pod in await scene.cluster.pods()
         for one in pod["status"].get("conditions") or ()
-        if one["type"] == MARK and one["status"] == "False"
+        if one["type"] == QUOTA_CONDITION and one["status"] == "False"
     }
 
 

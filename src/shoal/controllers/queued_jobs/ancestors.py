@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from shoal.api.kueue.slips import QUEUE_NAME
 from shoal.controllers.queued_jobs.job_kinds import BY_KIND
 from shoal.controllers.queued_jobs.workloads import owned
-from shoal.controllers.queued_work.fields import texts
+from shoal.controllers.queued_work.fields import string_map
 from shoal.controllers.queued_work.rules import JobRules
 from shoal.store.live.context import Context
 from shoal.store.live.item import Item
@@ -23,7 +23,7 @@ def managed_ancestor(context: Context, find: Find, item: Item, rules: JobRules) 
     for kind, above in _above(context, find, item):
         if not rules.frameworks.has(kind.group, kind.name):
             continue
-        if rules.queues_everything or texts(above.obj(), "metadata", "labels").get(QUEUE_NAME):
+        if rules.queues_everything or string_map(above.obj(), "metadata", "labels").get(QUEUE_NAME):
             found = (kind, above)
     return found
 

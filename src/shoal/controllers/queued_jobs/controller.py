@@ -16,9 +16,9 @@ from shoal.controllers.queued_jobs.office import Office
 from shoal.controllers.queued_jobs.round import Round, concerns_queues
 from shoal.controllers.queued_jobs.row import JobRow
 from shoal.controllers.queued_jobs.workloads import owned
-from shoal.controllers.queued_work.fields import texts
+from shoal.controllers.queued_work.fields import string_map
+from shoal.controllers.queued_work.kueue_names import PREBUILT
 from shoal.controllers.queued_work.rules import JobRules, Rules
-from shoal.controllers.queued_work.words import PREBUILT
 from shoal.store.live.context import Context, Controller
 from shoal.store.live.ecosystem_kinds import RESOURCE_FLAVORS, WORKLOAD_PRIORITY_CLASSES, WORKLOADS
 from shoal.store.live.item import Item, Key
@@ -175,6 +175,6 @@ def _labels(item: Item) -> bytes:
 
 def _asked_for(item: Item) -> Iterable[str]:
     if _PREBUILT in item.data:
-        name = texts(item.obj(), "metadata", "labels").get(PREBUILT)
+        name = string_map(item.obj(), "metadata", "labels").get(PREBUILT)
         if name:
             yield f"{item.namespace}/{name}"

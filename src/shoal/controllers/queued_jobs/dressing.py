@@ -12,9 +12,9 @@ from collections.abc import Mapping, Sequence
 from copy import deepcopy
 from typing import Any
 
-from shoal.controllers.queued_work.clothes import OWN_ANNOTATIONS, OWN_LABELS, Clothes, joined, together
-from shoal.controllers.queued_work.fields import put, put_or_drop, texts
-from shoal.controllers.queued_work.words import COMPLETIONS_FOLLOW
+from shoal.controllers.queued_work.fields import put, put_or_drop, string_map
+from shoal.controllers.queued_work.kueue_names import COMPLETIONS_EQUAL_PARALLELISM
+from shoal.controllers.queued_work.pod_set_info import OWN_ANNOTATIONS, OWN_LABELS, PodSetInfo, merge_lists, merge_maps
 from shoal.store.queues.job_parts import Obj, PodPart, dig
 from shoal.store.queues.job_parts.plain import LEAST_ANNOTATION
 from shoal.store.queues.job_parts.ray import made_submitter
@@ -30,7 +30,7 @@ class Dressing:
     def take_off(self, job: Obj, parts: Sequence[PodPart], pod_sets: Mapping[str, Obj], /) -> None:
         """Give `job` its templates back; `pod_sets` are the Workload's, by name."""
 
-    def put_on(self, job: Obj, parts: Sequence[PodPart], clothes: Mapping[str, Clothes], /) -> None:
+    def put_on(self, job: Obj, parts: Sequence[PodPart], infos: Mapping[str, PodSetInfo], /) -> None:
         """Onto a job that has its own templates."""
 
 
@@ -50,9 +50,9 @@ class InTemplates(Dressing):
                 continue
             undress(template, own.get("template") or {})
 
-    def put_on(self, job: Obj, parts: Sequence[PodPart], clothes: Mapping[str, Clothes], /) -> None:
+    def put_on(self, job: Obj, parts: Sequence[PodPart], infos: Mapping[str, PodSetInfo], /) -> None:
         for part in parts:
-            one = clothes.get(part.name)
+            one = infos.get(part.name)
             if one is None:
                 continue
             template = dig(job, part.at)
@@ -86,15 +86,15 @@ def _means_nothing(value: Any) -> bool:
     return not value
 
 
-def wear(meta: Obj, spec: Obj, clothes: Clothes) -> None:
-    """Raises MisfitError where the pods say something else."""
-    meta["annotations"] = joined(texts(meta, "annotations"), clothes.annotations, "annotations", OWN_ANNOTATIONS)
-    meta["labels"] = joined(texts(meta, "labels"), clothes.labels, "labels", OWN_LABELS)
-    selector = joined(texts(spec, "nodeSelector"), clothes.node_selector, "nodeSelector")
+def wear(meta: Obj, spec: Obj, infos: PodSetInfo) -> None:
+    """Raises PodSetConflictError where the pods say something else."""
+    meta["annotations"] = merge_maps(string_map(meta, "annotations"), infos.annotations, "annotations", OWN_ANNOTATIONS)
+    meta["labels"] = merge_maps(string_map(meta, "labels"), infos.labels, "labels", OWN_LABELS)
+    selector = merge_maps(string_map(spec, "nodeSelector"), infos.node_selector, "nodeSelector")
     for key, value in (
         ("nodeSelector", selector),
-        ("tolerations", together(spec.get("tolerations") or (), clothes.tolerations)),
-        ("schedulingGates", together(spec.get("schedulingGates") or (), clothes.gates)),
+        ("tolerations", merge_lists(spec.get("tolerations") or (), infos.tolerations)),
+        ("schedulingGates", merge_lists(spec.get("schedulingGates") or (), infos.gates)),
     ):
         if value:
             spec[key] = value
@@ -109,14 +109,14 @@ class OfBatchJobs(InTemplates):
         if own is not None:
             self._resize(job, int(own.get("count", 1)))
 
-    def put_on(self, job: Obj, parts: Sequence[PodPart], clothes: Mapping[str, Clothes], /) -> None:
-        super().put_on(job, parts, clothes)
-        one = clothes.get("main")
+    def put_on(self, job: Obj, parts: Sequence[PodPart], infos: Mapping[str, PodSetInfo], /) -> None:
+        super().put_on(job, parts, infos)
+        one = infos.get("main")
         if one is not None:
             self._resize(job, one.count)
 
     def _resize(self, job: Obj, count: int) -> None:
-        annotations, spec = texts(job, "metadata", "annotations"), job["spec"]
+        annotations, spec = string_map(job, "metadata", "annotations"), job["spec"]
         if LEAST_ANNOTATION not in annotations:
             return
         completions = spec.get("completions")
@@ -124,7 +124,7 @@ class OfBatchJobs(InTemplates):
         if count == (present if completions is None else min(present, completions)):
             return
         spec["parallelism"] = count
-        if annotations.get(COMPLETIONS_FOLLOW) == "true":
+        if annotations.get(COMPLETIONS_EQUAL_PARALLELISM) == "true":
             spec["completions"] = count
 
 
@@ -148,18 +148,18 @@ class OfSpark(Dressing):
                 continue
             written = own.get("template") or {}
             for key in _META:
-                put_or_drop(role, key, dict(texts(written, "metadata", key)))
+                put_or_drop(role, key, dict(string_map(written, "metadata", key)))
             holder = job["spec"] if "nodeSelector" in job["spec"] else role
-            put_or_drop(holder, "nodeSelector", dict(texts(written, "spec", "nodeSelector")))
+            put_or_drop(holder, "nodeSelector", dict(string_map(written, "spec", "nodeSelector")))
             put_or_drop(role, "tolerations", deepcopy(dig(written, ("spec", "tolerations"))))
 
-    def put_on(self, job: Obj, parts: Sequence[PodPart], clothes: Mapping[str, Clothes], /) -> None:
+    def put_on(self, job: Obj, parts: Sequence[PodPart], infos: Mapping[str, PodSetInfo], /) -> None:
         for part in parts:
-            one = clothes.get(part.name)
+            one = infos.get(part.name)
             if one is None:
                 continue
             role = dig(job, part.at)
-            spec = {**role, "nodeSelector": texts(job, "spec", "nodeSelector") or texts(role, "nodeSelector")}
+            spec = {**role, "nodeSelector": string_map(job, "spec", "nodeSelector") or string_map(role, "nodeSelector")}
             # Labels and annotations stand beside what would be a pod's spec.
             wear(role, spec, one)
             put_or_drop(role, "tolerations", spec.get("tolerations"))
@@ -174,9 +174,9 @@ class OfAppWrappers(Dressing):
         for component in dig(job, ("spec", "components")) or ():
             component.pop("podSetInfos", None)
 
-    def put_on(self, job: Obj, parts: Sequence[PodPart], clothes: Mapping[str, Clothes], /) -> None:
+    def put_on(self, job: Obj, parts: Sequence[PodPart], infos: Mapping[str, PodSetInfo], /) -> None:
         for part in parts:
-            one = clothes.get(part.name)
+            one = infos.get(part.name)
             if one is None:
                 continue
             component = dig(job, part.at[:3])
@@ -200,13 +200,13 @@ class OfTrainJobs(Dressing):
         if len(others) != len(patches):
             put_or_drop(job["spec"], "runtimePatches", others)
 
-    def put_on(self, job: Obj, parts: Sequence[PodPart], clothes: Mapping[str, Clothes], /) -> None:
+    def put_on(self, job: Obj, parts: Sequence[PodPart], infos: Mapping[str, PodSetInfo], /) -> None:
         jobs = []
         for part in parts:
-            one = clothes.get(part.name)
+            one = infos.get(part.name)
             if one is None:
                 continue
-            joined(texts(part.template, "spec", "nodeSelector"), one.node_selector, "nodeSelector")
+            merge_maps(string_map(part.template, "spec", "nodeSelector"), one.node_selector, "nodeSelector")
             spec: Obj = {}
             put_or_drop(spec, "nodeSelector", one.node_selector)
             put_or_drop(spec, "tolerations", one.tolerations)

@@ -10,9 +10,9 @@ import msgspec
 from shoal.controllers.queued_jobs.dressing import undress
 from shoal.controllers.queued_jobs.row import JobRow
 from shoal.controllers.queued_jobs.workloads import Workload, workload_name
-from shoal.controllers.queued_work.clothes import Clothes
-from shoal.controllers.queued_work.fields import texts
-from shoal.controllers.queued_work.words import ELASTIC, PREBUILT, REPLACES, SLICE_NAME
+from shoal.controllers.queued_work.fields import string_map
+from shoal.controllers.queued_work.kueue_names import ELASTIC, PREBUILT, REPLACES, SLICE_NAME
+from shoal.controllers.queued_work.pod_set_info import PodSetInfo
 from shoal.store.live.item import Obj
 from shoal.store.live.kind import Kind
 from shoal.store.queues.job_parts import PodPart, dig
@@ -20,8 +20,8 @@ from shoal.store.queues.job_parts import PodPart, dig
 
 def is_elastic(row: JobRow, job: Obj) -> bool:
     meta = job["metadata"]
-    is_asked = texts(meta, "annotations").get(ELASTIC) == "true"
-    return row.is_elastic and is_asked and PREBUILT not in texts(meta, "labels")
+    is_asked = string_map(meta, "annotations").get(ELASTIC) == "true"
+    return row.is_elastic and is_asked and PREBUILT not in string_map(meta, "labels")
 
 
 def holds_new_pods(parts: Sequence[PodPart]) -> bool:
@@ -58,10 +58,9 @@ def as_written(parts: Sequence[PodPart], workload: Workload) -> tuple[PodPart, .
     return tuple(found)
 
 
-def held_back(clothes: Sequence[Clothes], workload: Workload) -> list[Clothes]:
+def held_back(infos: Sequence[PodSetInfo], workload: Workload) -> list[PodSetInfo]:
     """Pods that are made later have to wait until they are let in."""
     gate, note = {"name": ELASTIC}, {SLICE_NAME: workload.slice_name}
     return [
-        msgspec.structs.replace(one, gates=[*one.gates, gate], annotations={**one.annotations, **note})
-        for one in clothes
+        msgspec.structs.replace(one, gates=[*one.gates, gate], annotations={**one.annotations, **note}) for one in infos
     ]

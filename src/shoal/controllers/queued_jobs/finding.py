@@ -8,8 +8,8 @@ from shoal.controllers.queued_jobs.office import Office
 from shoal.controllers.queued_jobs.standing import finished
 from shoal.controllers.queued_jobs.switching import Switch
 from shoal.controllers.queued_jobs.workloads import Workload, owned, owner_value, workload_spec
-from shoal.controllers.queued_work.fields import texts
-from shoal.controllers.queued_work.words import IN_USE, JOB_UID, PREBUILT
+from shoal.controllers.queued_work.fields import string_map
+from shoal.controllers.queued_work.kueue_names import IN_USE, JOB_UID, PREBUILT
 from shoal.store.live.item import Obj
 from shoal.store.live.port import Deletion
 from shoal.store.live.refusals import NotFoundError
@@ -32,7 +32,7 @@ class Search:
 
     @property
     def prebuilt(self) -> str:
-        return texts(self._job, "metadata", "labels").get(PREBUILT, "")
+        return string_map(self._job, "metadata", "labels").get(PREBUILT, "")
 
     async def find(self, queue: str, *, is_over: bool) -> Workload | None:
         """`is_over`: the job has ended, and nothing about it is compared any more."""
@@ -117,7 +117,7 @@ class Search:
     async def _take(self, workload: Workload) -> None:
         meta = workload.obj["metadata"]
         owners = [*(meta.get("ownerReferences") or ()), controller_reference(self._office.kind, self._job["metadata"])]
-        labels = {JOB_UID: self._job["metadata"]["uid"], **texts(meta, "labels")}
+        labels = {JOB_UID: self._job["metadata"]["uid"], **string_map(meta, "labels")}
         finalizers = [*(meta.get("finalizers") or ())]
         if IN_USE not in finalizers:
             finalizers.append(IN_USE)

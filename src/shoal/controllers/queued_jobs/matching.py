@@ -10,8 +10,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from shoal.controllers.queued_jobs.workloads import Workload
-from shoal.controllers.queued_work.clothes import OWN_ANNOTATIONS, OWN_LABELS
-from shoal.controllers.queued_work.fields import texts
+from shoal.controllers.queued_work.fields import string_map
+from shoal.controllers.queued_work.pod_set_info import OWN_ANNOTATIONS, OWN_LABELS
 from shoal.store.queues.job_parts import Obj, PodPart, dig
 from shoal.units.errors import UserError
 from shoal.units.quantity import Quantity
@@ -104,4 +104,4 @@ def _placed_alike(pod_set: Obj, part: PodPart) -> bool:
 
 
 def _without(template: Obj, key: str, ours: frozenset[str]) -> dict[str, str]:
-    return {name: value for name, value in texts(template, "metadata", key).items() if name not in ours}
+    return {name: value for name, value in string_map(template, "metadata", key).items() if name not in ours}

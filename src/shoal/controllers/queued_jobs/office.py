@@ -8,8 +8,8 @@ from typing import Any, Literal
 from shoal.controllers.queued_jobs.priorities import PriorityDesk
 from shoal.controllers.queued_jobs.row import JobRow
 from shoal.controllers.queued_jobs.workloads import owner_values
-from shoal.controllers.queued_work.fields import texts
-from shoal.controllers.queued_work.marks import Fault, marked
+from shoal.controllers.queued_work.fields import string_map
+from shoal.controllers.queued_work.quota_condition import Fault, updated_conditions
 from shoal.controllers.queued_work.rules import Rules
 from shoal.store.live.context import Context
 from shoal.store.live.ecosystem_kinds import RESOURCE_FLAVORS, WORKLOADS
@@ -55,7 +55,7 @@ class Office:
 
     def namespace_labels(self, namespace: str) -> dict[str, str]:
         found = self._namespaces.get("", namespace)
-        labels = {} if found is None else texts(found.obj(), "metadata", "labels")
+        labels = {} if found is None else string_map(found.obj(), "metadata", "labels")
         return {**labels, "kubernetes.io/metadata.name": namespace}
 
     def whole(self, item: Item) -> Obj:
@@ -94,7 +94,7 @@ class Office:
         if not self.row.keeps_conditions:
             return False
         present = (job.get("status") or {}).get("conditions") or ()
-        conditions = marked(present, fault, self.context.clock.text())
+        conditions = updated_conditions(present, fault, self.context.clock.text())
         if conditions is not None:
             await self.write_job_status(job, {"conditions": conditions})
         return conditions is not None

@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 
 import msgspec
 
-from shoal.controllers.queued_work.fields import texts
+from shoal.controllers.queued_work.fields import string_map
 from shoal.engine.from_api.queues import PRIORITY_CLASS_LABEL
 from shoal.store.live.context import Context
 from shoal.store.live.ecosystem_kinds import WORKLOAD_PRIORITY_CLASSES
@@ -54,7 +54,7 @@ class PriorityDesk:
 
     def fields(self, job: Obj, parts: Sequence[PodPart], own: Steps) -> Obj:
         """Of a Workload's spec. `own`: where jobs of this kind name a class for all of their pods."""
-        named = texts(job["metadata"], "labels").get(PRIORITY_CLASS_LABEL)
+        named = string_map(job["metadata"], "labels").get(PRIORITY_CLASS_LABEL)
         if named:
             return self.of_workload_class(named)
         said = dig(job, own) if own else None
@@ -78,7 +78,7 @@ class PriorityDesk:
 
     def is_newly_named(self, job: Obj, workload: Obj) -> bool:
         """The job names another WorkloadPriorityClass than its Workload has."""
-        named = texts(job["metadata"], "labels").get(PRIORITY_CLASS_LABEL)
+        named = string_map(job["metadata"], "labels").get(PRIORITY_CLASS_LABEL)
         if not named:
             return False
         reference = dig(workload, ("spec", "priorityClassRef")) or {}

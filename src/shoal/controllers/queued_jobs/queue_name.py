@@ -11,7 +11,7 @@ from __future__ import annotations
 from shoal.api.decode import Unknown
 from shoal.api.kueue.slips import QUEUE_NAME, misplaced_queue
 from shoal.api.meta import ObjectMeta
-from shoal.controllers.queued_work.fields import texts
+from shoal.controllers.queued_work.fields import string_map
 from shoal.store.live.item import Item, Obj
 
 _NAMED = QUEUE_NAME.encode()
@@ -19,10 +19,10 @@ _NAMED = QUEUE_NAME.encode()
 
 def queue_of(item: Item, job: Obj) -> tuple[str, str]:
     """The name, empty for none, and where it stands if that is the wrong place."""
-    name = texts(job, "metadata", "labels").get(QUEUE_NAME, "")
+    name = string_map(job, "metadata", "labels").get(QUEUE_NAME, "")
     if name or _NAMED not in item.data:
         return name, ""
-    meta = ObjectMeta(name=item.name, namespace=item.namespace, annotations=texts(job, "metadata", "annotations"))
+    meta = ObjectMeta(name=item.name, namespace=item.namespace, annotations=string_map(job, "metadata", "annotations"))
     slip = misplaced_queue(Unknown(job["apiVersion"], job["kind"], meta, job))
     if slip is None or slip.is_label:
         return "", ""

@@ -20,9 +20,9 @@ from shoal.controllers.queued_jobs.slices import Slices
 from shoal.controllers.queued_jobs.standing import finished, left, readiness, reclaimed
 from shoal.controllers.queued_jobs.switching import Switch
 from shoal.controllers.queued_jobs.workloads import Workload, new_workload, owned, owner_value
-from shoal.controllers.queued_work.clothes import MisfitError
+from shoal.controllers.queued_work.kueue_names import EVICTED, FINISHED
+from shoal.controllers.queued_work.pod_set_info import PodSetConflictError
 from shoal.controllers.queued_work.rules import JobRules
-from shoal.controllers.queued_work.words import EVICTED, FINISHED
 from shoal.store.live.item import Item, Obj
 from shoal.store.live.refusals import AlreadyExistsError
 from shoal.store.queues.job_parts import PodPart, dig
@@ -199,7 +199,7 @@ class Round:
         """Whether something about the job's course was to be told."""
         office = self._office
         status = reclaimed(workload, course.reclaimable)
-        if status is None and self._rules.tells_ready:
+        if status is None and self._rules.reports_pods_ready:
             status = readiness(workload, office.context.clock, is_ready=course.is_ready)
         if status is not None:
             await office.write_workload_status(workload.obj, status)
@@ -223,7 +223,7 @@ class Round:
         if workload.is_admitted and not self._switch.is_stopping:
             try:
                 begun = await self._switch.start(workload, self._rules.schedulers)
-            except MisfitError as error:
+            except PodSetConflictError as error:
                 await self._end(workload, "FailedToStart", error.what)
                 return None
             return None if begun else _SOON_S

@@ -21,8 +21,8 @@ from shoal.controllers.queued_jobs.office import Office
 from shoal.controllers.queued_jobs.standing import finished, left
 from shoal.controllers.queued_jobs.switching import Switch
 from shoal.controllers.queued_jobs.workloads import Workload, owned, owner_value
-from shoal.controllers.queued_work.fields import texts
-from shoal.controllers.queued_work.words import JOB_UID
+from shoal.controllers.queued_work.fields import string_map
+from shoal.controllers.queued_work.kueue_names import JOB_UID
 from shoal.store.live.item import Obj
 from shoal.store.queues.job_parts import PodPart
 
@@ -134,7 +134,7 @@ class Slices:
 
 
 def _replaced(by: Workload) -> str:
-    uids = f"(UID: {by.item.uid}, JobUID: {texts(by.obj['metadata'], 'labels').get(JOB_UID, '')})"
+    uids = f"(UID: {by.item.uid}, JobUID: {string_map(by.obj['metadata'], 'labels').get(JOB_UID, '')})"
     return f"Replaced to accommodate a workload {uids} due to workload slice aggregation"
 
 

@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import Any
 
 from shoal.controllers.queued_jobs.workloads import Workload
-from shoal.controllers.queued_work.words import ADMITTED, EVICTED, FINISHED, PODS_READY, QUOTA_RESERVED, REQUEUED
+from shoal.controllers.queued_work.kueue_names import ADMITTED, EVICTED, FINISHED, PODS_READY, QUOTA_RESERVED, REQUEUED
 from shoal.store.live.clock import Clock
 from shoal.store.live.item import Obj
 from shoal.store.queues.job_parts import dig

@@ -15,9 +15,9 @@ from shoal.controllers.queued_jobs.job_kinds import COMMANDS
 from shoal.controllers.queued_jobs.office import Office
 from shoal.controllers.queued_jobs.row import Course
 from shoal.controllers.queued_jobs.workloads import Workload
-from shoal.controllers.queued_work.clothes import bare, clothes_of
-from shoal.controllers.queued_work.fields import put, texts
-from shoal.controllers.queued_work.words import PREBUILT, STOPPING
+from shoal.controllers.queued_work.fields import put, string_map
+from shoal.controllers.queued_work.kueue_names import PREBUILT, STOPPING
+from shoal.controllers.queued_work.pod_set_info import pod_set_infos, restored_template
 from shoal.store.live.item import Obj
 from shoal.store.live.refusals import AlreadyExistsError
 from shoal.store.queues.job_parts import PodPart, dig
@@ -90,14 +90,16 @@ class Switch:
         """What the job's owner wrote, as pod sets: a Workload made of the job has kept it."""
         if workload is None:
             return {}
-        if PREBUILT not in texts(self._job, "metadata", "labels"):
+        if PREBUILT not in string_map(self._job, "metadata", "labels"):
             return workload.pod_sets
-        worn = clothes_of(workload.obj, self._office.flavor, frozenset()) or []
+        worn = pod_set_infos(workload.obj, self._office.flavor, frozenset()) or []
         by_name, written = {one.name: one for one in worn}, workload.pod_sets
         return {
             part.name: {
                 **written[part.name],
-                "template": bare(part.template, by_name[part.name], written[part.name].get("template") or {}),
+                "template": restored_template(
+                    part.template, by_name[part.name], written[part.name].get("template") or {}
+                ),
             }
             for part in self._parts
             if part.name in by_name
@@ -106,19 +108,19 @@ class Switch:
     # -- starting ---------------------------------------------------------------------------------------------------
 
     async def start(self, workload: Workload, schedulers: frozenset[str]) -> bool:
-        """Whether it could be begun; raises MisfitError where it never can."""
-        clothes = clothes_of(workload.obj, self._office.flavor, schedulers)
-        if clothes is None:
+        """Whether it could be begun; raises PodSetConflictError where it never can."""
+        infos = pod_set_infos(workload.obj, self._office.flavor, schedulers)
+        if infos is None:
             return False
         if is_elastic(self._row, self._job):
-            clothes = held_back(clothes, workload)
+            infos = held_back(infos, workload)
         if self._row.switch == "command":
             if not await self._command("ResumeJob"):
                 return True
         elif await self._is_placeable():
             job = deepcopy(self._job)
             self._row.dressing.take_off(job, self._parts, self._originals(workload))
-            self._row.dressing.put_on(job, self._parts, {one.name: one for one in clothes})
+            self._row.dressing.put_on(job, self._parts, {one.name: one for one in infos})
             _drop_mark(job)
             if self._row.is_dressed_first and job != self._job:
                 await self._office.write_job(job)

@@ -9,21 +9,21 @@ from copy import deepcopy
 import msgspec
 
 from shoal.controllers.owned_pods.ownership import controller_reference
-from shoal.controllers.queued_work.clothes import OWN_ANNOTATIONS, OWN_LABELS
-from shoal.controllers.queued_work.fields import put_or_drop, texts
-from shoal.controllers.queued_work.marks import Fault, fault_of
-from shoal.controllers.queued_work.topology_requests import topology_request
-from shoal.controllers.queued_work.words import (
+from shoal.controllers.queued_work.fields import put_or_drop, string_map
+from shoal.controllers.queued_work.kueue_names import (
     ADMITTED,
     EVICTED,
     FINISHED,
     IN_USE,
     JOB_UID,
-    LONGEST,
+    MAX_EXEC_TIME,
     QUOTA_RESERVED,
     REPLACES,
     SLICE_NAME,
 )
+from shoal.controllers.queued_work.pod_set_info import OWN_ANNOTATIONS, OWN_LABELS
+from shoal.controllers.queued_work.quota_condition import Fault, lasting_fault
+from shoal.controllers.queued_work.topology_requests import topology_request
 from shoal.engine.from_api.membership import whole_number
 from shoal.store.live.item import Item, Obj, Seen
 from shoal.store.live.kind import Kind
@@ -84,12 +84,12 @@ class Workload:
     @property
     def slice_name(self) -> str:
         """Of the first of several of one job, of which this may be a later one."""
-        return texts(self.obj["metadata"], "annotations").get(SLICE_NAME) or self.item.name
+        return string_map(self.obj["metadata"], "annotations").get(SLICE_NAME) or self.item.name
 
     @property
     def replaces(self) -> str:
         """Whose place it takes."""
-        return texts(self.obj["metadata"], "annotations").get(REPLACES, "")
+        return string_map(self.obj["metadata"], "annotations").get(REPLACES, "")
 
     @property
     def pod_sets(self) -> dict[str, Obj]:
@@ -107,7 +107,7 @@ class Workload:
     def fault(self) -> Fault | None:
         """Why it can never have quota as it is."""
         said = self.condition(QUOTA_RESERVED) or {}
-        return fault_of(*(str(said.get(key) or "") for key in ("status", "reason", "message")))
+        return lasting_fault(*(str(said.get(key) or "") for key in ("status", "reason", "message")))
 
     @property
     def has_quota(self) -> bool:
@@ -129,7 +129,7 @@ class Workload:
     def is_replaced(self) -> bool:
         """Another one of its job took its place."""
         reason = (self.condition(FINISHED) or {}).get("reason")
-        is_slice = SLICE_NAME in texts(self.obj["metadata"], "annotations")
+        is_slice = SLICE_NAME in string_map(self.obj["metadata"], "annotations")
         return is_slice and self.is_finished and reason in _REPLACED
 
     @property
@@ -160,7 +160,7 @@ def new_workload(
 ) -> Obj:
     """`priority` are the fields of the spec that say it."""
     meta = job["metadata"]
-    labels = {key: value for key, value in texts(meta, "labels").items() if key in labels_to_copy}
+    labels = {key: value for key, value in string_map(meta, "labels").items() if key in labels_to_copy}
     if len(meta["uid"]) <= _LONGEST_LABEL:
         labels[JOB_UID] = meta["uid"]
     made: Obj = {
@@ -170,7 +170,7 @@ def new_workload(
         "finalizers": [IN_USE],
         "ownerReferences": [controller_reference(kind, meta)],
     }
-    annotations = {key: value for key, value in texts(meta, "annotations").items() if _is_copied(key)}
+    annotations = {key: value for key, value in string_map(meta, "annotations").items() if _is_copied(key)}
     if annotations:
         made["annotations"] = annotations
     return {"metadata": made, "spec": workload_spec(job, parts, queue, priority)}
@@ -178,9 +178,9 @@ def new_workload(
 
 def workload_spec(job: Obj, parts: Sequence[PodPart], queue: str, priority: Obj) -> Obj:
     spec: Obj = {"podSets": [pod_set_of(part) for part in parts], "queueName": queue, "active": True, **priority}
-    said = texts(job["metadata"], "labels").get(LONGEST)
+    said = string_map(job["metadata"], "labels").get(MAX_EXEC_TIME)
     if said is not None:
-        longest = whole_number(said, Where(path="metadata.labels").key(LONGEST))
+        longest = whole_number(said, Where(path="metadata.labels").key(MAX_EXEC_TIME))
         if longest > 0:
             spec["maximumExecutionTimeSeconds"] = longest
     return spec
@@ -200,7 +200,7 @@ def _unmarked(template: Obj) -> Obj:
     """Without marks of an earlier admission, whose Workload somebody took away."""
     copy: Obj = deepcopy(template)
     for key, marks in (("labels", OWN_LABELS), ("annotations", OWN_ANNOTATIONS)):
-        each = texts(copy, "metadata", key)
+        each = string_map(copy, "metadata", key)
         if each.keys() & marks:
             put_or_drop(copy["metadata"], key, {name: value for name, value in each.items() if name not in marks})
     return copy

@@ -8,12 +8,12 @@ from typing import Any
 import msgspec
 
 from shoal.controllers.queued_pods.words import GATE
+from shoal.controllers.queued_work.kueue_names import IN_USE, MAX_EXEC_TIME, POD_SET_LABEL, WORKLOAD_ANNOTATION
 from shoal.controllers.queued_work.topology_requests import topology_request
-from shoal.controllers.queued_work.words import IN_USE, LONGEST, POD_SET, WORKLOAD
 from shoal.units.numbers import whole_of
 
 Obj = dict[str, Any]
-_NOISE = ("kubectl.kubernetes.io/last-applied-configuration", WORKLOAD)
+_NOISE = ("kubectl.kubernetes.io/last-applied-configuration", WORKLOAD_ANNOTATION)
 
 
 class PodSetDraft(msgspec.Struct, frozen=True):
@@ -80,7 +80,7 @@ class Draft(msgspec.Struct, frozen=True):
 
 
 def longest_of(labels: Mapping[str, str]) -> str:
-    return labels.get(LONGEST, "")
+    return labels.get(MAX_EXEC_TIME, "")
 
 
 def template_of(pod: Mapping[str, Any]) -> Obj:
@@ -93,7 +93,7 @@ def template_of(pod: Mapping[str, Any]) -> Obj:
     spec.pop("nodeName", None)
     kept: Obj = {}
     if meta.get("labels"):
-        kept["labels"] = {name: value for name, value in meta["labels"].items() if name != POD_SET}
+        kept["labels"] = {name: value for name, value in meta["labels"].items() if name != POD_SET_LABEL}
     notes = {name: value for name, value in (meta.get("annotations") or {}).items() if name not in _NOISE}
     if notes:
         kept["annotations"] = notes

@@ -109,7 +109,7 @@ class _Round:
                 self._loop.wake(key)
 
     def _pod_changed(self, before: Item | None, after: Item | None) -> None:
-        """Many pods of a group that change together are one look at it."""
+        """Changes of many pods of a group are handled together."""
         for item in (before, after):
             for key in keys_of_pod(item) if item is not None else ():
                 self._loop.wake(key, _TOGETHER_S)

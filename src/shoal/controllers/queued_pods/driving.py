@@ -19,10 +19,10 @@ from shoal.controllers.queued_pods.scene import Scene
 from shoal.controllers.queued_pods.serving import has_grown, role_in
 from shoal.controllers.queued_pods.starting import into_domains, let_go
 from shoal.controllers.queued_pods.workload_sight import WorkloadCondition, WorkloadSight
-from shoal.controllers.queued_work.clothes import FlavorLook, MisfitError, clothes_of
-from shoal.controllers.queued_work.marks import Fault, fault_of
+from shoal.controllers.queued_work.kueue_names import SLICE_NAME
+from shoal.controllers.queued_work.pod_set_info import FlavorLookup, PodSetConflictError, pod_set_infos
+from shoal.controllers.queued_work.quota_condition import Fault, lasting_fault
 from shoal.controllers.queued_work.rules import JobRules
-from shoal.controllers.queued_work.words import SLICE_NAME
 from shoal.store.live.item import Item, Obj
 from shoal.store.live.kind import STATEFUL_SETS
 from shoal.units.errors import UserError
@@ -31,7 +31,7 @@ _AGAIN_S = 1.0
 
 
 class Driving:
-    def __init__(self, hand: Hand, flavor: FlavorLook, refusing: Refusing) -> None:
+    def __init__(self, hand: Hand, flavor: FlavorLookup, refusing: Refusing) -> None:
         self._hand = hand
         self._flavor = flavor
         self._refusing = refusing
@@ -52,7 +52,7 @@ class Driving:
                 await self._hand.stop(running, "NotAdmitted", "Not admitted by cluster queue")
                 return None
             reserved = workload.condition("QuotaReserved") or WorkloadCondition()
-            fault = fault_of(reserved.status, reserved.reason, reserved.message)
+            fault = lasting_fault(reserved.status, reserved.reason, reserved.message)
             await self._refusing.tell(scene, await self._keep_in_step(scene, item, workload) or fault)
             return None
         await self._refusing.tell(scene, None)
@@ -70,7 +70,7 @@ class Driving:
         workload = item.obj()
         try:
             patches = self._patches(scene, workload, (held, pods), schedulers)
-        except MisfitError as error:
+        except PodSetConflictError as error:
             words = error.what
             await self._hand.write_status(item, lambda status, moment: course.fail_to_start(status, words, moment))
             return None
@@ -84,23 +84,23 @@ class Driving:
         self, scene: Scene, workload: Obj, held_of: tuple[Pods, Pods], schedulers: frozenset[str]
     ) -> list[tuple[Item, Obj]] | None:
         """For held pods as far as there is room for their role; None while a flavor is missing."""
-        found = clothes_of(workload, self._flavor, schedulers)
+        found = pod_set_infos(workload, self._flavor, schedulers)
         if found is None:
             return None
         held, pods = held_of
         if scene.parent is not None and scene.parent.kind == STATEFUL_SETS:
             note_of = {SLICE_NAME: scene.key[1]}
             found = [structs.replace(one, annotations={**one.annotations, **note_of}) for one in found]
-        clothes = {one.name: one for one in found}
-        running = _by_role(scene, clothes, [one for one in pods if one[1].runs()])
+        infos = {one.name: one for one in found}
+        running = _by_role(scene, infos, [one for one in pods if one[1].runs()])
         note = scene.unit == "group"
         started = []
-        for role, waiting in _by_role(scene, clothes, held).items():
-            if role not in clothes:
+        for role, waiting in _by_role(scene, infos, held).items():
+            if role not in infos:
                 continue
             there = running.get(role, [])
-            coming = waiting[: max(clothes[role].count - len(there), 0)]
-            for item, worn in into_domains(clothes[role], there, coming):
+            coming = waiting[: max(infos[role].count - len(there), 0)]
+            for item, worn in into_domains(infos[role], there, coming):
                 started.append((item, let_go(item.obj(), worn, role if note else "")))
         return started
 

@@ -14,8 +14,8 @@ from typing import Literal, TypeVar
 from shoal.controllers.queued_pods.membership import Pods
 from shoal.controllers.queued_pods.pod_sight import QueuedPod
 from shoal.controllers.queued_pods.words import MANAGED, TERMINATION_TARGET
-from shoal.controllers.queued_work.marks import MARK, Fault, mark_of
-from shoal.controllers.queued_work.words import IN_USE
+from shoal.controllers.queued_work.kueue_names import IN_USE
+from shoal.controllers.queued_work.quota_condition import QUOTA_CONDITION, Fault, quota_condition
 from shoal.store.live.conditions import Moment, Status, difference
 from shoal.store.live.context import Context
 from shoal.store.live.item import Item, Obj
@@ -100,8 +100,8 @@ class Hand:
 
         async def one(pod: QueuedPod) -> None:
             meta = pod.metadata
-            gone = {"type": MARK, "$patch": "delete"}
-            condition = gone if fault is None else mark_of(fault, self._context.clock.text())
+            gone = {"type": QUOTA_CONDITION, "$patch": "delete"}
+            condition = gone if fault is None else quota_condition(fault, self._context.clock.text())
             body = {"metadata": {"uid": meta.uid}, "status": {"conditions": [condition]}}
             try:
                 await self._context.api.patch(PODS, meta.namespace, meta.name, Patch("strategic", body), "status")

@@ -23,7 +23,7 @@ from shoal.controllers.queued_pods.roles import role_of
 from shoal.controllers.queued_pods.scene import Scene
 from shoal.controllers.queued_pods.serving import Parent
 from shoal.controllers.queued_pods.words import IS_GROUP, MOST_ROLES, POD_INDEX
-from shoal.controllers.queued_work.words import JOB_UID, REPLACES, SLICE_NAME
+from shoal.controllers.queued_work.kueue_names import JOB_UID, REPLACES, SLICE_NAME
 from shoal.store.live.item import Item
 from shoal.store.live.refusals import AlreadyExistsError, InvalidError
 from shoal.units.errors import UserError

@@ -8,7 +8,7 @@ import msgspec
 from msgspec import field
 
 from shoal.controllers.queued_pods.words import GATE, MANAGED, PARENT, QUEUE_LABEL, TERMINATION_TARGET
-from shoal.controllers.queued_work.marks import MARK, Fault
+from shoal.controllers.queued_work.quota_condition import QUOTA_CONDITION, Fault
 from shoal.store.live.item import Item, Seen
 
 _MARK = MANAGED.encode()
@@ -109,7 +109,7 @@ class QueuedPod(msgspec.Struct, gc=False):
 
     def fault(self) -> Fault | None:
         """What it says of itself by now."""
-        return next(((one.reason, one.message) for one in self.status.conditions if one.type == MARK), None)
+        return next(((one.reason, one.message) for one in self.status.conditions if one.type == QUOTA_CONDITION), None)
 
     def was_stopped(self) -> bool:
         """It was us who ended it."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from shoal.controllers.queued_pods.hand import Hand
 from shoal.controllers.queued_pods.scene import Scene
-from shoal.controllers.queued_work.marks import Fault
+from shoal.controllers.queued_work.quota_condition import Fault
 from shoal.store.live.item import Key
 
 _MOST_TOLD = 10_000

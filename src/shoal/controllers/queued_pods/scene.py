@@ -12,7 +12,7 @@ from shoal.controllers.queued_pods.pod_sight import queued_pod
 from shoal.controllers.queued_pods.serving import PARENT_KINDS, Parent, names_of, parent_of
 from shoal.controllers.queued_pods.words import IS_GROUP
 from shoal.controllers.queued_pods.workload_sight import WorkloadSight, workload_sight
-from shoal.controllers.queued_work.words import REPLACES, SLICE_NAME
+from shoal.controllers.queued_work.kueue_names import REPLACES, SLICE_NAME
 from shoal.store.live.context import Context
 from shoal.store.live.item import Item, Key
 from shoal.store.live.kind import PODS, Kind

@@ -54,7 +54,7 @@ class Tending:
         if ending is not None:
             await self._finish(scene, item, ending)
             return None
-        item = await self._tell(scene, item, pods, absent, tells_ready=rules.tells_ready)
+        item = await self._tell(scene, item, pods, absent, reports_pods_ready=rules.reports_pods_ready)
         return await self._driving.drive(scene, item, workload, pods, rules)
 
     async def _members(self, scene: Scene, item: Item, workload: WorkloadSight) -> tuple[Item, Pods, int] | None:
@@ -95,7 +95,7 @@ class Tending:
         words = f"Workload '{'/'.join(scene.key)}' is declared finished"
         self._hand.tell(scene.pods[0][1], "FinishedWorkload", words)
 
-    async def _tell(self, scene: Scene, item: Item, pods: Pods, absent: int, *, tells_ready: bool) -> Item:
+    async def _tell(self, scene: Scene, item: Item, pods: Pods, absent: int, *, reports_pods_ready: bool) -> Item:
         changes: list[course.Change] = []
         counts: Counter[str] = Counter()
         if scene.unit == "group":
@@ -106,7 +106,7 @@ class Tending:
             counts.update({name: count - now.get(name, 0) for name, count in scene.workload.counts().items()})
         if any(count > 0 for count in counts.values()):
             changes.append(lambda status, _: course.tell_reclaimable(status, counts))
-        if tells_ready:
+        if reports_pods_ready:
             are_ready = bool(pods) and not absent and all(pod.is_ready() for _, pod in pods)
             if scene.parent is not None and scene.workload is not None:
                 # Those that it grows by have not been let in yet.

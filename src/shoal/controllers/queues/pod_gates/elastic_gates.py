@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 import msgspec
 
 from shoal.api.kueue import Workload
-from shoal.controllers.queued_work.words import ELASTIC, SLICE_NAME
+from shoal.controllers.queued_work.kueue_names import ELASTIC, SLICE_NAME
 from shoal.controllers.queues.pod_gates.gated_pods import GatedPod, gated_pod, patch_all
 from shoal.store.live.context import Context
 from shoal.store.live.item import Item, Key, Obj
@@ -31,7 +31,7 @@ _INDEX = "slices"
 _COMPLETION_INDEX = "batch.kubernetes.io/job-completion-index"
 _DIGITS = 9
 _BATCH_S = 0.01
-"""Changes within this time are handled together."""
+"""Changes within this time are handled merge_lists."""
 Member = tuple[Item, GatedPod]
 
 

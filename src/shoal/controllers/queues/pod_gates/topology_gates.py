@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 import msgspec
 
 from shoal.api.kueue import Workload
-from shoal.controllers.queued_work.domains import Seeker, shared_out
+from shoal.controllers.queued_work.domain_assignment import DomainCandidate, assign_domains
 from shoal.controllers.queues.pod_gates.gated_pods import GatedPod, gated_pod, patch_all
 from shoal.store.live.context import Context
 from shoal.store.live.item import Item, Key, Obj
@@ -29,7 +29,7 @@ _GATE_BYTES = GATE.encode()
 _MARK = WORKLOAD_ANNOTATION.encode()
 _INDEX = "workload"
 _BATCH_S = 0.01
-"""Changes within this time are handled together."""
+"""Changes within this time are handled merge_lists."""
 
 
 class TopologyGates:
@@ -90,13 +90,13 @@ def patches(workload: Workload, pods: Sequence[tuple[Item, GatedPod]]) -> Iterat
             for item, pod in pods
             if pod.metadata.labels.get(POD_SET_LABEL, "") in {"", each.name} and not _has_ended(pod)
         }
-        seekers = [
-            Seeker(
+        candidates = [
+            DomainCandidate(
                 name, pod.spec.node_selector, pod.metadata.labels.get(label, "") if label else "", pod.has_gate(GATE)
             )
             for name, (_, pod) in members.items()
         ]
-        for name, domain in shared_out(assignment, seekers):
+        for name, domain in assign_domains(assignment, candidates):
             item, pod = members[name]
             yield item, _ungated(item, pod, domain)
 
