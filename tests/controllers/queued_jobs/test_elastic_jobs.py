@@ -1,4 +1,4 @@
-"""A job that changes its size while it runs: one Workload after another, and the job goes on."""
+"""Elastic jobs change their size while they run: one Workload replaces another, and the job runs on."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ async def _runs(cluster: SmallCluster) -> bool:
 
 
 @virtual
-async def test_pods_of_an_elastic_job_are_made_with_a_gate_and_say_whose_they_are(tmp_path: Path) -> None:
+async def test_pods_of_an_elastic_job_are_created_with_a_gate_and_name_their_workload(tmp_path: Path) -> None:
     async with queue_cluster(tmp_path) as cluster:
         first = await _begun(cluster)
         name = first["metadata"]["name"]
@@ -108,7 +108,7 @@ async def test_a_job_that_grows_goes_on_until_its_next_workload_is_admitted(tmp_
 
 
 @virtual
-async def test_a_job_that_changes_its_mind_takes_back_what_it_asked_for(tmp_path: Path) -> None:
+async def test_a_job_that_shrinks_before_its_growth_is_admitted_deletes_the_larger_workload(tmp_path: Path) -> None:
     async with queue_cluster(tmp_path) as cluster:
         first = await _begun(cluster, 3)
         name = first["metadata"]["name"]
@@ -125,7 +125,7 @@ async def test_a_job_that_changes_its_mind_takes_back_what_it_asked_for(tmp_path
 
 
 @virtual
-async def test_a_job_that_is_evicted_while_it_wants_to_grow_waits_as_large_as_it_wants_to_be(tmp_path: Path) -> None:
+async def test_a_job_evicted_while_its_growth_is_pending_is_requeued_with_its_new_size(tmp_path: Path) -> None:
     async with queue_cluster(tmp_path) as cluster:
         desk, hand = Desk(cluster), Hand(cluster)
         name = (await _begun(cluster))["metadata"]["name"]
@@ -156,7 +156,7 @@ async def test_all_workloads_of_a_job_that_ends_are_finished(tmp_path: Path) -> 
 
 
 @virtual
-async def test_readiness_is_that_of_the_pods_that_were_let_in(tmp_path: Path) -> None:
+async def test_pods_ready_counts_only_admitted_pods(tmp_path: Path) -> None:
     async with queue_cluster(tmp_path) as cluster:
         desk, hand = Desk(cluster), Hand(cluster)
         name = (await _begun(cluster))["metadata"]["name"]
@@ -195,7 +195,9 @@ async def test_a_ray_cluster_grows_by_workers(tmp_path: Path) -> None:
 
 
 @virtual
-async def test_what_had_to_leave_before_the_job_grew_gives_its_quota_back_and_the_job_runs_on(tmp_path: Path) -> None:
+async def test_a_larger_workload_evicted_before_the_job_grew_releases_its_quota_and_the_job_runs_on(
+    tmp_path: Path,
+) -> None:
     async with queue_cluster(tmp_path) as cluster:
         desk = Desk(cluster)
         name = (await _begun(cluster))["metadata"]["name"]
@@ -211,7 +213,7 @@ async def test_what_had_to_leave_before_the_job_grew_gives_its_quota_back_and_th
 
 
 @virtual
-async def test_a_next_workload_that_somebody_deletes_is_let_go_and_made_anew(tmp_path: Path) -> None:
+async def test_a_larger_workload_that_is_deleted_is_released_and_created_again(tmp_path: Path) -> None:
     async with queue_cluster(tmp_path) as cluster:
         name = (await _begun(cluster))["metadata"]["name"]
         await _resize(cluster, 4)
@@ -226,7 +228,7 @@ async def test_a_next_workload_that_somebody_deletes_is_let_go_and_made_anew(tmp
 
 
 @virtual
-async def test_a_job_that_grew_gets_back_what_its_owner_wrote_when_it_is_stopped(tmp_path: Path) -> None:
+async def test_a_job_that_grew_gets_its_original_templates_when_it_is_stopped(tmp_path: Path) -> None:
     async with queue_cluster(tmp_path) as cluster:
         desk = Desk(cluster)
         name = (await _begun(cluster))["metadata"]["name"]
@@ -242,7 +244,7 @@ async def test_a_job_that_grew_gets_back_what_its_owner_wrote_when_it_is_stopped
 
 
 @virtual
-async def test_a_job_that_was_begun_as_any_other_cannot_grow_past_its_quota_by_an_annotation(tmp_path: Path) -> None:
+async def test_a_job_started_without_the_annotation_cannot_grow_over_its_quota_by_adding_it(tmp_path: Path) -> None:
     async with queue_cluster(tmp_path) as cluster:
         desk = Desk(cluster)
         made = elastic(2)

@@ -71,7 +71,7 @@ async def test_a_suspended_job_in_a_queue_gets_a_workload_as_kueue_makes_it(tmp_
 
 
 @virtual
-async def test_an_admitted_job_runs_where_its_flavor_is_and_says_whose_it_is(tmp_path: Path) -> None:
+async def test_an_admitted_job_runs_on_nodes_of_its_flavor_and_names_its_workload(tmp_path: Path) -> None:
     async with queue_cluster(tmp_path) as cluster:
         desk, hand = Desk(cluster), Hand(cluster)
         await cluster.create(JOBS, queued())
@@ -87,7 +87,7 @@ async def test_an_admitted_job_runs_where_its_flavor_is_and_says_whose_it_is(tmp
 
 
 @virtual
-async def test_an_evicted_job_stops_is_as_it_was_and_gives_its_quota_back(tmp_path: Path) -> None:
+async def test_an_evicted_job_stops_is_restored_and_releases_its_quota(tmp_path: Path) -> None:
     async with queue_cluster(tmp_path) as cluster:
         desk, hand = Desk(cluster), Hand(cluster)
         before = await cluster.create(JOBS, queued())
@@ -131,7 +131,7 @@ async def test_quota_is_held_while_pods_of_an_evicted_job_still_run(tmp_path: Pa
 
 
 @virtual
-async def test_a_stopped_job_is_as_it_was_where_servers_leave_it_its_start(tmp_path: Path) -> None:
+async def test_a_stopped_job_is_restored_on_servers_that_keep_its_start_time(tmp_path: Path) -> None:
     """Up to Kubernetes 1.35 templates change only without the start, and the job controller leaves that."""
     async with queue_cluster(tmp_path, makes=()) as cluster:
         desk = Desk(cluster)
@@ -155,7 +155,7 @@ REQUEUED = {"Preempted": "True", "NodeFailures": "True", "PodsReadyTimeout": "Fa
 
 
 @pytest.mark.parametrize(("reason", "status"), REQUEUED.items())
-def test_who_waits_in_line_at_once_after_an_eviction(tmp_path: Path, reason: str, status: str) -> None:
+def test_which_evictions_requeue_at_once(tmp_path: Path, reason: str, status: str) -> None:
     @virtual
     async def run() -> None:
         async with queue_cluster(tmp_path) as cluster:
@@ -171,7 +171,7 @@ def test_who_waits_in_line_at_once_after_an_eviction(tmp_path: Path, reason: str
 
 
 @virtual
-async def test_a_job_that_ends_declares_its_workload_finished(tmp_path: Path) -> None:
+async def test_the_workload_of_a_job_that_ends_is_finished(tmp_path: Path) -> None:
     for code, reason in ((0, "Succeeded"), (1, "Failed")):
         async with queue_cluster(tmp_path / reason) as cluster:
             desk, hand = Desk(cluster), Hand(cluster)
@@ -190,7 +190,7 @@ async def test_a_job_that_ends_declares_its_workload_finished(tmp_path: Path) ->
 
 
 @virtual
-async def test_pods_that_will_not_come_again_give_quota_back(tmp_path: Path) -> None:
+async def test_pods_that_will_not_be_replaced_free_quota(tmp_path: Path) -> None:
     async with queue_cluster(tmp_path) as cluster:
         desk, hand = Desk(cluster), Hand(cluster)
         await cluster.create(JOBS, queued(completions=4))
@@ -205,7 +205,7 @@ async def test_pods_that_will_not_come_again_give_quota_back(tmp_path: Path) -> 
 
 
 @virtual
-async def test_readiness_is_told_in_kueues_words(tmp_path: Path) -> None:
+async def test_pods_ready_has_the_reasons_of_kueue(tmp_path: Path) -> None:
     async with queue_cluster(tmp_path) as cluster:
         desk, hand = Desk(cluster), Hand(cluster)
         await cluster.create(JOBS, queued(backoffLimit=10))
@@ -233,7 +233,7 @@ async def test_readiness_is_told_in_kueues_words(tmp_path: Path) -> None:
 
 
 @virtual
-async def test_nobody_says_that_pods_are_ready_where_nobody_asks(tmp_path: Path) -> None:
+async def test_pods_ready_is_not_written_if_the_configuration_does_not_use_it(tmp_path: Path) -> None:
     async with queue_cluster(tmp_path, JobRules(reports_pods_ready=False)) as cluster:
         await cluster.create(JOBS, queued())
         await Desk(cluster).only()
@@ -242,7 +242,7 @@ async def test_nobody_says_that_pods_are_ready_where_nobody_asks(tmp_path: Path)
 
 
 @virtual
-async def test_a_job_that_nobody_suspended_is_stopped_before_it_waits(tmp_path: Path) -> None:
+async def test_a_job_created_without_suspend_is_stopped_and_queued(tmp_path: Path) -> None:
     async with queue_cluster(tmp_path) as cluster:
         hand = Hand(cluster)
         await cluster.create(JOBS, queued(suspend=False))
@@ -268,7 +268,7 @@ async def test_a_job_started_by_hand_without_admission_is_stopped_again(tmp_path
 
 
 @virtual
-async def test_an_admitted_job_suspended_by_hand_goes_on(tmp_path: Path) -> None:
+async def test_an_admitted_job_suspended_by_hand_is_resumed(tmp_path: Path) -> None:
     async with queue_cluster(tmp_path) as cluster:
         desk, hand = Desk(cluster), Hand(cluster)
         await cluster.create(JOBS, queued())
@@ -281,7 +281,7 @@ async def test_an_admitted_job_suspended_by_hand_goes_on(tmp_path: Path) -> None
 
 
 @virtual
-async def test_a_waiting_job_that_is_changed_changes_what_waits_for_it(tmp_path: Path) -> None:
+async def test_a_changed_suspended_job_changes_its_workload(tmp_path: Path) -> None:
     async with queue_cluster(tmp_path) as cluster:
         desk = Desk(cluster)
         await cluster.create(JOBS, queued())
@@ -304,7 +304,7 @@ async def test_a_waiting_job_that_is_changed_changes_what_waits_for_it(tmp_path:
 
 
 @virtual
-async def test_a_running_job_that_is_changed_stops_and_waits_anew(tmp_path: Path) -> None:
+async def test_a_changed_running_job_is_stopped_and_requeued(tmp_path: Path) -> None:
     async with queue_cluster(tmp_path) as cluster:
         desk, hand = Desk(cluster), Hand(cluster)
         await cluster.create(JOBS, queued())
@@ -325,7 +325,7 @@ async def test_a_running_job_that_is_changed_stops_and_waits_anew(tmp_path: Path
 
 
 @virtual
-async def test_a_job_changes_queues_while_it_waits(tmp_path: Path) -> None:
+async def test_a_suspended_job_can_change_its_queue(tmp_path: Path) -> None:
     async with queue_cluster(tmp_path) as cluster:
         await cluster.create(JOBS, queued())
         name = (await Desk(cluster).only())["metadata"]["name"]
@@ -334,7 +334,7 @@ async def test_a_job_changes_queues_while_it_waits(tmp_path: Path) -> None:
 
 
 @virtual
-async def test_priority_is_of_the_jobs_class_or_of_its_pods_class(tmp_path: Path) -> None:
+async def test_the_priority_is_that_of_the_jobs_class_or_of_its_pods_class(tmp_path: Path) -> None:
     async with queue_cluster(tmp_path) as cluster:
         await cluster.create(WORKLOAD_PRIORITY_CLASSES, {"metadata": {"name": "high"}, "value": 100})
         await cluster.create(WORKLOAD_PRIORITY_CLASSES, {"metadata": {"name": "higher"}, "value": 200})
@@ -353,7 +353,7 @@ async def test_priority_is_of_the_jobs_class_or_of_its_pods_class(tmp_path: Path
 
 
 @virtual
-async def test_a_class_that_is_not_there_is_said_and_waited_for(tmp_path: Path) -> None:
+async def test_a_missing_class_is_reported_and_the_job_waits_for_it(tmp_path: Path) -> None:
     async with queue_cluster(tmp_path) as cluster:
         await cluster.create(JOBS, queued(labels={"kueue.x-k8s.io/priority-class": "late"}))
         await cluster.pass_time(2)
@@ -365,7 +365,7 @@ async def test_a_class_that_is_not_there_is_said_and_waited_for(tmp_path: Path) 
 
 
 @virtual
-async def test_a_job_that_may_start_smaller_does_and_is_whole_again_afterwards(tmp_path: Path) -> None:
+async def test_a_partially_admitted_job_starts_smaller_and_is_restored_afterwards(tmp_path: Path) -> None:
     async with queue_cluster(tmp_path) as cluster:
         desk, hand = Desk(cluster), Hand(cluster)
         made = queued(parallelism=4, completions=4)
@@ -385,7 +385,7 @@ async def test_a_job_that_may_start_smaller_does_and_is_whole_again_afterwards(t
 
 
 @virtual
-async def test_a_deleted_workload_stops_its_job_which_waits_anew(tmp_path: Path) -> None:
+async def test_a_deleted_workload_stops_its_job_which_is_requeued(tmp_path: Path) -> None:
     async with queue_cluster(tmp_path) as cluster:
         desk, hand = Desk(cluster), Hand(cluster)
         before = await cluster.create(JOBS, queued())
@@ -403,7 +403,7 @@ async def test_a_deleted_workload_stops_its_job_which_waits_anew(tmp_path: Path)
 
 
 @virtual
-async def test_nothing_keeps_the_workload_of_a_job_that_goes(tmp_path: Path) -> None:
+async def test_the_workload_of_a_deleted_job_is_released(tmp_path: Path) -> None:
     async with queue_cluster(tmp_path) as cluster:
         await cluster.create(JOBS, queued())
         name = (await Desk(cluster).only())["metadata"]["name"]
@@ -417,7 +417,7 @@ async def test_nothing_keeps_the_workload_of_a_job_that_goes(tmp_path: Path) -> 
 
 
 @virtual
-async def test_jobs_that_are_none_of_the_queues_business_are_left_alone(tmp_path: Path) -> None:
+async def test_jobs_that_are_not_queued_stay_unchanged(tmp_path: Path) -> None:
     async with queue_cluster(tmp_path) as cluster:
         await cluster.create(JOBS, job("free", parallelism=1))
         await cluster.create(NAMESPACES, {"metadata": {"name": "kueue-system"}})
@@ -428,7 +428,7 @@ async def test_jobs_that_are_none_of_the_queues_business_are_left_alone(tmp_path
 
 
 @virtual
-async def test_where_everything_is_queued_a_job_without_a_queue_is_held(tmp_path: Path) -> None:
+async def test_a_job_without_a_queue_is_held_if_the_configuration_manages_all_jobs(tmp_path: Path) -> None:
     async with queue_cluster(tmp_path, JobRules(queues_everything=True)) as cluster:
         await cluster.create(JOBS, job("train", parallelism=1))
         assert (await Desk(cluster).only())["spec"]["queueName"] == ""
@@ -436,7 +436,7 @@ async def test_where_everything_is_queued_a_job_without_a_queue_is_held(tmp_path
 
 
 @virtual
-async def test_a_queue_named_in_an_annotation_is_taken_for_a_label_and_said(tmp_path: Path) -> None:
+async def test_a_queue_name_in_an_annotation_is_used_and_reported(tmp_path: Path) -> None:
     async with queue_cluster(tmp_path) as cluster:
         await cluster.create(JOBS, job("train", annotations={"kueue.x-k8s.io/queue-name": "team"}))
         assert (await Desk(cluster).only())["spec"]["queueName"] == "team"
@@ -444,7 +444,7 @@ async def test_a_queue_named_in_an_annotation_is_taken_for_a_label_and_said(tmp_
 
 
 @virtual
-async def test_a_pod_that_says_other_than_its_flavor_never_starts_and_says_so(tmp_path: Path) -> None:
+async def test_a_template_that_conflicts_with_its_flavor_never_starts_and_is_reported(tmp_path: Path) -> None:
     async with queue_cluster(tmp_path) as cluster:
         desk = Desk(cluster)
         await cluster.create(JOBS, queued(template={"nodeSelector": {"pool": "iron"}}))
@@ -457,7 +457,7 @@ async def test_a_pod_that_says_other_than_its_flavor_never_starts_and_says_so(tm
 
 
 @virtual
-async def test_a_job_that_cannot_be_read_is_told_so_and_stops_nobody(tmp_path: Path) -> None:
+async def test_an_unreadable_job_is_reported_and_delays_no_other(tmp_path: Path) -> None:
     async with queue_cluster(tmp_path) as cluster:
         broken = queued("broken", suspend=False)
         broken["metadata"]["annotations"] = {"kueue.x-k8s.io/job-min-parallelism": "some"}
@@ -469,7 +469,7 @@ async def test_a_job_that_cannot_be_read_is_told_so_and_stops_nobody(tmp_path: P
 
 
 @virtual
-async def test_a_job_whose_admission_is_taken_away_stops_and_is_as_it_was(tmp_path: Path) -> None:
+async def test_a_job_whose_admission_is_removed_stops_and_is_restored(tmp_path: Path) -> None:
     async with queue_cluster(tmp_path) as cluster:
         desk, hand = Desk(cluster), Hand(cluster)
         before = await cluster.create(JOBS, queued())
@@ -486,7 +486,7 @@ async def test_a_job_whose_admission_is_taken_away_stops_and_is_as_it_was(tmp_pa
 
 
 @virtual
-async def test_a_queue_that_is_not_there_is_told_on_the_job_once(tmp_path: Path) -> None:
+async def test_a_missing_queue_is_reported_on_the_job_once(tmp_path: Path) -> None:
     async with queue_cluster(tmp_path) as cluster:
         desk = Desk(cluster)
         await cluster.create(JOBS, queued())
@@ -500,7 +500,7 @@ async def test_a_queue_that_is_not_there_is_told_on_the_job_once(tmp_path: Path)
 
 
 @virtual
-async def test_jobs_without_a_queue_are_not_even_read(tmp_path: Path) -> None:
+async def test_jobs_without_a_queue_are_not_decoded(tmp_path: Path) -> None:
     async with queue_cluster(tmp_path) as cluster:
         await cluster.create(JOBS, job("free", annotations={"shoal.dev/run-for": "5s"}))
         await cluster.pass_time(3)
@@ -508,7 +508,7 @@ async def test_jobs_without_a_queue_are_not_even_read(tmp_path: Path) -> None:
 
 
 @virtual
-async def test_a_controller_that_is_begun_again_goes_on_with_the_kinds_that_it_knew(tmp_path: Path) -> None:
+async def test_a_restarted_controller_continues_with_the_kinds_that_it_knew(tmp_path: Path) -> None:
     async with small_cluster(tmp_path) as cluster:
         await furnish(cluster)
         context = cluster.context("shoal-jobs")

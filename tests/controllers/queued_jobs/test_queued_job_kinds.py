@@ -17,7 +17,7 @@ from shoal.controllers.queued_jobs.job_kinds import (
     BY_KIND,
     CLUSTER_TRAINING_RUNTIMES,
     COMMANDS,
-    ROWS,
+    JOB_KINDS,
     TRAINING_RUNTIMES,
 )
 from shoal.store.live.ecosystem_kinds import JOB_SETS, RAY_JOBS, TRAIN_JOBS, VOLCANO_JOBS, WORKLOADS
@@ -28,9 +28,9 @@ from shoal.store.queues.job_parts import dig
 TOLD_APART = {"batch/job", "trainer.kubeflow.org/trainjob", "batch.volcano.sh/job", "workload.codeflare.dev/appwrapper"}
 
 
-def test_every_row_of_the_table_is_played_by_some_test() -> None:
+def test_every_kind_is_covered_by_a_test() -> None:
     played = {BY_KIND[scene.kind.group, scene.kind.name].framework for scene in SCENES}
-    assert played | TOLD_APART == {row.framework for row in ROWS}
+    assert played | TOLD_APART == {row.framework for row in JOB_KINDS}
 
 
 async def _is_suspended(cluster: SmallCluster, scene: Scene) -> bool:
@@ -47,7 +47,7 @@ async def _until_runs(cluster: SmallCluster, scene: Scene) -> Obj:
 
 
 @pytest.mark.parametrize("scene", SCENES, ids=lambda scene: scene.name)
-def test_a_job_of_any_kind_waits_runs_is_evicted_and_ends(tmp_path: Path, scene: Scene) -> None:
+def test_a_job_of_any_kind_is_queued_runs_is_evicted_and_ends(tmp_path: Path, scene: Scene) -> None:
     @virtual
     async def run() -> None:
         async with queue_cluster(tmp_path, makes=(), groups={scene.group}) as cluster:
@@ -95,7 +95,7 @@ def _none(status: Obj) -> Obj:
 
 
 @pytest.mark.parametrize("scene", SCENES, ids=lambda scene: scene.name)
-def test_a_job_that_runs_already_is_stopped_and_then_waits(tmp_path: Path, scene: Scene) -> None:
+def test_a_job_that_runs_already_is_stopped_and_queued(tmp_path: Path, scene: Scene) -> None:
     @virtual
     async def run() -> None:
         async with queue_cluster(tmp_path, makes=(), groups={scene.group}) as cluster:
@@ -128,7 +128,7 @@ def _train_job(**trainer: Any) -> Obj:
 
 
 @virtual
-async def test_a_train_job_counts_by_its_runtime_and_is_patched_while_it_is_suspended(tmp_path: Path) -> None:
+async def test_a_train_job_has_the_pods_of_its_runtime_and_is_patched_while_it_is_suspended(tmp_path: Path) -> None:
     async with queue_cluster(tmp_path, makes=(), groups={"trainer.kubeflow.org"}) as cluster:
         desk = Desk(cluster)
         before = await cluster.create(TRAIN_JOBS, _train_job(numNodes=4, resourcesPerNode={"limits": {"gpu": "8"}}))
@@ -224,7 +224,7 @@ def _child(owner: Obj, kind: str, version: str, **more: Any) -> Obj:
 
 
 @virtual
-async def test_a_job_of_a_job_set_has_no_place_of_its_own_and_runs_with_it(tmp_path: Path) -> None:
+async def test_a_job_of_a_job_set_has_no_workload_and_runs_with_the_job_set(tmp_path: Path) -> None:
     scene = next(one for one in SCENES if one.kind == JOB_SETS)
     async with queue_cluster(tmp_path, groups={scene.group}) as cluster:
         desk = Desk(cluster)
@@ -243,7 +243,7 @@ async def test_a_job_of_a_job_set_has_no_place_of_its_own_and_runs_with_it(tmp_p
 
 
 @virtual
-async def test_a_ray_job_on_a_cluster_that_is_there_is_left_alone(tmp_path: Path) -> None:
+async def test_a_ray_job_on_an_existing_cluster_stays_unchanged(tmp_path: Path) -> None:
     async with queue_cluster(tmp_path, makes=(), groups={"ray.io"}) as cluster:
         metadata = {"name": "r", "labels": dict(QUEUE)}
         spec = {"entrypoint": "x", "clusterSelector": {"ray.io/cluster": "c"}}
@@ -253,7 +253,7 @@ async def test_a_ray_job_on_a_cluster_that_is_there_is_left_alone(tmp_path: Path
 
 
 @virtual
-async def test_a_prebuilt_workload_is_taken_and_one_that_does_not_fit_is_finished(tmp_path: Path) -> None:
+async def test_a_prebuilt_workload_is_adopted_and_one_that_does_not_match_is_finished(tmp_path: Path) -> None:
     async with queue_cluster(tmp_path, makes=()) as cluster:
         desk = Desk(cluster)
         labels = QUEUE | {"kueue.x-k8s.io/prebuilt-workload-name": "mine"}

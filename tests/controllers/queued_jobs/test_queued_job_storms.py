@@ -1,4 +1,4 @@
-"""Jobs in queues while everything goes wrong: whoever looks after them dies at every write, at any step, in a storm.
+"""Queued jobs under faults: their controller crashes at every write and at any step, with conflicts and lost answers.
 
 What must hold at any time: a job has one Workload at most, and one that is neither admitted nor was does not run. What
 must hold in the end: admitted ones run as their flavor says, all others are suspended and as their owner wrote them.
@@ -204,7 +204,7 @@ def _queued_job(name: str) -> Obj:
     [(JOBS, _story), (JOB_SETS, _story), (PYTORCH_JOBS, _story), (JOBS, _elastic_story)],
     ids=lambda case: case.name if isinstance(case, Kind) else case.__name__,
 )
-def test_death_at_any_write_leaves_nothing_that_a_successor_does_not_finish(
+def test_after_a_crash_at_any_write_the_next_process_finishes(
     tmp_path: Path, kind: Kind, told: Story, is_after: bool
 ) -> None:
     @virtual
@@ -360,7 +360,7 @@ def _faults(before: Obj, present: Obj, workload: Obj) -> list[str]:
 
 
 @pytest.mark.parametrize("seed", seeds(3))
-def test_killed_at_any_step_again_and_again(tmp_path: Path, seed: int) -> None:
+def test_repeated_crashes_at_any_step(tmp_path: Path, seed: int) -> None:
     @virtual
     async def run() -> None:
         draw = random.Random(seed)
@@ -379,7 +379,7 @@ def test_killed_at_any_step_again_and_again(tmp_path: Path, seed: int) -> None:
 
 
 @pytest.mark.parametrize("seed", [*seeds(2), 15, 34])
-def test_through_a_storm_of_conflicts_lost_answers_and_broken_watches(tmp_path: Path, seed: int) -> None:
+def test_conflicts_lost_answers_and_broken_watches_at_once(tmp_path: Path, seed: int) -> None:
     """15 and 34: a start whose answer was lost, and a Workload that was deleted before the cache knew of the start."""
 
     @virtual

@@ -1,4 +1,4 @@
-"""Workloads as their jobs see them: found by owner, asked how far they are, and made."""
+"""Finds the Workloads of a job by owner, reads their state, and makes new ones."""
 
 from __future__ import annotations
 
@@ -48,20 +48,21 @@ class _Meta(msgspec.Struct, rename="camel", gc=False):
     owner_references: tuple[_Owner, ...] = ()
 
 
-class Owned(msgspec.Struct, gc=False):
+class _Owned(msgspec.Struct, gc=False):
     metadata: _Meta
 
-    @property
-    def controller(self) -> _Owner | None:
-        return next((one for one in self.metadata.owner_references if one.controller), None)
+
+_owned: Seen[_Owned] = Seen(_Owned)
 
 
-owned: Seen[Owned] = Seen(Owned)
+def controller_of(item: Item) -> _Owner | None:
+    """The owner that controls the object."""
+    return next((one for one in _owned(item).metadata.owner_references if one.controller), None)
 
 
 def owner_values(item: Item) -> Iterable[str]:
-    """For an index: `group/Kind/namespace/name` of the job."""
-    owner = owned(item).controller
+    """Index values: `group/Kind/namespace/name` of the job."""
+    owner = controller_of(item)
     if owner is not None:
         yield owner_value(owner.api_version.rpartition("/")[0], owner.kind, (item.namespace, owner.name))
 
@@ -70,8 +71,8 @@ def owner_value(group: str, kind: str, key: tuple[str, str]) -> str:
     return f"{group}/{kind}/{key[0]}/{key[1]}"
 
 
-class Workload:
-    """One version of a Workload, as a plain value with questions."""
+class OwnedWorkload:
+    """One version of a job's Workload."""
 
     def __init__(self, item: Item) -> None:
         self.item = item
@@ -83,12 +84,12 @@ class Workload:
 
     @property
     def slice_name(self) -> str:
-        """Of the first of several of one job, of which this may be a later one."""
+        """Name of the first Workload of an elastic job, of which this may be a later one."""
         return string_map(self.obj["metadata"], "annotations").get(SLICE_NAME) or self.item.name
 
     @property
     def replaces(self) -> str:
-        """Whose place it takes."""
+        """Key of the Workload that it replaces."""
         return string_map(self.obj["metadata"], "annotations").get(REPLACES, "")
 
     @property
@@ -105,9 +106,9 @@ class Workload:
 
     @property
     def fault(self) -> Fault | None:
-        """Why it can never have quota as it is."""
-        said = self.condition(QUOTA_RESERVED) or {}
-        return lasting_fault(*(str(said.get(key) or "") for key in ("status", "reason", "message")))
+        """Why it can never get quota as it is written."""
+        condition = self.condition(QUOTA_RESERVED) or {}
+        return lasting_fault(*(str(condition.get(key) or "") for key in ("status", "reason", "message")))
 
     @property
     def has_quota(self) -> bool:
@@ -127,7 +128,7 @@ class Workload:
 
     @property
     def is_replaced(self) -> bool:
-        """Another one of its job took its place."""
+        """It was replaced by another Workload of its job."""
         reason = (self.condition(FINISHED) or {}).get("reason")
         is_slice = SLICE_NAME in string_map(self.obj["metadata"], "annotations")
         return is_slice and self.is_finished and reason in _REPLACED
@@ -137,28 +138,28 @@ class Workload:
         return "deletionTimestamp" in self.obj["metadata"]
 
     @property
-    def is_held(self) -> bool:
+    def has_finalizer(self) -> bool:
         return IN_USE in (self.obj["metadata"].get("finalizers") or ())
 
     def is_controlled_by(self, uid: str) -> bool:
-        owner = owned(self.item).controller
+        owner = controller_of(self.item)
         return owner is not None and owner.uid == uid
 
 
 def workload_name(kind: Kind, meta: Obj, generation: int | None = None) -> str:
-    """As Kueue calls it: the same for one job at any time, so that two of them would be one; of a job that has one
-    after another, for one generation."""
-    said = "\n".join((kind.name, kind.group, str(meta["name"]), str(meta["uid"])))
+    """Kueue's name for the Workload of a job. It depends only on the job, so that two controllers create one Workload;
+    an elastic job has one for each generation."""
+    identity = "\n".join((kind.name, kind.group, str(meta["name"]), str(meta["uid"])))
     if generation is not None:
-        said += f"\n{generation}"
-    digest = hashlib.sha1(said.encode(), usedforsecurity=False).hexdigest()[:_HASH]
+        identity += f"\n{generation}"
+    digest = hashlib.sha1(identity.encode(), usedforsecurity=False).hexdigest()[:_HASH]
     return f"{kind.name.lower()}-{meta['name']}"[: _LONGEST_NAME - 1 - _HASH] + f"-{digest}"
 
 
 def new_workload(
     kind: Kind, job: Obj, parts: Sequence[PodPart], queue: str, priority: Obj, labels_to_copy: Iterable[str]
 ) -> Obj:
-    """`priority` are the fields of the spec that say it."""
+    """`priority` are the fields of the spec for the priority."""
     meta = job["metadata"]
     labels = {key: value for key, value in string_map(meta, "labels").items() if key in labels_to_copy}
     if len(meta["uid"]) <= _LONGEST_LABEL:
@@ -178,26 +179,26 @@ def new_workload(
 
 def workload_spec(job: Obj, parts: Sequence[PodPart], queue: str, priority: Obj) -> Obj:
     spec: Obj = {"podSets": [pod_set_of(part) for part in parts], "queueName": queue, "active": True, **priority}
-    said = string_map(job["metadata"], "labels").get(MAX_EXEC_TIME)
-    if said is not None:
-        longest = whole_number(said, Where(path="metadata.labels").key(MAX_EXEC_TIME))
+    label = string_map(job["metadata"], "labels").get(MAX_EXEC_TIME)
+    if label is not None:
+        longest = whole_number(label, Where(path="metadata.labels").key(MAX_EXEC_TIME))
         if longest > 0:
             spec["maximumExecutionTimeSeconds"] = longest
     return spec
 
 
 def pod_set_of(part: PodPart) -> Obj:
-    made: Obj = {"name": part.name, "count": part.count, "template": _unmarked(part.template)}
+    made: Obj = {"name": part.name, "count": part.count, "template": _without_own_marks(part.template)}
     if part.least is not None:
         made["minCount"] = part.least
-    wish = topology_request(part.template, part.index_label, part.sub_group_label, part.sub_groups)
-    if wish:
-        made["topologyRequest"] = wish
+    request = topology_request(part.template, part.index_label, part.sub_group_label, part.sub_groups)
+    if request:
+        made["topologyRequest"] = request
     return made
 
 
-def _unmarked(template: Obj) -> Obj:
-    """Without marks of an earlier admission, whose Workload somebody took away."""
+def _without_own_marks(template: Obj) -> Obj:
+    """The template without labels and annotations of an earlier admission whose Workload was deleted."""
     copy: Obj = deepcopy(template)
     for key, marks in (("labels", OWN_LABELS), ("annotations", OWN_ANNOTATIONS)):
         each = string_map(copy, "metadata", key)

@@ -1,4 +1,4 @@
-"""What an admission puts on a job comes off again without a trace, whatever the owner wrote before."""
+"""An admission is injected into jobs of every kind and removed without a trace."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from build.depth import examples
 from build.job_scenes import SCENES, template
-from shoal.controllers.queued_jobs.job_kinds import BY_KIND, ROWS
+from shoal.controllers.queued_jobs.job_kinds import BY_KIND, JOB_KINDS
 from shoal.controllers.queued_jobs.workloads import pod_set_of
 from shoal.controllers.queued_work.pod_set_info import PodSetConflictError, PodSetInfo
 from shoal.store.live.item import Obj
@@ -36,7 +36,7 @@ JOBS: dict[str, tuple[tuple[str, str], Obj]] = {
 }
 
 
-def _clothes(name: str, count: int, **more: Any) -> PodSetInfo:
+def _info(name: str, count: int, **more: Any) -> PodSetInfo:
     plain: Obj = {
         "labels": {"kueue.x-k8s.io/podset": name},
         "annotations": {"kueue.x-k8s.io/workload": "w"},
@@ -47,32 +47,32 @@ def _clothes(name: str, count: int, **more: Any) -> PodSetInfo:
     return PodSetInfo(name, count, **plain | more)
 
 
-def _dress(group_kind: tuple[str, str], job: Obj) -> tuple[Obj, Obj]:
+def _injected_and_restored(group_kind: tuple[str, str], job: Obj) -> tuple[Obj, Obj]:
     """The job as it runs, and as it is afterwards."""
     row = BY_KIND[group_kind]
     parts = row.shape.read(job, Where(), nobody)
     pod_sets = {part.name: pod_set_of(part) for part in parts}
-    worn = deepcopy(job)
-    row.dressing.put_on(worn, parts, {part.name: _clothes(part.name, part.count) for part in parts})
-    restored_template = deepcopy(worn)
-    row.dressing.take_off(restored_template, row.shape.read(worn, Where(), nobody), pod_sets)
-    return worn, restored_template
+    injected = deepcopy(job)
+    row.injector.inject(injected, parts, {part.name: _info(part.name, part.count) for part in parts})
+    restored = deepcopy(injected)
+    row.injector.restore(restored, row.shape.read(injected, Where(), nobody), pod_sets)
+    return injected, restored
 
 
 @pytest.mark.parametrize(("group_kind", "spec"), JOBS.values(), ids=JOBS)
-def test_what_is_put_on_comes_off_without_a_trace(group_kind: tuple[str, str], spec: Obj) -> None:
+def test_the_restoration_removes_everything_that_was_injected(group_kind: tuple[str, str], spec: Obj) -> None:
     job = {"metadata": {"name": "x"}, "spec": deepcopy(spec)}
-    worn, restored_template = _dress(group_kind, job)
-    assert worn != job
-    assert restored_template == job
+    injected, restored = _injected_and_restored(group_kind, job)
+    assert injected != job
+    assert restored == job
 
 
 @pytest.mark.parametrize(("group_kind", "spec"), JOBS.values(), ids=JOBS)
-def test_a_job_in_its_clothes_still_asks_for_the_same_pods(group_kind: tuple[str, str], spec: Obj) -> None:
+def test_a_job_with_an_injected_admission_requests_the_same_pods(group_kind: tuple[str, str], spec: Obj) -> None:
     job = {"metadata": {"name": "x"}, "spec": deepcopy(spec)}
-    worn, _ = _dress(group_kind, job)
+    injected, _ = _injected_and_restored(group_kind, job)
     read = BY_KIND[group_kind].shape.read
-    before, after = read(job, Where(), nobody), read(worn, Where(), nobody)
+    before, after = read(job, Where(), nobody), read(injected, Where(), nobody)
     assert [(one.name, one.count) for one in before] == [(one.name, one.count) for one in after]
     assert [dig(one.template, ("spec", "containers")) for one in before] == [
         dig(one.template, ("spec", "containers")) for one in after
@@ -87,7 +87,7 @@ _TOLERATIONS = st.lists(
 
 @settings(max_examples=examples(60), deadline=None)
 @given(labels=_TEXTS, annotations=_TEXTS, selector=_TEXTS, tolerations=_TOLERATIONS, is_bare=st.booleans())
-def test_any_template_is_given_back(
+def test_any_template_is_restored(
     labels: Obj, annotations: Obj, selector: Obj, tolerations: list[Obj], is_bare: bool
 ) -> None:
     spec = {"containers": [], "nodeSelector": selector, "tolerations": tolerations}
@@ -97,11 +97,11 @@ def test_any_template_is_given_back(
         meta = {key: value for key, value in meta.items() if value}
     job = {"metadata": {"name": "x"}, "spec": {"template": {"metadata": meta, "spec": spec}}}
     try:
-        _, restored_template = _dress(("batch", "Job"), job)
+        _, restored = _injected_and_restored(("batch", "Job"), job)
     except PodSetConflictError:
         assert selector.get("pool", "gold") != "gold"
         return
-    assert _without_nothing(restored_template) == _without_nothing(job)
+    assert _without_nothing(restored) == _without_nothing(job)
 
 
 def _without_nothing(value: Any) -> Any:
@@ -111,6 +111,6 @@ def _without_nothing(value: Any) -> Any:
     return value
 
 
-def test_the_page_for_people_names_every_row() -> None:
+def test_the_documentation_names_every_kind() -> None:
     page = _PAGE.read_text(encoding="utf-8")
-    assert [row.framework for row in ROWS if f"`{row.framework}`" not in page] == []
+    assert [row.framework for row in JOB_KINDS if f"`{row.framework}`" not in page] == []

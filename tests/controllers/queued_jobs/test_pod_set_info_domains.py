@@ -1,4 +1,4 @@
-"""Pods that others place wait behind a gate where their admission has several domains, and only there."""
+"""Pods of other schedulers get a gate if their admission has several domains, and only then."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from shoal.controllers.queued_work.pod_set_info import TOPOLOGY_GATE, PodSetInfo
 _HOST = "kubernetes.io/hostname"
 
 
-def infos(hosts: list[str], scheduler: str) -> PodSetInfo:
+def info_of(hosts: list[str], scheduler: str) -> PodSetInfo:
     assigned: dict[str, Any] = {"name": "main", "flavors": {"cpu": "f"}, "count": len(hosts)}
     if hosts:
         domains = [{"values": [host], "count": 1} for host in hosts]
@@ -36,14 +36,16 @@ def infos(hosts: list[str], scheduler: str) -> PodSetInfo:
         pytest.param([], "other", {}, False, id="no topology"),
     ],
 )
-def test_what_pods_get(hosts: list[str], scheduler: str, selector: dict[str, str], is_gated: bool) -> None:
-    found = infos(hosts, scheduler)
+def test_domains_and_gates_of_pod_set_infos(
+    hosts: list[str], scheduler: str, selector: dict[str, str], is_gated: bool
+) -> None:
+    found = info_of(hosts, scheduler)
     assert found.node_selector == selector
     assert found.gates == ([{"name": TOPOLOGY_GATE}] if is_gated else [])
 
 
-def test_the_gate_is_taken_off_again_and_the_owner_s_own_stay() -> None:
-    worn = infos(["a", "b"], "other")
+def test_the_restored_template_has_only_the_gates_of_its_owner() -> None:
+    info = info_of(["a", "b"], "other")
     own = {"spec": {"schedulingGates": [{"name": "mine"}]}}
-    dressed = {"spec": {"schedulingGates": [{"name": "mine"}, *worn.gates]}}
-    assert restored_template(dressed, worn, own)["spec"]["schedulingGates"] == [{"name": "mine"}]
+    gated = {"spec": {"schedulingGates": [{"name": "mine"}, *info.gates]}}
+    assert restored_template(gated, info, own)["spec"]["schedulingGates"] == [{"name": "mine"}]

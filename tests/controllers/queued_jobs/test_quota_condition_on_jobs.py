@@ -1,4 +1,4 @@
-"""A job that cannot be queued as it is written says so itself, where its kind lets others write conditions."""
+"""A job that cannot be queued as it is written has a condition, if its controller keeps conditions of others."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from build.job_hands import job
 from build.queue_desk import QUEUE, Desk, queue_cluster, reasons, until_field
 from build.small_clusters import SmallCluster
 from build.virtual_time import virtual
-from shoal.controllers.queued_jobs.job_kinds import BY_KIND, ROWS
+from shoal.controllers.queued_jobs.job_kinds import BY_KIND, JOB_KINDS
 from shoal.controllers.queued_work.quota_condition import QUOTA_CONDITION, updated_conditions
 from shoal.store.live.ecosystem_kinds import JOB_SETS, WORKLOAD_PRIORITY_CLASSES
 from shoal.store.live.item import Obj
@@ -36,7 +36,7 @@ async def _mark(cluster: SmallCluster, kind: Kind) -> Obj:
 
 
 @pytest.mark.parametrize(("kind", "made", "groups"), _KINDS, ids=lambda case: getattr(case, "name", ""))
-def test_a_class_that_is_not_there_is_a_condition_of_the_job_until_it_is(
+def test_a_missing_class_is_a_condition_of_the_job_until_it_exists(
     tmp_path: Path, kind: Kind, made: Obj, groups: tuple[str, ...]
 ) -> None:
     @virtual
@@ -60,7 +60,7 @@ def test_a_class_that_is_not_there_is_a_condition_of_the_job_until_it_is(
 
 
 @virtual
-async def test_a_queue_that_is_not_there_is_a_condition_of_the_job_until_it_is_admitted(tmp_path: Path) -> None:
+async def test_a_missing_queue_is_a_condition_of_the_job_until_it_is_admitted(tmp_path: Path) -> None:
     async with queue_cluster(tmp_path) as cluster:
         desk = Desk(cluster)
         await cluster.create(JOBS, _labelled(job("train", suspend=True)))
@@ -80,7 +80,7 @@ async def test_a_queue_that_is_not_there_is_a_condition_of_the_job_until_it_is_a
 
 
 @virtual
-async def test_a_job_that_cannot_be_read_is_stopped_and_marked(tmp_path: Path) -> None:
+async def test_an_unreadable_job_is_stopped_and_gets_the_condition(tmp_path: Path) -> None:
     async with queue_cluster(tmp_path) as cluster:
         broken = _labelled(job("train", suspend=False))
         broken["metadata"]["annotations"] = {"kueue.x-k8s.io/job-min-parallelism": "some"}
@@ -90,7 +90,7 @@ async def test_a_job_that_cannot_be_read_is_stopped_and_marked(tmp_path: Path) -
         assert (await _mark(cluster, JOBS))["reason"] == "ErrWorkloadCompose"
 
 
-def test_conditions_of_others_stay_as_they_are() -> None:
+def test_conditions_of_other_controllers_stay_unchanged() -> None:
     other = {"type": "Suspended", "status": "True"}
     now = "2026-11-22T10:00:00Z"
     conditions = updated_conditions([other], ("Misconfigured", "no"), now)
@@ -104,6 +104,6 @@ def test_conditions_of_others_stay_as_they_are() -> None:
     assert updated_conditions([other], None, "later") is None
 
 
-def test_only_kinds_whose_controllers_keep_what_others_say_are_marked() -> None:
-    assert [row.kind for row in ROWS if row.keeps_conditions] == [JOBS, JOB_SETS]
-    assert not BY_KIND["workload.codeflare.dev", "AppWrapper"].keeps_conditions
+def test_only_kinds_whose_controllers_keep_other_conditions_get_the_condition() -> None:
+    assert [row.kind for row in JOB_KINDS if row.keeps_other_conditions] == [JOBS, JOB_SETS]
+    assert not BY_KIND["workload.codeflare.dev", "AppWrapper"].keeps_other_conditions

@@ -1,4 +1,5 @@
-"""The conditions of a Workload that are its job's to tell: that it is ready, has ended, or has stopped and left."""
+"""Computes the parts of a Workload's status that follow from its job: PodsReady, reclaimable pods, Finished, and the
+release of quota after an eviction."""
 
 from __future__ import annotations
 
@@ -6,24 +7,24 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 
-from shoal.controllers.queued_jobs.workloads import Workload
+from shoal.controllers.queued_jobs.workloads import OwnedWorkload
 from shoal.controllers.queued_work.kueue_names import ADMITTED, EVICTED, FINISHED, PODS_READY, QUOTA_RESERVED, REQUEUED
 from shoal.store.live.clock import Clock
 from shoal.store.live.item import Obj
 from shoal.store.queues.job_parts import dig
 
 _LONGEST_MESSAGE = 32_768
-_COMES_AGAIN = frozenset({"Preempted", "NodeFailures"})
-"""Evicted for these it waits in line at once; after others somebody else says when."""
+_REQUEUED_AT_ONCE = frozenset({"Preempted", "NodeFailures"})
+"""After an eviction for these reasons the Workload is requeued at once; otherwise the admission loop decides when."""
 _NOT_READY = "Not all pods are ready or succeeded"
 _RECOVERING = "At least one pod has failed, waiting for recovery"
 _READY = "All pods reached readiness and the workload is running"
 
 
-class Standing:
-    """Conditions being changed, to be written in one patch."""
+class ConditionPatch:
+    """Changes of conditions that are written in one patch."""
 
-    def __init__(self, workload: Workload, clock: Clock) -> None:
+    def __init__(self, workload: OwnedWorkload, clock: Clock) -> None:
         self._workload = workload
         self._clock = clock
         self._conditions: list[Obj] = [dict(one) for one in dig(workload.obj, ("status", "conditions")) or ()]
@@ -40,40 +41,40 @@ class Standing:
         if generation:
             present["observedGeneration"] = generation
 
-    def patch(self, **more: Any) -> Obj:
-        return {"conditions": self._conditions, **more}
+    def to_api(self, **extra: Any) -> Obj:
+        return {"conditions": self._conditions, **extra}
 
 
-def finished(workload: Workload, clock: Clock, reason: str, message: str) -> Obj:
-    standing = Standing(workload, clock)
-    standing.set(FINISHED, "True", reason, message)
-    return standing.patch()
+def finished_patch(workload: OwnedWorkload, clock: Clock, reason: str, message: str) -> Obj:
+    patch = ConditionPatch(workload, clock)
+    patch.set(FINISHED, "True", reason, message)
+    return patch.to_api()
 
 
-def left(workload: Workload, clock: Clock) -> Obj:
-    """No pod of an evicted workload runs any more: its quota is free."""
+def quota_released_patch(workload: OwnedWorkload, clock: Clock) -> Obj:
+    """Releases the quota of an evicted Workload once none of its pods runs any more."""
     evicted = workload.condition(EVICTED) or {}
     reason, message = str(evicted.get("reason") or ""), str(evicted.get("message") or "")
-    standing = Standing(workload, clock)
-    standing.set(QUOTA_RESERVED, "False", "PendingEvaluation", message)
-    standing.set(REQUEUED, "True" if reason in _COMES_AGAIN else "False", reason, message)
-    more: Obj = {"admission": None}
+    patch = ConditionPatch(workload, clock)
+    patch.set(QUOTA_RESERVED, "False", "PendingEvaluation", message)
+    patch.set(REQUEUED, "True" if reason in _REQUEUED_AT_ONCE else "False", reason, message)
+    extra: Obj = {"admission": None}
     if workload.is_admitted:
         if _checks_are_ready(workload):
-            standing.set(ADMITTED, "False", "NoReservation", "The workload has no reservation")
+            patch.set(ADMITTED, "False", "NoReservation", "The workload has no reservation")
         else:
             words = "The workload has no reservation and not all checks ready"
-            standing.set(ADMITTED, "False", "NoReservationUnsatisfiedChecks", words)
+            patch.set(ADMITTED, "False", "NoReservationUnsatisfiedChecks", words)
         before = dig(workload.obj, ("status", "accumulatedPastExecutionTimeSeconds")) or 0
-        more["accumulatedPastExecutionTimeSeconds"] = before + _ran_s(workload, clock)
-    return standing.patch(**more)
+        extra["accumulatedPastExecutionTimeSeconds"] = before + _executed_s(workload, clock)
+    return patch.to_api(**extra)
 
 
-def _checks_are_ready(workload: Workload) -> bool:
+def _checks_are_ready(workload: OwnedWorkload) -> bool:
     return all(one.get("state") == "Ready" for one in dig(workload.obj, ("status", "admissionChecks")) or ())
 
 
-def _ran_s(workload: Workload, clock: Clock) -> int:
+def _executed_s(workload: OwnedWorkload, clock: Clock) -> int:
     since = str((workload.condition(ADMITTED) or {}).get("lastTransitionTime") or "")
     try:
         return max(int((clock.now() - datetime.fromisoformat(since)).total_seconds()), 0)
@@ -81,18 +82,18 @@ def _ran_s(workload: Workload, clock: Clock) -> int:
         return 0
 
 
-def readiness(workload: Workload, clock: Clock, *, is_ready: bool) -> Obj | None:
-    """None where nothing new is to be said."""
+def pods_ready_patch(workload: OwnedWorkload, clock: Clock, *, is_ready: bool) -> Obj | None:
+    """None if PodsReady needs no change."""
     present = workload.condition(PODS_READY) or {}
     wanted = _readiness(workload, present, is_ready=is_ready)
     if (present.get("status"), present.get("reason")) == wanted[:2]:
         return None
-    standing = Standing(workload, clock)
-    standing.set(PODS_READY, *wanted)
-    return standing.patch()
+    patch = ConditionPatch(workload, clock)
+    patch.set(PODS_READY, *wanted)
+    return patch.to_api()
 
 
-def _readiness(workload: Workload, present: Obj, *, is_ready: bool) -> tuple[str, str, str]:
+def _readiness(workload: OwnedWorkload, present: Obj, *, is_ready: bool) -> tuple[str, str, str]:
     reason = present.get("reason")
     if not workload.is_admitted:
         return "False", "WaitForStart", _NOT_READY
@@ -103,8 +104,8 @@ def _readiness(workload: Workload, present: Obj, *, is_ready: bool) -> tuple[str
     return "False", "WaitForStart", _NOT_READY
 
 
-def reclaimed(workload: Workload, reclaimable: Mapping[str, int]) -> Obj | None:
-    """Pods that will not come again give their quota back: more and more of them while it is reserved."""
+def reclaimable_patch(workload: OwnedWorkload, reclaimable: Mapping[str, int]) -> Obj | None:
+    """Pods that will not be replaced free their quota; while quota is reserved, their number never decreases."""
     present = {one["name"]: one["count"] for one in dig(workload.obj, ("status", "reclaimablePods")) or ()}
     counts = {name: int(pod_set.get("count", 1)) for name, pod_set in workload.pod_sets.items()}
     wanted = {name: min(count, counts[name]) for name, count in reclaimable.items() if name in counts}
@@ -113,3 +114,11 @@ def reclaimed(workload: Workload, reclaimable: Mapping[str, int]) -> Obj | None:
     if wanted == present:
         return None
     return {"reclaimablePods": [{"name": name, "count": count} for name, count in wanted.items()]}
+
+
+def pending_checks(workload: OwnedWorkload) -> str:
+    """The messages of the admission checks for which a Workload with quota waits."""
+    checks = dig(workload.obj, ("status", "admissionChecks")) or ()
+    return "; ".join(
+        f"{one.get('name')}: {one['message']}" for one in checks if one.get("state") == "Pending" and one.get("message")
+    )

@@ -1,10 +1,10 @@
-"""What a job's own status says of its course, as the job controller writes it step by step."""
+"""The progress of a job by its own status, as the job controller writes it step by step."""
 
 from __future__ import annotations
 
 import pytest
 
-from shoal.controllers.queued_jobs.courses import batch_job
+from shoal.controllers.queued_jobs.job_progress import batch_job
 from shoal.store.live.item import Obj
 from shoal.store.queues.job_parts import PodPart
 
@@ -21,7 +21,7 @@ _DONE, _UNCOUNTED = {"succeeded": 2}, {"uncountedTerminatedPods": {"succeeded": 
         pytest.param({"ready": 1, "uncountedTerminatedPods": {"failed": ["u1"]}}, False, id="one has failed"),
     ],
 )
-def test_pods_that_did_their_part_are_as_good_as_ready(status: Obj, is_ready: bool) -> None:
+def test_pods_that_succeeded_count_as_ready(status: Obj, is_ready: bool) -> None:
     """Between the end of the pods and their count a job that succeeded was told to have lost a pod, for ever."""
     job = {"spec": {"parallelism": 2, "completions": 2}, "status": status}
     assert batch_job(job, [PodPart("main", 2, {}, ("spec", "template"))]).is_ready is is_ready
