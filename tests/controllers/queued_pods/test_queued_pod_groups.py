@@ -1,4 +1,4 @@
-"""Pods of one group are one workload: all are let go together, and what became of each counts."""
+"""Pods of one group are one Workload: they are ungated together, and the outcome of each counts."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ async def _running(scene: QueuedScene, *names: str, **more: object) -> None:
 
 
 @virtual
-async def test_a_group_is_one_workload_once_all_pods_are_there(tmp_path: Path) -> None:
+async def test_a_group_is_one_workload_once_all_pods_exist(tmp_path: Path) -> None:
     async with queued_scene(tmp_path) as scene:
         await scene.member("a", "gang", 3)
         await scene.member("b", "gang", 3)
@@ -60,7 +60,7 @@ async def test_a_fast_group_does_not_wait_for_its_last_pods(tmp_path: Path) -> N
 
 
 @virtual
-async def test_all_pods_of_a_group_are_let_go_each_in_its_role(tmp_path: Path) -> None:
+async def test_all_pods_of_a_group_are_ungated_with_their_roles(tmp_path: Path) -> None:
     async with queued_scene(tmp_path) as scene:
         await scene.member("a", "gang", 2)
         await scene.member("b", "gang", 2, cpu="8")
@@ -89,7 +89,7 @@ async def test_pods_beyond_the_announced_number_are_deleted(tmp_path: Path) -> N
 
 
 @virtual
-async def test_groups_that_contradict_themselves_are_told_so(tmp_path: Path) -> None:
+async def test_inconsistent_groups_are_reported(tmp_path: Path) -> None:
     async with queued_scene(tmp_path) as scene:
         await scene.member("a", "gang", 2)
         await scene.member("b", "gang", 3)
@@ -158,7 +158,7 @@ async def test_a_group_that_must_not_be_retried_ends_with_its_last_pod(tmp_path:
 
 
 @virtual
-async def test_an_evicted_group_gives_its_quota_back_when_nothing_of_it_runs(tmp_path: Path) -> None:
+async def test_an_evicted_group_releases_its_quota_when_none_of_its_pods_runs(tmp_path: Path) -> None:
     async with queued_scene(tmp_path) as scene:
         await _running(scene, "a", "b")
         await scene.evict(await scene.workload())
@@ -183,7 +183,7 @@ async def test_an_evicted_group_gives_its_quota_back_when_nothing_of_it_runs(tmp
 
 
 @virtual
-async def test_a_group_whose_pods_are_all_deleted_is_gone(tmp_path: Path) -> None:
+async def test_the_workload_of_a_group_whose_pods_are_all_deleted_is_deleted(tmp_path: Path) -> None:
     async with queued_scene(tmp_path) as scene:
         await _running(scene, "a", "b")
         for name in ("a", "b"):
@@ -195,7 +195,7 @@ async def test_a_group_whose_pods_are_all_deleted_is_gone(tmp_path: Path) -> Non
 
 
 @virtual
-async def test_another_role_makes_another_workload(tmp_path: Path) -> None:
+async def test_a_pod_with_another_role_causes_another_workload(tmp_path: Path) -> None:
     async with queued_scene(tmp_path) as scene:
         await scene.member("a", "gang", 2)
         await scene.member("b", "gang", 2)
@@ -210,7 +210,7 @@ async def test_another_role_makes_another_workload(tmp_path: Path) -> None:
 
 
 @virtual
-async def test_deleting_the_workload_of_a_group_ends_it_all(tmp_path: Path) -> None:
+async def test_deleting_the_workload_of_a_group_stops_all_pods(tmp_path: Path) -> None:
     async with queued_scene(tmp_path) as scene:
         await _running(scene, "a", "b")
         await scene.cluster.delete(WORKLOADS, "gang")

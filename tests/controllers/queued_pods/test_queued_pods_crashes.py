@@ -1,4 +1,4 @@
-"""Killed at any step, in any weather: no pod is let go without an admission, and everything comes right in the end."""
+"""Crashes at any step and under faults: no pod is ungated without an admission, and all Workloads finish in the end."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ async def _admit_all(scene: QueuedScene) -> None:
 
 @pytest.mark.parametrize("seed", range(4))
 @virtual
-async def test_killed_anywhere_pods_are_let_go_by_an_admission_alone(tmp_path: Path, seed: int) -> None:
+async def test_with_crashes_at_any_point_pods_are_ungated_only_after_an_admission(tmp_path: Path, seed: int) -> None:
     draw = random.Random(seed)
     async with bare_scene(tmp_path) as scene:
         for index in range(3):
@@ -81,7 +81,7 @@ async def test_killed_anywhere_pods_are_let_go_by_an_admission_alone(tmp_path: P
 
 @pytest.mark.parametrize("seed", range(4))
 @virtual
-async def test_in_a_storm_an_eviction_ends_what_ran_and_gives_back_once(tmp_path: Path, seed: int) -> None:
+async def test_under_faults_an_eviction_stops_all_pods_and_releases_quota_once(tmp_path: Path, seed: int) -> None:
     async with bare_scene(tmp_path) as scene:
         cluster = scene.cluster
         storm = StormyApi(cluster.api, cluster.clock, random.Random(seed))
@@ -127,7 +127,7 @@ async def test_in_a_storm_an_eviction_ends_what_ran_and_gives_back_once(tmp_path
 
 @pytest.mark.parametrize("seed", range(3))
 @virtual
-async def test_killed_while_a_stateful_set_grows_no_pod_ends_and_none_comes_too_early(
+async def test_with_crashes_while_a_stateful_set_grows_no_pod_ends_and_none_starts_too_early(
     tmp_path: Path, seed: int
 ) -> None:
     draw = random.Random(seed)

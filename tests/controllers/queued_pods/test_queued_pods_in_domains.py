@@ -1,6 +1,6 @@
-"""Pods of a group whose admission names several domains: each is let go into one of them, in the write that opens it.
+"""Pods of a group whose admission has several topology domains: each is ungated with one of them, in one write.
 
-Gates can only be taken from pods that are there, so none can be put on until somebody chooses.
+Gates can only be removed from existing pods, so no other gate can hold them until a domain is chosen.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ async def _nodes(scene: QueuedScene) -> dict[str, str]:
 
 
 @virtual
-async def test_each_pod_is_let_go_into_a_domain_of_its_own(tmp_path: Path) -> None:
+async def test_each_pod_is_ungated_with_a_domain_of_its_own(tmp_path: Path) -> None:
     async with queued_scene(tmp_path) as scene:
         for name in "ab":
             await scene.member(name, "gang", 2, schedulerName="default-scheduler")
@@ -52,7 +52,7 @@ async def test_each_pod_is_let_go_into_a_domain_of_its_own(tmp_path: Path) -> No
 
 
 @virtual
-async def test_pods_with_an_index_get_the_domain_that_it_stands_for(tmp_path: Path) -> None:
+async def test_pods_with_an_index_get_the_domain_of_that_index(tmp_path: Path) -> None:
     async with queued_scene(tmp_path) as scene:
         for name, index in (("a", "2"), ("b", "0"), ("c", "1")):
             await scene.member(name, "gang", 3, schedulerName="default-scheduler")
@@ -63,7 +63,7 @@ async def test_pods_with_an_index_get_the_domain_that_it_stands_for(tmp_path: Pa
 
 
 @virtual
-async def test_who_takes_the_place_of_a_failed_pod_gets_its_domain(tmp_path: Path) -> None:
+async def test_the_replacement_of_a_failed_pod_gets_its_domain(tmp_path: Path) -> None:
     async with queued_scene(tmp_path) as scene:
         for name in "ab":
             await scene.member(name, "gang", 2, schedulerName="default-scheduler")

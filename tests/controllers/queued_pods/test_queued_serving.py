@@ -1,4 +1,4 @@
-"""Kinds that keep pods running: a StatefulSet is one workload, every replica of a LeaderWorkerSet is one."""
+"""Serving kinds: a StatefulSet is one Workload, and so is every replica of a LeaderWorkerSet."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from build.queued_scenes import QueuedScene, bare_scene, queued_scene
 from build.virtual_time import virtual
 from shoal.controllers.gatekeeping.held_kinds import PARENT, QUEUE_LABEL, HoldingRules
 from shoal.controllers.gatekeeping.holding import held
-from shoal.controllers.queued_pods.serving import MOST_REPLICAS, excess_of, names_of
+from shoal.controllers.queued_pods.serving_kinds import MOST_REPLICAS, excess_of, workload_names_of
 from shoal.store.live.ecosystem_kinds import LEADER_WORKER_SETS, WORKLOADS
 from shoal.store.live.kind import PODS, STATEFUL_SETS
 from shoal.store.live.port import Deletion
@@ -37,7 +37,7 @@ async def _replica(scene: QueuedScene, owner: Obj, index: int) -> None:
 
 
 @virtual
-async def test_a_stateful_set_is_one_workload_before_its_pods_are_there(tmp_path: Path) -> None:
+async def test_a_stateful_set_is_one_workload_before_its_pods_exist(tmp_path: Path) -> None:
     async with queued_scene(tmp_path) as scene:
         owner = await _stateful_set(scene, 3)
         await scene.cluster.pass_time(1)
@@ -57,7 +57,7 @@ async def test_a_stateful_set_is_one_workload_before_its_pods_are_there(tmp_path
 
 
 @virtual
-async def test_a_stateful_set_that_waits_asks_for_what_it_is_scaled_to(tmp_path: Path) -> None:
+async def test_the_workload_of_a_pending_stateful_set_follows_its_scale(tmp_path: Path) -> None:
     async with queued_scene(tmp_path) as scene:
         await _stateful_set(scene, 3)
         await scene.cluster.pass_time(1)
@@ -70,7 +70,7 @@ async def test_a_stateful_set_that_waits_asks_for_what_it_is_scaled_to(tmp_path:
 
 
 @virtual
-async def test_a_running_stateful_set_gives_up_what_it_is_scaled_down_by(tmp_path: Path) -> None:
+async def test_a_running_stateful_set_that_is_scaled_down_frees_quota(tmp_path: Path) -> None:
     async with queued_scene(tmp_path) as scene:
         await _stateful_set(scene, 3)
         await scene.cluster.pass_time(1)
@@ -98,7 +98,7 @@ async def _grown(scene: QueuedScene) -> tuple[Obj, Obj]:
 
 
 @virtual
-async def test_a_running_stateful_set_that_grows_runs_on_and_asks_for_more_beside(tmp_path: Path) -> None:
+async def test_a_running_stateful_set_that_grows_runs_on_and_gets_a_larger_workload(tmp_path: Path) -> None:
     async with queued_scene(tmp_path) as scene:
         first, second = await _grown(scene)
         notes, name = second["metadata"]["annotations"], first["metadata"]["name"]
@@ -121,7 +121,7 @@ async def test_a_running_stateful_set_that_grows_runs_on_and_asks_for_more_besid
 
 
 @virtual
-async def test_a_stateful_set_that_changes_its_mind_takes_back_what_it_asked_for(tmp_path: Path) -> None:
+async def test_a_stateful_set_that_is_scaled_back_deletes_the_larger_workload(tmp_path: Path) -> None:
     async with queued_scene(tmp_path) as scene:
         first, _ = await _grown(scene)
         await scene.cluster.patch(STATEFUL_SETS, "db", {"spec": {"replicas": 4}})
@@ -134,7 +134,7 @@ async def test_a_stateful_set_that_changes_its_mind_takes_back_what_it_asked_for
 
 
 @virtual
-async def test_a_stateful_set_that_is_evicted_while_it_grows_waits_as_large_as_it_wants_to_be(tmp_path: Path) -> None:
+async def test_a_stateful_set_evicted_while_it_grows_is_requeued_with_its_new_size(tmp_path: Path) -> None:
     async with queued_scene(tmp_path) as scene:
         first, second = await _grown(scene)
         await scene.evict(first)
@@ -145,7 +145,7 @@ async def test_a_stateful_set_that_is_evicted_while_it_grows_waits_as_large_as_i
 
 
 @virtual
-async def test_what_had_to_leave_before_a_stateful_set_grew_gives_its_quota_back(tmp_path: Path) -> None:
+async def test_a_larger_workload_evicted_before_the_stateful_set_grew_releases_its_quota(tmp_path: Path) -> None:
     async with queued_scene(tmp_path) as scene:
         _, second = await _grown(scene)
         await scene.say(second, {}, ("QuotaReserved", "True", "QuotaReserved", ""))
@@ -162,7 +162,7 @@ async def test_what_had_to_leave_before_a_stateful_set_grew_gives_its_quota_back
 
 
 @virtual
-async def test_all_workloads_of_a_stateful_set_go_with_it(tmp_path: Path) -> None:
+async def test_all_workloads_of_a_deleted_stateful_set_are_deleted(tmp_path: Path) -> None:
     async with queued_scene(tmp_path) as scene:
         _, second = await _grown(scene)
         await scene.admit(second)
@@ -177,7 +177,7 @@ async def test_all_workloads_of_a_stateful_set_go_with_it(tmp_path: Path) -> Non
 
 
 @virtual
-async def test_pods_of_a_stateful_set_vanish_as_soon_as_they_are_over(tmp_path: Path) -> None:
+async def test_terminated_pods_of_a_stateful_set_are_released_at_once(tmp_path: Path) -> None:
     async with queued_scene(tmp_path) as scene:
         owner = await _stateful_set(scene, 1)
         await _replica(scene, owner, 0)
@@ -245,7 +245,7 @@ async def test_pods_of_a_deployment_are_admitted_one_by_one(tmp_path: Path) -> N
 
 
 @virtual
-async def test_a_mistyped_number_of_replicas_stops_nobody_and_is_told(tmp_path: Path) -> None:
+async def test_a_mistyped_number_of_replicas_is_reported_and_delays_no_other(tmp_path: Path) -> None:
     async with bare_scene(tmp_path) as scene:
         both = {"size": 1, "workerTemplate": {"spec": {"containers": _CONTAINERS}}}
         meta = {"namespace": "default", "labels": {QUEUE_LABEL: "team"}}
@@ -253,5 +253,5 @@ async def test_a_mistyped_number_of_replicas_stops_nobody_and_is_told(tmp_path: 
             spec = {"replicas": replicas, "leaderWorkerTemplate": both}
             named = {**meta, "name": f"r{replicas}"}
             item = await scene.cluster.api.create(LEADER_WORKER_SETS, {"metadata": named, "spec": spec})
-            assert sum(1 for _ in names_of(LEADER_WORKER_SETS, item)) == wanted
+            assert sum(1 for _ in workload_names_of(LEADER_WORKER_SETS, item)) == wanted
             assert (str(replicas) in excess_of(LEADER_WORKER_SETS, item)) == is_told

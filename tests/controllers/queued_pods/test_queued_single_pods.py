@@ -1,4 +1,4 @@
-"""A pod by itself: it waits behind its gate, runs when its workload is admitted, and ends when that has to stop."""
+"""A single pod: it is held by its gate, runs when its Workload is admitted, and is stopped when that is evicted."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ async def test_a_pod_becomes_a_workload_of_its_queue(tmp_path: Path) -> None:
 
 
 @virtual
-async def test_admission_opens_the_gate_and_adds_what_the_flavor_says(tmp_path: Path) -> None:
+async def test_admission_removes_the_gate_and_injects_the_flavor(tmp_path: Path) -> None:
     async with queued_scene(tmp_path) as scene:
         await scene.pod("train", nodeSelector={"zone": "a"})
         await scene.cluster.pass_time(1)
@@ -58,7 +58,7 @@ async def test_an_admission_that_names_an_unknown_flavor_keeps_the_gate(tmp_path
 
 
 @virtual
-async def test_a_finished_pod_finishes_its_workload_and_is_let_go(tmp_path: Path) -> None:
+async def test_a_finished_pod_finishes_its_workload_and_loses_its_finalizer(tmp_path: Path) -> None:
     async with queued_scene(tmp_path) as scene:
         await scene.pod("good")
         await scene.cluster.pass_time(1)
@@ -87,7 +87,7 @@ async def test_a_failed_pod_is_a_failed_workload(tmp_path: Path) -> None:
 
 
 @virtual
-async def test_an_evicted_pod_is_ended_with_a_word_why(tmp_path: Path) -> None:
+async def test_an_evicted_pod_is_stopped_with_the_reason(tmp_path: Path) -> None:
     async with queued_scene(tmp_path) as scene:
         await scene.pod("victim")
         await scene.cluster.pass_time(1)
@@ -108,7 +108,7 @@ async def test_an_evicted_pod_is_ended_with_a_word_why(tmp_path: Path) -> None:
 
 
 @virtual
-async def test_a_pod_evicted_before_it_was_let_go_waits_again(tmp_path: Path) -> None:
+async def test_a_pod_evicted_before_it_was_ungated_is_requeued(tmp_path: Path) -> None:
     async with queued_scene(tmp_path) as scene:
         await scene.pod("early")
         await scene.cluster.pass_time(1)
@@ -124,7 +124,7 @@ async def test_a_pod_evicted_before_it_was_let_go_waits_again(tmp_path: Path) ->
 
 
 @virtual
-async def test_a_pod_that_runs_without_an_admission_is_ended(tmp_path: Path) -> None:
+async def test_a_pod_that_runs_without_an_admission_is_stopped(tmp_path: Path) -> None:
     async with queued_scene(tmp_path) as scene:
         await scene.pod("sly")
         await scene.cluster.pass_time(1)
@@ -134,7 +134,7 @@ async def test_a_pod_that_runs_without_an_admission_is_ended(tmp_path: Path) -> 
 
 
 @virtual
-async def test_deleting_a_waiting_pod_leaves_nothing_behind(tmp_path: Path) -> None:
+async def test_deleting_a_held_pod_deletes_its_workload(tmp_path: Path) -> None:
     async with queued_scene(tmp_path) as scene:
         await scene.pod("brief")
         await scene.cluster.pass_time(1)
@@ -145,7 +145,7 @@ async def test_deleting_a_waiting_pod_leaves_nothing_behind(tmp_path: Path) -> N
 
 
 @virtual
-async def test_deleting_the_workload_ends_its_pod(tmp_path: Path) -> None:
+async def test_deleting_the_workload_stops_its_pod(tmp_path: Path) -> None:
     async with queued_scene(tmp_path) as scene:
         await scene.pod("train")
         await scene.cluster.pass_time(1)
@@ -173,7 +173,7 @@ async def test_the_priority_is_that_of_the_class_on_the_label(tmp_path: Path) ->
 
 
 @virtual
-async def test_a_pod_that_nobody_held_is_none_of_ours(tmp_path: Path) -> None:
+async def test_a_pod_that_was_not_held_is_not_queued(tmp_path: Path) -> None:
     async with queued_scene(tmp_path) as scene:
         containers = [{"name": "main", "image": "busybox"}]
         await scene.cluster.create(PODS, {"metadata": {"name": "free"}, "spec": {"containers": containers}})
@@ -183,7 +183,7 @@ async def test_a_pod_that_nobody_held_is_none_of_ours(tmp_path: Path) -> None:
 
 
 @virtual
-async def test_a_pod_that_contradicts_its_admission_is_finished_before_it_starts(tmp_path: Path) -> None:
+async def test_a_pod_that_conflicts_with_its_admission_is_finished_before_it_starts(tmp_path: Path) -> None:
     async with queued_scene(tmp_path) as scene:
         await scene.pod("train", nodeSelector={"pool": "own"})
         await scene.cluster.pass_time(1)
@@ -193,7 +193,7 @@ async def test_a_pod_that_contradicts_its_admission_is_finished_before_it_starts
 
 
 @virtual
-async def test_a_pod_that_asks_for_places_as_nobody_can_is_told_so(tmp_path: Path) -> None:
+async def test_an_invalid_topology_request_of_a_pod_is_reported(tmp_path: Path) -> None:
     async with queued_scene(tmp_path) as scene:
         notes = {
             "kueue.x-k8s.io/podset-slice-required-topology": "rack",

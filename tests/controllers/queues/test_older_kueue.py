@@ -14,7 +14,7 @@ from build.queue_desks import start_desk, start_pods, workload
 from build.small_clusters import SmallCluster, small_cluster
 from build.virtual_time import virtual
 from shoal.cluster.foreign.converting import kueue_definitions
-from shoal.controllers.queued_pods.composing import Rank
+from shoal.controllers.queued_pods.workload_drafts import WorkloadPriority
 from shoal.store.live.ecosystem_kinds import CLUSTER_QUEUES, LOCAL_QUEUES, RESOURCE_FLAVORS, WORKLOADS
 from shoal.store.live.informer import Informer
 from shoal.store.live.item import Item, Obj
@@ -98,7 +98,7 @@ async def test_newer_fields_are_converted_and_read_back(tmp_path: Path) -> None:
     async with _older_cluster(tmp_path) as cluster:
         kind, api = _older(WORKLOADS), NewestWords(cluster.api)
         informer = Informer(api, kind, cluster.clock, cluster.draw)
-        rank = Rank(7, "kueue.x-k8s.io", "WorkloadPriorityClass", "high").to_api()
+        rank = WorkloadPriority(7, "kueue.x-k8s.io", "WorkloadPriorityClass", "high").to_api()
         made = workload("a", **rank)
         made["metadata"]["namespace"] = "default"
         found = [(await api.create(kind, made)).obj()]

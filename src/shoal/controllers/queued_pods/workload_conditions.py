@@ -1,4 +1,4 @@
-"""How far a unit's pods have come, as its Workload's status tells it: values in, changes of a plain status out."""
+"""Pure changes of a Workload's status that follow from its pods: PodsReady, Finished, reclaimable pods, quota."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from collections.abc import Callable
 
 import msgspec
 
+from shoal.controllers.queued_pods.kueue_names import ALL_READY, LOST_ONE, NOT_READY, WAITING_FOR_REPLACEMENT
 from shoal.controllers.queued_pods.membership import Pods, is_unretriable, total_or_none
-from shoal.controllers.queued_pods.words import ALL_READY, LOST_ONE, NOT_READY, WAITING_FOR_REPLACEMENT
 from shoal.store.live.conditions import Moment, Status, find, is_true, put
 
 _REQUEUED_AFTER = frozenset({"Preempted", "AdmissionCheck", "NodeFailures"})
@@ -20,13 +20,13 @@ class Ending(msgspec.Struct, frozen=True):
 
 
 def ending_of_pod(pods: Pods) -> Ending | None:
-    """None while it goes on."""
+    """None while the pod has not ended."""
     pod = pods[0][1]
     return Ending(pod.status.phase == "Succeeded", pod.status.message) if pod.is_finished() else None
 
 
 def ending_of_group(pods: Pods) -> Ending | None:
-    """A group has ended when as many pods as announced succeeded; or, if one must not be replaced, when all ended."""
+    """A group has ended when as many pods as its size succeeded; or, if a pod must not be replaced, when all ended."""
     total = total_or_none(pods)
     if total is None:
         return None
@@ -37,21 +37,21 @@ def ending_of_group(pods: Pods) -> Ending | None:
     return Ending(True, f"Pods succeeded: {succeeded}/{total}.")
 
 
-def finish(status: Status, ending: Ending, moment: Moment) -> None:
+def set_finished(status: Status, ending: Ending, moment: Moment) -> None:
     put(status, "Finished", (True, "Succeeded" if ending.is_good else "Failed", ending.message), moment)
 
 
-def fail_to_start(status: Status, message: str, moment: Moment) -> None:
-    """Its pods and its admission contradict each other, and will the next time."""
+def set_failed_to_start(status: Status, message: str, moment: Moment) -> None:
+    """Its pods conflict with its admission; a retry cannot succeed."""
     put(status, "Finished", (True, "FailedToStart", message), moment)
 
 
-def replace(status: Status, message: str, moment: Moment) -> None:
-    """Another one of the same owner has its place."""
+def set_replaced(status: Status, message: str, moment: Moment) -> None:
+    """Another Workload of the same owner replaced it."""
     put(status, "Finished", (True, "WorkloadSliceReplaced", message), moment)
 
 
-def tell_ready(status: Status, *, are_ready: bool, moment: Moment) -> None:
+def set_pods_ready(status: Status, *, are_ready: bool, moment: Moment) -> None:
     before = find(status, "PodsReady") or {}
     reason = before.get("reason")
     if not is_true(status, "Admitted"):
@@ -66,8 +66,8 @@ def tell_ready(status: Status, *, are_ready: bool, moment: Moment) -> None:
     put(status, "PodsReady", said, moment)
 
 
-def tell_missing(status: Status, absent: int, moment: Moment) -> None:
-    """Of groups: whether pods are to be replaced by somebody."""
+def set_waiting_for_replacement(status: Status, absent: int, moment: Moment) -> None:
+    """For groups: whether pods have to be replaced."""
     before = find(status, WAITING_FOR_REPLACEMENT)
     if absent:
         evicted = find(status, "Evicted") or {}
@@ -82,8 +82,8 @@ def tell_missing(status: Status, absent: int, moment: Moment) -> None:
         put(status, WAITING_FOR_REPLACEMENT, (False, "PodsReady", "No pods need replacement"), moment)
 
 
-def tell_reclaimable(status: Status, counts: Counter[str]) -> None:
-    """What is no longer needed only ever grows."""
+def set_reclaimable(status: Status, counts: Counter[str]) -> None:
+    """The number of reclaimable pods never decreases."""
     known = {one["name"]: int(one.get("count") or 0) for one in status.get("reclaimablePods") or ()}
     now = {name: max(known.get(name, 0), counts[name]) for name in sorted(known.keys() | counts.keys())}
     found = [{"name": name, "count": count} for name, count in now.items() if count]
@@ -91,8 +91,8 @@ def tell_reclaimable(status: Status, counts: Counter[str]) -> None:
         status["reclaimablePods"] = found
 
 
-def give_back(status: Status, moment: Moment) -> None:
-    """Nothing of it runs any more: what it held is free, and it may be admitted again."""
+def release_quota(status: Status, moment: Moment) -> None:
+    """No pod of it runs any more: release its quota; it may be admitted again."""
     evicted = find(status, "Evicted") or {}
     reason, message = str(evicted.get("reason", "")), str(evicted.get("message", ""))
     put(status, "Requeued", (reason.partition("DueTo")[0] in _REQUEUED_AFTER, reason, message), moment)

@@ -1,7 +1,7 @@
-"""What is done to pods and Workloads: the writes, each of which may be repeated after a crash at any point.
+"""Writes pods and Workloads of queued pods. Every write may be repeated after a crash at any point.
 
-Rejected: one write for all pods of a group. There is none, and half a group that was let go is let go wholly by the
-next look, since an admission holds until all of it is over.
+Rejected: one write for all pods of a group. There is none in Kubernetes, and a group that was ungated only in part is
+completed by the next reconciliation, since an admission lasts until all of it has ended.
 """
 
 from __future__ import annotations
@@ -11,9 +11,9 @@ from collections.abc import Awaitable, Callable, Sequence
 from copy import deepcopy
 from typing import Literal, TypeVar
 
+from shoal.controllers.queued_pods.kueue_names import MANAGED, TERMINATION_TARGET
 from shoal.controllers.queued_pods.membership import Pods
-from shoal.controllers.queued_pods.pod_sight import QueuedPod
-from shoal.controllers.queued_pods.words import MANAGED, TERMINATION_TARGET
+from shoal.controllers.queued_pods.pod_view import QueuedPod
 from shoal.controllers.queued_work.kueue_names import IN_USE
 from shoal.controllers.queued_work.quota_condition import QUOTA_CONDITION, Fault, quota_condition
 from shoal.store.live.conditions import Moment, Status, difference
@@ -28,7 +28,7 @@ _AT_ONCE = 32
 StopReason = Literal["WorkloadEvicted", "WorkloadDeleted", "NoMatchingWorkload", "NotAdmitted"]
 
 
-class Hand:
+class QueuedPodWriter:
     def __init__(self, context: Context, workloads: Kind) -> None:
         self._context = context
         self._workloads = workloads
@@ -36,7 +36,7 @@ class Hand:
     # -- pods -------------------------------------------------------------------------------------------------------
 
     async def release(self, pods: Pods) -> None:
-        """Nothing keeps them from vanishing any more."""
+        """Remove the finalizer of the pods."""
         await self._each([pod for _, pod in pods if pod.has_finalizer()], self._release)
 
     async def _release(self, pod: QueuedPod) -> None:
@@ -48,7 +48,7 @@ class Hand:
             return
 
     async def stop(self, pods: Pods, reason: StopReason, message: str) -> None:
-        """End those that nobody has ended yet."""
+        """Delete the pods that are not terminating yet."""
 
         async def one(pod: QueuedPod) -> None:
             meta = pod.metadata
@@ -65,12 +65,12 @@ class Hand:
                 await self._context.api.delete(PODS, meta.namespace, meta.name, Deletion(uid=meta.uid))
             except NotFoundError:
                 return
-            self.tell(pod, "Stopped", message)
+            self.record(pod, "Stopped", message)
 
         await self._each([pod for _, pod in pods if not pod.is_terminating()], one)
 
-    async def drop(self, pods: Pods) -> None:
-        """More than the group announced."""
+    async def delete_excess(self, pods: Pods) -> None:
+        """Delete pods in excess of the group's size."""
 
         async def one(pod: QueuedPod) -> None:
             meta = pod.metadata
@@ -81,22 +81,22 @@ class Hand:
                 await self._context.api.delete(PODS, meta.namespace, meta.name, Deletion(uid=meta.uid))
             except NotFoundError:
                 return
-            self.tell(pod, "ExcessPodDeleted", "Excess pod deleted")
+            self.record(pod, "ExcessPodDeleted", "Excess pod deleted")
 
         await self._each([pod for _, pod in pods], one)
 
-    async def start(self, pods: Sequence[tuple[Item, Obj]], message: str) -> None:
-        """`pods` with the patches that let them go."""
+    async def ungate(self, pods: Sequence[tuple[Item, Obj]], message: str) -> None:
+        """`pods` with the patches that ungate them."""
 
         async def one(started: tuple[Item, Obj]) -> None:
             item, patch = started
             await self._context.api.patch(PODS, item.namespace, item.name, Patch("merge", patch))
-            self._tell_about(item.namespace, item.name, item.uid, "Started", message)
+            self._record(item.namespace, item.name, item.uid, "Started", message)
 
         await self._each(pods, one)
 
-    async def mark(self, pods: Pods, fault: Fault | None) -> None:
-        """What keeps them, and no time will mend, on each that does not say so: a condition, and an Event with it."""
+    async def write_condition(self, pods: Pods, fault: Fault | None) -> None:
+        """Write the condition for a lasting fault, with an Event, on each pod that lacks it; None removes it."""
 
         async def one(pod: QueuedPod) -> None:
             meta = pod.metadata
@@ -108,12 +108,12 @@ class Hand:
             except NotFoundError:
                 return
             if fault is not None:
-                self.tell(pod, *fault, "Warning")
+                self.record(pod, *fault, "Warning")
 
         await self._each([pod for _, pod in pods if pod.fault() != fault and not pod.is_over()], one)
 
     async def _each(self, what: Sequence[T], do: Callable[[T], Awaitable[None]]) -> None:
-        """All of them, however many fail; the first failure is raised at the end."""
+        """Call `do` for all of them even if some fail; the first failure is raised at the end."""
         failures: list[BaseException] = []
         for at in range(0, len(what), _AT_ONCE):
             answers = await asyncio.gather(*map(do, what[at : at + _AT_ONCE]), return_exceptions=True)
@@ -127,7 +127,7 @@ class Hand:
         return await self._context.api.create(self._workloads, workload)
 
     async def write_status(self, item: Item, *changes: Callable[[Status, Moment], None]) -> Item:
-        """One patch, for that version of the Workload alone; none where nothing changes."""
+        """Write all changes with one patch for this version of the Workload; without changes there is no request."""
         obj = item.obj()
         before = obj.get("status") or {}
         after = deepcopy(before)
@@ -141,45 +141,45 @@ class Hand:
         body = {"metadata": {"resourceVersion": str(item.version)}, "status": changed}
         return await self._context.api.patch(self._workloads, item.namespace, item.name, Patch("merge", body), "status")
 
-    async def amend(self, item: Item, body: Obj) -> Item:
-        """A merge patch of that version."""
+    async def patch_workload(self, item: Item, body: Obj) -> Item:
+        """A merge patch for this version of the Workload."""
         meta = {**body.get("metadata", {}), "resourceVersion": str(item.version)}
         patch = Patch("merge", {**body, "metadata": meta})
         return await self._context.api.patch(self._workloads, item.namespace, item.name, patch)
 
-    async def let_vanish(self, item: Item) -> bool:
-        """Take our finalizer away; whether it was there."""
+    async def remove_finalizer(self, item: Item) -> bool:
+        """Remove Shoal's finalizer; returns whether it was there."""
         present = item.obj()["metadata"].get("finalizers") or []
         if IN_USE not in present:
             return False
         kept = [one for one in present if one != IN_USE]
         try:
-            await self.amend(item, {"metadata": {"finalizers": kept or None}})
+            await self.patch_workload(item, {"metadata": {"finalizers": kept or None}})
         except NotFoundError:
             return False
         return True
 
-    async def discard(self, item: Item) -> None:
-        """It stands for nothing any more."""
-        await self.let_vanish(item)
+    async def delete_workload(self, item: Item) -> None:
+        """Delete a Workload that is not needed any more."""
+        await self.remove_finalizer(item)
         try:
             await self._context.api.delete(self._workloads, item.namespace, item.name, Deletion(uid=item.uid))
         except NotFoundError:
             return
 
-    # -- words ------------------------------------------------------------------------------------------------------
+    # -- Events -----------------------------------------------------------------------------------------------------
 
-    def tell(self, pod: QueuedPod, reason: str, message: str, type_: Literal["Normal", "Warning"] = "Normal") -> None:
+    def record(self, pod: QueuedPod, reason: str, message: str, type_: Literal["Normal", "Warning"] = "Normal") -> None:
         meta = pod.metadata
-        self._tell_about(meta.namespace, meta.name, meta.uid, reason, message, type_)
+        self._record(meta.namespace, meta.name, meta.uid, reason, message, type_)
 
-    def tell_object(
+    def record_on(
         self, obj: Obj, kind: Kind, reason: str, message: str, type_: Literal["Normal", "Warning"] = "Normal"
     ) -> None:
         about = {"kind": kind.name, "apiVersion": kind.api_version, "metadata": obj["metadata"]}
         self._context.events.record(about, reason, message, type_=type_)
 
-    def _tell_about(
+    def _record(
         self,
         namespace: str,
         name: str,

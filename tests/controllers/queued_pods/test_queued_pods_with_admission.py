@@ -1,4 +1,4 @@
-"""Policies, keepers of pods, queued pods and nodes together: what a user sees from creation to the end."""
+"""Policies, owners of pods, queued pods and nodes together: what a user sees from creation to the end."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def _serving(name: str, replicas: int, **more: Any) -> Obj:
 
 
 @virtual
-async def test_a_stateful_set_runs_when_admitted_and_waits_again_when_evicted(tmp_path: Path) -> None:
+async def test_a_stateful_set_runs_when_admitted_and_is_requeued_when_evicted(tmp_path: Path) -> None:
     async with _together(tmp_path) as (run, scene):
         await scene.cluster.create(STATEFUL_SETS, _serving("db", 2, serviceName="db"))
         await scene.cluster.pass_time(3)
@@ -132,7 +132,7 @@ async def test_a_group_of_pods_runs_to_its_end(tmp_path: Path) -> None:
 
 
 @virtual
-async def test_an_evicted_group_gives_back_when_its_nodes_are_done_with_it(tmp_path: Path) -> None:
+async def test_an_evicted_group_releases_its_quota_when_its_pods_have_terminated(tmp_path: Path) -> None:
     async with _together(tmp_path) as (run, scene):
         for name in ("a", "b"):
             meta = {

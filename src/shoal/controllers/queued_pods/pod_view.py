@@ -1,4 +1,4 @@
-"""A queued pod as its admission sees it: whose it is, whether it is held, whether it is over."""
+"""The fields of a queued pod that its admission reads: its owner, whether it is held, whether it has ended."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from datetime import datetime
 import msgspec
 from msgspec import field
 
-from shoal.controllers.queued_pods.words import GATE, MANAGED, PARENT, QUEUE_LABEL, TERMINATION_TARGET
+from shoal.controllers.queued_pods.kueue_names import GATE, MANAGED, PARENT, QUEUE_LABEL, TERMINATION_TARGET
 from shoal.controllers.queued_work.quota_condition import QUOTA_CONDITION, Fault
 from shoal.store.live.item import Item, Seen
 
@@ -73,7 +73,7 @@ class QueuedPod(msgspec.Struct, gc=False):
 
     @property
     def parent(self) -> str:
-        """What held its owner back: `statefulset`, `deployment`, ..."""
+        """The kind of owner that is queued: `statefulset`, `deployment`, ..."""
         return self.metadata.annotations.get(PARENT, "")
 
     def controller(self) -> Owner | None:
@@ -89,17 +89,17 @@ class QueuedPod(msgspec.Struct, gc=False):
         return self.status.phase in ("Succeeded", "Failed")
 
     def is_over(self) -> bool:
-        """It holds no room any more, and will not."""
+        """It uses no capacity any more and will not use any again."""
         if self.is_finished():
             return True
         return self.is_terminating() and (not self.spec.node_name or self.metadata.deletion_grace_period_seconds == 0)
 
     def is_lost(self) -> bool:
-        """It failed, or ends without having succeeded: somebody may have to take its place."""
+        """It failed, or was deleted before it succeeded: a replacement may be needed."""
         return self.status.phase != "Succeeded" and self.is_over()
 
     def runs(self) -> bool:
-        """It may hold room: let go and not over."""
+        """It may use capacity: it is ungated and has not ended."""
         return not self.is_held() and not self.is_over()
 
     def is_ready(self) -> bool:
@@ -108,11 +108,11 @@ class QueuedPod(msgspec.Struct, gc=False):
         return any(one.type == "Ready" and one.status == "True" for one in self.status.conditions)
 
     def fault(self) -> Fault | None:
-        """What it says of itself by now."""
+        """The fault in its present condition."""
         return next(((one.reason, one.message) for one in self.status.conditions if one.type == QUOTA_CONDITION), None)
 
     def was_stopped(self) -> bool:
-        """It was us who ended it."""
+        """This controller stopped it."""
         return any(one.type == TERMINATION_TARGET and one.status == "True" for one in self.status.conditions)
 
     def has_finalizer(self) -> bool:
@@ -127,7 +127,7 @@ _seen = Seen(QueuedPod)
 
 
 def queued_pod(item: Item) -> QueuedPod | None:
-    """None for a pod that nobody holds here. Most pods are not looked into at all."""
+    """None for a pod that is not queued. Most pods are not decoded at all."""
     if _MARK not in item.data:
         return None
     pod = _seen(item)

@@ -1,4 +1,4 @@
-"""Labels, annotations, conditions and reasons of queued pods: Kueue's, since people and their tools look for them."""
+"""Names of Kueue's labels, annotations, conditions and reasons on queued pods."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ GROUP = "kueue.x-k8s.io"
 QUEUE_LABEL = f"{GROUP}/queue-name"
 PRIORITY_LABEL = f"{GROUP}/priority-class"
 MANAGED = f"{GROUP}/managed"
-"""A label of pods that were held at creation, and the finalizer that keeps them until they are counted."""
+"""A label of pods that were held at creation, and the finalizer that keeps them until their outcome is recorded."""
 GATE = f"{GROUP}/admission"
 PARENT = f"{GROUP}/pod-suspending-parent"
 GROUP_LABEL = KUEUE_GROUP_LABEL

@@ -1,4 +1,4 @@
-"""The Workloads that are made of pods and of kinds that keep pods: values in, objects out."""
+"""Makes the Workload objects of pods and serving kinds. Pure functions."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from shoal.controllers.queued_pods.words import GATE
+from shoal.controllers.queued_pods.kueue_names import GATE
 from shoal.controllers.queued_work.kueue_names import IN_USE, MAX_EXEC_TIME, POD_SET_LABEL, WORKLOAD_ANNOTATION
 from shoal.controllers.queued_work.topology_requests import topology_request
 from shoal.units.numbers import whole_of
@@ -21,17 +21,17 @@ class PodSetDraft(msgspec.Struct, frozen=True):
     template: Obj
     count: int
     index_label: str = ""
-    """Tells which of the pods one is."""
+    """The label with the index of a pod."""
 
     def to_api(self) -> Obj:
-        """Raises UserError where its template asks for places in a topology as nobody can."""
+        """Raises UserError if the topology request of its template is invalid."""
         made: Obj = {"name": self.name, "count": self.count, "template": self.template}
         request = topology_request(self.template, self.index_label)
         return made | ({"topologyRequest": request} if request else {})
 
 
-class Rank(msgspec.Struct, frozen=True):
-    """A workload's priority, and of which class it is."""
+class WorkloadPriority(msgspec.Struct, frozen=True):
+    """The priority of a Workload and its class."""
 
     value: int = 0
     group: str = ""
@@ -47,8 +47,8 @@ class Rank(msgspec.Struct, frozen=True):
         }
 
 
-class Draft(msgspec.Struct, frozen=True):
-    """A workload to be made."""
+class WorkloadDraft(msgspec.Struct, frozen=True):
+    """A Workload to be created."""
 
     namespace: str
     name: str
@@ -57,8 +57,8 @@ class Draft(msgspec.Struct, frozen=True):
     owners: Sequence[Obj]
     labels: Mapping[str, str]
     annotations: Mapping[str, str]
-    rank: Rank
-    longest: str = ""
+    priority: WorkloadPriority
+    max_exec_time: str = ""
 
     def to_api(self) -> Obj:
         meta: Obj = {
@@ -71,20 +71,20 @@ class Draft(msgspec.Struct, frozen=True):
             meta["labels"] = dict(self.labels)
         if self.annotations:
             meta["annotations"] = dict(self.annotations)
-        spec: Obj = {"podSets": [one.to_api() for one in self.pod_sets], "active": True, **self.rank.to_api()}
+        spec: Obj = {"podSets": [one.to_api() for one in self.pod_sets], "active": True, **self.priority.to_api()}
         if self.queue:
             spec["queueName"] = self.queue
-        if longest := whole_of(self.longest):
-            spec["maximumExecutionTimeSeconds"] = longest
+        if max_exec_time := whole_of(self.max_exec_time):
+            spec["maximumExecutionTimeSeconds"] = max_exec_time
         return {"metadata": meta, "spec": spec}
 
 
-def longest_of(labels: Mapping[str, str]) -> str:
+def max_exec_time_of(labels: Mapping[str, str]) -> str:
     return labels.get(MAX_EXEC_TIME, "")
 
 
 def template_of(pod: Mapping[str, Any]) -> Obj:
-    """What a pod was before it was held; `pod` may be a pod template."""
+    """The template of a pod as it was before it was held; `pod` may be a pod template."""
     meta = pod.get("metadata") or {}
     spec = dict(pod.get("spec") or {})
     gates = [gate for gate in spec.pop("schedulingGates", None) or () if gate.get("name") != GATE]

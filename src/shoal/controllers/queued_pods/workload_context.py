@@ -1,4 +1,4 @@
-"""Everything that belongs to one Workload of queued pods, as the caches have it now."""
+"""Collects everything that belongs to one Workload of queued pods, as the caches have it now."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ from collections.abc import Iterable, Iterator
 
 import msgspec
 
+from shoal.controllers.queued_pods.kueue_names import IS_GROUP
 from shoal.controllers.queued_pods.membership import Pods
-from shoal.controllers.queued_pods.naming import Unit, unit_of
-from shoal.controllers.queued_pods.pod_sight import queued_pod
-from shoal.controllers.queued_pods.serving import PARENT_KINDS, Parent, names_of, parent_of
-from shoal.controllers.queued_pods.words import IS_GROUP
-from shoal.controllers.queued_pods.workload_sight import WorkloadSight, workload_sight
+from shoal.controllers.queued_pods.pod_view import queued_pod
+from shoal.controllers.queued_pods.serving_kinds import PARENT_KINDS, Parent, parent_of, workload_names_of
+from shoal.controllers.queued_pods.workload_names import OwnerType, workload_of_pod
+from shoal.controllers.queued_pods.workload_view import WorkloadView, workload_view
 from shoal.controllers.queued_work.kueue_names import REPLACES, SLICE_NAME
 from shoal.store.live.context import Context
 from shoal.store.live.item import Item, Key
@@ -22,50 +22,52 @@ _INDEX = "queued"
 _SLICE = SLICE_NAME.encode()
 
 
-class Scene(msgspec.Struct, frozen=True, eq=False):
+class WorkloadContext(msgspec.Struct, frozen=True, eq=False):
     key: Key
-    unit: Unit
+    owner_type: OwnerType
     pods: Pods
     """Oldest first."""
     parent: Parent | None
     item: Item | None
     """The Workload."""
-    workload: WorkloadSight | None
+    workload: WorkloadView | None
     older: tuple[Item, ...] = ()
-    """Workloads of the same owner whose place that one took."""
+    """Workloads of the same owner that it replaced."""
     newer: tuple[Item, ...] = ()
-    """And those that are to take its place."""
+    """Workloads of the same owner that are to replace it."""
 
 
-class Scenes:
-    """Finds them by the Workload's name: from pods and their owners by an index, so that nothing is remembered."""
+class WorkloadContexts:
+    """Finds the context by the Workload's name, from indexes of pods and their owners."""
 
     def __init__(self, context: Context, served: Served, workloads: Kind) -> None:
         self._context = context
         self._served = served
         self._workloads = context.informers.of(workloads)
-        self._chains = self._workloads.index("slices", _chain_of)
+        self._by_slice = self._workloads.index("slices", _slice_keys)
         self._pods = context.informers.of(PODS).index(_INDEX, _keys_of_pod)
 
-    def of(self, key: Key) -> Scene | None:
-        """None where nothing of ours has that name."""
+    def of(self, key: Key) -> WorkloadContext | None:
+        """None if no queued object has a Workload of that name."""
         value = "/".join(key)
         seen = ((item, queued_pod(item)) for item in self._pods[value])
         pods = sorted(((item, pod) for item, pod in seen if pod is not None), key=lambda one: one[1].age())
         older, item, newer = self._slices(key)
-        workload = workload_sight(item) if item is not None else None
+        workload = workload_view(item) if item is not None else None
         parent = self._parent(value)
-        unit = _unit(pods, parent, workload)
-        return None if unit is None else Scene(key, unit, pods, parent, item, workload, older, newer)
+        owner_type = _owner_type(pods, parent, workload)
+        return (
+            None if owner_type is None else WorkloadContext(key, owner_type, pods, parent, item, workload, older, newer)
+        )
 
     def _slices(self, key: Key) -> tuple[tuple[Item, ...], Item | None, tuple[Item, ...]]:
-        """The Workload that counts, and those before and after it."""
+        """The Workload that counts, with older and newer ones of the same owner."""
         first = self._workloads.get(*key)
-        later = [one for one in self._chains["/".join(key)] if one is not first]
+        later = [one for one in self._by_slice["/".join(key)] if one is not first]
         if not later:
             return (), first, ()
-        there = in_turn([first, *later] if first is not None else later)
-        seen = [workload_sight(one) for one in there]
+        there = in_order([first, *later] if first is not None else later)
+        seen = [workload_view(one) for one in there]
         live = [at for at, one in enumerate(seen) if not one.is_true("Finished")]
         admitted = [at for at in live if seen[at].is_true("Admitted")]
         reserved = [at for at in live if seen[at].is_true("QuotaReserved")]
@@ -73,12 +75,12 @@ class Scenes:
         return tuple(there[:at]), there[at], tuple(there[at + 1 :])
 
     def keys_of_workload(self, item: Item) -> list[Key]:
-        """Later ones of an owner are looked at with its first."""
-        first = workload_sight(item).metadata.annotations.get(SLICE_NAME) if _SLICE in item.data else None
+        """Later Workloads of an owner are reconciled with its first one."""
+        first = workload_view(item).metadata.annotations.get(SLICE_NAME) if _SLICE in item.data else None
         return [(item.namespace, first or item.name)]
 
     def keys_of_parent(self, kind: Kind, item: Item) -> list[Key]:
-        return [(item.namespace, name) for name in names_of(kind, item)]
+        return [(item.namespace, name) for name in workload_names_of(kind, item)]
 
     def _parent(self, value: str) -> Parent | None:
         for kind in PARENT_KINDS:
@@ -92,23 +94,23 @@ class Scenes:
 
 
 class _Names:
-    """The values of an index of one kind."""
+    """Computes the index values of one kind."""
 
     def __init__(self, kind: Kind) -> None:
         self._kind = kind
 
     def __call__(self, item: Item) -> Iterator[str]:
-        return (f"{item.namespace}/{name}" for name in names_of(self._kind, item))
+        return (f"{item.namespace}/{name}" for name in workload_names_of(self._kind, item))
 
 
-def in_turn(workloads: Iterable[Item]) -> list[Item]:
-    """The one without a predecessor first, then each after the one whose place it takes."""
+def in_order(workloads: Iterable[Item]) -> list[Item]:
+    """Each Workload after the one that it replaces."""
     there = {f"{one.namespace}/{one.name}": one for one in workloads}
 
     def depth(item: Item | None) -> int:
         found, seen = 0, set[str]()
         while item is not None:
-            before = workload_sight(item).metadata.annotations.get(REPLACES, "")
+            before = workload_view(item).metadata.annotations.get(REPLACES, "")
             if before not in there or before in seen:
                 break
             seen.add(before)
@@ -118,25 +120,25 @@ def in_turn(workloads: Iterable[Item]) -> list[Item]:
     return sorted(there.values(), key=lambda one: (depth(one), one.name))
 
 
-def _chain_of(item: Item) -> list[str]:
-    first = workload_sight(item).metadata.annotations.get(SLICE_NAME) if _SLICE in item.data else None
+def _slice_keys(item: Item) -> list[str]:
+    first = workload_view(item).metadata.annotations.get(SLICE_NAME) if _SLICE in item.data else None
     return [f"{item.namespace}/{first}"] if first else []
 
 
 def keys_of_pod(item: Item) -> list[Key]:
     pod = queued_pod(item)
-    return [] if pod is None else [(item.namespace, unit_of(pod)[1])]
+    return [] if pod is None else [(item.namespace, workload_of_pod(pod)[1])]
 
 
 def _keys_of_pod(item: Item) -> list[str]:
     return ["/".join(key) for key in keys_of_pod(item)]
 
 
-def _unit(pods: Pods, parent: Parent | None, workload: WorkloadSight | None) -> Unit | None:
+def _owner_type(pods: Pods, parent: Parent | None, workload: WorkloadView | None) -> OwnerType | None:
     if parent is not None:
         return "parent"
     if pods:
-        return unit_of(pods[0][1])[0]
+        return workload_of_pod(pods[0][1])[0]
     if workload is None:
         return None
     if workload.metadata.annotations.get(IS_GROUP) == "true":

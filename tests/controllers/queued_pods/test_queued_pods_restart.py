@@ -1,4 +1,4 @@
-"""Whoever looks after queued pods is begun again after a fault, and goes on where it was."""
+"""The controller of queued pods is restarted after a fault and continues."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def _begun_again(context: Context) -> Controller:
 
 
 @virtual
-async def test_pods_that_come_then_get_their_workload(tmp_path: Path) -> None:
+async def test_pods_created_after_a_restart_get_their_workload(tmp_path: Path) -> None:
     async with bare_scene(tmp_path) as scene:
         scene.cluster.start(_begun_again)
         await scene.pod("early")

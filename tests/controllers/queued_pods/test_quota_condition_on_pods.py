@@ -1,4 +1,4 @@
-"""Queued pods that can never be admitted as they are written say so themselves, once."""
+"""Queued pods that can never be admitted as they are written have a condition, and one Event."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ async def _told(scene: QueuedScene, name: str, reason: str) -> int:
 
 
 @virtual
-async def test_all_pods_of_a_group_of_an_unknown_class_say_so_until_it_comes(tmp_path: Path) -> None:
+async def test_all_pods_of_a_group_with_an_unknown_class_have_the_condition_until_it_exists(tmp_path: Path) -> None:
     async with queued_scene(tmp_path) as scene:
         for name in ("g-0", "g-1"):
             meta = {"labels": {**CLASS, "kueue.x-k8s.io/pod-group-name": "g"}}
@@ -54,7 +54,7 @@ async def test_all_pods_of_a_group_of_an_unknown_class_say_so_until_it_comes(tmp
 
 
 @virtual
-async def test_a_pod_in_a_queue_that_is_not_there_says_so_until_it_is_admitted(tmp_path: Path) -> None:
+async def test_a_pod_in_a_missing_queue_has_the_condition_until_it_is_admitted(tmp_path: Path) -> None:
     async with queued_scene(tmp_path) as scene:
         await scene.pod("alone")
         await scene.cluster.pass_time(1)
@@ -69,7 +69,7 @@ async def test_a_pod_in_a_queue_that_is_not_there_says_so_until_it_is_admitted(t
 
 
 @virtual
-async def test_a_stateful_set_in_a_queue_that_is_not_there_and_its_pods_say_so_once(tmp_path: Path) -> None:
+async def test_a_stateful_set_in_a_missing_queue_is_reported_once_with_its_pods(tmp_path: Path) -> None:
     async with queued_scene(tmp_path) as scene:
         template = {
             "metadata": {"labels": {"app": "db"}},

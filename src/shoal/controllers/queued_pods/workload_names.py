@@ -1,7 +1,7 @@
-"""The Workload that a queued pod belongs to: its name alone says it, so that nothing has to be remembered.
+"""Determines the name of the Workload of a queued pod. The name follows from the pod alone.
 
-A pod by itself has its own, a pod group that of its name, a replica of a stateful set or of a leader with workers that
-of its owner.
+A single pod has its own Workload, a pod group the Workload with its name, and a replica of a StatefulSet or
+LeaderWorkerSet the Workload of its owner.
 """
 
 from __future__ import annotations
@@ -9,25 +9,25 @@ from __future__ import annotations
 from hashlib import sha1
 from typing import Literal
 
-from shoal.controllers.queued_pods.pod_sight import QueuedPod
-from shoal.controllers.queued_pods.words import GROUP_LABEL, LWS_GROUP, LWS_NAME
+from shoal.controllers.queued_pods.kueue_names import GROUP_LABEL, LWS_GROUP, LWS_NAME
+from shoal.controllers.queued_pods.pod_view import QueuedPod
 from shoal.store.live.ecosystem_kinds import LEADER_WORKER_SETS
 from shoal.store.live.kind import PODS, STATEFUL_SETS, Kind
 
 _LONGEST = 253
 _HASHED = 5
-Unit = Literal["pod", "group", "parent"]
+OwnerType = Literal["pod", "group", "parent"]
 
 
 def workload_name(kind: Kind, name: str, uid: str) -> str:
-    """`<kind>-<name>-<5 hex digits>`, as Kueue makes it of an owner."""
+    """`<kind>-<name>-<5 hex digits>`: Kueue's name for the Workload of an owner."""
     text = f"{kind.name}\n{kind.group}\n{name}\n{uid}"
     end = f"-{sha1(text.encode(), usedforsecurity=False).hexdigest()[:_HASHED]}"
     return f"{kind.name.lower()}-{name}"[: _LONGEST - len(end)].rstrip("-.") + end
 
 
-def unit_of(pod: QueuedPod) -> tuple[Unit, str]:
-    """What kind of unit it is part of, and the name of its Workload."""
+def workload_of_pod(pod: QueuedPod) -> tuple[OwnerType, str]:
+    """The type of the owner of its Workload, and the name of the Workload."""
     meta = pod.metadata
     if group := meta.labels.get(GROUP_LABEL):
         return "group", group
@@ -40,5 +40,5 @@ def unit_of(pod: QueuedPod) -> tuple[Unit, str]:
 
 
 def replica_name(name: str, index: str) -> str:
-    """Of one replica of a LeaderWorkerSet. Its pods do not say the set's uid."""
+    """The name for one replica of a LeaderWorkerSet. Its pods do not have the uid of the set."""
     return workload_name(LEADER_WORKER_SETS, f"{name}-{index}", "")

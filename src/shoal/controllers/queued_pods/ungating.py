@@ -1,10 +1,10 @@
-"""What a pod gets when it is let go: what its admission puts on pods of its set, and its role in its group.
+"""Computes the patch that ungates a pod, with what its admission injects and its role in its group.
 
-What is put on is what jobs get (`queued_work/pod_set_info.py`). A pod that says itself where it wants to be keeps
-that, and one that contradicts its admission is not let go.
+The injected fields are the same as for jobs (`queued_work/pod_set_info.py`). Fields in which a pod states its own
+placement stay, and a pod that conflicts with its admission is not ungated.
 
-Rejected: a gate until somebody chooses among several domains, as jobs put it into their templates. Gates of pods that
-are there can only be taken away.
+Rejected: another gate until one of several topology domains is chosen, as jobs have it in their templates. Gates of
+existing pods can only be removed.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ from typing import Any
 
 from msgspec import structs
 
+from shoal.controllers.queued_pods.kueue_names import GATE, LWS_WORKER, POD_INDEX, ROLE_HASH, SET_INDEX
 from shoal.controllers.queued_pods.membership import Pods
-from shoal.controllers.queued_pods.pod_sight import QueuedPod
-from shoal.controllers.queued_pods.words import GATE, LWS_WORKER, POD_INDEX, ROLE_HASH, SET_INDEX
+from shoal.controllers.queued_pods.pod_view import QueuedPod
 from shoal.controllers.queued_work.domain_assignment import DomainCandidate, assign_domains
 from shoal.controllers.queued_work.pod_set_info import PodSetConflictError, PodSetInfo
 from shoal.store.live.item import Item
@@ -26,9 +26,8 @@ Obj = dict[str, Any]
 _INDICES = (POD_INDEX, SET_INDEX, LWS_WORKER)
 
 
-def let_go(pod: Obj, infos: PodSetInfo, role: str = "") -> Obj:
-    """The merge patch; it holds for that version of the pod alone. `role` is noted for pods of groups. Raises
-    PodSetConflictError."""
+def ungate_patch(pod: Obj, infos: PodSetInfo, role: str = "") -> Obj:
+    """The merge patch for this version of the pod. `role` is written to pods of groups. Raises PodSetConflictError."""
     meta, spec = pod["metadata"], pod["spec"]
     notes = dict(infos.annotations)
     if role:
@@ -36,7 +35,7 @@ def let_go(pod: Obj, infos: PodSetInfo, role: str = "") -> Obj:
     kept = [gate for gate in spec.get("schedulingGates") or () if gate.get("name") != GATE]
     added: Obj = {"schedulingGates": kept + infos.gates or None}
     if infos.node_selector:
-        added["nodeSelector"] = _joined(spec.get("nodeSelector") or {}, infos.node_selector)
+        added["nodeSelector"] = _merged_selector(spec.get("nodeSelector") or {}, infos.node_selector)
     present = spec.get("tolerations") or []
     more = [one for one in infos.tolerations if one not in present]
     if more:
@@ -45,29 +44,29 @@ def let_go(pod: Obj, infos: PodSetInfo, role: str = "") -> Obj:
     return {"metadata": {**known, "labels": dict(infos.labels), "annotations": notes}, "spec": added}
 
 
-def into_domains(infos: PodSetInfo, running: Pods, held: Pods) -> Iterator[tuple[Item, PodSetInfo]]:
-    """What each of the held pods is let go with: of several domains its own. One for which no domain has room, since
-    somebody who is about to go is still there, waits."""
+def per_pod_infos(infos: PodSetInfo, running: Pods, held: Pods) -> Iterator[tuple[Item, PodSetInfo]]:
+    """The info for each of the held pods, with its own topology domain if there are several. A pod for which no domain
+    has a place, because another pod is still terminating, stays held."""
     if infos.domains is None:
         yield from ((item, infos) for item, _ in held)
         return
     items = {item.name: item for item, _ in held}
-    # The leader is the first of all, whose set is another.
+    # The first pod is the leader, which is in another pod set.
     before = 1 if infos.name == "worker" else 0
-    seekers = [_seeker(*one, before, is_held=False) for one in running]
-    seekers += [_seeker(*one, before, is_held=True) for one in held]
-    for name, domain in assign_domains(infos.domains, seekers):
+    candidates = [_candidate(*one, before, is_held=False) for one in running]
+    candidates += [_candidate(*one, before, is_held=True) for one in held]
+    for name, domain in assign_domains(infos.domains, candidates):
         yield items[name], structs.replace(infos, gates=[], node_selector={**infos.node_selector, **domain})
 
 
-def _seeker(item: Item, pod: QueuedPod, before: int, *, is_held: bool) -> DomainCandidate:
+def _candidate(item: Item, pod: QueuedPod, before: int, *, is_held: bool) -> DomainCandidate:
     labels = pod.metadata.labels
     index = whole_of(next((labels[label] for label in _INDICES if label in labels), ""))
     rank = str(index - before) if index is not None else ""
     return DomainCandidate(item.name, item.obj()["spec"].get("nodeSelector") or {}, rank, is_held)
 
 
-def _joined(own: dict[str, str], added: dict[str, str]) -> dict[str, str]:
+def _merged_selector(own: dict[str, str], added: dict[str, str]) -> dict[str, str]:
     for key, value in added.items():
         if own.get(key, value) != value:
             raise PodSetConflictError(f"conflict for key={key}, value1={own[key]}, value2={value}")

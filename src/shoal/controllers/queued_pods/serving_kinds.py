@@ -1,8 +1,8 @@
-"""Kinds that keep pods running and are one workload, or several, as a whole: what they ask for, from their own spec.
+"""Reads the pod sets of kinds that keep pods running: StatefulSets and LeaderWorkerSets.
 
-A StatefulSet is one workload of all its replicas; each replica of a LeaderWorkerSet is one: the leader and its
-workers, or all of one template. Their workloads are there before their pods are: nobody waits for pods that a set
-makes one after the other. Pods of a Deployment or ReplicaSet are by themselves, and those sets have none.
+A StatefulSet has one Workload for all replicas; each replica of a LeaderWorkerSet has one, with the leader and its
+workers or with all pods of one template. These Workloads exist before the pods, because the pods are created one after
+another. Pods of a Deployment or ReplicaSet are queued one by one; those kinds have no Workload.
 """
 
 from __future__ import annotations
@@ -13,11 +13,11 @@ from typing import Any
 
 import msgspec
 
-from shoal.controllers.queued_pods.composing import PodSetDraft, template_of
-from shoal.controllers.queued_pods.naming import replica_name, workload_name
-from shoal.controllers.queued_pods.pod_sight import QueuedPod
-from shoal.controllers.queued_pods.words import LWS_WORKER, QUEUE_LABEL, SET_INDEX
-from shoal.controllers.queued_pods.workload_sight import WorkloadSight
+from shoal.controllers.queued_pods.kueue_names import LWS_WORKER, QUEUE_LABEL, SET_INDEX
+from shoal.controllers.queued_pods.pod_view import QueuedPod
+from shoal.controllers.queued_pods.workload_drafts import PodSetDraft, template_of
+from shoal.controllers.queued_pods.workload_names import replica_name, workload_name
+from shoal.controllers.queued_pods.workload_view import WorkloadView
 from shoal.store.live.ecosystem_kinds import LEADER_WORKER_SETS
 from shoal.store.live.item import Item
 from shoal.store.live.kind import STATEFUL_SETS, Kind
@@ -26,7 +26,7 @@ Obj = dict[str, Any]
 PARENT_KINDS = (STATEFUL_SETS, LEADER_WORKER_SETS)
 _MARK = QUEUE_LABEL.encode()
 MOST_REPLICAS = 10_000
-"""Of one LeaderWorkerSet. Each is a Workload of its own, and a mistyped number would stop all others."""
+"""Of one LeaderWorkerSet. Each is a Workload of its own, and a mistyped number would delay all other Workloads."""
 
 
 class Parent(msgspec.Struct, frozen=True, eq=False):
@@ -51,8 +51,8 @@ class Parent(msgspec.Struct, frozen=True, eq=False):
         return {one.name: one.count for one in self.pod_sets}
 
 
-def names_of(kind: Kind, item: Item) -> Iterator[str]:
-    """The Workloads that it wants, without a look at anything else."""
+def workload_names_of(kind: Kind, item: Item) -> Iterator[str]:
+    """The names of the Workloads of an object."""
     if _MARK not in item.data:
         return
     obj = item.obj()
@@ -69,13 +69,14 @@ def names_of(kind: Kind, item: Item) -> Iterator[str]:
 
 
 def excess_of(kind: Kind, item: Item) -> str:
-    """What to say of one that has more replicas than wait in queues; empty of all others."""
+    """Message for a LeaderWorkerSet with more replicas than are queued; empty for all others."""
     if kind.name != LEADER_WORKER_SETS.name or _MARK not in item.data:
         return ""
     wanted = _number((item.obj().get("spec") or {}).get("replicas"), 1)
     if wanted <= MOST_REPLICAS:
         return ""
-    return f"spec.replicas: {wanted} is more than the {MOST_REPLICAS} that wait in a queue: the others get no Workload"
+    limit = f"only {MOST_REPLICAS} replicas are queued"
+    return f"spec.replicas: {wanted} is too many: {limit}, the others get no Workload"
 
 
 def parent_of(kind: Kind, item: Item) -> Parent:
@@ -95,15 +96,15 @@ def parent_of(kind: Kind, item: Item) -> Parent:
     return Parent(kind, obj, (leader, PodSetDraft("worker", workers, size - 1)))
 
 
-def has_grown(parent: Parent, workload: WorkloadSight) -> bool:
-    """More is asked for than was admitted, or than is left after some was given up."""
+def has_grown(parent: Parent, workload: WorkloadView) -> bool:
+    """The object has more replicas than were admitted, or than are left after some were released."""
     wanted, given = parent.counts(), Counter(workload.counts())
     given.subtract(workload.reclaimed())
     return any(count > given[name] for name, count in wanted.items())
 
 
-def role_in(names: Collection[str], pod: QueuedPod) -> str:
-    """The pod set of a pod of such a kind."""
+def pod_set_of(names: Collection[str], pod: QueuedPod) -> str:
+    """The name of the pod set of a pod."""
     if "leader" not in names:
         return "main"
     return "leader" if pod.metadata.labels.get(LWS_WORKER, "0") == "0" else "worker"

@@ -1,11 +1,11 @@
-"""A Workload as those see it who start and stop its pods."""
+"""The fields of a Workload that the controller of queued pods reads."""
 
 from __future__ import annotations
 
 import msgspec
 from msgspec import field
 
-from shoal.controllers.queued_pods.pod_sight import Meta
+from shoal.controllers.queued_pods.pod_view import Meta
 from shoal.store.live.item import Item, Seen
 
 
@@ -43,7 +43,7 @@ class _Status(msgspec.Struct, rename="camel", gc=False):
     reclaimable_pods: tuple[_PodSet, ...] = ()
 
 
-class WorkloadSight(msgspec.Struct, gc=False):
+class WorkloadView(msgspec.Struct, gc=False):
     metadata: Meta
     spec: _Spec = field(default_factory=_Spec)
     status: _Status = field(default_factory=_Status)
@@ -65,12 +65,12 @@ class WorkloadSight(msgspec.Struct, gc=False):
         return {one.name: one.count for one in self.status.reclaimable_pods}
 
     def owners(self, kind: str) -> set[str]:
-        """Uids of its owners of that kind."""
+        """The uids of its owners of that kind."""
         return {owner.uid for owner in self.metadata.owner_references if owner.kind == kind}
 
 
-_seen = Seen(WorkloadSight)
+_seen = Seen(WorkloadView)
 
 
-def workload_sight(item: Item) -> WorkloadSight:
+def workload_view(item: Item) -> WorkloadView:
     return _seen(item)
