@@ -17,7 +17,7 @@ from shoal.cluster.bootstrap.default_roles import default_roles
 from shoal.cluster.calls import Actor, Attributes
 from shoal.cluster.foreign.converting import kueue_definitions
 from shoal.cluster.security.rbac import Rbac
-from shoal.controllers.advising.rules import LOOKED_UP, LOOKED_UP_IF_THERE, TABLE
+from shoal.controllers.advising.rules import LOOKUP_KINDS, OPTIONAL_LOOKUP_KINDS, TABLE
 from shoal.controllers.gatekeeping.held_kinds import HoldingRules
 from shoal.controllers.gatekeeping.hooks import HOOKS, NAME
 from shoal.controllers.gatekeeping.policies import BINDINGS, POLICIES, queue_policies, rendezvous_policy
@@ -243,7 +243,7 @@ def test_every_kind_of_job_can_be_read_stopped_and_told_of(row: QueuedJobKind) -
     assert row.suspended_by != "command" or _may("create", COMMANDS)
 
 
-@pytest.mark.parametrize("kind", sorted({one.kind for one in TABLE} | {*LOOKED_UP, *LOOKED_UP_IF_THERE}))
+@pytest.mark.parametrize("kind", sorted({one.kind for one in TABLE} | {*LOOKUP_KINDS, *OPTIONAL_LOOKUP_KINDS}))
 def test_whatever_the_advisor_looks_at_can_be_read(kind: Kind) -> None:
     assert all(_may(verb, kind) for verb in ("get", "list", "watch"))
 

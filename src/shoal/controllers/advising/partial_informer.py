@@ -1,6 +1,6 @@
-"""A cache of objects of which mostly no more is asked than whether they are there: the others are not kept whole.
+"""Caches a kind of which most objects are only checked for existence: only objects with certain words are kept whole.
 
-Clusters have thousands of ConfigMaps of up to a megabyte, and one or two of them hold a scheduler's configuration.
+Clusters have thousands of ConfigMaps of up to a megabyte, and one or two of them contain a scheduler configuration.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from shoal.store.live.kind import Kind
 from shoal.store.live.port import Api
 
 
-class InPart(Informer):
-    """Whole are those with one of the `hints`; of others it is known that they are there."""
+class PartialInformer(Informer):
+    """Objects with one of the `hints` are kept whole, others without their content."""
 
     def __init__(self, api: Api, kind: Kind, clock: Clock, draw: random.Random, hints: tuple[bytes, ...]) -> None:
         super().__init__(api, kind, clock, draw)

@@ -1,4 +1,4 @@
-"""What is around an object in a living cluster: the caches that the advisor, or anybody beside it, follows."""
+"""Implements the lookups of rules from the caches of a live cluster."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Iterable
 import msgspec
 
 from shoal.api.taints import Taint
-from shoal.controllers.advising.around import NodeSight
+from shoal.controllers.advising.advice import NodeView
 from shoal.store.live.context import Context
 from shoal.store.live.informer import Informer
 from shoal.store.live.item import Obj, Seen
@@ -28,18 +28,18 @@ class _Node(msgspec.Struct, frozen=True):
     spec: _Spec = _Spec()
 
 
-class Surroundings:
+class ClusterContext:
     def __init__(self, context: Context, served: Served) -> None:
         self._context = context
         self._served = served
         self._node = Seen(_Node)
         self.own: dict[Kind, Informer] = {}
-        """Kinds that are followed in part, and by nobody else."""
+        """The caches of kinds that only the advisor watches, in part."""
 
-    def nodes(self) -> Iterable[NodeSight]:
+    def nodes(self) -> Iterable[NodeView]:
         for item in self._context.informers.of(NODES):
             node = self._node(item)
-            yield NodeSight(node.metadata.labels, node.spec.taints)
+            yield NodeView(node.metadata.labels, node.spec.taints)
 
     def find(self, kind: Kind, namespace: str, name: str) -> Obj | None:
         followed = self._followed(kind)
@@ -53,12 +53,12 @@ class Surroundings:
     def lacks(self, kind: Kind, namespace: str, name: str) -> bool:
         followed = self._followed(kind)
         if followed is None:
-            # Of a kind that the server does not know there is none.
+            # If the server does not know the kind, there is no such object.
             return kind in self._served.missing()
         return followed.is_synced and followed.get(namespace, name) is None
 
     def _followed(self, kind: Kind) -> Informer | None:
-        """As somebody follows it, in the version that is served."""
+        """The cache of the kind in the version that is served, if there is one."""
         if kind in self.own:
             return self.own[kind]
         return self._context.informers.known(self._served.find(kind) or kind)
