@@ -18,7 +18,7 @@ import pytest
 from build.cluster_laws import Laws
 from build.live_brains import LiveBrain, add_node, is_bound, pod
 from build.odd_faults import odd
-from build.queue_desks import add_flavor, add_queue, is_so, queued_cluster, said, start_pods, submit, until_so
+from build.queue_admission import add_flavor, add_queue, is_so, queued_cluster, said, start_pods, submit, until_so
 from build.small_clusters import SmallCluster
 from build.virtual_time import in_virtual_time
 from shoal.controllers.brain.desks import Desks

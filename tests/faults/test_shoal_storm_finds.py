@@ -11,7 +11,7 @@ import pytest
 
 from build.foreign_kinds import established
 from build.live_brains import LiveBrain, add_node, is_bound, pod, start_brain
-from build.queue_desks import add_flavor, add_queue, queued_cluster, submit
+from build.queue_admission import add_flavor, add_queue, queued_cluster, submit
 from build.small_clusters import SmallCluster, small_cluster
 from build.virtual_time import virtual
 from shoal.cluster.foreign.definitions import definitions

@@ -11,7 +11,7 @@ from msgspec import structs
 
 from build.live_brains import LiveBrain, add_node, is_bound, pod
 from build.promtool import PROMTOOL, faults
-from build.queue_desks import add_flavor, add_queue, queued_cluster, stop, submit, until_so
+from build.queue_admission import add_flavor, add_queue, queued_cluster, stop, submit, until_so
 from build.small_clusters import SmallCluster, small_cluster
 from build.virtual_time import virtual
 from shoal.cli.run import run_choice

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from build.fake_admission import QUEUE, FakeAdmission, condition, queue_cluster, reasons, until_field
 from build.job_hands import Hand, job
-from build.job_scenes import SCENES
-from build.queue_desk import QUEUE, Desk, condition, queue_cluster, reasons, until_field
+from build.job_kind_cases import JOB_KIND_CASES
 from build.small_clusters import SmallCluster
 from build.virtual_time import virtual
 from shoal.store.live.ecosystem_kinds import RAY_CLUSTERS, WORKLOADS
@@ -25,10 +25,10 @@ def elastic(parallelism: int = 2) -> Obj:
 
 
 async def _begun(cluster: SmallCluster, parallelism: int = 2) -> Obj:
-    desk = Desk(cluster)
+    admission = FakeAdmission(cluster)
     await cluster.create(JOBS, elastic(parallelism))
-    name = (await desk.only())["metadata"]["name"]
-    await desk.admit(name)
+    name = (await admission.only())["metadata"]["name"]
+    await admission.admit(name)
     await until_field(cluster, JOBS, "train", ("spec", "suspend"), False)
     await Hand(cluster).until_live(parallelism)
     return await cluster.get(WORKLOADS, name)
@@ -67,7 +67,7 @@ async def test_a_job_that_shrinks_has_its_workload_made_smaller(tmp_path: Path) 
     async with queue_cluster(tmp_path) as cluster:
         first = await _begun(cluster, 4)
         await _resize(cluster, 2)
-        after = await Desk(cluster).only()
+        after = await FakeAdmission(cluster).only()
         assert (after["metadata"]["uid"], after["spec"]["podSets"][0]["count"]) == (first["metadata"]["uid"], 2)
         assert condition(after, "Admitted")["status"] == "True"
         assert await _runs(cluster)
@@ -76,7 +76,7 @@ async def test_a_job_that_shrinks_has_its_workload_made_smaller(tmp_path: Path) 
 @virtual
 async def test_a_job_that_grows_goes_on_until_its_next_workload_is_admitted(tmp_path: Path) -> None:
     async with queue_cluster(tmp_path) as cluster:
-        desk = Desk(cluster)
+        admission = FakeAdmission(cluster)
         first = await _begun(cluster)
         name = first["metadata"]["name"]
         await _resize(cluster, 4)
@@ -89,7 +89,7 @@ async def test_a_job_that_grows_goes_on_until_its_next_workload_is_admitted(tmp_
         await cluster.pass_time(60)
         assert await _runs(cluster)
         assert await _sizes(cluster) == sizes
-        await desk.admit(second)
+        await admission.admit(second)
         await cluster.pass_time(5)
         assert await _sizes(cluster) == {name: (2, "WorkloadSliceReplaced"), second: (4, "")}
         old = await cluster.get(WORKLOADS, name)
@@ -127,18 +127,18 @@ async def test_a_job_that_shrinks_before_its_growth_is_admitted_deletes_the_larg
 @virtual
 async def test_a_job_evicted_while_its_growth_is_pending_is_requeued_with_its_new_size(tmp_path: Path) -> None:
     async with queue_cluster(tmp_path) as cluster:
-        desk, hand = Desk(cluster), Hand(cluster)
+        admission, hand = FakeAdmission(cluster), Hand(cluster)
         name = (await _begun(cluster))["metadata"]["name"]
         await _resize(cluster, 4)
         (second,) = (await _sizes(cluster)).keys() - {name}
-        await desk.evict(name)
+        await admission.evict(name)
         await until_field(cluster, JOBS, "train", ("spec", "suspend"), True)
         await cluster.pass_time(30)
         assert (await _sizes(cluster)) == {name: (2, "OutOfSync"), second: (4, "")}
         spec = (await cluster.get(JOBS, "train"))["spec"]
         assert (spec["suspend"], spec["parallelism"]) == (True, 4)
         assert "schedulingGates" not in spec["template"]["spec"]
-        await desk.admit(second)
+        await admission.admit(second)
         await until_field(cluster, JOBS, "train", ("spec", "suspend"), False)
         await hand.until_live(4)
 
@@ -158,13 +158,13 @@ async def test_all_workloads_of_a_job_that_ends_are_finished(tmp_path: Path) -> 
 @virtual
 async def test_pods_ready_counts_only_admitted_pods(tmp_path: Path) -> None:
     async with queue_cluster(tmp_path) as cluster:
-        desk, hand = Desk(cluster), Hand(cluster)
+        admission, hand = FakeAdmission(cluster), Hand(cluster)
         name = (await _begun(cluster))["metadata"]["name"]
         for pod in await hand.live():
             body = {"spec": {"schedulingGates": None}}
             await cluster.patch(_PODS, pod["metadata"]["name"], body)
             await hand.run(pod)
-        await desk.until(name, "PodsReady", "True")
+        await admission.until(name, "PodsReady", "True")
         await _resize(cluster, 4)
         await cluster.pass_time(60)
         assert condition(await cluster.get(WORKLOADS, name), "PodsReady")["status"] == "True"
@@ -172,13 +172,13 @@ async def test_pods_ready_counts_only_admitted_pods(tmp_path: Path) -> None:
 
 @virtual
 async def test_a_ray_cluster_grows_by_workers(tmp_path: Path) -> None:
-    scene = next(one for one in SCENES if one.kind == RAY_CLUSTERS)
+    case = next(one for one in JOB_KIND_CASES if one.kind == RAY_CLUSTERS)
     async with queue_cluster(tmp_path, groups=(RAY_CLUSTERS.group,)) as cluster:
-        desk, made = Desk(cluster), scene.made()
+        admission, made = FakeAdmission(cluster), case.made()
         made["metadata"]["annotations"] = {ELASTIC: "true"}
         created = await cluster.create(RAY_CLUSTERS, made)
-        first = (await desk.only())["metadata"]["name"]
-        await desk.admit(first)
+        first = (await admission.only())["metadata"]["name"]
+        await admission.admit(first)
         name = created["metadata"]["name"]
         await until_field(cluster, RAY_CLUSTERS, name, ("spec", "suspend"), False)
         groups = (await cluster.get(RAY_CLUSTERS, name))["spec"]["workerGroupSpecs"]
@@ -189,8 +189,8 @@ async def test_a_ray_cluster_grows_by_workers(tmp_path: Path) -> None:
         (second,) = (await _sizes(cluster)).keys() - {first}
         asked = (await cluster.get(WORKLOADS, second))["spec"]["podSets"]
         assert [(one["name"], one["count"]) for one in asked] == [("head", 1), ("small", 6)]
-        await desk.admit(second)
-        await desk.until(first, "Finished", "True")
+        await admission.admit(second)
+        await admission.until(first, "Finished", "True")
         assert (await cluster.get(RAY_CLUSTERS, name))["spec"]["suspend"] is False
 
 
@@ -199,14 +199,14 @@ async def test_a_larger_workload_evicted_before_the_job_grew_releases_its_quota_
     tmp_path: Path,
 ) -> None:
     async with queue_cluster(tmp_path) as cluster:
-        desk = Desk(cluster)
+        admission = FakeAdmission(cluster)
         name = (await _begun(cluster))["metadata"]["name"]
         await _resize(cluster, 4)
         (second,) = (await _sizes(cluster)).keys() - {name}
-        await desk.reserve(second)
+        await admission.reserve(second)
         await cluster.pass_time(5)
-        await desk.evict(second)
-        await desk.until(second, "QuotaReserved", "False")
+        await admission.evict(second)
+        await admission.until(second, "QuotaReserved", "False")
         assert "admission" not in (await cluster.get(WORKLOADS, second))["status"]
         assert await _sizes(cluster) == {name: (2, ""), second: (4, "")}
         assert await _runs(cluster)
@@ -230,14 +230,14 @@ async def test_a_larger_workload_that_is_deleted_is_released_and_created_again(t
 @virtual
 async def test_a_job_that_grew_gets_its_original_templates_when_it_is_stopped(tmp_path: Path) -> None:
     async with queue_cluster(tmp_path) as cluster:
-        desk = Desk(cluster)
+        admission = FakeAdmission(cluster)
         name = (await _begun(cluster))["metadata"]["name"]
         await _resize(cluster, 4)
         (second,) = (await _sizes(cluster)).keys() - {name}
-        await desk.admit(second)
+        await admission.admit(second)
         await cluster.pass_time(5)
-        await desk.evict(second)
-        await desk.until(second, "QuotaReserved", "False")
+        await admission.evict(second)
+        await admission.until(second, "QuotaReserved", "False")
         spec = (await cluster.get(JOBS, "train"))["spec"]
         assert (spec["suspend"], spec["parallelism"]) == (True, 4)
         assert not spec["template"]["spec"].keys() & {"nodeSelector", "tolerations", "schedulingGates"}
@@ -246,11 +246,11 @@ async def test_a_job_that_grew_gets_its_original_templates_when_it_is_stopped(tm
 @virtual
 async def test_a_job_started_without_the_annotation_cannot_grow_over_its_quota_by_adding_it(tmp_path: Path) -> None:
     async with queue_cluster(tmp_path) as cluster:
-        desk = Desk(cluster)
+        admission = FakeAdmission(cluster)
         made = elastic(2)
         del made["metadata"]["annotations"]
         await cluster.create(JOBS, made)
-        await desk.admit((await desk.only())["metadata"]["name"])
+        await admission.admit((await admission.only())["metadata"]["name"])
         await Hand(cluster).until_live(2)
         await cluster.patch(JOBS, "train", {"metadata": {"annotations": {ELASTIC: "true"}}})
         await _resize(cluster, 4)
@@ -260,12 +260,12 @@ async def test_a_job_started_without_the_annotation_cannot_grow_over_its_quota_b
 @virtual
 async def test_a_ray_cluster_that_gets_another_group_of_workers_is_stopped(tmp_path: Path) -> None:
     """The new template has no gate: its pods would run without quota."""
-    scene = next(one for one in SCENES if one.kind == RAY_CLUSTERS)
+    case = next(one for one in JOB_KIND_CASES if one.kind == RAY_CLUSTERS)
     async with queue_cluster(tmp_path, groups=(RAY_CLUSTERS.group,)) as cluster:
-        desk, made = Desk(cluster), scene.made()
+        admission, made = FakeAdmission(cluster), case.made()
         made["metadata"]["annotations"] = {ELASTIC: "true"}
         name = (await cluster.create(RAY_CLUSTERS, made))["metadata"]["name"]
-        await desk.admit((await desk.only())["metadata"]["name"])
+        await admission.admit((await admission.only())["metadata"]["name"])
         spec = (await until_field(cluster, RAY_CLUSTERS, name, ("spec", "suspend"), False))["spec"]
         more = {**made["spec"]["workerGroupSpecs"][0], "groupName": "more"}
         groups = [*spec["workerGroupSpecs"], more]

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from build.depth import examples
-from build.job_scenes import SCENES, template
+from build.job_kind_cases import JOB_KIND_CASES, template
 from shoal.controllers.queued_jobs.job_kinds import BY_KIND, JOB_KINDS
 from shoal.controllers.queued_jobs.workloads import pod_set_of
 from shoal.controllers.queued_work.pod_set_info import PodSetConflictError, PodSetInfo
@@ -28,7 +28,7 @@ _SHARED: Obj = {
     "executor": {"instances": 2},
 }
 JOBS: dict[str, tuple[tuple[str, str], Obj]] = {
-    scene.name: ((scene.kind.group, scene.kind.name), scene.spec) for scene in SCENES
+    case.name: ((case.kind.group, case.kind.name), case.spec) for case in JOB_KIND_CASES
 } | {
     "job": (("batch", "Job"), {"parallelism": 2, "template": template(nodeSelector={"zone": "a"})}),
     "appwrapper": (("workload.codeflare.dev", "AppWrapper"), {"components": [{"template": _WRAPPED}]}),

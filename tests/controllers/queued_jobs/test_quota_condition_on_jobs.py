@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from build.fake_admission import QUEUE, FakeAdmission, queue_cluster, reasons, until_field
 from build.job_hands import job
-from build.queue_desk import QUEUE, Desk, queue_cluster, reasons, until_field
 from build.small_clusters import SmallCluster
 from build.virtual_time import virtual
 from shoal.controllers.queued_jobs.job_kinds import BY_KIND, JOB_KINDS
@@ -62,19 +62,19 @@ def test_a_missing_class_is_a_condition_of_the_job_until_it_exists(
 @virtual
 async def test_a_missing_queue_is_a_condition_of_the_job_until_it_is_admitted(tmp_path: Path) -> None:
     async with queue_cluster(tmp_path) as cluster:
-        desk = Desk(cluster)
+        admission = FakeAdmission(cluster)
         await cluster.create(JOBS, _labelled(job("train", suspend=True)))
-        name = (await desk.only())["metadata"]["name"]
-        await desk.refuse(name, "Misconfigured", "LocalQueue team doesn't exist")
+        name = (await admission.only())["metadata"]["name"]
+        await admission.refuse(name, "Misconfigured", "LocalQueue team doesn't exist")
         await cluster.pass_time(2)
         found = await _mark(cluster, JOBS)
         assert (found["reason"], found["message"]) == ("Misconfigured", "LocalQueue team doesn't exist")
-        await desk.refuse(name, "WaitingForQuota", "all are busy")
+        await admission.refuse(name, "WaitingForQuota", "all are busy")
         await cluster.pass_time(2)
         assert await _mark(cluster, JOBS) == {}
-        await desk.refuse(name, "Misconfigured", "LocalQueue team doesn't exist")
+        await admission.refuse(name, "Misconfigured", "LocalQueue team doesn't exist")
         await cluster.pass_time(2)
-        await desk.admit(name)
+        await admission.admit(name)
         await until_field(cluster, JOBS, "train", ("spec", "suspend"), False)
         assert await _mark(cluster, JOBS) == {}
 

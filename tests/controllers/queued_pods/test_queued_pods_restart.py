@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from pathlib import Path
 
-from build.queued_scenes import bare_scene
+from build.queued_pod_scenarios import bare_scenario
 from build.virtual_time import virtual
 from shoal.controllers.queued_pods.controller import queued_pods_controller
 from shoal.store.live.context import Context, Controller
@@ -37,12 +37,12 @@ def _begun_again(context: Context) -> Controller:
 
 @virtual
 async def test_pods_created_after_a_restart_get_their_workload(tmp_path: Path) -> None:
-    async with bare_scene(tmp_path) as scene:
-        scene.cluster.start(_begun_again)
-        await scene.pod("early")
-        await scene.cluster.pass_time(3)
-        assert len(await scene.workloads()) == 1
-        await scene.cluster.pass_time(5)
-        await scene.pod("late")
-        await scene.cluster.pass_time(3)
-        assert len(await scene.workloads()) == 2
+    async with bare_scenario(tmp_path) as scenario:
+        scenario.cluster.start(_begun_again)
+        await scenario.pod("early")
+        await scenario.cluster.pass_time(3)
+        assert len(await scenario.workloads()) == 1
+        await scenario.cluster.pass_time(5)
+        await scenario.pod("late")
+        await scenario.cluster.pass_time(3)
+        assert len(await scenario.workloads()) == 2

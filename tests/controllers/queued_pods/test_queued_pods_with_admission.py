@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from build.fleets import FleetRun, fleet_cluster
-from build.queued_scenes import QueuedScene
+from build.queued_pod_scenarios import QueuedPodScenario
 from build.virtual_time import virtual
 from shoal.cluster.foreign.definitions import definitions
 from shoal.controllers.default_scheduler.controller import default_scheduler
@@ -45,7 +45,7 @@ class _Gatekeepers:
 
 
 @asynccontextmanager
-async def _together(folder: Path) -> AsyncIterator[tuple[FleetRun, QueuedScene]]:
+async def _together(folder: Path) -> AsyncIterator[tuple[FleetRun, QueuedPodScenario]]:
     async with fleet_cluster(folder) as run:
         cluster = run.cluster
         for definition in definitions():
@@ -62,7 +62,7 @@ async def _together(folder: Path) -> AsyncIterator[tuple[FleetRun, QueuedScene]]
 
         await cluster.until(is_installed, 120)
         await cluster.pass_time(2)
-        yield run, QueuedScene(cluster)
+        yield run, QueuedPodScenario(cluster)
 
 
 def _serving(name: str, replicas: int, **more: Any) -> Obj:
@@ -76,45 +76,45 @@ def _serving(name: str, replicas: int, **more: Any) -> Obj:
 
 @virtual
 async def test_a_stateful_set_runs_when_admitted_and_is_requeued_when_evicted(tmp_path: Path) -> None:
-    async with _together(tmp_path) as (run, scene):
-        await scene.cluster.create(STATEFUL_SETS, _serving("db", 2, serviceName="db"))
-        await scene.cluster.pass_time(3)
-        assert await scene.held() == {"db-0"}
-        workload = await scene.workload()
-        await scene.admit(workload, "any")
+    async with _together(tmp_path) as (run, scenario):
+        await scenario.cluster.create(STATEFUL_SETS, _serving("db", 2, serviceName="db"))
+        await scenario.cluster.pass_time(3)
+        assert await scenario.held() == {"db-0"}
+        workload = await scenario.workload()
+        await scenario.admit(workload, "any")
         await run.until_phase("db-1", "Running")
-        await scene.cluster.pass_time(2)
-        assert (await scene.conditions())["PodsReady"] == ("True", "Started")
-        await scene.evict(workload)
-        await scene.cluster.pass_time(15)
-        conditions = await scene.conditions()
+        await scenario.cluster.pass_time(2)
+        assert (await scenario.conditions())["PodsReady"] == ("True", "Started")
+        await scenario.evict(workload)
+        await scenario.cluster.pass_time(15)
+        conditions = await scenario.conditions()
         assert conditions["QuotaReserved"][0] == "False"
         assert conditions["Admitted"][0] == "False"
-        assert await scene.held() == {"db-0"}
-        await scene.admit(await scene.workload(), "any")
+        assert await scenario.held() == {"db-0"}
+        await scenario.admit(await scenario.workload(), "any")
         await run.until_phase("db-1", "Running")
 
 
 @virtual
 async def test_pods_of_a_deployment_come_back_as_new_workloads_when_evicted(tmp_path: Path) -> None:
-    async with _together(tmp_path) as (run, scene):
-        await scene.cluster.create(DEPLOYMENTS, _serving("web", 1))
-        await scene.cluster.pass_time(3)
-        first = await scene.workload()
-        await scene.admit(first, "any")
-        (pod,) = await scene.names()
+    async with _together(tmp_path) as (run, scenario):
+        await scenario.cluster.create(DEPLOYMENTS, _serving("web", 1))
+        await scenario.cluster.pass_time(3)
+        first = await scenario.workload()
+        await scenario.admit(first, "any")
+        (pod,) = await scenario.names()
         await run.until_phase(pod, "Running")
-        await scene.evict(first)
+        await scenario.evict(first)
         await run.until_gone(pod)
-        await scene.cluster.pass_time(5)
-        second = await scene.workload()
+        await scenario.cluster.pass_time(5)
+        second = await scenario.workload()
         assert second["metadata"]["uid"] != first["metadata"]["uid"]
-        assert await scene.held() == await scene.names()
+        assert await scenario.held() == await scenario.names()
 
 
 @virtual
 async def test_a_group_of_pods_runs_to_its_end(tmp_path: Path) -> None:
-    async with _together(tmp_path) as (_, scene):
+    async with _together(tmp_path) as (_, scenario):
         for name in ("a", "b"):
             meta = {
                 "name": name,
@@ -122,18 +122,18 @@ async def test_a_group_of_pods_runs_to_its_end(tmp_path: Path) -> None:
                 "annotations": {"kueue.x-k8s.io/pod-group-total-count": "2", "shoal.dev/run-for": "5s"},
             }
             spec = {"restartPolicy": "Never", "containers": [{"name": "main", "image": "busybox"}]}
-            await scene.cluster.create(PODS, {"metadata": meta, "spec": spec})
-        await scene.cluster.pass_time(2)
-        assert await scene.held() == {"a", "b"}
-        await scene.admit(await scene.workload(), "any")
-        await scene.cluster.pass_time(20)
-        finished = next(one for one in (await scene.workload())["status"]["conditions"] if one["type"] == "Finished")
+            await scenario.cluster.create(PODS, {"metadata": meta, "spec": spec})
+        await scenario.cluster.pass_time(2)
+        assert await scenario.held() == {"a", "b"}
+        await scenario.admit(await scenario.workload(), "any")
+        await scenario.cluster.pass_time(20)
+        finished = next(one for one in (await scenario.workload())["status"]["conditions"] if one["type"] == "Finished")
         assert finished["message"] == "Pods succeeded: 2/2."
 
 
 @virtual
 async def test_an_evicted_group_releases_its_quota_when_its_pods_have_terminated(tmp_path: Path) -> None:
-    async with _together(tmp_path) as (run, scene):
+    async with _together(tmp_path) as (run, scenario):
         for name in ("a", "b"):
             meta = {
                 "name": name,
@@ -141,11 +141,11 @@ async def test_an_evicted_group_releases_its_quota_when_its_pods_have_terminated
                 "annotations": {"kueue.x-k8s.io/pod-group-total-count": "2"},
             }
             spec = {"terminationGracePeriodSeconds": 2, "containers": [{"name": "main", "image": "nginx"}]}
-            await scene.cluster.create(PODS, {"metadata": meta, "spec": spec})
-        await scene.cluster.pass_time(2)
-        await scene.admit(await scene.workload(), "any")
+            await scenario.cluster.create(PODS, {"metadata": meta, "spec": spec})
+        await scenario.cluster.pass_time(2)
+        await scenario.admit(await scenario.workload(), "any")
         await run.until_phase("a", "Running")
         await run.until_phase("b", "Running")
-        await scene.evict(await scene.workload())
-        await scene.cluster.pass_time(20)
-        assert (await scene.conditions())["QuotaReserved"] == ("False", "PendingEvaluation")
+        await scenario.evict(await scenario.workload())
+        await scenario.cluster.pass_time(20)
+        assert (await scenario.conditions())["QuotaReserved"] == ("False", "PendingEvaluation")

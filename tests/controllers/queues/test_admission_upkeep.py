@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from build.live_brains import add_node, pod
-from build.queue_desks import (
+from build.queue_admission import (
     POD_SET_LABEL,
     WORKLOAD_ANNOTATION,
     add_flavor,
@@ -16,7 +16,7 @@ from build.queue_desks import (
     is_so,
     queued_cluster,
     said,
-    start_desk,
+    start_admission,
     stop,
     submit,
     until_so,
@@ -63,7 +63,7 @@ def by_usage() -> Configuration:
 @virtual
 async def test_the_recent_usage_of_a_local_queue_survives_a_restart(tmp_path: Path) -> None:
     async with queued_cluster(tmp_path) as cluster:
-        first = start_desk(cluster, by_usage())
+        first = start_admission(cluster, by_usage())
         await add_flavor(cluster)
         scope = {"admissionMode": "UsageBasedAdmissionFairSharing"}
         await add_queue(cluster, "team", admissionScope=scope)
@@ -73,18 +73,18 @@ async def test_the_recent_usage_of_a_local_queue_survives_a_restart(tmp_path: Pa
         told = await used(cluster, "team")
         # Half of what has run for a half-life, and what an admission counts at once.
         assert 900 <= int(told["consumedResources"]["cpu"].removesuffix("m")) <= 1200
-        before = first.desk.kueue.usage.of("default/team", cluster.clock.seconds())
+        before = first.admission.kueue.usage.of("default/team", cluster.clock.seconds())
         await first.kill()
-        second = start_desk(cluster, by_usage())
+        second = start_admission(cluster, by_usage())
         await cluster.pass_time(5)
-        after = second.desk.kueue.usage.of("default/team", cluster.clock.seconds())
+        after = second.admission.kueue.usage.of("default/team", cluster.clock.seconds())
         assert abs(after - before) < 0.1 < before
 
 
 @virtual
 async def test_durations_of_finished_workloads_survive_a_restart(tmp_path: Path) -> None:
     async with queued_cluster(tmp_path) as cluster:
-        first = start_desk(cluster)
+        first = start_admission(cluster)
         await add_flavor(cluster)
         await add_queue(cluster)
         await submit(cluster, "job", cpu="2")
@@ -93,10 +93,10 @@ async def test_durations_of_finished_workloads_survive_a_restart(tmp_path: Path)
         await finish(cluster, "job")
         await cluster.pass_time(2)
         await first.kill()
-        second = start_desk(cluster)
+        second = start_admission(cluster)
         await submit(cluster, "like", cpu="2")
         await until_so(cluster, "like")
-        kueue = second.desk.kueue
+        kueue = second.admission.kueue
         known = kueue.durations.expected_s(kueue.queues.held["default/like"].facts)
         assert known is not None
         assert 595 <= known <= 605
@@ -105,7 +105,7 @@ async def test_durations_of_finished_workloads_survive_a_restart(tmp_path: Path)
 @virtual
 async def test_a_check_with_a_retry_delay_delays_the_next_attempt(tmp_path: Path) -> None:
     async with queued_cluster(tmp_path) as cluster:
-        start_desk(cluster)
+        start_admission(cluster)
         await add_flavor(cluster)
         check = await cluster.create(ADMISSION_CHECKS, {"metadata": {"name": "c"}, "spec": {"controllerName": "x"}})
         now = cluster.clock.text()
@@ -165,7 +165,7 @@ async def _domains(cluster: SmallCluster, name: str) -> list[str]:
 @virtual
 async def test_pods_of_other_schedulers_get_one_domain_each_when_their_gate_is_removed(tmp_path: Path) -> None:
     async with queued_cluster(tmp_path) as cluster:
-        start_desk(cluster)
+        start_admission(cluster)
         await _racked(cluster)
         await cluster.create(WORKLOADS, _spread("wide", "other"))
         await until_so(cluster, "wide")
@@ -204,7 +204,7 @@ class RefusesOne(LearningApi):
 @virtual
 async def test_a_pod_whose_gate_cannot_be_removed_delays_no_other_pod(tmp_path: Path) -> None:
     async with queued_cluster(tmp_path) as cluster:
-        start_desk(cluster, api=RefusesOne(cluster.api, cluster.informers))
+        start_admission(cluster, api=RefusesOne(cluster.api, cluster.informers))
         await _racked(cluster)
         await cluster.create(WORKLOADS, _spread("wide", "other"))
         await until_so(cluster, "wide")
@@ -220,7 +220,7 @@ async def test_a_pod_whose_gate_cannot_be_removed_delays_no_other_pod(tmp_path: 
 @virtual
 async def test_a_pod_that_selects_a_domain_gets_that_one_or_none(tmp_path: Path) -> None:
     async with queued_cluster(tmp_path) as cluster:
-        start_desk(cluster)
+        start_admission(cluster)
         await _racked(cluster)
         await cluster.create(WORKLOADS, _spread("wide", "other"))
         await until_so(cluster, "wide")
@@ -237,7 +237,7 @@ async def test_a_pod_that_selects_a_domain_gets_that_one_or_none(tmp_path: Path)
 @virtual
 async def test_a_deleted_node_is_reported_and_replaced(tmp_path: Path) -> None:
     async with queued_cluster(tmp_path) as cluster:
-        start_desk(cluster)
+        start_admission(cluster)
         await _racked(cluster)
         await cluster.create(WORKLOADS, _spread("wide", "shoal"))
         await until_so(cluster, "wide")
@@ -257,7 +257,7 @@ async def test_a_deleted_node_is_reported_and_replaced(tmp_path: Path) -> None:
 async def test_a_failed_node_without_a_replacement_is_reported_once(tmp_path: Path) -> None:
     patient = Configuration(feature_gates={"TASFailedNodeReplacementFailFast": False})
     async with queued_cluster(tmp_path) as cluster:
-        start_desk(cluster, patient)
+        start_admission(cluster, patient)
         await _racked(cluster)
         await cluster.create(WORKLOADS, _spread("wide", "shoal"))
         await until_so(cluster, "wide")
@@ -281,8 +281,8 @@ async def test_kueue_itself_is_recognized_by_its_lease(tmp_path: Path) -> None:
         spec = {"holderIdentity": "kueue-1", "leaseDurationSeconds": 15, "renewTime": now, "acquireTime": now}
         await cluster.create(NAMESPACES, {"metadata": {"name": "kueue-system"}})
         await cluster.create(LEASES, {"metadata": {"name": "c1f6bfd2.kueue.x-k8s.io"}, "spec": spec}, "kueue-system")
-        desk = start_desk(cluster)
-        await cluster.until(lambda: desk.desk.presence.is_there)
+        process = start_admission(cluster)
+        await cluster.until(lambda: process.admission.presence.is_there)
         await cluster.pass_time(3)
         assert await reasons(cluster, "Lease") == {"LeftToKueue"}
 
@@ -290,7 +290,7 @@ async def test_kueue_itself_is_recognized_by_its_lease(tmp_path: Path) -> None:
 @virtual
 async def test_an_unreadable_queue_has_a_condition_and_delays_no_other_queue(tmp_path: Path) -> None:
     async with queued_cluster(tmp_path) as cluster:
-        start_desk(cluster)
+        start_admission(cluster)
         await add_flavor(cluster)
         await add_queue(cluster, "bad", namespaceSelector={"matchExpressions": [{"key": "a", "operator": "Near"}]})
         await add_queue(cluster, "good")

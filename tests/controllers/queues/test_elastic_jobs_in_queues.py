@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
+from build.fake_admission import condition, queued_jobs
 from build.job_hands import Hand, job
 from build.live_brains import add_node
-from build.queue_desk import condition, queued_jobs
-from build.queue_desks import Desked, add_flavor, add_queue, queued_cluster, start_desk
-from build.queued_scenes import queued_scene
+from build.queue_admission import RunningAdmission, add_flavor, add_queue, queued_cluster, start_admission
+from build.queued_pod_scenarios import queued_pod_scenario
 from build.small_clusters import SmallCluster
 from build.virtual_time import virtual
 from shoal.controllers.gatekeeping.held_kinds import PARENT, QUEUE_LABEL, HoldingRules
@@ -27,14 +27,14 @@ QUOTA = 6
 
 
 @asynccontextmanager
-async def elastic_cluster(folder: Path, parallelism: int = 2) -> AsyncIterator[tuple[SmallCluster, Desked]]:
+async def elastic_cluster(folder: Path, parallelism: int = 2) -> AsyncIterator[tuple[SmallCluster, RunningAdmission]]:
     """Two nodes of four cores, a queue of six, and a job of one core for each pod."""
     async with queued_cluster(folder) as cluster:
         for name in ("n1", "n2"):
             await add_node(cluster, name, cpu="4")
         await add_flavor(cluster)
         await add_queue(cluster, cpu=str(QUOTA))
-        desk = start_desk(cluster)
+        process = start_admission(cluster)
         cluster.start(job_controller, queued_jobs())
         template = {
             "schedulerName": "shoal",
@@ -44,7 +44,7 @@ async def elastic_cluster(folder: Path, parallelism: int = 2) -> AsyncIterator[t
         made["metadata"] |= {"labels": {"kueue.x-k8s.io/queue-name": "cq"}, "annotations": {ELASTIC: "true"}}
         await cluster.create(JOBS, made)
         await until_bound(cluster, parallelism)
-        yield cluster, desk
+        yield cluster, process
 
 
 async def bound(cluster: SmallCluster) -> list[Obj]:
@@ -106,12 +106,12 @@ async def test_growth_over_the_quota_is_pending_and_none_of_its_pods_run(tmp_pat
 
 @virtual
 async def test_capacity_that_a_job_gives_up_is_free_for_others(tmp_path: Path) -> None:
-    async with elastic_cluster(tmp_path, 5) as (cluster, desk):
+    async with elastic_cluster(tmp_path, 5) as (cluster, process):
         await resize(cluster, 2)
         await until_bound(cluster, 2)
         await cluster.pass_time(5)
         assert (await holders(cluster), await used(cluster)) == ([2], "2")
-        assert desk.desk.placeholders.workloads() == []
+        assert process.admission.placeholders.workloads() == []
         await resize(cluster, 4)
         await cluster.pass_time(5)
         # Those that are ending have their room still.
@@ -124,12 +124,12 @@ async def test_capacity_that_a_job_gives_up_is_free_for_others(tmp_path: Path) -
 def test_a_process_killed_while_a_job_grows_is_continued_by_the_next_one(tmp_path: Path, after_s: float) -> None:
     @virtual
     async def run() -> None:
-        async with elastic_cluster(tmp_path, 3) as (cluster, desk):
+        async with elastic_cluster(tmp_path, 3) as (cluster, process):
             await resize(cluster, 6)
             await cluster.pass_time(after_s)
-            await desk.kill()
+            await process.kill()
             await cluster.pass_time(3)
-            start_desk(cluster)
+            start_admission(cluster)
             await until_bound(cluster, 6)
             await cluster.pass_time(10)
             assert (await holders(cluster), await used(cluster)) == ([6], "6")
@@ -143,12 +143,12 @@ def test_a_process_killed_while_a_job_grows_is_continued_by_the_next_one(tmp_pat
 
 @virtual
 async def test_a_stateful_set_grows_within_its_quota_and_its_pods_run_on(tmp_path: Path) -> None:
-    async with queued_scene(tmp_path) as scene:
+    async with queued_pod_scenario(tmp_path) as scene:
         cluster = scene.cluster
         await add_node(cluster, "n1", cpu="8")
         await add_flavor(cluster)
         await add_queue(cluster, "team", cpu="3")
-        start_desk(cluster)
+        start_admission(cluster)
         containers = [{"name": "main", "image": "busybox", "resources": {"requests": {"cpu": "1"}}}]
         template = {
             "metadata": {"labels": {"app": "db"}},

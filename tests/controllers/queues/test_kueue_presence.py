@@ -7,14 +7,14 @@ from pathlib import Path
 import pytest
 
 from build.live_brains import add_node, is_bound
-from build.queue_desks import (
+from build.queue_admission import (
     add_flavor,
     add_queue,
     configure,
     is_so,
     queued_cluster,
     said,
-    start_desk,
+    start_admission,
     start_pods,
     submit,
     until_so,
@@ -48,23 +48,23 @@ async def _deployed(cluster: SmallCluster, name: str, namespace: str) -> None:
 @virtual
 async def test_a_config_map_of_a_tenant_does_not_change_the_quota_of_the_cluster(tmp_path: Path) -> None:
     async with queued_cluster(tmp_path) as cluster:
-        desk = start_desk(cluster)
+        process = start_admission(cluster)
         await add_node(cluster, "n1", cpu="64")
         await add_flavor(cluster)
         await add_queue(cluster, cpu="4")
         await configure(cluster, "kueue-system", "waitForPodsReady: {timeout: 5m}")
-        await cluster.until(lambda: desk.desk.kueue.queues.settings.wait_for_pods_ready)
+        await cluster.until(lambda: process.admission.kueue.queues.settings.wait_for_pods_ready)
         await configure(cluster, "a-tenant", "resources: {excludeResourcePrefixes: [cpu]}")
         await submit(cluster, "greedy", cpu="16", count=3)
         await cluster.pass_time(10)
-        assert desk.desk.kueue.queues.settings.wait_for_pods_ready
+        assert process.admission.kueue.queues.settings.wait_for_pods_ready
         assert (await said(cluster, "greedy", "QuotaReserved"))[0] == "False"
 
 
 @virtual
 async def test_a_lease_and_a_deployment_of_a_tenant_do_not_stop_admission(tmp_path: Path) -> None:
     async with queued_cluster(tmp_path) as cluster:
-        desk = start_desk(cluster)
+        process = start_admission(cluster)
         await add_node(cluster, "n1", cpu="64")
         await add_flavor(cluster)
         await add_queue(cluster)
@@ -73,7 +73,7 @@ async def test_a_lease_and_a_deployment_of_a_tenant_do_not_stop_admission(tmp_pa
         await cluster.pass_time(60)
         await submit(cluster, "w")
         await until_so(cluster, "w")
-        assert not desk.desk.presence.is_there
+        assert not process.admission.presence.is_there
 
 
 @pytest.mark.parametrize("sign", [KUEUE, VOLCANO, KAI], ids=lambda sign: sign.project)
@@ -133,16 +133,16 @@ async def test_an_unreadable_lease_does_not_count(tmp_path: Path) -> None:
 @virtual
 async def test_when_kueue_starts_later_no_places_are_kept_any_more(tmp_path: Path) -> None:
     async with queued_cluster(tmp_path) as cluster:
-        desk = start_desk(cluster)
+        process = start_admission(cluster)
         await add_node(cluster, "n1", cpu="4")
         await add_flavor(cluster)
         await add_queue(cluster)
         await submit(cluster, "gang", cpu="2", count=2)
         await until_so(cluster, "gang")
-        assert desk.desk.placeholders.count("default/gang") == 2
+        assert process.admission.placeholders.count("default/gang") == 2
         await _renewed(cluster, _LEASE, "kueue-system", lasts_s=86_400)
-        await cluster.until(lambda: desk.desk.presence.is_there)
+        await cluster.until(lambda: process.admission.presence.is_there)
         await start_pods(cluster, "gang", 2, cpu="2")
         await cluster.until(lambda: is_bound(cluster, "gang-0", "gang-1"))
-        assert desk.desk.placeholders.count("default/gang") == 0
+        assert process.admission.placeholders.count("default/gang") == 0
         assert await is_so(cluster, "gang"), "the Workload is Kueue's to change"

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from build.live_brains import add_node
-from build.queue_desks import start_desk, start_pods, workload
+from build.queue_admission import start_admission, start_pods, workload
 from build.small_clusters import SmallCluster, small_cluster
 from build.virtual_time import virtual
 from shoal.cluster.foreign.converting import kueue_definitions
@@ -75,7 +75,7 @@ class Counting(LearningApi):
 async def test_statuses_show_usage_in_the_older_fields_and_are_written_once(tmp_path: Path) -> None:
     async with _older_cluster(tmp_path) as cluster:
         api = Counting(cluster.api, cluster.informers)
-        start_desk(cluster, api=NewestWords(api))
+        start_admission(cluster, api=NewestWords(api))
         await cluster.create(_older(WORKLOADS), workload("a", cpu="2"))
 
         async def is_used() -> bool:

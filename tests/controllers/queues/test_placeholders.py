@@ -7,7 +7,7 @@ from pathlib import Path
 import msgspec
 
 from build.live_brains import add_node, is_bound, places, pod
-from build.queue_desks import (
+from build.queue_admission import (
     POD_SET_LABEL,
     WORKLOAD_ANNOTATION,
     add_flavor,
@@ -15,7 +15,7 @@ from build.queue_desks import (
     is_so,
     queued_cluster,
     said,
-    start_desk,
+    start_admission,
     start_pods,
     submit,
     until_so,
@@ -31,7 +31,7 @@ from shoal.store.live.port import Deletion
 @virtual
 async def test_the_capacity_of_an_admitted_gang_is_kept_until_its_pods_arrive(tmp_path: Path) -> None:
     async with queued_cluster(tmp_path) as cluster:
-        desk = start_desk(cluster)
+        process = start_admission(cluster)
         await add_node(cluster, "n1", cpu="4")
         await add_flavor(cluster)
         await add_queue(cluster)
@@ -45,13 +45,13 @@ async def test_the_capacity_of_an_admitted_gang_is_kept_until_its_pods_arrive(tm
         await start_pods(cluster, "gang", 2, cpu="2")
         await cluster.until(lambda: is_bound(cluster, "gang-0", "gang-1"))
         assert not await is_bound(cluster, "thief")
-        assert desk.desk.placeholders.count("default/gang") == 0
+        assert process.admission.placeholders.count("default/gang") == 0
 
 
 @virtual
 async def test_pods_that_arrive_one_after_another_take_their_places_too(tmp_path: Path) -> None:
     async with queued_cluster(tmp_path) as cluster:
-        start_desk(cluster)
+        start_admission(cluster)
         await add_node(cluster, "n1", cpu="4")
         await add_flavor(cluster)
         await add_queue(cluster)
@@ -69,7 +69,7 @@ async def test_pods_that_arrive_one_after_another_take_their_places_too(tmp_path
 @virtual
 async def test_quota_without_free_capacity_on_nodes_admits_no_workload(tmp_path: Path) -> None:
     async with queued_cluster(tmp_path) as cluster:
-        start_desk(cluster)
+        start_admission(cluster)
         await add_node(cluster, "n1", cpu="4")
         await add_node(cluster, "n2", cpu="4")
         await add_flavor(cluster)
@@ -89,7 +89,7 @@ async def test_quota_without_free_capacity_on_nodes_admits_no_workload(tmp_path:
 @virtual
 async def test_places_that_no_pod_takes_are_released_after_five_minutes(tmp_path: Path) -> None:
     async with queued_cluster(tmp_path) as cluster:
-        start_desk(cluster)
+        start_admission(cluster)
         await add_node(cluster, "n1", cpu="4")
         await add_flavor(cluster)
         await add_queue(cluster)
@@ -106,7 +106,7 @@ async def test_places_that_no_pod_takes_are_released_after_five_minutes(tmp_path
 @virtual
 async def test_a_restarted_process_has_the_same_admissions_quota_and_places(tmp_path: Path) -> None:
     async with queued_cluster(tmp_path) as cluster:
-        first = start_desk(cluster)
+        first = start_admission(cluster)
         await add_node(cluster, "n1", cpu="4")
         await add_flavor(cluster)
         await add_queue(cluster)
@@ -114,10 +114,10 @@ async def test_a_restarted_process_has_the_same_admissions_quota_and_places(tmp_
         await until_so(cluster, "gang")
         before = (await cluster.get(WORKLOADS, "gang"))["metadata"]["resourceVersion"]
         await first.kill()
-        second = start_desk(cluster)
+        second = start_admission(cluster)
         await cluster.pass_time(5)
         assert (await cluster.get(WORKLOADS, "gang"))["metadata"]["resourceVersion"] == before
-        assert second.desk.placeholders.count("default/gang") == 2
+        assert second.admission.placeholders.count("default/gang") == 2
         await submit(cluster, "late", cpu="1")
         await cluster.create(PODS, pod("thief", cpu="2"))
         await cluster.pass_time(5)
@@ -130,7 +130,7 @@ async def test_a_restarted_process_has_the_same_admissions_quota_and_places(tmp_
 @virtual
 async def test_the_places_are_in_the_assigned_domains(tmp_path: Path) -> None:
     async with queued_cluster(tmp_path) as cluster:
-        start_desk(cluster)
+        start_admission(cluster)
         for name, rack in (("n1", "r1"), ("n2", "r2"), ("n3", "r2")):
             await add_node(cluster, name, cpu="2", labels={"rack": rack, "pool": "all"})
         levels = [{"nodeLabel": "rack"}, {"nodeLabel": "kubernetes.io/hostname"}]
@@ -152,7 +152,7 @@ async def test_the_places_are_in_the_assigned_domains(tmp_path: Path) -> None:
 @virtual
 async def test_pods_with_an_index_take_the_places_of_their_ranks(tmp_path: Path) -> None:
     async with queued_cluster(tmp_path) as cluster:
-        start_desk(cluster)
+        start_admission(cluster)
         for index in range(4):
             await add_node(cluster, f"n{index}", cpu="1", labels={"pool": "all"})
         levels = {"levels": [{"nodeLabel": "kubernetes.io/hostname"}]}
@@ -187,7 +187,7 @@ class _Admitted(msgspec.Struct):
 @virtual
 async def test_a_workload_with_too_many_pods_has_that_reason_and_delays_no_other(tmp_path: Path) -> None:
     async with queued_cluster(tmp_path) as cluster:
-        desk = start_desk(cluster)
+        process = start_admission(cluster)
         await add_node(cluster, "n1", cpu="4")
         await add_flavor(cluster)
         await add_queue(cluster, cpu="10M")
@@ -195,7 +195,7 @@ async def test_a_workload_with_too_many_pods_has_that_reason_and_delays_no_other
         await submit(cluster, "usual")
         await until_so(cluster, "usual")
         assert (await said(cluster, "endless", "QuotaReserved"))[:2] == ("False", "TopologyPlacementFailed")
-        assert desk.desk.placeholders.count("default/endless") == 0
+        assert process.admission.placeholders.count("default/endless") == 0
 
 
 @virtual
@@ -204,10 +204,10 @@ async def test_no_workload_is_admitted_while_kueue_itself_runs(tmp_path: Path) -
         lease = {"holderIdentity": "kueue-1", "leaseDurationSeconds": 15, "renewTime": cluster.clock.micro_text()}
         await cluster.create(NAMESPACES, {"metadata": {"name": "kueue-system"}})
         await cluster.create(LEASES, {"metadata": {"name": "c1f6bfd2.kueue.x-k8s.io"}, "spec": lease}, "kueue-system")
-        desk = start_desk(cluster)
+        process = start_admission(cluster)
         await add_flavor(cluster)
         await add_queue(cluster)
-        await cluster.until(lambda: desk.desk.presence.is_there)
+        await cluster.until(lambda: process.admission.presence.is_there)
         await submit(cluster, "a")
         await cluster.pass_time(5)
         assert "conditions" not in (await cluster.get(WORKLOADS, "a")).get("status", {})

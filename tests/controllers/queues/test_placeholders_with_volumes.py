@@ -8,16 +8,16 @@ from typing import Any
 import pytest
 
 from build.live_brains import add_node, is_bound, places, pod
-from build.queue_desks import (
+from build.queue_admission import (
     POD_SET_LABEL,
     WORKLOAD_ANNOTATION,
-    Desked,
+    RunningAdmission,
     add_flavor,
     add_queue,
     is_so,
     queued_cluster,
     said,
-    start_desk,
+    start_admission,
     until_so,
     workload,
 )
@@ -77,26 +77,26 @@ async def start_pod(cluster: SmallCluster, name: str, spec: Obj) -> None:
     await cluster.create(PODS, {"metadata": meta, "spec": spec})
 
 
-async def furnished(cluster: SmallCluster, *nodes: str) -> Desked:
+async def furnished(cluster: SmallCluster, *nodes: str) -> RunningAdmission:
     cluster.start(volume_binder, volume_provisioner)
-    desk = start_desk(cluster)
+    process = start_admission(cluster)
     for name in nodes:
         await add_node(cluster, name, cpu="2", labels={"zone": name[-1]})
     await add_flavor(cluster)
     await add_queue(cluster, cpu="100")
-    return desk
+    return process
 
 
-def where(desk: Desked, name: str) -> set[str]:
+def where(process: RunningAdmission, name: str) -> set[str]:
     """Nodes on which places are kept."""
-    cluster = desk.brain.brain.cluster
-    return {cluster.names[cluster.pods[key].row] for key in desk.desk.placeholders.keys(f"default/{name}")}
+    cluster = process.brain.brain.cluster
+    return {cluster.names[cluster.pods[key].row] for key in process.admission.placeholders.keys(f"default/{name}")}
 
 
 @virtual
 async def test_the_place_is_where_the_bound_volume_is_and_the_pod_takes_it(tmp_path: Path) -> None:
     async with queued_cluster(tmp_path) as cluster:
-        desk = await furnished(cluster, "n1", "n2", "n3")
+        process = await furnished(cluster, "n1", "n2", "n3")
         await add_class(cluster)
         await add_volume(cluster, "v", "n3")
         await add_claim(cluster)
@@ -104,7 +104,7 @@ async def test_the_place_is_where_the_bound_volume_is_and_the_pod_takes_it(tmp_p
         await cluster.until(lambda: is_bound(cluster, "first"))
         spec = await submit_with(cluster, "work", mounting())
         await until_so(cluster, "work")
-        assert where(desk, "work") == {"n3"}
+        assert where(process, "work") == {"n3"}
         await start_pod(cluster, "work", spec)
         await cluster.until(lambda: is_bound(cluster, "work-0"), 5)
         assert (await places(cluster))["work-0"] == "n3"
@@ -114,7 +114,7 @@ async def test_the_place_is_where_the_bound_volume_is_and_the_pod_takes_it(tmp_p
 def test_no_workload_is_admitted_to_nodes_that_cannot_reach_its_volume(volume: Obj, tmp_path: Path) -> None:
     async def story() -> None:
         async with queued_cluster(tmp_path) as cluster:
-            desk = await furnished(cluster, "n1", "n2")
+            process = await furnished(cluster, "n1", "n2")
             await add_class(cluster)
             await add_claim(cluster)
             await add_volume(cluster, "v2", "n2")
@@ -127,7 +127,7 @@ def test_no_workload_is_admitted_to_nodes_that_cannot_reach_its_volume(volume: O
             # A volume on the node that has room is all that lacks.
             await add_volume(cluster, "v1", "n1")
             await until_so(cluster, "work")
-            assert where(desk, "work") == {"n1"}
+            assert where(process, "work") == {"n1"}
 
     in_virtual_time(story())
 
@@ -135,32 +135,32 @@ def test_no_workload_is_admitted_to_nodes_that_cannot_reach_its_volume(volume: O
 @virtual
 async def test_volumes_are_provisioned_where_their_class_allows_it(tmp_path: Path) -> None:
     async with queued_cluster(tmp_path) as cluster:
-        desk = await furnished(cluster, "n1", "n2")
+        process = await furnished(cluster, "n1", "n2")
         topology = {"matchLabelExpressions": [{"key": "zone", "values": ["2"]}]}
         default = {"annotations": {"storageclass.kubernetes.io/is-default-class": "true"}}
         await add_class(cluster, "disks", "shoal.dev/local", allowedTopologies=[topology])
         await cluster.patch(STORAGE_CLASSES, "disks", {"metadata": default})
         await submit_with(cluster, "work", made_for_each(None))
         await until_so(cluster, "work")
-        assert where(desk, "work") == {"n2"}
+        assert where(process, "work") == {"n2"}
 
 
 @virtual
 async def test_places_move_when_the_claim_gets_its_volume_elsewhere(tmp_path: Path) -> None:
     async with queued_cluster(tmp_path) as cluster:
-        desk = await furnished(cluster, "n1", "n2")
+        process = await furnished(cluster, "n1", "n2")
         await add_class(cluster)
         await add_volume(cluster, "v1", "n1")
         await add_volume(cluster, "v2", "n2")
         await add_claim(cluster)
         spec = await submit_with(cluster, "work", mounting(), cpu="1")
         await until_so(cluster, "work")
-        (before,) = where(desk, "work")
+        (before,) = where(process, "work")
         other = {"n1": "n2", "n2": "n1"}[before]
         await cluster.create(PODS, pod("first", volumes=[mounting()], nodeSelector={HOST: other}))
         await cluster.until(lambda: is_bound(cluster, "first"))
         await cluster.pass_time(2)
-        assert where(desk, "work") == {other}
+        assert where(process, "work") == {other}
         await start_pod(cluster, "work", spec)
         await cluster.until(lambda: is_bound(cluster, "work-0"), 10)
         assert (await places(cluster))["work-0"] == other

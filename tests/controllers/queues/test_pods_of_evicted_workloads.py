@@ -5,12 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 
 from build.live_brains import add_node, is_bound
-from build.queue_desks import (
+from build.queue_admission import (
     add_flavor,
     add_queue,
     is_so,
     queued_cluster,
-    start_desk,
+    start_admission,
     start_pods,
     stop,
     submit,
@@ -26,7 +26,7 @@ async def test_a_preempted_workload_is_not_admitted_on_the_capacity_of_its_own_t
     tmp_path: Path,
 ) -> None:
     async with queued_cluster(tmp_path) as cluster:
-        start_desk(cluster)
+        start_admission(cluster)
         await add_node(cluster, "n1", cpu="4")
         await add_flavor(cluster)
         await add_queue(cluster, cpu="4", preemption={"withinClusterQueue": "LowerPriority"})

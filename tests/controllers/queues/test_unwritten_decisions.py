@@ -8,14 +8,14 @@ from pathlib import Path
 import pytest
 
 from build.live_brains import LiveBrain, add_node
-from build.queue_desks import (
+from build.queue_admission import (
     add_flavor,
     add_queue,
     configure,
     finish,
     is_so,
     queued_cluster,
-    start_desk,
+    start_admission,
     submit,
     until_so,
 )
@@ -51,7 +51,7 @@ class Hanging(LearningApi):
 async def _begun(cluster: SmallCluster) -> Hanging:
     """A queue of four cores, and `a`, whose admission to all of them is decided and not written."""
     api = Hanging(cluster)
-    start_desk(cluster, api=api)
+    start_admission(cluster, api=api)
     await add_node(cluster, "n1", cpu="64")
     await add_flavor(cluster)
     await add_queue(cluster, cpu="4")

@@ -117,7 +117,7 @@ def visible_devices(obj: Obj, _: RuleContext) -> Iterator[Advice]:
 
 
 def idle_gpus(obj: Obj, _: RuleContext) -> Iterator[Advice]:
-    """One process uses one GPU."""
+    """Finds containers with several GPUs and without a launcher: one process uses one GPU."""
     for template in pod_templates(obj):
         for path, container in template.containers():
             gpus, words = gpus_of(container), command_words(container)

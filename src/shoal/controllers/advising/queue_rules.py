@@ -59,8 +59,8 @@ def flavors_without_nodes(obj: Obj, context: RuleContext) -> Iterator[Advice]:
     nodes = list(context.nodes())
     if not wanted or not nodes:
         return
-    mine = [node for node in nodes if wanted.items() <= node.labels.items()]
-    if not mine:
+    matching = [node for node in nodes if wanted.items() <= node.labels.items()]
+    if not matching:
         labels = ", ".join(f"{key}={value}" for key, value in wanted.items())
         what = f"no node has {labels}: admitted workloads wait for such a node"
         missing = [key for key in wanted if not any(key in node.labels for node in nodes)]
@@ -70,7 +70,7 @@ def flavors_without_nodes(obj: Obj, context: RuleContext) -> Iterator[Advice]:
     given = [_toleration(one) for one in maps(dig(obj, "spec", "tolerations"))]
     kept_off = [
         next((t for t in node.taints if t.effect in HARD_EFFECTS and not any(one.tolerates(t) for one in given)), None)
-        for node in mine
+        for node in matching
     ]
     taint = kept_off[0]
     declared = {(one.get("key"), one.get("effect")) for one in maps(dig(obj, "spec", "nodeTaints"))}

@@ -94,19 +94,19 @@ class PodLifecycle:
             return None
         held, pods = held_of
         if context.parent is not None and context.parent.kind == STATEFUL_SETS:
-            note_of = {SLICE_NAME: context.key[1]}
-            found = [structs.replace(one, annotations={**one.annotations, **note_of}) for one in found]
+            annotations = {SLICE_NAME: context.key[1]}
+            found = [structs.replace(one, annotations={**one.annotations, **annotations}) for one in found]
         infos = {one.name: one for one in found}
         running = _by_role(context, infos, [one for one in pods if one[1].runs()])
-        note = context.owner_type == "group"
+        has_roles = context.owner_type == "group"
         started = []
         for role, waiting in _by_role(context, infos, held).items():
             if role not in infos:
                 continue
             there = running.get(role, [])
-            coming = waiting[: max(infos[role].count - len(there), 0)]
-            for item, worn in per_pod_infos(infos[role], there, coming):
-                started.append((item, ungate_patch(item.obj(), worn, role if note else "")))
+            next_pods = waiting[: max(infos[role].count - len(there), 0)]
+            for item, info in per_pod_infos(infos[role], there, next_pods):
+                started.append((item, ungate_patch(item.obj(), info, role if has_roles else "")))
         return started
 
     async def _restart(self, item: Item, running: Pods) -> None:

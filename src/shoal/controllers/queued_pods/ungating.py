@@ -26,37 +26,37 @@ Obj = dict[str, Any]
 _INDICES = (POD_INDEX, SET_INDEX, LWS_WORKER)
 
 
-def ungate_patch(pod: Obj, infos: PodSetInfo, role: str = "") -> Obj:
+def ungate_patch(pod: Obj, info: PodSetInfo, role: str = "") -> Obj:
     """The merge patch for this version of the pod. `role` is written to pods of groups. Raises PodSetConflictError."""
     meta, spec = pod["metadata"], pod["spec"]
-    notes = dict(infos.annotations)
+    annotations = dict(info.annotations)
     if role:
-        notes[ROLE_HASH] = role
+        annotations[ROLE_HASH] = role
     kept = [gate for gate in spec.get("schedulingGates") or () if gate.get("name") != GATE]
-    added: Obj = {"schedulingGates": kept + infos.gates or None}
-    if infos.node_selector:
-        added["nodeSelector"] = _merged_selector(spec.get("nodeSelector") or {}, infos.node_selector)
+    added: Obj = {"schedulingGates": kept + info.gates or None}
+    if info.node_selector:
+        added["nodeSelector"] = _merged_selector(spec.get("nodeSelector") or {}, info.node_selector)
     present = spec.get("tolerations") or []
-    more = [one for one in infos.tolerations if one not in present]
-    if more:
-        added["tolerations"] = [*present, *more]
+    missing = [one for one in info.tolerations if one not in present]
+    if missing:
+        added["tolerations"] = [*present, *missing]
     known = {"uid": meta["uid"], "resourceVersion": meta["resourceVersion"]}
-    return {"metadata": {**known, "labels": dict(infos.labels), "annotations": notes}, "spec": added}
+    return {"metadata": {**known, "labels": dict(info.labels), "annotations": annotations}, "spec": added}
 
 
-def per_pod_infos(infos: PodSetInfo, running: Pods, held: Pods) -> Iterator[tuple[Item, PodSetInfo]]:
+def per_pod_infos(info: PodSetInfo, running: Pods, held: Pods) -> Iterator[tuple[Item, PodSetInfo]]:
     """The info for each of the held pods, with its own topology domain if there are several. A pod for which no domain
     has a place, because another pod is still terminating, stays held."""
-    if infos.domains is None:
-        yield from ((item, infos) for item, _ in held)
+    if info.domains is None:
+        yield from ((item, info) for item, _ in held)
         return
     items = {item.name: item for item, _ in held}
     # The first pod is the leader, which is in another pod set.
-    before = 1 if infos.name == "worker" else 0
+    before = 1 if info.name == "worker" else 0
     candidates = [_candidate(*one, before, is_held=False) for one in running]
     candidates += [_candidate(*one, before, is_held=True) for one in held]
-    for name, domain in assign_domains(infos.domains, candidates):
-        yield items[name], structs.replace(infos, gates=[], node_selector={**infos.node_selector, **domain})
+    for name, domain in assign_domains(info.domains, candidates):
+        yield items[name], structs.replace(info, gates=[], node_selector={**info.node_selector, **domain})
 
 
 def _candidate(item: Item, pod: QueuedPod, before: int, *, is_held: bool) -> DomainCandidate:

@@ -55,15 +55,15 @@ def set_pods_ready(status: Status, *, are_ready: bool, moment: Moment) -> None:
     before = find(status, "PodsReady") or {}
     reason = before.get("reason")
     if not is_true(status, "Admitted"):
-        said = (False, "WaitForStart", NOT_READY)
+        condition = (False, "WaitForStart", NOT_READY)
     elif are_ready:
         has_lost = reason in ("WaitForRecovery", "Recovered")
-        said = (True, "Recovered" if has_lost else "Started", ALL_READY)
+        condition = (True, "Recovered" if has_lost else "Started", ALL_READY)
     elif before.get("status") == "True" or reason == "WaitForRecovery":
-        said = (False, "WaitForRecovery", LOST_ONE)
+        condition = (False, "WaitForRecovery", LOST_ONE)
     else:
-        said = (False, "WaitForStart", NOT_READY)
-    put(status, "PodsReady", said, moment)
+        condition = (False, "WaitForStart", NOT_READY)
+    put(status, "PodsReady", condition, moment)
 
 
 def set_waiting_for_replacement(status: Status, absent: int, moment: Moment) -> None:
@@ -72,12 +72,12 @@ def set_waiting_for_replacement(status: Status, absent: int, moment: Moment) -> 
     if absent:
         evicted = find(status, "Evicted") or {}
         if evicted.get("status") == "True":
-            said = (str(evicted.get("reason")), str(evicted.get("message")))
+            condition = (str(evicted.get("reason")), str(evicted.get("message")))
         elif before is not None and before.get("status") == "True":
             return
         else:
-            said = ("PodsFailed", "Some Failed pods need replacement")
-        put(status, WAITING_FOR_REPLACEMENT, (True, *said), moment)
+            condition = ("PodsFailed", "Some Failed pods need replacement")
+        put(status, WAITING_FOR_REPLACEMENT, (True, *condition), moment)
     elif before is not None and before.get("status") != "False":
         put(status, WAITING_FOR_REPLACEMENT, (False, "PodsReady", "No pods need replacement"), moment)
 

@@ -38,9 +38,9 @@ class WorkloadCreator:
     async def create(self, context: WorkloadContext) -> None:
         """Called if no Workload of that name exists."""
         await self._writer.release([one for one in context.pods if one[1].is_lost()])
-        astray = [one for one in context.pods if one[1].runs() and not one[1].is_terminating()]
-        if astray:
-            await self._writer.stop(astray, "NoMatchingWorkload", "No matching Workload; restarting pod")
+        running = [one for one in context.pods if one[1].runs() and not one[1].is_terminating()]
+        if running:
+            await self._writer.stop(running, "NoMatchingWorkload", "No matching Workload; restarting pod")
         elif context.parent is not None:
             await self._for_parent(context, context.parent)
         elif context.owner_type == "group":
@@ -88,9 +88,9 @@ class WorkloadCreator:
         meta = parent.meta
         name = workload_name(parent.kind, meta["name"], f"{meta['uid']}\n{meta.get('generation') or 0}")
         reference = as_controller(owner_reference(parent.kind.name, parent.kind.api_version, meta["name"], meta["uid"]))
-        notes = {SLICE_NAME: context.key[1], REPLACES: f"{before.namespace}/{before.name}"}
-        made = structs.replace(context, key=(context.key[0], name), pods=())
-        return await self._create(made, parent.pod_sets, [reference], {JOB_UID: meta["uid"]}, notes)
+        annotations = {SLICE_NAME: context.key[1], REPLACES: f"{before.namespace}/{before.name}"}
+        replacement = structs.replace(context, key=(context.key[0], name), pods=())
+        return await self._create(replacement, parent.pod_sets, [reference], {JOB_UID: meta["uid"]}, annotations)
 
     async def _create(
         self,
@@ -98,14 +98,14 @@ class WorkloadCreator:
         drafts: Sequence[PodSetDraft],
         owners: Sequence[dict[str, object]],
         labels: dict[str, str],
-        notes: dict[str, str],
+        annotations: dict[str, str],
     ) -> bool:
         parent = context.parent
         of = parent.labels if parent is not None else context.pods[0][1].metadata.labels
         try:
             priority = self._priorities.of(of, drafts[0].template["spec"])
             draft = WorkloadDraft(
-                *context.key, _queue(context), drafts, owners, labels, notes, priority, max_exec_time_of(of)
+                *context.key, _queue(context), drafts, owners, labels, annotations, priority, max_exec_time_of(of)
             )
             await self._writer.create(draft.to_api())
         except AlreadyExistsError:

@@ -94,9 +94,9 @@ def template_of(pod: Mapping[str, Any]) -> Obj:
     kept: Obj = {}
     if meta.get("labels"):
         kept["labels"] = {name: value for name, value in meta["labels"].items() if name != POD_SET_LABEL}
-    notes = {name: value for name, value in (meta.get("annotations") or {}).items() if name not in _NOISE}
-    if notes:
-        kept["annotations"] = notes
+    annotations = {name: value for name, value in (meta.get("annotations") or {}).items() if name not in _NOISE}
+    if annotations:
+        kept["annotations"] = annotations
     return {"metadata": kept, "spec": spec}
 
 

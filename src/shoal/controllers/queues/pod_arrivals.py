@@ -102,7 +102,7 @@ class PodArrivals:
         return self._workload_of.get(pod, ("", ""))[0]
 
     def workload_and_pod_set(self, pod: str) -> tuple[str, str]:
-        """Of a pod in the facts; empty otherwise."""
+        """The Workload and pod set of a pod in the facts; empty for other pods."""
         known = self._workload_of.get(pod, ("", ""))
         return known if pod in self._pods.get(known[0], ()) else ("", "")
 

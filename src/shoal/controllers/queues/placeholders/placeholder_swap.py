@@ -98,12 +98,12 @@ class PlaceholderSwap:
 
     def _choose(self, ask: Ask, pod_set: str, left: list[Placeholder]) -> Placeholder | None:
         """A placeholder of the pod set, preferably one with the same requests."""
-        mine = [placeholder for placeholder in left if not pod_set or placeholder.pod_set == pod_set]
-        for placeholder in mine:
+        candidates = [placeholder for placeholder in left if not pod_set or placeholder.pod_set == pod_set]
+        for placeholder in candidates:
             holding = self._placeholders.holding(placeholder.key)
             if holding is not None and _amounts(holding.charge.ask) == _amounts(ask):
                 return placeholder
-        return mine[0] if mine else None
+        return candidates[0] if candidates else None
 
     def _place_at_placeholders(self, pairs: list[_Pair], gang: Gang | None) -> bool:
         mark = self._ledger.mark()

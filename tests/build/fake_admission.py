@@ -1,4 +1,4 @@
-"""A desk that fits on a screen: writes what an admission looks like onto Workloads, when a test says so."""
+"""A fake admission loop: writes admissions and evictions to Workloads when a test says so."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ async def install(cluster: SmallCluster, groups: Collection[str]) -> None:
     await established(cluster)
 
 
-class Desk:
+class FakeAdmission:
     def __init__(self, cluster: SmallCluster) -> None:
         self.cluster = cluster
 

@@ -1,4 +1,4 @@
-"""A cluster with queued pods and somebody who admits their workloads when the test says so."""
+"""A cluster with queued pods, whose Workloads the test admits and evicts."""
 
 from __future__ import annotations
 
@@ -36,8 +36,8 @@ class _Queued:
             group.create_task(self._controller.run())
 
 
-class QueuedScene:
-    """`cluster` with the words of these tests."""
+class QueuedPodScenario:
+    """A cluster with the actions of these tests."""
 
     def __init__(self, cluster: SmallCluster) -> None:
         self.cluster = cluster
@@ -45,7 +45,7 @@ class QueuedScene:
     # -- pods -------------------------------------------------------------------------------------------------------
 
     async def pod(self, name: str, **more: Any) -> Obj:
-        """A pod as admission lets it in; `cpu`, `labels`, `notes`, `owners` and fields of its spec."""
+        """A pod as the admission policies change it; `cpu`, `labels`, `notes`, `owners` and fields of its spec."""
         requests = {"cpu": more.pop("cpu", "1")}
         meta: Obj = {"name": name, "namespace": "default", "labels": {QUEUE_LABEL: "team", **more.pop("labels", {})}}
         meta["annotations"] = more.pop("notes", {})
@@ -142,8 +142,8 @@ def queued_pods(context: Context) -> Controller:
 
 
 @asynccontextmanager
-async def bare_scene(folder: Path) -> AsyncIterator[QueuedScene]:
-    """Without anybody who looks after the pods."""
+async def bare_scenario(folder: Path) -> AsyncIterator[QueuedPodScenario]:
+    """Without the controller of queued pods."""
     async with small_cluster(folder) as cluster:
         for definition in definitions():
             if definition["spec"]["group"] in (WORKLOADS.group, LEADER_WORKER_SETS.group):
@@ -151,12 +151,12 @@ async def bare_scene(folder: Path) -> AsyncIterator[QueuedScene]:
         await cluster.pass_time(2)
         spec = {"nodeLabels": {"pool": "spot"}, "tolerations": [{"key": "spot", "operator": "Exists"}]}
         await cluster.create(RESOURCE_FLAVORS, {"metadata": {"name": "spot"}, "spec": spec})
-        yield QueuedScene(cluster)
+        yield QueuedPodScenario(cluster)
 
 
 @asynccontextmanager
-async def queued_scene(folder: Path) -> AsyncIterator[QueuedScene]:
-    async with bare_scene(folder) as scene:
-        scene.cluster.start(queued_pods)
-        await scene.cluster.pass_time(1)
-        yield scene
+async def queued_pod_scenario(folder: Path) -> AsyncIterator[QueuedPodScenario]:
+    async with bare_scenario(folder) as scenario:
+        scenario.cluster.start(queued_pods)
+        await scenario.cluster.pass_time(1)
+        yield scenario

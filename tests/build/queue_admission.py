@@ -1,6 +1,6 @@
-"""A brain with a desk beside a small cluster in which Kueue's kinds are served, and objects of these kinds in short.
+"""Runs queue admission beside a small cluster that serves Kueue's kinds, and builds objects of these kinds.
 
-Jobs are the test's part: `stop` plays the one that obeyed an eviction, `start_pods` the one that was admitted.
+The test plays the jobs: `stop` after an eviction, `start_pods` after an admission.
 """
 
 from __future__ import annotations
@@ -43,29 +43,29 @@ async def queued_cluster(folder: Path) -> AsyncIterator[SmallCluster]:
         yield cluster
 
 
-class Desked:
-    """A brain and its desk."""
+class RunningAdmission:
+    """A scheduling loop with the admission of queues."""
 
-    def __init__(self, brain: LiveBrain, desk: QueueAdmission) -> None:
+    def __init__(self, brain: LiveBrain, admission: QueueAdmission) -> None:
         self.brain = brain
-        self.desk = desk
+        self.admission = admission
 
     async def kill(self) -> None:
         await self.brain.kill()
 
 
-def start_desk(
+def start_admission(
     cluster: SmallCluster,
     configuration: Configuration | None = None,
     settings: BrainSettings | None = None,
     api: Api | None = None,
-) -> Desked:
+) -> RunningAdmission:
     brain = LiveBrain(cluster, api, WatchSettings(), settings)
     watched = WatchedQueues(brain.context, brain.served, brain.brain.wake, configuration)
-    desk = QueueAdmission(brain.context, watched, brain.brain)
-    brain.brain.desk = desk
+    admission = QueueAdmission(brain.context, watched, brain.brain)
+    brain.brain.desk = admission
     brain.start()
-    return Desked(brain, desk)
+    return RunningAdmission(brain, admission)
 
 
 async def add_flavor(cluster: SmallCluster, name: str = "default", **spec: Any) -> None:
@@ -160,7 +160,7 @@ async def finish(cluster: SmallCluster, name: str) -> None:
 
 
 __all__ = [
-    "Desked",
+    "RunningAdmission",
     "add_flavor",
     "add_queue",
     "configure",
@@ -168,7 +168,7 @@ __all__ = [
     "is_so",
     "queued_cluster",
     "said",
-    "start_desk",
+    "start_admission",
     "start_pods",
     "stop",
     "submit",

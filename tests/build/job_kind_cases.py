@@ -1,4 +1,4 @@
-"""A job of every kind that waits in queues by a switch of its own, and what its operator would say of it."""
+"""A job of every kind that is queued by suspending it, with the statuses that its operator would write."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Any
 
 import msgspec
 
-from build.queue_desk import QUEUE
+from build.fake_admission import QUEUE
 from shoal.controllers.queued_jobs.job_kinds import BY_KIND
 from shoal.store.live.item import Obj
 from shoal.store.live.kind import Kind
@@ -14,7 +14,7 @@ from shoal.store.live.kind import Kind
 Way = tuple[str | int, ...]
 
 
-class Scene(msgspec.Struct, frozen=True):
+class JobKindCase(msgspec.Struct, frozen=True):
     kind: Kind
     spec: Obj
     counts: dict[str, int]
@@ -25,7 +25,7 @@ class Scene(msgspec.Struct, frozen=True):
     """The status once it is suspended."""
     ended: Obj | None
     is_success: bool = True
-    wears: tuple[Way, ...] = ()
+    injected_at: tuple[Way, ...] = ()
     """Where in the object the flavor's node selectors are to be found, by pod set."""
 
     @property
@@ -70,17 +70,17 @@ def _of(group: str, name: str) -> Kind:
     return BY_KIND[group, name].kind
 
 
-def _training(name: str, specs: str, leader: str = "Master") -> Scene:
+def _training(name: str, specs: str, leader: str = "Master") -> JobKindCase:
     roles = {"Worker": {"replicas": 3, "template": template()}, leader: {"replicas": 1, "template": template()}}
     ways = tuple(("spec", specs, role, "template", *_SELECTOR) for role in (leader, "Worker"))
-    return Scene(
+    return JobKindCase(
         _of("kubeflow.org", name),
         {specs: roles},
         {leader.lower(): 1, "worker": 3},
         {"replicaStatuses": {"Worker": {"active": 3}}, "conditions": [true("Running")]},
         {"replicaStatuses": {"Worker": {"active": 0}}, "conditions": [true("Suspended")]},
         {"conditions": [true("Succeeded")]},
-        wears=ways,
+        injected_at=ways,
     )
 
 
@@ -107,8 +107,8 @@ def _ray_ways(*root: str) -> tuple[Way, ...]:
     )
 
 
-SCENES: tuple[Scene, ...] = (
-    Scene(
+JOB_KIND_CASES: tuple[JobKindCase, ...] = (
+    JobKindCase(
         _of("jobset.x-k8s.io", "JobSet"),
         {
             "replicatedJobs": [
@@ -130,7 +130,7 @@ SCENES: tuple[Scene, ...] = (
             ]
         },
         {"conditions": [true("Completed")]},
-        wears=tuple(("spec", "replicatedJobs", at, "template", "spec", "template", *_SELECTOR) for at in (0, 1)),
+        injected_at=tuple(("spec", "replicatedJobs", at, "template", "spec", "template", *_SELECTOR) for at in (0, 1)),
     ),
     _training("PyTorchJob", "pytorchReplicaSpecs"),
     _training("TFJob", "tfReplicaSpecs", "Chief"),
@@ -138,34 +138,34 @@ SCENES: tuple[Scene, ...] = (
     _training("PaddleJob", "paddleReplicaSpecs"),
     _training("JAXJob", "jaxReplicaSpecs"),
     _training("MPIJob", "mpiReplicaSpecs", "Launcher"),
-    Scene(
+    JobKindCase(
         _of("ray.io", "RayJob"),
         {"entrypoint": "python x.py", "rayClusterSpec": _RAY},
         {"head": 1, "small": 4, "submitter": 1},
         {"jobDeploymentStatus": "Running", "rayClusterStatus": {"state": "ready"}},
         {"jobDeploymentStatus": "Suspended", "rayClusterStatus": {"state": "suspended"}},
         {"jobDeploymentStatus": "Complete", "jobStatus": "SUCCEEDED", "message": "said so"},
-        wears=(*_ray_ways("spec", "rayClusterSpec"), ("spec", "submitterPodTemplate", *_SELECTOR)),
+        injected_at=(*_ray_ways("spec", "rayClusterSpec"), ("spec", "submitterPodTemplate", *_SELECTOR)),
     ),
-    Scene(
+    JobKindCase(
         _of("ray.io", "RayCluster"),
         _RAY,
         {"head": 1, "small": 4},
         {"state": "ready"},
         {"state": "suspended"},
         None,
-        wears=_ray_ways("spec"),
+        injected_at=_ray_ways("spec"),
     ),
-    Scene(
+    JobKindCase(
         _of("ray.io", "RayService"),
         {"rayClusterConfig": _RAY},
         {"head": 1, "small": 4},
         {"conditions": [true("Ready")]},
         {"conditions": [{**true("Ready"), "status": "False"}]},
         None,
-        wears=_ray_ways("spec", "rayClusterConfig"),
+        injected_at=_ray_ways("spec", "rayClusterConfig"),
     ),
-    Scene(
+    JobKindCase(
         _of("sparkoperator.k8s.io", "SparkApplication"),
         _SPARK,
         {"driver": 1, "executor": 2},
@@ -173,6 +173,6 @@ SCENES: tuple[Scene, ...] = (
         {"applicationState": {"state": "SUSPENDED"}, "executorState": None},
         {"applicationState": {"state": "FAILED", "errorMessage": "said so"}},
         is_success=False,
-        wears=(("spec", "driver", "nodeSelector"), ("spec", "executor", "nodeSelector")),
+        injected_at=(("spec", "driver", "nodeSelector"), ("spec", "executor", "nodeSelector")),
     ),
 )
