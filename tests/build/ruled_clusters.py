@@ -24,7 +24,7 @@ from shoal.cluster.storage.memory import MemoryStorage
 from shoal.controllers.gatekeeping.installer import gatekeeping_controller
 from shoal.controllers.queued_jobs.controller import queued_jobs_controller
 from shoal.controllers.queued_pods.controller import queued_pods_controller
-from shoal.controllers.queues.desk import QueueDesk
+from shoal.controllers.queues.admission_loop import QueueAdmission
 from shoal.controllers.volcano.controller import volcano_controller
 from shoal.store.live.clock import LoopClock
 from shoal.store.live.item import Obj
@@ -92,7 +92,7 @@ class RuledCluster:
         brain = LiveBrain(self.cluster, self.way_in(user))
         context, served = brain.context, brain.served
         watched = WatchedQueues(context, served, brain.brain.wake, None)
-        brain.brain.desk = QueueDesk(context, watched, brain.brain)
+        brain.brain.desk = QueueAdmission(context, watched, brain.brain)
         others = (
             queued_jobs_controller(context, served),
             queued_pods_controller(context, served),

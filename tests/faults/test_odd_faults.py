@@ -18,11 +18,11 @@ import pytest
 from build.cluster_laws import Laws
 from build.live_brains import LiveBrain, add_node, is_bound, pod
 from build.odd_faults import odd
-from build.queue_desks import add_flavor, add_queue, is_so, queued_cluster, said, start_pods, submit, until_so
+from build.queue_admission import add_flavor, add_queue, is_so, queued_cluster, said, start_pods, submit, until_so
 from build.small_clusters import SmallCluster
 from build.virtual_time import in_virtual_time
 from shoal.controllers.brain.desks import Desks
-from shoal.controllers.queues.desk import QueueDesk
+from shoal.controllers.queues.admission_loop import QueueAdmission
 from shoal.store.live.kind import NODES, PODS, PRIORITY_CLASSES
 from shoal.store.live.port import Deletion
 from shoal.store.watched.queues import WatchedQueues
@@ -41,7 +41,7 @@ class Process:
         self.world = self.brain.world
         (self.hands,) = self.brain.hands
         watched = WatchedQueues(self.live.context, self.live.served, self.brain.wake)
-        self.desk = QueueDesk(self.live.context, watched, self.brain)
+        self.desk = QueueAdmission(self.live.context, watched, self.brain)
         desks = Desks(self.brain.intake, self.brain.clock)
         desks.add(lambda _: self.desk)
         self.brain.desk = desks
@@ -58,15 +58,15 @@ _PARTS: dict[str, Callable[[Any], object]] = {
     "devices": lambda one: one.world.devices,
     "volumes": lambda one: one.world.volumes,
     "desk": lambda one: one.desk,
-    "places": lambda one: one.desk._places,
+    "node capacity": lambda one: one.desk._capacity,
     "queues": lambda one: one.desk._watched,
     "kueue": lambda one: one.desk.kueue,
-    "hearing": lambda one: one.desk._hearing,
-    "deciding": lambda one: one.desk._deciding,
+    "event handlers": lambda one: one.desk._handlers,
+    "cycles": lambda one: one.desk._cycles,
     "arrivals": lambda one: one.desk.arrivals,
     "statuses": lambda one: one.desk._statuses,
-    "telling": lambda one: one.desk._telling,
-    "pen": lambda one: one.desk._pen,
+    "reports": lambda one: one.desk._reports,
+    "status writer": lambda one: one.desk._writer,
     "hands": lambda one: one.hands,
     "bindings": lambda one: one.hands._bindings,
     "writer": lambda one: one.hands._bindings._writer,
@@ -91,21 +91,21 @@ _POINTS = [
     ("volumes", "stirred"),
     ("desk", "hear"),
     ("desk", "round"),
-    ("places", "begin_round"),
-    ("places", "find_wanted"),
-    ("places", "take"),
-    ("hearing", "take_in"),
-    ("hearing", "_hear"),
+    ("node capacity", "begin_round"),
+    ("node capacity", "place_wanted"),
+    ("node capacity", "take"),
+    ("event handlers", "handle"),
+    ("event handlers", "_handle_workload"),
     ("queues", "_tell"),
     ("queues", "_tell_workload"),
     ("kueue", "cycle"),
-    ("deciding", "run_cycles"),
-    ("deciding", "_obey"),
+    ("cycles", "run"),
+    ("cycles", "_apply"),
     ("arrivals", "take"),
-    ("statuses", "_tell"),
+    ("statuses", "_update"),
     ("statuses", "_write_all"),
-    ("telling", "admitted"),
-    ("pen", "_write"),
+    ("reports", "admitted"),
+    ("status writer", "_write"),
     ("hands", "carry_out"),
     ("hands", "outcomes"),
     ("bindings", "take"),

@@ -9,14 +9,14 @@ from pathlib import Path
 from typing import Any
 
 from build.live_brains import add_node, is_bound, places, pod
-from build.queue_desks import (
+from build.queue_admission import (
     POD_SET_LABEL,
     WORKLOAD_ANNOTATION,
-    Desked,
+    RunningAdmission,
     add_flavor,
     add_queue,
     queued_cluster,
-    start_desk,
+    start_admission,
     start_pods,
     submit,
     until_so,
@@ -34,18 +34,18 @@ _GROUP = "kueue.x-k8s.io/pod-group-name"
 
 
 @asynccontextmanager
-async def _admitted(folder: Path, nodes: int = 1, **work: Any) -> AsyncIterator[tuple[SmallCluster, Desked]]:
+async def _admitted(folder: Path, nodes: int = 1, **work: Any) -> AsyncIterator[tuple[SmallCluster, RunningAdmission]]:
     """`work`, two pods of two cores each, is admitted on nodes of four."""
     async with queued_cluster(folder) as cluster:
         await cluster.create(PRIORITY_CLASSES, {"metadata": {"name": "high"}, "value": 1000})
-        desk = start_desk(cluster)
+        process = start_admission(cluster)
         for number in range(nodes):
             await add_node(cluster, f"n{number}", cpu="4")
         await add_flavor(cluster)
         await add_queue(cluster)
         await submit(cluster, "work", cpu="2", count=2, **work)
         await until_so(cluster, "work")
-        yield cluster, desk
+        yield cluster, process
 
 
 def _thief(name: str = "thief") -> Obj:
@@ -104,14 +104,14 @@ async def test_who_succeeds_a_pod_that_is_still_ending_gets_its_room(tmp_path: P
 
 @virtual
 async def test_a_successor_of_this_process_keeps_the_room_of_a_lost_pod_too(tmp_path: Path) -> None:
-    async with _admitted(tmp_path) as (cluster, desk):
+    async with _admitted(tmp_path) as (cluster, process):
         await _runs(cluster)
         await cluster.pass_time(1000)
         await cluster.create(PODS, _thief())
-        await desk.kill()
+        await process.kill()
         await cluster.delete(PODS, "work-0", _AT_ONCE)
         await _say_pods_are_missing(cluster)
-        start_desk(cluster)
+        start_admission(cluster)
         await cluster.pass_time(100)
         assert not await is_bound(cluster, "thief")
         await start_pods(cluster, "work", 1, first=2, cpu="2")
@@ -164,27 +164,30 @@ async def test_what_the_workload_says_it_needs_no_more_is_not_kept(tmp_path: Pat
 
 @virtual
 async def test_places_on_a_node_that_takes_nobody_any_more_move(tmp_path: Path) -> None:
-    async with _admitted(tmp_path, nodes=2) as (cluster, desk):
-        (kept,) = {desk.brain.brain.cluster.names[_row(desk, ghost)] for ghost in desk.desk.ghosts.keys("default/work")}
+    async with _admitted(tmp_path, nodes=2) as (cluster, process):
+        (kept,) = {
+            process.brain.brain.cluster.names[_row(process, placeholder)]
+            for placeholder in process.admission.placeholders.keys("default/work")
+        }
         await cluster.patch(NODES, kept, {"spec": {"unschedulable": True}})
         await cluster.create(PODS, pod("late", cpu="4"))
         await _runs(cluster)
         assert kept not in (await places(cluster)).values()
 
 
-def _row(desk: Desked, ghost: str) -> int:
-    holding = desk.desk.ghosts.holding(ghost)
+def _row(process: RunningAdmission, placeholder: str) -> int:
+    holding = process.admission.placeholders.holding(placeholder)
     assert holding is not None
     return holding.row
 
 
 @virtual
 async def test_a_pod_that_could_not_be_bound_comes_back_to_its_place_once(tmp_path: Path) -> None:
-    async with _admitted(tmp_path) as (cluster, desk):
+    async with _admitted(tmp_path) as (cluster, process):
         await _runs(cluster)
         await cluster.create(PODS, _thief())
         await cluster.pass_time(1)
-        brain = desk.brain.brain
+        brain = process.brain.brain
         for is_kept in (True, False):
             brain.cluster.pods["default/work-0"].bound = False
             brain.desk.hear(PodRejected("default/work-0"))  # type: ignore[union-attr]
@@ -196,22 +199,22 @@ async def test_a_pod_that_could_not_be_bound_comes_back_to_its_place_once(tmp_pa
 @virtual
 async def test_who_waits_for_the_others_of_its_gang_costs_no_rounds(tmp_path: Path) -> None:
     """A round came every ten milliseconds."""
-    async with _admitted(tmp_path) as (cluster, desk):
+    async with _admitted(tmp_path) as (cluster, process):
         await cluster.create(PODS, _member("work-0"))
         await cluster.pass_time(5)
-        before = desk.brain.brain.rounds
+        before = process.brain.brain.rounds
         await cluster.pass_time(20)
-        assert desk.brain.brain.rounds - before < 5
+        assert process.brain.brain.rounds - before < 5
 
 
 @virtual
 async def test_nobody_is_told_to_yield_who_does_not(tmp_path: Path) -> None:
     """Pods of queued work were chosen as victims in every round, and others were promised their room."""
-    async with _admitted(tmp_path) as (cluster, desk):
+    async with _admitted(tmp_path) as (cluster, process):
         await _runs(cluster)
         await cluster.create(PODS, _thief())
         await cluster.pass_time(5)
-        before = desk.brain.brain.rounds
+        before = process.brain.brain.rounds
         await cluster.pass_time(60)
-        assert desk.brain.brain.rounds - before < 5
+        assert process.brain.brain.rounds - before < 5
         assert "nominatedNodeName" not in (await cluster.get(PODS, "thief"))["status"]

@@ -11,11 +11,11 @@ import pytest
 
 from build.foreign_kinds import established
 from build.live_brains import LiveBrain, add_node, is_bound, pod, start_brain
-from build.queue_desks import add_flavor, add_queue, queued_cluster, submit
+from build.queue_admission import add_flavor, add_queue, queued_cluster, submit
 from build.small_clusters import SmallCluster, small_cluster
 from build.virtual_time import virtual
 from shoal.cluster.foreign.definitions import definitions
-from shoal.controllers.queues.desk import QueueDesk
+from shoal.controllers.queues.admission_loop import QueueAdmission
 from shoal.engine.events import Event, PodArrived
 from shoal.engine.plan import Evict, Place
 from shoal.store.live.ecosystem_kinds import KUEUE, RESOURCE_FLAVORS, WORKLOAD_PRIORITY_CLASSES, WORKLOADS
@@ -141,7 +141,9 @@ async def test_a_workload_that_goes_while_it_is_written_is_no_fault(
     async with queued_cluster(tmp_path) as cluster:
         api = _TooLate(cluster.api)
         live = LiveBrain(cluster, api)
-        live.brain.desk = QueueDesk(live.context, WatchedQueues(live.context, live.served, live.brain.wake), live.brain)
+        live.brain.desk = QueueAdmission(
+            live.context, WatchedQueues(live.context, live.served, live.brain.wake), live.brain
+        )
         live.start()
         await add_flavor(cluster)
         await add_queue(cluster)

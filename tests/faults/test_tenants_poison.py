@@ -17,7 +17,7 @@ import pytest
 
 from build.live_brains import add_node, is_bound, start_brain
 from build.poisoned_clusters import EVIL, GOOD, PoisonedScene, poisoned_cluster
-from build.queue_desks import add_flavor, add_queue, queued_cluster, start_desk, start_pods, submit, until_so
+from build.queue_admission import add_flavor, add_queue, queued_cluster, start_admission, start_pods, submit, until_so
 from build.small_clusters import small_cluster
 from build.virtual_time import in_virtual_time, virtual
 from shoal.store.live.ecosystem_kinds import (
@@ -374,7 +374,7 @@ async def test_devices_that_a_bound_pod_names_and_does_not_ask_for_are_free(tmp_
 async def test_marks_of_an_admission_on_a_pod_of_nobody_take_no_place_of_it(tmp_path: Path) -> None:
     """Places that are kept for the pods of a Workload are theirs, whatever a pod of another size says of itself."""
     async with queued_cluster(tmp_path) as cluster:
-        start_desk(cluster)
+        start_admission(cluster)
         await add_node(cluster, "n1", cpu="4")
         await add_flavor(cluster)
         await add_queue(cluster)

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from build.job_scenes import SCENES, Scene, template
+from build.job_kind_cases import JOB_KIND_CASES, JobKindCase, template
 from build.manifests import job, thing
 from build.queue_manifests import IN_Q, only, queues, sizes, workloads, world
 from shoal.store.live.item import Obj
@@ -20,16 +20,16 @@ def _written(kind: str, version: str, name: str, spec: Obj, **more: Any) -> Obj:
     return made
 
 
-@pytest.mark.parametrize("scene", SCENES, ids=lambda scene: scene.name)
-def test_a_folder_of_jobs_is_counted_as_a_cluster_would(scene: Scene) -> None:
+@pytest.mark.parametrize("scene", JOB_KIND_CASES, ids=lambda scene: scene.name)
+def test_a_folder_of_jobs_is_counted_as_a_cluster_would(scene: JobKindCase) -> None:
     kind = scene.kind
     facts = only(_written(kind.name, kind.api_version, "x", scene.spec))
     assert facts.key == f"t/{kind.name.lower()}-x"
     assert list(sizes(facts).items()) == list(scene.counts.items())
 
 
-@pytest.mark.parametrize("scene", [one for one in SCENES if one.ended], ids=lambda scene: scene.name)
-def test_jobs_that_ended_ask_for_nothing(scene: Scene) -> None:
+@pytest.mark.parametrize("scene", [one for one in JOB_KIND_CASES if one.ended], ids=lambda scene: scene.name)
+def test_jobs_that_ended_ask_for_nothing(scene: JobKindCase) -> None:
     kind = scene.kind
     assert workloads(_written(kind.name, kind.api_version, "x", scene.spec, status=scene.ended)) == {}
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from build.live_brains import add_node, is_bound, pod
-from build.queue_desks import add_flavor, add_queue
+from build.queue_admission import add_flavor, add_queue
 from build.readers import FixedReader
 from build.ruled_clusters import KINDS, ruled_cluster
 from build.small_clusters import SmallCluster
@@ -17,13 +17,13 @@ from shoal.cluster.bootstrap.default_roles import default_roles
 from shoal.cluster.calls import Actor, Attributes
 from shoal.cluster.foreign.converting import kueue_definitions
 from shoal.cluster.security.rbac import Rbac
-from shoal.controllers.advising.rules import LOOKED_UP, LOOKED_UP_IF_THERE, TABLE
+from shoal.controllers.advising.rules import LOOKUP_KINDS, OPTIONAL_LOOKUP_KINDS, TABLE
 from shoal.controllers.gatekeeping.held_kinds import HoldingRules
 from shoal.controllers.gatekeeping.hooks import HOOKS, NAME
 from shoal.controllers.gatekeeping.policies import BINDINGS, POLICIES, queue_policies, rendezvous_policy
 from shoal.controllers.jobs.controller import job_controller
-from shoal.controllers.queued_jobs.job_kinds import COMMANDS, ROWS
-from shoal.controllers.queued_jobs.row import JobRow
+from shoal.controllers.queued_jobs.job_kind import QueuedJobKind
+from shoal.controllers.queued_jobs.job_kinds import COMMANDS, JOB_KINDS
 from shoal.data.permissions import PARTS
 from shoal.store.live.ecosystem_kinds import LOCAL_QUEUES, VOLCANO_JOBS, WORKLOADS
 from shoal.store.live.item import Obj
@@ -234,16 +234,16 @@ def test_only_policies_and_webhooks_of_our_own_may_be_changed(verb: str) -> None
     assert not _may(verb, HOOKS)
 
 
-@pytest.mark.parametrize("row", ROWS, ids=lambda row: row.kind.name)
-def test_every_kind_of_job_can_be_read_stopped_and_told_of(row: JobRow) -> None:
+@pytest.mark.parametrize("row", JOB_KINDS, ids=lambda row: row.kind.name)
+def test_every_kind_of_job_can_be_read_stopped_and_told_of(row: QueuedJobKind) -> None:
     assert all(_may(verb, row.kind) for verb in ("get", "list", "watch", "update", "patch"))
     assert all(_may(verb, row.kind, "status") for verb in ("get", "patch", "update"))
     assert _may("update", row.kind, "finalizers"), "Workloads are owned by jobs, where owners are guarded"
     assert all(_may(verb, kind) for kind in row.refers_to for verb in ("get", "list", "watch"))
-    assert row.switch != "command" or _may("create", COMMANDS)
+    assert row.suspended_by != "command" or _may("create", COMMANDS)
 
 
-@pytest.mark.parametrize("kind", sorted({one.kind for one in TABLE} | {*LOOKED_UP, *LOOKED_UP_IF_THERE}))
+@pytest.mark.parametrize("kind", sorted({one.kind for one in TABLE} | {*LOOKUP_KINDS, *OPTIONAL_LOOKUP_KINDS}))
 def test_whatever_the_advisor_looks_at_can_be_read(kind: Kind) -> None:
     assert all(_may(verb, kind) for verb in ("get", "list", "watch"))
 

@@ -11,12 +11,12 @@ from msgspec import structs
 
 from build.live_brains import LiveBrain, add_node, is_bound, pod
 from build.promtool import PROMTOOL, faults
-from build.queue_desks import add_flavor, add_queue, queued_cluster, stop, submit, until_so
+from build.queue_admission import add_flavor, add_queue, queued_cluster, stop, submit, until_so
 from build.small_clusters import SmallCluster, small_cluster
 from build.virtual_time import virtual
 from shoal.cli.run import run_choice
 from shoal.cli.run_files import read_run_files
-from shoal.controllers.queues.desk import QueueDesk
+from shoal.controllers.queues.admission_loop import QueueAdmission
 from shoal.store.live.ecosystem_kinds import WORKLOADS
 from shoal.store.live.item import Key
 from shoal.store.live.kind import PODS
@@ -86,7 +86,7 @@ async def test_queues_are_told_under_kueues_names(tmp_path: Path) -> None:
         read = Read(cluster, "leader")
         brain, context = read.process.brain, read.process.context
         watched = WatchedQueues(context, read.process.served, brain.wake, None)
-        desk = brain.desk = QueueDesk(context, watched, brain)
+        desk = brain.desk = QueueAdmission(context, watched, brain)
         read.telemetry.follow_queues(desk, watched)
         read.telemetry.follow_workloads(context.informers.of(WORKLOADS))
         read.process.start()

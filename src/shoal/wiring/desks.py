@@ -18,14 +18,14 @@ from shoal.wiring.run_choice import KAI, QUEUES, SCHEDULER, SCHEDULER_OF, VOLCAN
 if TYPE_CHECKING:
     from shoal.controllers.brain.brain import Brain
     from shoal.controllers.brain.parts import Desk
-    from shoal.controllers.queues.desk import QueueDesk
+    from shoal.controllers.queues.admission_loop import QueueAdmission
     from shoal.controllers.scheduler.successors import Successors
     from shoal.engine.events import Event
     from shoal.store.live.context import Context
     from shoal.store.live.served import Served
     from shoal.store.watched.queues import WatchedQueues
 
-    Queues = tuple[QueueDesk, WatchedQueues]
+    Queues = tuple[QueueAdmission, WatchedQueues]
 
 ContextOf = Callable[[str], "Context"]
 """By the name of a part."""
@@ -89,8 +89,8 @@ def _successors(brain: Brain, onward: Callable[[Event], None]) -> Successors:
 
 
 def _queues(brain: Brain, context: Context, served: Served, choice: RunChoice, kueue: Presence) -> Queues:
-    from shoal.controllers.queues.desk import QueueDesk
+    from shoal.controllers.queues.admission_loop import QueueAdmission
     from shoal.store.watched.queues import WatchedQueues
 
     watched = WatchedQueues(context, served, brain.wake, choice.kueue, choice.own.namespaces.kueue)
-    return QueueDesk(context, watched, brain, kueue), watched
+    return QueueAdmission(context, watched, brain, kueue), watched

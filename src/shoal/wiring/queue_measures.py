@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from typing import Protocol
 
-from shoal.controllers.queues.figures import Census, Figures, census_of, waits
+from shoal.controllers.queues.queue_counts import AllQueueCounts, QueueCounts, count_queues, is_pending
 from shoal.engine.queues.clusterqueue import ClusterQueue
 from shoal.engine.queues.decisions import Decisions
 from shoal.engine.queues.facts import PODS, Amounts, LocalQueueFacts, Usage
@@ -42,7 +42,7 @@ class QueueLevels:
         self._desk = desk
         self._watched = watched
         self._now_s = now_s
-        self._census = Census()
+        self._counts = AllQueueCounts()
         self._finished: Counter[str] = Counter()
         self._active: Counter[str] = Counter()
         """Both by local queue."""
@@ -54,7 +54,7 @@ class QueueLevels:
         queues = self._desk.kueue.queues
         active, finished = self._by_cluster_queue(self._active), self._by_cluster_queue(self._finished)
         for name, queue in queues.cluster_queues.items():
-            figures = self._census.cluster_queues.get(name, Figures())
+            figures = self._counts.cluster_queues.get(name, QueueCounts())
             parent, root = _above(queue)
             yield QueueFigure(
                 name,
@@ -76,7 +76,7 @@ class QueueLevels:
         """After the cluster queues, of the same moment."""
         queues = self._desk.kueue.queues
         for key, local in queues.local_queues.items():
-            figures = self._census.local_queues.get(key, Figures())
+            figures = self._counts.local_queues.get(key, QueueCounts())
             queue = queues.cluster_queues.get(local.cluster_queue)
             namespace, _, name = key.partition("/")
             yield QueueFigure(
@@ -97,7 +97,7 @@ class QueueLevels:
         queues = self._desk.kueue.queues
         admitted: Counter[str] = Counter()
         reserved: dict[str, Usage] = {}
-        for name, figures in self._census.cluster_queues.items():
+        for name, figures in self._counts.cluster_queues.items():
             for above in self.above(name):
                 admitted[above] += figures.admitted
                 total = reserved.setdefault(above, {})
@@ -137,7 +137,7 @@ class QueueLevels:
     def _look(self) -> None:
         kueue, sights = self._desk.kueue, self._watched.sights()
         queues = kueue.queues
-        self._census = census_of(queues, {sight.key: sight for sight in sights})
+        self._counts = count_queues(queues, {sight.key: sight for sight in sights})
         self._active = Counter(state.queue for state in kueue.states() if state.state == "active")
         self._finished = Counter(sight.queue for sight in sights if sight.is_finished)
         self._unadmitted = Counter(
@@ -147,7 +147,7 @@ class QueueLevels:
         )
         self._wanted = {}
         for sight in sights:
-            local = queues.local_queues.get(sight.queue) if waits(queues, sight) else None
+            local = queues.local_queues.get(sight.queue) if is_pending(queues, sight) else None
             if local is None or local.stop != "None" or sight.facts is None:
                 continue
             wanted = self._wanted.setdefault(local.cluster_queue, {})
@@ -195,7 +195,7 @@ def _above(node: Node) -> tuple[str, str]:
     return (names[0], names[-1]) if names else ("", "")
 
 
-def _quotas(queue: ClusterQueue, figures: Figures) -> Iterator[QuotaFigure]:
+def _quotas(queue: ClusterQueue, figures: QueueCounts) -> Iterator[QuotaFigure]:
     for group in queue.facts.groups:
         for flavor in group.flavors:
             for resource, quota in flavor.quotas.items():

@@ -32,7 +32,14 @@ from shoal.wiring.missing_kinds import MissingKinds
 from shoal.wiring.queue_ruling import QueueRuling
 from shoal.wiring.run_choice import KAI, QUEUES, SCHEDULER, VOLCANO, RunChoice
 
-_LATER = ("light_groups.controller", "volcano.controller", "queues.desk", "scheduler.hands", "kai.desk", "volcano.desk")
+_LATER = (
+    "light_groups.controller",
+    "volcano.controller",
+    "queues.admission_loop",
+    "scheduler.hands",
+    "kai.desk",
+    "volcano.desk",
+)
 """Modules below `shoal.controllers` that only some parts need."""
 WayIn = Callable[[str], Api]
 """The way in of a part, which signs its writes with its name."""

@@ -11,8 +11,8 @@ from build.small_clusters import SmallCluster, small_cluster
 from build.virtual_time import virtual
 from shoal.cluster.calls import Actor
 from shoal.cluster.inside.api import InsideApi
-from shoal.controllers.advising.advisor import COMPONENT, MENDED, advisor
-from shoal.controllers.advising.in_part import InPart
+from shoal.controllers.advising.advisor import COMPONENT, RESOLVED, advisor
+from shoal.controllers.advising.partial_informer import PartialInformer
 from shoal.store.live.ecosystem_kinds import CLUSTER_QUEUES, RESOURCE_FLAVORS
 from shoal.store.live.item import Item, Obj
 from shoal.store.live.kind import CONFIG_MAPS, DEPLOYMENTS, EVENTS, JOBS, NODES, PODS, Kind
@@ -55,7 +55,7 @@ async def said(cluster: SmallCluster, name: str) -> list[str]:
 
 
 @virtual
-async def test_one_fault_is_one_warning_on_the_object_that_people_wrote(tmp_path: Path) -> None:
+async def test_one_fault_is_one_warning_on_the_object_that_a_user_wrote(tmp_path: Path) -> None:
     async with small_cluster(tmp_path) as cluster:
         start(cluster)
         await cluster.create(
@@ -69,7 +69,7 @@ async def test_one_fault_is_one_warning_on_the_object_that_people_wrote(tmp_path
 
 
 @virtual
-async def test_what_a_busy_server_turned_away_is_said_when_it_has_time(tmp_path: Path) -> None:
+async def test_an_event_that_a_busy_server_rejected_is_written_later(tmp_path: Path) -> None:
     async with small_cluster(tmp_path) as cluster:
         start(cluster, OnceBusy(cluster))
         await cluster.create(
@@ -80,7 +80,7 @@ async def test_what_a_busy_server_turned_away_is_said_when_it_has_time(tmp_path:
 
 
 @virtual
-async def test_what_another_object_made_is_not_looked_at(tmp_path: Path) -> None:
+async def test_objects_created_by_other_objects_are_skipped(tmp_path: Path) -> None:
     async with small_cluster(tmp_path) as cluster:
         start(cluster)
         owner = {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "r", "uid": "1", "controller": True}
@@ -92,7 +92,7 @@ async def test_what_another_object_made_is_not_looked_at(tmp_path: Path) -> None
 
 
 @virtual
-async def test_a_second_advisor_says_nothing_again_and_a_changed_object_is_looked_at_anew(tmp_path: Path) -> None:
+async def test_a_second_advisor_repeats_nothing_and_checks_changed_objects_again(tmp_path: Path) -> None:
     async with small_cluster(tmp_path) as cluster:
         start(cluster)
         spec = {"selector": {"matchLabels": {"app": "x"}}, "template": gpu_pods()}
@@ -128,7 +128,9 @@ async def test_a_warning_that_has_expired_comes_back_while_the_fault_lasts(tmp_p
 
 
 @virtual
-async def test_a_fault_that_is_mended_elsewhere_is_taken_back_and_said_again_when_it_returns(tmp_path: Path) -> None:
+async def test_a_fault_resolved_by_another_object_becomes_a_normal_event_and_a_warning_when_it_returns(
+    tmp_path: Path,
+) -> None:
     async with small_cluster(tmp_path) as cluster:
         start(cluster)
         labels = {"accelerator": "nvidia"}
@@ -139,7 +141,7 @@ async def test_a_fault_that_is_mended_elsewhere_is_taken_back_and_said_again_whe
         await cluster.create(DEPLOYMENTS, {"metadata": {"name": "web"}, "spec": spec})
 
         async def told() -> list[tuple[str, bool]]:
-            return [(one["type"], one["message"].startswith(MENDED)) for one in await cluster.events("web")]
+            return [(one["type"], one["message"].startswith(RESOLVED)) for one in await cluster.events("web")]
 
         await cluster.pass_time(5)
         assert await told() == [("Warning", False)]
@@ -153,7 +155,7 @@ async def test_a_fault_that_is_mended_elsewhere_is_taken_back_and_said_again_whe
 
 
 @virtual
-async def test_a_change_that_is_none_of_its_spec_does_not_put_the_next_look_off(tmp_path: Path) -> None:
+async def test_a_change_outside_the_spec_does_not_delay_the_next_check(tmp_path: Path) -> None:
     async with small_cluster(tmp_path) as cluster:
         start(cluster)
         await provide_foreign(cluster.api)
@@ -170,7 +172,7 @@ async def test_a_change_that_is_none_of_its_spec_does_not_put_the_next_look_off(
 
 
 @virtual
-async def test_kinds_that_come_later_are_looked_at_when_they_do(tmp_path: Path) -> None:
+async def test_kinds_that_are_installed_later_are_checked_from_then_on(tmp_path: Path) -> None:
     async with small_cluster(tmp_path) as cluster:
         start(cluster)
         await cluster.pass_time(5)
@@ -182,9 +184,9 @@ async def test_kinds_that_come_later_are_looked_at_when_they_do(tmp_path: Path) 
 
 
 @virtual
-async def test_of_config_maps_only_those_are_kept_whole_that_there_is_something_to_say_about(tmp_path: Path) -> None:
+async def test_only_config_maps_with_a_scheduler_configuration_are_kept_whole(tmp_path: Path) -> None:
     async with small_cluster(tmp_path) as cluster:
-        maps = InPart(cluster.api, CONFIG_MAPS, cluster.clock, cluster.draw, (b"KubeSchedulerConfiguration",))
+        maps = PartialInformer(cluster.api, CONFIG_MAPS, cluster.clock, cluster.draw, (b"KubeSchedulerConfiguration",))
         cluster.tasks.append(asyncio.ensure_future(maps.run()))
         start(cluster)
         text = "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n"

@@ -1,12 +1,12 @@
-"""A job that changes its size while it runs: one Workload after another, and the job goes on."""
+"""Elastic jobs change their size while they run: one Workload replaces another, and the job runs on."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
+from build.fake_admission import QUEUE, FakeAdmission, condition, queue_cluster, reasons, until_field
 from build.job_hands import Hand, job
-from build.job_scenes import SCENES
-from build.queue_desk import QUEUE, Desk, condition, queue_cluster, reasons, until_field
+from build.job_kind_cases import JOB_KIND_CASES
 from build.small_clusters import SmallCluster
 from build.virtual_time import virtual
 from shoal.store.live.ecosystem_kinds import RAY_CLUSTERS, WORKLOADS
@@ -25,10 +25,10 @@ def elastic(parallelism: int = 2) -> Obj:
 
 
 async def _begun(cluster: SmallCluster, parallelism: int = 2) -> Obj:
-    desk = Desk(cluster)
+    admission = FakeAdmission(cluster)
     await cluster.create(JOBS, elastic(parallelism))
-    name = (await desk.only())["metadata"]["name"]
-    await desk.admit(name)
+    name = (await admission.only())["metadata"]["name"]
+    await admission.admit(name)
     await until_field(cluster, JOBS, "train", ("spec", "suspend"), False)
     await Hand(cluster).until_live(parallelism)
     return await cluster.get(WORKLOADS, name)
@@ -52,7 +52,7 @@ async def _runs(cluster: SmallCluster) -> bool:
 
 
 @virtual
-async def test_pods_of_an_elastic_job_are_made_with_a_gate_and_say_whose_they_are(tmp_path: Path) -> None:
+async def test_pods_of_an_elastic_job_are_created_with_a_gate_and_name_their_workload(tmp_path: Path) -> None:
     async with queue_cluster(tmp_path) as cluster:
         first = await _begun(cluster)
         name = first["metadata"]["name"]
@@ -67,7 +67,7 @@ async def test_a_job_that_shrinks_has_its_workload_made_smaller(tmp_path: Path) 
     async with queue_cluster(tmp_path) as cluster:
         first = await _begun(cluster, 4)
         await _resize(cluster, 2)
-        after = await Desk(cluster).only()
+        after = await FakeAdmission(cluster).only()
         assert (after["metadata"]["uid"], after["spec"]["podSets"][0]["count"]) == (first["metadata"]["uid"], 2)
         assert condition(after, "Admitted")["status"] == "True"
         assert await _runs(cluster)
@@ -76,7 +76,7 @@ async def test_a_job_that_shrinks_has_its_workload_made_smaller(tmp_path: Path) 
 @virtual
 async def test_a_job_that_grows_goes_on_until_its_next_workload_is_admitted(tmp_path: Path) -> None:
     async with queue_cluster(tmp_path) as cluster:
-        desk = Desk(cluster)
+        admission = FakeAdmission(cluster)
         first = await _begun(cluster)
         name = first["metadata"]["name"]
         await _resize(cluster, 4)
@@ -89,7 +89,7 @@ async def test_a_job_that_grows_goes_on_until_its_next_workload_is_admitted(tmp_
         await cluster.pass_time(60)
         assert await _runs(cluster)
         assert await _sizes(cluster) == sizes
-        await desk.admit(second)
+        await admission.admit(second)
         await cluster.pass_time(5)
         assert await _sizes(cluster) == {name: (2, "WorkloadSliceReplaced"), second: (4, "")}
         old = await cluster.get(WORKLOADS, name)
@@ -108,7 +108,7 @@ async def test_a_job_that_grows_goes_on_until_its_next_workload_is_admitted(tmp_
 
 
 @virtual
-async def test_a_job_that_changes_its_mind_takes_back_what_it_asked_for(tmp_path: Path) -> None:
+async def test_a_job_that_shrinks_before_its_growth_is_admitted_deletes_the_larger_workload(tmp_path: Path) -> None:
     async with queue_cluster(tmp_path) as cluster:
         first = await _begun(cluster, 3)
         name = first["metadata"]["name"]
@@ -125,20 +125,20 @@ async def test_a_job_that_changes_its_mind_takes_back_what_it_asked_for(tmp_path
 
 
 @virtual
-async def test_a_job_that_is_evicted_while_it_wants_to_grow_waits_as_large_as_it_wants_to_be(tmp_path: Path) -> None:
+async def test_a_job_evicted_while_its_growth_is_pending_is_requeued_with_its_new_size(tmp_path: Path) -> None:
     async with queue_cluster(tmp_path) as cluster:
-        desk, hand = Desk(cluster), Hand(cluster)
+        admission, hand = FakeAdmission(cluster), Hand(cluster)
         name = (await _begun(cluster))["metadata"]["name"]
         await _resize(cluster, 4)
         (second,) = (await _sizes(cluster)).keys() - {name}
-        await desk.evict(name)
+        await admission.evict(name)
         await until_field(cluster, JOBS, "train", ("spec", "suspend"), True)
         await cluster.pass_time(30)
         assert (await _sizes(cluster)) == {name: (2, "OutOfSync"), second: (4, "")}
         spec = (await cluster.get(JOBS, "train"))["spec"]
         assert (spec["suspend"], spec["parallelism"]) == (True, 4)
         assert "schedulingGates" not in spec["template"]["spec"]
-        await desk.admit(second)
+        await admission.admit(second)
         await until_field(cluster, JOBS, "train", ("spec", "suspend"), False)
         await hand.until_live(4)
 
@@ -156,15 +156,15 @@ async def test_all_workloads_of_a_job_that_ends_are_finished(tmp_path: Path) -> 
 
 
 @virtual
-async def test_readiness_is_that_of_the_pods_that_were_let_in(tmp_path: Path) -> None:
+async def test_pods_ready_counts_only_admitted_pods(tmp_path: Path) -> None:
     async with queue_cluster(tmp_path) as cluster:
-        desk, hand = Desk(cluster), Hand(cluster)
+        admission, hand = FakeAdmission(cluster), Hand(cluster)
         name = (await _begun(cluster))["metadata"]["name"]
         for pod in await hand.live():
             body = {"spec": {"schedulingGates": None}}
             await cluster.patch(_PODS, pod["metadata"]["name"], body)
             await hand.run(pod)
-        await desk.until(name, "PodsReady", "True")
+        await admission.until(name, "PodsReady", "True")
         await _resize(cluster, 4)
         await cluster.pass_time(60)
         assert condition(await cluster.get(WORKLOADS, name), "PodsReady")["status"] == "True"
@@ -172,13 +172,13 @@ async def test_readiness_is_that_of_the_pods_that_were_let_in(tmp_path: Path) ->
 
 @virtual
 async def test_a_ray_cluster_grows_by_workers(tmp_path: Path) -> None:
-    scene = next(one for one in SCENES if one.kind == RAY_CLUSTERS)
+    case = next(one for one in JOB_KIND_CASES if one.kind == RAY_CLUSTERS)
     async with queue_cluster(tmp_path, groups=(RAY_CLUSTERS.group,)) as cluster:
-        desk, made = Desk(cluster), scene.made()
+        admission, made = FakeAdmission(cluster), case.made()
         made["metadata"]["annotations"] = {ELASTIC: "true"}
         created = await cluster.create(RAY_CLUSTERS, made)
-        first = (await desk.only())["metadata"]["name"]
-        await desk.admit(first)
+        first = (await admission.only())["metadata"]["name"]
+        await admission.admit(first)
         name = created["metadata"]["name"]
         await until_field(cluster, RAY_CLUSTERS, name, ("spec", "suspend"), False)
         groups = (await cluster.get(RAY_CLUSTERS, name))["spec"]["workerGroupSpecs"]
@@ -189,29 +189,31 @@ async def test_a_ray_cluster_grows_by_workers(tmp_path: Path) -> None:
         (second,) = (await _sizes(cluster)).keys() - {first}
         asked = (await cluster.get(WORKLOADS, second))["spec"]["podSets"]
         assert [(one["name"], one["count"]) for one in asked] == [("head", 1), ("small", 6)]
-        await desk.admit(second)
-        await desk.until(first, "Finished", "True")
+        await admission.admit(second)
+        await admission.until(first, "Finished", "True")
         assert (await cluster.get(RAY_CLUSTERS, name))["spec"]["suspend"] is False
 
 
 @virtual
-async def test_what_had_to_leave_before_the_job_grew_gives_its_quota_back_and_the_job_runs_on(tmp_path: Path) -> None:
+async def test_a_larger_workload_evicted_before_the_job_grew_releases_its_quota_and_the_job_runs_on(
+    tmp_path: Path,
+) -> None:
     async with queue_cluster(tmp_path) as cluster:
-        desk = Desk(cluster)
+        admission = FakeAdmission(cluster)
         name = (await _begun(cluster))["metadata"]["name"]
         await _resize(cluster, 4)
         (second,) = (await _sizes(cluster)).keys() - {name}
-        await desk.reserve(second)
+        await admission.reserve(second)
         await cluster.pass_time(5)
-        await desk.evict(second)
-        await desk.until(second, "QuotaReserved", "False")
+        await admission.evict(second)
+        await admission.until(second, "QuotaReserved", "False")
         assert "admission" not in (await cluster.get(WORKLOADS, second))["status"]
         assert await _sizes(cluster) == {name: (2, ""), second: (4, "")}
         assert await _runs(cluster)
 
 
 @virtual
-async def test_a_next_workload_that_somebody_deletes_is_let_go_and_made_anew(tmp_path: Path) -> None:
+async def test_a_larger_workload_that_is_deleted_is_released_and_created_again(tmp_path: Path) -> None:
     async with queue_cluster(tmp_path) as cluster:
         name = (await _begun(cluster))["metadata"]["name"]
         await _resize(cluster, 4)
@@ -226,29 +228,29 @@ async def test_a_next_workload_that_somebody_deletes_is_let_go_and_made_anew(tmp
 
 
 @virtual
-async def test_a_job_that_grew_gets_back_what_its_owner_wrote_when_it_is_stopped(tmp_path: Path) -> None:
+async def test_a_job_that_grew_gets_its_original_templates_when_it_is_stopped(tmp_path: Path) -> None:
     async with queue_cluster(tmp_path) as cluster:
-        desk = Desk(cluster)
+        admission = FakeAdmission(cluster)
         name = (await _begun(cluster))["metadata"]["name"]
         await _resize(cluster, 4)
         (second,) = (await _sizes(cluster)).keys() - {name}
-        await desk.admit(second)
+        await admission.admit(second)
         await cluster.pass_time(5)
-        await desk.evict(second)
-        await desk.until(second, "QuotaReserved", "False")
+        await admission.evict(second)
+        await admission.until(second, "QuotaReserved", "False")
         spec = (await cluster.get(JOBS, "train"))["spec"]
         assert (spec["suspend"], spec["parallelism"]) == (True, 4)
         assert not spec["template"]["spec"].keys() & {"nodeSelector", "tolerations", "schedulingGates"}
 
 
 @virtual
-async def test_a_job_that_was_begun_as_any_other_cannot_grow_past_its_quota_by_an_annotation(tmp_path: Path) -> None:
+async def test_a_job_started_without_the_annotation_cannot_grow_over_its_quota_by_adding_it(tmp_path: Path) -> None:
     async with queue_cluster(tmp_path) as cluster:
-        desk = Desk(cluster)
+        admission = FakeAdmission(cluster)
         made = elastic(2)
         del made["metadata"]["annotations"]
         await cluster.create(JOBS, made)
-        await desk.admit((await desk.only())["metadata"]["name"])
+        await admission.admit((await admission.only())["metadata"]["name"])
         await Hand(cluster).until_live(2)
         await cluster.patch(JOBS, "train", {"metadata": {"annotations": {ELASTIC: "true"}}})
         await _resize(cluster, 4)
@@ -258,12 +260,12 @@ async def test_a_job_that_was_begun_as_any_other_cannot_grow_past_its_quota_by_a
 @virtual
 async def test_a_ray_cluster_that_gets_another_group_of_workers_is_stopped(tmp_path: Path) -> None:
     """The new template has no gate: its pods would run without quota."""
-    scene = next(one for one in SCENES if one.kind == RAY_CLUSTERS)
+    case = next(one for one in JOB_KIND_CASES if one.kind == RAY_CLUSTERS)
     async with queue_cluster(tmp_path, groups=(RAY_CLUSTERS.group,)) as cluster:
-        desk, made = Desk(cluster), scene.made()
+        admission, made = FakeAdmission(cluster), case.made()
         made["metadata"]["annotations"] = {ELASTIC: "true"}
         name = (await cluster.create(RAY_CLUSTERS, made))["metadata"]["name"]
-        await desk.admit((await desk.only())["metadata"]["name"])
+        await admission.admit((await admission.only())["metadata"]["name"])
         spec = (await until_field(cluster, RAY_CLUSTERS, name, ("spec", "suspend"), False))["spec"]
         more = {**made["spec"]["workerGroupSpecs"][0], "groupName": "more"}
         groups = [*spec["workerGroupSpecs"], more]

@@ -1,4 +1,4 @@
-"""Kinds of work by the names that Kueue's configuration has for them: those that are listed wait in queues."""
+"""The kinds that Kueue's configuration lists are queued."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from shoal.controllers.gatekeeping.held_kinds import HELD_KINDS, HoldingRules, h
 from shoal.controllers.gatekeeping.holding import held
 from shoal.controllers.gatekeeping.hooks import Address, configuration
 from shoal.controllers.gatekeeping.policies import queue_policies
-from shoal.controllers.queued_jobs.job_kinds import ROWS
+from shoal.controllers.queued_jobs.job_kinds import JOB_KINDS
 from shoal.store.live.ecosystem_kinds import LOCAL_QUEUES
 from shoal.store.live.item import Obj
 from shoal.store.live.kind import Kind
@@ -58,12 +58,12 @@ CASES: dict[str, tuple[tuple[str, ...], set[str]]] = {
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_what_is_listed_is_held_and_nothing_else(case: str) -> None:
+def test_only_listed_kinds_are_held(case: str) -> None:
     listed, expected = CASES[case]
     assert _held(_rules(*listed)) == expected
 
 
-def test_policies_and_webhook_concern_the_kinds_that_are_listed() -> None:
+def test_policies_and_webhook_match_the_listed_kinds() -> None:
     rules = _rules("batch/job", "pod")
     names = {pair.name for pair in queue_policies(rules, LOCAL_QUEUES)}
     assert names == {f"shoal-hold-{what}{end}" for what in ("jobs", "pods") for end in ("", "-default")}
@@ -75,11 +75,11 @@ def test_policies_and_webhook_concern_the_kinds_that_are_listed() -> None:
 
 
 @pytest.mark.parametrize("kind", HELD_KINDS, ids=lambda kind: kind.name)
-def test_what_is_not_listed_stays_as_it_was_written(kind: Kind) -> None:
+def test_jobs_of_other_kinds_stay_unchanged(kind: Kind) -> None:
     obj: Obj = {"metadata": {"name": "x", "labels": {"kueue.x-k8s.io/queue-name": "q"}}, "spec": {}}
     assert held(obj, (kind.group, kind.name), _rules("example.com/widget"), lambda: True) == obj
 
 
-def test_every_row_of_the_table_has_the_name_that_kueue_has_for_it() -> None:
+def test_every_kind_has_the_name_that_kueue_has_for_it() -> None:
     own = {"sparkoperator.k8s.io/sparkapplication", "batch.volcano.sh/job"}
-    assert {row.framework for row in ROWS} - own == {name for name in KUEUES_OWN if "/" in name} - {KUEUES_OWN[-1]}
+    assert {row.framework for row in JOB_KINDS} - own == {name for name in KUEUES_OWN if "/" in name} - {KUEUES_OWN[-1]}

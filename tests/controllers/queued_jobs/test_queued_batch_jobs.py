@@ -8,12 +8,11 @@ from typing import Any
 
 import pytest
 
-from build.job_hands import Hand, job
-from build.queue_desk import (
+from build.fake_admission import (
     FLAVOR,
     QUEUE,
     TOLERATION,
-    Desk,
+    FakeAdmission,
     condition,
     furnish,
     queue_cluster,
@@ -21,6 +20,7 @@ from build.queue_desk import (
     said,
     until_field,
 )
+from build.job_hands import Hand, job
 from build.small_clusters import SmallCluster, small_cluster
 from build.virtual_time import virtual
 from shoal.controllers.queued_jobs.controller import queued_jobs_controller
@@ -37,9 +37,9 @@ def queued(name: str = "train", *, labels: Obj | None = None, **spec: Any) -> Ob
     return made
 
 
-async def _admitted(cluster: SmallCluster, desk: Desk, **more: Any) -> str:
-    name: str = (await desk.only())["metadata"]["name"]
-    await desk.admit(name, **more)
+async def _admitted(cluster: SmallCluster, admission: FakeAdmission, **more: Any) -> str:
+    name: str = (await admission.only())["metadata"]["name"]
+    await admission.admit(name, **more)
     await until_field(cluster, JOBS, "train", ("spec", "suspend"), False)
     return name
 
@@ -48,7 +48,7 @@ async def _admitted(cluster: SmallCluster, desk: Desk, **more: Any) -> str:
 async def test_a_suspended_job_in_a_queue_gets_a_workload_as_kueue_makes_it(tmp_path: Path) -> None:
     async with queue_cluster(tmp_path) as cluster:
         made = await cluster.create(JOBS, queued(labels={"kueue.x-k8s.io/max-exec-time-seconds": "60"}))
-        workload = await Desk(cluster).only()
+        workload = await FakeAdmission(cluster).only()
         meta, spec = workload["metadata"], workload["spec"]
         assert meta["name"].startswith("job-train-")
         assert len(meta["name"]) == len("job-train-") + 5
@@ -71,11 +71,11 @@ async def test_a_suspended_job_in_a_queue_gets_a_workload_as_kueue_makes_it(tmp_
 
 
 @virtual
-async def test_an_admitted_job_runs_where_its_flavor_is_and_says_whose_it_is(tmp_path: Path) -> None:
+async def test_an_admitted_job_runs_on_nodes_of_its_flavor_and_names_its_workload(tmp_path: Path) -> None:
     async with queue_cluster(tmp_path) as cluster:
-        desk, hand = Desk(cluster), Hand(cluster)
+        admission, hand = FakeAdmission(cluster), Hand(cluster)
         await cluster.create(JOBS, queued())
-        name = await _admitted(cluster, desk)
+        name = await _admitted(cluster, admission)
         await hand.until_live(3)
         for pod in await hand.live():
             assert pod["spec"]["nodeSelector"] == FLAVOR
@@ -87,17 +87,17 @@ async def test_an_admitted_job_runs_where_its_flavor_is_and_says_whose_it_is(tmp
 
 
 @virtual
-async def test_an_evicted_job_stops_is_as_it_was_and_gives_its_quota_back(tmp_path: Path) -> None:
+async def test_an_evicted_job_stops_is_restored_and_releases_its_quota(tmp_path: Path) -> None:
     async with queue_cluster(tmp_path) as cluster:
-        desk, hand = Desk(cluster), Hand(cluster)
+        admission, hand = FakeAdmission(cluster), Hand(cluster)
         before = await cluster.create(JOBS, queued())
-        name = await _admitted(cluster, desk)
+        name = await _admitted(cluster, admission)
         await hand.until_live(3)
         for pod in await hand.live():
             await hand.run(pod)
         await cluster.pass_time(10)
-        await desk.evict(name)
-        reserved = await desk.until(name, "QuotaReserved", "False")
+        await admission.evict(name)
+        reserved = await admission.until(name, "QuotaReserved", "False")
         assert (reserved["reason"], reserved["message"]) == ("PendingEvaluation", "Preempted to accommodate x")
         workload = await cluster.get(WORKLOADS, name)
         assert "admission" not in workload["status"]
@@ -111,41 +111,41 @@ async def test_an_evicted_job_stops_is_as_it_was_and_gives_its_quota_back(tmp_pa
         assert "annotations" not in after["metadata"] or after["metadata"]["annotations"] == {}
         assert await hand.live() == []
         assert await said(cluster, "train", "Stopped") == "Preempted to accommodate x"
-        await desk.admit(name)
+        await admission.admit(name)
         await hand.until_live(3)
 
 
 @virtual
 async def test_quota_is_held_while_pods_of_an_evicted_job_still_run(tmp_path: Path) -> None:
     async with queue_cluster(tmp_path, makes=()) as cluster:
-        desk = Desk(cluster)
+        admission = FakeAdmission(cluster)
         await cluster.create(JOBS, queued())
-        name = await _admitted(cluster, desk)
+        name = await _admitted(cluster, admission)
         await cluster.patch(JOBS, "train", {"status": {"active": 3, "ready": 3}}, "status")
-        await desk.evict(name)
+        await admission.evict(name)
         await until_field(cluster, JOBS, "train", ("spec", "suspend"), True)
         await cluster.pass_time(60)
         assert condition(await cluster.get(WORKLOADS, name), "QuotaReserved")["status"] == "True"
         await cluster.patch(JOBS, "train", {"status": {"active": None, "ready": None}}, "status")
-        await desk.until(name, "QuotaReserved", "False")
+        await admission.until(name, "QuotaReserved", "False")
 
 
 @virtual
-async def test_a_stopped_job_is_as_it_was_where_servers_leave_it_its_start(tmp_path: Path) -> None:
+async def test_a_stopped_job_is_restored_on_servers_that_keep_its_start_time(tmp_path: Path) -> None:
     """Up to Kubernetes 1.35 templates change only without the start, and the job controller leaves that."""
     async with queue_cluster(tmp_path, makes=()) as cluster:
-        desk = Desk(cluster)
+        admission = FakeAdmission(cluster)
         before = await cluster.create(JOBS, queued())
-        name = await _admitted(cluster, desk)
+        name = await _admitted(cluster, admission)
         now = cluster.clock.text()
         await cluster.patch(JOBS, "train", {"status": {"active": 3, "startTime": now}}, "status")
-        await desk.evict(name)
+        await admission.evict(name)
         await until_field(cluster, JOBS, "train", ("spec", "suspend"), True)
         await cluster.pass_time(60)
         assert (await cluster.get(JOBS, "train"))["status"]["startTime"] == now
         stopped = {"type": "Suspended", "status": "True", "lastTransitionTime": now, "lastProbeTime": now}
         await cluster.patch(JOBS, "train", {"status": {"active": None, "conditions": [stopped]}}, "status")
-        await desk.until(name, "QuotaReserved", "False")
+        await admission.until(name, "QuotaReserved", "False")
         after = await cluster.get(JOBS, "train")
         assert "startTime" not in after["status"]
         assert after["spec"] == before["spec"]
@@ -155,15 +155,15 @@ REQUEUED = {"Preempted": "True", "NodeFailures": "True", "PodsReadyTimeout": "Fa
 
 
 @pytest.mark.parametrize(("reason", "status"), REQUEUED.items())
-def test_who_waits_in_line_at_once_after_an_eviction(tmp_path: Path, reason: str, status: str) -> None:
+def test_which_evictions_requeue_at_once(tmp_path: Path, reason: str, status: str) -> None:
     @virtual
     async def run() -> None:
         async with queue_cluster(tmp_path) as cluster:
-            desk = Desk(cluster)
+            admission = FakeAdmission(cluster)
             await cluster.create(JOBS, queued())
-            name = await _admitted(cluster, desk)
-            await desk.evict(name, reason)
-            await desk.until(name, "QuotaReserved", "False")
+            name = await _admitted(cluster, admission)
+            await admission.evict(name, reason)
+            await admission.until(name, "QuotaReserved", "False")
             requeued = condition(await cluster.get(WORKLOADS, name), "Requeued")
             assert (requeued["status"], requeued["reason"]) == (status, reason)
 
@@ -171,16 +171,16 @@ def test_who_waits_in_line_at_once_after_an_eviction(tmp_path: Path, reason: str
 
 
 @virtual
-async def test_a_job_that_ends_declares_its_workload_finished(tmp_path: Path) -> None:
+async def test_the_workload_of_a_job_that_ends_is_finished(tmp_path: Path) -> None:
     for code, reason in ((0, "Succeeded"), (1, "Failed")):
         async with queue_cluster(tmp_path / reason) as cluster:
-            desk, hand = Desk(cluster), Hand(cluster)
+            admission, hand = FakeAdmission(cluster), Hand(cluster)
             await cluster.create(JOBS, queued(parallelism=1, completions=1, backoffLimit=0))
-            name = await _admitted(cluster, desk)
+            name = await _admitted(cluster, admission)
             await hand.until_live(1)
             for pod in await hand.live():
                 await hand.end(pod, code)
-            finished = await desk.until(name, "Finished", "True")
+            finished = await admission.until(name, "Finished", "True")
             assert finished["reason"] == reason
             assert finished["message"]
             await cluster.pass_time(5)
@@ -190,11 +190,11 @@ async def test_a_job_that_ends_declares_its_workload_finished(tmp_path: Path) ->
 
 
 @virtual
-async def test_pods_that_will_not_come_again_give_quota_back(tmp_path: Path) -> None:
+async def test_pods_that_will_not_be_replaced_free_quota(tmp_path: Path) -> None:
     async with queue_cluster(tmp_path) as cluster:
-        desk, hand = Desk(cluster), Hand(cluster)
+        admission, hand = FakeAdmission(cluster), Hand(cluster)
         await cluster.create(JOBS, queued(completions=4))
-        name = await _admitted(cluster, desk)
+        name = await _admitted(cluster, admission)
         await hand.until_live(3)
         for ended in (1, 2, 3):
             await hand.end((await hand.live())[0])
@@ -205,22 +205,22 @@ async def test_pods_that_will_not_come_again_give_quota_back(tmp_path: Path) -> 
 
 
 @virtual
-async def test_readiness_is_told_in_kueues_words(tmp_path: Path) -> None:
+async def test_pods_ready_has_the_reasons_of_kueue(tmp_path: Path) -> None:
     async with queue_cluster(tmp_path) as cluster:
-        desk, hand = Desk(cluster), Hand(cluster)
+        admission, hand = FakeAdmission(cluster), Hand(cluster)
         await cluster.create(JOBS, queued(backoffLimit=10))
-        name = (await desk.only())["metadata"]["name"]
-        waits = await desk.until(name, "PodsReady", "False")
+        name = (await admission.only())["metadata"]["name"]
+        waits = await admission.until(name, "PodsReady", "False")
         assert (waits["reason"], waits["message"]) == ("WaitForStart", "Not all pods are ready or succeeded")
-        await desk.admit(name)
+        await admission.admit(name)
         await hand.until_live(3)
         for pod in await hand.live():
             await hand.run(pod)
-        ready = await desk.until(name, "PodsReady", "True")
+        ready = await admission.until(name, "PodsReady", "True")
         assert ready["reason"] == "Started"
         assert ready["message"] == "All pods reached readiness and the workload is running"
         await hand.end((await hand.live())[0], 1)
-        lost = await desk.until(name, "PodsReady", "False")
+        lost = await admission.until(name, "PodsReady", "False")
         assert lost["reason"] == "WaitForRecovery"
         assert lost["message"] == "At least one pod has failed, waiting for recovery"
 
@@ -233,20 +233,20 @@ async def test_readiness_is_told_in_kueues_words(tmp_path: Path) -> None:
 
 
 @virtual
-async def test_nobody_says_that_pods_are_ready_where_nobody_asks(tmp_path: Path) -> None:
-    async with queue_cluster(tmp_path, JobRules(tells_ready=False)) as cluster:
+async def test_pods_ready_is_not_written_if_the_configuration_does_not_use_it(tmp_path: Path) -> None:
+    async with queue_cluster(tmp_path, JobRules(reports_pods_ready=False)) as cluster:
         await cluster.create(JOBS, queued())
-        await Desk(cluster).only()
+        await FakeAdmission(cluster).only()
         await cluster.pass_time(5)
-        assert not condition(await Desk(cluster).only(), "PodsReady")
+        assert not condition(await FakeAdmission(cluster).only(), "PodsReady")
 
 
 @virtual
-async def test_a_job_that_nobody_suspended_is_stopped_before_it_waits(tmp_path: Path) -> None:
+async def test_a_job_created_without_suspend_is_stopped_and_queued(tmp_path: Path) -> None:
     async with queue_cluster(tmp_path) as cluster:
         hand = Hand(cluster)
         await cluster.create(JOBS, queued(suspend=False))
-        workload = await Desk(cluster).only()
+        workload = await FakeAdmission(cluster).only()
         found = await cluster.get(JOBS, "train")
         assert found["spec"]["suspend"] is True
         assert await hand.live() == []
@@ -258,21 +258,21 @@ async def test_a_job_that_nobody_suspended_is_stopped_before_it_waits(tmp_path: 
 async def test_a_job_started_by_hand_without_admission_is_stopped_again(tmp_path: Path) -> None:
     async with queue_cluster(tmp_path) as cluster:
         await cluster.create(JOBS, queued())
-        name = (await Desk(cluster).only())["metadata"]["name"]
+        name = (await FakeAdmission(cluster).only())["metadata"]["name"]
         await cluster.patch(JOBS, "train", {"spec": {"suspend": False}})
         await until_field(cluster, JOBS, "train", ("spec", "suspend"), True)
         await cluster.pass_time(5)
         assert await said(cluster, "train", "Stopped") == "Not admitted by cluster queue"
-        assert (await Desk(cluster).only())["metadata"]["name"] == name
+        assert (await FakeAdmission(cluster).only())["metadata"]["name"] == name
         assert not (await cluster.get(JOBS, "train"))["metadata"].get("annotations")
 
 
 @virtual
-async def test_an_admitted_job_suspended_by_hand_goes_on(tmp_path: Path) -> None:
+async def test_an_admitted_job_suspended_by_hand_is_resumed(tmp_path: Path) -> None:
     async with queue_cluster(tmp_path) as cluster:
-        desk, hand = Desk(cluster), Hand(cluster)
+        admission, hand = FakeAdmission(cluster), Hand(cluster)
         await cluster.create(JOBS, queued())
-        await _admitted(cluster, desk)
+        await _admitted(cluster, admission)
         await hand.until_live(3)
         await cluster.patch(JOBS, "train", {"spec": {"suspend": True}})
         await cluster.pass_time(10)
@@ -281,22 +281,22 @@ async def test_an_admitted_job_suspended_by_hand_goes_on(tmp_path: Path) -> None
 
 
 @virtual
-async def test_a_waiting_job_that_is_changed_changes_what_waits_for_it(tmp_path: Path) -> None:
+async def test_a_changed_suspended_job_changes_its_workload(tmp_path: Path) -> None:
     async with queue_cluster(tmp_path) as cluster:
-        desk = Desk(cluster)
+        admission = FakeAdmission(cluster)
         await cluster.create(JOBS, queued())
-        before = await desk.only()
+        before = await admission.only()
         await cluster.patch(JOBS, "train", {"spec": {"parallelism": 2}})
 
         async def is_smaller() -> bool:
-            return bool((await desk.only())["spec"]["podSets"][0]["count"] == 2)
+            return bool((await admission.only())["spec"]["podSets"][0]["count"] == 2)
 
         await cluster.until(is_smaller)
-        assert (await desk.only())["metadata"]["uid"] == before["metadata"]["uid"]
+        assert (await admission.only())["metadata"]["uid"] == before["metadata"]["uid"]
         await cluster.patch(JOBS, "train", {"spec": {"template": {"spec": {"nodeSelector": {"zone": "a"}}}}})
 
         async def is_placed() -> bool:
-            template = (await desk.only())["spec"]["podSets"][0]["template"]
+            template = (await admission.only())["spec"]["podSets"][0]["template"]
             return bool(template["spec"].get("nodeSelector") == {"zone": "a"})
 
         await cluster.until(is_placed)
@@ -304,13 +304,13 @@ async def test_a_waiting_job_that_is_changed_changes_what_waits_for_it(tmp_path:
 
 
 @virtual
-async def test_a_running_job_that_is_changed_stops_and_waits_anew(tmp_path: Path) -> None:
+async def test_a_changed_running_job_is_stopped_and_requeued(tmp_path: Path) -> None:
     async with queue_cluster(tmp_path) as cluster:
-        desk, hand = Desk(cluster), Hand(cluster)
+        admission, hand = FakeAdmission(cluster), Hand(cluster)
         await cluster.create(JOBS, queued())
-        await _admitted(cluster, desk)
+        await _admitted(cluster, admission)
         await hand.until_live(3)
-        before = await desk.only()
+        before = await admission.only()
         await cluster.patch(JOBS, "train", {"spec": {"parallelism": 2}})
 
         async def is_new() -> bool:
@@ -325,16 +325,16 @@ async def test_a_running_job_that_is_changed_stops_and_waits_anew(tmp_path: Path
 
 
 @virtual
-async def test_a_job_changes_queues_while_it_waits(tmp_path: Path) -> None:
+async def test_a_suspended_job_can_change_its_queue(tmp_path: Path) -> None:
     async with queue_cluster(tmp_path) as cluster:
         await cluster.create(JOBS, queued())
-        name = (await Desk(cluster).only())["metadata"]["name"]
+        name = (await FakeAdmission(cluster).only())["metadata"]["name"]
         await cluster.patch(JOBS, "train", {"metadata": {"labels": {"kueue.x-k8s.io/queue-name": "other"}}})
         await until_field(cluster, WORKLOADS, name, ("spec", "queueName"), "other")
 
 
 @virtual
-async def test_priority_is_of_the_jobs_class_or_of_its_pods_class(tmp_path: Path) -> None:
+async def test_the_priority_is_that_of_the_jobs_class_or_of_its_pods_class(tmp_path: Path) -> None:
     async with queue_cluster(tmp_path) as cluster:
         await cluster.create(WORKLOAD_PRIORITY_CLASSES, {"metadata": {"name": "high"}, "value": 100})
         await cluster.create(WORKLOAD_PRIORITY_CLASSES, {"metadata": {"name": "higher"}, "value": 200})
@@ -353,7 +353,7 @@ async def test_priority_is_of_the_jobs_class_or_of_its_pods_class(tmp_path: Path
 
 
 @virtual
-async def test_a_class_that_is_not_there_is_said_and_waited_for(tmp_path: Path) -> None:
+async def test_a_missing_class_is_reported_and_the_job_waits_for_it(tmp_path: Path) -> None:
     async with queue_cluster(tmp_path) as cluster:
         await cluster.create(JOBS, queued(labels={"kueue.x-k8s.io/priority-class": "late"}))
         await cluster.pass_time(2)
@@ -361,35 +361,35 @@ async def test_a_class_that_is_not_there_is_said_and_waited_for(tmp_path: Path) 
         assert "WorkloadPriorityClassNotFound" in await reasons(cluster, "train")
         await cluster.create(WORKLOAD_PRIORITY_CLASSES, {"metadata": {"name": "late"}, "value": 3})
         await cluster.pass_time(60)
-        assert (await Desk(cluster).only())["spec"]["priority"] == 3
+        assert (await FakeAdmission(cluster).only())["spec"]["priority"] == 3
 
 
 @virtual
-async def test_a_job_that_may_start_smaller_does_and_is_whole_again_afterwards(tmp_path: Path) -> None:
+async def test_a_partially_admitted_job_starts_smaller_and_is_restored_afterwards(tmp_path: Path) -> None:
     async with queue_cluster(tmp_path) as cluster:
-        desk, hand = Desk(cluster), Hand(cluster)
+        admission, hand = FakeAdmission(cluster), Hand(cluster)
         made = queued(parallelism=4, completions=4)
         made["metadata"]["annotations"] = {"kueue.x-k8s.io/job-min-parallelism": "2"}
         before = await cluster.create(JOBS, made)
-        assert (await desk.only())["spec"]["podSets"][0]["minCount"] == 2
-        name = await _admitted(cluster, desk, counts={"main": 2})
+        assert (await admission.only())["spec"]["podSets"][0]["minCount"] == 2
+        name = await _admitted(cluster, admission, counts={"main": 2})
         await hand.until_live(2)
         await cluster.pass_time(5)
         assert (await cluster.get(JOBS, "train"))["spec"]["parallelism"] == 2
-        assert (await desk.only())["metadata"]["name"] == name
-        await desk.evict(name)
-        await desk.until(name, "QuotaReserved", "False")
+        assert (await admission.only())["metadata"]["name"] == name
+        await admission.evict(name)
+        await admission.until(name, "QuotaReserved", "False")
         after = await cluster.get(JOBS, "train")
         assert after["spec"] == before["spec"]
         assert after["metadata"]["annotations"] == before["metadata"]["annotations"]
 
 
 @virtual
-async def test_a_deleted_workload_stops_its_job_which_waits_anew(tmp_path: Path) -> None:
+async def test_a_deleted_workload_stops_its_job_which_is_requeued(tmp_path: Path) -> None:
     async with queue_cluster(tmp_path) as cluster:
-        desk, hand = Desk(cluster), Hand(cluster)
+        admission, hand = FakeAdmission(cluster), Hand(cluster)
         before = await cluster.create(JOBS, queued())
-        name = await _admitted(cluster, desk)
+        name = await _admitted(cluster, admission)
         await hand.until_live(3)
         first = await cluster.get(WORKLOADS, name)
         await cluster.delete(WORKLOADS, name)
@@ -403,10 +403,10 @@ async def test_a_deleted_workload_stops_its_job_which_waits_anew(tmp_path: Path)
 
 
 @virtual
-async def test_nothing_keeps_the_workload_of_a_job_that_goes(tmp_path: Path) -> None:
+async def test_the_workload_of_a_deleted_job_is_released(tmp_path: Path) -> None:
     async with queue_cluster(tmp_path) as cluster:
         await cluster.create(JOBS, queued())
-        name = (await Desk(cluster).only())["metadata"]["name"]
+        name = (await FakeAdmission(cluster).only())["metadata"]["name"]
         await cluster.delete(JOBS, "train")
 
         async def is_free() -> bool:
@@ -417,7 +417,7 @@ async def test_nothing_keeps_the_workload_of_a_job_that_goes(tmp_path: Path) -> 
 
 
 @virtual
-async def test_jobs_that_are_none_of_the_queues_business_are_left_alone(tmp_path: Path) -> None:
+async def test_jobs_that_are_not_queued_stay_unchanged(tmp_path: Path) -> None:
     async with queue_cluster(tmp_path) as cluster:
         await cluster.create(JOBS, job("free", parallelism=1))
         await cluster.create(NAMESPACES, {"metadata": {"name": "kueue-system"}})
@@ -428,71 +428,71 @@ async def test_jobs_that_are_none_of_the_queues_business_are_left_alone(tmp_path
 
 
 @virtual
-async def test_where_everything_is_queued_a_job_without_a_queue_is_held(tmp_path: Path) -> None:
+async def test_a_job_without_a_queue_is_held_if_the_configuration_manages_all_jobs(tmp_path: Path) -> None:
     async with queue_cluster(tmp_path, JobRules(queues_everything=True)) as cluster:
         await cluster.create(JOBS, job("train", parallelism=1))
-        assert (await Desk(cluster).only())["spec"]["queueName"] == ""
+        assert (await FakeAdmission(cluster).only())["spec"]["queueName"] == ""
         assert (await cluster.get(JOBS, "train"))["spec"]["suspend"] is True
 
 
 @virtual
-async def test_a_queue_named_in_an_annotation_is_taken_for_a_label_and_said(tmp_path: Path) -> None:
+async def test_a_queue_name_in_an_annotation_is_used_and_reported(tmp_path: Path) -> None:
     async with queue_cluster(tmp_path) as cluster:
         await cluster.create(JOBS, job("train", annotations={"kueue.x-k8s.io/queue-name": "team"}))
-        assert (await Desk(cluster).only())["spec"]["queueName"] == "team"
+        assert (await FakeAdmission(cluster).only())["spec"]["queueName"] == "team"
         assert "MisplacedQueueName" in await reasons(cluster, "train")
 
 
 @virtual
-async def test_a_pod_that_says_other_than_its_flavor_never_starts_and_says_so(tmp_path: Path) -> None:
+async def test_a_template_that_conflicts_with_its_flavor_never_starts_and_is_reported(tmp_path: Path) -> None:
     async with queue_cluster(tmp_path) as cluster:
-        desk = Desk(cluster)
+        admission = FakeAdmission(cluster)
         await cluster.create(JOBS, queued(template={"nodeSelector": {"pool": "iron"}}))
-        name = (await desk.only())["metadata"]["name"]
-        await desk.admit(name)
-        finished = await desk.until(name, "Finished", "True")
+        name = (await admission.only())["metadata"]["name"]
+        await admission.admit(name)
+        finished = await admission.until(name, "Finished", "True")
         assert finished["reason"] == "FailedToStart"
         assert "conflict for nodeSelector: conflict for key=pool, value1=iron, value2=gold" in finished["message"]
         assert (await cluster.get(JOBS, "train"))["spec"]["suspend"] is True
 
 
 @virtual
-async def test_a_job_that_cannot_be_read_is_told_so_and_stops_nobody(tmp_path: Path) -> None:
+async def test_an_unreadable_job_is_reported_and_delays_no_other(tmp_path: Path) -> None:
     async with queue_cluster(tmp_path) as cluster:
         broken = queued("broken", suspend=False)
         broken["metadata"]["annotations"] = {"kueue.x-k8s.io/job-min-parallelism": "some"}
         await cluster.create(JOBS, broken)
         await cluster.create(JOBS, queued("fine"))
-        assert (await Desk(cluster).only())["metadata"]["ownerReferences"][0]["name"] == "fine"
+        assert (await FakeAdmission(cluster).only())["metadata"]["ownerReferences"][0]["name"] == "fine"
         await until_field(cluster, JOBS, "broken", ("spec", "suspend"), True)
         assert "ErrWorkloadCompose" in await reasons(cluster, "broken")
 
 
 @virtual
-async def test_a_job_whose_admission_is_taken_away_stops_and_is_as_it_was(tmp_path: Path) -> None:
+async def test_a_job_whose_admission_is_removed_stops_and_is_restored(tmp_path: Path) -> None:
     async with queue_cluster(tmp_path) as cluster:
-        desk, hand = Desk(cluster), Hand(cluster)
+        admission, hand = FakeAdmission(cluster), Hand(cluster)
         before = await cluster.create(JOBS, queued())
-        name = await _admitted(cluster, desk)
+        name = await _admitted(cluster, admission)
         await hand.until_live(3)
-        await desk.withdraw(name)
+        await admission.withdraw(name)
         await until_field(cluster, JOBS, "train", ("spec", "suspend"), True)
         await cluster.pass_time(5)
         after = await cluster.get(JOBS, "train")
         assert after["spec"] == before["spec"]
         assert not after["metadata"].get("annotations")
-        assert (await desk.only())["spec"]["podSets"][0]["template"] == before["spec"]["template"]
+        assert (await admission.only())["spec"]["podSets"][0]["template"] == before["spec"]["template"]
         assert await said(cluster, "train", "Stopped") == "Not admitted by cluster queue"
 
 
 @virtual
-async def test_a_queue_that_is_not_there_is_told_on_the_job_once(tmp_path: Path) -> None:
+async def test_a_missing_queue_is_reported_on_the_job_once(tmp_path: Path) -> None:
     async with queue_cluster(tmp_path) as cluster:
-        desk = Desk(cluster)
+        admission = FakeAdmission(cluster)
         await cluster.create(JOBS, queued())
-        name = (await desk.only())["metadata"]["name"]
+        name = (await admission.only())["metadata"]["name"]
         for _ in range(3):
-            await desk.refuse(name, "Misconfigured", "LocalQueue team doesn't exist")
+            await admission.refuse(name, "Misconfigured", "LocalQueue team doesn't exist")
             await cluster.pass_time(2)
             await cluster.patch(JOBS, "train", {"metadata": {"annotations": {"touched": cluster.clock.text()}}})
             await cluster.pass_time(2)
@@ -500,7 +500,7 @@ async def test_a_queue_that_is_not_there_is_told_on_the_job_once(tmp_path: Path)
 
 
 @virtual
-async def test_jobs_without_a_queue_are_not_even_read(tmp_path: Path) -> None:
+async def test_jobs_without_a_queue_are_not_decoded(tmp_path: Path) -> None:
     async with queue_cluster(tmp_path) as cluster:
         await cluster.create(JOBS, job("free", annotations={"shoal.dev/run-for": "5s"}))
         await cluster.pass_time(3)
@@ -508,7 +508,7 @@ async def test_jobs_without_a_queue_are_not_even_read(tmp_path: Path) -> None:
 
 
 @virtual
-async def test_a_controller_that_is_begun_again_goes_on_with_the_kinds_that_it_knew(tmp_path: Path) -> None:
+async def test_a_restarted_controller_continues_with_the_kinds_that_it_knew(tmp_path: Path) -> None:
     async with small_cluster(tmp_path) as cluster:
         await furnish(cluster)
         context = cluster.context("shoal-jobs")

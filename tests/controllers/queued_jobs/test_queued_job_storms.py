@@ -1,4 +1,4 @@
-"""Jobs in queues while everything goes wrong: whoever looks after them dies at every write, at any step, in a storm.
+"""Queued jobs under faults: their controller crashes at every write and at any step, with conflicts and lost answers.
 
 What must hold at any time: a job has one Workload at most, and one that is neither admitted nor was does not run. What
 must hold in the end: admitted ones run as their flavor says, all others are suspended and as their owner wrote them.
@@ -16,9 +16,9 @@ import pytest
 
 from build.crashes import crash_often
 from build.depth import seeds
+from build.fake_admission import FLAVOR, QUEUE, FakeAdmission, condition, furnish, queued_jobs, reasons
 from build.job_hands import Hand, job
-from build.job_scenes import SCENES, Scene
-from build.queue_desk import FLAVOR, QUEUE, Desk, condition, furnish, queued_jobs, reasons
+from build.job_kind_cases import JOB_KIND_CASES, JobKindCase
 from build.small_clusters import SmallCluster, small_cluster
 from build.stormy_api import StormyApi
 from build.virtual_time import virtual
@@ -111,36 +111,36 @@ class Process:
         await asyncio.gather(*self.tasks, return_exceptions=True)
 
 
-Story = Callable[[SmallCluster, Desk, Obj, Kind, Obj], Coroutine[Any, Any, None]]
+Story = Callable[[SmallCluster, FakeAdmission, Obj, Kind, Obj], Coroutine[Any, Any, None]]
 
 
-async def _story(cluster: SmallCluster, desk: Desk, made: Obj, kind: Kind, status: Obj) -> None:
+async def _story(cluster: SmallCluster, admission: FakeAdmission, made: Obj, kind: Kind, status: Obj) -> None:
     """Waits, is admitted, evicted, admitted again; returns when all of that has come true."""
     name = made["metadata"]["name"]
     before = await cluster.create(kind, made)
     workload = await _workload_of(cluster, before)
     for _ in range(2):
-        await desk.admit(workload)
+        await admission.admit(workload)
         await _until_suspended(cluster, kind, name, is_so=False)
         if status:
             await cluster.patch(kind, name, {"status": status}, "status")
-        await desk.evict(workload)
-        await desk.until(workload, "QuotaReserved", "False")
+        await admission.evict(workload)
+        await admission.until(workload, "QuotaReserved", "False")
         assert (await cluster.get(kind, name))["spec"] == before["spec"]
-    await desk.admit(workload)
+    await admission.admit(workload)
     await _until_suspended(cluster, kind, name, is_so=False)
     each = [one for one in await cluster.all(WORKLOADS) if _owner(one) == before["metadata"]["uid"]]
     assert len(each) == 1
 
 
-async def _elastic_story(cluster: SmallCluster, desk: Desk, made: Obj, kind: Kind, _status: Obj) -> None:
+async def _elastic_story(cluster: SmallCluster, admission: FakeAdmission, made: Obj, kind: Kind, _status: Obj) -> None:
     """Waits, is admitted, grows, is admitted again, shrinks, and is never stopped."""
     name = made["metadata"]["name"]
     made["spec"]["completions"] = 9
     made["metadata"]["annotations"] = {"kueue.x-k8s.io/elastic-job": "true"}
     before = await cluster.create(kind, made)
     first = await _workload_of(cluster, before)
-    await desk.admit(first)
+    await admission.admit(first)
     await _until_suspended(cluster, kind, name, is_so=False)
 
     async def sizes() -> dict[str, int]:
@@ -153,8 +153,8 @@ async def _elastic_story(cluster: SmallCluster, desk: Desk, made: Obj, kind: Kin
     await cluster.patch(kind, name, {"spec": {"parallelism": 5}})
     await cluster.until(lambda: _are_so(sizes(), [3, 5]))
     (second,) = (await sizes()).keys() - {first}
-    await desk.admit(second)
-    await desk.until(first, "Finished", "True")
+    await admission.admit(second)
+    await admission.until(first, "Finished", "True")
     assert condition(await cluster.get(WORKLOADS, first), "Finished")["reason"] == "WorkloadSliceReplaced"
     await cluster.patch(kind, name, {"spec": {"parallelism": 1}})
     await cluster.until(lambda: _are_so(sizes(), [1]))
@@ -204,20 +204,20 @@ def _queued_job(name: str) -> Obj:
     [(JOBS, _story), (JOB_SETS, _story), (PYTORCH_JOBS, _story), (JOBS, _elastic_story)],
     ids=lambda case: case.name if isinstance(case, Kind) else case.__name__,
 )
-def test_death_at_any_write_leaves_nothing_that_a_successor_does_not_finish(
+def test_after_a_crash_at_any_write_the_next_process_finishes(
     tmp_path: Path, kind: Kind, told: Story, is_after: bool
 ) -> None:
     @virtual
     async def run() -> None:
-        scene = next((one for one in SCENES if one.kind == kind), None)
+        case = next((one for one in JOB_KIND_CASES if one.kind == kind), None)
         async with small_cluster(tmp_path, [job_controller]) as cluster:
             await furnish(cluster, {KUEUE, kind.group})
             for at in range(1, _MOST_WRITES):
-                made = _queued_job(f"j{at}") if scene is None else _made(scene, f"j{at}")
+                made = _queued_job(f"j{at}") if case is None else _made(case, f"j{at}")
                 deadly = DeadlyApi(cluster.api, at, is_after=is_after)
                 first = Process(cluster, deadly)
                 deadly.tasks = first.tasks
-                story = asyncio.ensure_future(told(cluster, Desk(cluster), made, kind, _idle(scene)))
+                story = asyncio.ensure_future(told(cluster, FakeAdmission(cluster), made, kind, _idle(case)))
                 while deadly.writes < at and not story.done():
                     await cluster.pass_time(0.05)
                 if story.done():
@@ -237,14 +237,14 @@ def test_death_at_any_write_leaves_nothing_that_a_successor_does_not_finish(
     run()
 
 
-def _made(scene: Scene, name: str) -> Obj:
-    made = scene.made()
+def _made(case: JobKindCase, name: str) -> Obj:
+    made = case.made()
     made["metadata"]["name"] = name
     return made
 
 
-def _idle(scene: Scene | None) -> Obj:
-    return {} if scene is None else scene.idle
+def _idle(case: JobKindCase | None) -> Obj:
+    return {} if case is None else case.idle
 
 
 async def _forget(cluster: SmallCluster, name: str) -> None:
@@ -259,11 +259,11 @@ async def _forget(cluster: SmallCluster, name: str) -> None:
 
 
 class Unrest:
-    """A desk that admits and evicts by chance, and a hand that runs and ends pods."""
+    """A admission that admits and evicts by chance, and a hand that runs and ends pods."""
 
     def __init__(self, cluster: SmallCluster, draw: random.Random, jobs: int) -> None:
         self.cluster = cluster
-        self.desk = Desk(cluster)
+        self.admission = FakeAdmission(cluster)
         self.hand = Hand(cluster)
         self.draw = draw
         self.names = [f"j{at}" for at in range(jobs)]
@@ -291,11 +291,11 @@ class Unrest:
             try:
                 if not reserved and chance < 0.3:
                     counts = {"main": self.draw.choice((2, 3))}
-                    await self.desk.admit(name, counts=counts)
+                    await self.admission.admit(name, counts=counts)
                 elif reserved and not evicted and chance < 0.2:
-                    await self.desk.evict(name, self.draw.choice(("Preempted", "PodsReadyTimeout")))
+                    await self.admission.evict(name, self.draw.choice(("Preempted", "PodsReadyTimeout")))
                 elif reserved and not evicted and chance > 0.9:
-                    await self.desk.withdraw(name)
+                    await self.admission.withdraw(name)
                 elif 0.86 < chance < 0.89:
                     await self.cluster.delete(WORKLOADS, name)
             except NotFoundError:
@@ -360,7 +360,7 @@ def _faults(before: Obj, present: Obj, workload: Obj) -> list[str]:
 
 
 @pytest.mark.parametrize("seed", seeds(3))
-def test_killed_at_any_step_again_and_again(tmp_path: Path, seed: int) -> None:
+def test_repeated_crashes_at_any_step(tmp_path: Path, seed: int) -> None:
     @virtual
     async def run() -> None:
         draw = random.Random(seed)
@@ -379,7 +379,7 @@ def test_killed_at_any_step_again_and_again(tmp_path: Path, seed: int) -> None:
 
 
 @pytest.mark.parametrize("seed", [*seeds(2), 15, 34])
-def test_through_a_storm_of_conflicts_lost_answers_and_broken_watches(tmp_path: Path, seed: int) -> None:
+def test_conflicts_lost_answers_and_broken_watches_at_once(tmp_path: Path, seed: int) -> None:
     """15 and 34: a start whose answer was lost, and a Workload that was deleted before the cache knew of the start."""
 
     @virtual

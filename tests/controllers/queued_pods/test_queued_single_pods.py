@@ -1,10 +1,10 @@
-"""A pod by itself: it waits behind its gate, runs when its workload is admitted, and ends when that has to stop."""
+"""A single pod: it is held by its gate, runs when its Workload is admitted, and is stopped when that is evicted."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
-from build.queued_scenes import queued_scene
+from build.queued_pod_scenarios import queued_pod_scenario
 from build.virtual_time import virtual
 from shoal.store.live.ecosystem_kinds import WORKLOAD_PRIORITY_CLASSES, WORKLOADS
 from shoal.store.live.kind import PODS
@@ -13,10 +13,10 @@ from shoal.store.live.port import Deletion
 
 @virtual
 async def test_a_pod_becomes_a_workload_of_its_queue(tmp_path: Path) -> None:
-    async with queued_scene(tmp_path) as scene:
-        pod = await scene.pod("train")
-        await scene.cluster.pass_time(1)
-        workload = await scene.workload()
+    async with queued_pod_scenario(tmp_path) as scenario:
+        pod = await scenario.pod("train")
+        await scenario.cluster.pass_time(1)
+        workload = await scenario.workload()
         meta, spec = workload["metadata"], workload["spec"]
         assert meta["name"].startswith("pod-train-")
         assert meta["ownerReferences"][0]["uid"] == pod["metadata"]["uid"]
@@ -28,181 +28,181 @@ async def test_a_pod_becomes_a_workload_of_its_queue(tmp_path: Path) -> None:
         template = spec["podSets"][0]["template"]["spec"]
         assert "schedulingGates" not in template
         assert template["containers"][0]["resources"]["requests"] == {"cpu": "1"}
-        assert await scene.held() == {"train"}
-        assert await scene.reasons("train") == ["CreatedWorkload"]
+        assert await scenario.held() == {"train"}
+        assert await scenario.reasons("train") == ["CreatedWorkload"]
 
 
 @virtual
-async def test_admission_opens_the_gate_and_adds_what_the_flavor_says(tmp_path: Path) -> None:
-    async with queued_scene(tmp_path) as scene:
-        await scene.pod("train", nodeSelector={"zone": "a"})
-        await scene.cluster.pass_time(1)
-        workload = await scene.workload()
-        await scene.admit(workload, "spot")
-        pod = await scene.cluster.get(PODS, "train")
+async def test_admission_removes_the_gate_and_injects_the_flavor(tmp_path: Path) -> None:
+    async with queued_pod_scenario(tmp_path) as scenario:
+        await scenario.pod("train", nodeSelector={"zone": "a"})
+        await scenario.cluster.pass_time(1)
+        workload = await scenario.workload()
+        await scenario.admit(workload, "spot")
+        pod = await scenario.cluster.get(PODS, "train")
         assert "schedulingGates" not in pod["spec"]
         assert pod["spec"]["nodeSelector"] == {"pool": "spot", "zone": "a"}
         assert {"key": "spot", "operator": "Exists"} in pod["spec"]["tolerations"]
         assert pod["metadata"]["labels"]["kueue.x-k8s.io/podset"] == "main"
         assert pod["metadata"]["annotations"]["kueue.x-k8s.io/workload"] == workload["metadata"]["name"]
-        assert "Started" in await scene.reasons("train")
+        assert "Started" in await scenario.reasons("train")
 
 
 @virtual
 async def test_an_admission_that_names_an_unknown_flavor_keeps_the_gate(tmp_path: Path) -> None:
-    async with queued_scene(tmp_path) as scene:
-        await scene.pod("train")
-        await scene.cluster.pass_time(1)
-        await scene.admit(await scene.workload(), "none-such")
-        assert await scene.held() == {"train"}
+    async with queued_pod_scenario(tmp_path) as scenario:
+        await scenario.pod("train")
+        await scenario.cluster.pass_time(1)
+        await scenario.admit(await scenario.workload(), "none-such")
+        assert await scenario.held() == {"train"}
 
 
 @virtual
-async def test_a_finished_pod_finishes_its_workload_and_is_let_go(tmp_path: Path) -> None:
-    async with queued_scene(tmp_path) as scene:
-        await scene.pod("good")
-        await scene.cluster.pass_time(1)
-        await scene.admit(await scene.workload())
-        await scene.bind("good")
-        await scene.cluster.pass_time(1)
-        assert (await scene.conditions())["PodsReady"] == ("True", "Started")
-        await scene.phase("Succeeded", "good")
-        await scene.cluster.pass_time(2)
-        assert (await scene.conditions())["Finished"] == ("True", "Succeeded")
-        assert "finalizers" not in (await scene.cluster.get(PODS, "good"))["metadata"]
-        assert "finalizers" not in (await scene.workload())["metadata"]
-        assert "FinishedWorkload" in await scene.reasons("good")
+async def test_a_finished_pod_finishes_its_workload_and_loses_its_finalizer(tmp_path: Path) -> None:
+    async with queued_pod_scenario(tmp_path) as scenario:
+        await scenario.pod("good")
+        await scenario.cluster.pass_time(1)
+        await scenario.admit(await scenario.workload())
+        await scenario.bind("good")
+        await scenario.cluster.pass_time(1)
+        assert (await scenario.conditions())["PodsReady"] == ("True", "Started")
+        await scenario.phase("Succeeded", "good")
+        await scenario.cluster.pass_time(2)
+        assert (await scenario.conditions())["Finished"] == ("True", "Succeeded")
+        assert "finalizers" not in (await scenario.cluster.get(PODS, "good"))["metadata"]
+        assert "finalizers" not in (await scenario.workload())["metadata"]
+        assert "FinishedWorkload" in await scenario.reasons("good")
 
 
 @virtual
 async def test_a_failed_pod_is_a_failed_workload(tmp_path: Path) -> None:
-    async with queued_scene(tmp_path) as scene:
-        await scene.pod("bad")
-        await scene.cluster.pass_time(1)
-        await scene.admit(await scene.workload())
-        await scene.bind("bad")
-        await scene.phase("Failed", "bad")
-        await scene.cluster.pass_time(2)
-        assert (await scene.conditions())["Finished"] == ("True", "Failed")
+    async with queued_pod_scenario(tmp_path) as scenario:
+        await scenario.pod("bad")
+        await scenario.cluster.pass_time(1)
+        await scenario.admit(await scenario.workload())
+        await scenario.bind("bad")
+        await scenario.phase("Failed", "bad")
+        await scenario.cluster.pass_time(2)
+        assert (await scenario.conditions())["Finished"] == ("True", "Failed")
 
 
 @virtual
-async def test_an_evicted_pod_is_ended_with_a_word_why(tmp_path: Path) -> None:
-    async with queued_scene(tmp_path) as scene:
-        await scene.pod("victim")
-        await scene.cluster.pass_time(1)
-        workload = await scene.workload()
-        await scene.admit(workload)
-        await scene.bind("victim")
-        await scene.evict(workload)
-        pod = await scene.cluster.get(PODS, "victim")
+async def test_an_evicted_pod_is_stopped_with_the_reason(tmp_path: Path) -> None:
+    async with queued_pod_scenario(tmp_path) as scenario:
+        await scenario.pod("victim")
+        await scenario.cluster.pass_time(1)
+        workload = await scenario.workload()
+        await scenario.admit(workload)
+        await scenario.bind("victim")
+        await scenario.evict(workload)
+        pod = await scenario.cluster.get(PODS, "victim")
         conditions = {one["type"]: one for one in pod["status"]["conditions"]}
         assert conditions["TerminationTarget"]["reason"] == "WorkloadEvicted"
         assert conditions["TerminationTarget"]["message"] == "Preempted to make room"
         # It may hold its room until it is gone, and so does the workload.
-        assert (await scene.conditions())["QuotaReserved"][0] == "True"
-        await scene.cluster.delete(PODS, "victim", Deletion(grace_s=0))
-        await scene.cluster.pass_time(2)
-        assert await scene.names() == set()
-        assert await scene.workloads() == []
+        assert (await scenario.conditions())["QuotaReserved"][0] == "True"
+        await scenario.cluster.delete(PODS, "victim", Deletion(grace_s=0))
+        await scenario.cluster.pass_time(2)
+        assert await scenario.names() == set()
+        assert await scenario.workloads() == []
 
 
 @virtual
-async def test_a_pod_evicted_before_it_was_let_go_waits_again(tmp_path: Path) -> None:
-    async with queued_scene(tmp_path) as scene:
-        await scene.pod("early")
-        await scene.cluster.pass_time(1)
-        workload = await scene.workload()
+async def test_a_pod_evicted_before_it_was_ungated_is_requeued(tmp_path: Path) -> None:
+    async with queued_pod_scenario(tmp_path) as scenario:
+        await scenario.pod("early")
+        await scenario.cluster.pass_time(1)
+        workload = await scenario.workload()
         admission = {"admission": {"clusterQueue": "shared", "podSetAssignments": [{"name": "main"}]}}
-        await scene.say(workload, admission, ("QuotaReserved", "True", "QuotaReserved", ""))
-        await scene.evict(workload)
-        conditions = await scene.conditions()
+        await scenario.say(workload, admission, ("QuotaReserved", "True", "QuotaReserved", ""))
+        await scenario.evict(workload)
+        conditions = await scenario.conditions()
         assert conditions["QuotaReserved"] == ("False", "PendingEvaluation")
         assert conditions["Requeued"] == ("True", "Preempted")
-        assert "admission" not in (await scene.workload())["status"]
-        assert await scene.held() == {"early"}
+        assert "admission" not in (await scenario.workload())["status"]
+        assert await scenario.held() == {"early"}
 
 
 @virtual
-async def test_a_pod_that_runs_without_an_admission_is_ended(tmp_path: Path) -> None:
-    async with queued_scene(tmp_path) as scene:
-        await scene.pod("sly")
-        await scene.cluster.pass_time(1)
-        await scene.cluster.patch(PODS, "sly", {"spec": {"schedulingGates": None}})
-        await scene.cluster.pass_time(2)
-        assert "sly" not in await scene.names()
+async def test_a_pod_that_runs_without_an_admission_is_stopped(tmp_path: Path) -> None:
+    async with queued_pod_scenario(tmp_path) as scenario:
+        await scenario.pod("sly")
+        await scenario.cluster.pass_time(1)
+        await scenario.cluster.patch(PODS, "sly", {"spec": {"schedulingGates": None}})
+        await scenario.cluster.pass_time(2)
+        assert "sly" not in await scenario.names()
 
 
 @virtual
-async def test_deleting_a_waiting_pod_leaves_nothing_behind(tmp_path: Path) -> None:
-    async with queued_scene(tmp_path) as scene:
-        await scene.pod("brief")
-        await scene.cluster.pass_time(1)
-        await scene.cluster.delete(PODS, "brief")
-        await scene.cluster.pass_time(2)
-        assert await scene.names() == set()
-        assert await scene.workloads() == []
+async def test_deleting_a_held_pod_deletes_its_workload(tmp_path: Path) -> None:
+    async with queued_pod_scenario(tmp_path) as scenario:
+        await scenario.pod("brief")
+        await scenario.cluster.pass_time(1)
+        await scenario.cluster.delete(PODS, "brief")
+        await scenario.cluster.pass_time(2)
+        assert await scenario.names() == set()
+        assert await scenario.workloads() == []
 
 
 @virtual
-async def test_deleting_the_workload_ends_its_pod(tmp_path: Path) -> None:
-    async with queued_scene(tmp_path) as scene:
-        await scene.pod("train")
-        await scene.cluster.pass_time(1)
-        workload = await scene.workload()
-        await scene.admit(workload)
-        await scene.cluster.delete(WORKLOADS, workload["metadata"]["name"])
-        await scene.cluster.pass_time(2)
-        assert await scene.names() == set()
-        assert await scene.workloads() == []
+async def test_deleting_the_workload_stops_its_pod(tmp_path: Path) -> None:
+    async with queued_pod_scenario(tmp_path) as scenario:
+        await scenario.pod("train")
+        await scenario.cluster.pass_time(1)
+        workload = await scenario.workload()
+        await scenario.admit(workload)
+        await scenario.cluster.delete(WORKLOADS, workload["metadata"]["name"])
+        await scenario.cluster.pass_time(2)
+        assert await scenario.names() == set()
+        assert await scenario.workloads() == []
 
 
 @virtual
 async def test_the_priority_is_that_of_the_class_on_the_label(tmp_path: Path) -> None:
-    async with queued_scene(tmp_path) as scene:
+    async with queued_pod_scenario(tmp_path) as scenario:
         label = {"kueue.x-k8s.io/priority-class": "high"}
-        await scene.pod("train", labels=label)
-        await scene.cluster.pass_time(1)
-        assert await scene.workloads() == []
-        assert await scene.reasons("train") == ["WorkloadPriorityClassNotFound"]
-        await scene.cluster.create(WORKLOAD_PRIORITY_CLASSES, {"metadata": {"name": "high"}, "value": 1000})
-        await scene.cluster.pass_time(1)
-        spec = (await scene.workload())["spec"]
+        await scenario.pod("train", labels=label)
+        await scenario.cluster.pass_time(1)
+        assert await scenario.workloads() == []
+        assert await scenario.reasons("train") == ["WorkloadPriorityClassNotFound"]
+        await scenario.cluster.create(WORKLOAD_PRIORITY_CLASSES, {"metadata": {"name": "high"}, "value": 1000})
+        await scenario.cluster.pass_time(1)
+        spec = (await scenario.workload())["spec"]
         assert spec["priority"] == 1000
         assert spec["priorityClassRef"]["name"] == "high"
 
 
 @virtual
-async def test_a_pod_that_nobody_held_is_none_of_ours(tmp_path: Path) -> None:
-    async with queued_scene(tmp_path) as scene:
+async def test_a_pod_that_was_not_held_is_not_queued(tmp_path: Path) -> None:
+    async with queued_pod_scenario(tmp_path) as scenario:
         containers = [{"name": "main", "image": "busybox"}]
-        await scene.cluster.create(PODS, {"metadata": {"name": "free"}, "spec": {"containers": containers}})
-        await scene.cluster.pass_time(2)
-        assert await scene.workloads() == []
-        assert await scene.names() == {"free"}
+        await scenario.cluster.create(PODS, {"metadata": {"name": "free"}, "spec": {"containers": containers}})
+        await scenario.cluster.pass_time(2)
+        assert await scenario.workloads() == []
+        assert await scenario.names() == {"free"}
 
 
 @virtual
-async def test_a_pod_that_contradicts_its_admission_is_finished_before_it_starts(tmp_path: Path) -> None:
-    async with queued_scene(tmp_path) as scene:
-        await scene.pod("train", nodeSelector={"pool": "own"})
-        await scene.cluster.pass_time(1)
-        await scene.admit(await scene.workload(), "spot")
-        assert (await scene.conditions())["Finished"] == ("True", "FailedToStart")
-        assert await scene.held() == {"train"}
+async def test_a_pod_that_conflicts_with_its_admission_is_finished_before_it_starts(tmp_path: Path) -> None:
+    async with queued_pod_scenario(tmp_path) as scenario:
+        await scenario.pod("train", nodeSelector={"pool": "own"})
+        await scenario.cluster.pass_time(1)
+        await scenario.admit(await scenario.workload(), "spot")
+        assert (await scenario.conditions())["Finished"] == ("True", "FailedToStart")
+        assert await scenario.held() == {"train"}
 
 
 @virtual
-async def test_a_pod_that_asks_for_places_as_nobody_can_is_told_so(tmp_path: Path) -> None:
-    async with queued_scene(tmp_path) as scene:
+async def test_an_invalid_topology_request_of_a_pod_is_reported(tmp_path: Path) -> None:
+    async with queued_pod_scenario(tmp_path) as scenario:
         notes = {
             "kueue.x-k8s.io/podset-slice-required-topology": "rack",
             "kueue.x-k8s.io/podset-slice-size": "four",
         }
-        await scene.pod("odd", notes=notes)
-        await scene.cluster.pass_time(5)
-        assert await scene.workloads() == []
-        assert await scene.reasons("odd") == ["ErrWorkloadCompose"]
-        (event,) = await scene.cluster.events("odd")
+        await scenario.pod("odd", notes=notes)
+        await scenario.cluster.pass_time(5)
+        assert await scenario.workloads() == []
+        assert await scenario.reasons("odd") == ["ErrWorkloadCompose"]
+        (event,) = await scenario.cluster.events("odd")
         assert "slice-size" in event["message"]
-        assert await scene.held() == {"odd"}
+        assert await scenario.held() == {"odd"}

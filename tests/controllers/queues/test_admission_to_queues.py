@@ -1,10 +1,20 @@
-"""A workload's way into a queue, as its status tells it."""
+"""Admission of Workloads, as their statuses show it."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
-from build.queue_desks import add_flavor, add_queue, finish, is_so, queued_cluster, said, start_desk, submit, until_so
+from build.queue_admission import (
+    add_flavor,
+    add_queue,
+    finish,
+    is_so,
+    queued_cluster,
+    said,
+    start_admission,
+    submit,
+    until_so,
+)
 from build.small_clusters import SmallCluster
 from build.virtual_time import virtual
 from shoal.store.live.ecosystem_kinds import CLUSTER_QUEUES, LOCAL_QUEUES, WORKLOADS
@@ -13,7 +23,7 @@ from shoal.store.live.ecosystem_kinds import CLUSTER_QUEUES, LOCAL_QUEUES, WORKL
 @virtual
 async def test_a_workload_is_admitted_with_its_flavor_and_its_use(tmp_path: Path) -> None:
     async with queued_cluster(tmp_path) as cluster:
-        start_desk(cluster)
+        start_admission(cluster)
         await add_flavor(cluster)
         await add_queue(cluster)
         await submit(cluster, "a", cpu="500m", count=3)
@@ -38,9 +48,9 @@ async def test_a_workload_is_admitted_with_its_flavor_and_its_use(tmp_path: Path
 
 
 @virtual
-async def test_what_does_not_fit_waits_and_is_told_why_until_others_have_finished(tmp_path: Path) -> None:
+async def test_a_workload_over_quota_is_pending_with_the_reason_until_others_have_finished(tmp_path: Path) -> None:
     async with queued_cluster(tmp_path) as cluster:
-        start_desk(cluster)
+        start_admission(cluster)
         await add_flavor(cluster)
         await add_queue(cluster, cpu="2")
         await submit(cluster, "a", cpu="2")
@@ -65,9 +75,9 @@ async def _is(cluster: SmallCluster, name: str, wanted: tuple[str, str, str]) ->
 
 
 @virtual
-async def test_a_queue_that_is_not_there_is_named_and_heard_of_when_it_comes(tmp_path: Path) -> None:
+async def test_a_missing_queue_is_named_and_its_workload_is_admitted_once_it_exists(tmp_path: Path) -> None:
     async with queued_cluster(tmp_path) as cluster:
-        start_desk(cluster)
+        start_admission(cluster)
         await add_flavor(cluster)
         await submit(cluster, "a", queue="nowhere")
         await until_so(cluster, "a", "QuotaReserved", "False")
@@ -81,9 +91,9 @@ async def test_a_queue_that_is_not_there_is_named_and_heard_of_when_it_comes(tmp
 
 
 @virtual
-async def test_a_cluster_queue_without_its_flavor_says_so_and_admits_once_it_is_there(tmp_path: Path) -> None:
+async def test_a_cluster_queue_without_its_flavor_is_inactive_and_admits_once_the_flavor_exists(tmp_path: Path) -> None:
     async with queued_cluster(tmp_path) as cluster:
-        start_desk(cluster)
+        start_admission(cluster)
         await add_queue(cluster)
         await submit(cluster, "a")
         await cluster.until(lambda: _is(cluster, "a", ("False", "Suspended", "ClusterQueue cq is inactive")))
@@ -102,9 +112,9 @@ async def test_a_cluster_queue_without_its_flavor_says_so_and_admits_once_it_is_
 
 
 @virtual
-async def test_statuses_of_queues_count_who_waits_and_what_is_held(tmp_path: Path) -> None:
+async def test_statuses_of_queues_count_pending_workloads_and_reserved_quota(tmp_path: Path) -> None:
     async with queued_cluster(tmp_path) as cluster:
-        start_desk(cluster)
+        start_admission(cluster)
         await add_flavor(cluster)
         await add_queue(cluster, cpu="2")
         for name in ("a", "b", "c"):
@@ -124,9 +134,9 @@ async def test_statuses_of_queues_count_who_waits_and_what_is_held(tmp_path: Pat
 
 
 @virtual
-async def test_a_strict_queue_lets_nobody_pass_its_head(tmp_path: Path) -> None:
+async def test_a_strict_queue_admits_no_workload_before_its_head(tmp_path: Path) -> None:
     async with queued_cluster(tmp_path) as cluster:
-        start_desk(cluster)
+        start_admission(cluster)
         await add_flavor(cluster)
         await add_queue(cluster, "strict", cpu="2", queueingStrategy="StrictFIFO")
         await add_queue(cluster, "easy", cpu="2")

@@ -1,17 +1,17 @@
-"""Workloads that have to stop: for others, for a cause, and back in line."""
+"""Evictions of Workloads: by preemption, for other causes, and the requeueing after it."""
 
 from __future__ import annotations
 
 import random
 from pathlib import Path
 
-from build.queue_desks import (
+from build.queue_admission import (
     add_flavor,
     add_queue,
     is_so,
     queued_cluster,
     said,
-    start_desk,
+    start_admission,
     stop,
     submit,
     until_so,
@@ -25,9 +25,9 @@ from shoal.store.live.ecosystem_kinds import ADMISSION_CHECKS, CLUSTER_QUEUES, L
 
 
 @virtual
-async def test_a_higher_priority_takes_the_place_of_a_lower_one_in_kueues_words(tmp_path: Path) -> None:
+async def test_a_higher_priority_preempts_a_lower_one_with_the_messages_of_kueue(tmp_path: Path) -> None:
     async with queued_cluster(tmp_path) as cluster:
-        start_desk(cluster)
+        start_admission(cluster)
         await add_flavor(cluster)
         await add_queue(cluster, cpu="2", preemption={"withinClusterQueue": "LowerPriority"})
         await submit(cluster, "low", cpu="2", priority=1)
@@ -63,9 +63,9 @@ async def test_a_higher_priority_takes_the_place_of_a_lower_one_in_kueues_words(
 
 
 @virtual
-async def test_a_borrower_gives_back_when_the_lender_needs_its_own(tmp_path: Path) -> None:
+async def test_borrowed_quota_is_reclaimed_when_the_lender_needs_it(tmp_path: Path) -> None:
     async with queued_cluster(tmp_path) as cluster:
-        start_desk(cluster)
+        start_admission(cluster)
         await add_flavor(cluster)
         for name in ("one", "two"):
             await add_queue(cluster, name, cpu="2", cohortName="all", preemption={"reclaimWithinCohort": "Any"})
@@ -83,9 +83,9 @@ async def test_a_borrower_gives_back_when_the_lender_needs_its_own(tmp_path: Pat
 
 
 @virtual
-async def test_who_is_switched_off_is_evicted_and_comes_back_when_switched_on(tmp_path: Path) -> None:
+async def test_a_deactivated_workload_is_evicted_and_requeued_when_activated(tmp_path: Path) -> None:
     async with queued_cluster(tmp_path) as cluster:
-        start_desk(cluster)
+        start_admission(cluster)
         await add_flavor(cluster)
         await add_queue(cluster)
         await submit(cluster, "a")
@@ -109,7 +109,7 @@ async def test_who_is_switched_off_is_evicted_and_comes_back_when_switched_on(tm
 @virtual
 async def test_a_drained_queue_stops_its_workloads_and_a_held_one_keeps_them(tmp_path: Path) -> None:
     async with queued_cluster(tmp_path) as cluster:
-        start_desk(cluster)
+        start_admission(cluster)
         await add_flavor(cluster)
         for name in ("held", "drained"):
             await add_queue(cluster, name)
@@ -132,12 +132,12 @@ async def test_a_drained_queue_stops_its_workloads_and_a_held_one_keeps_them(tmp
 
 
 @virtual
-async def test_pods_that_are_not_ready_in_time_send_it_back_and_in_the_end_switch_it_off(tmp_path: Path) -> None:
+async def test_a_workload_whose_pods_are_not_ready_in_time_is_requeued_and_finally_deactivated(tmp_path: Path) -> None:
     waits = WaitForPodsReady(
         timeout="1m", requeuing_strategy=RequeuingStrategy(backoff_limit_count=1, backoff_base_seconds=60)
     )
     async with queued_cluster(tmp_path) as cluster:
-        start_desk(cluster, Configuration(wait_for_pods_ready=waits))
+        start_admission(cluster, Configuration(wait_for_pods_ready=waits))
         await add_flavor(cluster)
         await add_queue(cluster)
         await submit(cluster, "a")
@@ -161,11 +161,11 @@ async def test_pods_that_are_not_ready_in_time_send_it_back_and_in_the_end_switc
 
 
 @virtual
-async def test_who_waits_for_others_to_be_ready_is_told_so(tmp_path: Path) -> None:
+async def test_a_workload_that_waits_until_others_are_ready_has_that_reason(tmp_path: Path) -> None:
     waits = WaitForPodsReady(timeout="10m", block_admission=True)
     async with queued_cluster(tmp_path) as cluster:
         slow = StormyApi(cluster.api, cluster.clock, random.Random(1), Weather(slow_s=2.0))
-        start_desk(cluster, Configuration(wait_for_pods_ready=waits), api=slow)
+        start_admission(cluster, Configuration(wait_for_pods_ready=waits), api=slow)
         await add_flavor(cluster)
         await add_queue(cluster)
         await submit(cluster, "first")
@@ -188,9 +188,9 @@ async def _is_looked_after(cluster: SmallCluster, check: str) -> None:
 
 
 @virtual
-async def test_a_check_that_nobody_looks_after_closes_the_queues_that_demand_it(tmp_path: Path) -> None:
+async def test_a_check_without_a_controller_makes_the_queues_that_require_it_inactive(tmp_path: Path) -> None:
     async with queued_cluster(tmp_path) as cluster:
-        start_desk(cluster)
+        start_admission(cluster)
         await add_flavor(cluster)
         check = {"metadata": {"name": "chk"}, "spec": {"controllerName": "example.com/check"}}
         await cluster.create(ADMISSION_CHECKS, check)
@@ -206,9 +206,9 @@ async def test_a_check_that_nobody_looks_after_closes_the_queues_that_demand_it(
 
 
 @virtual
-async def test_a_check_holds_back_admission_until_it_says_yes_and_a_no_switches_off(tmp_path: Path) -> None:
+async def test_a_check_delays_admission_until_it_is_ready_and_a_rejection_deactivates(tmp_path: Path) -> None:
     async with queued_cluster(tmp_path) as cluster:
-        start_desk(cluster)
+        start_admission(cluster)
         await add_flavor(cluster)
         check = {"metadata": {"name": "budget"}, "spec": {"controllerName": "example.com/budget"}}
         await cluster.create(ADMISSION_CHECKS, check)

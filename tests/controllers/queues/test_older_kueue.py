@@ -1,4 +1,4 @@
-"""A cluster that has Kueue's kinds in v1beta1 alone: its words are other ones, and what it does not know is lost."""
+"""A cluster with Kueue's kinds only in v1beta1, where fields have other names and some are missing."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from pathlib import Path
 import pytest
 
 from build.live_brains import add_node
-from build.queue_desks import start_desk, start_pods, workload
+from build.queue_admission import start_admission, start_pods, workload
 from build.small_clusters import SmallCluster, small_cluster
 from build.virtual_time import virtual
 from shoal.cluster.foreign.converting import kueue_definitions
-from shoal.controllers.queued_pods.composing import Rank
+from shoal.controllers.queued_pods.workload_drafts import WorkloadPriority
 from shoal.store.live.ecosystem_kinds import CLUSTER_QUEUES, LOCAL_QUEUES, RESOURCE_FLAVORS, WORKLOADS
 from shoal.store.live.informer import Informer
 from shoal.store.live.item import Item, Obj
@@ -72,10 +72,10 @@ class Counting(LearningApi):
 
 
 @virtual
-async def test_statuses_say_in_its_words_what_is_used_and_are_written_once(tmp_path: Path) -> None:
+async def test_statuses_show_usage_in_the_older_fields_and_are_written_once(tmp_path: Path) -> None:
     async with _older_cluster(tmp_path) as cluster:
         api = Counting(cluster.api, cluster.informers)
-        start_desk(cluster, api=NewestWords(api))
+        start_admission(cluster, api=NewestWords(api))
         await cluster.create(_older(WORKLOADS), workload("a", cpu="2"))
 
         async def is_used() -> bool:
@@ -94,11 +94,11 @@ async def test_statuses_say_in_its_words_what_is_used_and_are_written_once(tmp_p
 
 
 @virtual
-async def test_what_is_written_in_newer_words_comes_back_in_them(tmp_path: Path) -> None:
+async def test_newer_fields_are_converted_and_read_back(tmp_path: Path) -> None:
     async with _older_cluster(tmp_path) as cluster:
         kind, api = _older(WORKLOADS), NewestWords(cluster.api)
         informer = Informer(api, kind, cluster.clock, cluster.draw)
-        rank = Rank(7, "kueue.x-k8s.io", "WorkloadPriorityClass", "high").to_api()
+        rank = WorkloadPriority(7, "kueue.x-k8s.io", "WorkloadPriorityClass", "high").to_api()
         made = workload("a", **rank)
         made["metadata"]["namespace"] = "default"
         found = [(await api.create(kind, made)).obj()]
@@ -121,7 +121,7 @@ async def test_what_is_written_in_newer_words_comes_back_in_them(tmp_path: Path)
 
 @pytest.mark.parametrize("kind", [WORKLOADS, _older(RESOURCE_FLAVORS)], ids=["the newest version", "no difference"])
 @virtual
-async def test_what_needs_no_other_words_is_handed_on_as_it_is(tmp_path: Path, kind: Kind) -> None:
+async def test_objects_without_renamed_fields_are_passed_on_unchanged(tmp_path: Path, kind: Kind) -> None:
     async with small_cluster(tmp_path) as cluster:
         for definition in kueue_definitions():
             await cluster.create(DEFINITIONS, definition)

@@ -6,12 +6,12 @@ from __future__ import annotations
 from pathlib import Path
 
 from build.live_brains import add_node, is_bound, pod, start_brain
-from build.queue_desks import (
+from build.queue_admission import (
     add_flavor,
     add_queue,
     queued_cluster,
     said,
-    start_desk,
+    start_admission,
     start_pods,
     stop,
     submit,
@@ -60,7 +60,7 @@ async def _delete_slowly(cluster: SmallCluster, *names: str) -> None:
 @virtual
 async def test_while_pods_of_the_preempted_end(tmp_path: Path) -> None:
     async with queued_cluster(tmp_path) as cluster:
-        start_desk(cluster)
+        start_admission(cluster)
         await add_node(cluster, "n1", cpu="4")
         await add_flavor(cluster)
         await add_queue(cluster, preemption={"withinClusterQueue": "LowerPriority"})

@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
-from build.queue_desks import add_flavor, add_queue, finish, queued_cluster, submit
+from build.queue_admission import add_flavor, add_queue, finish, queued_cluster, submit
 from build.small_clusters import SmallCluster
 from build.virtual_time import virtual
 from shoal.engine.queues.facts import ClusterQueueFacts, FlavorFacts, LocalQueueFacts

@@ -1,1 +1,1 @@
-"""Warnings about objects that were taken as they are and cannot be meant so."""
+"""Warns about objects that are valid and do something else than their author intended."""

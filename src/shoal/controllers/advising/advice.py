@@ -1,35 +1,60 @@
-"""What is said to somebody whose object was taken as it is, although he cannot have meant it so.
+"""Defines advice: a warning about an object that the API server accepted and that does something else than its author
+intended. A rule finds advice for an object; it may look up nodes and other objects.
 
-Promises: the field, what it does as it stands, and what would do what was meant. Nothing is refused or changed for it.
+Guarantees: advice names the field, what it does now, and what would do what was intended. It rejects and changes no
+object. An object that is not known yet, or may not be read, does not count as missing: wrong advice is worse than none.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from hashlib import blake2b
+from typing import Protocol
 
 import msgspec
 
-from shoal.controllers.advising.around import Around
+from shoal.api.taints import Taint
 from shoal.store.live.item import Obj
+from shoal.store.live.kind import Kind
 from shoal.units.errors import one_line
 
 
 class Advice(msgspec.Struct, frozen=True):
     reason: str
-    """One word for the fault, in the way of Event reasons."""
+    """The reason of the Event."""
     path: str
     """The field."""
     what: str
     fix: str
 
-    def told(self) -> str:
+    def message(self) -> str:
         return one_line(f"{self.path}: {self.what}; {self.fix}")
 
-    def mark(self, uid: str) -> str:
-        """The same for the same fault of the same object, whoever finds it and whenever."""
-        return blake2b(f"{uid}\n{self.reason}\n{self.told()}".encode(), digest_size=8).hexdigest()
+    def event_key(self, uid: str) -> str:
+        """The same for the same fault of the same object, in every process and at any time."""
+        return blake2b(f"{uid}\n{self.reason}\n{self.message()}".encode(), digest_size=8).hexdigest()
 
 
-Rule = Callable[[Obj, Around], Iterable[Advice]]
-"""Looks at one object and at what is around it. The object may have any shape: of many kinds little is checked."""
+class NodeView(msgspec.Struct, frozen=True):
+    labels: Mapping[str, str]
+    taints: tuple[Taint, ...] = ()
+
+
+class RuleContext(Protocol):
+    """What a rule may look up beside its object."""
+
+    def nodes(self) -> Iterable[NodeView]: ...
+
+    def find(self, kind: Kind, namespace: str, name: str) -> Obj | None: ...
+
+    def all(self, kind: Kind, namespace: str = "") -> Iterable[Obj]:
+        """In all namespaces if none is given."""
+        ...
+
+    def lacks(self, kind: Kind, namespace: str, name: str) -> bool:
+        """Whether it is certain that the object does not exist."""
+        ...
+
+
+Rule = Callable[[Obj, RuleContext], Iterable[Advice]]
+"""Checks one object. The object may have any structure: many kinds are hardly validated."""

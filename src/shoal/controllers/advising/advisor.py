@@ -1,13 +1,13 @@
-"""Says what an object does that its writer cannot have meant: one Warning Event for each object and fault.
+"""Records advice: one Warning Event for each object and fault.
 
-Promises: an object is looked at a moment after it came, so that what was applied with it is there, and again when its
-spec changes; no two Events say the same of one object, not even after a restart, because an Event's name is made of
-what it says, and one that has expired is written again while the fault lasts; what was said and is so no longer becomes
-a Normal Event that says so within a minute, but for Pods, and for what was mended while nobody looked; objects that
-another object made are not looked at, for nobody can mend them; advice never holds anything up.
+Guarantees: an object is checked shortly after it is created, so that objects applied with it exist, and again when its
+spec changes. No two Events have the same message for one object, not even after a restart, because an Event's name
+depends on its message. An Event that has expired is written again while the fault lasts. When a fault is resolved, its
+Event becomes a Normal one within a minute, except for Pods and for faults that were resolved while no advisor ran.
+Objects that another object created are skipped, because users cannot fix them. Advice never delays a request.
 
-Rejected: warnings in the answer to the write. They need a webhook in everybody's way, and an object is often wrong only
-beside others that come later.
+Rejected: warnings in the response to a write. They need a webhook for all writes, and an object is often wrong only in
+combination with objects that are created later.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ from functools import partial
 import msgspec
 
 from shoal.controllers.advising.advice import Advice
-from shoal.controllers.advising.in_part import InPart
-from shoal.controllers.advising.rules import LOOKED_UP, LOOKED_UP_IF_THERE, TABLE, Watched
-from shoal.controllers.advising.surroundings import Surroundings
+from shoal.controllers.advising.cluster_context import ClusterContext
+from shoal.controllers.advising.partial_informer import PartialInformer
+from shoal.controllers.advising.rules import LOOKUP_KINDS, OPTIONAL_LOOKUP_KINDS, TABLE, AdvisedKind
 from shoal.store.live.context import Context, Controller
 from shoal.store.live.informer import Informer
 from shoal.store.live.item import Item, Key, Obj
@@ -35,17 +35,17 @@ from shoal.store.live.served import Served
 
 _log = logging.getLogger("shoal.advising")
 COMPONENT = "shoal-advisor"
-_SETTLED_S = 2.0
-_OFTEN_S, _SELDOM_S = 60.0, 900.0
-"""Events are kept for an hour."""
-MENDED = "No longer so: "
+_DELAY_S = 2.0
+_RECHECK_S, _REPEAT_S = 60.0, 900.0
+"""Events are deleted after an hour."""
+RESOLVED = "No longer so: "
 _OWNED = b'"ownerReferences"'
 _LONGEST_MESSAGE = 1024
 _LONGEST_NAME = 230
 
 
 def advisor(context: Context, served: Served) -> Controller:
-    """`served` is asked by somebody else now and then."""
+    """Another part refreshes `served` at intervals."""
     return Advisor(context, served)
 
 
@@ -53,85 +53,85 @@ class Advisor:
     def __init__(self, context: Context, served: Served) -> None:
         self.name = context.name
         self._context = context
-        self._surroundings = Surroundings(context, served)
+        self._cluster = ClusterContext(context, served)
         self._group: asyncio.TaskGroup | None = None
-        self._waiting: list[Loop] = []
-        for kind in LOOKED_UP:
+        self._loops: list[Loop] = []
+        for kind in LOOKUP_KINDS:
             context.informers.of(kind)
-        for kind in LOOKED_UP_IF_THERE:
-            served.when_there(kind, self._look_up, kind._replace(version="v1beta1"))
+        for kind in OPTIONAL_LOOKUP_KINDS:
+            served.when_there(kind, self._add_cache, kind._replace(version="v1beta1"))
         for watched in TABLE:
             if watched.is_optional:
                 older = (watched.kind._replace(version=version) for version in watched.older)
-                served.when_there(watched.kind, partial(self._begin, watched), *older)
+                served.when_there(watched.kind, partial(self._start_kind, watched), *older)
             else:
-                self._begin(watched, watched.kind)
+                self._start_kind(watched, watched.kind)
 
     async def run(self) -> None:
         """Until cancelled."""
         async with asyncio.TaskGroup() as group:
             self._group = group
             try:
-                for informer in self._surroundings.own.values():
+                for informer in self._cluster.own.values():
                     group.create_task(informer.run())
-                for loop in self._waiting:
+                for loop in self._loops:
                     group.create_task(loop.run())
                 await asyncio.Event().wait()
             finally:
                 self._group = None
 
-    def _look_up(self, kind: Kind) -> None:
+    def _add_cache(self, kind: Kind) -> None:
         self._context.informers.of(kind)
 
-    def _follow(self, watched: Watched, kind: Kind) -> Informer:
+    def _follow(self, watched: AdvisedKind, kind: Kind) -> Informer:
         context = self._context
-        if not watched.in_part:
+        if not watched.is_partial:
             return context.informers.of(kind)
-        informer = InPart(context.api, kind, context.clock, context.draw, watched.hints)
-        self._surroundings.own[kind] = informer
+        informer = PartialInformer(context.api, kind, context.clock, context.draw, watched.hints)
+        self._cluster.own[kind] = informer
         return informer
 
-    def _begin(self, watched: Watched, kind: Kind) -> None:
+    def _start_kind(self, watched: AdvisedKind, kind: Kind) -> None:
         informer = self._follow(watched, kind)
-        desk = _Desk(self._context, self._surroundings, watched, informer)
-        loop = Loop(self._context, desk.reconcile, workers=1)
-        if not watched.in_part:
+        kind_advisor = _KindAdvisor(self._context, self._cluster, watched, informer)
+        loop = Loop(self._context, kind_advisor.reconcile, workers=1)
+        if not watched.is_partial:
             loop.need(kind)
 
         def changed(before: Item | None, after: Item | None) -> None:
             if after is None:
-                desk.forget(before)
-            elif desk.concerns(before, after):
-                loop.wake(after.key, _SETTLED_S)
+                kind_advisor.forget(before)
+            elif kind_advisor.is_relevant(before, after):
+                loop.wake(after.key, _DELAY_S)
 
         informer.on_change(changed)
-        self._waiting.append(loop)
+        self._loops.append(loop)
         if self._group is not None:
             self._group.create_task(loop.run())
 
 
-class _Looked(msgspec.Struct, frozen=True):
+class _Checked(msgspec.Struct, frozen=True):
     generation: int = -1
     at_s: float = -math.inf
-    said: Mapping[str, Advice] = {}
-    """By what their Events are called."""
-    said_s: float = -math.inf
-    """When all of it was said last."""
+    events: Mapping[str, Advice] = {}
+    """By the keys in the names of their Events."""
+    recorded_s: float = -math.inf
+    """When all of them were recorded last."""
 
 
-class _Desk:
-    """One kind."""
+class _KindAdvisor:
+    """Checks the objects of one kind."""
 
-    def __init__(self, context: Context, surroundings: Surroundings, watched: Watched, informer: Informer) -> None:
+    def __init__(self, context: Context, cluster: ClusterContext, watched: AdvisedKind, informer: Informer) -> None:
         self._context = context
-        self._surroundings = surroundings
+        self._cluster = cluster
         self._watched = watched
         self._informer = informer
         self._kind = informer.kind
-        self._looked: dict[str, _Looked] = {}
+        self._checked: dict[str, _Checked] = {}
         """By uid."""
 
-    def concerns(self, before: Item | None, after: Item) -> bool:
+    def is_relevant(self, before: Item | None, after: Item) -> bool:
         if self._kind == PODS and (before is not None or _OWNED in after.data):
             return False
         hints = self._watched.hints
@@ -139,7 +139,7 @@ class _Desk:
 
     def forget(self, item: Item | None) -> None:
         if item is not None:
-            self._looked.pop(item.uid, None)
+            self._checked.pop(item.uid, None)
 
     async def reconcile(self, key: Key) -> float | None:
         item = self._informer.get(*key)
@@ -150,34 +150,34 @@ class _Desk:
         if meta.get("deletionTimestamp") or any(one.get("controller") for one in meta.get("ownerReferences") or ()):
             return None
         now_s, generation = self._context.clock.seconds(), int(meta.get("generation") or 0)
-        before = self._looked.get(item.uid, _Looked())
-        if generation and before.generation == generation and now_s - before.at_s < _OFTEN_S - 1.0:
-            # Something else of it has changed: the next look stays due when it was.
-            return before.at_s + _OFTEN_S - now_s if self._is_looked_at_again(before.said) else None
-        found = {advice.mark(item.uid): advice for advice in self._advice(obj)}
-        is_due = now_s - before.said_s >= _SELDOM_S - 1.0
+        before = self._checked.get(item.uid, _Checked())
+        if generation and before.generation == generation and now_s - before.at_s < _RECHECK_S - 1.0:
+            # Another part of the object has changed: the time of the next check stays the same.
+            return before.at_s + _RECHECK_S - now_s if self._is_rechecked(before.events) else None
+        found = {advice.event_key(item.uid): advice for advice in self._advice(obj)}
+        is_due = now_s - before.recorded_s >= _REPEAT_S - 1.0
         for mark, advice in found.items():
-            if is_due or mark not in before.said:
-                await self._say(obj, advice, mark)
-        for mark, advice in before.said.items():
+            if is_due or mark not in before.events:
+                await self._create_event(obj, advice, mark)
+        for mark, advice in before.events.items():
             if mark not in found:
-                await self._write_on(obj, mark, "Normal", MENDED + advice.told())
+                await self._update_event(obj, mark, "Normal", RESOLVED + advice.message())
         if (present := self._informer.get(*key)) is not None and present.uid == item.uid:
-            # Not before: what could not be said is said in the next try.
-            self._looked[item.uid] = _Looked(generation, now_s, found, now_s if is_due else before.said_s)
-        return _OFTEN_S if self._is_looked_at_again(found) else None
+            # Only now: an Event that could not be written is written in the next attempt.
+            self._checked[item.uid] = _Checked(generation, now_s, found, now_s if is_due else before.recorded_s)
+        return _RECHECK_S if self._is_rechecked(found) else None
 
-    def _is_looked_at_again(self, said: Mapping[str, Advice]) -> bool:
-        return self._watched.again or (bool(said) and self._kind != PODS)
+    def _is_rechecked(self, events: Mapping[str, Advice]) -> bool:
+        return self._watched.is_rechecked or (bool(events) and self._kind != PODS)
 
     def _advice(self, obj: Obj) -> Iterator[Advice]:
         for rule in self._watched.rules:
             try:
-                yield from rule(obj, self._surroundings)
-            except Exception:  # noqa: BLE001 - one rule that an odd object breaks must not silence the others
+                yield from rule(obj, self._cluster)
+            except Exception:  # noqa: BLE001 - one rule that fails for an unusual object must not disable the others
                 _log.exception("%s of %s %s", rule.__name__, self._kind.name, obj["metadata"].get("name"))
 
-    async def _say(self, obj: Obj, advice: Advice, mark: str) -> None:
+    async def _create_event(self, obj: Obj, advice: Advice, mark: str) -> None:
         meta = obj["metadata"]
         namespace, now = meta.get("namespace") or "default", self._context.clock.text()
         about = {"apiVersion": obj["apiVersion"], "kind": obj["kind"], "name": meta["name"], "uid": meta["uid"]}
@@ -186,11 +186,11 @@ class _Desk:
         event: Obj = {
             "apiVersion": "v1",
             "kind": "Event",
-            "metadata": {"name": _called(obj, mark), "namespace": namespace},
+            "metadata": {"name": _event_name(obj, mark), "namespace": namespace},
             "involvedObject": about,
             "type": "Warning",
             "reason": advice.reason,
-            "message": advice.told()[:_LONGEST_MESSAGE],
+            "message": advice.message()[:_LONGEST_MESSAGE],
             "source": {"component": COMPONENT},
             "reportingComponent": COMPONENT,
             "reportingInstance": "",
@@ -201,19 +201,19 @@ class _Desk:
         try:
             await self._context.api.create(EVENTS, event)
         except AlreadyExistsError:
-            # It may have been so no longer, and be so again.
-            await self._write_on(obj, mark, "Warning", advice.told())
+            # The fault may have been resolved and be there again.
+            await self._update_event(obj, mark, "Warning", advice.message())
         except RefusedError as error:
-            _log.debug("an event was not written: %s", error)
+            _log.debug("cannot create an Event: %s", error)
 
-    async def _write_on(self, obj: Obj, mark: str, type_: str, words: str) -> None:
+    async def _update_event(self, obj: Obj, mark: str, type_: str, words: str) -> None:
         body = {"type": type_, "message": words[:_LONGEST_MESSAGE]}
         namespace = obj["metadata"].get("namespace") or "default"
         try:
-            await self._context.api.patch(EVENTS, namespace, _called(obj, mark), Patch("merge", body))
+            await self._context.api.patch(EVENTS, namespace, _event_name(obj, mark), Patch("merge", body))
         except RefusedError as error:
-            _log.debug("an event was not changed: %s", error)
+            _log.debug("cannot update an Event: %s", error)
 
 
-def _called(obj: Obj, mark: str) -> str:
+def _event_name(obj: Obj, mark: str) -> str:
     return f"{obj['metadata']['name'][:_LONGEST_NAME].rstrip('-.')}.{mark}"

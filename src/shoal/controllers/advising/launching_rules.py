@@ -1,6 +1,6 @@
-"""How programs are started: launchers that never find each other, variables that nobody sets, devices taken by hand.
+"""Rules about how programs are started: launchers without a rendezvous, unset variables, GPUs selected by hand.
 
-A pod runs whatever it was told to; that eight workers each train alone shows only in the bill.
+Such pods run without an error; that eight workers each train alone shows only in the result and the cost.
 """
 
 from __future__ import annotations
@@ -8,9 +8,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from shoal.controllers.advising.advice import Advice
-from shoal.controllers.advising.around import Around, dig, maps, named, texts
-from shoal.controllers.advising.templates import gpus_of, shapes, words_of
+from shoal.controllers.advising.advice import Advice, RuleContext
+from shoal.controllers.advising.fields import dig, maps, string_keys, strings
+from shoal.controllers.advising.pod_templates import command_words, gpus_of, pod_templates
 from shoal.store.live.item import Obj
 from shoal.store.live.kind import CONFIG_MAPS, NAMESPACES, SERVICES, VOLUME_CLAIMS
 from shoal.store.pod_makers import RENDEZVOUS
@@ -28,69 +28,73 @@ DEAD_IMAGES = {
 _SHORT_CUDA = re.compile(r"(?:nvcr\.io/)?nvidia/cuda:(\d+\.\d+)-(\S+)")
 
 
-def launchers(obj: Obj, _: Around) -> Iterator[Advice]:
-    """Superseded ones, and those that start several nodes without saying where these meet."""
-    for shape in shapes(obj):
-        for path, container in shape.containers():
-            words = words_of(container)
+def launchers(obj: Obj, _: RuleContext) -> Iterator[Advice]:
+    """Finds superseded launchers, and launchers of several nodes without a rendezvous endpoint."""
+    for template in pod_templates(obj):
+        for path, container in template.containers():
+            words = command_words(container)
             if _OLD_LAUNCHER in words:
                 yield Advice(
                     "OldLauncher",
                     f"{path}.command",
-                    f"{_OLD_LAUNCHER} has been superseded and will go away",
+                    f"{_OLD_LAUNCHER} is deprecated and will be removed",
                     "write torchrun, and read LOCAL_RANK from the environment",
                 )
             nodes = next((found[1] for word in words if (found := _NODES.match(word))), "1")
-            meets = shape.annotations.get(RENDEZVOUS) == "true" or any(word.startswith(_MEETING) for word in words)
+            meets = template.annotations.get(RENDEZVOUS) == "true" or any(word.startswith(_MEETING) for word in words)
             if nodes != "1" and not meets and "torchrun" in words:
                 yield Advice(
                     "NoRendezvous",
                     f"{path}.command",
-                    f"torchrun is to start {nodes} nodes and is not told where they meet: each waits for the others on "
-                    "its own",
+                    f"torchrun starts {nodes} nodes without a rendezvous endpoint: each waits for the others by itself",
                     f"give --rdzv_endpoint=HOST:PORT; {_RENDEZVOUS}",
                 )
 
 
-def unset_variables(obj: Obj, _: Around) -> Iterator[Advice]:
-    """`$(NAME)` in a command is replaced by a variable of the container, and stays as it is where there is none."""
-    for shape in shapes(obj):
-        for path, container in shape.containers():
+def unset_variables(obj: Obj, _: RuleContext) -> Iterator[Advice]:
+    """Kubernetes replaces `$(NAME)` in a command by a variable of the container, and keeps it if there is none."""
+    for template in pod_templates(obj):
+        for path, container in template.containers():
             if container.get("envFrom"):
                 continue
             known = {str(one.get("name")) for one in maps(container.get("env"))}
             for field in ("command", "args"):
-                for at, word in enumerate(texts(container.get(field))):
+                for at, word in enumerate(strings(container.get(field))):
                     for name in _VARIABLE.findall(word):
                         if name not in known and "\n" not in word:
                             yield _unset(obj, f"{path}.{field}[{at}]", name)
 
 
 def _unset(obj: Obj, path: str, name: str) -> Advice:
-    what = f"nothing sets {name}: the program gets the text $({name})"
+    what = f"variable {name} is not set: the program gets the text $({name})"
     fix = f"add {name} to env"
     if obj.get("kind") == "Job" and name == "POD_INDEX":
         fix = "write completionMode: Indexed with completions, and $(JOB_COMPLETION_INDEX)"
     return Advice("UnsetVariable", path, what, fix)
 
 
-def masters(obj: Obj, around: Around) -> Iterator[Advice]:
-    """A bare name can only be reached as a Service."""
+def master_addresses(obj: Obj, context: RuleContext) -> Iterator[Advice]:
+    """A host name without dots can only be resolved as a Service."""
     namespace = str(dig(obj, "metadata", "namespace") or "")
-    told: set[str] = set()
-    for shape in shapes(obj):
-        for path, container in shape.containers():
+    reported: set[str] = set()
+    for template in pod_templates(obj):
+        for path, container in template.containers():
             for at, one in enumerate(maps(container.get("env"))):
                 host = one.get("value")
-                if one.get("name") != "MASTER_ADDR" or not isinstance(host, str) or not _is_bare(host) or host in told:
+                if (
+                    one.get("name") != "MASTER_ADDR"
+                    or not isinstance(host, str)
+                    or not _is_bare(host)
+                    or host in reported
+                ):
                     continue
-                if around.lacks(SERVICES, namespace, host):
-                    told.add(host)
+                if context.lacks(SERVICES, namespace, host):
+                    reported.add(host)
                     yield Advice(
                         "NoSuchService",
                         f"{path}.env[{at}]",
-                        f"MASTER_ADDR is {host}, and there is no Service of that name in {namespace}",
-                        f"make a headless Service, or {_RENDEZVOUS}",
+                        f'MASTER_ADDR is {host}, but Service "{host}" not found in namespace {namespace}',
+                        f"create a headless Service, or {_RENDEZVOUS}",
                     )
 
 
@@ -98,25 +102,25 @@ def _is_bare(host: str) -> bool:
     return bool(re.fullmatch(r"[a-z][a-z0-9-]*", host)) and host != "localhost"
 
 
-def visible_devices(obj: Obj, _: Around) -> Iterator[Advice]:
-    """Which GPUs a container sees is the device plugin's to say."""
-    for shape in shapes(obj):
-        for path, container in shape.containers():
+def visible_devices(obj: Obj, _: RuleContext) -> Iterator[Advice]:
+    """The device plugin decides which GPUs a container sees."""
+    for template in pod_templates(obj):
+        for path, container in template.containers():
             for at, one in enumerate(maps(container.get("env"))):
                 name, value = one.get("name"), str(one.get("value") or "")
                 if name == "NVIDIA_VISIBLE_DEVICES" and value not in ("", "none", "void"):
-                    what = f"{value} can show the container GPUs of the node that were given to others"
+                    what = f"{value} can expose GPUs of the node that are allocated to other pods"
                     yield Advice("VisibleDevicesByHand", f"{path}.env[{at}]", f"{name}={what}", "leave it out")
                 if name == "CUDA_VISIBLE_DEVICES" and value and gpus_of(container):
-                    what = f"{value} picks among the GPUs that the container is given, numbered from 0 anyway"
+                    what = f"{value} selects among the GPUs of the container, which are numbered from 0 anyway"
                     yield Advice("VisibleDevicesByHand", f"{path}.env[{at}]", f"{name}={what}", "leave it out")
 
 
-def idle_gpus(obj: Obj, _: Around) -> Iterator[Advice]:
-    """One process uses one GPU."""
-    for shape in shapes(obj):
-        for path, container in shape.containers():
-            gpus, words = gpus_of(container), words_of(container)
+def idle_gpus(obj: Obj, _: RuleContext) -> Iterator[Advice]:
+    """Finds containers with several GPUs and without a launcher: one process uses one GPU."""
+    for template in pod_templates(obj):
+        for path, container in template.containers():
+            gpus, words = gpus_of(container), command_words(container)
             if gpus > 1 and not any(launcher in " ".join(words) for launcher in _LAUNCHERS):
                 yield Advice(
                     "NoLauncher",
@@ -127,48 +131,48 @@ def idle_gpus(obj: Obj, _: Around) -> Iterator[Advice]:
                 )
 
 
-def mpi(obj: Obj, _: Around) -> Iterator[Advice]:
-    """What mpirun in a container as root, with a topology file for its workers, needs to be told."""
+def mpi_launchers(obj: Obj, _: RuleContext) -> Iterator[Advice]:
+    """Finds options that mpirun needs as root, and with a topology file for its workers."""
     files: list[str] = []
-    for shape in shapes(obj):
+    for template in pod_templates(obj):
         files += [
             str(mount.get("mountPath"))
-            for _, container in shape.containers()
+            for _, container in template.containers()
             for mount in maps(container.get("volumeMounts"))
             if str(mount.get("mountPath")).endswith(".xml")
         ]
-    for shape in shapes(obj):
-        for path, container in shape.containers():
-            words = words_of(container)
+    for template in pod_templates(obj):
+        for path, container in template.containers():
+            words = command_words(container)
             if "mpirun" not in words:
                 continue
-            if "--allow-run-as-root" not in words and dig(shape.spec, "securityContext", "runAsUser") is None:
-                what = "mpirun refuses to run as root, which images run as unless they say otherwise"
+            if "--allow-run-as-root" not in words and dig(template.spec, "securityContext", "runAsUser") is None:
+                what = "mpirun refuses to run as root, the default user of most images"
                 yield Advice("RootLauncher", f"{path}.command", what, "add --allow-run-as-root")
             if files and not any(word.startswith("NCCL_TOPO_FILE") for word in words):
-                what = f"{files[0]} is mounted and NCCL is not told of it"
+                what = f"{files[0]} is mounted, but NCCL does not know about it"
                 yield Advice("TopologyNotPassed", f"{path}.command", what, f"add -x NCCL_TOPO_FILE={files[0]}")
 
 
-def missing_volumes(obj: Obj, around: Around) -> Iterator[Advice]:
-    """Of kinds whose pods somebody else makes."""
+def missing_volumes(obj: Obj, context: RuleContext) -> Iterator[Advice]:
+    """For kinds whose pods an operator creates."""
     namespace = str(dig(obj, "metadata", "namespace") or "")
-    told: set[tuple[str, str]] = set()
-    for shape in shapes(obj):
-        for at, volume in enumerate(maps(shape.spec.get("volumes"))):
-            here = f"{shape.path}.volumes[{at}]"
+    reported: set[tuple[str, str]] = set()
+    for template in pod_templates(obj):
+        for at, volume in enumerate(maps(template.spec.get("volumes"))):
+            here = f"{template.path}.volumes[{at}]"
             config, claim = dig(volume, "configMap", "name"), dig(volume, "persistentVolumeClaim", "claimName")
             for kind, name in ((CONFIG_MAPS, config), (VOLUME_CLAIMS, claim)):
-                if isinstance(name, str) and (kind.name, name) not in told and around.lacks(kind, namespace, name):
-                    told.add((kind.name, name))
-                    what = f"there is no {kind.name} {name} in {namespace}: its pods would wait"
+                if isinstance(name, str) and (kind.name, name) not in reported and context.lacks(kind, namespace, name):
+                    reported.add((kind.name, name))
+                    what = f'{kind.name} "{name}" not found in namespace {namespace}: the pods would wait'
                     yield Advice(f"Missing{kind.name}", here, what, "create it")
 
 
-def dead_images(obj: Obj, _: Around) -> Iterator[Advice]:
-    """Names under which nobody publishes anything; no registry is asked."""
-    for shape in shapes(obj):
-        for path, container in shape.containers():
+def dead_images(obj: Obj, _: RuleContext) -> Iterator[Advice]:
+    """Names under which no image is published; this queries no registry."""
+    for template in pod_templates(obj):
+        for path, container in template.containers():
             image = str(container.get("image") or "")
             fix = DEAD_IMAGES.get(image.partition(":")[0].removeprefix("docker.io/"), "")
             short = _SHORT_CUDA.fullmatch(image)
@@ -178,15 +182,15 @@ def dead_images(obj: Obj, _: Around) -> Iterator[Advice]:
                 yield Advice("NoSuchImage", f"{path}.image", f"{image} is not published", fix)
 
 
-def restricted(obj: Obj, around: Around) -> Iterator[Advice]:
-    """Of kinds whose pods somebody else makes: the namespace would refuse them later, where few look."""
+def pod_security(obj: Obj, context: RuleContext) -> Iterator[Advice]:
+    """For kinds whose pods an operator creates: the namespace would reject them later, where few users look."""
     namespace = str(dig(obj, "metadata", "namespace") or "")
-    labels = named(dig(around.find(NAMESPACES, "", namespace), "metadata", "labels"))
+    labels = string_keys(dig(context.find(NAMESPACES, "", namespace), "metadata", "labels"))
     if labels.get("pod-security.kubernetes.io/enforce") != "restricted":
         return
-    for shape in shapes(obj):
-        everywhere = dig(shape.spec, "securityContext", "runAsNonRoot") is True
-        for path, container in shape.containers():
+    for template in pod_templates(obj):
+        everywhere = dig(template.spec, "securityContext", "runAsNonRoot") is True
+        for path, container in template.containers():
             inside = dig(container, "securityContext")
             if (everywhere or dig(inside, "runAsNonRoot") is True) and dig(inside, "allowPrivilegeEscalation") is False:
                 continue

@@ -1,4 +1,4 @@
-"""Workflows and pipelines, which are kept here and run by the operators of their projects."""
+"""Rules about workflows and pipelines, which the operators of Argo and Tekton run."""
 
 from __future__ import annotations
 
@@ -6,15 +6,15 @@ from collections.abc import Iterator
 
 import msgspec
 
-from shoal.controllers.advising.advice import Advice
-from shoal.controllers.advising.around import Around, dig, maps, named
+from shoal.controllers.advising.advice import Advice, RuleContext
+from shoal.controllers.advising.fields import dig, maps, string_keys
 from shoal.store.live.item import Obj
 from shoal.store.live.kind import Kind
 
 TASKS = Kind("tekton.dev", "v1", "tasks", "Task")
 
 
-def workflows(obj: Obj, _: Around) -> Iterator[Advice]:
+def workflows(obj: Obj, _: RuleContext) -> Iterator[Advice]:
     for at, template in enumerate(maps(dig(obj, "spec", "templates"))):
         groups = template.get("steps")
         for row, group in enumerate(groups if isinstance(groups, list) else ()):
@@ -24,8 +24,8 @@ def workflows(obj: Obj, _: Around) -> Iterator[Advice]:
                     yield Advice(
                         "ForeignTemplateLanguage",
                         f"spec.templates[{at}].steps[{row}][{column}].withParam",
-                        "{% for %} is Jinja, which Argo does not run: it wants a list in JSON and stops at this one",
-                        "write the combinations out under withItems, or have an earlier step print them",
+                        "{% for %} is Jinja, which Argo does not support: it expects a list in JSON and fails here",
+                        "list the combinations under withItems, or have an earlier step print them",
                     )
     text = msgspec.json.encode(obj.get("spec")).decode()
     unused = [
@@ -39,16 +39,16 @@ def workflows(obj: Obj, _: Around) -> Iterator[Advice]:
         yield Advice("UnusedParameters", "spec.arguments.parameters", what, fix)
 
 
-def pipelines(obj: Obj, around: Around) -> Iterator[Advice]:
+def pipelines(obj: Obj, context: RuleContext) -> Iterator[Advice]:
     namespace = str(dig(obj, "metadata", "namespace") or "")
     has_workspace = bool(maps(dig(obj, "spec", "workspaces")))
     for at, task in enumerate(maps(dig(obj, "spec", "tasks"))):
-        here, spec = f"spec.tasks[{at}]", named(task.get("taskSpec"))
-        reference = named(task.get("taskRef"))
+        here, spec = f"spec.tasks[{at}]", string_keys(task.get("taskSpec"))
+        reference = string_keys(task.get("taskRef"))
         name = reference.get("name")
         is_plain = reference.get("kind", "Task") == "Task" and not reference.get("resolver")
-        if name and is_plain and around.lacks(TASKS, namespace, str(name)):
-            what = f"there is no Task {name} in {namespace}: a run of this pipeline stops there"
+        if name and is_plain and context.lacks(TASKS, namespace, str(name)):
+            what = f'Task "{name}" not found in namespace {namespace}: runs of this pipeline fail there'
             yield Advice("MissingTask", f"{here}.taskRef.name", what, "install it, or describe it under taskSpec")
         yield from _task_spec(here, spec, has_workspace=has_workspace)
 

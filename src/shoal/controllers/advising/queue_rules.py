@@ -1,4 +1,4 @@
-"""Queues, flavors and classes that were taken and do something else than is written in them."""
+"""Rules about queues, flavors and classes that do something else than their fields suggest."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ import msgspec
 from shoal.api.decode import read
 from shoal.api.kueue.slips import QUEUE_NAME, slips
 from shoal.api.taints import HARD_EFFECTS, Toleration
-from shoal.controllers.advising.advice import Advice
-from shoal.controllers.advising.around import Around, dig, maps, named
+from shoal.controllers.advising.advice import Advice, RuleContext
+from shoal.controllers.advising.fields import dig, maps, string_keys
 from shoal.engine.from_api.queues import PRIORITY_CLASS_LABEL
 from shoal.store.live.ecosystem_kinds import CLUSTER_QUEUES, LOCAL_QUEUES, WORKLOAD_PRIORITY_CLASSES
 from shoal.store.live.item import Obj
@@ -25,8 +25,8 @@ _REASONS = {
 }
 
 
-def slipped(obj: Obj, _: Around) -> Iterator[Advice]:
-    """What `shoal decide` says of the same object. What cannot be read is told by whoever decides by it."""
+def misread_fields(obj: Obj, _: RuleContext) -> Iterator[Advice]:
+    """The warnings of `shoal decide` for the same object. The admission loop reports objects that cannot be read."""
     try:
         found = read(msgspec.json.encode(obj))
     except UserError:
@@ -36,47 +36,49 @@ def slipped(obj: Obj, _: Around) -> Iterator[Advice]:
             yield Advice(_REASONS.get(slip.path, "Slip"), slip.path, slip.what, slip.fix)
 
 
-def queues_of_nobody(obj: Obj, around: Around) -> Iterator[Advice]:
-    """Of kinds whose pods wait one by one: these say it too, but whoever looks at their maker does not see them."""
-    labels = named(dig(obj, "metadata", "labels"))
+def missing_queues(obj: Obj, context: RuleContext) -> Iterator[Advice]:
+    """For kinds whose pods are queued one by one: the pods have the condition too, but not their owner."""
+    labels = string_keys(dig(obj, "metadata", "labels"))
     namespace = str(dig(obj, "metadata", "namespace") or "")
     queue, priority = labels.get(QUEUE_NAME), labels.get(PRIORITY_CLASS_LABEL)
-    if isinstance(queue, str) and queue and around.lacks(LOCAL_QUEUES, namespace, queue):
-        what = f"there is no LocalQueue {queue} in {namespace}: its pods are held"
-        there = sorted(str(dig(one, "metadata", "name")) for one in around.all(LOCAL_QUEUES, namespace))
-        fix = f"create it, or name one that is there ({', '.join(there[:_MOST_NAMED])})" if there else "create it"
+    if isinstance(queue, str) and queue and context.lacks(LOCAL_QUEUES, namespace, queue):
+        what = f'LocalQueue "{queue}" not found in namespace {namespace}: the pods are held'
+        there = sorted(str(dig(one, "metadata", "name")) for one in context.all(LOCAL_QUEUES, namespace))
+        fix = f"create it, or use one that exists ({', '.join(there[:_MOST_NAMED])})" if there else "create it"
         yield Advice("NoSuchLocalQueue", f"metadata.labels[{QUEUE_NAME}]", what, fix)
-    if isinstance(priority, str) and priority and queue and around.lacks(WORKLOAD_PRIORITY_CLASSES, "", priority):
-        what = f"there is no WorkloadPriorityClass {priority}: its pods are held"
+    if isinstance(priority, str) and priority and queue and context.lacks(WORKLOAD_PRIORITY_CLASSES, "", priority):
+        what = f'WorkloadPriorityClass "{priority}" not found: the pods are held'
         yield Advice(
             "NoSuchPriorityClass", f"metadata.labels[{PRIORITY_CLASS_LABEL}]", what, "create it, or leave it out"
         )
 
 
-def flavors_without_nodes(obj: Obj, around: Around) -> Iterator[Advice]:
-    """Who is admitted to such a flavor is sent to nodes that are not there, or that turn him away."""
-    wanted = named(dig(obj, "spec", "nodeLabels"))
-    nodes = list(around.nodes())
+def flavors_without_nodes(obj: Obj, context: RuleContext) -> Iterator[Advice]:
+    """Workloads admitted to such a flavor would need nodes that do not exist or have other taints."""
+    wanted = string_keys(dig(obj, "spec", "nodeLabels"))
+    nodes = list(context.nodes())
     if not wanted or not nodes:
         return
-    mine = [node for node in nodes if wanted.items() <= node.labels.items()]
-    if not mine:
+    matching = [node for node in nodes if wanted.items() <= node.labels.items()]
+    if not matching:
         labels = ", ".join(f"{key}={value}" for key, value in wanted.items())
-        what = f"no node has {labels}: whoever is admitted waits for such a node"
+        what = f"no node has {labels}: admitted workloads wait for such a node"
         missing = [key for key in wanted if not any(key in node.labels for node in nodes)]
-        fix = f"label the nodes that are meant; none has {' or '.join(missing)} at all" if missing else "mend them"
+        fix = f"label the nodes; none has {' or '.join(missing)} at all" if missing else "correct the labels"
         yield Advice("NoNodes", "spec.nodeLabels", what, fix)
         return
     given = [_toleration(one) for one in maps(dig(obj, "spec", "tolerations"))]
     kept_off = [
         next((t for t in node.taints if t.effect in HARD_EFFECTS and not any(one.tolerates(t) for one in given)), None)
-        for node in mine
+        for node in matching
     ]
     taint = kept_off[0]
     declared = {(one.get("key"), one.get("effect")) for one in maps(dig(obj, "spec", "nodeTaints"))}
     if taint is not None and all(kept_off) and (taint.key, taint.effect) not in declared:
-        what = f"all of its nodes are tainted, the first with {taint}: only pods that bring a toleration can run there"
-        yield Advice("TaintedNodes", "spec.tolerations", what, f"give one here: key {taint.key}, operator Exists")
+        what = f"all of its nodes have taints, the first has {taint}: only pods with their own toleration can run there"
+        yield Advice(
+            "TaintedNodes", "spec.tolerations", what, f"add a toleration here: key {taint.key}, operator Exists"
+        )
 
 
 def _toleration(written: Obj) -> Toleration:
@@ -86,29 +88,29 @@ def _toleration(written: Obj) -> Toleration:
         return Toleration(key="-")
 
 
-def volcano_queues(obj: Obj, around: Around) -> Iterator[Advice]:
-    spec, name = named(obj.get("spec")), str(dig(obj, "metadata", "name"))
+def volcano_queues(obj: Obj, context: RuleContext) -> Iterator[Advice]:
+    spec, name = string_keys(obj.get("spec")), str(dig(obj, "metadata", "name"))
     for field, meaning in _EXTENSIONS.items():
         if field in spec:
-            what = f"is no field of Volcano's queues, which drop it; here {meaning}"
+            what = f"is not a field of Volcano's queues, which drop it; in Shoal {meaning}"
             yield Advice("UnknownField", f"spec.{field}", what, "leave it out where Volcano itself runs")
-    if around.find(CLUSTER_QUEUES, "", name) is not None:
+    if context.find(CLUSTER_QUEUES, "", name) is not None:
         yield Advice(
             "NamesakeQueue",
             "metadata.name",
-            f"ClusterQueue {name} has the same name and nothing to do with it: quota given in both is counted twice",
+            f"ClusterQueue {name} has the same name but is not related: quota that both have is counted twice",
             "keep one of them",
         )
 
 
 _EXTENSIONS = {
-    "preemptable": "whether its pods may be made to yield is said by their priority and shoal.dev/preemptible",
-    "preemptionPolicy": "the fewest pods that make room yield, which is what bestFit means",
+    "preemptable": "the priority of its pods and shoal.dev/preemptible decide whether they can be preempted",
+    "preemptionPolicy": "preemption chooses the smallest set of victims, which is what bestFit means",
 }
 
 
-def pod_groups(obj: Obj, around: Around) -> Iterator[Advice]:
+def pod_groups(obj: Obj, context: RuleContext) -> Iterator[Advice]:
     name = dig(obj, "spec", "priorityClassName")
-    if isinstance(name, str) and name and around.lacks(PRIORITY_CLASSES, "", name):
-        what = f"there is no PriorityClass {name}: the group has no priority of its own"
+    if isinstance(name, str) and name and context.lacks(PRIORITY_CLASSES, "", name):
+        what = f'PriorityClass "{name}" not found: the group has no priority of its own'
         yield Advice("UnknownPriorityClass", "spec.priorityClassName", what, "create it, or leave the name out")

@@ -1,12 +1,12 @@
-"""Configurations of kube-scheduler that lie in ConfigMaps, where much copied manifests leave them."""
+"""Rules about ConfigMaps with configurations of kube-scheduler, which are often copied from other clusters."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
 from shoal.api.yaml_text import read_yaml
-from shoal.controllers.advising.advice import Advice
-from shoal.controllers.advising.around import Around, dig, maps, named
+from shoal.controllers.advising.advice import Advice, RuleContext
+from shoal.controllers.advising.fields import dig, maps, string_keys
 from shoal.store.live.item import Obj
 from shoal.units.errors import UserError
 
@@ -15,8 +15,8 @@ _NOW = _GROUP + "v1"
 _FIT = "NodeResourcesFit"
 
 
-def scheduler_configurations(obj: Obj, _: Around) -> Iterator[Advice]:
-    for key, text in named(obj.get("data")).items():
+def scheduler_configurations(obj: Obj, _: RuleContext) -> Iterator[Advice]:
+    for key, text in string_keys(obj.get("data")).items():
         if not isinstance(text, str) or _GROUP not in text or "KubeSchedulerConfiguration" not in text:
             continue
         here = f"data[{key}]"
@@ -27,10 +27,10 @@ def scheduler_configurations(obj: Obj, _: Around) -> Iterator[Advice]:
             "NotAScheduler",
             here,
             "a scheduler's configuration in a ConfigMap changes no scheduler by itself",
-            "give the file to `shoal run --config`, or to the scheduler that is to read it",
+            "pass the file to `shoal run --config`, or to the scheduler that should use it",
         )
         if read.get("apiVersion") != _NOW:
-            what = f"{read.get('apiVersion')} is not read any more since Kubernetes 1.29; taken as {_NOW}"
+            what = f"{read.get('apiVersion')} is not supported since Kubernetes 1.29; read as {_NOW}"
             yield Advice("OldVersion", f"{here}.apiVersion", what, f"write {_NOW}")
         for at, profile in enumerate(maps(read.get("profiles"))):
             for plugin in maps(profile.get("pluginConfig")):
@@ -45,8 +45,8 @@ def scheduler_configurations(obj: Obj, _: Around) -> Iterator[Advice]:
 
 
 def _read(text: str) -> Obj:
-    """Nothing where it is no YAML, which is not said here: who reads it will."""
+    """Empty if it is not YAML; the program that reads the file reports that."""
     try:
-        return named(next((found for _, found in read_yaml(text)), None))
+        return string_keys(next((found for _, found in read_yaml(text)), None))
     except UserError:
         return {}

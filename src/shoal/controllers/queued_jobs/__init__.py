@@ -1,1 +1,1 @@
-"""Jobs of every kind and the Workloads that stand for them in queues."""
+"""Queues jobs of every kind: each waits with a Workload until the admission loop admits it."""

@@ -1,6 +1,7 @@
-"""Jobs that wait in queues: one loop for each kind that the server knows, begun when it does.
+"""Reconciles queued jobs: one loop for each kind, started when the server serves the kind.
 
-A job is looked at when it changes and when its Workload does; whoever decides about the Workload is met there only.
+A job is reconciled when it or its Workload changes. The admission loop communicates with this controller only through
+Workloads.
 """
 
 from __future__ import annotations
@@ -10,15 +11,15 @@ from collections.abc import Callable, Iterable
 
 import msgspec
 
-from shoal.controllers.queued_jobs.finding import release_all
-from shoal.controllers.queued_jobs.job_kinds import ROWS
-from shoal.controllers.queued_jobs.office import Office
-from shoal.controllers.queued_jobs.round import Round, concerns_queues
-from shoal.controllers.queued_jobs.row import JobRow
-from shoal.controllers.queued_jobs.workloads import owned
-from shoal.controllers.queued_work.fields import texts
+from shoal.controllers.queued_jobs.job_context import QueuedJobContext
+from shoal.controllers.queued_jobs.job_kind import QueuedJobKind
+from shoal.controllers.queued_jobs.job_kinds import JOB_KINDS
+from shoal.controllers.queued_jobs.reconciler import JobReconciler, may_be_queued
+from shoal.controllers.queued_jobs.workload_search import release_all
+from shoal.controllers.queued_jobs.workloads import controller_of
+from shoal.controllers.queued_work.fields import string_map
+from shoal.controllers.queued_work.kueue_names import PREBUILT
 from shoal.controllers.queued_work.rules import JobRules, Rules
-from shoal.controllers.queued_work.words import PREBUILT
 from shoal.store.live.context import Context, Controller
 from shoal.store.live.ecosystem_kinds import RESOURCE_FLAVORS, WORKLOAD_PRIORITY_CLASSES, WORKLOADS
 from shoal.store.live.item import Item, Key
@@ -27,9 +28,9 @@ from shoal.store.live.loop import Loop
 from shoal.store.live.served import Served
 from shoal.store.watched.queue_configuration import WhenNew, never_new
 
-_ELSEWHERE_S = 30.0
+_KUEUE_RUNS_S = 30.0
 _NOTHING = msgspec.Raw()
-_OLD = "v1beta1"
+_OLDER_VERSION = "v1beta1"
 _PREBUILT = PREBUILT.encode()
 
 
@@ -44,10 +45,10 @@ class _Namespace(msgspec.Struct, gc=False):
 def queued_jobs_controller(
     context: Context, served: Served, rules: Rules = JobRules, when_new: WhenNew = never_new
 ) -> Controller:
-    """`served` is asked by somebody else now and then."""
-    made = QueuedJobs(context, served, rules)
-    when_new(made.look_again)
-    return made
+    """Another part refreshes `served` at intervals."""
+    controller = QueuedJobs(context, served, rules)
+    when_new(controller.reconcile_all)
+    return controller
 
 
 class QueuedJobs:
@@ -56,33 +57,33 @@ class QueuedJobs:
         self._context = context
         self._served = served
         self._rules = rules
-        self._begun: dict[Kind, Loop] = {}
+        self._loops: dict[Kind, Loop] = {}
         self._group: asyncio.TaskGroup | None = None
         context.informers.of(NAMESPACES).on_change(self._namespace_changed)
         for kind in (WORKLOADS, RESOURCE_FLAVORS, WORKLOAD_PRIORITY_CLASSES):
-            served.when_there(kind, self._come, kind._replace(version=_OLD))
-        for row in ROWS:
-            if row.kind != JOBS:
-                served.when_there(row.kind, self._come, *row.kinds[1:])
-            for kind in row.refers_to:
-                served.when_there(kind, self._come)
+            served.when_there(kind, self._kind_served, kind._replace(version=_OLDER_VERSION))
+        for job_kind in JOB_KINDS:
+            if job_kind.kind != JOBS:
+                served.when_there(job_kind.kind, self._kind_served, *job_kind.kinds[1:])
+            for kind in job_kind.refers_to:
+                served.when_there(kind, self._kind_served)
 
     async def run(self) -> None:
         """Until cancelled."""
         async with asyncio.TaskGroup() as group:
             self._group = group
             try:
-                # Those of an earlier run go on: whom they follow is told to them already.
-                for loop in self._begun.values():
+                # Loops of an earlier run continue: they are registered with the caches already.
+                for loop in self._loops.values():
                     group.create_task(loop.run())
-                self._begin()
+                self._start_loops()
                 await asyncio.Event().wait()
             finally:
                 self._group = None
 
-    def look_again(self, namespace: str = "") -> None:
-        """Other rules hold for all jobs, or for those of a namespace: those that were nobody's may be ours by now."""
-        for kind, loop in self._begun.items():
+    def reconcile_all(self, namespace: str = "") -> None:
+        """The rules for all jobs, or for those of a namespace, have changed: jobs may be queued now that were not."""
+        for kind, loop in self._loops.items():
             found = self._find(kind)
             for job in self._context.informers.of(found) if found is not None else ():
                 if namespace in ("", job.namespace):
@@ -90,60 +91,60 @@ class QueuedJobs:
 
     def _namespace_changed(self, before: Item | None, after: Item | None) -> None:
         if before is not None and after is not None and _labels(before) != _labels(after):
-            self.look_again(after.name)
+            self.reconcile_all(after.name)
 
-    def _come(self, _kind: Kind) -> None:
-        self._begin()
+    def _kind_served(self, _kind: Kind) -> None:
+        self._start_loops()
 
-    def _begin(self) -> None:
-        """Every kind that is there and has no loop yet. Without Workloads there is nothing to begin with."""
+    def _start_loops(self) -> None:
+        """Start a loop for every served kind that has none. Without the kind Workload none is started."""
         group, find = self._group, self._served.find
         if group is None or any(find(kind) is None for kind in (WORKLOADS, RESOURCE_FLAVORS)):
             return
-        there = [kind for row in ROWS if (kind := self._find(row.kind)) is not None]
-        for row in ROWS:
-            kind = self._find(row.kind)
-            if kind is not None and row.kind not in self._begun and all(find(each) for each in row.refers_to):
-                loop = self._begun[row.kind] = self._loop(row, kind)
-                # Whose child a job is has to be known before anything is done about it.
+        there = [kind for job_kind in JOB_KINDS if (kind := self._find(job_kind.kind)) is not None]
+        for job_kind in JOB_KINDS:
+            kind = self._find(job_kind.kind)
+            if kind is not None and job_kind.kind not in self._loops and all(find(each) for each in job_kind.refers_to):
+                loop = self._loops[job_kind.kind] = self._make_loop(job_kind, kind)
+                # The ancestors of a job have to be known before it is reconciled.
                 loop.need(*there)
                 group.create_task(loop.run())
 
-    def _loop(self, row: JobRow, kind: Kind) -> Loop:
-        office = Office(self._context, row, kind, self._find, self._rules)
+    def _make_loop(self, job_kind: QueuedJobKind, kind: Kind) -> Loop:
+        context = QueuedJobContext(self._context, job_kind, kind, self._find, self._rules)
 
         async def reconcile(key: Key) -> float | None:
             rules = self._rules()
             if rules is None:
-                return _ELSEWHERE_S
-            item = office.jobs.get(*key)
-            await release_all(office, key, item.uid if item is not None else "")
+                return _KUEUE_RUNS_S
+            item = context.jobs.get(*key)
+            await release_all(context, key, item.uid if item is not None else "")
             if item is None:
-                office.forget(key)
-            elif rules.frameworks.has(kind.group, kind.name) and concerns_queues(item, rules):
-                return await Round(office, item, rules).go()
+                context.forget(key)
+            elif rules.frameworks.has(kind.group, kind.name) and may_be_queued(item, rules):
+                return await JobReconciler(context, item, rules).reconcile()
             return None
 
         loop = Loop(self._context, reconcile)
         loop.follow(kind)
-        loop.follow(office.workload_kind, keys=_jobs_of(office))
+        loop.follow(context.workload_kind, keys=_job_keys(context))
         needed = [PRIORITY_CLASSES, NAMESPACES]
-        asked = (RESOURCE_FLAVORS, WORKLOAD_PRIORITY_CLASSES, *row.refers_to)
+        asked = (RESOURCE_FLAVORS, WORKLOAD_PRIORITY_CLASSES, *job_kind.refers_to)
         needed += [found for each in asked if (found := self._find(each)) is not None]
         loop.need(*needed)
-        for each in row.refers_to:
-            self._wake_users(loop, office, each)
+        for each in job_kind.refers_to:
+            self._wake_on_change(loop, context, each)
         return loop
 
-    def _wake_users(self, loop: Loop, office: Office, kind: Kind) -> None:
-        """Of a runtime, when it comes or changes."""
+    def _wake_on_change(self, loop: Loop, context: QueuedJobContext, kind: Kind) -> None:
+        """Reconcile the jobs that may use a training runtime when it is created or changed."""
         found = self._find(kind)
         if found is None:
             return
 
         def changed(_before: Item | None, after: Item | None) -> None:
             if after is not None:
-                for job in office.jobs:
+                for job in context.jobs:
                     if job.namespace == after.namespace or not after.namespace:
                         loop.wake(job.key)
 
@@ -153,13 +154,13 @@ class QueuedJobs:
         return kind if kind == JOBS else self._served.find(kind)
 
 
-def _jobs_of(office: Office) -> Callable[[Item], Iterable[Key]]:
-    """Whose a Workload is: its controller's, or that of the jobs that ask for it by name."""
-    prebuilt = office.jobs.index("prebuilt workload", _asked_for)
-    kind = office.kind
+def _job_keys(context: QueuedJobContext) -> Callable[[Item], Iterable[Key]]:
+    """Returns a function from a Workload to the jobs to reconcile: its controller, or jobs that name it as prebuilt."""
+    prebuilt = context.jobs.index("prebuilt workload", _prebuilt_names)
+    kind = context.kind
 
     def keys(item: Item) -> Iterable[Key]:
-        owner = owned(item).controller
+        owner = controller_of(item)
         if owner is None:
             return [job.key for job in prebuilt[f"{item.namespace}/{item.name}"]]
         if (owner.api_version.rpartition("/")[0], owner.kind) != (kind.group, kind.name):
@@ -173,8 +174,8 @@ def _labels(item: Item) -> bytes:
     return bytes(item.read(_Namespace).metadata.labels)
 
 
-def _asked_for(item: Item) -> Iterable[str]:
+def _prebuilt_names(item: Item) -> Iterable[str]:
     if _PREBUILT in item.data:
-        name = texts(item.obj(), "metadata", "labels").get(PREBUILT)
+        name = string_map(item.obj(), "metadata", "labels").get(PREBUILT)
         if name:
             yield f"{item.namespace}/{name}"

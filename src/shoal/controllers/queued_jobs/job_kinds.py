@@ -1,14 +1,21 @@
-"""THE TABLE: every kind of job that waits in queues under a Workload of its own.
+"""The table of all kinds of jobs that are queued with a Workload of their own.
 
-A new kind is a row here and one in `store/queues/job_parts/table.py`. Kinds whose pods wait one by one, or as groups
-behind gates, have no switch of their own and are looked after by whoever looks after queued pods.
+A new kind is a row here and a row in `store/queues/job_parts/table.py`. Kinds that cannot be suspended have pods that
+are queued by scheduling gates; `controllers/queued_pods` handles these.
 """
 
 from __future__ import annotations
 
-from shoal.controllers.queued_jobs import courses
-from shoal.controllers.queued_jobs.dressing import Dressing, OfAppWrappers, OfBatchJobs, OfRayJobs, OfSpark, OfTrainJobs
-from shoal.controllers.queued_jobs.row import JobRow
+from shoal.controllers.queued_jobs import job_progress
+from shoal.controllers.queued_jobs.job_kind import QueuedJobKind
+from shoal.controllers.queued_jobs.pod_set_injection import (
+    AppWrapperInjector,
+    BatchJobInjector,
+    PodSetInjector,
+    RayJobInjector,
+    SparkInjector,
+    TrainJobInjector,
+)
 from shoal.store.live.ecosystem_kinds import (
     JAX_JOBS,
     JOB_SETS,
@@ -40,33 +47,40 @@ def _versions(kind: Kind, *older: str) -> tuple[Kind, ...]:
     return (kind, *(kind._replace(version=version) for version in older))
 
 
-def _training(kind: Kind, *older: str) -> JobRow:
-    return JobRow(_versions(kind, *older), courses.training, priority_class=_POLICY)
+def _training(kind: Kind, *older: str) -> QueuedJobKind:
+    return QueuedJobKind(_versions(kind, *older), job_progress.training, priority_class=_POLICY)
 
 
-ROWS: tuple[JobRow, ...] = (
-    JobRow((JOBS,), courses.batch_job, OfBatchJobs(), restores_when="stopped", is_elastic=True, keeps_conditions=True),
-    JobRow((JOB_SETS,), courses.job_set, keeps_conditions=True),
+JOB_KINDS: tuple[QueuedJobKind, ...] = (
+    QueuedJobKind(
+        (JOBS,),
+        job_progress.batch_job,
+        BatchJobInjector(),
+        restores_when="stopped",
+        is_elastic=True,
+        keeps_other_conditions=True,
+    ),
+    QueuedJobKind((JOB_SETS,), job_progress.job_set, keeps_other_conditions=True),
     _training(PYTORCH_JOBS),
     _training(TF_JOBS),
     _training(XGBOOST_JOBS),
     _training(PADDLE_JOBS),
     _training(JAX_JOBS),
     _training(MPI_JOBS, "v1"),
-    JobRow(
+    QueuedJobKind(
         (TRAIN_JOBS,),
-        courses.train_job,
-        OfTrainJobs(),
+        job_progress.train_job,
+        TrainJobInjector(),
         restores_when="idle",
-        is_dressed_first=True,
+        needs_suspended_injection=True,
         refers_to=(TRAINING_RUNTIMES, CLUSTER_TRAINING_RUNTIMES),
     ),
-    JobRow(_versions(RAY_JOBS, "v1alpha1"), courses.ray_job, OfRayJobs()),
-    JobRow(_versions(RAY_CLUSTERS, "v1alpha1"), courses.ray_cluster, is_elastic=True),
-    JobRow(_versions(RAY_SERVICES, "v1alpha1"), courses.ray_service),
-    JobRow((SPARK_APPLICATIONS,), courses.spark, OfSpark()),
-    JobRow((APP_WRAPPERS,), courses.app_wrapper, OfAppWrappers()),
-    JobRow((VOLCANO_JOBS,), courses.volcano_job, Dressing(), switch="command"),
+    QueuedJobKind(_versions(RAY_JOBS, "v1alpha1"), job_progress.ray_job, RayJobInjector()),
+    QueuedJobKind(_versions(RAY_CLUSTERS, "v1alpha1"), job_progress.ray_cluster, is_elastic=True),
+    QueuedJobKind(_versions(RAY_SERVICES, "v1alpha1"), job_progress.ray_service),
+    QueuedJobKind((SPARK_APPLICATIONS,), job_progress.spark, SparkInjector()),
+    QueuedJobKind((APP_WRAPPERS,), job_progress.app_wrapper, AppWrapperInjector()),
+    QueuedJobKind((VOLCANO_JOBS,), job_progress.volcano_job, PodSetInjector(), suspended_by="command"),
 )
 
-BY_KIND = {(row.kind.group, row.kind.name): row for row in ROWS}
+BY_KIND = {(job_kind.kind.group, job_kind.kind.name): job_kind for job_kind in JOB_KINDS}

@@ -1,6 +1,7 @@
-"""Which priority a job's Workload gets: of its own class, else of its pods' class, else of the default class.
+"""Determines the priority of a job's Workload: from its WorkloadPriorityClass, else the PriorityClass of its pods, else
+the default PriorityClass.
 
-The number is copied once: whatever becomes of the class later, the Workload keeps it.
+The value is copied once: later changes of the class do not affect the Workload.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from collections.abc import Callable, Sequence
 
 import msgspec
 
-from shoal.controllers.queued_work.fields import texts
+from shoal.controllers.queued_work.fields import string_map
 from shoal.engine.from_api.queues import PRIORITY_CLASS_LABEL
 from shoal.store.live.context import Context
 from shoal.store.live.ecosystem_kinds import WORKLOAD_PRIORITY_CLASSES
@@ -21,8 +22,8 @@ from shoal.units.errors import UserError
 _OF_WORKLOADS, _OF_PODS = "WorkloadPriorityClass", "PriorityClass"
 
 
-class NoClassError(UserError):
-    """A class that is named and not there."""
+class ClassNotFoundError(UserError):
+    """The job names a class that does not exist."""
 
     def __init__(self, kind: str, what: str) -> None:
         super().__init__(what)
@@ -36,7 +37,7 @@ class _Spec(msgspec.Struct):
 class _Class(msgspec.Struct, rename="camel"):
     value: int | None = None
     spec: _Spec | None = None
-    """Where some people write it."""
+    """Some users write the value here."""
     global_default: bool = False
 
     @property
@@ -46,45 +47,45 @@ class _Class(msgspec.Struct, rename="camel"):
         return self.value or 0
 
 
-class PriorityDesk:
+class WorkloadPriorities:
     def __init__(self, context: Context, find: Callable[[Kind], Kind | None]) -> None:
         self._context = context
         self._find = find
         self._of_pods = context.informers.of(PRIORITY_CLASSES)
 
     def fields(self, job: Obj, parts: Sequence[PodPart], own: Steps) -> Obj:
-        """Of a Workload's spec. `own`: where jobs of this kind name a class for all of their pods."""
-        named = texts(job["metadata"], "labels").get(PRIORITY_CLASS_LABEL)
+        """The fields of a Workload's spec. `own`: the path at which jobs of this kind name a class for all pods."""
+        named = string_map(job["metadata"], "labels").get(PRIORITY_CLASS_LABEL)
         if named:
             return self.of_workload_class(named)
-        said = dig(job, own) if own else None
-        name = str(said or next((one for part in parts if (one := dig(part.template, _CLASS_NAME))), ""))
+        named_by_job = dig(job, own) if own else None
+        name = str(named_by_job or next((one for part in parts if (one := dig(part.template, _CLASS_NAME))), ""))
         if name:
             found = self._of_pods.get("", name)
             if found is None:
-                raise NoClassError(_OF_PODS, f'priorityclasses.scheduling.k8s.io "{name}" not found')
-            return self._written(_OF_PODS, name, found.read(_Class).number)
+                raise ClassNotFoundError(_OF_PODS, f'priorityclasses.scheduling.k8s.io "{name}" not found')
+            return self._to_api(_OF_PODS, name, found.read(_Class).number)
         default = next((one for one in self._of_pods if one.read(_Class).global_default), None)
         if default is None:
             return {"priority": 0}
-        return self._written(_OF_PODS, default.name, default.read(_Class).number)
+        return self._to_api(_OF_PODS, default.name, default.read(_Class).number)
 
     def of_workload_class(self, name: str) -> Obj:
         kind = self._find(WORKLOAD_PRIORITY_CLASSES)
         found = None if kind is None else self._context.informers.of(kind).get("", name)
         if found is None:
-            raise NoClassError(_OF_WORKLOADS, f'workloadpriorityclasses.kueue.x-k8s.io "{name}" not found')
-        return self._written(_OF_WORKLOADS, name, found.read(_Class).number)
+            raise ClassNotFoundError(_OF_WORKLOADS, f'workloadpriorityclasses.kueue.x-k8s.io "{name}" not found')
+        return self._to_api(_OF_WORKLOADS, name, found.read(_Class).number)
 
-    def is_newly_named(self, job: Obj, workload: Obj) -> bool:
-        """The job names another WorkloadPriorityClass than its Workload has."""
-        named = texts(job["metadata"], "labels").get(PRIORITY_CLASS_LABEL)
+    def has_new_class(self, job: Obj, workload: Obj) -> bool:
+        """Whether the job names another WorkloadPriorityClass than its Workload has."""
+        named = string_map(job["metadata"], "labels").get(PRIORITY_CLASS_LABEL)
         if not named:
             return False
         reference = dig(workload, ("spec", "priorityClassRef")) or {}
         return (reference.get("kind"), reference.get("name")) != (_OF_WORKLOADS, named)
 
-    def _written(self, kind: str, name: str, value: int) -> Obj:
+    def _to_api(self, kind: str, name: str, value: int) -> Obj:
         group = "kueue.x-k8s.io" if kind == _OF_WORKLOADS else "scheduling.k8s.io"
         return {"priorityClassRef": {"group": group, "kind": kind, "name": name}, "priority": value}
 

@@ -1,9 +1,9 @@
-"""Which queue a job asks for.
+"""Reads the queue name of a job.
 
-The label on the job counts. As an annotation, on the job or on the templates of its pods, no cluster follows it: it is
-taken for what its writer meant, and said, for letting such a job run past all quota is what they meant least.
+The label of the job counts. Kueue ignores the name as an annotation, or on the pod templates. Shoal uses it
+there too and records an Event, because a job that bypasses all quota is the last thing its user intended.
 
-Rejected: following a label on a template as well. It makes each of the pods wait on its own, in any cluster.
+Rejected: using a label of a template as well. It queues each pod by itself, in any cluster.
 """
 
 from __future__ import annotations
@@ -11,19 +11,19 @@ from __future__ import annotations
 from shoal.api.decode import Unknown
 from shoal.api.kueue.slips import QUEUE_NAME, misplaced_queue
 from shoal.api.meta import ObjectMeta
-from shoal.controllers.queued_work.fields import texts
+from shoal.controllers.queued_work.fields import string_map
 from shoal.store.live.item import Item, Obj
 
-_NAMED = QUEUE_NAME.encode()
+_QUEUE_NAME_BYTES = QUEUE_NAME.encode()
 
 
 def queue_of(item: Item, job: Obj) -> tuple[str, str]:
-    """The name, empty for none, and where it stands if that is the wrong place."""
-    name = texts(job, "metadata", "labels").get(QUEUE_NAME, "")
-    if name or _NAMED not in item.data:
+    """The name, empty if there is none, and its path if that is the wrong place."""
+    name = string_map(job, "metadata", "labels").get(QUEUE_NAME, "")
+    if name or _QUEUE_NAME_BYTES not in item.data:
         return name, ""
-    meta = ObjectMeta(name=item.name, namespace=item.namespace, annotations=texts(job, "metadata", "annotations"))
-    slip = misplaced_queue(Unknown(job["apiVersion"], job["kind"], meta, job))
-    if slip is None or slip.is_label:
+    meta = ObjectMeta(name=item.name, namespace=item.namespace, annotations=string_map(job, "metadata", "annotations"))
+    misplaced = misplaced_queue(Unknown(job["apiVersion"], job["kind"], meta, job))
+    if misplaced is None or misplaced.is_label:
         return "", ""
-    return slip.name, slip.path
+    return misplaced.name, misplaced.path

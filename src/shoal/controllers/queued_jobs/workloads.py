@@ -1,4 +1,4 @@
-"""Workloads as their jobs see them: found by owner, asked how far they are, and made."""
+"""Finds the Workloads of a job by owner, reads their state, and makes new ones."""
 
 from __future__ import annotations
 
@@ -9,21 +9,21 @@ from copy import deepcopy
 import msgspec
 
 from shoal.controllers.owned_pods.ownership import controller_reference
-from shoal.controllers.queued_work.clothes import OWN_ANNOTATIONS, OWN_LABELS
-from shoal.controllers.queued_work.fields import put_or_drop, texts
-from shoal.controllers.queued_work.marks import Fault, fault_of
-from shoal.controllers.queued_work.topology_requests import topology_request
-from shoal.controllers.queued_work.words import (
+from shoal.controllers.queued_work.fields import put_or_drop, string_map
+from shoal.controllers.queued_work.kueue_names import (
     ADMITTED,
     EVICTED,
     FINISHED,
     IN_USE,
     JOB_UID,
-    LONGEST,
+    MAX_EXEC_TIME,
     QUOTA_RESERVED,
     REPLACES,
     SLICE_NAME,
 )
+from shoal.controllers.queued_work.pod_set_info import OWN_ANNOTATIONS, OWN_LABELS
+from shoal.controllers.queued_work.quota_condition import Fault, lasting_fault
+from shoal.controllers.queued_work.topology_requests import topology_request
 from shoal.engine.from_api.membership import whole_number
 from shoal.store.live.item import Item, Obj, Seen
 from shoal.store.live.kind import Kind
@@ -48,20 +48,21 @@ class _Meta(msgspec.Struct, rename="camel", gc=False):
     owner_references: tuple[_Owner, ...] = ()
 
 
-class Owned(msgspec.Struct, gc=False):
+class _Owned(msgspec.Struct, gc=False):
     metadata: _Meta
 
-    @property
-    def controller(self) -> _Owner | None:
-        return next((one for one in self.metadata.owner_references if one.controller), None)
+
+_owned: Seen[_Owned] = Seen(_Owned)
 
 
-owned: Seen[Owned] = Seen(Owned)
+def controller_of(item: Item) -> _Owner | None:
+    """The owner that controls the object."""
+    return next((one for one in _owned(item).metadata.owner_references if one.controller), None)
 
 
 def owner_values(item: Item) -> Iterable[str]:
-    """For an index: `group/Kind/namespace/name` of the job."""
-    owner = owned(item).controller
+    """Index values: `group/Kind/namespace/name` of the job."""
+    owner = controller_of(item)
     if owner is not None:
         yield owner_value(owner.api_version.rpartition("/")[0], owner.kind, (item.namespace, owner.name))
 
@@ -70,8 +71,8 @@ def owner_value(group: str, kind: str, key: tuple[str, str]) -> str:
     return f"{group}/{kind}/{key[0]}/{key[1]}"
 
 
-class Workload:
-    """One version of a Workload, as a plain value with questions."""
+class OwnedWorkload:
+    """One version of a job's Workload."""
 
     def __init__(self, item: Item) -> None:
         self.item = item
@@ -83,13 +84,13 @@ class Workload:
 
     @property
     def slice_name(self) -> str:
-        """Of the first of several of one job, of which this may be a later one."""
-        return texts(self.obj["metadata"], "annotations").get(SLICE_NAME) or self.item.name
+        """Name of the first Workload of an elastic job, of which this may be a later one."""
+        return string_map(self.obj["metadata"], "annotations").get(SLICE_NAME) or self.item.name
 
     @property
     def replaces(self) -> str:
-        """Whose place it takes."""
-        return texts(self.obj["metadata"], "annotations").get(REPLACES, "")
+        """Key of the Workload that it replaces."""
+        return string_map(self.obj["metadata"], "annotations").get(REPLACES, "")
 
     @property
     def pod_sets(self) -> dict[str, Obj]:
@@ -105,9 +106,9 @@ class Workload:
 
     @property
     def fault(self) -> Fault | None:
-        """Why it can never have quota as it is."""
-        said = self.condition(QUOTA_RESERVED) or {}
-        return fault_of(*(str(said.get(key) or "") for key in ("status", "reason", "message")))
+        """Why it can never get quota as it is written."""
+        condition = self.condition(QUOTA_RESERVED) or {}
+        return lasting_fault(*(str(condition.get(key) or "") for key in ("status", "reason", "message")))
 
     @property
     def has_quota(self) -> bool:
@@ -127,9 +128,9 @@ class Workload:
 
     @property
     def is_replaced(self) -> bool:
-        """Another one of its job took its place."""
+        """It was replaced by another Workload of its job."""
         reason = (self.condition(FINISHED) or {}).get("reason")
-        is_slice = SLICE_NAME in texts(self.obj["metadata"], "annotations")
+        is_slice = SLICE_NAME in string_map(self.obj["metadata"], "annotations")
         return is_slice and self.is_finished and reason in _REPLACED
 
     @property
@@ -137,30 +138,30 @@ class Workload:
         return "deletionTimestamp" in self.obj["metadata"]
 
     @property
-    def is_held(self) -> bool:
+    def has_finalizer(self) -> bool:
         return IN_USE in (self.obj["metadata"].get("finalizers") or ())
 
     def is_controlled_by(self, uid: str) -> bool:
-        owner = owned(self.item).controller
+        owner = controller_of(self.item)
         return owner is not None and owner.uid == uid
 
 
 def workload_name(kind: Kind, meta: Obj, generation: int | None = None) -> str:
-    """As Kueue calls it: the same for one job at any time, so that two of them would be one; of a job that has one
-    after another, for one generation."""
-    said = "\n".join((kind.name, kind.group, str(meta["name"]), str(meta["uid"])))
+    """Kueue's name for the Workload of a job. It depends only on the job, so that two controllers create one Workload;
+    an elastic job has one for each generation."""
+    identity = "\n".join((kind.name, kind.group, str(meta["name"]), str(meta["uid"])))
     if generation is not None:
-        said += f"\n{generation}"
-    digest = hashlib.sha1(said.encode(), usedforsecurity=False).hexdigest()[:_HASH]
+        identity += f"\n{generation}"
+    digest = hashlib.sha1(identity.encode(), usedforsecurity=False).hexdigest()[:_HASH]
     return f"{kind.name.lower()}-{meta['name']}"[: _LONGEST_NAME - 1 - _HASH] + f"-{digest}"
 
 
 def new_workload(
     kind: Kind, job: Obj, parts: Sequence[PodPart], queue: str, priority: Obj, labels_to_copy: Iterable[str]
 ) -> Obj:
-    """`priority` are the fields of the spec that say it."""
+    """`priority` are the fields of the spec for the priority."""
     meta = job["metadata"]
-    labels = {key: value for key, value in texts(meta, "labels").items() if key in labels_to_copy}
+    labels = {key: value for key, value in string_map(meta, "labels").items() if key in labels_to_copy}
     if len(meta["uid"]) <= _LONGEST_LABEL:
         labels[JOB_UID] = meta["uid"]
     made: Obj = {
@@ -170,7 +171,7 @@ def new_workload(
         "finalizers": [IN_USE],
         "ownerReferences": [controller_reference(kind, meta)],
     }
-    annotations = {key: value for key, value in texts(meta, "annotations").items() if _is_copied(key)}
+    annotations = {key: value for key, value in string_map(meta, "annotations").items() if _is_copied(key)}
     if annotations:
         made["annotations"] = annotations
     return {"metadata": made, "spec": workload_spec(job, parts, queue, priority)}
@@ -178,29 +179,29 @@ def new_workload(
 
 def workload_spec(job: Obj, parts: Sequence[PodPart], queue: str, priority: Obj) -> Obj:
     spec: Obj = {"podSets": [pod_set_of(part) for part in parts], "queueName": queue, "active": True, **priority}
-    said = texts(job["metadata"], "labels").get(LONGEST)
-    if said is not None:
-        longest = whole_number(said, Where(path="metadata.labels").key(LONGEST))
+    label = string_map(job["metadata"], "labels").get(MAX_EXEC_TIME)
+    if label is not None:
+        longest = whole_number(label, Where(path="metadata.labels").key(MAX_EXEC_TIME))
         if longest > 0:
             spec["maximumExecutionTimeSeconds"] = longest
     return spec
 
 
 def pod_set_of(part: PodPart) -> Obj:
-    made: Obj = {"name": part.name, "count": part.count, "template": _unmarked(part.template)}
+    made: Obj = {"name": part.name, "count": part.count, "template": _without_own_marks(part.template)}
     if part.least is not None:
         made["minCount"] = part.least
-    wish = topology_request(part.template, part.index_label, part.sub_group_label, part.sub_groups)
-    if wish:
-        made["topologyRequest"] = wish
+    request = topology_request(part.template, part.index_label, part.sub_group_label, part.sub_groups)
+    if request:
+        made["topologyRequest"] = request
     return made
 
 
-def _unmarked(template: Obj) -> Obj:
-    """Without marks of an earlier admission, whose Workload somebody took away."""
+def _without_own_marks(template: Obj) -> Obj:
+    """The template without labels and annotations of an earlier admission whose Workload was deleted."""
     copy: Obj = deepcopy(template)
     for key, marks in (("labels", OWN_LABELS), ("annotations", OWN_ANNOTATIONS)):
-        each = texts(copy, "metadata", key)
+        each = string_map(copy, "metadata", key)
         if each.keys() & marks:
             put_or_drop(copy["metadata"], key, {name: value for name, value in each.items() if name not in marks})
     return copy

@@ -1,1 +1,1 @@
-"""Pods that wait for admission by themselves: single ones, groups, and those of kinds that keep pods running."""
+"""Queues pods by scheduling gates: single pods, pod groups, and pods of StatefulSets and LeaderWorkerSets."""

@@ -1,7 +1,7 @@
-"""Who is in a pod group, who is one too many, who was replaced, and how many are missing: values in, values out.
+"""Pure functions for pod groups: which pods are members, excess or replaced, and how many are missing.
 
-Pods that came first stay, those that run before those that wait. A pod that failed is kept until another takes its
-place, so that what became of the group can be told.
+Older pods are kept before newer ones, and running pods before held ones. A failed pod is kept until another pod
+replaces it, so that the outcome of the group can be determined.
 """
 
 from __future__ import annotations
@@ -11,9 +11,9 @@ from collections.abc import Mapping, Sequence
 
 import msgspec
 
-from shoal.controllers.queued_pods.pod_sight import QueuedPod
+from shoal.controllers.queued_pods.kueue_names import FAST, RETRIABLE, SERVING, TOTAL
+from shoal.controllers.queued_pods.pod_view import QueuedPod
 from shoal.controllers.queued_pods.roles import role_of
-from shoal.controllers.queued_pods.words import FAST, RETRIABLE, SERVING, TOTAL
 from shoal.store.live.item import Item
 from shoal.units.numbers import whole_of
 
@@ -22,21 +22,21 @@ Pods = Sequence[Member]
 
 
 class GroupError(Exception):
-    """Why no Workload can be made of these pods."""
+    """No Workload can be made from these pods; the message says why."""
 
 
-class Members(msgspec.Struct, frozen=True, eq=False):
+class GroupMembers(msgspec.Struct, frozen=True, eq=False):
     kept: Pods
     excess: Pods
     replaced: Pods
-    """Over, and somebody is there in their place."""
+    """Pods that have ended and have a replacement."""
     absent: int
-    is_another: bool
-    """There are roles, or more pods of one, that the Workload does not have."""
+    has_other_roles: bool
+    """The pods have roles that the Workload does not have."""
 
 
 def total_of(pods: Pods, group: str) -> int:
-    """How many there are to be, as all pods say. Raises GroupError."""
+    """The size of the group according to all pods. Raises GroupError."""
     first = pods[0][1].metadata
     total = _total(pods[0][1])
     for _, pod in pods[1:]:
@@ -62,8 +62,8 @@ def _total(pod: QueuedPod) -> int:
         raise GroupError(f"failed to extract '{TOTAL}' annotation from the pod '{pod.metadata.name}'")
     total = whole_of(text)
     if not total:
-        words = "group total count should be greater than zero"
-        raise GroupError(f"incorrect annotation value '{TOTAL}={text}': {words}")
+        reason = "group total count should be greater than zero"
+        raise GroupError(f"incorrect annotation value '{TOTAL}={text}': {reason}")
     return total
 
 
@@ -83,13 +83,13 @@ def is_unretriable(pods: Pods) -> bool:
 
 
 def first_members(pods: Pods, total: int) -> tuple[Pods, Pods]:
-    """Of a group without a Workload: those that are in it, and those that are too many."""
-    runnable = sorted((one for one in pods if not one[1].is_lost()), key=_staying)
+    """Members and excess pods of a group without a Workload."""
+    runnable = sorted((one for one in pods if not one[1].is_lost()), key=_retention_order)
     return runnable[:total], runnable[total:]
 
 
-def members_of(pods: Pods, counts: Mapping[str, int]) -> Members:
-    """Of a group that has a Workload with so many pods of each role."""
+def members_of(pods: Pods, counts: Mapping[str, int]) -> GroupMembers:
+    """Members of a group whose Workload has these counts by role."""
     by_role: dict[str, list[Member]] = {}
     for one in pods:
         by_role.setdefault(role_of(one[0]), []).append(one)
@@ -99,7 +99,7 @@ def members_of(pods: Pods, counts: Mapping[str, int]) -> Members:
     absent = 0
     for role, count in counts.items():
         of_role = by_role.pop(role, [])
-        active = sorted((one for one in of_role if not one[1].is_lost()), key=_staying)
+        active = sorted((one for one in of_role if not one[1].is_lost()), key=_retention_order)
         lost = sorted((one for one in of_role if one[1].is_lost()), key=lambda one: one[1].age(), reverse=True)
         absent += max(count - len(active), 0)
         kept += active[:count]
@@ -108,18 +108,18 @@ def members_of(pods: Pods, counts: Mapping[str, int]) -> Members:
         kept += lost[:remembered]
         replaced += lost[remembered:]
     strangers = [one for others in by_role.values() for one in others]
-    is_another = any(not pod.is_lost() for _, pod in strangers)
+    has_other_roles = any(not pod.is_lost() for _, pod in strangers)
     replaced += [one for one in strangers if one[1].is_lost()]
-    return Members(kept, excess, replaced, absent, is_another)
+    return GroupMembers(kept, excess, replaced, absent, has_other_roles)
 
 
 def counts_of(pods: Pods, total: int) -> dict[str, int]:
-    """Pods by role, in the order of their names; those that are not there yet are like the oldest."""
+    """Number of pods by role, in the order of the roles' names; missing pods count for the role of the oldest."""
     counts = Counter(role_of(item) for item, _ in pods)
     counts[role_of(pods[0][0])] += max(total - len(pods), 0)
     return dict(sorted(counts.items()))
 
 
-def _staying(one: Member) -> tuple[bool, bool, tuple[float, str]]:
+def _retention_order(one: Member) -> tuple[bool, bool, tuple[float, str]]:
     pod = one[1]
     return (not pod.has_finalizer(), pod.is_held(), pod.age())

@@ -1,7 +1,7 @@
-"""Roles in a pod group: pods that ask for the same things are of one role, which is one pod set of the Workload.
+"""Computes the roles in a pod group: pods with the same requests have one role, which is one pod set of the Workload.
 
-The role is noted on a pod when it is let go: what is then added to it (node labels of its flavor) would make it look
-like another.
+The role is written to a pod when it is ungated: the fields that are injected then (node labels of its flavor) would
+otherwise change the role.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from weakref import WeakKeyDictionary
 
 import msgspec
 
-from shoal.controllers.queued_pods.words import ROLE_HASH
+from shoal.controllers.queued_pods.kueue_names import ROLE_HASH
 from shoal.store.live.item import Item
 
 _FIELDS = (

@@ -1,1 +1,1 @@
-"""What those share who hold work until its Workload is admitted: their rules, and what an admission puts on pods."""
+"""What the controllers of queued jobs and pods share: configuration, and what an admission adds to pods."""

@@ -1,4 +1,4 @@
-"""Fields of plain objects, set and taken away by their way in."""
+"""Sets and removes fields of plain objects by their path."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from shoal.store.queues.job_parts import Obj, Steps, dig
 
 
 def put(obj: Obj, steps: Steps, value: Any) -> None:
-    """Set it; what is missing on the way is made, as far as it is maps."""
+    """Set the field; missing maps on the path are created."""
     here: Any = obj
     for at, step in enumerate(steps[:-1]):
         if isinstance(step, int):
@@ -21,14 +21,14 @@ def put(obj: Obj, steps: Steps, value: Any) -> None:
 
 
 def put_or_drop(holder: Obj, key: str, value: Any) -> None:
-    """Nothing, and what is empty, is not written at all."""
+    """Set the field, or remove it if the value is empty."""
     if value:
         holder[key] = value
     else:
         holder.pop(key, None)
 
 
-def texts(obj: Any, *steps: str) -> dict[str, str]:
-    """A map of texts, empty where there is none."""
+def string_map(obj: Any, *steps: str) -> dict[str, str]:
+    """The map of strings at this path, empty if there is none."""
     found = dig(obj, steps)
     return found if isinstance(found, dict) else {}

@@ -1,7 +1,7 @@
-"""Which kinds of work wait in queues here: those that Kueue's configuration lists, by the names that it has for them.
+"""Reads which kinds of jobs are queued: `integrations.frameworks` of Kueue's configuration, in its names.
 
-A configuration that lists none means all. The one that Kueue installs lists all but Spark's, and whoever has written
-none at all wants none to slip by the quota; Kueue's own code takes `batch/job` alone there.
+A configuration that lists none means all kinds. The configuration that Kueue installs lists all kinds but Spark's, and
+without a configuration no kind should bypass the quota; Kueue's own default is `batch/job` alone.
 """
 
 from __future__ import annotations
@@ -11,12 +11,12 @@ import msgspec
 from shoal.api.kueue import Configuration
 
 _PODS = frozenset({"pod", "deployment", "replicaset", "statefulset", "leaderworkerset.x-k8s.io/leaderworkerset"})
-"""Whoever queues one of these queues the pods that these make."""
+"""If one of these is listed, the pods that it creates are queued."""
 
 
 class Frameworks(msgspec.Struct, frozen=True):
     names: frozenset[str] = frozenset()
-    """Empty: all."""
+    """Empty means all."""
 
     def has(self, group: str, kind: str) -> bool:
         if not self.names:
@@ -24,7 +24,7 @@ class Frameworks(msgspec.Struct, frozen=True):
         if (group, kind) == ("", "Pod"):
             return not self.names.isdisjoint(_PODS)
         if (group, kind) == ("apps", "ReplicaSet"):
-            # Kueue has no word for it alone.
+            # Kueue has no name for ReplicaSets alone.
             return not self.names.isdisjoint({"deployment", "replicaset"})
         return framework_of(group, kind) in self.names
 
@@ -33,7 +33,7 @@ ALL = Frameworks()
 
 
 def framework_of(group: str, kind: str) -> str:
-    """As Kueue's configuration calls it."""
+    """The name of the kind in Kueue's configuration."""
     name = kind.lower()
     return name if group in {"", "apps"} else f"{group}/{name}"
 

@@ -1,4 +1,4 @@
-"""What the configuration says to whoever looks after jobs."""
+"""The part of Kueue's configuration that the controllers of queued jobs and pods follow."""
 
 from __future__ import annotations
 
@@ -14,23 +14,23 @@ from shoal.controllers.queued_work.frameworks import ALL, Frameworks, frameworks
 
 class JobRules(msgspec.Struct, frozen=True):
     queues_everything: bool = False
-    """Jobs that name no queue are held back as well."""
+    """Jobs without a queue name are suspended as well (`manageJobsWithoutQueueName`)."""
     managed: Selector | None = None
-    """Of namespaces whose jobs are queued; None for all but the system's."""
-    tells_ready: bool = True
-    """Workloads say whether their pods are ready."""
+    """Selects the namespaces whose jobs are queued; None for all but the system's."""
+    reports_pods_ready: bool = True
+    """Workloads get the condition PodsReady."""
     labels_to_copy: tuple[str, ...] = ()
     frameworks: Frameworks = ALL
-    """Kinds of work that are queued."""
+    """The kinds of jobs that are queued."""
     schedulers: frozenset[str] = frozenset({"shoal"})
-    """Who keeps the places of an admission. Pods of others are sent there by a node selector."""
+    """Schedulers that keep the places of an admission. Pods of other schedulers get a node selector."""
 
     def manages(self, namespace: str, labels: Mapping[str, str]) -> bool:
         return namespace not in NOT_MANAGED if self.managed is None else self.managed.matches(labels)
 
 
 Rules = Callable[[], JobRules | None]
-"""The present ones; None while the queues of this cluster are somebody else's."""
+"""Returns the present rules; None while Kueue itself decides about admission."""
 
 
 def job_rules_of(configuration: Configuration, schedulers: frozenset[str] = frozenset({"shoal"})) -> JobRules:
@@ -38,7 +38,7 @@ def job_rules_of(configuration: Configuration, schedulers: frozenset[str] = froz
     return JobRules(
         queues_everything=configuration.manage_jobs_without_queue_name,
         managed=None if chosen is None else chosen.selector(),
-        tells_ready=configuration.waits_for_pods_ready(),
+        reports_pods_ready=configuration.waits_for_pods_ready(),
         labels_to_copy=configuration.integrations.label_keys_to_copy,
         frameworks=frameworks_of(configuration),
         schedulers=schedulers,

@@ -1,7 +1,8 @@
-"""The statuses of cluster queues, local queues and cohorts, and the finalizers of what is in use.
+"""Writes the statuses of ClusterQueues, LocalQueues and Cohorts, the finalizers of objects in use, and Events on
+objects that cannot be read.
 
-Written beside the rounds, at most once a second for each object and only what is another than before: a thousand
-admissions are a few writes.
+The writes run beside the rounds, at most once a second for each object and only for changed fields: a thousand
+admissions cost a few writes.
 """
 
 from __future__ import annotations
@@ -13,9 +14,14 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping
 from functools import partial
 from typing import Any
 
-from shoal.controllers.queues.figures import Census, Figures, census_of, usage_of
-from shoal.controllers.queues.local_use import put_use
-from shoal.controllers.queues.words import why_closed
+from shoal.controllers.queues.messages import active_condition
+from shoal.controllers.queues.queue_counts import (
+    AllQueueCounts,
+    QueueCounts,
+    count_queues,
+    put_recent_usage,
+    usage_to_api,
+)
 from shoal.engine.queues.kueue import Kueue
 from shoal.engine.queues.shares import share_of
 from shoal.engine.queues.state import Queues
@@ -29,17 +35,19 @@ from shoal.store.live.ecosystem_kinds import (
     KUEUE_TOPOLOGIES,
     LOCAL_QUEUES,
     RESOURCE_FLAVORS,
+    WORKLOADS,
 )
 from shoal.store.live.guarded import Guarded
 from shoal.store.live.item import Item
 from shoal.store.live.kind import Kind
 from shoal.store.watched.queue_news import WorkloadSight
 from shoal.store.watched.queues import WatchedQueues
+from shoal.store.watched.troubles import Troubles
 
 _log = logging.getLogger("shoal.queues")
 IN_USE = "kueue.x-k8s.io/resource-in-use"
-_EVERY_S = 1.0
-_SELDOM_S = 3600.0
+_INTERVAL_S = 1.0
+_NO_SAMPLING_S = 3600.0
 _ACTIVE = "Active"
 _FINALIZED = (CLUSTER_QUEUES, RESOURCE_FLAVORS, ADMISSION_CHECKS, KUEUE_TOPOLOGIES)
 
@@ -49,19 +57,19 @@ class QueueStatuses:
         self._context = context
         self._watched = watched
         self._kueue: Kueue | None = None
-        self._sights: Mapping[str, WorkloadSight] = {}
+        self._views: Mapping[str, WorkloadSight] = {}
         self._noted = asyncio.Event()
         self._guarded = Guarded(context.api, context.clock, self._noted.set)
 
-    def note(self, kueue: Kueue, sights: Mapping[str, WorkloadSight]) -> None:
-        """A round is over."""
-        self._kueue, self._sights = kueue, sights
+    def note(self, kueue: Kueue, views: Mapping[str, WorkloadSight]) -> None:
+        """A round has ended with this state."""
+        self._kueue, self._views = kueue, views
         self._noted.set()
 
     async def run(self) -> None:
         """Until cancelled."""
         while True:
-            timer = self._context.clock.call_later(self._until_use_s(), self._noted.set)
+            timer = self._context.clock.call_later(self._until_sample_s(), self._noted.set)
             try:
                 await self._noted.wait()
             finally:
@@ -69,46 +77,48 @@ class QueueStatuses:
             self._noted.clear()
             if self._kueue is not None and not await self._write_all(self._kueue):
                 self._noted.set()
-            await self._context.clock.sleep(_EVERY_S)
+            await self._context.clock.sleep(_INTERVAL_S)
 
     # Inside
 
-    def _until_use_s(self) -> float:
-        """Use of local queues is told as time goes by, whatever happens."""
+    def _until_sample_s(self) -> float:
+        """The recent usage of LocalQueues is written once per sampling interval, even if nothing else changes."""
         kueue = self._kueue
-        return kueue.queues.settings.usage_sampling_s if kueue is not None and kueue.usage.is_on else _SELDOM_S
+        return kueue.queues.settings.usage_sampling_s if kueue is not None and kueue.usage.is_on else _NO_SAMPLING_S
 
     async def _write_all(self, kueue: Kueue) -> bool:
-        """Whether all is as it should be."""
+        """Returns whether all objects are up to date."""
         queues = kueue.queues
-        census = census_of(queues, self._sights)
-        is_done = True
-        for kind, wanted in (
+        counts = count_queues(queues, self._views)
+        is_complete = True
+        for kind, change in (
             (CLUSTER_QUEUES, self._cluster_queue),
             (LOCAL_QUEUES, self._local_queue),
             (COHORTS, self._cohort),
         ):
             for item in self._items(kind):
-                is_done = await self._tried(item, self._tell(kind, item, partial(wanted, queues, census))) and is_done
+                is_complete = (
+                    await self._attempt(item, self._update(kind, item, partial(change, queues, counts))) and is_complete
+                )
         for kind in _FINALIZED:
             for item in self._items(kind):
-                is_done = await self._tried(item, self._finalize(queues, kind, item)) and is_done
-        return is_done
+                is_complete = await self._attempt(item, self._finalize(queues, kind, item)) and is_complete
+        return is_complete
 
-    async def _tried(self, item: Item, writing: Awaitable[bool]) -> bool:
+    async def _attempt(self, item: Item, writing: Awaitable[bool]) -> bool:
         try:
             return await writing
-        except Exception:  # noqa: BLE001 - one that breaks the code must not keep the others from being told
-            _log.exception("%s cannot be told", item.name)
+        except Exception:  # noqa: BLE001 - an object that the code cannot handle must not delay the others
+            _log.exception("cannot update %s", item.name)
             return False
 
-    async def _tell(self, kind: Kind, item: Item, wanted: Callable[..., None]) -> bool:
+    async def _update(self, kind: Kind, item: Item, change: Callable[..., None]) -> bool:
         obj = item.obj()
         before = obj.get("status") or {}
         after = copy.deepcopy(before)
         meta, clock = obj["metadata"], self._context.clock
         moment = Moment(clock.text(), clock.seconds(), int(meta.get("generation") or 0))
-        wanted(item, after, moment, is_leaving=bool(meta.get("deletionTimestamp")))
+        change(item, after, moment, is_terminating=bool(meta.get("deletionTimestamp")))
         body = difference(before, after)
         return await self._patch(kind, item, {"status": body}, "status") if body else True
 
@@ -116,82 +126,118 @@ class QueueStatuses:
         served = self._watched.kind(kind)
         return () if served is None else self._context.informers.of(served)
 
-    async def _patch(self, kind: Kind, item: Item, body: dict[str, Any], door: str = "") -> bool:
-        return await self._guarded.merged(self._watched.kind(kind) or kind, item, body, door)
+    async def _patch(self, kind: Kind, item: Item, body: dict[str, Any], subresource: str = "") -> bool:
+        return await self._guarded.merged(self._watched.kind(kind) or kind, item, body, subresource)
 
     def _cluster_queue(
-        self, queues: Queues, census: Census, item: Item, status: Status, moment: Moment, *, is_leaving: bool
+        self,
+        queues: Queues,
+        counts: AllQueueCounts,
+        item: Item,
+        status: Status,
+        moment: Moment,
+        *,
+        is_terminating: bool,
     ) -> None:
         queue = queues.cluster_queues.get(item.name)
         if queue is None:
-            self._unreadable(CLUSTER_QUEUES, item.name, status, moment)
+            self._put_unreadable(CLUSTER_QUEUES, item.name, status, moment)
             return
-        figures = census.cluster_queues.get(item.name, Figures())
-        put(status, _ACTIVE, why_closed(queues, queue, is_leaving=is_leaving), moment)
-        status.update(figures.counts())
-        status["flavorsReservation"] = usage_of(queue, figures.reserved, borrows=True)
-        status["flavorsUsage"] = usage_of(queue, figures.used, borrows=True)
-        self._share(queues, queue, status)
+        own = counts.cluster_queues.get(item.name, QueueCounts())
+        put(status, _ACTIVE, active_condition(queues, queue, is_terminating=is_terminating), moment)
+        status.update(own.to_api())
+        status["flavorsReservation"] = usage_to_api(queue, own.reserved, borrows=True)
+        status["flavorsUsage"] = usage_to_api(queue, own.used, borrows=True)
+        self._put_share(queues, queue, status)
 
     def _local_queue(
-        self, queues: Queues, census: Census, item: Item, status: Status, moment: Moment, *, is_leaving: bool
+        self,
+        queues: Queues,
+        counts: AllQueueCounts,
+        item: Item,
+        status: Status,
+        moment: Moment,
+        *,
+        is_terminating: bool,
     ) -> None:
         local = queues.local_queues.get(f"{item.namespace}/{item.name}")
         if local is None:
-            self._unreadable(LOCAL_QUEUES, f"{item.namespace}/{item.name}", status, moment)
-        if local is None or is_leaving:
+            self._put_unreadable(LOCAL_QUEUES, f"{item.namespace}/{item.name}", status, moment)
+        if local is None or is_terminating:
             return
         queue = queues.cluster_queues.get(local.cluster_queue)
-        figures = census.local_queues.get(local.key, Figures())
+        own = counts.local_queues.get(local.key, QueueCounts())
         cannot = "Can't submit new workloads to clusterQueue"
         if local.stop != "None":
-            says = (False, "Stopped", "LocalQueue is stopped")
+            condition = (False, "Stopped", "LocalQueue is stopped")
         elif queue is None:
-            says = (False, "ClusterQueueDoesNotExist", cannot)
+            condition = (False, "ClusterQueueDoesNotExist", cannot)
         elif queue.closed is not None:
-            says = (False, "ClusterQueueIsInactive", cannot)
+            condition = (False, "ClusterQueueIsInactive", cannot)
         else:
-            says = (True, "Ready", "Can submit new workloads to localQueue")
-        put(status, _ACTIVE, says, moment)
-        status.update(figures.counts())
+            condition = (True, "Ready", "Can submit new workloads to localQueue")
+        put(status, _ACTIVE, condition, moment)
+        status.update(own.to_api())
         if queue is not None:
-            status["flavorsReservation"] = usage_of(queue, figures.reserved, borrows=False)
-            status["flavorsUsage"] = usage_of(queue, figures.used, borrows=False)
+            status["flavorsReservation"] = usage_to_api(queue, own.reserved, borrows=False)
+            status["flavorsUsage"] = usage_to_api(queue, own.used, borrows=False)
 
         if self._kueue is not None:
-            put_use(status, self._kueue, local, moment)
+            put_recent_usage(status, self._kueue, local, moment)
 
-    def _unreadable(self, kind: Kind, name: str, status: Status, moment: Moment) -> None:
-        trouble = self._watched.troubles.find(self._watched.kind(kind) or kind, name)
-        if trouble is not None:
+    def _put_unreadable(self, kind: Kind, name: str, status: Status, moment: Moment) -> None:
+        fault = self._watched.troubles.find(self._watched.kind(kind) or kind, name)
+        if fault is not None:
             cannot = "admit new workloads" if kind is CLUSTER_QUEUES else "submit new workloads to localQueue"
-            put(status, _ACTIVE, (False, trouble.reason, f"Can't {cannot}: {trouble.message}"), moment)
+            put(status, _ACTIVE, (False, fault.reason, f"Can't {cannot}: {fault.message}"), moment)
 
     def _cohort(
-        self, queues: Queues, census: Census, item: Item, status: Status, moment: Moment, *, is_leaving: bool
+        self,
+        queues: Queues,
+        counts: AllQueueCounts,
+        item: Item,
+        status: Status,
+        moment: Moment,
+        *,
+        is_terminating: bool,
     ) -> None:
-        del census, moment
+        del counts, moment
         cohort = queues.cohorts.get(item.name)
-        if cohort is not None and not is_leaving:
-            self._share(queues, cohort, status)
+        if cohort is not None and not is_terminating:
+            self._put_share(queues, cohort, status)
 
-    def _share(self, queues: Queues, node: Node, status: Status) -> None:
+    def _put_share(self, queues: Queues, node: Node, status: Status) -> None:
         if queues.settings.fair_sharing:
             status["fairSharing"] = {**(status.get("fairSharing") or {}), "weightedShare": share_of(node).weighted}
 
     async def _finalize(self, queues: Queues, kind: Kind, item: Item) -> bool:
         meta = item.obj()["metadata"]
         present = list(meta.get("finalizers") or ())
-        is_leaving = bool(meta.get("deletionTimestamp"))
-        if not is_leaving and IN_USE not in present:
+        is_terminating = bool(meta.get("deletionTimestamp"))
+        if not is_terminating and IN_USE not in present:
             return await self._patch(kind, item, {"metadata": {"finalizers": [*present, IN_USE]}})
-        if is_leaving and IN_USE in present and not _is_used(queues, kind, item.name):
+        if is_terminating and IN_USE in present and not _is_in_use(queues, kind, item.name):
             left = [name for name in present if name != IN_USE]
             return await self._patch(kind, item, {"metadata": {"finalizers": left}})
         return True
 
 
-def _is_used(queues: Queues, kind: Kind, name: str) -> bool:
+def record_unreadable(context: Context, troubles: Troubles) -> None:
+    """Record an Event on each object that cannot be read, except Workloads: their QuotaReserved condition and its Event
+    say so."""
+    for fault in troubles.take():
+        if (fault.kind.group, fault.kind.name) == (WORKLOADS.group, WORKLOADS.name):
+            continue
+        namespace, _, name = fault.key.rpartition("/")
+        about = {
+            "kind": fault.kind.name,
+            "apiVersion": fault.kind.api_version,
+            "metadata": {"name": name, "namespace": namespace, "uid": fault.uid},
+        }
+        context.events.record(about, fault.reason, fault.message, type_="Warning")
+
+
+def _is_in_use(queues: Queues, kind: Kind, name: str) -> bool:
     if kind is CLUSTER_QUEUES:
         queue = queues.cluster_queues.get(name)
         return queue is not None and bool(queue.held)

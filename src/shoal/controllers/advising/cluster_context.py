@@ -1,0 +1,64 @@
+"""Implements the lookups of rules from the caches of a live cluster."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import msgspec
+
+from shoal.api.taints import Taint
+from shoal.controllers.advising.advice import NodeView
+from shoal.store.live.context import Context
+from shoal.store.live.informer import Informer
+from shoal.store.live.item import Obj, Seen
+from shoal.store.live.kind import NODES, Kind
+from shoal.store.live.served import Served
+
+
+class _Meta(msgspec.Struct, frozen=True):
+    labels: dict[str, str] = {}
+
+
+class _Spec(msgspec.Struct, frozen=True):
+    taints: tuple[Taint, ...] = ()
+
+
+class _Node(msgspec.Struct, frozen=True):
+    metadata: _Meta
+    spec: _Spec = _Spec()
+
+
+class ClusterContext:
+    def __init__(self, context: Context, served: Served) -> None:
+        self._context = context
+        self._served = served
+        self._node = Seen(_Node)
+        self.own: dict[Kind, Informer] = {}
+        """The caches of kinds that only the advisor watches, in part."""
+
+    def nodes(self) -> Iterable[NodeView]:
+        for item in self._context.informers.of(NODES):
+            node = self._node(item)
+            yield NodeView(node.metadata.labels, node.spec.taints)
+
+    def find(self, kind: Kind, namespace: str, name: str) -> Obj | None:
+        followed = self._followed(kind)
+        item = None if followed is None else followed.get(namespace, name)
+        return None if item is None else item.obj()
+
+    def all(self, kind: Kind, namespace: str = "") -> Iterable[Obj]:
+        followed = self._followed(kind)
+        return (item.obj() for item in followed or () if namespace in ("", item.namespace))
+
+    def lacks(self, kind: Kind, namespace: str, name: str) -> bool:
+        followed = self._followed(kind)
+        if followed is None:
+            # If the server does not know the kind, there is no such object.
+            return kind in self._served.missing()
+        return followed.is_synced and followed.get(namespace, name) is None
+
+    def _followed(self, kind: Kind) -> Informer | None:
+        """The cache of the kind in the version that is served, if there is one."""
+        if kind in self.own:
+            return self.own[kind]
+        return self._context.informers.known(self._served.find(kind) or kind)

@@ -1,0 +1,148 @@
+"""Collects everything that belongs to one Workload of queued pods, as the caches have it now."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+import msgspec
+
+from shoal.controllers.queued_pods.kueue_names import IS_GROUP
+from shoal.controllers.queued_pods.membership import Pods
+from shoal.controllers.queued_pods.pod_view import queued_pod
+from shoal.controllers.queued_pods.serving_kinds import PARENT_KINDS, Parent, parent_of, workload_names_of
+from shoal.controllers.queued_pods.workload_names import OwnerType, workload_of_pod
+from shoal.controllers.queued_pods.workload_view import WorkloadView, workload_view
+from shoal.controllers.queued_work.kueue_names import REPLACES, SLICE_NAME
+from shoal.store.live.context import Context
+from shoal.store.live.item import Item, Key
+from shoal.store.live.kind import PODS, Kind
+from shoal.store.live.served import Served
+
+_INDEX = "queued"
+_SLICE = SLICE_NAME.encode()
+
+
+class WorkloadContext(msgspec.Struct, frozen=True, eq=False):
+    key: Key
+    owner_type: OwnerType
+    pods: Pods
+    """Oldest first."""
+    parent: Parent | None
+    item: Item | None
+    """The Workload."""
+    workload: WorkloadView | None
+    older: tuple[Item, ...] = ()
+    """Workloads of the same owner that it replaced."""
+    newer: tuple[Item, ...] = ()
+    """Workloads of the same owner that are to replace it."""
+
+
+class WorkloadContexts:
+    """Finds the context by the Workload's name, from indexes of pods and their owners."""
+
+    def __init__(self, context: Context, served: Served, workloads: Kind) -> None:
+        self._context = context
+        self._served = served
+        self._workloads = context.informers.of(workloads)
+        self._by_slice = self._workloads.index("slices", _slice_keys)
+        self._pods = context.informers.of(PODS).index(_INDEX, _keys_of_pod)
+
+    def of(self, key: Key) -> WorkloadContext | None:
+        """None if no queued object has a Workload of that name."""
+        value = "/".join(key)
+        seen = ((item, queued_pod(item)) for item in self._pods[value])
+        pods = sorted(((item, pod) for item, pod in seen if pod is not None), key=lambda one: one[1].age())
+        older, item, newer = self._slices(key)
+        workload = workload_view(item) if item is not None else None
+        parent = self._parent(value)
+        owner_type = _owner_type(pods, parent, workload)
+        return (
+            None if owner_type is None else WorkloadContext(key, owner_type, pods, parent, item, workload, older, newer)
+        )
+
+    def _slices(self, key: Key) -> tuple[tuple[Item, ...], Item | None, tuple[Item, ...]]:
+        """The Workload that counts, with older and newer ones of the same owner."""
+        first = self._workloads.get(*key)
+        later = [one for one in self._by_slice["/".join(key)] if one is not first]
+        if not later:
+            return (), first, ()
+        there = in_order([first, *later] if first is not None else later)
+        seen = [workload_view(one) for one in there]
+        live = [at for at, one in enumerate(seen) if not one.is_true("Finished")]
+        admitted = [at for at in live if seen[at].is_true("Admitted")]
+        reserved = [at for at in live if seen[at].is_true("QuotaReserved")]
+        at = (admitted or reserved or live or [len(there) - 1])[-1]
+        return tuple(there[:at]), there[at], tuple(there[at + 1 :])
+
+    def keys_of_workload(self, item: Item) -> list[Key]:
+        """Later Workloads of an owner are reconciled with its first one."""
+        first = workload_view(item).metadata.annotations.get(SLICE_NAME) if _SLICE in item.data else None
+        return [(item.namespace, first or item.name)]
+
+    def keys_of_parent(self, kind: Kind, item: Item) -> list[Key]:
+        return [(item.namespace, name) for name in workload_names_of(kind, item)]
+
+    def _parent(self, value: str) -> Parent | None:
+        for kind in PARENT_KINDS:
+            found = self._served.find(kind) if kind.group != "apps" else kind
+            if found is None:
+                continue
+            informer = self._context.informers.of(found)
+            for item in informer.index(_INDEX, _Names(found))[value]:
+                return parent_of(found, item)
+        return None
+
+
+class _Names:
+    """Computes the index values of one kind."""
+
+    def __init__(self, kind: Kind) -> None:
+        self._kind = kind
+
+    def __call__(self, item: Item) -> Iterator[str]:
+        return (f"{item.namespace}/{name}" for name in workload_names_of(self._kind, item))
+
+
+def in_order(workloads: Iterable[Item]) -> list[Item]:
+    """Each Workload after the one that it replaces."""
+    there = {f"{one.namespace}/{one.name}": one for one in workloads}
+
+    def depth(item: Item | None) -> int:
+        found, seen = 0, set[str]()
+        while item is not None:
+            before = workload_view(item).metadata.annotations.get(REPLACES, "")
+            if before not in there or before in seen:
+                break
+            seen.add(before)
+            item, found = there[before], found + 1
+        return found
+
+    return sorted(there.values(), key=lambda one: (depth(one), one.name))
+
+
+def _slice_keys(item: Item) -> list[str]:
+    first = workload_view(item).metadata.annotations.get(SLICE_NAME) if _SLICE in item.data else None
+    return [f"{item.namespace}/{first}"] if first else []
+
+
+def keys_of_pod(item: Item) -> list[Key]:
+    pod = queued_pod(item)
+    return [] if pod is None else [(item.namespace, workload_of_pod(pod)[1])]
+
+
+def _keys_of_pod(item: Item) -> list[str]:
+    return ["/".join(key) for key in keys_of_pod(item)]
+
+
+def _owner_type(pods: Pods, parent: Parent | None, workload: WorkloadView | None) -> OwnerType | None:
+    if parent is not None:
+        return "parent"
+    if pods:
+        return workload_of_pod(pods[0][1])[0]
+    if workload is None:
+        return None
+    if workload.metadata.annotations.get(IS_GROUP) == "true":
+        return "group"
+    if workload.owners("Pod"):
+        return "pod"
+    return "parent" if any(workload.owners(kind.name) for kind in PARENT_KINDS) else None

@@ -1,0 +1,76 @@
+"""The fields of a Workload that the controller of queued pods reads."""
+
+from __future__ import annotations
+
+import msgspec
+from msgspec import field
+
+from shoal.controllers.queued_pods.pod_view import Meta
+from shoal.store.live.item import Item, Seen
+
+
+class _PodSet(msgspec.Struct, gc=False):
+    name: str = "main"
+    count: int = 1
+
+
+class _Spec(msgspec.Struct, rename="camel", gc=False):
+    pod_sets: tuple[_PodSet, ...] = ()
+    queue_name: str = ""
+
+
+class WorkloadCondition(msgspec.Struct, gc=False):
+    type: str = ""
+    status: str = ""
+    reason: str = ""
+    message: str = ""
+
+
+class _Assignment(msgspec.Struct, gc=False):
+    name: str = "main"
+    flavors: dict[str, str] = field(default_factory=dict)
+    count: int | None = None
+
+
+class _Admission(msgspec.Struct, rename="camel", gc=False):
+    cluster_queue: str = ""
+    pod_set_assignments: tuple[_Assignment, ...] = ()
+
+
+class _Status(msgspec.Struct, rename="camel", gc=False):
+    conditions: tuple[WorkloadCondition, ...] = ()
+    admission: _Admission | None = None
+    reclaimable_pods: tuple[_PodSet, ...] = ()
+
+
+class WorkloadView(msgspec.Struct, gc=False):
+    metadata: Meta
+    spec: _Spec = field(default_factory=_Spec)
+    status: _Status = field(default_factory=_Status)
+
+    def condition(self, name: str) -> WorkloadCondition | None:
+        return next((one for one in self.status.conditions if one.type == name), None)
+
+    def is_true(self, name: str) -> bool:
+        found = self.condition(name)
+        return found is not None and found.status == "True"
+
+    def is_terminating(self) -> bool:
+        return self.metadata.deletion_timestamp is not None
+
+    def counts(self) -> dict[str, int]:
+        return {one.name: one.count for one in self.spec.pod_sets}
+
+    def reclaimed(self) -> dict[str, int]:
+        return {one.name: one.count for one in self.status.reclaimable_pods}
+
+    def owners(self, kind: str) -> set[str]:
+        """The uids of its owners of that kind."""
+        return {owner.uid for owner in self.metadata.owner_references if owner.kind == kind}
+
+
+_seen = Seen(WorkloadView)
+
+
+def workload_view(item: Item) -> WorkloadView:
+    return _seen(item)

@@ -1,0 +1,1 @@
+"""Opens the scheduling gates that hold the pods of queued Workloads."""

@@ -1,0 +1,69 @@
+"""Reads the pods that scheduling gates hold, and patches them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import msgspec
+from msgspec import field
+
+from shoal.store.live.context import Context
+from shoal.store.live.item import Item, Obj, Seen
+from shoal.store.live.kind import PODS
+from shoal.store.live.port import Patch
+from shoal.store.live.refusals import RefusedError
+
+_FINISHED = frozenset({"Succeeded", "Failed"})
+
+
+class _Meta(msgspec.Struct, rename="camel", gc=False):
+    name: str = ""
+    labels: dict[str, str] = field(default_factory=dict)
+    annotations: dict[str, str] = field(default_factory=dict)
+    deletion_timestamp: str | None = None
+
+
+class _Gate(msgspec.Struct, gc=False):
+    name: str = ""
+
+
+class _Spec(msgspec.Struct, rename="camel", gc=False):
+    node_selector: dict[str, str] = field(default_factory=dict)
+    scheduling_gates: tuple[_Gate, ...] = ()
+
+
+class _Status(msgspec.Struct, gc=False):
+    phase: str = ""
+
+
+class GatedPod(msgspec.Struct, gc=False):
+    metadata: _Meta
+    spec: _Spec = field(default_factory=_Spec)
+    status: _Status = field(default_factory=_Status)
+
+    def has_gate(self, name: str) -> bool:
+        return any(gate.name == name for gate in self.spec.scheduling_gates)
+
+    def gates_without(self, name: str) -> list[Obj] | None:
+        """As a patch writes them; None if there are no others."""
+        return [{"name": gate.name} for gate in self.spec.scheduling_gates if gate.name != name] or None
+
+    @property
+    def is_finished(self) -> bool:
+        return self.status.phase in _FINISHED
+
+
+gated_pod: Seen[GatedPod] = Seen(GatedPod)
+
+
+async def patch_all(context: Context, patches: Iterable[tuple[Item, Obj]]) -> None:
+    """Patch every pod; a pod whose patch is refused delays no other. Raises the last refusal at the end, so that the
+    caller retries with a growing delay."""
+    refused: RefusedError | None = None
+    for item, patch in patches:
+        try:
+            await context.api.patch(PODS, item.namespace, item.name, Patch("merge", patch))
+        except RefusedError as error:
+            refused = error
+    if refused is not None:
+        raise refused

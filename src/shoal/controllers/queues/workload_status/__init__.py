@@ -1,0 +1,1 @@
+"""Computes and writes the statuses of Workloads."""
