@@ -21,7 +21,7 @@ from shoal.store.live.item import Obj
 from shoal.store.live.kind import DEPLOYMENTS, JOBS, PODS
 from shoal.store.live.port import Deletion
 
-_BOUNDED = ("Informer._gone", "Pen._known", "Watching._labels", "Owners._absent")
+_BOUNDED = ("Informer._gone", "Pen._known", "EventHandlers._labels", "Owners._absent")
 """Kept on purpose, up to a size of their own."""
 _SLACK = 30
 

@@ -32,13 +32,13 @@ from shoal.wiring.missing_kinds import MissingKinds
 from shoal.wiring.queue_ruling import QueueRuling
 from shoal.wiring.run_choice import KAI, QUEUES, SCHEDULER, VOLCANO, RunChoice
 
-_LATER = (
+LATER = (
     "light_groups.controller",
     "volcano.controller",
     "queues.admission_loop",
     "scheduler.hands",
-    "kai.desk",
-    "volcano.desk",
+    "kai.admission",
+    "volcano.admission",
 )
 """Modules below `shoal.controllers` that only some parts need."""
 WayIn = Callable[[str], Api]
@@ -100,7 +100,7 @@ async def start_shoal(life: Life, way_in: WayIn, choice: RunChoice, telemetry: T
 def load_parts() -> None:
     """Import what `start_shoal` imports only when it needs it. A process that stands by does this before it leads, so
     that it takes over sooner."""
-    for module in (*_LATER, *(maker.partition(":")[0] for maker in BESIDE.values())):
+    for module in (*LATER, *(maker.partition(":")[0] for maker in BESIDE.values())):
         import_module(f"shoal.controllers.{module}")
 
 
