@@ -94,19 +94,19 @@ class LargeWork:
     def _start_next(self) -> None:
         if self._is_busy:
             return
-        waiting = [name for name, one in self._users.items() if one.waiting]
-        if not waiting:
-            # All have gone: their charges mean nothing to those who come later.
-            self._users.clear()
-            return
-        name = min(waiting, key=lambda name: self._users[name].charged_s)
-        user = self._users[name]
-        self._served_s = user.charged_s
-        _, _, turn, work, done = heappop(user.waiting)
-        if done.done():
-            # Its client has gone.
-            self._start_next()
-            return
+        while True:
+            waiting = [name for name, one in self._users.items() if one.waiting]
+            if not waiting:
+                # All have gone: their charges mean nothing to those who come later.
+                self._users.clear()
+                return
+            name = min(waiting, key=lambda name: self._users[name].charged_s)
+            user = self._users[name]
+            self._served_s = user.charged_s
+            _, _, turn, work, done = heappop(user.waiting)
+            # Where it is done, its client has gone.
+            if not done.done():
+                break
         self._is_busy = True
         loop = asyncio.get_running_loop()
         if self._pool is None:

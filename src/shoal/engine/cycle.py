@@ -60,7 +60,8 @@ def cycle(
 
 def _look_again_at_promises(round_: Round) -> None:
     """Whoever was promised room is tried again: the room may be free by now, or somewhere else."""
-    for pod in list(round_.cluster.promised):
+    round_.renewed = frozenset(round_.cluster.promised)
+    for pod in round_.renewed:
         round_.ledger.withdraw(pod)
 
 

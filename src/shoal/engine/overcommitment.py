@@ -30,9 +30,10 @@ def is_overcommitted(cluster: Cluster, holding: Holding, unheard: Sequence[Ask] 
     left = cluster.free[row].copy()
     for charge in charges:
         left -= charge.taken
-    for key in cluster.promised:
-        if cluster.pods[key].row == row:
-            left += cluster.pods[key].charge.taken
+    if cluster.promised:
+        for key in cluster.pods_on(row):
+            if cluster.pods[key].promised:
+                left += cluster.pods[key].charge.taken
     lacking = left[: len(need)] < np.where(need == NEVER_LACKING, NEVER_LACKING, 0)
     lacking[_OF_DEVICES] = False
     return bool(lacking.any()) or (holding.ask.devices is not None and _lacks_devices(cluster, row, unheard))

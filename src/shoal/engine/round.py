@@ -26,13 +26,18 @@ class Round:
     why: dict[str, Code] = field(default_factory=dict)
     """Gang -> why it was not placed, as found last."""
     most: int | None = None
-    """So many pods are placed at most; a gang that goes beyond is placed whole."""
+    """So many pods are placed or newly nominated at most; a gang that goes beyond is placed whole."""
+    renewed: frozenset[str] = frozenset()
+    """Pods whose nominations of earlier rounds were withdrawn in this one, to be decided again."""
+    made_again: int = 0
+    """How many of these were made again."""
     is_cut: bool = False
     """It was ended by that, with some not yet tried."""
 
     def is_full(self) -> bool:
-        """Whether as many were placed as may be; then the round is cut."""
-        if self.most is not None and len(self.intentions) >= self.most:
+        """Whether as many were placed as may be; then the round is cut. A nomination that is only made again does not
+        count: rounds that renew all nominations and get no further would follow each other for ever."""
+        if self.most is not None and len(self.intentions) - self.made_again >= self.most:
             self.is_cut = True
         return self.is_cut
 
@@ -58,6 +63,7 @@ class Round:
         for pod, row, grant in spots:
             ledger.place(pod, row, grant, promised=True)
             self.intentions.append(Nominate(pod, cluster.names[row], grant))
+            self.made_again += pod in self.renewed
         return True
 
 

@@ -20,6 +20,7 @@ from shoal.sim import kai_queues, volcano_queues
 from shoal.sim.queued_pods import GATES
 from shoal.store.kept import Kept
 from shoal.store.world import World
+from shoal.units.numbers import whole_of
 
 _QUEUE_LABEL = "kueue.x-k8s.io/queue-name"
 
@@ -88,7 +89,7 @@ def _group_message(pod: Pod, group: str, pods: Sequence[Pod]) -> tuple[str, str]
         words = f"The pods of group '{group}' do not say how many they are: {KUEUE_TOTAL_ANNOTATION} is missing."
         return words, f"Make them anew with the annotation {KUEUE_TOTAL_ANNOTATION}."
     existing = sum(1 for _ in _members(pod, group, pods))
-    lacking = int(total) - existing if total.isdecimal() else 0
+    lacking = (whole_of(total) or 0) - existing
     if lacking <= 0:
         return "", ""
     words = f"'{group}' group has fewer runnable pods than expected: {existing} of {total}."

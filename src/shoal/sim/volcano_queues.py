@@ -1,7 +1,7 @@
 """Decides which pods of a set of manifests Volcano's queues hold back, with the rules of the controllers, once.
 
 Groups are enqueued as by the enqueue controller. The pods of enqueued groups are then admitted as in the scheduling
-loop: a queue may be full nevertheless, or its quota may be used (`volcano_shares`).
+loop: a queue may be full nevertheless, or its quota may be used (`volcano_quotas`).
 
 Rejected: the admission of the scheduling loop itself. It needs caches that change; manifests are decided once.
 """

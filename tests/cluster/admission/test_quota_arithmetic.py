@@ -53,6 +53,7 @@ def test_extended_resources_count_through_requests_alone() -> None:
     ("annotations", "devices"),
     [
         ({"gpu-fraction": "0.01", "gpu-fraction-num-devices": "8"}, 8),
+        ({"gpu-fraction": "0.01", "gpu-fraction-num-devices": "0000000008"}, 8),
         ({"gpu-fraction": "0.5"}, 1),
         ({"gpu-memory": "1000", "gpu-fraction-num-devices": "2"}, 2),
         ({"gpu-fraction": "0.5", "gpu-fraction-num-devices": "many"}, 1),

@@ -10,6 +10,7 @@ import pytest
 
 from build import kind_objects as kinds
 from build.doors import APPLY, MERGE, InProcess, in_process
+from shoal.cluster.large_work import LargeWork
 
 MAPS = "/api/v1/namespaces/default/configmaps"
 PODS = "/api/v1/namespaces/default/pods"
@@ -165,6 +166,26 @@ async def test_a_review_above_64_kib_is_refused_before_it_is_read(characters: in
         attributes = {"verb": "get", "resource": "pods", "name": "x" * characters}
         reply = await api.ask("POST", REVIEWS, {"spec": {"resourceAttributes": attributes}})
         assert reply.code == code
+
+
+@pytest.mark.parametrize(("verb", "is_measured"), [("copy", True), ("test", False)])
+async def test_a_patch_that_copies_is_worked_out_as_large_ones_are(
+    verb: str, is_measured: bool, tmp_path: Path
+) -> None:
+    readings: list[float] = []
+
+    def clock() -> float:
+        readings.append(0.0)
+        return 0.0
+
+    async with in_process(tmp_path) as api:
+        assert (await api.ask("POST", MAPS, {**config_map(), "data": {"k": "v"}})).code == 201
+        api.plane.stage.large = LargeWork(clock)
+        operation = {"op": verb, "from": "/data/k", "value": "v", "path": "/data/k2" if verb == "copy" else "/data/k"}
+        name = config_map()["metadata"]["name"]
+        reply = await api.ask("PATCH", f"{MAPS}/{name}", [operation], "application/json-patch+json")
+        assert reply.code == 200
+        assert bool(readings) == is_measured
 
 
 async def test_made_up_names_do_not_make_the_counters_grow(tmp_path: Path) -> None:

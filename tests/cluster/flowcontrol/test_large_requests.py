@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from build.planes import operations
+from build.virtual_time import virtual
 from shoal.cluster.calls import Actor, Attributes
 from shoal.cluster.flowcontrol.control import FlowControl, Seat
 from shoal.cluster.flowcontrol.large_requests import AT_ONCE, LargeRequests
@@ -102,3 +103,29 @@ async def test_what_is_done_after_the_seat_was_given_back_counts_for_the_flow() 
     await work.run(Turn("ada", seat.charge), len, "work")
     assert flow.charged_s == 2.0
     work.close()
+
+
+async def test_a_large_request_that_gives_up_does_not_count_among_those_that_wait() -> None:
+    large = LargeRequests(at_once=1, most_waiting=1)
+    await large.enter("ada")
+    gone = asyncio.create_task(large.enter("ada"))
+    await asyncio.sleep(0)
+    gone.cancel()
+    await asyncio.gather(gone, return_exceptions=True)
+    waiting = asyncio.create_task(large.enter("ada"))
+    await asyncio.sleep(0)
+    assert not waiting.done()
+    large.leave("ada")
+    await waiting
+
+
+@virtual
+async def test_a_large_request_waits_no_longer_than_any_other(tmp_path: Path) -> None:
+    async with operations(tmp_path) as ops:
+        control = FlowControl(ops.state.reader, longest_wait_s=15.0)
+        flow = control.flow_of(ADA, CREATE)
+        for _ in range(AT_ONCE):
+            await control.seat(flow, "ada")
+        with pytest.raises(ApiError) as refused:
+            await control.seat(flow, "ada")
+        assert refused.value.code == 429

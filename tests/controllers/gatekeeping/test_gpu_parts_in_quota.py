@@ -51,6 +51,14 @@ async def test_a_pod_whose_parts_are_of_more_devices_than_the_quota_has_is_refus
 
 
 @virtual
+@pytest.mark.parametrize("devices", ["03", "0000000003"])
+async def test_leading_zeros_of_the_number_of_devices_change_nothing(tmp_path: Path, devices: str) -> None:
+    async with beside_quota(tmp_path, {GPUS: "2"}) as cluster:
+        with pytest.raises(ForbiddenError, match=r"requested: requests\.nvidia\.com/gpu=3"):
+            await cluster.create(PODS, sharing("a", devices))
+
+
+@virtual
 async def test_what_a_quota_says_is_used_is_not_there_for_parts(tmp_path: Path) -> None:
     async with beside_quota(tmp_path, {GPUS: "4"}) as cluster:
         gpus = {"nvidia.com/gpu": "3"}

@@ -115,7 +115,12 @@ class FlowControl:
         if not large_of:
             await self._seated(flow)
             return Seat(flow)
-        await self._large.enter(large_of)
+        try:
+            async with asyncio.timeout(self._longest_wait_s):
+                await self._large.enter(large_of)
+        except TimeoutError:
+            flow.level.rejected += 1
+            raise too_many_requests(TOO_MANY, _RETRY_S) from None
         try:
             await self._seated(flow)
         except BaseException:

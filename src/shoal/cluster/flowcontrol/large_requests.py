@@ -45,6 +45,8 @@ class LargeRequests:
         except asyncio.CancelledError:
             if turn.done() and not turn.cancelled():
                 self.leave(name)
+            else:
+                user.waiting.remove(turn)
             raise
 
     def leave(self, name: str) -> None:

@@ -11,6 +11,7 @@ Rejected: the recovery extension of SQLite, which Python's module does not have.
 
 from __future__ import annotations
 
+import logging
 import sqlite3
 from collections import deque
 from collections.abc import Iterator
@@ -24,7 +25,8 @@ from shoal.cluster.storage.port import Change
 from shoal.cluster.storage.tables import Transaction, prepare
 
 _MOST_QUERIES = 50_000
-_LAST_ROW_UNKNOWN = 1_000_000
+_LAST_ROW_UNKNOWN = 1 << 40
+_log = logging.getLogger("shoal.storage")
 
 
 class _Row(msgspec.Struct, array_like=True):
@@ -102,6 +104,7 @@ def _rows(connection: sqlite3.Connection, table: str, recorded: int) -> Iterator
             if start < end:
                 middle = (start + end) // 2
                 ranges += ((start, middle), (middle + 1, end))
+    _log.warning("the table %s is damaged in very many places: objects that can be read may be left out", table)
 
 
 def _last_row(connection: sqlite3.Connection, table: str, recorded: int) -> int:

@@ -174,6 +174,7 @@ class Brain:
     def _placement_plan(self, now_s: float) -> Plan:
         settings = self.settings
         if not settings.places:
+            self.cluster.refusing.expire(now_s)
             return Plan(now_s, self.cluster.version, ())
         try:
             return self._cycle(now_s, settings.steps)

@@ -1,7 +1,8 @@
 """How many pods one round places, so that what else runs in the process is not kept waiting by costly pods.
 
-Few at the beginning of a backlog, then twice as many after each short round and half as many after a long one: in one
-process with the API server, 256 pods of 40 anti-affinity terms each would keep every client waiting for a second.
+Few at the beginning of a backlog, then twice as many after each short round and half as many after a long one, but
+never fewer than at the beginning, since each round has a cost of its own. In one process with the API server, 256 pods
+of 40 anti-affinity terms each would keep every client waiting for a second.
 """
 
 from __future__ import annotations
@@ -22,6 +23,6 @@ class RoundSize:
         if not is_cut:
             self.now = self._first
         elif took_s > LONGEST_S:
-            self.now = max(1, self.now // 2)
+            self.now = max(self._first, self.now // 2)
         elif took_s < LONGEST_S / 2:
             self.now = min(self._most, self.now * 2)

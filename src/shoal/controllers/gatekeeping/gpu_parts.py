@@ -16,7 +16,7 @@ _IS_ABOUT_GPUS = (
 
 VARIABLES = {
     # What is no number is refused by the scheduler; until then it counts as one device.
-    "devices": f"{_COUNT}.matches('^[1-9][0-9]{{0,8}}$') ? int({_COUNT}) : 1",
+    "devices": f"{_COUNT}.matches('^[0-9]{{1,10}}$') ? int({_COUNT}) : 1",
     "hard": f"string(params.spec.?hard[?'{_RESOURCE}'].orValue('0'))",
     "used": f"string(params.?status.?used[?'{_RESOURCE}'].orValue('0'))",
 }

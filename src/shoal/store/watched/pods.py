@@ -209,6 +209,8 @@ class Pods:
 
     def unheard(self, node: str) -> list[tuple[str, Ask]]:
         """Pods that were seen on the node, and of whose being there nothing was told yet, with their asks."""
+        if not self._unheard:
+            return []
         states = ((key, self._states[key]) for key in self._unheard)
         return [
             (key, state.ask)

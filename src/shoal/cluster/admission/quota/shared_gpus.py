@@ -17,7 +17,7 @@ _GPU = "nvidia.com/gpu"
 _FRACTIONS = ("gpu-fraction", "gpu-memory")
 _DEVICES = "gpu-fraction-num-devices"
 _PARTS = ("nvidia.com/gpumem", "nvidia.com/gpumem-percentage", "nvidia.com/gpucores")
-_MOST_DIGITS = 9
+_MOST_DIGITS = 10
 
 
 def devices_by_annotation(pod: Obj) -> int:
