@@ -22,7 +22,7 @@ def test_a_sweep_is_kept_with_its_loop_and_its_twelve_tasks_find_gpus(kubectl: K
     kept = kubectl.get("workflow", "hyperparameter-sweep")["spec"]
     assert "{% for lr in" in kept["templates"][0]["steps"][0][0]["withParam"]
     told = until(lambda: events(kubectl, "hyperparameter-sweep").get("ForeignTemplateLanguage", ""))
-    assert "is Jinja, which Argo does not run" in told
+    assert "is Jinja, which Argo does not support" in told
     kubectl("create", "-f-", given=[_task(at, kept["templates"][1]) for at in range(12)])
     until(lambda: phases(kubectl) == ["Running"] * 12)
 
@@ -51,7 +51,7 @@ def test_an_inference_service_is_kept_and_warned_of_tainted_nodes(kubectl: Kubec
         told = until(lambda: events(kubectl, "tainted").get("UntoleratedTaint", ""))
     finally:
         kubectl("taint", "node", *GPU_NODES, "nvidia.com/gpu-")
-    assert told.startswith("spec.predictor.tolerations: all nodes with GPUs are tainted nvidia.com/gpu=present")
+    assert told.startswith("spec.predictor.tolerations: all nodes with GPUs have the taint nvidia.com/gpu=present")
 
 
 def test_a_pipeline_is_kept_in_its_order_and_its_training_step_takes_a_whole_node(kubectl: Kubectl) -> None:

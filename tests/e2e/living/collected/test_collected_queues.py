@@ -118,7 +118,7 @@ def test_a_flavor_whose_nodes_are_tainted_is_warned_of(kubectl: Kubectl, request
         told = until(lambda: events(queued.within("default"), "h100-nvlink").get("TaintedNodes", ""))
     finally:
         kubectl("taint", "node", HOPPER, OTHER_HOPPER, "nvidia.com/gpu-")
-    assert "tainted, the first with nvidia.com/gpu=present:NoSchedule" in told
+    assert "have taints, the first has nvidia.com/gpu=present:NoSchedule" in told
 
 
 # -- Volcano ----------------------------------------------------------------------------------------------------------
@@ -155,4 +155,4 @@ def test_a_queue_keeps_the_fields_that_volcano_has_and_is_told_of_the_others(gro
     assert (spec["weight"], spec["capability"]) == (50, {"nvidia.com/gpu": 32, "cpu": 256})
     assert spec["preemptionPolicy"] == "bestFit"
     told = until(lambda: events(grouped.within("default"), "research-queue").get("UnknownField", ""))
-    assert "no field of Volcano's queues" in told
+    assert "is not a field of Volcano's queues" in told
