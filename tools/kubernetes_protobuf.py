@@ -16,7 +16,7 @@ from pathlib import Path
 
 import msgspec
 
-from shoal.cluster.protobuf.stored import StoredField, StoredTable
+from shoal.embedded.apiserver.protobuf.stored import StoredField, StoredTable
 from tools.go_types import Binary, GoField, GoType
 
 _API = "k8s.io/api/"

@@ -21,7 +21,7 @@ from typing import Any
 
 import msgspec
 
-from shoal.cluster.schema.stored import MINORS, Described, StoredDefinition, StoredField, Zero
+from shoal.embedded.apiserver.schema.stored import MINORS, Described, StoredDefinition, StoredField, Zero
 from tools.go_types import Binary, GoField, GoType
 
 Json = Mapping[str, Any]

@@ -15,8 +15,8 @@ from pathlib import Path
 import uvloop
 from aiohttp import web
 
-from shoal.cluster.security.authority import open_authority
-from shoal.cluster.security.kubeconfig import write_kubeconfig
+from shoal.embedded.apiserver.security.authority import open_authority
+from shoal.embedded.apiserver.security.kubeconfig import write_kubeconfig
 
 _HOST = "127.0.0.1"
 _START_S = 60

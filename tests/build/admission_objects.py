@@ -8,7 +8,7 @@ import pytest
 
 from build.hook_server import HookServer
 from build.planes import Operations, config_map
-from shoal.cluster.status import ApiError
+from shoal.embedded.apiserver.status import ApiError
 
 Obj = dict[str, Any]
 GROUP = "admissionregistration.k8s.io"

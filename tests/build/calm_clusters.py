@@ -21,15 +21,15 @@ from build.small_clusters import SmallCluster, small_cluster
 from build.storm_crews import NEEDED
 from build.stormy_api import Weather
 from shoal.api.run_configuration import RunConfiguration
-from shoal.cluster.foreign.definitions import definitions
-from shoal.cluster.machines.machine import Machine
+from shoal.client.ecosystem_kinds import CLUSTER_QUEUES, KUEUE, LOCAL_QUEUES, WORKLOADS
+from shoal.client.informers import Informers
+from shoal.client.item import Obj
+from shoal.client.kind import DEFINITIONS
+from shoal.client.port import Api
+from shoal.embedded.apiserver.foreign.definitions import definitions
+from shoal.embedded.machines.machine import Machine
 from shoal.engine.cycle import STEPS
 from shoal.engine.profile import DEFAULT_POLICY, POLICIES
-from shoal.store.live.ecosystem_kinds import CLUSTER_QUEUES, KUEUE, LOCAL_QUEUES, WORKLOADS
-from shoal.store.live.informers import Informers
-from shoal.store.live.item import Obj
-from shoal.store.live.kind import DEFINITIONS
-from shoal.store.live.port import Api
 from shoal.wiring.controllers import CONTROLLERS, own_controllers
 from shoal.wiring.life import Life
 from shoal.wiring.run_choice import RunChoice

@@ -9,12 +9,12 @@ from contextlib import aclosing
 from typing import Any
 
 from build.small_clusters import START_S
-from shoal.store.live.clock import LoopClock
-from shoal.store.live.election import LeaderElection
-from shoal.store.live.item import Item, Obj
-from shoal.store.live.kind import Kind
-from shoal.store.live.lease_lock import Lock
-from shoal.store.live.port import EVERYTHING, Api, Batches, Select
+from shoal.client.clock import LoopClock
+from shoal.client.election import LeaderElection
+from shoal.client.item import Item, Obj
+from shoal.client.kind import Kind
+from shoal.client.lease_lock import Lock
+from shoal.client.port import EVERYTHING, Api, Batches, Select
 
 
 class Stage:

@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 from build.cluster_reader import FakeReader, Obj, named
-from shoal.cluster.admission.quota.book import QuotaCharge
-from shoal.cluster.admission.quota.ledger import Quota
-from shoal.cluster.calls import Admission
-from shoal.cluster.status import ApiError
+from shoal.embedded.apiserver.admission.quota.book import QuotaCharge
+from shoal.embedded.apiserver.admission.quota.ledger import Quota
+from shoal.embedded.apiserver.calls import Admission
+from shoal.embedded.apiserver.status import ApiError
 
 
 def quota(hard: dict[str, str], name: str = "q", **spec: object) -> Obj:

@@ -8,10 +8,10 @@ from build.small_clusters import SmallCluster
 from shoal.api.kueue import Configuration
 from shoal.api.run_configuration import RunConfiguration
 from shoal.api.webhook_rules import WebhookRules
-from shoal.cluster.calls import Actor
-from shoal.cluster.inside.api import InsideApi
+from shoal.client.port import ServedKind
+from shoal.embedded.apiserver.calls import Actor
+from shoal.embedded.apiserver.inside.api import InsideApi
 from shoal.engine.profile import DEFAULT_POLICY, POLICIES
-from shoal.store.live.port import ServedKind
 from shoal.wiring.run_choice import RunChoice
 from shoal.wiring.shoal import PARTS
 

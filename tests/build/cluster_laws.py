@@ -8,9 +8,9 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator
 
 from build.small_clusters import SmallCluster
-from shoal.store.live.informer import Informer
-from shoal.store.live.item import Item, Obj
-from shoal.store.live.kind import EVENTS, JOBS, NODES, PODS, Kind
+from shoal.client.informer import Informer
+from shoal.client.item import Item, Obj
+from shoal.client.kind import EVENTS, JOBS, NODES, PODS, Kind
 from shoal.units.quantity import Quantity
 
 _TERMINAL = ("Succeeded", "Failed")

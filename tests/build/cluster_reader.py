@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from shoal.cluster.calls import Actor, Admission, Call
-from shoal.cluster.resource import Resource
+from shoal.embedded.apiserver.calls import Actor, Admission, Call
+from shoal.embedded.apiserver.resource import Resource
 
 Obj = dict[str, Any]
 

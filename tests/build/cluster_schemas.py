@@ -9,8 +9,8 @@ from collections.abc import Sequence
 from functools import cache
 from typing import Any
 
-from shoal.cluster.schema.kubernetes import GoSchema, Shapes
-from shoal.cluster.schema.node import ANY, Schema
+from shoal.embedded.apiserver.schema.kubernetes import GoSchema, Shapes
+from shoal.embedded.apiserver.schema.node import ANY, Schema
 
 
 @cache

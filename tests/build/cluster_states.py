@@ -6,12 +6,12 @@ import asyncio
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from shoal.cluster.resource import Home, Ref
-from shoal.cluster.state.record import Obj, Record, Write
-from shoal.cluster.state.state import State
-from shoal.cluster.state.watch import Event, Watch
-from shoal.cluster.storage.memory import MemoryStorage
-from shoal.cluster.storage.port import Change, Storage
+from shoal.embedded.apiserver.resource import Home, Ref
+from shoal.embedded.apiserver.state.record import Obj, Record, Write
+from shoal.embedded.apiserver.state.state import State
+from shoal.embedded.apiserver.state.watch import Event, Watch
+from shoal.embedded.apiserver.storage.memory import MemoryStorage
+from shoal.embedded.apiserver.storage.port import Change, Storage
 
 PODS = Home("", "pods")
 JOBS = Home("batch", "jobs")

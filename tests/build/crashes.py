@@ -9,10 +9,10 @@ import random
 from collections.abc import Awaitable, Callable, Sequence
 
 from build.small_clusters import Make, SmallCluster
-from shoal.store.live.context import Context
-from shoal.store.live.informers import Informers
-from shoal.store.live.learning import LearningApi
-from shoal.store.live.recorder import Recorder
+from shoal.client.context import Context
+from shoal.client.informers import Informers
+from shoal.client.learning import LearningApi
+from shoal.client.recorder import Recorder
 
 Check = Callable[[], Awaitable[None]]
 _LONGEST_STEPS = 400

@@ -13,15 +13,15 @@ from uuid import UUID
 
 from build.small_clusters import Make, SmallCluster
 from build.stormy_api import CALM, StormyApi, Weather
-from shoal.cluster.calls import Actor
-from shoal.cluster.inside.api import InsideApi
-from shoal.cluster.kubelets.fleet import Fleet
-from shoal.cluster.kubelets.settings import FleetSettings
-from shoal.cluster.machines.machine import Machine
-from shoal.store.live.context import Context
-from shoal.store.live.informers import Informers
-from shoal.store.live.learning import LearningApi
-from shoal.store.live.recorder import Recorder
+from shoal.client.context import Context
+from shoal.client.informers import Informers
+from shoal.client.learning import LearningApi
+from shoal.client.recorder import Recorder
+from shoal.embedded.apiserver.calls import Actor
+from shoal.embedded.apiserver.inside.api import InsideApi
+from shoal.embedded.kubelets.fleet import Fleet
+from shoal.embedded.kubelets.settings import FleetSettings
+from shoal.embedded.machines.machine import Machine
 from shoal.wiring.controllers import CONTROLLERS, make, own_controllers
 
 _SCHEDULER = "default-scheduler"

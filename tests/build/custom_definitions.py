@@ -5,10 +5,10 @@ from __future__ import annotations
 from copy import deepcopy
 from typing import Any
 
-from shoal.cluster.crds.definition import DEFINITIONS
-from shoal.cluster.crds.establish import establish
-from shoal.cluster.crds.serving import served
-from shoal.cluster.resource import Resource
+from shoal.embedded.apiserver.crds.definition import DEFINITIONS
+from shoal.embedded.apiserver.crds.establish import establish
+from shoal.embedded.apiserver.crds.serving import served
+from shoal.embedded.apiserver.resource import Resource
 
 Obj = dict[str, Any]
 NOW = "2026-11-21T10:00:00Z"

@@ -14,6 +14,13 @@ from contextlib import asynccontextmanager
 from build.small_clusters import SmallCluster
 from shoal.api.node import Node
 from shoal.api.pod import Pod
+from shoal.client.context import Context
+from shoal.client.informers import Informers
+from shoal.client.kind import NODES, PODS
+from shoal.client.learning import LearningApi
+from shoal.client.port import Api
+from shoal.client.recorder import Recorder
+from shoal.client.served import Served
 from shoal.controllers.binding.writer import Writer
 from shoal.engine.cluster import Cluster
 from shoal.engine.cycle import cycle
@@ -34,13 +41,6 @@ from shoal.engine.mix import Mix
 from shoal.engine.placement import Placement
 from shoal.engine.plan import Place
 from shoal.engine.profile import DEFAULT_POLICY, profile_named
-from shoal.store.live.context import Context
-from shoal.store.live.informers import Informers
-from shoal.store.live.kind import NODES, PODS
-from shoal.store.live.learning import LearningApi
-from shoal.store.live.port import Api
-from shoal.store.live.recorder import Recorder
-from shoal.store.live.served import Served
 from shoal.store.watched.devices import WatchedDevices
 from shoal.store.watched.reading import value_of
 from shoal.store.watched.sights import PodSight

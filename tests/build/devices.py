@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from shoal.devices.layout import PLAIN, Layout
 from shoal.engine.devices.bench import Bench
 from shoal.engine.devices.demand import FULL_MILLI, compute_grant
-from shoal.engine.devices.layout import PLAIN, Layout
 from shoal.engine.devices.planes import DevicePlanes
 
 

@@ -17,11 +17,11 @@ from aiohttp.streams import StreamReader
 from multidict import CIMultiDict, CIMultiDictProxy
 from yarl import URL
 
-from shoal.cluster.server.plane import Plane, open_plane
-from shoal.cluster.server.receiving import LARGEST_BODY
-from shoal.cluster.settings import AuthorizationMode, Settings
-from shoal.cluster.storage.memory import MemoryStorage
-from shoal.cluster.storage.port import Storage
+from shoal.embedded.apiserver.server.plane import Plane, open_plane
+from shoal.embedded.apiserver.server.receiving import LARGEST_BODY
+from shoal.embedded.apiserver.settings import AuthorizationMode, Settings
+from shoal.embedded.apiserver.storage.memory import MemoryStorage
+from shoal.embedded.apiserver.storage.port import Storage
 
 JSON = "application/json"
 MERGE = "application/merge-patch+json"

@@ -11,10 +11,10 @@ from typing import Any
 import aiohttp
 
 from build.fake_nodes import START_S, FakeNodes
-from shoal.cluster.dynamic.trust import new_blind_context
-from shoal.cluster.kubelets.endpoint.endpoint import Endpoint, EndpointSettings, Ports
-from shoal.cluster.security.showing import show
-from shoal.store.certificates import Pair, new_authority, new_client
+from shoal.client.certificates import Pair, new_authority, new_client
+from shoal.embedded.apiserver.dynamic.trust import new_blind_context
+from shoal.embedded.apiserver.security.showing import show
+from shoal.embedded.kubelets.endpoint.endpoint import Endpoint, EndpointSettings, Ports
 
 NOW_S = START_S + 100.0
 """What the cluster's clock says."""

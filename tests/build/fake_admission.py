@@ -10,16 +10,16 @@ from typing import Any
 
 from build.foreign_kinds import established
 from build.small_clusters import Make, SmallCluster, small_cluster
-from shoal.cluster.foreign.definitions import definitions
-from shoal.controllers.jobs.controller import job_controller
+from shoal.client.context import Context, Controller
+from shoal.client.ecosystem_kinds import KUEUE, RESOURCE_FLAVORS, WORKLOADS
+from shoal.client.item import Obj
+from shoal.client.kind import DEFINITIONS, Kind
+from shoal.client.refusals import NotFoundError
+from shoal.client.served import Served
 from shoal.controllers.queued_jobs.controller import queued_jobs_controller
 from shoal.controllers.queued_work.rules import JobRules
-from shoal.store.live.context import Context, Controller
-from shoal.store.live.ecosystem_kinds import KUEUE, RESOURCE_FLAVORS, WORKLOADS
-from shoal.store.live.item import Obj
-from shoal.store.live.kind import DEFINITIONS, Kind
-from shoal.store.live.refusals import NotFoundError
-from shoal.store.live.served import Served
+from shoal.embedded.apiserver.foreign.definitions import definitions
+from shoal.embedded.controllers.jobs.controller import job_controller
 from shoal.units.errors import ConflictError
 
 QUEUE = {"kueue.x-k8s.io/queue-name": "team"}

@@ -12,14 +12,14 @@ from typing import Any
 from build.fake_nodes import START_S, FakeNodes
 from build.kubectl_runs import Kubectl, Run
 from build.served_planes import served_plane
-from shoal.cluster.calls import Actor
-from shoal.cluster.dynamic.endpoints import ANNOTATION
-from shoal.cluster.inside.api import InsideApi
-from shoal.cluster.kubelets.endpoint.endpoint import Endpoint, EndpointSettings
-from shoal.cluster.kubelets.endpoint.metrics_objects import metrics_objects
-from shoal.cluster.server.plane import Plane
-from shoal.store.live.kind import NODES, PODS, Kind
-from shoal.store.live.port import Patch
+from shoal.client.kind import NODES, PODS, Kind
+from shoal.client.port import Patch
+from shoal.embedded.apiserver.calls import Actor
+from shoal.embedded.apiserver.dynamic.endpoints import ANNOTATION
+from shoal.embedded.apiserver.inside.api import InsideApi
+from shoal.embedded.apiserver.server.plane import Plane
+from shoal.embedded.kubelets.endpoint.endpoint import Endpoint, EndpointSettings
+from shoal.embedded.kubelets.endpoint.metrics_objects import metrics_objects
 
 Obj = dict[str, Any]
 ADMIN = Actor("admin", ("system:masters", "system:authenticated"))

@@ -6,8 +6,8 @@ import asyncio
 from collections.abc import Sequence
 from typing import Any
 
-from shoal.cluster.kubelets.sight import LogLine, NodeSight, Usage
-from shoal.cluster.streams.terminal import Answer
+from shoal.embedded.apiserver.streams.terminal import Answer
+from shoal.embedded.kubelets.sight import LogLine, NodeSight, Usage
 
 Obj = dict[str, Any]
 START_S = 1_767_225_600.0

@@ -21,6 +21,16 @@ import msgspec
 from msgspec import structs
 
 from shoal.api.decode import read
+from shoal.client import ecosystem_kinds
+from shoal.client import kind as kinds
+from shoal.client.clock import Clock, WallClock
+from shoal.client.context import Context
+from shoal.client.informers import Informers
+from shoal.client.item import Item, Obj
+from shoal.client.kind import Kind
+from shoal.client.port import Api, ServedKind
+from shoal.client.recorder import Recorder
+from shoal.client.served import Served
 from shoal.engine.events import (
     BudgetGone,
     BudgetSeen,
@@ -39,16 +49,6 @@ from shoal.engine.events import (
     TopologyGone,
     TopologySeen,
 )
-from shoal.store.live import ecosystem_kinds
-from shoal.store.live import kind as kinds
-from shoal.store.live.clock import Clock, WallClock
-from shoal.store.live.context import Context
-from shoal.store.live.informers import Informers
-from shoal.store.live.item import Item, Obj
-from shoal.store.live.kind import Kind
-from shoal.store.live.port import Api, ServedKind
-from shoal.store.live.recorder import Recorder
-from shoal.store.live.served import Served
 from shoal.store.watched.world import WatchedWorld, WatchSettings
 from shoal.store.world import world_of
 

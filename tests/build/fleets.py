@@ -9,12 +9,12 @@ from pathlib import Path
 from typing import Any
 
 from build.small_clusters import SmallCluster, small_cluster
-from shoal.cluster.kubelets.fleet import Fleet
-from shoal.cluster.kubelets.settings import FleetSettings
-from shoal.cluster.machines.machine import GpuSeat, Machine
-from shoal.store.live.item import Obj
-from shoal.store.live.kind import PODS
-from shoal.store.live.port import Api
+from shoal.client.item import Obj
+from shoal.client.kind import PODS
+from shoal.client.port import Api
+from shoal.embedded.kubelets.fleet import Fleet
+from shoal.embedded.kubelets.settings import FleetSettings
+from shoal.embedded.machines.machine import GpuSeat, Machine
 
 _HAS = {"cpu": "96", "memory": "1Ti", "ephemeral-storage": "1Ti", "pods": "110"}
 

@@ -8,9 +8,9 @@ from typing import Any
 from urllib.parse import parse_qsl
 
 from build.doors import InProcess
-from shoal.cluster.calls import Actor, Call
-from shoal.cluster.rest.options import read_options
-from shoal.cluster.rest.watching import Stream
+from shoal.embedded.apiserver.calls import Actor, Call
+from shoal.embedded.apiserver.rest.options import read_options
+from shoal.embedded.apiserver.rest.watching import Stream
 
 Obj = dict[str, Any]
 _ADMIN = Actor("admin", ("system:masters", "system:authenticated"))

@@ -10,12 +10,12 @@ from typing import Any
 import yaml
 
 from build.small_clusters import SmallCluster, small_cluster
-from shoal.cluster.foreign.definitions import definitions
-from shoal.store.live.item import Obj
-from shoal.store.live.kind import DEFINITIONS, Kind
+from shoal.client.item import Obj
+from shoal.client.kind import DEFINITIONS, Kind
+from shoal.embedded.apiserver.foreign.definitions import definitions
 from shoal.wiring.foreign_kinds import provide_foreign
 
-SAMPLES = Path(__file__).parents[1] / "cluster" / "foreign" / "samples"
+SAMPLES = Path(__file__).parents[1] / "embedded" / "apiserver" / "foreign" / "samples"
 
 
 @asynccontextmanager

@@ -17,9 +17,9 @@ from collections.abc import Awaitable
 from contextlib import aclosing
 from typing import NoReturn, TypeVar
 
-from shoal.store.live.item import Item, Listed, Obj
-from shoal.store.live.kind import EVENTS, Kind
-from shoal.store.live.port import EVERYTHING, GENTLY, Api, Batches, Deletion, Patch, Select, ServedKind
+from shoal.client.item import Item, Listed, Obj
+from shoal.client.kind import EVENTS, Kind
+from shoal.client.port import EVERYTHING, GENTLY, Api, Batches, Deletion, Patch, Select, ServedKind
 
 T = TypeVar("T")
 

@@ -6,9 +6,9 @@ from typing import Any
 
 import msgspec
 
-from shoal.cluster.gpus.book import Book
-from shoal.cluster.gpus.node_gpus import Grant, Refused
-from shoal.cluster.machines.fleet_spec import read_fleet
+from shoal.embedded.gpus.book import Book
+from shoal.embedded.gpus.node_gpus import Grant, Refused
+from shoal.embedded.machines.fleet_spec import read_fleet
 
 Obj = dict[str, Any]
 GPU = "nvidia.com/gpu"

@@ -9,14 +9,14 @@ from pathlib import Path
 from typing import Any
 
 from build.small_clusters import SmallCluster, small_cluster
-from shoal.cluster.foreign.definitions import definitions
+from shoal.client.context import Context, Controller
+from shoal.client.ecosystem_kinds import LEADER_WORKER_SETS, LOCAL_QUEUES
+from shoal.client.kind import DEFINITIONS, JOBS, PODS, Kind
+from shoal.client.served import Served
 from shoal.controllers.gatekeeping.held_kinds import HELD_KINDS, QUEUE_LABEL, HoldingRules, Rules
 from shoal.controllers.gatekeeping.installer import gatekeeping_controller
 from shoal.controllers.gatekeeping.policies import BINDINGS
-from shoal.store.live.context import Context, Controller
-from shoal.store.live.ecosystem_kinds import LEADER_WORKER_SETS, LOCAL_QUEUES
-from shoal.store.live.kind import DEFINITIONS, JOBS, PODS, Kind
-from shoal.store.live.served import Served
+from shoal.embedded.apiserver.foreign.definitions import definitions
 
 Obj = dict[str, Any]
 _POD = {"restartPolicy": "Never", "containers": [{"name": "main", "image": "busybox"}]}

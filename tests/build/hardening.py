@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from build.cluster_reader import FakeReader, Obj, container, creating, world
-from shoal.cluster.admission.chain import builtin_plugins
-from shoal.cluster.calls import Admission
-from shoal.cluster.status import ApiError
+from shoal.embedded.apiserver.admission.chain import builtin_plugins
+from shoal.embedded.apiserver.calls import Admission
+from shoal.embedded.apiserver.status import ApiError
 
 PREFIX = "pod-security.kubernetes.io/"
 HARDENED = {

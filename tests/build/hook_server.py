@@ -14,7 +14,7 @@ from typing import Any
 
 from aiohttp import web
 
-from shoal.store.certificates import new_authority, new_server
+from shoal.client.certificates import new_authority, new_server
 
 Obj = dict[str, Any]
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]

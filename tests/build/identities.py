@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 from functools import cache
 from typing import Any
 
-from shoal.cluster.security.authority import Authority, open_authority
+from shoal.embedded.apiserver.security.authority import Authority, open_authority
 
 Obj = dict[str, Any]
 NOW = datetime(2026, 11, 21, 10, 0, tzinfo=UTC)

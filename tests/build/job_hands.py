@@ -7,11 +7,11 @@ from collections.abc import Callable
 from typing import Any
 
 from build.small_clusters import SmallCluster
-from shoal.controllers.jobs.pods import JobPod
-from shoal.store.live.item import Obj
-from shoal.store.live.kind import JOBS, PODS
-from shoal.store.live.port import Deletion
-from shoal.store.live.refusals import NotFoundError
+from shoal.client.item import Obj
+from shoal.client.kind import JOBS, PODS
+from shoal.client.port import Deletion
+from shoal.client.refusals import NotFoundError
+from shoal.embedded.controllers.jobs.pods import JobPod
 
 
 def job(name: str = "train", *, template: Obj | None = None, annotations: Obj | None = None, **spec: Any) -> Obj:

@@ -7,9 +7,9 @@ from typing import Any
 import msgspec
 
 from build.fake_admission import QUEUE
+from shoal.client.item import Obj
+from shoal.client.kind import Kind
 from shoal.controllers.queued_jobs.job_kinds import BY_KIND
-from shoal.store.live.item import Obj
-from shoal.store.live.kind import Kind
 
 Way = tuple[str | int, ...]
 

@@ -9,13 +9,13 @@ from typing import Any
 
 from build.live_brains import LiveBrain, places, pod
 from build.small_clusters import SmallCluster, small_cluster
-from shoal.cluster.foreign.definitions import definitions_of, tables
+from shoal.client.ecosystem_kinds import KAI_POD_GROUPS, KAI_QUEUES
+from shoal.client.kind import DEFINITIONS, LEASES, NAMESPACES, PODS, PRIORITY_CLASSES
+from shoal.client.port import Api
+from shoal.client.presence import KAI, Presence
 from shoal.controllers.brain.desks import Desks
 from shoal.controllers.kai.admission import KaiAdmission
-from shoal.store.live.ecosystem_kinds import KAI_POD_GROUPS, KAI_QUEUES
-from shoal.store.live.kind import DEFINITIONS, LEASES, NAMESPACES, PODS, PRIORITY_CLASSES
-from shoal.store.live.port import Api
-from shoal.store.live.presence import KAI, Presence
+from shoal.embedded.apiserver.foreign.definitions import definitions_of, tables
 from shoal.store.watched.world import WatchSettings
 
 QUEUE_LABEL = "kai.scheduler/queue"

@@ -7,9 +7,9 @@ from typing import Any
 
 from build.live_brains import pod
 from build.small_clusters import SmallCluster
-from shoal.store.live.ecosystem_kinds import PYTORCH_JOBS
-from shoal.store.live.item import Obj
-from shoal.store.live.kind import DEPLOYMENTS, JOBS, PODS, Kind
+from shoal.client.ecosystem_kinds import PYTORCH_JOBS
+from shoal.client.item import Obj
+from shoal.client.kind import DEPLOYMENTS, JOBS, PODS, Kind
 
 QUEUED = {"kai.scheduler/queue": "team"}
 _ROLE = "training.kubeflow.org/replica-type"

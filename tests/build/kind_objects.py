@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from shoal.cluster.field_errors import FieldError
-from shoal.cluster.kinds.table import STRATEGIES
+from shoal.embedded.apiserver.field_errors import FieldError
+from shoal.embedded.apiserver.kinds.table import STRATEGIES
 
 Obj = dict[str, Any]
 

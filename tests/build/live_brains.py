@@ -17,19 +17,19 @@ from collections.abc import Callable
 from typing import Any
 
 from build.small_clusters import SmallCluster
+from shoal.client.context import Context
+from shoal.client.informers import Informers
+from shoal.client.item import Obj
+from shoal.client.kind import NODES, PODS
+from shoal.client.learning import LearningApi
+from shoal.client.port import Api
+from shoal.client.recorder import Recorder
+from shoal.client.served import Served
 from shoal.controllers.brain.brain import BrainSettings
 from shoal.engine.cluster import Cluster
 from shoal.engine.mix import Mix
 from shoal.engine.placement import Placement
 from shoal.engine.profile import DEFAULT_POLICY, profile_named
-from shoal.store.live.context import Context
-from shoal.store.live.informers import Informers
-from shoal.store.live.item import Obj
-from shoal.store.live.kind import NODES, PODS
-from shoal.store.live.learning import LearningApi
-from shoal.store.live.port import Api
-from shoal.store.live.recorder import Recorder
-from shoal.store.live.served import Served
 from shoal.store.watched.world import WatchSettings
 from shoal.wiring.brain import brain_of
 

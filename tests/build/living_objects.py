@@ -7,10 +7,10 @@ from collections.abc import Iterable
 import msgspec
 
 from build.manifests import Object
-from shoal.store.live.item import Item, Listed, item_of
-from shoal.store.live.kind import Kind
-from shoal.store.live.port import EVERYTHING, Select, ServedKind
-from shoal.store.live.refusals import ForbiddenError, NotFoundError
+from shoal.client.item import Item, Listed, item_of
+from shoal.client.kind import Kind
+from shoal.client.port import EVERYTHING, Select, ServedKind
+from shoal.client.refusals import ForbiddenError, NotFoundError
 
 
 class LivingObjects:

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from typing import Any
 
 from build.small_clusters import SmallCluster
-from shoal.store.live.item import Obj
-from shoal.store.live.kind import (
+from shoal.client.item import Obj
+from shoal.client.kind import (
     CONFIG_MAPS,
     CRON_JOBS,
     DAEMON_SETS,
@@ -22,8 +22,8 @@ from shoal.store.live.kind import (
     STATEFUL_SETS,
     Kind,
 )
-from shoal.store.live.port import Deletion
-from shoal.store.live.refusals import BusyError, NotFoundError, RefusedError
+from shoal.client.port import Deletion
+from shoal.client.refusals import BusyError, NotFoundError, RefusedError
 
 _POLICIES = ("Background", "Foreground", "Orphan")
 _SCALED = (DEPLOYMENTS, STATEFUL_SETS)

@@ -7,8 +7,8 @@ from copy import deepcopy
 from random import Random
 from typing import Any
 
-from shoal.cluster.resource import Resource
-from shoal.cluster.schema.node import Schema
+from shoal.embedded.apiserver.resource import Resource
+from shoal.embedded.apiserver.schema.node import Schema
 
 Obj = dict[str, Any]
 

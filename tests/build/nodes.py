@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from msgspec import structs
 
 from shoal.api.taints import Effect, Taint
-from shoal.engine.devices.layout import PLAIN, Layout, NumaPolicy, Sharing
+from shoal.devices.layout import PLAIN, Layout, NumaPolicy, Sharing
 from shoal.engine.events import NodeFacts
 
 GIB = 1 << 30

@@ -17,13 +17,13 @@ from build.kai_clusters import GROUP, QUEUE_LABEL, add_kai_queue, kai_cluster
 from build.live_brains import LiveBrain, pod
 from build.small_clusters import SmallCluster
 from build.volcano_scenes import VolcanoScene, bare_volcano, volcano
+from shoal.client.ecosystem_kinds import KAI_POD_GROUPS
+from shoal.client.item import Obj
+from shoal.client.kind import PODS
+from shoal.client.port import Deletion
 from shoal.controllers.brain.desks import Desks
 from shoal.controllers.kai.admission import KaiAdmission
 from shoal.controllers.volcano.admission import VolcanoAdmission
-from shoal.store.live.ecosystem_kinds import KAI_POD_GROUPS
-from shoal.store.live.item import Obj
-from shoal.store.live.kind import PODS
-from shoal.store.live.port import Deletion
 from shoal.store.watched.world import WatchSettings
 
 _GPU = "nvidia.com/gpu"

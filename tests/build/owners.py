@@ -5,9 +5,9 @@ from __future__ import annotations
 import copy
 from typing import Any
 
-from shoal.cluster.apply.applying import Applier, apply
-from shoal.cluster.apply.tracking import keep_times, track
-from shoal.cluster.schema.node import Schema
+from shoal.embedded.apiserver.apply.applying import Applier, apply
+from shoal.embedded.apiserver.apply.tracking import keep_times, track
+from shoal.embedded.apiserver.schema.node import Schema
 
 Obj = dict[str, Any]
 

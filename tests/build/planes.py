@@ -8,18 +8,18 @@ from copy import deepcopy
 from pathlib import Path
 from typing import Any
 
-from shoal.cluster.calls import Actor, Call, Verb
-from shoal.cluster.resource import Obj, Resource
-from shoal.cluster.rest.changing import change
-from shoal.cluster.rest.creating import create
-from shoal.cluster.rest.deleting import DeleteOptions, delete
-from shoal.cluster.rest.incoming import accepted
-from shoal.cluster.rest.stage import Stage
-from shoal.cluster.server.plane import open_plane
-from shoal.cluster.settings import Settings
-from shoal.cluster.state.record import Record
-from shoal.cluster.storage.memory import MemoryStorage
-from shoal.cluster.storage.port import Storage
+from shoal.embedded.apiserver.calls import Actor, Call, Verb
+from shoal.embedded.apiserver.resource import Obj, Resource
+from shoal.embedded.apiserver.rest.changing import change
+from shoal.embedded.apiserver.rest.creating import create
+from shoal.embedded.apiserver.rest.deleting import DeleteOptions, delete
+from shoal.embedded.apiserver.rest.incoming import accepted
+from shoal.embedded.apiserver.rest.stage import Stage
+from shoal.embedded.apiserver.server.plane import open_plane
+from shoal.embedded.apiserver.settings import Settings
+from shoal.embedded.apiserver.state.record import Record
+from shoal.embedded.apiserver.storage.memory import MemoryStorage
+from shoal.embedded.apiserver.storage.port import Storage
 
 ADMIN = Actor("admin", ("system:masters", "system:authenticated"))
 

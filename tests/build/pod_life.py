@@ -13,12 +13,12 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
 
-from shoal.store.live.context import Context
-from shoal.store.live.item import Key, Obj
-from shoal.store.live.kind import PODS
-from shoal.store.live.loop import Loop
-from shoal.store.live.port import Deletion, Patch
-from shoal.store.live.refusals import NotFoundError
+from shoal.client.context import Context
+from shoal.client.item import Key, Obj
+from shoal.client.kind import PODS
+from shoal.client.loop import Loop
+from shoal.client.port import Deletion, Patch
+from shoal.client.refusals import NotFoundError
 
 BINDING = "binding"
 

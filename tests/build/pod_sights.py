@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from shoal.controllers.owned_pods.pod_view import PodView
+from shoal.client.owned_pods.pod_view import PodView
 
 NOW_S = 1_767_225_600.0
 AGE_S = 100.0

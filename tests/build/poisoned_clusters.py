@@ -26,17 +26,17 @@ from build.small_clusters import SmallCluster, small_cluster
 from build.storm_crews import NEEDED, ShoalCrew
 from build.storm_replicas import Replica
 from build.storm_stories import Complaints
-from shoal.cluster.foreign.definitions import definitions
-from shoal.store.live.ecosystem_kinds import (
+from shoal.client.ecosystem_kinds import (
     CLUSTER_QUEUES,
     LOCAL_QUEUES,
     RESOURCE_FLAVORS,
     VOLCANO_JOBS,
     VOLCANO_QUEUES,
 )
-from shoal.store.live.item import Obj
-from shoal.store.live.kind import DEFINITIONS, JOBS, NAMESPACES, NODES, PODS, Kind
-from shoal.store.live.refusals import RefusedError
+from shoal.client.item import Obj
+from shoal.client.kind import DEFINITIONS, JOBS, NAMESPACES, NODES, PODS, Kind
+from shoal.client.refusals import RefusedError
+from shoal.embedded.apiserver.foreign.definitions import definitions
 from shoal.wiring.shoal import PARTS
 
 EVIL, GOOD = "evil", "good"

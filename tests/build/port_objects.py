@@ -6,9 +6,9 @@ import asyncio
 from contextlib import aclosing
 from typing import Any
 
-from shoal.store.live.item import Change, Obj
-from shoal.store.live.kind import Kind
-from shoal.store.live.port import EVERYTHING, Api, Select
+from shoal.client.item import Change, Obj
+from shoal.client.kind import Kind
+from shoal.client.port import EVERYTHING, Api, Select
 
 
 def config(home: str, name: str, **data: str) -> Obj:

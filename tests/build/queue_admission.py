@@ -13,13 +13,13 @@ from typing import Any
 from build.live_brains import LiveBrain
 from build.small_clusters import SmallCluster, small_cluster
 from shoal.api.kueue import Configuration
-from shoal.cluster.foreign.definitions import definitions_of, tables
+from shoal.client.ecosystem_kinds import CLUSTER_QUEUES, LOCAL_QUEUES, RESOURCE_FLAVORS, WORKLOADS
+from shoal.client.item import Obj
+from shoal.client.kind import CONFIG_MAPS, DEFINITIONS, NAMESPACES, PODS
+from shoal.client.port import Api
 from shoal.controllers.brain.brain import BrainSettings
 from shoal.controllers.queues.admission_loop import QueueAdmission
-from shoal.store.live.ecosystem_kinds import CLUSTER_QUEUES, LOCAL_QUEUES, RESOURCE_FLAVORS, WORKLOADS
-from shoal.store.live.item import Obj
-from shoal.store.live.kind import CONFIG_MAPS, DEFINITIONS, NAMESPACES, PODS
-from shoal.store.live.port import Api
+from shoal.embedded.apiserver.foreign.definitions import definitions_of, tables
 from shoal.store.watched.queues import WatchedQueues
 from shoal.store.watched.world import WatchSettings
 

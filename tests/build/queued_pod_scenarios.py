@@ -9,15 +9,15 @@ from pathlib import Path
 from typing import Any
 
 from build.small_clusters import SmallCluster, small_cluster
-from shoal.cluster.foreign.definitions import definitions
+from shoal.client.context import Context, Controller
+from shoal.client.ecosystem_kinds import LEADER_WORKER_SETS, RESOURCE_FLAVORS, WORKLOADS
+from shoal.client.kind import DEFINITIONS, PODS
+from shoal.client.port import Deletion, Patch
+from shoal.client.served import Served
 from shoal.controllers.gatekeeping.held_kinds import QUEUE_LABEL, HoldingRules
 from shoal.controllers.gatekeeping.holding import held
 from shoal.controllers.queued_pods.controller import queued_pods_controller
-from shoal.store.live.context import Context, Controller
-from shoal.store.live.ecosystem_kinds import LEADER_WORKER_SETS, RESOURCE_FLAVORS, WORKLOADS
-from shoal.store.live.kind import DEFINITIONS, PODS
-from shoal.store.live.port import Deletion, Patch
-from shoal.store.live.served import Served
+from shoal.embedded.apiserver.foreign.definitions import definitions
 
 Obj = dict[str, Any]
 TOTAL = "kueue.x-k8s.io/pod-group-total-count"

@@ -15,22 +15,22 @@ from pathlib import Path
 
 from build.live_brains import LiveBrain
 from build.small_clusters import START_S, SmallCluster
-from shoal.cluster.calls import Actor
-from shoal.cluster.foreign.definitions import definitions_of, tables
-from shoal.cluster.inside.api import InsideApi
-from shoal.cluster.server.plane import open_plane
-from shoal.cluster.settings import Settings
-from shoal.cluster.storage.memory import MemoryStorage
+from shoal.client.clock import LoopClock
+from shoal.client.item import Obj
+from shoal.client.kind import CLUSTER_ROLES, DEFINITIONS, NAMESPACES, SERVICE_ACCOUNTS, Kind
+from shoal.client.port import Api, Patch
+from shoal.client.refusals import ForbiddenError
 from shoal.controllers.gatekeeping.installer import gatekeeping_controller
 from shoal.controllers.queued_jobs.controller import queued_jobs_controller
 from shoal.controllers.queued_pods.controller import queued_pods_controller
 from shoal.controllers.queues.admission_loop import QueueAdmission
 from shoal.controllers.volcano.controller import volcano_controller
-from shoal.store.live.clock import LoopClock
-from shoal.store.live.item import Obj
-from shoal.store.live.kind import CLUSTER_ROLES, DEFINITIONS, NAMESPACES, SERVICE_ACCOUNTS, Kind
-from shoal.store.live.port import Api, Patch
-from shoal.store.live.refusals import ForbiddenError
+from shoal.embedded.apiserver.calls import Actor
+from shoal.embedded.apiserver.foreign.definitions import definitions_of, tables
+from shoal.embedded.apiserver.inside.api import InsideApi
+from shoal.embedded.apiserver.server.plane import open_plane
+from shoal.embedded.apiserver.settings import Settings
+from shoal.embedded.apiserver.storage.memory import MemoryStorage
 from shoal.store.watched.queues import WatchedQueues
 from shoal.wiring.forbidden import ForbiddenReporter
 from shoal.wiring.observed_api import ObservedApi, Observers

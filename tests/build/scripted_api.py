@@ -9,10 +9,10 @@ import asyncio
 
 import msgspec
 
-from shoal.store.live.item import Change, Item, Listed, Obj, item_of
-from shoal.store.live.kind import Kind
-from shoal.store.live.port import EVERYTHING, GENTLY, Batches, Deletion, Patch, Select, ServedKind
-from shoal.store.live.refusals import AlreadyExistsError, ExpiredError, NotFoundError, StaleError
+from shoal.client.item import Change, Item, Listed, Obj, item_of
+from shoal.client.kind import Kind
+from shoal.client.port import EVERYTHING, GENTLY, Batches, Deletion, Patch, Select, ServedKind
+from shoal.client.refusals import AlreadyExistsError, ExpiredError, NotFoundError, StaleError
 
 
 class ScriptedApi:

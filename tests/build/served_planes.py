@@ -10,10 +10,10 @@ from typing import Any
 
 import msgspec
 
-from shoal.cluster.security.kubeconfig import write_kubeconfig
-from shoal.cluster.server.plane import Plane, open_plane
-from shoal.cluster.server.run import _end, _server, bind
-from shoal.cluster.settings import Settings
+from shoal.embedded.apiserver.security.kubeconfig import write_kubeconfig
+from shoal.embedded.apiserver.server.plane import Plane, open_plane
+from shoal.embedded.apiserver.server.run import _end, _server, bind
+from shoal.embedded.apiserver.settings import Settings
 
 
 class ServedPlane(msgspec.Struct, frozen=True):

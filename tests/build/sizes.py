@@ -8,7 +8,15 @@ from types import FunctionType, MethodType
 from typing import Any
 
 _COLLECTIONS = (list, set, frozenset, deque, tuple)
-_OURS = ("shoal.controllers", "shoal.store", "shoal.cluster.kubelets", "shoal.cluster.gpus")
+_OURS = (
+    "shoal.client",
+    "shoal.controllers",
+    "shoal.embedded.controllers",
+    "shoal.embedded.gpus",
+    "shoal.embedded.kubelets",
+    "shoal.embedded.scheduler",
+    "shoal.store",
+)
 """Not the server, which rightly keeps Events and a history."""
 _PLAIN = (str, bytes, int, float, bool, type(None), type)
 

@@ -18,19 +18,19 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
-from shoal.cluster.calls import Actor
-from shoal.cluster.inside.api import InsideApi
-from shoal.cluster.server.plane import Plane, open_plane
-from shoal.cluster.settings import AuthorizationMode, Settings
-from shoal.cluster.storage.memory import MemoryStorage
-from shoal.store.live.clock import LoopClock
-from shoal.store.live.context import Context, Controller
-from shoal.store.live.informers import Informers
-from shoal.store.live.item import Item, Obj
-from shoal.store.live.kind import EVENTS, PODS, Kind
-from shoal.store.live.learning import LearningApi
-from shoal.store.live.port import Api, Deletion, Patch
-from shoal.store.live.recorder import Recorder
+from shoal.client.clock import LoopClock
+from shoal.client.context import Context, Controller
+from shoal.client.informers import Informers
+from shoal.client.item import Item, Obj
+from shoal.client.kind import EVENTS, PODS, Kind
+from shoal.client.learning import LearningApi
+from shoal.client.port import Api, Deletion, Patch
+from shoal.client.recorder import Recorder
+from shoal.embedded.apiserver.calls import Actor
+from shoal.embedded.apiserver.inside.api import InsideApi
+from shoal.embedded.apiserver.server.plane import Plane, open_plane
+from shoal.embedded.apiserver.settings import AuthorizationMode, Settings
+from shoal.embedded.apiserver.storage.memory import MemoryStorage
 
 START_S = 1_767_225_600.0
 """2026-01-01T00:00:00Z."""

@@ -6,14 +6,14 @@ from typing import Any
 
 import msgspec
 
-from shoal.cluster.gpus.node_gpus import Refused
-from shoal.cluster.kubelets import life
-from shoal.cluster.kubelets.due import Timetable
-from shoal.cluster.kubelets.life import Scene
-from shoal.cluster.kubelets.pod_facts import PodFacts
-from shoal.cluster.kubelets.pod_run import ContainerRun, PodRun, new_run
-from shoal.cluster.kubelets.pod_status import status_of
-from shoal.cluster.kubelets.stage_files import read_stages
+from shoal.embedded.gpus.node_gpus import Refused
+from shoal.embedded.kubelets import life
+from shoal.embedded.kubelets.due import Timetable
+from shoal.embedded.kubelets.life import Scene
+from shoal.embedded.kubelets.pod_facts import PodFacts
+from shoal.embedded.kubelets.pod_run import ContainerRun, PodRun, new_run
+from shoal.embedded.kubelets.pod_status import status_of
+from shoal.embedded.kubelets.stage_files import read_stages
 
 Obj = dict[str, Any]
 START_S = 1_767_225_600.0

@@ -8,10 +8,10 @@ from collections.abc import Callable
 from build.small_clusters import SmallCluster
 from build.storm_ground import GPU_FAULTS, NOMINAL, QUEUE, QUEUES, RANK, groups
 from build.storm_work import StormWork
-from shoal.store.live.ecosystem_kinds import CLUSTER_QUEUES, LOCAL_QUEUES, WORKLOADS
-from shoal.store.live.kind import JOBS, NODES, PODS
-from shoal.store.live.port import Deletion
-from shoal.store.live.refusals import BusyError, NotFoundError, RefusedError
+from shoal.client.ecosystem_kinds import CLUSTER_QUEUES, LOCAL_QUEUES, WORKLOADS
+from shoal.client.kind import JOBS, NODES, PODS
+from shoal.client.port import Deletion
+from shoal.client.refusals import BusyError, NotFoundError, RefusedError
 from shoal.units.errors import ConflictError
 
 

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from build.crews import Crew, Process
 from build.small_clusters import SmallCluster
 from build.stormy_api import CALM, StormyApi, Weather
-from shoal.cluster.machines.machine import Machine
+from shoal.embedded.machines.machine import Machine
 from shoal.units.errors import TemporaryError
 from shoal.wiring.controllers import CONTROLLERS, own_controllers
 

@@ -6,9 +6,9 @@ from collections.abc import Iterator
 
 from build.small_clusters import SmallCluster
 from build.storm_laws import is_so
-from shoal.store.live.ecosystem_kinds import WORKLOADS
-from shoal.store.live.item import Obj
-from shoal.store.live.kind import JOBS, PODS
+from shoal.client.ecosystem_kinds import WORKLOADS
+from shoal.client.item import Obj
+from shoal.client.kind import JOBS, PODS
 
 _OVER = ("Succeeded", "Failed")
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from build.small_clusters import SmallCluster
-from shoal.store.live.ecosystem_kinds import CLUSTER_QUEUES, LOCAL_QUEUES, RESOURCE_FLAVORS, WORKLOAD_PRIORITY_CLASSES
-from shoal.store.live.item import Obj
-from shoal.store.live.kind import DEVICE_CLASSES, PRIORITY_CLASSES, RESOURCE_CLAIM_TEMPLATES, RESOURCE_SLICES
+from shoal.client.ecosystem_kinds import CLUSTER_QUEUES, LOCAL_QUEUES, RESOURCE_FLAVORS, WORKLOAD_PRIORITY_CLASSES
+from shoal.client.item import Obj
+from shoal.client.kind import DEVICE_CLASSES, PRIORITY_CLASSES, RESOURCE_CLAIM_TEMPLATES, RESOURCE_SLICES
 
 QUEUE, RANK = "kueue.x-k8s.io/queue-name", "kueue.x-k8s.io/priority-class"
 GROUP, TOTAL = "kueue.x-k8s.io/pod-group-name", "kueue.x-k8s.io/pod-group-total-count"

@@ -13,10 +13,10 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator
 
 from build.small_clusters import SmallCluster
-from shoal.store.live.ecosystem_kinds import CLUSTER_QUEUES, WORKLOADS
-from shoal.store.live.informer import Informer
-from shoal.store.live.item import Item, Obj
-from shoal.store.live.kind import JOBS, PODS, RESOURCE_CLAIMS, Kind
+from shoal.client.ecosystem_kinds import CLUSTER_QUEUES, WORKLOADS
+from shoal.client.informer import Informer
+from shoal.client.item import Item, Obj
+from shoal.client.kind import JOBS, PODS, RESOURCE_CLAIMS, Kind
 
 _OVER = ("Succeeded", "Failed")
 _GROUPS = ("kueue.x-k8s.io/pod-group-name", "scheduling.x-k8s.io/pod-group")

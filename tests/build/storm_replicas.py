@@ -17,12 +17,12 @@ from collections.abc import Sequence
 from build.storm_crews import ShoalCrew
 from build.stormy_api import StormyApi, Weather
 from shoal.api.run_configuration import RunConfiguration
+from shoal.client.election import LeaderElection
+from shoal.client.informers import Informers
+from shoal.client.lease_lock import Lock
+from shoal.client.port import Api
 from shoal.engine.cycle import STEPS
 from shoal.engine.profile import DEFAULT_POLICY, POLICIES
-from shoal.store.live.election import LeaderElection
-from shoal.store.live.informers import Informers
-from shoal.store.live.lease_lock import Lock
-from shoal.store.live.port import Api
 from shoal.wiring.life import Life
 from shoal.wiring.run_choice import RunChoice
 from shoal.wiring.shoal import start_shoal

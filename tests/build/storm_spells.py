@@ -14,9 +14,9 @@ from build.small_clusters import SmallCluster, small_cluster
 from build.storm_laws import StormLaws
 from build.storm_stories import GALE, Complaints, Story
 from build.stormy_api import CALM, STORM
-from shoal.store.live.ecosystem_kinds import LIGHT_POD_GROUPS, WORKLOADS
-from shoal.store.live.kind import JOBS, PODS
-from shoal.store.live.port import Deletion
+from shoal.client.ecosystem_kinds import LIGHT_POD_GROUPS, WORKLOADS
+from shoal.client.kind import JOBS, PODS
+from shoal.client.port import Deletion
 
 _RUNS = ("1s", "5s", "20s")
 

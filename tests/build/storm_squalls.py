@@ -21,11 +21,11 @@ from build.storm_laws import StormLaws
 from build.storm_stories import GALE, Complaints, Story
 from build.storm_work import StormWork
 from build.stormy_api import CALM, STORM
-from shoal.store.live.ecosystem_kinds import LIGHT_POD_GROUPS, WORKLOADS
-from shoal.store.live.item import Obj
-from shoal.store.live.kind import NODES, PODS, Kind
-from shoal.store.live.port import Deletion
-from shoal.store.live.refusals import NotFoundError
+from shoal.client.ecosystem_kinds import LIGHT_POD_GROUPS, WORKLOADS
+from shoal.client.item import Obj
+from shoal.client.kind import NODES, PODS, Kind
+from shoal.client.port import Deletion
+from shoal.client.refusals import NotFoundError
 
 _AT_ONCE = Deletion(grace_s=0)
 _NEEDED = ("garbagecollector", "podgc", "resourceclaim")

@@ -21,11 +21,11 @@ from build.storm_laws import StormLaws, unrest
 from build.storm_replicas import Replica
 from build.storm_work import RUNS, StormWork
 from build.stormy_api import CALM, STORM, Weather
-from shoal.cluster.foreign.definitions import definitions
-from shoal.cluster.machines.machine import Machine
-from shoal.store.live.ecosystem_kinds import KUEUE
-from shoal.store.live.item import Obj
-from shoal.store.live.kind import DEFINITIONS, JOBS, NODES, PODS
+from shoal.client.ecosystem_kinds import KUEUE
+from shoal.client.item import Obj
+from shoal.client.kind import DEFINITIONS, JOBS, NODES, PODS
+from shoal.embedded.apiserver.foreign.definitions import definitions
+from shoal.embedded.machines.machine import Machine
 
 GALE = Weather(refused=0.25, lost=0.2, stale=0.25, expired=0.3, dropped=0.4, slow_s=2.0, lag_s=4.0)
 _GROUPS = {KUEUE, "scheduling.x-k8s.io"}

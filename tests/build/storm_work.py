@@ -11,11 +11,11 @@ from collections.abc import Awaitable, Callable, Sequence
 
 from build.small_clusters import SmallCluster
 from build.storm_ground import CARD, GPU, GROUP, LIGHT_GROUP, MIG, QUEUE, QUEUES, RANK, TOTAL
-from shoal.store.live.ecosystem_kinds import LIGHT_POD_GROUPS, WORKLOADS
-from shoal.store.live.item import Obj
-from shoal.store.live.kind import JOBS, PODS
-from shoal.store.live.port import Deletion
-from shoal.store.live.refusals import NotFoundError
+from shoal.client.ecosystem_kinds import LIGHT_POD_GROUPS, WORKLOADS
+from shoal.client.item import Obj
+from shoal.client.kind import JOBS, PODS
+from shoal.client.port import Deletion
+from shoal.client.refusals import NotFoundError
 
 _LONG = "9h"
 RUNS = ("5s", "20s", "60s", "3m", _LONG)

@@ -20,11 +20,11 @@ from typing import TypeVar
 
 import msgspec
 
-from shoal.store.live.clock import Clock
-from shoal.store.live.item import Item, Listed, Obj
-from shoal.store.live.kind import EVENTS, Kind
-from shoal.store.live.port import EVERYTHING, GENTLY, Api, Batches, Deletion, Patch, Select, ServedKind
-from shoal.store.live.refusals import BusyError, ExpiredError, RefusedError, StaleError
+from shoal.client.clock import Clock
+from shoal.client.item import Item, Listed, Obj
+from shoal.client.kind import EVENTS, Kind
+from shoal.client.port import EVERYTHING, GENTLY, Api, Batches, Deletion, Patch, Select, ServedKind
+from shoal.client.refusals import BusyError, ExpiredError, RefusedError, StaleError
 
 T = TypeVar("T")
 

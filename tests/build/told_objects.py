@@ -9,14 +9,14 @@ from typing import Any, cast
 
 import msgspec
 
-from shoal.store.live.clock import Clock
-from shoal.store.live.context import Context
-from shoal.store.live.informers import Informers
-from shoal.store.live.item import item_of
-from shoal.store.live.kind import Kind
-from shoal.store.live.port import Api
-from shoal.store.live.recorder import Recorder
-from shoal.store.live.served import Served
+from shoal.client.clock import Clock
+from shoal.client.context import Context
+from shoal.client.informers import Informers
+from shoal.client.item import item_of
+from shoal.client.kind import Kind
+from shoal.client.port import Api
+from shoal.client.recorder import Recorder
+from shoal.client.served import Served
 
 Obj = dict[str, Any]
 

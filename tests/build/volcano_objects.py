@@ -7,10 +7,10 @@ from typing import TypeVar
 import msgspec
 
 from shoal.api.wire import dec_hook
+from shoal.client.item import Obj
 from shoal.controllers.volcano.job import VolcanoJob
 from shoal.controllers.volcano.job_pods import JobPod
 from shoal.engine.queues.disciplines.volcano.objects import GroupPod, PodGroup, Queue
-from shoal.store.live.item import Obj
 
 GPUS = "nvidia.com/gpu"
 T = TypeVar("T")

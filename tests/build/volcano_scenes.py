@@ -11,19 +11,19 @@ from typing import Any
 from build.foreign_kinds import established
 from build.live_brains import LiveBrain, add_node, start_brain
 from build.small_clusters import SmallCluster, small_cluster
-from shoal.cluster.foreign.definitions import definitions
+from shoal.client.context import Context, Controller
+from shoal.client.ecosystem_kinds import VOLCANO_JOBS, VOLCANO_POD_GROUPS, VOLCANO_QUEUES
+from shoal.client.item import Obj
+from shoal.client.kind import DEFINITIONS, PODS, Kind
+from shoal.client.port import Api, Deletion, Patch
+from shoal.client.presence import Presence
+from shoal.client.refusals import NotFoundError
+from shoal.client.served import Served
 from shoal.controllers.volcano.admission import VolcanoAdmission
 from shoal.controllers.volcano.controller import VolcanoController
 from shoal.controllers.volcano.names import COMMANDS
+from shoal.embedded.apiserver.foreign.definitions import definitions
 from shoal.engine.queues.disciplines.volcano.objects import GROUP
-from shoal.store.live.context import Context, Controller
-from shoal.store.live.ecosystem_kinds import VOLCANO_JOBS, VOLCANO_POD_GROUPS, VOLCANO_QUEUES
-from shoal.store.live.item import Obj
-from shoal.store.live.kind import DEFINITIONS, PODS, Kind
-from shoal.store.live.port import Api, Deletion, Patch
-from shoal.store.live.presence import Presence
-from shoal.store.live.refusals import NotFoundError
-from shoal.store.live.served import Served
 from shoal.store.watched.world import WatchSettings
 
 _GROUPS = {VOLCANO_QUEUES.group, VOLCANO_JOBS.group, COMMANDS.group}

@@ -13,8 +13,8 @@ from rich.console import Console
 from build.virtual_time import virtual
 from shoal.cli import board
 from shoal.cli.board import LiveBoard
-from shoal.store.live.clock import LoopClock
-from shoal.store.live.informers import Informers
+from shoal.client.clock import LoopClock
+from shoal.client.informers import Informers
 
 
 class _Terminal(io.StringIO):

@@ -17,12 +17,12 @@ from build.cluster_server import ServerProcess
 from shoal.cli.cluster_faults import add_faults
 from shoal.cli.cluster_folder import cluster_folder
 from shoal.cli.exits import exit_code
-from shoal.cluster.security.state_folder import Running, claim
-from shoal.store.kube.api import KubeApi
-from shoal.store.kube.locate import locate
-from shoal.store.live.item import Obj
-from shoal.store.live.kind import NODES
-from shoal.store.live.port import Api
+from shoal.client.http.api import KubeApi
+from shoal.client.http.locate import locate
+from shoal.client.item import Obj
+from shoal.client.kind import NODES
+from shoal.client.port import Api
+from shoal.embedded.apiserver.security.state_folder import Running, claim
 
 FAULT, GPU_FAULTS = "shoal.dev/fault", "shoal.dev/gpu-faults"
 

@@ -12,8 +12,8 @@ from build.small_clusters import SmallCluster, small_cluster
 from build.virtual_time import virtual
 from shoal.cli.draining import Eviction, cordon, pods_to_evict
 from shoal.cli.node_faults import break_gpu, node_of
-from shoal.store.live.kind import DISRUPTION_BUDGETS, NODES, PODS
-from shoal.store.live.port import Deletion, Patch
+from shoal.client.kind import DISRUPTION_BUDGETS, NODES, PODS
+from shoal.client.port import Deletion, Patch
 from shoal.units.errors import UserError
 
 NODE = "gpu-0"

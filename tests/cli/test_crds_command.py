@@ -11,7 +11,7 @@ import yaml
 from build.small_clusters import small_cluster
 from build.virtual_time import virtual
 from shoal.cli.main import main
-from shoal.store.live.kind import DEFINITIONS
+from shoal.client.kind import DEFINITIONS
 
 
 @virtual

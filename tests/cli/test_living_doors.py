@@ -19,11 +19,11 @@ from build.gpu_queues import gpu_queue, gpu_workload, gpus
 from build.manifests import Object, node, pod
 from build.queue_manifests import flavor
 from shoal.cli.main import main
-from shoal.store.kube.api import KubeApi
-from shoal.store.kube.locate import locate
-from shoal.store.live import ecosystem_kinds as others
-from shoal.store.live.kind import DEPLOYMENTS, NAMESPACES, NODES, PODS, SECRETS, Kind
-from shoal.store.live.port import Api, Patch
+from shoal.client import ecosystem_kinds as others
+from shoal.client.http.api import KubeApi
+from shoal.client.http.locate import locate
+from shoal.client.kind import DEPLOYMENTS, NAMESPACES, NODES, PODS, SECRETS, Kind
+from shoal.client.port import Api, Patch
 from shoal.wiring.foreign_kinds import provide_foreign
 
 HIDDEN = "hunter2"

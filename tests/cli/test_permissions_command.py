@@ -11,8 +11,8 @@ import yaml
 
 from build.ruled_clusters import ruled_cluster
 from shoal.cli.main import main
+from shoal.client.kind import DEFINITIONS
 from shoal.data.permissions import PARTS
-from shoal.store.live.kind import DEFINITIONS
 
 Obj = dict[str, Any]
 

@@ -18,8 +18,8 @@ from shoal.cli.cluster_folder import cluster_folder
 from shoal.cli.down import end_server
 from shoal.cli.main import main
 from shoal.cli.up import Authorization, KubeVersion, run_in
-from shoal.cluster.security.state_folder import claim, holder, running
-from shoal.cluster.settings import KUBE_VERSIONS, AuthorizationMode, Settings
+from shoal.embedded.apiserver.security.state_folder import claim, holder, running
+from shoal.embedded.apiserver.settings import KUBE_VERSIONS, AuthorizationMode, Settings
 from shoal.units.errors import UserError
 
 URL = "https://127.0.0.1:12345"
@@ -160,7 +160,7 @@ def test_reset_gets_rid_of_a_broken_folder(home: Path) -> None:
 _HOLDER = """
 import signal, sys
 from pathlib import Path
-from shoal.cluster.security.state_folder import claim
+from shoal.embedded.apiserver.security.state_folder import claim
 if sys.argv[2] == "deaf":
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
 with claim(Path(sys.argv[1])):

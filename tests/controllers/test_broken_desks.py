@@ -6,13 +6,13 @@ from collections.abc import Sequence
 
 import pytest
 
+from shoal.client.clock import WallClock
 from shoal.controllers.brain.desks import Desks
 from shoal.engine.asks import Ask
 from shoal.engine.cluster import Cluster
 from shoal.engine.events import Event, PodArrived
 from shoal.engine.intake import Intake
 from shoal.engine.plan import Place
-from shoal.store.live.clock import WallClock
 
 
 class Brittle:

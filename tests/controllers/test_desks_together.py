@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+from shoal.client.clock import WallClock
 from shoal.controllers.brain.desks import Desks, Onward
 from shoal.engine.asks import Ask
 from shoal.engine.cluster import Cluster
 from shoal.engine.events import Event, PodArrived, PodGone
 from shoal.engine.intake import Intake
 from shoal.engine.plan import Place
-from shoal.store.live.clock import WallClock
 
 
 class Keeper:

@@ -11,12 +11,12 @@ from build.live_brains import LiveBrain, add_node, is_bound, places, pod
 from build.small_clusters import small_cluster
 from build.virtual_time import virtual
 from shoal.api.run_configuration import RunConfiguration
+from shoal.client.kind import PODS
+from shoal.client.port import Deletion
+from shoal.client.presence import KUEUE, Presence
 from shoal.controllers.brain.desks import Desks
 from shoal.controllers.brain.left_to import LeftTo
 from shoal.engine.profile import DEFAULT_POLICY, profile_named
-from shoal.store.live.kind import PODS
-from shoal.store.live.port import Deletion
-from shoal.store.live.presence import KUEUE, Presence
 from shoal.store.watched.world import WatchSettings
 from shoal.wiring.desks import give_desks
 from shoal.wiring.run_choice import RunChoice

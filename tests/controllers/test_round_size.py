@@ -8,9 +8,9 @@ from pathlib import Path
 from build.live_brains import add_node, places, pod, start_brain
 from build.small_clusters import small_cluster
 from build.virtual_time import virtual
+from shoal.client.kind import PODS
 from shoal.controllers.brain.brain import BrainSettings
 from shoal.controllers.brain.round_size import FIRST, LONGEST_S, RoundSize
-from shoal.store.live.kind import PODS
 
 
 def test_short_rounds_grow_and_long_ones_shrink_to_the_size_of_the_first() -> None:

@@ -9,10 +9,10 @@ from build.live_brains import add_node
 from build.small_clusters import SmallCluster
 from build.virtual_time import virtual
 from build.volcano_scenes import VolcanoScene, bare_volcano, volcano
-from shoal.store.live.item import Obj
-from shoal.store.live.kind import Kind
-from shoal.store.live.learning import LearningApi
-from shoal.store.live.refusals import BusyError
+from shoal.client.item import Obj
+from shoal.client.kind import Kind
+from shoal.client.learning import LearningApi
+from shoal.client.refusals import BusyError
 
 _GPU = "nvidia.com/gpu"
 

@@ -14,8 +14,8 @@ from tools.differences.comparing import Difference, differences
 from tools.differences.sending import Answer
 
 from build.cluster_schemas import built_in
-from shoal.cluster.schema.decode import conform
-from shoal.cluster.schema.kubernetes import Shapes
+from shoal.embedded.apiserver.schema.decode import conform
+from shoal.embedded.apiserver.schema.kubernetes import Shapes
 
 
 def refusal(*causes: tuple[str, str, str], code: int = 422) -> Answer:

@@ -8,15 +8,15 @@ from pathlib import Path
 import pytest
 
 from docs.pages import ROOT, code, prose
-from shoal.cluster.bodies.decode import MAX_DEPTH
-from shoal.cluster.cel.program import PER_CALL_LIMIT
-from shoal.cluster.crds.schema_rules import EXPRESSION_LIMIT, SCHEMA_LIMIT
-from shoal.cluster.dynamic.endpoints import ANNOTATION
-from shoal.cluster.server.receiving import LARGEST_BODY
-from shoal.cluster.settings import KUBE_VERSIONS, Settings
-from shoal.cluster.state.history import Limits
+from shoal.embedded.apiserver.bodies.decode import MAX_DEPTH
+from shoal.embedded.apiserver.cel.program import PER_CALL_LIMIT
+from shoal.embedded.apiserver.crds.schema_rules import EXPRESSION_LIMIT, SCHEMA_LIMIT
+from shoal.embedded.apiserver.dynamic.endpoints import ANNOTATION
+from shoal.embedded.apiserver.server.receiving import LARGEST_BODY
+from shoal.embedded.apiserver.settings import KUBE_VERSIONS, Settings
+from shoal.embedded.apiserver.state.history import Limits
 
-CLUSTER = ROOT / "src" / "shoal" / "cluster"
+CLUSTER = ROOT / "src" / "shoal" / "embedded" / "apiserver"
 PAGE = ROOT / "docs" / "cluster.md"
 
 
@@ -32,8 +32,8 @@ def _rows(text: str, heading: str) -> list[list[str]]:
 
 def test_the_map_of_the_embedded_cluster_names_every_file_and_folder() -> None:
     text = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
-    plan = text[text.index("\ncluster/\n") :]
-    named = set(re.findall(r"[a-z_]+(?:\.py|/)", plan[: plan.index("```")])) - {"cluster/"}
+    plan = text[text.index("\nembedded/apiserver/\n") :]
+    named = set(re.findall(r"[a-z_]+(?:\.py|/)", plan[: plan.index("```")])) - {"embedded/", "apiserver/"}
     there = {path.name for path in CLUSTER.glob("*.py")} - {"__init__.py"}
     there |= {f"{path.name}/" for path in CLUSTER.iterdir() if (path / "__init__.py").exists()}
     assert named == there

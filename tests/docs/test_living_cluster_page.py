@@ -13,22 +13,22 @@ import yaml
 from docs.pages import ROOT, code, prose
 from shoal.cli.cast_choice import DEFAULT_NODES
 from shoal.cli.main import app
-from shoal.cluster.foreign.definitions import definitions
-from shoal.cluster.gpus.node_gpus import Use
-from shoal.cluster.kubelets import wishes
-from shoal.cluster.kubelets.durations import seconds_of
-from shoal.cluster.kubelets.faults import FAULT, GPU_FAULTS, FaultKind
-from shoal.cluster.kubelets.settings import FleetSettings
-from shoal.cluster.kubelets.stage_files import read_stage, read_stages
-from shoal.cluster.machines.fleet_spec import read_fleet
-from shoal.controllers.node_lifecycle.heartbeats import GRACE_S
+from shoal.embedded.apiserver.foreign.definitions import definitions
+from shoal.embedded.controllers.node_lifecycle.heartbeats import GRACE_S
+from shoal.embedded.gpus.node_gpus import Use
+from shoal.embedded.kubelets import wishes
+from shoal.embedded.kubelets.durations import seconds_of
+from shoal.embedded.kubelets.faults import FAULT, GPU_FAULTS, FaultKind
+from shoal.embedded.kubelets.settings import FleetSettings
+from shoal.embedded.kubelets.stage_files import read_stage, read_stages
+from shoal.embedded.machines.fleet_spec import read_fleet
 from shoal.units.errors import UserError
 from shoal.wiring.controllers import CONTROLLERS
 
 PAGE = ROOT / "docs" / "cluster.md"
 TEXT = PAGE.read_text(encoding="utf-8")
 WIRING = ROOT / "src" / "shoal" / "wiring"
-PAIRS = ROOT / "tests" / "cluster" / "kubelets" / "pairs"
+PAIRS = ROOT / "tests" / "embedded" / "kubelets" / "pairs"
 UNREADABLE = "never!"
 FREE_TEXT = {"log", "devices"}
 
@@ -164,7 +164,9 @@ def test_the_page_shows_no_output_of_another_version() -> None:
     assert {*re.findall(r"v1\.\d+\.\d+", code(PAGE))} == {"v1.36.0"}
 
 
-@pytest.mark.parametrize("folder", ["store/live", "controllers", "cluster/kubelets", "wiring"])
+@pytest.mark.parametrize(
+    "folder", ["client", "controllers", "embedded", "embedded/controllers", "embedded/kubelets", "wiring"]
+)
 def test_the_maps_of_the_living_cluster_name_every_file_and_folder(folder: str) -> None:
     text = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
     plan = text[text.index(f"\n{folder}/\n") + len(folder) + 3 :]

@@ -8,9 +8,9 @@ from collections.abc import Iterator
 import pytest
 
 from docs.pages import ROOT
+from shoal.client.clock import WallClock
 from shoal.data.permissions import ELECTION, EVERY_PART, FACTS, IN_NAMESPACE, PARTS
 from shoal.engine.cluster import Cluster
-from shoal.store.live.clock import WallClock
 from shoal.telemetry.fleet import measure_fleet
 from shoal.telemetry.queue_levels import CohortFigure, QueueFigure
 from shoal.telemetry.queues import QueueMetrics

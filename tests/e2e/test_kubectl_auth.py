@@ -12,7 +12,7 @@ import yaml
 
 from build.cluster_server import ServerProcess
 from build.kubectl_runs import Kubectl
-from shoal.cluster.security.authority import open_authority
+from shoal.embedded.apiserver.security.authority import open_authority
 
 
 @pytest.fixture(scope="module")

@@ -9,8 +9,8 @@ import pytest
 from build.nodes import NodeBuilder, node
 from build.pods import AskBuilder, ask
 from build.scenario import Scenario
+from shoal.devices.layout import Layout
 from shoal.engine.admission_failures import LASTS_S, MOST_NODES
-from shoal.engine.devices.layout import Layout
 from shoal.engine.events import NodeRefused, PodBound
 from shoal.engine.evidence import evidence
 from shoal.engine.reasons import Code

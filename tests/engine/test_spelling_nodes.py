@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from shoal.api.node_resource_topology import NodeResourceTopology, TopologyAttribute, Zone, ZoneResource
-from shoal.engine.devices.layout import Layout
+from shoal.devices.layout import Layout
 from shoal.engine.spelling import layout_of_node, layout_with_zones
 from shoal.units.errors import UserError, Where
 from shoal.units.quantity import Quantity

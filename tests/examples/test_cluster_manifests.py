@@ -15,11 +15,11 @@ import yaml
 from build.crews import Crew
 from build.small_clusters import SmallCluster, small_cluster
 from build.virtual_time import in_virtual_time
-from shoal.cluster.machines.fleet_spec import read_fleet
-from shoal.controllers.volumes.classes import local_class
-from shoal.store.live import kind
-from shoal.store.live.kind import Kind
-from shoal.store.live.refusals import NotFoundError
+from shoal.client import kind
+from shoal.client.kind import Kind
+from shoal.client.refusals import NotFoundError
+from shoal.embedded.controllers.volumes.classes import local_class
+from shoal.embedded.machines.fleet_spec import read_fleet
 
 ROOT = Path(__file__).parents[2]
 MANIFESTS = sorted((ROOT / "examples" / "cluster").iterdir())

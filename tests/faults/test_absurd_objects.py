@@ -19,8 +19,8 @@ from build.fleets import machine
 from build.living_work import template
 from build.small_clusters import SmallCluster, small_cluster
 from build.virtual_time import virtual
-from shoal.store.live.item import Obj
-from shoal.store.live.kind import (
+from shoal.client.item import Obj
+from shoal.client.kind import (
     CONFIG_MAPS,
     CRON_JOBS,
     DEPLOYMENTS,
@@ -32,7 +32,7 @@ from shoal.store.live.kind import (
     STATEFUL_SETS,
     Kind,
 )
-from shoal.store.live.port import Deletion
+from shoal.client.port import Deletion
 
 _MOST = 2**63 - 1
 _FEW = 2**31 - 1

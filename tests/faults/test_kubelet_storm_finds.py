@@ -14,9 +14,9 @@ from build.fleets import fleet_cluster, machine, pod
 from build.small_clusters import small_cluster
 from build.stormy_api import CALM, StormyApi, Weather
 from build.virtual_time import virtual
-from shoal.cluster.kubelets.fleet import Fleet
-from shoal.store.live.item import Obj
-from shoal.store.live.kind import NODES, PODS
+from shoal.client.item import Obj
+from shoal.client.kind import NODES, PODS
+from shoal.embedded.kubelets.fleet import Fleet
 
 
 def _is_ready(obj: Obj) -> bool:

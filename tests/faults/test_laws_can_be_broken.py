@@ -12,9 +12,9 @@ from build.fleets import pod
 from build.sizes import sizes
 from build.small_clusters import SmallCluster, small_cluster
 from build.virtual_time import virtual
-from shoal.store.live.item import Obj
-from shoal.store.live.kind import NODES, PODS
-from shoal.store.live.work_queue import WorkQueue
+from shoal.client.item import Obj
+from shoal.client.kind import NODES, PODS
+from shoal.client.work_queue import WorkQueue
 
 _STARTED = ("2026-01-01T00:00:00Z", "2026-01-01T00:01:00Z")
 

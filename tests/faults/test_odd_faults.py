@@ -21,10 +21,10 @@ from build.odd_faults import odd
 from build.queue_admission import add_flavor, add_queue, is_so, queued_cluster, said, start_pods, submit, until_so
 from build.small_clusters import SmallCluster
 from build.virtual_time import in_virtual_time
+from shoal.client.kind import NODES, PODS, PRIORITY_CLASSES
+from shoal.client.port import Deletion
 from shoal.controllers.brain.desks import Desks
 from shoal.controllers.queues.admission_loop import QueueAdmission
-from shoal.store.live.kind import NODES, PODS, PRIORITY_CLASSES
-from shoal.store.live.port import Deletion
 from shoal.store.watched.queues import WatchedQueues
 
 _SEEDS = range(int(os.environ.get("SHOAL_ODD_SEEDS", "1")))

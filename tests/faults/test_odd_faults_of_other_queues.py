@@ -22,7 +22,7 @@ from build.live_brains import LiveBrain, add_node
 from build.odd_faults import Fault, odd
 from build.odd_queues import KaiWork, QueuedWork, VolcanoWork
 from build.virtual_time import in_virtual_time
-from shoal.store.live.kind import NODES, PODS
+from shoal.client.kind import NODES, PODS
 
 _SEEDS = range(int(os.environ.get("SHOAL_ODD_SEEDS", "1")))
 _FIRST_CALLS = 12

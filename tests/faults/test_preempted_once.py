@@ -19,8 +19,8 @@ from build.calm_clusters import (
 from build.fleets import machine
 from build.small_clusters import SmallCluster
 from build.virtual_time import virtual
-from shoal.store.live.ecosystem_kinds import RESOURCE_FLAVORS, WORKLOAD_PRIORITY_CLASSES
-from shoal.store.live.kind import JOBS
+from shoal.client.ecosystem_kinds import RESOURCE_FLAVORS, WORKLOAD_PRIORITY_CLASSES
+from shoal.client.kind import JOBS
 
 _TWO = (machine("n0", gpus=8), machine("n1", gpus=8))
 _BY_PRIORITY = {"withinClusterQueue": "LowerPriority"}

@@ -23,11 +23,11 @@ from build.queue_admission import (
 )
 from build.small_clusters import SmallCluster
 from build.virtual_time import virtual
+from shoal.client.ecosystem_kinds import WORKLOADS
+from shoal.client.item import Obj
+from shoal.client.kind import NODES, PODS, PRIORITY_CLASSES
+from shoal.client.port import Deletion
 from shoal.engine.events import PodRejected
-from shoal.store.live.ecosystem_kinds import WORKLOADS
-from shoal.store.live.item import Obj
-from shoal.store.live.kind import NODES, PODS, PRIORITY_CLASSES
-from shoal.store.live.port import Deletion
 
 _AT_ONCE = Deletion(grace_s=0)
 _GROUP = "kueue.x-k8s.io/pod-group-name"

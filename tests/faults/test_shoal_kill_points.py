@@ -24,12 +24,12 @@ from build.storm_ground import GPU, GROUP, LIGHT_GROUP, QUEUE, TOTAL, furnish
 from build.storm_laws import StormLaws, unrest
 from build.storm_replicas import Replica
 from build.virtual_time import in_virtual_time
-from shoal.cluster.foreign.definitions import definitions
-from shoal.store.live.ecosystem_kinds import KUEUE, LIGHT_POD_GROUPS, WORKLOADS
-from shoal.store.live.item import Obj
-from shoal.store.live.kind import DEFINITIONS, JOBS, PODS
-from shoal.store.live.port import Deletion
-from shoal.store.live.refusals import NotFoundError
+from shoal.client.ecosystem_kinds import KUEUE, LIGHT_POD_GROUPS, WORKLOADS
+from shoal.client.item import Obj
+from shoal.client.kind import DEFINITIONS, JOBS, PODS
+from shoal.client.port import Deletion
+from shoal.client.refusals import NotFoundError
+from shoal.embedded.apiserver.foreign.definitions import definitions
 
 _EVERY = int(os.environ.get("SHOAL_KILL_POINTS", "7"))
 _FEWER = 6

@@ -16,10 +16,10 @@ from build.storm_ends import lacks
 from build.storm_ground import GPU, LIGHT_GROUP, furnish
 from build.storm_laws import StormLaws, unrest
 from build.virtual_time import virtual
-from shoal.cluster.foreign.definitions import definitions
-from shoal.store.live.ecosystem_kinds import KUEUE, WORKLOADS
-from shoal.store.live.item import Obj
-from shoal.store.live.kind import DEFINITIONS, JOBS, PODS, RESOURCE_CLAIMS
+from shoal.client.ecosystem_kinds import KUEUE, WORKLOADS
+from shoal.client.item import Obj
+from shoal.client.kind import DEFINITIONS, JOBS, PODS, RESOURCE_CLAIMS
+from shoal.embedded.apiserver.foreign.definitions import definitions
 
 Crime = Callable[[SmallCluster], Awaitable[None]]
 

@@ -14,16 +14,16 @@ from build.live_brains import LiveBrain, add_node, is_bound, pod, start_brain
 from build.queue_admission import add_flavor, add_queue, queued_cluster, submit
 from build.small_clusters import SmallCluster, small_cluster
 from build.virtual_time import virtual
-from shoal.cluster.foreign.definitions import definitions
+from shoal.client.ecosystem_kinds import KUEUE, RESOURCE_FLAVORS, WORKLOAD_PRIORITY_CLASSES, WORKLOADS
+from shoal.client.item import Item, Obj
+from shoal.client.kind import DEFINITIONS, PODS, Kind
+from shoal.client.port import Api, Patch
+from shoal.client.refusals import StaleError
+from shoal.client.served import Served
 from shoal.controllers.queues.admission_loop import QueueAdmission
+from shoal.embedded.apiserver.foreign.definitions import definitions
 from shoal.engine.events import Event, PodArrived
 from shoal.engine.plan import Evict, Place
-from shoal.store.live.ecosystem_kinds import KUEUE, RESOURCE_FLAVORS, WORKLOAD_PRIORITY_CLASSES, WORKLOADS
-from shoal.store.live.item import Item, Obj
-from shoal.store.live.kind import DEFINITIONS, PODS, Kind
-from shoal.store.live.port import Api, Patch
-from shoal.store.live.refusals import StaleError
-from shoal.store.live.served import Served
 from shoal.store.watched.queues import WatchedQueues
 
 

@@ -20,7 +20,7 @@ from build.poisoned_clusters import EVIL, GOOD, PoisonedScene, poisoned_cluster
 from build.queue_admission import add_flavor, add_queue, queued_cluster, start_admission, start_pods, submit, until_so
 from build.small_clusters import small_cluster
 from build.virtual_time import in_virtual_time, virtual
-from shoal.store.live.ecosystem_kinds import (
+from shoal.client.ecosystem_kinds import (
     JOB_SETS,
     KAI_POD_GROUPS,
     LEADER_WORKER_SETS,
@@ -34,8 +34,8 @@ from shoal.store.live.ecosystem_kinds import (
     VOLCANO_POD_GROUPS,
     WORKLOADS,
 )
-from shoal.store.live.item import Obj
-from shoal.store.live.kind import (
+from shoal.client.item import Obj
+from shoal.client.kind import (
     CONFIG_MAPS,
     DEPLOYMENTS,
     DISRUPTION_BUDGETS,

@@ -17,9 +17,9 @@ from build.sizes import sizes
 from build.small_clusters import SmallCluster, small_cluster
 from build.stormy_api import CALM, STORM, Weather
 from build.virtual_time import virtual
-from shoal.store.live.item import Obj
-from shoal.store.live.kind import DEPLOYMENTS, JOBS, PODS
-from shoal.store.live.port import Deletion
+from shoal.client.item import Obj
+from shoal.client.kind import DEPLOYMENTS, JOBS, PODS
+from shoal.client.port import Deletion
 
 _BOUNDED = ("Informer._gone", "Pen._known", "EventHandlers._labels", "Owners._absent")
 """Kept on purpose, up to a size of their own."""

@@ -20,8 +20,8 @@ from build.living_work import Work, remains
 from build.small_clusters import SmallCluster, small_cluster
 from build.stormy_api import CALM, STORM, Weather
 from build.virtual_time import in_virtual_time
-from shoal.store.live.item import Obj
-from shoal.store.live.kind import EVENTS, NODES, Kind
+from shoal.client.item import Obj
+from shoal.client.kind import EVENTS, NODES, Kind
 
 _NODES = 3
 _PATIENCE_S = 3 * 3600.0

@@ -14,6 +14,7 @@ from build.depth import examples
 from build.nodes import NodeBuilder, node
 from build.pods import ask
 from build.scenario import Scenario
+from shoal.devices.layout import Layout
 from shoal.engine.devices.demand import (
     Demand,
     GpuShare,
@@ -24,7 +25,6 @@ from shoal.engine.devices.demand import (
     VirtualGpus,
     WholeGpus,
 )
-from shoal.engine.devices.layout import Layout
 
 MIB = 1_000
 SLICES = 4

@@ -15,8 +15,8 @@ from build.gpu_pods import book
 from shoal.api.node import Node
 from shoal.api.pod import Pod
 from shoal.api.wire import dec_hook
-from shoal.cluster.gpus.book import Book
-from shoal.cluster.gpus.node_gpus import Refused
+from shoal.embedded.gpus.book import Book
+from shoal.embedded.gpus.node_gpus import Refused
 from shoal.engine.cluster import Cluster
 from shoal.engine.devices.bench import Bench
 from shoal.engine.devices.demand import Grant, MigTiles

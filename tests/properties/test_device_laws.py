@@ -15,6 +15,7 @@ from build.nodes import NodeBuilder, node
 from build.pods import AskBuilder, ask
 from build.scenario import Scenario
 from build.snapshot import facts_of
+from shoal.devices.layout import Layout
 from shoal.engine import facts
 from shoal.engine.devices.demand import (
     CORES,
@@ -30,7 +31,6 @@ from shoal.engine.devices.demand import (
     VirtualGpus,
     WholeGpus,
 )
-from shoal.engine.devices.layout import Layout
 from shoal.engine.evidence import evidence
 from shoal.engine.ledger import Ledger
 

@@ -17,10 +17,10 @@ from build.job_hands import Hand, conditions, job
 from build.small_clusters import SmallCluster, small_cluster
 from build.stormy_api import StormyApi
 from build.virtual_time import virtual
-from shoal.controllers.jobs.controller import job_controller
-from shoal.store.live.informers import Informers
-from shoal.store.live.item import Item
-from shoal.store.live.kind import JOBS, PODS
+from shoal.client.informers import Informers
+from shoal.client.item import Item
+from shoal.client.kind import JOBS, PODS
+from shoal.embedded.controllers.jobs.controller import job_controller
 
 _INDEX = "batch.kubernetes.io/job-completion-index"
 _BOUNDED = settings(

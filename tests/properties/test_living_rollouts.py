@@ -19,10 +19,10 @@ from build.fleets import machine
 from build.living_work import template
 from build.small_clusters import SmallCluster, small_cluster
 from build.virtual_time import in_virtual_time
-from shoal.controllers.owned_pods.pod_view import PodView, pod_view
-from shoal.store.live.informer import Informer
-from shoal.store.live.item import Item
-from shoal.store.live.kind import DEPLOYMENTS, PODS
+from shoal.client.informer import Informer
+from shoal.client.item import Item
+from shoal.client.kind import DEPLOYMENTS, PODS
+from shoal.client.owned_pods.pod_view import PodView, pod_view
 
 _REPLICAS = 5
 

@@ -9,10 +9,10 @@ from hypothesis import strategies as st
 
 from build.depth import examples
 from build.told_objects import Told
-from shoal.store.live.kind import STORAGE_CLASSES, VOLUME_CLAIMS, VOLUMES
-from shoal.store.volumes.needs import SELECTED_NODE, Mounts, VolumeNeeds
+from shoal.client.kind import STORAGE_CLASSES, VOLUME_CLAIMS, VOLUMES
+from shoal.client.volumes.needs import SELECTED_NODE, Mounts, VolumeNeeds
+from shoal.client.volumes.values import Claim, Known, StorageClass, Volume
 from shoal.store.volumes.reach import rule_of
-from shoal.store.volumes.values import Claim, Known, StorageClass, Volume
 
 Obj = dict[str, Any]
 NODES = {f"n{at}": {"host": f"n{at}", "zone": "ab"[at % 2]} for at in range(4)}

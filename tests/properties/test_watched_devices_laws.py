@@ -15,10 +15,8 @@ from shoal.api.node import Node
 from shoal.api.pod import Pod
 from shoal.api.slices import ResourceSlice
 from shoal.api.wire import ApiStruct
-from shoal.engine.events import ClaimGone, ClaimSeen, DeviceSetSeen, DevicesGone, DevicesSeen
-from shoal.store.dra import dra_of
-from shoal.store.live.item import Item
-from shoal.store.live.kind import (
+from shoal.client.item import Item
+from shoal.client.kind import (
     DEVICE_CLASSES,
     NODES,
     PODS,
@@ -27,6 +25,8 @@ from shoal.store.live.kind import (
     RESOURCE_SLICES,
     Kind,
 )
+from shoal.engine.events import ClaimGone, ClaimSeen, DeviceSetSeen, DevicesGone, DevicesSeen
+from shoal.store.dra import dra_of
 from shoal.store.watched.devices import WatchedDevices
 from shoal.store.watched.reading import value_of
 

@@ -23,6 +23,7 @@ from build.manifests import (
     topology,
     volcano_group,
 )
+from shoal.client.item import Obj
 from shoal.engine.cluster import Cluster
 from shoal.engine.cycle import cycle
 from shoal.engine.events import Event
@@ -31,7 +32,6 @@ from shoal.engine.mix import Mix
 from shoal.engine.placement import Placement
 from shoal.engine.plan import Plan
 from shoal.engine.profile import profile_named
-from shoal.store.live.item import Obj
 
 _NAMES = ("a", "b", "c", "d", "e", "f")
 _OWNERS = (("Job", "j"), ("Job", "k"), ("ReplicaSet", "r"), ("Mystery", "m"))

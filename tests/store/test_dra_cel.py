@@ -7,8 +7,8 @@ from itertools import pairwise
 import pytest
 
 from shoal.store.dra.cel import Fault, device_value, selector_of
-from shoal.store.dra.versions import compare_versions, is_version, parse_version
 from shoal.units.quantity import Quantity
+from shoal.units.semver import compare_versions, is_version, parse_version
 
 GPU = device_value(
     "gpu.nvidia.com",

@@ -9,7 +9,7 @@ import pytest
 from build.job_kind_cases import JOB_KIND_CASES, JobKindCase, template
 from build.manifests import job, thing
 from build.queue_manifests import IN_Q, only, queues, sizes, workloads, world
-from shoal.store.live.item import Obj
+from shoal.client.item import Obj
 from shoal.store.queues.job_parts import SHAPES, nobody, path_of
 from shoal.units.errors import UserError, Where
 

@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 
 from build.depth import examples
 from build.promtool import faults
-from shoal.telemetry.exposition import OPEN, PLAIN, form_for, text_of
-from shoal.telemetry.families import Head
-from shoal.telemetry.registry import Registry
+from shoal.prometheus.exposition import OPEN, PLAIN, form_for, text_of
+from shoal.prometheus.families import Head
+from shoal.prometheus.registry import Registry
 
 
 def _filled() -> Registry:

@@ -8,9 +8,9 @@ from timeit import repeat
 
 import pytest
 
-from shoal.telemetry.exposition import text_of
-from shoal.telemetry.families import OTHERS, Head, exponential
-from shoal.telemetry.registry import Registry
+from shoal.prometheus.exposition import text_of
+from shoal.prometheus.families import OTHERS, Head, exponential
+from shoal.prometheus.registry import Registry
 
 
 def test_too_many_values_of_a_label_are_counted_together() -> None:

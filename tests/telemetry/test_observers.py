@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from shoal.engine.plan import Evict, Move, Place, Plan, Refuse, RefuseGroup
 from shoal.engine.reasons import Code
-from shoal.telemetry.exposition import text_of
+from shoal.prometheus.exposition import text_of
+from shoal.prometheus.registry import Registry
 from shoal.telemetry.observers import BrainObserver
-from shoal.telemetry.registry import Registry
 from shoal.telemetry.scheduling import SchedulingMetrics
 
 

@@ -10,15 +10,15 @@ import aiohttp
 import pytest
 
 from build.promtool import faults
+from shoal.client.connection_timeouts import Haste
 from shoal.engine.queues.decisions import Admitted, Decisions
 from shoal.engine.queues.facts import Admission
+from shoal.prometheus.exposition import OPEN, PLAIN
+from shoal.prometheus.registry import Registry
 from shoal.telemetry.door import DoorSettings, TelemetryDoor
-from shoal.telemetry.exposition import OPEN, PLAIN
 from shoal.telemetry.health import Health
-from shoal.telemetry.hurried import Haste
 from shoal.telemetry.process import measure_process
 from shoal.telemetry.queues import QueueMetrics
-from shoal.telemetry.registry import Registry
 from shoal.telemetry.requests import LeaderMetrics, RequestMetrics
 from shoal.telemetry.scheduling import SchedulingMetrics
 from shoal.units.errors import UserError

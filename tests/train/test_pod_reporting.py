@@ -12,11 +12,11 @@ import pytest
 
 from build.cluster_server import ServerProcess
 from build.live_brains import pod
-from shoal.store.kube.access import Access
-from shoal.store.kube.api import KubeApi
-from shoal.store.kube.locate import locate
-from shoal.store.live.item import Obj
-from shoal.store.live.kind import PODS, SERVICE_ACCOUNTS
+from shoal.client.http.access import Access
+from shoal.client.http.api import KubeApi
+from shoal.client.http.locate import locate
+from shoal.client.item import Obj
+from shoal.client.kind import PODS, SERVICE_ACCOUNTS
 from shoal.train import Progress, reporter_of
 from shoal.train.progress import PodReporter
 

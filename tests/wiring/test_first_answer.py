@@ -8,9 +8,9 @@ from typing import cast
 import pytest
 
 from build.virtual_time import virtual
-from shoal.store.live.clock import WallClock
-from shoal.store.live.port import Api, ServedKind
-from shoal.store.live.refusals import BusyError, RefusedError, UnauthorizedError
+from shoal.client.clock import WallClock
+from shoal.client.port import Api, ServedKind
+from shoal.client.refusals import BusyError, RefusedError, UnauthorizedError
 from shoal.wiring.first_answer import first_answer
 
 

@@ -9,8 +9,8 @@ import pytest
 
 from build.small_clusters import small_cluster
 from build.virtual_time import virtual
-from shoal.store.live.kind import LEASES
-from shoal.store.live.refusals import ForbiddenError
+from shoal.client.kind import LEASES
+from shoal.client.refusals import ForbiddenError
 from shoal.wiring.forbidden import ForbiddenReporter, advice_line
 
 

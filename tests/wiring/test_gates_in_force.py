@@ -9,8 +9,8 @@ import pytest
 from build.chosen_runs import chosen_run
 from build.small_clusters import SmallCluster, small_cluster
 from build.virtual_time import virtual
+from shoal.client.served import Served
 from shoal.controllers.gatekeeping.policies import BINDINGS, rendezvous_policy
-from shoal.store.live.served import Served
 from shoal.wiring.gates import gates_stand
 from shoal.wiring.life import Life
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from shoal.controllers.node_lifecycle.heartbeats import GRACE_S
+from shoal.embedded.controllers.node_lifecycle.heartbeats import GRACE_S
 from shoal.wiring.nodes import lease_s
 
 

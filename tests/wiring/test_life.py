@@ -10,9 +10,9 @@ import pytest
 
 from build.small_clusters import START_S, SmallCluster, small_cluster
 from build.virtual_time import virtual
-from shoal.store.live.clock import LoopClock, WallClock
-from shoal.store.live.kind import NODES, Kind
-from shoal.store.live.port import Api
+from shoal.client.clock import LoopClock, WallClock
+from shoal.client.kind import NODES, Kind
+from shoal.client.port import Api
 from shoal.wiring.controllers import CONTROLLERS, make
 from shoal.wiring.life import Life
 from shoal.wiring.pace import Moment, clock_of, go_on, keep, moment, note

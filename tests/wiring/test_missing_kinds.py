@@ -9,9 +9,9 @@ import pytest
 
 from build.small_clusters import small_cluster
 from build.virtual_time import virtual
-from shoal.cluster.foreign.definitions import definitions_of, tables
-from shoal.store.live.kind import DEFINITIONS
-from shoal.store.live.served import Served
+from shoal.client.kind import DEFINITIONS
+from shoal.client.served import Served
+from shoal.embedded.apiserver.foreign.definitions import definitions_of, tables
 from shoal.wiring.missing_kinds import NEEDS, MissingKinds
 
 

@@ -9,8 +9,8 @@ from build.small_clusters import small_cluster
 from build.virtual_time import virtual
 from shoal.cli.run import run_choice
 from shoal.cli.run_files import read_run_files
-from shoal.store.live.kind import PODS
-from shoal.store.live.port import Deletion
+from shoal.client.kind import PODS
+from shoal.client.port import Deletion
 from shoal.wiring.life import Life
 from shoal.wiring.shoal import start_shoal
 

@@ -25,10 +25,10 @@ from shoal.engine.queues.facts import (
 from shoal.engine.queues.kueue import Kueue
 from shoal.engine.queues.settings import Settings
 from shoal.engine.queues.state import Queues
+from shoal.prometheus.exposition import text_of
+from shoal.prometheus.registry import Registry
 from shoal.store.watched.queue_news import Mark, WorkloadSight
-from shoal.telemetry.exposition import text_of
 from shoal.telemetry.queues import Happened, QueueMetrics
-from shoal.telemetry.registry import Registry
 from shoal.wiring.queue_measures import QueueLevels
 
 ROLE = 'replica_role="leader"'

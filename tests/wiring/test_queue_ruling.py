@@ -14,12 +14,12 @@ from build.small_clusters import SmallCluster, small_cluster
 from build.virtual_time import virtual
 from shoal.api.kueue import Configuration
 from shoal.api.run_configuration import ProjectNamespaces
-from shoal.cluster.foreign.converting import kueue_definitions
+from shoal.client.ecosystem_kinds import WORKLOADS
+from shoal.client.item import Obj
+from shoal.client.kind import CONFIG_MAPS, DEFINITIONS, JOBS, LEASES, NAMESPACES, PODS, STATEFUL_SETS
 from shoal.controllers.gatekeeping.policies import BINDINGS
+from shoal.embedded.apiserver.foreign.converting import kueue_definitions
 from shoal.engine.cycle import STEPS
-from shoal.store.live.ecosystem_kinds import WORKLOADS
-from shoal.store.live.item import Obj
-from shoal.store.live.kind import CONFIG_MAPS, DEFINITIONS, JOBS, LEASES, NAMESPACES, PODS, STATEFUL_SETS
 from shoal.wiring.life import Life
 from shoal.wiring.queue_ruling import QueueRuling
 from shoal.wiring.shoal import start_shoal
@@ -165,14 +165,6 @@ async def test_a_scheduler_alone_places_pods_of_kueues_groups_one_by_one_while_k
 def _of_group(name: str) -> Obj:
     labels = {"kueue.x-k8s.io/pod-group-name": name}
     return pod(name, labels=labels, annotations={"kueue.x-k8s.io/pod-group-total-count": "2"})
-
-
-@virtual
-async def test_each_part_is_given_the_rules_that_concern_it(tmp_path: Path) -> None:
-    async with small_cluster(tmp_path) as cluster, begun(cluster) as ruling:
-        assert ruling.of("jobs") == ruling.of("pods") == (ruling.jobs, ruling.when_new)
-        assert ruling.of("gatekeeper") == (ruling.holding, ruling.when_new)
-        assert ruling.of("advisor") == ()
 
 
 @virtual

@@ -13,21 +13,9 @@ from build.readers import FixedReader
 from build.ruled_clusters import KINDS, ruled_cluster
 from build.small_clusters import SmallCluster
 from build.virtual_time import virtual
-from shoal.cluster.bootstrap.default_roles import default_roles
-from shoal.cluster.calls import Actor, Attributes
-from shoal.cluster.foreign.converting import kueue_definitions
-from shoal.cluster.security.rbac import Rbac
-from shoal.controllers.advising.rules import LOOKUP_KINDS, OPTIONAL_LOOKUP_KINDS, TABLE
-from shoal.controllers.gatekeeping.held_kinds import HoldingRules
-from shoal.controllers.gatekeeping.hooks import HOOKS, NAME
-from shoal.controllers.gatekeeping.policies import BINDINGS, POLICIES, queue_policies, rendezvous_policy
-from shoal.controllers.jobs.controller import job_controller
-from shoal.controllers.queued_jobs.job_kind import QueuedJobKind
-from shoal.controllers.queued_jobs.job_kinds import COMMANDS, JOB_KINDS
-from shoal.data.permissions import PARTS
-from shoal.store.live.ecosystem_kinds import LOCAL_QUEUES, VOLCANO_JOBS, WORKLOADS
-from shoal.store.live.item import Obj
-from shoal.store.live.kind import (
+from shoal.client.ecosystem_kinds import LOCAL_QUEUES, VOLCANO_JOBS, WORKLOADS
+from shoal.client.item import Obj
+from shoal.client.kind import (
     DEFINITIONS,
     DEPLOYMENTS,
     JOBS,
@@ -39,9 +27,21 @@ from shoal.store.live.kind import (
     VOLUMES,
     Kind,
 )
-from shoal.store.live.port import Patch
-from shoal.store.live.presence import KAI, KUEUE, VOLCANO, Sign
-from shoal.store.live.refusals import ForbiddenError
+from shoal.client.port import Patch
+from shoal.client.presence import KAI, KUEUE, VOLCANO, Sign
+from shoal.client.refusals import ForbiddenError
+from shoal.controllers.advising.rules import LOOKUP_KINDS, OPTIONAL_LOOKUP_KINDS, TABLE
+from shoal.controllers.gatekeeping.held_kinds import HoldingRules
+from shoal.controllers.gatekeeping.hooks import HOOKS, NAME
+from shoal.controllers.gatekeeping.policies import BINDINGS, POLICIES, queue_policies, rendezvous_policy
+from shoal.controllers.queued_jobs.job_kind import QueuedJobKind
+from shoal.controllers.queued_jobs.job_kinds import COMMANDS, JOB_KINDS
+from shoal.data.permissions import PARTS
+from shoal.embedded.apiserver.bootstrap.default_roles import default_roles
+from shoal.embedded.apiserver.calls import Actor, Attributes
+from shoal.embedded.apiserver.foreign.converting import kueue_definitions
+from shoal.embedded.apiserver.security.rbac import Rbac
+from shoal.embedded.controllers.jobs.controller import job_controller
 from shoal.wiring.permissions import Grant, manifests
 
 _QUEUED = {"kueue.x-k8s.io/queue-name": "cq"}

@@ -16,14 +16,14 @@ from build.small_clusters import SmallCluster, small_cluster
 from build.virtual_time import virtual
 from shoal.cli.run import run_choice
 from shoal.cli.run_files import read_run_files
+from shoal.client.ecosystem_kinds import WORKLOADS
+from shoal.client.item import Key
+from shoal.client.kind import PODS
+from shoal.client.loop import Loop
+from shoal.client.port import Patch
 from shoal.controllers.queues.admission_loop import QueueAdmission
-from shoal.store.live.ecosystem_kinds import WORKLOADS
-from shoal.store.live.item import Key
-from shoal.store.live.kind import PODS
-from shoal.store.live.loop import Loop
-from shoal.store.live.port import Patch
+from shoal.prometheus.exposition import text_of
 from shoal.store.watched.queues import WatchedQueues
-from shoal.telemetry.exposition import text_of
 from shoal.units.errors import UserError
 from shoal.wiring.door import Measured, Telemetry, door_settings
 from shoal.wiring.life import Life

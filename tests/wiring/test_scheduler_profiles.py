@@ -12,7 +12,7 @@ from build.small_clusters import SmallCluster, small_cluster
 from build.virtual_time import virtual
 from shoal.cli.run import run_choice
 from shoal.cli.run_files import read_run_files
-from shoal.store.live.kind import PODS
+from shoal.client.kind import PODS
 from shoal.wiring.life import Life
 from shoal.wiring.shoal import start_shoal
 

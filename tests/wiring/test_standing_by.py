@@ -16,7 +16,7 @@ from build.candidates import Stage
 from build.small_clusters import SmallCluster, small_cluster
 from build.virtual_time import virtual
 from shoal.api.run_configuration import LeaderElectionRules
-from shoal.store.live.kind import LEASES
+from shoal.client.kind import LEASES
 from shoal.wiring.life import Life
 from shoal.wiring.standing_by import work_in_turn
 

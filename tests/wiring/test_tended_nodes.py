@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from build.small_clusters import SmallCluster, small_cluster
-from shoal.store.live.kind import NODES
+from shoal.client.kind import NODES
 from shoal.units.errors import UserError
 from shoal.wiring.tended import check_untended
 

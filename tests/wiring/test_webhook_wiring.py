@@ -17,13 +17,13 @@ from build.small_clusters import SmallCluster, small_cluster
 from build.virtual_time import virtual
 from shoal.api.kueue import Configuration
 from shoal.api.webhook_rules import WebhookRules
-from shoal.cluster.foreign.converting import kueue_definitions
+from shoal.client.kind import DEFINITIONS, JOBS, NAMESPACES, SERVICES
+from shoal.client.port import Api
+from shoal.client.refusals import BusyError, RefusedError
 from shoal.controllers.gatekeeping.held_kinds import QUEUE_LABEL, HoldingRules
 from shoal.controllers.gatekeeping.hooks import HOOKS, NAME, Address, configuration, conversion
 from shoal.controllers.gatekeeping.policies import OURS
-from shoal.store.live.kind import DEFINITIONS, JOBS, NAMESPACES, SERVICES
-from shoal.store.live.port import Api
-from shoal.store.live.refusals import BusyError, RefusedError
+from shoal.embedded.apiserver.foreign.converting import kueue_definitions
 from shoal.units.errors import UserError, Where
 from shoal.wiring.hooks import UNHELD, is_wanted, settings_of, shut, start_webhook, take_away_former
 from shoal.wiring.life import Life

@@ -13,7 +13,7 @@ from pathlib import Path
 import msgspec
 import yaml
 
-from shoal.cluster.schema.kubernetes import Shapes
+from shoal.embedded.apiserver.schema.kubernetes import Shapes
 from tools.differences import allowed, fuzzing, scenarios
 from tools.differences.comparing import RANKS, Difference, differences
 from tools.differences.fuzzing import Base

@@ -15,8 +15,8 @@ from typing import Any
 
 import msgspec
 
-from shoal.cluster.schema.kubernetes import Shapes
-from shoal.cluster.schema.node import Schema
+from shoal.embedded.apiserver.schema.kubernetes import Shapes
+from shoal.embedded.apiserver.schema.node import Schema
 from tools.differences.sending import Request
 
 Obj = dict[str, Any]

@@ -26,7 +26,7 @@ from typing import Any
 import msgspec
 import yaml
 
-from shoal.cluster.patches.merge_patch import merge_patch
+from shoal.embedded.apiserver.patches.merge_patch import merge_patch
 from tools.differences.fuzzing import Base, filled
 from tools.differences.sending import Request
 

@@ -13,8 +13,8 @@ import aiohttp
 import msgspec
 import yarl
 
-from shoal.store.kube.kubeconfig import read_kubeconfig
-from shoal.store.kube.tls import client_context
+from shoal.client.http.kubeconfig import read_kubeconfig
+from shoal.client.http.tls import client_context
 
 MEDIA = {
     "json": "application/json",

@@ -16,8 +16,8 @@ from shoal.store.inventory import Inventory
 from shoal.store.queues.members import Members
 
 if TYPE_CHECKING:
-    from shoal.store.kube.access import Access
-    from shoal.store.live.port import Api
+    from shoal.client.http.access import Access
+    from shoal.client.port import Api
     from shoal.views.story import Story
 
 HEADING = "advice"
@@ -52,9 +52,9 @@ def _concerned(story: Story, documents: Sequence[Document]) -> Iterator[tuple[st
 
 async def _said(api: Api) -> list[dict[str, Any]]:
     """None where they may not be read: the story is there without."""
-    from shoal.store.live.kind import EVENTS
-    from shoal.store.live.port import Select
-    from shoal.store.live.refusals import ForbiddenError
+    from shoal.client.kind import EVENTS
+    from shoal.client.port import Select
+    from shoal.client.refusals import ForbiddenError
 
     try:
         return [item.obj() for item in (await api.list(EVENTS, "", Select(fields=_FROM))).items]

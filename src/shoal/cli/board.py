@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, TypeVar
 from rich.console import Console
 from rich.live import Live
 
-from shoal.store.live.kind import EVENTS, NODES, PODS
+from shoal.client.kind import EVENTS, NODES, PODS
 from shoal.views.board.account import Account, line
 from shoal.views.board.colours import Colours
 from shoal.views.board.frame import draw_frame
@@ -31,9 +31,9 @@ from shoal.views.board.reading import happening, node_face, pod_face
 from shoal.views.board.watched import Watched
 
 if TYPE_CHECKING:
-    from shoal.store.live.clock import Clock
-    from shoal.store.live.informers import Informers
-    from shoal.store.live.item import Item
+    from shoal.client.clock import Clock
+    from shoal.client.informers import Informers
+    from shoal.client.item import Item
     from shoal.views.board.faces import Scene
 
 T = TypeVar("T")

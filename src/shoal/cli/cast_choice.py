@@ -10,7 +10,7 @@ import msgspec
 import typer
 
 if TYPE_CHECKING:
-    from shoal.cluster.machines.machine import Machine
+    from shoal.embedded.machines.machine import Machine
     from shoal.wiring.cast import Cast
     from shoal.wiring.run_choice import RunChoice
 
@@ -110,7 +110,7 @@ class CastChoice(msgspec.Struct, frozen=True, kw_only=True):
 
         machines = self._machines()
         if self.stages:
-            from shoal.cluster.kubelets.stage_files import read_stages
+            from shoal.embedded.kubelets.stage_files import read_stages
 
             read_stages(self.stages)
         if self.is_split and kubeconfig is not None:
@@ -145,7 +145,7 @@ class CastChoice(msgspec.Struct, frozen=True, kw_only=True):
     def _machines(self) -> tuple[Machine, ...]:
         if self.nodes == NONE:
             return ()
-        from shoal.cluster.machines.fleet_spec import read_fleet
+        from shoal.embedded.machines.fleet_spec import read_fleet
 
         return read_fleet(self.nodes)
 

@@ -21,7 +21,7 @@ add_faults(app)
 @app.command()
 def status(state: StateFolder = None) -> None:
     """Say whether the cluster runs, where, and what is in it; exit code 1 when it does not."""
-    from shoal.cluster.security.state_folder import check_form, running
+    from shoal.embedded.apiserver.security.state_folder import check_form, running
 
     folder = cluster_folder(state)
     check_form(folder)
@@ -55,7 +55,7 @@ def reset(
 
 def _refuse_strangers(folder: Path) -> None:
     """A broken folder may be deleted; that is what reset is for. One that never was ours may not."""
-    from shoal.cluster.security.state_folder import LOCK, LOG, MARKER, is_claimed
+    from shoal.embedded.apiserver.security.state_folder import LOCK, LOG, MARKER, is_claimed
     from shoal.units.errors import UserError, Where
 
     names = {entry.name for entry in folder.iterdir()} if folder.is_dir() else {folder.name}

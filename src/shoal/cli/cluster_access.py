@@ -14,8 +14,8 @@ from shoal.cli.cluster_folder import cluster_folder
 from shoal.cli.exits import FAILED
 
 if TYPE_CHECKING:
-    from shoal.store.kube.access import Access
-    from shoal.store.live.port import Api
+    from shoal.client.http.access import Access
+    from shoal.client.port import Api
 
 T = TypeVar("T")
 _PATIENCE_S = 20.0
@@ -34,9 +34,9 @@ KubeContext = Annotated[
 
 
 def chosen_access(kubeconfig: Path | None, context: str) -> Access:
-    from shoal.cluster.security.kubeconfig import NAME
-    from shoal.cluster.security.state_folder import running
-    from shoal.store.kube.locate import locate
+    from shoal.client.http.locate import locate
+    from shoal.embedded.apiserver.security.kubeconfig import NAME
+    from shoal.embedded.apiserver.security.state_folder import running
 
     if kubeconfig is None and not context:
         own = running(cluster_folder(None))
@@ -50,8 +50,8 @@ def speak(access: Access, work: Callable[[Api], Awaitable[T]]) -> T:
     """What `work` comes to; a refusal of the server, or none to be had, is one line and exit code 1."""
     import random
 
-    from shoal.store.kube.api import KubeApi
-    from shoal.store.kube.settings import KubeSettings
+    from shoal.client.http.api import KubeApi
+    from shoal.client.http.settings import KubeSettings
 
     async def spoken() -> T:
         api = KubeApi(access, random.Random(), KubeSettings(timeout_s=_PATIENCE_S))
@@ -74,7 +74,7 @@ def ended(access: Access, work: Callable[[], Awaitable[T]]) -> T:
 @contextmanager
 def in_one_line(access: Access) -> Iterator[None]:
     """What the server refuses, or that there is none, becomes a line and exit code 1."""
-    from shoal.store.live.refusals import BusyError, RefusedError
+    from shoal.client.refusals import BusyError, RefusedError
 
     try:
         yield

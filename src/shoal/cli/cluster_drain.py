@@ -11,7 +11,7 @@ from shoal.cli.completing import nodes
 from shoal.cli.exits import FAILED
 
 if TYPE_CHECKING:
-    from shoal.store.live.port import Api
+    from shoal.client.port import Api
 
 
 def drain(
@@ -30,7 +30,7 @@ def drain(
     async def work(api: Api) -> list[str]:
         import time
 
-        from shoal.store.live.clock import LoopClock
+        from shoal.client.clock import LoopClock
 
         await node_of(api, node)
         await cordon(api, node)

@@ -16,7 +16,7 @@ from urllib.request import urlopen
 import yaml
 
 if TYPE_CHECKING:
-    from shoal.cluster.security.state_folder import Running
+    from shoal.embedded.apiserver.security.state_folder import Running
 
 _TIMEOUT_S = 5
 _COUNTED = (("nodes", "/api/v1/nodes"), ("pods", "/api/v1/pods"), ("namespaces", "/api/v1/namespaces"))

@@ -16,7 +16,7 @@ from shoal.cli.cluster_drain import drain
 from shoal.cli.completing import nodes
 
 if TYPE_CHECKING:
-    from shoal.store.live.port import Api
+    from shoal.client.port import Api
 
 Node = Annotated[
     str, typer.Argument(metavar="NODE", help="The name of a node.", show_default=False, autocompletion=nodes)
@@ -138,9 +138,9 @@ def _note_real(node: str, *, is_simulated: bool) -> None:
 
 
 def _ask_server(fault: str, body: dict[str, int], kubeconfig: Path | None, context: str) -> None:
-    from shoal.store.kube.connection import Connection
-    from shoal.store.kube.settings import KubeSettings
-    from shoal.store.live.refusals import NotFoundError
+    from shoal.client.http.connection import Connection
+    from shoal.client.http.settings import KubeSettings
+    from shoal.client.refusals import NotFoundError
     from shoal.units.errors import UserError, Where
 
     access = chosen_access(kubeconfig, context)

@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING
 import typer
 
 if TYPE_CHECKING:
-    from shoal.store.live.kind import Kind
-    from shoal.store.live.port import Api
+    from shoal.client.kind import Kind
+    from shoal.client.port import Api
 
 _PATIENCE_S = 2.0
 _KINDS = ("pod", "job", "workload", "deployment", "replicaset", "statefulset", "daemonset", "gang")
@@ -38,19 +38,19 @@ def policies(incomplete: str) -> list[str]:
 
 
 def namespaces(ctx: typer.Context, incomplete: str) -> list[str]:
-    from shoal.store.live.kind import NAMESPACES
+    from shoal.client.kind import NAMESPACES
 
     return _begun(_asked(ctx, NAMESPACES), incomplete)
 
 
 def nodes(ctx: typer.Context, incomplete: str) -> list[str]:
-    from shoal.store.live.kind import NODES
+    from shoal.client.kind import NODES
 
     return _begun(_asked(ctx, NODES), incomplete)
 
 
 def cluster_queues(ctx: typer.Context, incomplete: str) -> list[str]:
-    from shoal.store.live.ecosystem_kinds import CLUSTER_QUEUES
+    from shoal.client.ecosystem_kinds import CLUSTER_QUEUES
 
     return _begun(_asked(ctx, CLUSTER_QUEUES), incomplete)
 
@@ -82,7 +82,7 @@ def _asked(ctx: typer.Context, kind: Kind) -> list[str]:
     import random
 
     from shoal.cli.cluster_access import chosen_access
-    from shoal.store.kube.api import KubeApi
+    from shoal.client.http.api import KubeApi
 
     given = ctx.params
     if given.get("filename"):
@@ -105,8 +105,8 @@ def _asked(ctx: typer.Context, kind: Kind) -> list[str]:
 
 
 def _known() -> dict[str, Kind]:
-    from shoal.store.live import kind as kinds
-    from shoal.store.live.ecosystem_kinds import VOLCANO_POD_GROUPS, WORKLOADS
+    from shoal.client import kind as kinds
+    from shoal.client.ecosystem_kinds import VOLCANO_POD_GROUPS, WORKLOADS
 
     return {
         "pod": kinds.PODS,

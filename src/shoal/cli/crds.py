@@ -38,8 +38,8 @@ def crds(
     import msgspec
 
     from shoal.cli.named_parts import check_known, named
-    from shoal.cluster.foreign.converting import led
-    from shoal.cluster.foreign.definitions import definitions_of, storing_the_oldest, tables
+    from shoal.embedded.apiserver.foreign.converting import led
+    from shoal.embedded.apiserver.foreign.definitions import definitions_of, storing_the_oldest, tables
 
     checked(output, FOR_PROGRAMS)
     check_known(stored, _STORED, "choice", Where(path="--stored"))

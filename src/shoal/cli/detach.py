@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from shoal.units.errors import UserError
 
 if TYPE_CHECKING:
-    from shoal.cluster.settings import Settings
+    from shoal.embedded.apiserver.settings import Settings
 
 _COMPLAINT = "shoal: "
 
@@ -26,8 +26,8 @@ def start_detached(folder: Path, settings: Settings, more: Sequence[str] = ()) -
 
     `more` are arguments beside those that the settings say.
     """
-    from shoal.cluster.security.private_files import PRIVATE_FILE, make_private_folder
-    from shoal.cluster.security.state_folder import LOG, claim
+    from shoal.embedded.apiserver.security.private_files import PRIVATE_FILE, make_private_folder
+    from shoal.embedded.apiserver.security.state_folder import LOG, claim
 
     with claim(folder):
         # Whatever is wrong with the folder is said here, before anything is written into another server's log.

@@ -24,7 +24,7 @@ def down(state: StateFolder = None) -> None:
 
 def end_server(folder: Path, patience_s: float = _PATIENCE_S) -> str:
     """Returns what happened. The lock says when the server is gone, whatever its process id is reused for."""
-    from shoal.cluster.security.state_folder import holder
+    from shoal.embedded.apiserver.security.state_folder import holder
     from shoal.units.errors import TemporaryError
 
     pid = holder(folder)
@@ -41,7 +41,7 @@ def end_server(folder: Path, patience_s: float = _PATIENCE_S) -> str:
 
 
 def _has_ended(folder: Path, pid: int, patience_s: float) -> bool:
-    from shoal.cluster.security.state_folder import holder
+    from shoal.embedded.apiserver.security.state_folder import holder
 
     glance = threading.Event()
     for _ in range(round(patience_s / _GLANCE_S)):

@@ -10,11 +10,11 @@ from collections.abc import Callable, Sequence
 
 import msgspec
 
-from shoal.store.live.clock import Clock
-from shoal.store.live.item import Item, Key
-from shoal.store.live.kind import NODES, PODS
-from shoal.store.live.port import Api, Patch, Select
-from shoal.store.live.refusals import BusyError, NotFoundError, StaleError
+from shoal.client.clock import Clock
+from shoal.client.item import Item, Key
+from shoal.client.kind import NODES, PODS
+from shoal.client.port import Api, Patch, Select
+from shoal.client.refusals import BusyError, NotFoundError, StaleError
 from shoal.units.errors import UserError
 
 _MIRROR = "kubernetes.io/config.mirror"

@@ -23,8 +23,8 @@ from shoal.units.errors import UserError, one_line
 if TYPE_CHECKING:
     from shoal.api.decode import Document
     from shoal.cli.manifests import Loaded
-    from shoal.store.kube.access import Access
-    from shoal.store.live.port import Api
+    from shoal.client.http.access import Access
+    from shoal.client.port import Api
     from shoal.store.snapshot.reading import QueueRuling, Snapshot
 
 T = TypeVar("T")
@@ -82,7 +82,7 @@ def source_of(
 ) -> Source:
     """The files if any are given, else the cluster. `complains`: what is left out of it is said on stderr."""
     if filename:
-        from shoal.store.files import read_manifests
+        from shoal.api.files import read_manifests
 
         return Source(read_manifests(filename), namespace)
     access = chosen_access(kubeconfig, context)
@@ -94,9 +94,9 @@ def source_of(
 def taken(access: Access, *, complains: bool = True, ruling: QueueRuling | None = None) -> tuple[Snapshot, Loaded]:
     """A picture of the cluster that every command can read; what had to be left out of it is in its notes."""
     from shoal.cli.manifests import loaded_of
-    from shoal.store.live.clock import WallClock
-    from shoal.store.live.rbac_advice import rbac_advice
-    from shoal.store.live.refusals import ForbiddenError
+    from shoal.client.clock import WallClock
+    from shoal.client.rbac_advice import rbac_advice
+    from shoal.client.refusals import ForbiddenError
     from shoal.store.snapshot.reading import QueueRuling, read_snapshot
 
     async def work(api: Api) -> Snapshot:

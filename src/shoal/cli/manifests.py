@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from shoal.api.decode import Document
+from shoal.api.files import read_manifests
 from shoal.api.node_affinity import NodeAffinity
 from shoal.cli.misses import misses
 from shoal.cli.policy_names import parse_policies
@@ -26,7 +27,6 @@ from shoal.sim.queue_rounds import QueueRounds
 from shoal.sim.queued_pods import speaks_of_queues
 from shoal.sim.queued_world import Queued, QueuedWorld
 from shoal.sim.rounds import Rounds
-from shoal.store.files import read_manifests
 from shoal.store.inventory import Inventory
 from shoal.store.queues import queue_world
 from shoal.store.world import World, world_of

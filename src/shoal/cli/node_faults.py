@@ -8,12 +8,12 @@ from typing import Any
 
 import msgspec
 
-from shoal.cluster.dynamic.endpoints import ANNOTATION as ENDPOINT
-from shoal.cluster.kubelets.faults import FAULT, GPU_FAULTS
-from shoal.store.live.item import Obj
-from shoal.store.live.kind import NODES
-from shoal.store.live.port import Api, Patch
-from shoal.store.live.refusals import NotFoundError, StaleError
+from shoal.client.item import Obj
+from shoal.client.kind import NODES
+from shoal.client.port import Api, Patch
+from shoal.client.refusals import NotFoundError, StaleError
+from shoal.embedded.apiserver.dynamic.endpoints import ANNOTATION as ENDPOINT
+from shoal.embedded.kubelets.faults import FAULT, GPU_FAULTS
 from shoal.units.errors import UserError, excerpt
 
 _GPU_COUNT, _GPUS = "nvidia.com/gpu.count", "nvidia.com/gpu"

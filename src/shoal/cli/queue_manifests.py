@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from shoal.api.decode import Document, Unknown, meta_of
+from shoal.api.files import STANDARD_INPUT, read_manifests
 from shoal.api.kueue import (
     AdmissionCheck,
     ClusterQueue,
@@ -20,7 +21,6 @@ from shoal.engine.queues.facts import WorkloadFacts
 from shoal.sim.queue_future import Future, future_of
 from shoal.sim.queue_rounds import QueueRounds
 from shoal.sim.queued_pods import speaks_of_queues
-from shoal.store.files import STANDARD_INPUT, read_manifests
 from shoal.store.inventory import Inventory
 from shoal.store.queues import QueueWorld, queue_world
 from shoal.units.errors import UserError, Where

@@ -5,10 +5,10 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
+from shoal.api.files import read_whole
 from shoal.api.scheduler_config import read_scheduler_config
 from shoal.engine.kube_profile import OWN_PLUGINS, KubeProfiles, kube_profiles
 from shoal.engine.profile import POLICIES, Builder
-from shoal.store.files import read_whole
 from shoal.units.errors import UserError, Where
 
 _MAX_BYTES = 4 * 1024 * 1024

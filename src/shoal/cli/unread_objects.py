@@ -18,7 +18,7 @@ from shoal.views.enumeration import few
 from shoal.views.story import Story
 
 if TYPE_CHECKING:
-    from shoal.store.live.port import Api, ServedKind
+    from shoal.client.port import Api, ServedKind
 
 _MOST_NAMES = 4
 Owner = tuple[str, str, str]
@@ -33,9 +33,9 @@ class Unread(NamedTuple):
 
 async def find_unread(api: Api, text: str, namespace: str) -> Unread | None:
     """What `kind/name` or `kind/namespace/name` means; None where it means nothing, or may not be seen."""
-    from shoal.store.live.port import Select
-    from shoal.store.live.refusals import RefusedError
-    from shoal.store.live.served import answering
+    from shoal.client.port import Select
+    from shoal.client.refusals import RefusedError
+    from shoal.client.served import answering
 
     word, _, rest = text.partition("/")
     within, _, name = rest.rpartition("/")

@@ -29,7 +29,7 @@ from shoal.cli.cast_choice import (
 from shoal.cli.cluster_folder import StateFolder, cluster_folder
 
 if TYPE_CHECKING:
-    from shoal.cluster.settings import Settings
+    from shoal.embedded.apiserver.settings import Settings
 
 _PORT = 6443
 _OF_DEMO = frozenset({"demo", "port", "speed", "board"})
@@ -99,8 +99,8 @@ def up(
     notify: Annotated[int | None, typer.Option("--notify-fd", hidden=True)] = None,
 ) -> None:
     """Start a Kubernetes cluster with GPUs on this machine, with nothing to install."""
-    from shoal.cluster.security.state_folder import KUBECONFIG
-    from shoal.cluster.settings import Settings
+    from shoal.embedded.apiserver.security.state_folder import KUBECONFIG
+    from shoal.embedded.apiserver.settings import Settings
 
     if demo:
         from shoal.cli.up_demo import run_demo
@@ -169,7 +169,7 @@ Serve = Callable[["Settings", Callable[[str], None]], None]
 
 def run_in(folder: Path, settings: Settings, serve: Serve, notify: int | None = None) -> None:
     """Run the server in this folder until it ends; `notify` is a file descriptor to report readiness on."""
-    from shoal.cluster.security.state_folder import Running, claim
+    from shoal.embedded.apiserver.security.state_folder import Running, claim
 
     with claim(folder) as claimed:
 
@@ -198,8 +198,8 @@ def log_into(folder: Path) -> None:
     """What the parts complain of goes into a file: on the terminal it would be drawn over, and the board too."""
     import logging
 
-    from shoal.cluster.security.private_files import make_private_folder
-    from shoal.cluster.security.state_folder import LOG
+    from shoal.embedded.apiserver.security.private_files import make_private_folder
+    from shoal.embedded.apiserver.security.state_folder import LOG
 
     make_private_folder(folder)
     logging.basicConfig(filename=folder / LOG, format="%(asctime)s %(levelname)s %(message)s")

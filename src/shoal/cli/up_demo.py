@@ -18,15 +18,15 @@ from shoal.cli.up import log_into, run_in, wants_board
 
 if TYPE_CHECKING:
     from shoal.cli.board import LiveBoard
-    from shoal.cluster.settings import Settings
+    from shoal.embedded.apiserver.settings import Settings
     from shoal.wiring.life import Life
 
 _SEED = 42
 
 
 def run_demo(port: int, speed: float, *, board: bool | None) -> None:
-    from shoal.cluster.demo.arrivals import NODES
-    from shoal.cluster.settings import Settings
+    from shoal.embedded.apiserver.settings import Settings
+    from shoal.embedded.demo.arrivals import NODES
     from shoal.wiring.up import up
 
     is_drawn = wants_board(board)
@@ -56,8 +56,8 @@ async def _show(
     from rich.console import Console
 
     from shoal.cli.board import LiveBoard
-    from shoal.cluster.demo.arrivals import LENGTH_S
-    from shoal.cluster.demo.play import play
+    from shoal.embedded.demo.arrivals import LENGTH_S
+    from shoal.embedded.demo.play import play
 
     board = LiveBoard(life.informers, life.clock, f"export KUBECONFIG={kubeconfig}   Ctrl-C ends it")
     boards.append(board)

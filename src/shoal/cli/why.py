@@ -14,7 +14,7 @@ from shoal.cli.options import Policy, SchedulerConfigFile, Seed
 
 if TYPE_CHECKING:
     from shoal.cli.living import Source
-    from shoal.store.kube.access import Access
+    from shoal.client.http.access import Access
     from shoal.views.story import Story
 
 _POLICY = "Shoal"

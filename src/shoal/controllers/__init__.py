@@ -1,1 +1,1 @@
-"""Reconcile loops. Each is an ordinary API client; they meet only in the objects of the server."""
+"""Shoal's reconcile loops. Each is an API client; they communicate through the objects of the API server only."""

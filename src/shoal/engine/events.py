@@ -11,9 +11,9 @@ from collections.abc import Mapping
 import msgspec
 
 from shoal.api.taints import Taint
+from shoal.devices.layout import PLAIN, Layout
 from shoal.engine.asks import Ask
 from shoal.engine.devices.demand import Grant
-from shoal.engine.devices.layout import PLAIN, Layout
 from shoal.engine.dra.devices import SliceFacts
 from shoal.engine.dra.requests import ClaimFacts
 from shoal.engine.groups import BudgetFacts, GroupFacts, TopologyFacts

@@ -9,10 +9,10 @@ from typing import Any, TypeVar
 
 from msgspec import structs
 
+from shoal.devices.layout import Layout
 from shoal.engine.cluster import Cluster
 from shoal.engine.devices.demand import Grant
 from shoal.engine.devices.kinds import grant_held, grant_there
-from shoal.engine.devices.layout import Layout
 from shoal.engine.events import (
     BudgetGone,
     BudgetSeen,

@@ -14,11 +14,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shoal.data.mig import RESOURCE_PREFIX
+from shoal.devices.layout import Layout
 from shoal.engine import facts
 from shoal.engine.charges import Charge
 from shoal.engine.devices.bench import Bench
 from shoal.engine.devices.demand import FULL_MILLI, Grant
-from shoal.engine.devices.layout import Layout
 from shoal.engine.devices.planes import DevicePlanes
 from shoal.engine.devices.tiles import mig_room, most_mig
 

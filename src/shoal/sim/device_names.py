@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+from shoal.devices.tiling import tiling
 from shoal.engine.asks import Ask
 from shoal.engine.cluster import Cluster
 from shoal.engine.devices.demand import Grant, MigTiles
 from shoal.engine.devices.tiles import starts_of
-from shoal.engine.devices.tiling import tiling
 from shoal.views.decision import Device
 
 

@@ -11,9 +11,9 @@ import msgspec
 
 from shoal.api.requirement import Requirement
 from shoal.api.selectors import Selector
+from shoal.devices.layout import Layout
 from shoal.engine.asks import Ask
 from shoal.engine.devices.demand import Demand, GpuShares, MemoryShares, MigTiles, VirtualGpus
-from shoal.engine.devices.layout import Layout
 from shoal.engine.domains.rules import Meant, PodRules, Spread, Term
 from shoal.engine.events import NodeFacts
 from shoal.engine.who import NOBODY, Traits, Who

@@ -1,1 +1,1 @@
-"""Borders to the world's state: today files of manifests, turned into the events that the engine takes."""
+"""Manifests and the objects of a live cluster, as the events and values that the engine takes."""

@@ -12,9 +12,9 @@ from shoal.api.decode import Unknown
 from shoal.api.kueue import Configuration
 from shoal.api.run_configuration import RUN_KIND
 from shoal.api.workloads import Deployment
+from shoal.client.kind import LEASES
+from shoal.client.presence import KUEUE
 from shoal.store.inventory import Inventory
-from shoal.store.live.kind import LEASES
-from shoal.store.live.presence import KUEUE
 
 
 def runs_kueue(inventory: Inventory) -> bool:

@@ -18,16 +18,16 @@ from shoal.api.meta import DEFAULT_NAMESPACE
 from shoal.api.node import Node
 from shoal.api.node_affinity import NodeAffinity
 from shoal.api.pod import Pod
+from shoal.client.item import Key
+from shoal.client.volumes.needs import Mounts, VolumeNeeds
+from shoal.client.volumes.values import Claim, StorageClass, Volume, Written
 from shoal.engine.events import PodArrived
 from shoal.engine.from_api.node_rules import both_rules
 from shoal.engine.reasons import Code
 from shoal.store.inventory import Inventory
 from shoal.store.kept import Kept
-from shoal.store.live.item import Key
-from shoal.store.volumes.needs import Mounts, VolumeNeeds
 from shoal.store.volumes.rules import VolumeRules
 from shoal.store.volumes.templates import TemplateMounts, needed_by, with_default_class
-from shoal.store.volumes.values import Claim, StorageClass, Volume, Written
 from shoal.units.errors import UserError
 
 T = TypeVar("T", Claim, Volume, StorageClass)

@@ -16,13 +16,13 @@ from typing import TYPE_CHECKING
 import msgspec
 from aiohttp import web
 
-from shoal.telemetry.exposition import form_for, text_of
-from shoal.telemetry.hurried import Haste, HurriedServer
+from shoal.client.connection_timeouts import Haste, HurriedServer
+from shoal.prometheus.exposition import form_for, text_of
 from shoal.units.errors import UserError
 
 if TYPE_CHECKING:
+    from shoal.prometheus.registry import Registry
     from shoal.telemetry.health import Health
-    from shoal.telemetry.registry import Registry
 
 _log = logging.getLogger("shoal.telemetry")
 _MOST_AT_ONCE = 8

@@ -8,8 +8,8 @@ import numpy as np
 
 from shoal.engine.cluster import Cluster
 from shoal.engine.facts import GPU_MILLI, GPU_WHOLE
-from shoal.telemetry.families import Head, Values
-from shoal.telemetry.registry import Registry
+from shoal.prometheus.families import Head, Values
+from shoal.prometheus.registry import Registry
 
 _GPUS = Head(
     "gauge",

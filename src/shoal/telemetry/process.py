@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
 
-from shoal.telemetry.families import Head, Values
-from shoal.telemetry.registry import Registry
+from shoal.prometheus.families import Head, Values
+from shoal.prometheus.registry import Registry
 
 _SELF = Path("/proc/self")
 _LATEST = resource.RLIM_INFINITY

@@ -11,8 +11,8 @@ from typing import Any, Literal, Protocol
 
 import msgspec
 
-from shoal.telemetry.families import Head, Values
-from shoal.telemetry.registry import Registry
+from shoal.prometheus.families import Head, Values
+from shoal.prometheus.registry import Registry
 from shoal.telemetry.unadmitted import ROLE, UnadmittedFigure, follow_unadmitted
 
 _STATES = ("pending", "active", "terminating")

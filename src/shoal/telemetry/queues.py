@@ -16,9 +16,9 @@ from typing import Literal
 import msgspec
 
 from shoal.engine.queues.decisions import Decisions
-from shoal.telemetry.families import Values, exponential
+from shoal.prometheus.families import Values, exponential
+from shoal.prometheus.registry import Registry
 from shoal.telemetry.queue_levels import QueueSource, follow_levels
-from shoal.telemetry.registry import Registry
 from shoal.telemetry.unadmitted import ROLE
 
 WAITS = (1.0, *exponential(2.5, 2, 13))

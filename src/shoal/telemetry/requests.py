@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from shoal.telemetry.families import exponential
-from shoal.telemetry.registry import Registry
+from shoal.prometheus.families import exponential
+from shoal.prometheus.registry import Registry
 
 DURATIONS = exponential(0.001, 2, 15)
 

@@ -6,8 +6,8 @@ placed or refused, and its duration the round's, shared among all that it decide
 
 from __future__ import annotations
 
-from shoal.telemetry.families import exponential
-from shoal.telemetry.registry import Registry
+from shoal.prometheus.families import exponential
+from shoal.prometheus.registry import Registry
 
 ATTEMPTS = exponential(0.001, 2, 15)
 WAITS = exponential(0.01, 2, 20)

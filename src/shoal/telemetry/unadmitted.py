@@ -10,8 +10,8 @@ from collections.abc import Callable, Iterator
 
 import msgspec
 
-from shoal.telemetry.families import Head, Values
-from shoal.telemetry.registry import Registry
+from shoal.prometheus.families import Head, Values
+from shoal.prometheus.registry import Registry
 
 ROLE = "replica_role"
 

@@ -7,12 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from shoal.client.context import Context
+from shoal.client.served import Served
 from shoal.controllers.brain.brain import Brain, BrainSettings
 from shoal.controllers.brain.parts import Hands
 from shoal.engine.cluster import Cluster
 from shoal.engine.placement import Placement
-from shoal.store.live.context import Context
-from shoal.store.live.served import Served
 from shoal.store.watched.devices import WatchedDevices
 from shoal.store.watched.volumes import WatchedVolumes
 from shoal.store.watched.world import WatchedWorld, WatchSettings

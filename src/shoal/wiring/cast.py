@@ -6,7 +6,7 @@ from pathlib import Path
 
 import msgspec
 
-from shoal.cluster.machines.machine import Machine
+from shoal.embedded.machines.machine import Machine
 from shoal.wiring.pace import Moment
 from shoal.wiring.run_choice import RunChoice
 

@@ -10,19 +10,19 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from shoal.client import presence
+from shoal.client.presence import Presence
 from shoal.controllers.brain.desks import Desks, Onward
-from shoal.store.live import presence
-from shoal.store.live.presence import Presence
 from shoal.wiring.run_choice import KAI, QUEUES, SCHEDULER, SCHEDULER_OF, VOLCANO, RunChoice
 
 if TYPE_CHECKING:
+    from shoal.client.context import Context
+    from shoal.client.served import Served
     from shoal.controllers.brain.brain import Brain
     from shoal.controllers.brain.parts import Desk
     from shoal.controllers.queues.admission_loop import QueueAdmission
     from shoal.controllers.scheduler.successors import Successors
     from shoal.engine.events import Event
-    from shoal.store.live.context import Context
-    from shoal.store.live.served import Served
     from shoal.store.watched.queues import WatchedQueues
 
     Queues = tuple[QueueAdmission, WatchedQueues]

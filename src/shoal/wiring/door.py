@@ -19,22 +19,22 @@ from typing import Protocol
 
 import msgspec
 
+from shoal.client.clock import Clock
+from shoal.client.informer import Informer
+from shoal.client.item import Obj
+from shoal.client.port import Api
+from shoal.client.recorder import Recorder
 from shoal.controllers.brain.parts import Hands
 from shoal.engine.cluster import Cluster
-from shoal.store.live.clock import Clock
-from shoal.store.live.informer import Informer
-from shoal.store.live.item import Obj
-from shoal.store.live.port import Api
-from shoal.store.live.recorder import Recorder
+from shoal.prometheus.exposition import text_of
+from shoal.prometheus.families import Head
+from shoal.prometheus.registry import Registry
 from shoal.telemetry.door import DoorSettings, TelemetryDoor
-from shoal.telemetry.exposition import text_of
-from shoal.telemetry.families import Head
 from shoal.telemetry.fleet import measure_fleet
 from shoal.telemetry.health import Health
 from shoal.telemetry.observers import BrainObserver
 from shoal.telemetry.process import measure_process
 from shoal.telemetry.queues import QueueMetrics, Role
-from shoal.telemetry.registry import Registry
 from shoal.telemetry.requests import LeaderMetrics, RequestMetrics
 from shoal.telemetry.scheduling import SchedulingMetrics
 from shoal.units.errors import UserError, Where

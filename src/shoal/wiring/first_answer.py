@@ -9,10 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from shoal.store.live.clock import Clock
-from shoal.store.live.port import Api
-from shoal.store.live.refusals import BusyError
-from shoal.store.live.served import answering
+from shoal.client.clock import Clock
+from shoal.client.port import Api
+from shoal.client.refusals import BusyError
+from shoal.client.served import answering
 
 _FIRST_S, _MOST_S = 1.0, 30.0
 Tell = Callable[[str], None]

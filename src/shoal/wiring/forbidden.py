@@ -10,9 +10,9 @@ from __future__ import annotations
 import json
 import logging
 
-from shoal.store.live.item import Obj
-from shoal.store.live.recorder import Recorder
-from shoal.store.live.refusals import ForbiddenError
+from shoal.client.item import Obj
+from shoal.client.recorder import Recorder
+from shoal.client.refusals import ForbiddenError
 
 _log = logging.getLogger("shoal")
 _MOST = 1000

@@ -15,15 +15,15 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from shoal.cluster.foreign.definitions import definitions
-from shoal.cluster.foreign.provided import SHAPE, is_untouched
-from shoal.store.live.kind import DEFINITIONS
-from shoal.store.live.port import Api
-from shoal.store.live.refusals import AlreadyExistsError, RefusedError
-from shoal.store.live.served import answering
+from shoal.client.kind import DEFINITIONS
+from shoal.client.port import Api
+from shoal.client.refusals import AlreadyExistsError, RefusedError
+from shoal.client.served import answering
+from shoal.embedded.apiserver.foreign.definitions import definitions
+from shoal.embedded.apiserver.foreign.provided import SHAPE, is_untouched
 
 if TYPE_CHECKING:
-    from shoal.store.live.item import Item, Obj
+    from shoal.client.item import Item, Obj
 
 _log = logging.getLogger("shoal")
 _AT_ONCE = 4

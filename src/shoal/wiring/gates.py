@@ -11,9 +11,9 @@ from datetime import datetime
 
 import msgspec
 
+from shoal.client.item import Item
+from shoal.client.served import Served
 from shoal.controllers.gatekeeping.policies import BINDINGS, rendezvous_policy
-from shoal.store.live.item import Item
-from shoal.store.live.served import Served
 from shoal.wiring.life import Life
 from shoal.wiring.run_choice import RunChoice
 

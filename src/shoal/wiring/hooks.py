@@ -18,14 +18,14 @@ from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING
 
 from shoal.api.webhook_rules import OPEN_DOOR, WebhookRules
+from shoal.client.ecosystem_kinds import CLUSTER_QUEUES
+from shoal.client.kind import DEFINITIONS, SERVICES
+from shoal.client.port import Api
+from shoal.client.refusals import ForbiddenError, NotFoundError
+from shoal.client.served import Served
 from shoal.controllers.gatekeeping.hooks import BESIDE, HOOKS, NAME, PROVIDED, Address
 from shoal.controllers.gatekeeping.installer import says
 from shoal.controllers.gatekeeping.policies import OLDER_POLICIES, OURS, POLICIES
-from shoal.store.live.ecosystem_kinds import CLUSTER_QUEUES
-from shoal.store.live.kind import DEFINITIONS, SERVICES
-from shoal.store.live.port import Api
-from shoal.store.live.refusals import ForbiddenError, NotFoundError
-from shoal.store.live.served import Served
 from shoal.units.errors import ShoalError
 from shoal.wiring.life import Life
 from shoal.wiring.queue_ruling import QueueRuling

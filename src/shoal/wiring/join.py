@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from shoal.store.kube.access import Access
-from shoal.store.kube.settings import KubeSettings
-from shoal.store.live.kind import CLUSTER_ROLES
-from shoal.store.live.port import Api
-from shoal.store.live.refusals import ForbiddenError, NotFoundError
+from shoal.client.http.access import Access
+from shoal.client.http.settings import KubeSettings
+from shoal.client.kind import CLUSTER_ROLES
+from shoal.client.port import Api
+from shoal.client.refusals import ForbiddenError, NotFoundError
 from shoal.wiring.cast import Cast
 from shoal.wiring.life import Life
 from shoal.wiring.nodes import start_nodes

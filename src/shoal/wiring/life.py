@@ -11,15 +11,15 @@ from functools import partial
 
 import msgspec
 
-from shoal.store.live.clock import Clock
-from shoal.store.live.context import Context, Controller
-from shoal.store.live.informers import Informers
-from shoal.store.live.item import Item
-from shoal.store.live.kind import NODES
-from shoal.store.live.learning import LearningApi
-from shoal.store.live.port import Api
-from shoal.store.live.recorder import Recorder
-from shoal.store.live.upkeep import kept_up
+from shoal.client.clock import Clock
+from shoal.client.context import Context, Controller
+from shoal.client.informers import Informers
+from shoal.client.item import Item
+from shoal.client.kind import NODES
+from shoal.client.learning import LearningApi
+from shoal.client.port import Api
+from shoal.client.recorder import Recorder
+from shoal.client.upkeep import kept_up
 from shoal.wiring.controllers import CONTROLLERS, make
 
 _log = logging.getLogger("shoal")

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from importlib.metadata import PackageNotFoundError, version
 
-from shoal.store.live.clock import Clock
-from shoal.store.live.item import Obj
-from shoal.store.live.lease_lock import Lock
-from shoal.store.live.recorder import Recorder
+from shoal.client.clock import Clock
+from shoal.client.item import Obj
+from shoal.client.lease_lock import Lock
+from shoal.client.recorder import Recorder
 from shoal.telemetry.door import DoorSettings
 from shoal.telemetry.queues import Role
 from shoal.units.errors import UserError

@@ -1,6 +1,6 @@
 """Kinds that a part of Shoal works with and the server does not have: one clear line, and one when they come.
 
-The parts wait by themselves for kinds that may come (`store/live/served.py`). This only says so: what is not there,
+The parts wait by themselves for kinds that may come (`client/served.py`). This only says so: what is not there,
 what does not work without it, and the command that installs it.
 """
 
@@ -11,8 +11,8 @@ from collections.abc import Sequence
 
 import msgspec
 
-from shoal.store.live.clock import Clock
-from shoal.store.live.ecosystem_kinds import (
+from shoal.client.clock import Clock
+from shoal.client.ecosystem_kinds import (
     CLUSTER_QUEUES,
     KAI_POD_GROUPS,
     KAI_QUEUES,
@@ -22,8 +22,8 @@ from shoal.store.live.ecosystem_kinds import (
     VOLCANO_QUEUES,
     WORKLOADS,
 )
-from shoal.store.live.kind import Kind
-from shoal.store.live.served import Served
+from shoal.client.kind import Kind
+from shoal.client.served import Served
 
 _log = logging.getLogger("shoal")
 _EVERY_S = 4.0

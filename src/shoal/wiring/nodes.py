@@ -7,24 +7,24 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from shoal.cluster.dynamic.endpoints import ANNOTATION as ENDPOINT
-from shoal.cluster.gpus.book import Book
-from shoal.cluster.gpus.contention import Contention
-from shoal.cluster.kubelets.endpoint.api_server_trust import NAME, NAMESPACE, trusting
-from shoal.cluster.kubelets.endpoint.endpoint import Endpoint, EndpointSettings, Ports
-from shoal.cluster.kubelets.fleet import Fleet
-from shoal.cluster.kubelets.settings import FleetSettings
-from shoal.store.live.kind import CONFIG_MAPS
-from shoal.store.live.refusals import NotFoundError
+from shoal.client.kind import CONFIG_MAPS
+from shoal.client.refusals import NotFoundError
+from shoal.embedded.apiserver.dynamic.endpoints import ANNOTATION as ENDPOINT
+from shoal.embedded.gpus.book import Book
+from shoal.embedded.gpus.contention import Contention
+from shoal.embedded.kubelets.endpoint.api_server_trust import NAME, NAMESPACE, trusting
+from shoal.embedded.kubelets.endpoint.endpoint import Endpoint, EndpointSettings, Ports
+from shoal.embedded.kubelets.fleet import Fleet
+from shoal.embedded.kubelets.settings import FleetSettings
 from shoal.units.errors import BugError, UserError
 from shoal.wiring.cast import Cast
 from shoal.wiring.life import Life
 
 if TYPE_CHECKING:
-    from shoal.cluster.kubelets.sight import NodeSight
-    from shoal.cluster.machines.machine import Machine
-    from shoal.store.live.item import Obj
-    from shoal.store.live.port import Api
+    from shoal.client.item import Obj
+    from shoal.client.port import Api
+    from shoal.embedded.kubelets.sight import NodeSight
+    from shoal.embedded.machines.machine import Machine
 
 _MANY, _LEASE_S, _MANY_LEASE_S, _ELSEWHERE_S = 100, 10.0, 40.0, 20.0
 """Fleets above that size renew their leases as seldom as Kubernetes bears; beside a server that others load as well, so

@@ -13,11 +13,11 @@ from types import TracebackType
 
 import msgspec
 
-from shoal.store.live.clock import Clock
-from shoal.store.live.item import Item, Listed, Obj
-from shoal.store.live.kind import PODS, Kind
-from shoal.store.live.port import EVERYTHING, GENTLY, Api, Batches, Deletion, Patch, Select, ServedKind
-from shoal.store.live.refusals import NO_ANSWER, BusyError, ForbiddenError, RefusedError
+from shoal.client.clock import Clock
+from shoal.client.item import Item, Listed, Obj
+from shoal.client.kind import PODS, Kind
+from shoal.client.port import EVERYTHING, GENTLY, Api, Batches, Deletion, Patch, Select, ServedKind
+from shoal.client.refusals import NO_ANSWER, BusyError, ForbiddenError, RefusedError
 from shoal.telemetry.observers import BrainObserver
 from shoal.telemetry.requests import RequestMetrics
 from shoal.units.errors import ShoalError

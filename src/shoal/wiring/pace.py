@@ -8,10 +8,10 @@ from time import time
 
 import msgspec
 
-from shoal.store.live.clock import Clock, LoopClock, WallClock
-from shoal.store.live.kind import LEASES
-from shoal.store.live.port import Api, Patch
-from shoal.store.live.refusals import NotFoundError
+from shoal.client.clock import Clock, LoopClock, WallClock
+from shoal.client.kind import LEASES
+from shoal.client.port import Api, Patch
+from shoal.client.refusals import NotFoundError
 
 _NAMESPACE, _NAME = "kube-system", "shoal-clock"
 _EVERY_S = 5.0

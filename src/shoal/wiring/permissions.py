@@ -11,8 +11,8 @@ from typing import Any
 
 import msgspec
 
-from shoal.cluster.bootstrap.role_lines import rules
 from shoal.data.permissions import ELECTION, ELECTION_NAMESPACE, EVERY_PART, IN_NAMESPACE, NAMESPACE, PARTS
+from shoal.embedded.apiserver.bootstrap.role_lines import rules
 
 Obj = dict[str, Any]
 ACCOUNT = "shoal"

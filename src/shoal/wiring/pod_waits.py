@@ -5,9 +5,9 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from shoal.store.live.clock import Clock
-from shoal.store.live.informer import Informer
-from shoal.store.live.item import Item
+from shoal.client.clock import Clock
+from shoal.client.informer import Informer
+from shoal.client.item import Item
 from shoal.telemetry.observers import BrainObserver
 
 _BOUND, _GATED = b'"nodeName":', b'"schedulingGates":[{'

@@ -11,10 +11,10 @@ from collections.abc import Awaitable, Callable
 
 import msgspec
 
-from shoal.store.kube.access import Access
-from shoal.store.kube.api import KubeApi
-from shoal.store.kube.settings import KubeSettings
-from shoal.store.live.broken_connections import tell_in_a_line
+from shoal.client.broken_connections import tell_in_a_line
+from shoal.client.http.access import Access
+from shoal.client.http.api import KubeApi
+from shoal.client.http.settings import KubeSettings
 from shoal.wiring.first_answer import Tell, first_answer
 from shoal.wiring.life import Life
 from shoal.wiring.pace import Moment, clock_of

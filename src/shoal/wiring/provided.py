@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from shoal.cluster.kubelets.endpoint.metrics_objects import metrics_objects
-from shoal.controllers.volumes.classes import local_class
-from shoal.store.live.kind import API_SERVICES, CLUSTER_ROLES, SERVICES, STORAGE_CLASSES
-from shoal.store.live.port import Api, Patch
-from shoal.store.live.refusals import AlreadyExistsError, NotFoundError
+from shoal.client.kind import API_SERVICES, CLUSTER_ROLES, SERVICES, STORAGE_CLASSES
+from shoal.client.port import Api, Patch
+from shoal.client.refusals import AlreadyExistsError, NotFoundError
+from shoal.embedded.controllers.volumes.classes import local_class
+from shoal.embedded.kubelets.endpoint.metrics_objects import metrics_objects
 
 if TYPE_CHECKING:
-    from shoal.cluster.kubelets.endpoint.endpoint import Ports
-    from shoal.store.live.item import Obj
+    from shoal.client.item import Obj
+    from shoal.embedded.kubelets.endpoint.endpoint import Ports
 
 METRICS = "v1beta1.metrics.k8s.io"
 _KINDS = {kind.name: kind for kind in (SERVICES, CLUSTER_ROLES, API_SERVICES)}

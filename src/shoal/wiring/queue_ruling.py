@@ -10,13 +10,12 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import Callable
-from typing import Any
 
 from shoal.api.kueue import Configuration
+from shoal.client.context import Context
+from shoal.client.presence import KUEUE, Presence
 from shoal.controllers.gatekeeping.held_kinds import HoldingRules, holding_rules_of
 from shoal.controllers.queued_work.rules import JobRules, job_rules_of
-from shoal.store.live.context import Context
-from shoal.store.live.presence import KUEUE, Presence
 from shoal.store.watched.queue_configuration import ConfigurationWatch
 from shoal.store.watched.troubles import Troubles
 from shoal.wiring.life import Life
@@ -45,11 +44,6 @@ class QueueRuling:
 
     def jobs(self) -> JobRules | None:
         return None if self.presence.is_there else self._jobs
-
-    def of(self, part: str) -> tuple[Callable[..., Any], ...]:
-        """What the maker of that part is given beside context and served kinds."""
-        found: dict[str, Callable[[], Any]] = {"jobs": self.jobs, "pods": self.jobs, "gatekeeper": self.holding}
-        return (found[part], self.when_new) if part in found else ()
 
     def when_new(self, then: Callable[[], None]) -> None:
         """Whoever went by other rules so far looks at everything again."""

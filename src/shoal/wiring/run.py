@@ -11,13 +11,13 @@ import asyncio
 import logging
 from collections.abc import Callable
 
-from shoal.store.kube.access import Access
-from shoal.store.kube.settings import KubeSettings
-from shoal.store.live.election import LeaderElection
-from shoal.store.live.lease_lock import Lock, Timing
-from shoal.store.live.leased import LeasedApi
-from shoal.store.live.port import Api
-from shoal.store.live.recorder import Recorder
+from shoal.client.election import LeaderElection
+from shoal.client.http.access import Access
+from shoal.client.http.settings import KubeSettings
+from shoal.client.lease_lock import Lock, Timing
+from shoal.client.leased import LeasedApi
+from shoal.client.port import Api
+from shoal.client.recorder import Recorder
 from shoal.wiring.door import Telemetry
 from shoal.wiring.gates import gates_stand
 from shoal.wiring.hooks import start_webhook

@@ -7,21 +7,20 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from importlib import import_module
 from time import thread_time
 
+from shoal.client import presence
+from shoal.client.clock import WallClock
+from shoal.client.context import Context
+from shoal.client.ecosystem_kinds import WORKLOADS
+from shoal.client.kind import PODS
+from shoal.client.port import Api
+from shoal.client.presence import Presence
+from shoal.client.served import Served
 from shoal.controllers.brain.brain import Brain, BrainSettings
 from shoal.engine.cluster import Cluster
 from shoal.engine.mix import Mix
 from shoal.engine.placement import Placement
-from shoal.store.live import presence
-from shoal.store.live.clock import WallClock
-from shoal.store.live.context import Context, Controller
-from shoal.store.live.ecosystem_kinds import WORKLOADS
-from shoal.store.live.kind import PODS
-from shoal.store.live.port import Api
-from shoal.store.live.presence import Presence
-from shoal.store.live.served import Served
 from shoal.store.watched.profiles import PodProfile
 from shoal.store.watched.world import WatchSettings
 from shoal.wiring.brain import brain_of
@@ -32,26 +31,11 @@ from shoal.wiring.missing_kinds import MissingKinds
 from shoal.wiring.queue_ruling import QueueRuling
 from shoal.wiring.run_choice import KAI, QUEUES, SCHEDULER, VOLCANO, RunChoice
 
-LATER = (
-    "light_groups.controller",
-    "volcano.controller",
-    "queues.admission_loop",
-    "scheduler.hands",
-    "kai.admission",
-    "volcano.admission",
-)
-"""Modules below `shoal.controllers` that only some parts need."""
 WayIn = Callable[[str], Api]
 """The way in of a part, which signs its writes with its name."""
 
-BESIDE: dict[str, str] = {
-    "jobs": "queued_jobs.controller:queued_jobs_controller",
-    "pods": "queued_pods.controller:queued_pods_controller",
-    "gatekeeper": "gatekeeping.installer:gatekeeping_controller",
-    "advisor": "advising.advisor:advisor",
-}
-"""Who works beside the brain, by the names of `--controllers`: a maker below `shoal.controllers`, of context and served
-kinds."""
+BESIDE = ("jobs", "pods", "gatekeeper", "advisor")
+"""The controllers beside the scheduling loop, by the names of `--controllers`."""
 _KUBERNETES = "default-scheduler"
 """Whoever stands in for it spreads replicas as it does."""
 PARTS = (SCHEDULER, QUEUES, *BESIDE, VOLCANO, KAI)
@@ -85,9 +69,12 @@ async def start_shoal(life: Life, way_in: WayIn, choice: RunChoice, telemetry: T
         groups = KubernetesGroups(beside, served, frozenset(choice.scheduler_names))
         life.start("pod groups of Kubernetes", groups.run)
         life.start("pod groups", light_groups_controller(beside, served, spaces.scheduler_plugins).run)
-    for name, maker in BESIDE.items():
+    for name in BESIDE:
         if name in choice.controllers:
-            life.start(name, _made(maker, context_of(name), served, *ruling.of(name)).run)
+            # Imported here: a process imports the controllers that it runs, and no others.
+            from shoal.wiring.shoal_makers import made
+
+            life.start(name, made(name, context_of(name), served, ruling).run)
     if telemetry is not None:
         telemetry.follow_lines(life.waiting)
     missing = MissingKinds(served, choice.controllers, life.clock)
@@ -98,10 +85,14 @@ async def start_shoal(life: Life, way_in: WayIn, choice: RunChoice, telemetry: T
 
 
 def load_parts() -> None:
-    """Import what `start_shoal` imports only when it needs it. A process that stands by does this before it leads, so
-    that it takes over sooner."""
-    for module in (*LATER, *(maker.partition(":")[0] for maker in BESIDE.values())):
-        import_module(f"shoal.controllers.{module}")
+    """Import what `start_shoal` imports only when it needs it, so that a standby process takes over sooner."""
+    import shoal.controllers.kai.admission
+    import shoal.controllers.light_groups.controller
+    import shoal.controllers.queues.admission_loop
+    import shoal.controllers.scheduler.hands
+    import shoal.controllers.volcano.admission
+    import shoal.controllers.volcano.controller
+    import shoal.wiring.shoal_makers  # noqa: F401 - imported for its effect on later imports
 
 
 def _start_volcano(life: Life, context_of: Callable[[str], Context], served: Served, choice: RunChoice) -> Presence:
@@ -124,12 +115,6 @@ def _measure(telemetry: Telemetry, life: Life, brain: Brain, choice: RunChoice, 
             lambda kind: telemetry.follow_workloads(life.informers.of(kind)),
             WORKLOADS._replace(version="v1beta1"),
         )
-
-
-def _made(maker: str, context: Context, served: Served, *rules: Callable[..., object]) -> Controller:
-    module, _, function = maker.partition(":")
-    made: Controller = getattr(import_module(f"shoal.controllers.{module}"), function)(context, served, *rules)
-    return made
 
 
 def _brain(

@@ -12,11 +12,11 @@ from uuid import uuid4
 import msgspec
 
 from shoal.api.run_configuration import LeaderElectionRules
-from shoal.store.live.election import LeaderElection, Work
-from shoal.store.live.kind import LEASES
-from shoal.store.live.lease_lock import Lock, Timing
-from shoal.store.live.port import Api
-from shoal.store.live.refusals import ForbiddenError, NotFoundError
+from shoal.client.election import LeaderElection, Work
+from shoal.client.kind import LEASES
+from shoal.client.lease_lock import Lock, Timing
+from shoal.client.port import Api
+from shoal.client.refusals import ForbiddenError, NotFoundError
 from shoal.units.errors import TemporaryError
 from shoal.wiring.life import Life
 from shoal.wiring.run_choice import OWN_NAMES

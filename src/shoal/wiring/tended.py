@@ -12,9 +12,9 @@ from urllib.parse import urlsplit
 
 import msgspec
 
-from shoal.cluster.dynamic.endpoints import ANNOTATION as ENDPOINT
-from shoal.store.live.kind import NODES
-from shoal.store.live.port import Api
+from shoal.client.kind import NODES
+from shoal.client.port import Api
+from shoal.embedded.apiserver.dynamic.endpoints import ANNOTATION as ENDPOINT
 from shoal.units.errors import UserError
 
 _PATIENCE_S = 2.0

@@ -9,18 +9,18 @@ from contextlib import asynccontextmanager
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from shoal.cluster.calls import Actor
-from shoal.cluster.inside.api import InsideApi
-from shoal.cluster.server.run import serve
-from shoal.store.live.port import Api
+from shoal.client.port import Api
+from shoal.embedded.apiserver.calls import Actor
+from shoal.embedded.apiserver.inside.api import InsideApi
+from shoal.embedded.apiserver.server.run import serve
 from shoal.wiring.cast import Cast
 from shoal.wiring.life import Life
 from shoal.wiring.pace import OwnClock, clock_of, go_on, keep, moment, note
 from shoal.wiring.split import Child
 
 if TYPE_CHECKING:
-    from shoal.cluster.server.plane import Plane
-    from shoal.cluster.settings import Settings
+    from shoal.embedded.apiserver.server.plane import Plane
+    from shoal.embedded.apiserver.settings import Settings
     from shoal.wiring.run_choice import RunChoice
 
 _SYSTEM, _AUTHENTICATED = "system:serviceaccounts", "system:authenticated"

@@ -12,8 +12,8 @@ from functools import partial
 
 import msgspec
 
-from shoal.store.live.informer import Informer
-from shoal.store.live.item import Item
+from shoal.client.informer import Informer
+from shoal.client.item import Item
 from shoal.telemetry.queues import Happened, QueueMetrics
 
 _PREEMPTOR = "preemptor path: "

@@ -8,6 +8,17 @@ from typing import Any
 import pytest
 
 from shoal.api.taints import Taint
+from shoal.client.ecosystem_kinds import CLUSTER_QUEUES, LOCAL_QUEUES, WORKLOAD_PRIORITY_CLASSES
+from shoal.client.item import Obj
+from shoal.client.kind import (
+    CONFIG_MAPS,
+    DEPLOYMENTS,
+    NAMESPACES,
+    PRIORITY_CLASSES,
+    SERVICES,
+    VOLUME_CLAIMS,
+    Kind,
+)
 from shoal.controllers.advising.advice import NodeView, Rule
 from shoal.controllers.advising.launching_rules import (
     dead_images,
@@ -43,17 +54,6 @@ from shoal.controllers.advising.serving_rules import (
     governing_services,
     open_load_balancers,
     plain_secrets,
-)
-from shoal.store.live.ecosystem_kinds import CLUSTER_QUEUES, LOCAL_QUEUES, WORKLOAD_PRIORITY_CLASSES
-from shoal.store.live.item import Obj
-from shoal.store.live.kind import (
-    CONFIG_MAPS,
-    DEPLOYMENTS,
-    NAMESPACES,
-    PRIORITY_CLASSES,
-    SERVICES,
-    VOLUME_CLAIMS,
-    Kind,
 )
 
 A100 = {

@@ -9,16 +9,16 @@ from typing import Any
 from build.foreign_kinds import established
 from build.small_clusters import SmallCluster, small_cluster
 from build.virtual_time import virtual
-from shoal.cluster.calls import Actor
-from shoal.cluster.inside.api import InsideApi
+from shoal.client.ecosystem_kinds import CLUSTER_QUEUES, RESOURCE_FLAVORS
+from shoal.client.item import Item, Obj
+from shoal.client.kind import CONFIG_MAPS, DEPLOYMENTS, EVENTS, JOBS, NODES, PODS, Kind
+from shoal.client.port import Api
+from shoal.client.refusals import BusyError
+from shoal.client.served import Served
 from shoal.controllers.advising.advisor import COMPONENT, RESOLVED, advisor
 from shoal.controllers.advising.partial_informer import PartialInformer
-from shoal.store.live.ecosystem_kinds import CLUSTER_QUEUES, RESOURCE_FLAVORS
-from shoal.store.live.item import Item, Obj
-from shoal.store.live.kind import CONFIG_MAPS, DEPLOYMENTS, EVENTS, JOBS, NODES, PODS, Kind
-from shoal.store.live.port import Api
-from shoal.store.live.refusals import BusyError
-from shoal.store.live.served import Served
+from shoal.embedded.apiserver.calls import Actor
+from shoal.embedded.apiserver.inside.api import InsideApi
 from shoal.wiring.foreign_kinds import provide_foreign
 
 

@@ -12,9 +12,8 @@ from build.deciders import decider
 from build.frozen_api import FrozenApi
 from build.small_clusters import SmallCluster, small_cluster
 from build.virtual_time import in_virtual_time, virtual
-from shoal.controllers.claim_templates.controller import resource_claim_controller
-from shoal.store.live.item import Obj
-from shoal.store.live.kind import (
+from shoal.client.item import Obj
+from shoal.client.kind import (
     DEVICE_CLASSES,
     NODES,
     PODS,
@@ -22,6 +21,7 @@ from shoal.store.live.kind import (
     RESOURCE_CLAIMS,
     RESOURCE_SLICES,
 )
+from shoal.embedded.controllers.claim_templates.controller import resource_claim_controller
 from shoal.units.errors import ConflictError
 
 DRIVER = "gpu.example.com"

@@ -8,15 +8,15 @@ from typing import Any
 from build.live_brains import add_node, condition, is_bound, places, start_brain
 from build.small_clusters import SmallCluster, small_cluster
 from build.virtual_time import virtual
-from shoal.controllers.claim_templates.controller import resource_claim_controller
-from shoal.store.live.item import Obj
-from shoal.store.live.kind import (
+from shoal.client.item import Obj
+from shoal.client.kind import (
     DEVICE_CLASSES,
     PODS,
     RESOURCE_CLAIM_TEMPLATES,
     RESOURCE_CLAIMS,
     RESOURCE_SLICES,
 )
+from shoal.embedded.controllers.claim_templates.controller import resource_claim_controller
 
 DRIVER = "fabric.example.com"
 SPEC = {"devices": {"requests": [{"name": "gpu", "exactly": {"deviceClassName": "gpus"}}]}}

@@ -12,9 +12,9 @@ from build.deciders import decider
 from build.gpu_pods import book, granted, status_of
 from build.small_clusters import SmallCluster, small_cluster
 from build.virtual_time import in_virtual_time, virtual
-from shoal.cluster.gpus.book import Book
-from shoal.store.live.item import Obj
-from shoal.store.live.kind import NODES, PODS
+from shoal.client.item import Obj
+from shoal.client.kind import NODES, PODS
+from shoal.embedded.gpus.book import Book
 
 GPU, SHARED, MIG = "nvidia.com/gpu", "nvidia.com/gpu.shared", "nvidia.com/mig-1g.10gb"
 DEVICES = "shoal.dev/devices"

@@ -12,9 +12,9 @@ from build.deciders import Decider, decider
 from build.frozen_api import FrozenApi
 from build.small_clusters import SmallCluster, small_cluster
 from build.virtual_time import in_virtual_time, virtual
-from shoal.controllers.volumes.controller import volume_binder, volume_provisioner
-from shoal.store.live.item import Obj
-from shoal.store.live.kind import NODES, PODS, STORAGE_CLASSES, VOLUME_CLAIMS, VOLUMES
+from shoal.client.item import Obj
+from shoal.client.kind import NODES, PODS, STORAGE_CLASSES, VOLUME_CLAIMS, VOLUMES
+from shoal.embedded.controllers.volumes.controller import volume_binder, volume_provisioner
 from shoal.units.errors import ConflictError, TemporaryError
 
 ALL = [volume_binder, volume_provisioner]

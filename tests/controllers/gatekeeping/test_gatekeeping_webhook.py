@@ -16,17 +16,17 @@ import pytest
 
 from build.free_ports import free_port
 from build.small_clusters import SmallCluster, small_cluster
-from shoal.cluster.foreign.converting import kueue_definitions
+from shoal.client.context import Context, Controller
+from shoal.client.ecosystem_kinds import CLUSTER_QUEUES, LOCAL_QUEUES, WORKLOADS
+from shoal.client.kind import DEFINITIONS, JOBS, NAMESPACES, PODS, SECRETS
+from shoal.client.refusals import RefusedError
+from shoal.client.served import Served
 from shoal.controllers.gatekeeping.held_kinds import GATE, MANAGED, QUEUE_LABEL, HoldingRules
 from shoal.controllers.gatekeeping.hooks import HOOKS, NAME, Address
 from shoal.controllers.gatekeeping.papers import machine_date
 from shoal.controllers.gatekeeping.rendezvous import ASKS
 from shoal.controllers.gatekeeping.webhook import Webhook, WebhookSettings
-from shoal.store.live.context import Context, Controller
-from shoal.store.live.ecosystem_kinds import CLUSTER_QUEUES, LOCAL_QUEUES, WORKLOADS
-from shoal.store.live.kind import DEFINITIONS, JOBS, NAMESPACES, PODS, SECRETS
-from shoal.store.live.refusals import RefusedError
-from shoal.store.live.served import Served
+from shoal.embedded.apiserver.foreign.converting import kueue_definitions
 
 Obj = dict[str, Any]
 _QUEUED = {QUEUE_LABEL: "team"}

@@ -13,9 +13,9 @@ import pytest
 from build.guarded_clusters import written
 from build.small_clusters import SmallCluster, small_cluster
 from build.virtual_time import virtual
+from shoal.client.kind import PODS, Kind
+from shoal.client.refusals import ForbiddenError
 from shoal.controllers.gatekeeping.policies import CHECKING, CHECKING_BINDINGS, parts_policy
-from shoal.store.live.kind import PODS, Kind
-from shoal.store.live.refusals import ForbiddenError
 
 Obj = dict[str, Any]
 QUOTAS = Kind("", "v1", "resourcequotas", "ResourceQuota")

@@ -13,12 +13,12 @@ import pytest
 from build.guarded_clusters import written
 from build.small_clusters import SmallCluster, small_cluster
 from build.virtual_time import virtual
-from shoal.cluster.calls import Actor
-from shoal.cluster.inside.api import InsideApi
+from shoal.client.kind import NODES, PODS, Kind
+from shoal.client.port import Api, Patch
+from shoal.client.refusals import ForbiddenError
 from shoal.controllers.gatekeeping.policies import CHECKING, CHECKING_BINDINGS, devices_policy, parts_policy
-from shoal.store.live.kind import NODES, PODS, Kind
-from shoal.store.live.port import Api, Patch
-from shoal.store.live.refusals import ForbiddenError
+from shoal.embedded.apiserver.calls import Actor
+from shoal.embedded.apiserver.inside.api import InsideApi
 
 Obj = dict[str, Any]
 DEVICES = {"shoal.dev/devices": "0,1,2,3"}

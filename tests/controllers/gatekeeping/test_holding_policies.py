@@ -12,6 +12,9 @@ from build.guarded_clusters import QUEUED, default_queue, guarded, has_least, wr
 from build.virtual_time import virtual
 from shoal.api.decode import convert
 from shoal.api.kueue import Configuration
+from shoal.client.ecosystem_kinds import LEADER_WORKER_SETS, RAY_JOBS
+from shoal.client.kind import DEPLOYMENTS, JOBS, NAMESPACES, PODS, Kind
+from shoal.client.refusals import InvalidError
 from shoal.controllers.gatekeeping.held_kinds import (
     GATE,
     HELD_KINDS,
@@ -26,9 +29,6 @@ from shoal.controllers.gatekeeping.held_kinds import (
 from shoal.controllers.gatekeeping.holding import held, with_rendezvous
 from shoal.controllers.gatekeeping.policies import CHECKING_BINDINGS
 from shoal.controllers.gatekeeping.rendezvous import ASKS
-from shoal.store.live.ecosystem_kinds import LEADER_WORKER_SETS, RAY_JOBS
-from shoal.store.live.kind import DEPLOYMENTS, JOBS, NAMESPACES, PODS, Kind
-from shoal.store.live.refusals import InvalidError
 from shoal.units.errors import Where
 
 Obj = dict[str, Any]

@@ -8,12 +8,12 @@ from typing import Any
 from build.guarded_clusters import QUEUED, Installed, guarded, has_least, written
 from build.small_clusters import small_cluster
 from build.virtual_time import virtual
+from shoal.client.context import Context, Controller
+from shoal.client.kind import JOBS
 from shoal.controllers.gatekeeping.held_kinds import (
     HoldingRules,
 )
 from shoal.controllers.gatekeeping.policies import BINDINGS, OURS, POLICIES
-from shoal.store.live.context import Context, Controller
-from shoal.store.live.kind import JOBS
 
 Obj = dict[str, Any]
 

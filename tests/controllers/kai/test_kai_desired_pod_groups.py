@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
+from shoal.client.item import Obj
 from shoal.controllers.kai.desired_pod_group import DesiredPodGroup, desired_pod_group
 from shoal.controllers.kai.workload_object import OwnerReference, WorkloadObject
-from shoal.store.live.item import Obj
 from shoal.units.errors import UserError
 
 

@@ -11,8 +11,8 @@ from build.kai_owners import QUEUED, kai_pod
 from build.live_brains import add_node
 from build.small_clusters import SmallCluster
 from build.virtual_time import virtual
-from shoal.store.live.ecosystem_kinds import KAI_POD_GROUPS, KAI_QUEUES
-from shoal.store.live.kind import PODS
+from shoal.client.ecosystem_kinds import KAI_POD_GROUPS, KAI_QUEUES
+from shoal.client.kind import PODS
 
 
 async def _add(cluster: SmallCluster, name: str, **asks: str) -> None:

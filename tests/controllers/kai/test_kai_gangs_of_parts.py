@@ -9,10 +9,10 @@ from build.kai_owners import QUEUED, add_owned, add_owner
 from build.live_brains import add_node
 from build.small_clusters import SmallCluster
 from build.virtual_time import virtual
-from shoal.store.live.ecosystem_kinds import JOB_SETS, KAI_POD_GROUPS, LEADER_WORKER_SETS
-from shoal.store.live.item import Obj
-from shoal.store.live.kind import PODS
-from shoal.store.live.port import Deletion
+from shoal.client.ecosystem_kinds import JOB_SETS, KAI_POD_GROUPS, LEADER_WORKER_SETS
+from shoal.client.item import Obj
+from shoal.client.kind import PODS
+from shoal.client.port import Deletion
 
 _JOB, _LWS = "jobset.sigs.k8s.io/", "leaderworkerset.sigs.k8s.io/"
 _TEMPLATE = {"spec": {"containers": [{"name": "main", "image": "x"}], "restartPolicy": "Never"}}

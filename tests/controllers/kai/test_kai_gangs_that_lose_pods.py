@@ -8,8 +8,8 @@ from build.kai_clusters import GROUP, QUEUE_LABEL, add_gang, add_kai_queue, boun
 from build.live_brains import add_node, condition, pod
 from build.small_clusters import SmallCluster
 from build.virtual_time import virtual
-from shoal.store.live.kind import PODS
-from shoal.store.live.port import Deletion
+from shoal.client.kind import PODS
+from shoal.client.port import Deletion
 
 
 async def _start(cluster: SmallCluster, count: int = 4) -> None:

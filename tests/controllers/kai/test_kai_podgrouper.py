@@ -17,9 +17,9 @@ from build.kai_owners import (
 from build.live_brains import add_node, condition
 from build.odd_faults import odd
 from build.virtual_time import virtual
-from shoal.store.live.ecosystem_kinds import KAI_POD_GROUPS, KAI_QUEUES
-from shoal.store.live.kind import JOBS, PODS
-from shoal.store.live.port import Deletion
+from shoal.client.ecosystem_kinds import KAI_POD_GROUPS, KAI_QUEUES
+from shoal.client.kind import JOBS, PODS
+from shoal.client.port import Deletion
 
 
 @virtual

@@ -9,8 +9,8 @@ from build.live_brains import add_node, pod
 from build.small_clusters import SmallCluster
 from build.virtual_time import virtual
 from shoal.api.groups.kai import GROUP_ANNOTATION
-from shoal.store.live.ecosystem_kinds import KAI_POD_GROUPS
-from shoal.store.live.kind import PODS
+from shoal.client.ecosystem_kinds import KAI_POD_GROUPS
+from shoal.client.kind import PODS
 
 
 async def _told(cluster: SmallCluster, name: str) -> str:

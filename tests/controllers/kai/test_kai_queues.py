@@ -24,11 +24,11 @@ from build.kai_owners import QUEUED, add_job, add_owned
 from build.live_brains import add_node, condition, pod
 from build.small_clusters import SmallCluster
 from build.virtual_time import virtual
-from shoal.store.live.ecosystem_kinds import KAI_POD_GROUPS, KAI_QUEUES
-from shoal.store.live.item import Item, Obj
-from shoal.store.live.kind import EVENTS, LEASES, PODS, Kind
-from shoal.store.live.learning import LearningApi
-from shoal.store.live.port import Deletion
+from shoal.client.ecosystem_kinds import KAI_POD_GROUPS, KAI_QUEUES
+from shoal.client.item import Item, Obj
+from shoal.client.kind import EVENTS, LEASES, PODS, Kind
+from shoal.client.learning import LearningApi
+from shoal.client.port import Deletion
 
 
 @virtual

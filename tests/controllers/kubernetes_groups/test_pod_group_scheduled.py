@@ -11,13 +11,13 @@ from build.foreign_kinds import established
 from build.live_brains import add_node, pod, start_brain
 from build.small_clusters import SmallCluster, small_cluster
 from build.virtual_time import virtual
+from shoal.client.context import Context, Controller
+from shoal.client.ecosystem_kinds import GROUP_POD_GROUPS
+from shoal.client.item import Obj
+from shoal.client.kind import DEFINITIONS, PODS
+from shoal.client.served import Served
 from shoal.controllers.kubernetes_groups.controller import KubernetesGroups
 from shoal.controllers.kubernetes_groups.scheduled import Member, scheduled
-from shoal.store.live.context import Context, Controller
-from shoal.store.live.ecosystem_kinds import GROUP_POD_GROUPS
-from shoal.store.live.item import Obj
-from shoal.store.live.kind import DEFINITIONS, PODS
-from shoal.store.live.served import Served
 
 _WAITS = Member("b", reason="Unschedulable", message="0/1 nodes are available")
 _GATED = Member("c", reason="SchedulingGated", message="gates")

@@ -10,15 +10,15 @@ import pytest
 from build.foreign_kinds import established
 from build.small_clusters import SmallCluster, small_cluster
 from build.virtual_time import virtual
-from shoal.cluster.foreign.definitions import definitions
+from shoal.client.context import Context, Controller
+from shoal.client.ecosystem_kinds import LIGHT_POD_GROUPS
+from shoal.client.item import Obj
+from shoal.client.kind import DEFINITIONS, DEPLOYMENTS, NAMESPACES, PODS
+from shoal.client.port import Deletion
+from shoal.client.served import Served
 from shoal.controllers.light_groups.controller import light_groups_controller
 from shoal.controllers.light_groups.group_phase import Member, group_progress
-from shoal.store.live.context import Context, Controller
-from shoal.store.live.ecosystem_kinds import LIGHT_POD_GROUPS
-from shoal.store.live.item import Obj
-from shoal.store.live.kind import DEFINITIONS, DEPLOYMENTS, NAMESPACES, PODS
-from shoal.store.live.port import Deletion
-from shoal.store.live.served import Served
+from shoal.embedded.apiserver.foreign.definitions import definitions
 
 PHASES = {
     "none": ("", "Pending"),

@@ -9,10 +9,10 @@ from build.job_hands import Hand, job
 from build.job_kind_cases import JOB_KIND_CASES
 from build.small_clusters import SmallCluster
 from build.virtual_time import virtual
-from shoal.store.live.ecosystem_kinds import RAY_CLUSTERS, WORKLOADS
-from shoal.store.live.item import Obj
-from shoal.store.live.kind import JOBS
-from shoal.store.live.kind import PODS as _PODS
+from shoal.client.ecosystem_kinds import RAY_CLUSTERS, WORKLOADS
+from shoal.client.item import Obj
+from shoal.client.kind import JOBS
+from shoal.client.kind import PODS as _PODS
 
 ELASTIC = "kueue.x-k8s.io/elastic-job"
 SLICE, REPLACES = "kueue.x-k8s.io/workload-slice-name", "kueue.x-k8s.io/workload-slice-replacement-for"

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from shoal.client.item import Obj
 from shoal.controllers.queued_jobs.job_progress import batch_job
-from shoal.store.live.item import Obj
 from shoal.store.queues.job_parts import PodPart
 
 _DONE, _UNCOUNTED = {"succeeded": 2}, {"uncountedTerminatedPods": {"succeeded": ["u1", "u2"]}}

@@ -6,14 +6,14 @@ import pytest
 
 from shoal.api.decode import convert
 from shoal.api.kueue import Configuration
+from shoal.client.ecosystem_kinds import LOCAL_QUEUES
+from shoal.client.item import Obj
+from shoal.client.kind import Kind
 from shoal.controllers.gatekeeping.held_kinds import HELD_KINDS, HoldingRules, holding_rules_of
 from shoal.controllers.gatekeeping.holding import held
 from shoal.controllers.gatekeeping.hooks import Address, configuration
 from shoal.controllers.gatekeeping.policies import queue_policies
 from shoal.controllers.queued_jobs.job_kinds import JOB_KINDS
-from shoal.store.live.ecosystem_kinds import LOCAL_QUEUES
-from shoal.store.live.item import Obj
-from shoal.store.live.kind import Kind
 from shoal.units.errors import Where
 
 KUEUES_OWN = [

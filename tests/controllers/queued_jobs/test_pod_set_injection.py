@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 
 from build.depth import examples
 from build.job_kind_cases import JOB_KIND_CASES, template
+from shoal.client.item import Obj
 from shoal.controllers.queued_jobs.job_kinds import BY_KIND, JOB_KINDS
 from shoal.controllers.queued_jobs.workloads import pod_set_of
 from shoal.controllers.queued_work.pod_set_info import PodSetConflictError, PodSetInfo
-from shoal.store.live.item import Obj
 from shoal.store.queues.job_parts import dig, nobody
 from shoal.units.errors import Where
 

@@ -23,12 +23,12 @@ from build.fake_admission import (
 from build.job_hands import Hand, job
 from build.small_clusters import SmallCluster, small_cluster
 from build.virtual_time import virtual
+from shoal.client.ecosystem_kinds import WORKLOAD_PRIORITY_CLASSES, WORKLOADS
+from shoal.client.item import Obj
+from shoal.client.kind import JOBS, NAMESPACES, PRIORITY_CLASSES
+from shoal.client.served import Served
 from shoal.controllers.queued_jobs.controller import queued_jobs_controller
 from shoal.controllers.queued_work.rules import JobRules
-from shoal.store.live.ecosystem_kinds import WORKLOAD_PRIORITY_CLASSES, WORKLOADS
-from shoal.store.live.item import Obj
-from shoal.store.live.kind import JOBS, NAMESPACES, PRIORITY_CLASSES
-from shoal.store.live.served import Served
 
 
 def queued(name: str = "train", *, labels: Obj | None = None, **spec: Any) -> Obj:

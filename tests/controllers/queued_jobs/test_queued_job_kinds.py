@@ -13,6 +13,9 @@ from build.fake_admission import FLAVOR, QUEUE, FakeAdmission, condition, instal
 from build.job_kind_cases import JOB_KIND_CASES, JobKindCase, template, true
 from build.small_clusters import SmallCluster
 from build.virtual_time import virtual
+from shoal.client.ecosystem_kinds import JOB_SETS, RAY_JOBS, TRAIN_JOBS, VOLCANO_JOBS, WORKLOADS
+from shoal.client.item import Obj
+from shoal.client.kind import JOBS
 from shoal.controllers.queued_jobs.job_kinds import (
     BY_KIND,
     CLUSTER_TRAINING_RUNTIMES,
@@ -20,9 +23,6 @@ from shoal.controllers.queued_jobs.job_kinds import (
     JOB_KINDS,
     TRAINING_RUNTIMES,
 )
-from shoal.store.live.ecosystem_kinds import JOB_SETS, RAY_JOBS, TRAIN_JOBS, VOLCANO_JOBS, WORKLOADS
-from shoal.store.live.item import Obj
-from shoal.store.live.kind import JOBS
 from shoal.store.queues.job_parts import dig
 
 TOLD_APART = {"batch/job", "trainer.kubeflow.org/trainjob", "batch.volcano.sh/job", "workload.codeflare.dev/appwrapper"}

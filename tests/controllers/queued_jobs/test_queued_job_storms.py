@@ -22,17 +22,17 @@ from build.job_kind_cases import JOB_KIND_CASES, JobKindCase
 from build.small_clusters import SmallCluster, small_cluster
 from build.stormy_api import StormyApi
 from build.virtual_time import virtual
-from shoal.controllers.jobs.controller import job_controller
+from shoal.client.context import Context
+from shoal.client.ecosystem_kinds import JOB_SETS, KUEUE, PYTORCH_JOBS, WORKLOADS
+from shoal.client.informers import Informers
+from shoal.client.item import Item, Listed, Obj
+from shoal.client.kind import JOBS, Kind
+from shoal.client.learning import LearningApi
+from shoal.client.port import EVERYTHING, GENTLY, Api, Batches, Deletion, Patch, Select, ServedKind
+from shoal.client.recorder import Recorder
+from shoal.client.refusals import NotFoundError
 from shoal.controllers.queued_jobs.job_kinds import BY_KIND
-from shoal.store.live.context import Context
-from shoal.store.live.ecosystem_kinds import JOB_SETS, KUEUE, PYTORCH_JOBS, WORKLOADS
-from shoal.store.live.informers import Informers
-from shoal.store.live.item import Item, Listed, Obj
-from shoal.store.live.kind import JOBS, Kind
-from shoal.store.live.learning import LearningApi
-from shoal.store.live.port import EVERYTHING, GENTLY, Api, Batches, Deletion, Patch, Select, ServedKind
-from shoal.store.live.recorder import Recorder
-from shoal.store.live.refusals import NotFoundError
+from shoal.embedded.controllers.jobs.controller import job_controller
 from shoal.store.queues.job_parts import dig
 
 T = TypeVar("T")

@@ -10,11 +10,11 @@ from build.fake_admission import QUEUE, FakeAdmission, queue_cluster, reasons, u
 from build.job_hands import job
 from build.small_clusters import SmallCluster
 from build.virtual_time import virtual
+from shoal.client.ecosystem_kinds import JOB_SETS, WORKLOAD_PRIORITY_CLASSES
+from shoal.client.item import Obj
+from shoal.client.kind import JOBS, Kind
 from shoal.controllers.queued_jobs.job_kinds import BY_KIND, JOB_KINDS
 from shoal.controllers.queued_work.quota_condition import QUOTA_CONDITION, updated_conditions
-from shoal.store.live.ecosystem_kinds import JOB_SETS, WORKLOAD_PRIORITY_CLASSES
-from shoal.store.live.item import Obj
-from shoal.store.live.kind import JOBS, Kind
 
 _TEMPLATE: Obj = {"spec": {"restartPolicy": "Never", "containers": [{"name": "main", "image": "busybox"}]}}
 _JOB_SET: Obj = {

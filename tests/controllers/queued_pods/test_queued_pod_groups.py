@@ -6,9 +6,9 @@ from pathlib import Path
 
 from build.queued_pod_scenarios import QueuedPodScenario, queued_pod_scenario
 from build.virtual_time import virtual
-from shoal.store.live.ecosystem_kinds import WORKLOADS
-from shoal.store.live.kind import PODS
-from shoal.store.live.port import Deletion
+from shoal.client.ecosystem_kinds import WORKLOADS
+from shoal.client.kind import PODS
+from shoal.client.port import Deletion
 
 
 async def _running(scenario: QueuedPodScenario, *names: str, **more: object) -> None:

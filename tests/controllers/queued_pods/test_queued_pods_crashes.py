@@ -11,11 +11,11 @@ from build.crashes import crash_often
 from build.queued_pod_scenarios import QueuedPodScenario, bare_scenario, queued_pods
 from build.stormy_api import CALM, StormyApi
 from build.virtual_time import virtual
+from shoal.client.item import Obj
+from shoal.client.kind import PODS, STATEFUL_SETS
+from shoal.client.port import Deletion
 from shoal.controllers.gatekeeping.held_kinds import PARENT, QUEUE_LABEL, HoldingRules
 from shoal.controllers.gatekeeping.holding import held
-from shoal.store.live.item import Obj
-from shoal.store.live.kind import PODS, STATEFUL_SETS
-from shoal.store.live.port import Deletion
 
 _CONTAINERS = [{"name": "main", "image": "busybox", "resources": {"requests": {"cpu": "1"}}}]
 

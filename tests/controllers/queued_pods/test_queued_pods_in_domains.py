@@ -11,7 +11,7 @@ from typing import Any
 
 from build.queued_pod_scenarios import QueuedPodScenario, queued_pod_scenario
 from build.virtual_time import virtual
-from shoal.store.live.kind import PODS
+from shoal.client.kind import PODS
 
 _HOST = "kubernetes.io/hostname"
 _INDEX = "kueue.x-k8s.io/pod-group-pod-index"

@@ -7,9 +7,9 @@ from pathlib import Path
 
 from build.queued_pod_scenarios import bare_scenario
 from build.virtual_time import virtual
+from shoal.client.context import Context, Controller
+from shoal.client.served import Served
 from shoal.controllers.queued_pods.controller import queued_pods_controller
-from shoal.store.live.context import Context, Controller
-from shoal.store.live.served import Served
 
 
 class _BegunAgain:

@@ -11,19 +11,19 @@ from typing import Any
 from build.fleets import FleetRun, fleet_cluster
 from build.queued_pod_scenarios import QueuedPodScenario
 from build.virtual_time import virtual
-from shoal.cluster.foreign.definitions import definitions
-from shoal.controllers.default_scheduler.controller import default_scheduler
-from shoal.controllers.deployments.controller import deployment_controller
+from shoal.client.context import Context
+from shoal.client.ecosystem_kinds import RESOURCE_FLAVORS, WORKLOADS
+from shoal.client.kind import DEFINITIONS, DEPLOYMENTS, NODES, PODS, STATEFUL_SETS
+from shoal.client.served import Served
 from shoal.controllers.gatekeeping.held_kinds import QUEUE_LABEL
 from shoal.controllers.gatekeeping.installer import gatekeeping_controller
 from shoal.controllers.gatekeeping.policies import BINDINGS
 from shoal.controllers.queued_pods.controller import queued_pods_controller
-from shoal.controllers.replicas.controller import replica_set_controller
-from shoal.controllers.stateful_sets.controller import stateful_set_controller
-from shoal.store.live.context import Context
-from shoal.store.live.ecosystem_kinds import RESOURCE_FLAVORS, WORKLOADS
-from shoal.store.live.kind import DEFINITIONS, DEPLOYMENTS, NODES, PODS, STATEFUL_SETS
-from shoal.store.live.served import Served
+from shoal.embedded.apiserver.foreign.definitions import definitions
+from shoal.embedded.controllers.deployments.controller import deployment_controller
+from shoal.embedded.controllers.replicas.controller import replica_set_controller
+from shoal.embedded.controllers.stateful_sets.controller import stateful_set_controller
+from shoal.embedded.scheduler.controller import default_scheduler
 
 Obj = dict[str, Any]
 _LABELS = {QUEUE_LABEL: "team"}

@@ -7,12 +7,12 @@ from typing import Any
 
 from build.queued_pod_scenarios import QueuedPodScenario, bare_scenario, queued_pod_scenario
 from build.virtual_time import virtual
+from shoal.client.ecosystem_kinds import LEADER_WORKER_SETS, WORKLOADS
+from shoal.client.kind import PODS, STATEFUL_SETS
+from shoal.client.port import Deletion
 from shoal.controllers.gatekeeping.held_kinds import PARENT, QUEUE_LABEL, HoldingRules
 from shoal.controllers.gatekeeping.holding import held
 from shoal.controllers.queued_pods.serving_kinds import MOST_REPLICAS, excess_of, workload_names_of
-from shoal.store.live.ecosystem_kinds import LEADER_WORKER_SETS, WORKLOADS
-from shoal.store.live.kind import PODS, STATEFUL_SETS
-from shoal.store.live.port import Deletion
 
 Obj = dict[str, Any]
 _CONTAINERS = [{"name": "main", "image": "busybox", "resources": {"requests": {"cpu": "1"}}}]

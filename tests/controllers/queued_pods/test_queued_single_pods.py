@@ -6,9 +6,9 @@ from pathlib import Path
 
 from build.queued_pod_scenarios import queued_pod_scenario
 from build.virtual_time import virtual
-from shoal.store.live.ecosystem_kinds import WORKLOAD_PRIORITY_CLASSES, WORKLOADS
-from shoal.store.live.kind import PODS
-from shoal.store.live.port import Deletion
+from shoal.client.ecosystem_kinds import WORKLOAD_PRIORITY_CLASSES, WORKLOADS
+from shoal.client.kind import PODS
+from shoal.client.port import Deletion
 
 
 @virtual

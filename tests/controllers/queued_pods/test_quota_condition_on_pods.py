@@ -7,11 +7,11 @@ from typing import Any
 
 from build.queued_pod_scenarios import QueuedPodScenario, queued_pod_scenario
 from build.virtual_time import virtual
+from shoal.client.ecosystem_kinds import WORKLOAD_PRIORITY_CLASSES
+from shoal.client.kind import PODS, STATEFUL_SETS
 from shoal.controllers.gatekeeping.held_kinds import PARENT, QUEUE_LABEL, HoldingRules
 from shoal.controllers.gatekeeping.holding import held
 from shoal.controllers.queued_work.quota_condition import QUOTA_CONDITION
-from shoal.store.live.ecosystem_kinds import WORKLOAD_PRIORITY_CLASSES
-from shoal.store.live.kind import PODS, STATEFUL_SETS
 
 Obj = dict[str, Any]
 CLASS = {"kueue.x-k8s.io/priority-class": "late"}

@@ -25,7 +25,7 @@ from build.small_clusters import SmallCluster
 from build.virtual_time import virtual
 from shoal.api.kueue import Configuration
 from shoal.api.kueue.configuration import AdmissionFairSharing
-from shoal.store.live.ecosystem_kinds import (
+from shoal.client.ecosystem_kinds import (
     ADMISSION_CHECKS,
     CLUSTER_QUEUES,
     KUEUE_TOPOLOGIES,
@@ -33,11 +33,11 @@ from shoal.store.live.ecosystem_kinds import (
     RESOURCE_FLAVORS,
     WORKLOADS,
 )
-from shoal.store.live.item import Item
-from shoal.store.live.kind import EVENTS, LEASES, NAMESPACES, NODES, PODS, Kind
-from shoal.store.live.learning import LearningApi
-from shoal.store.live.port import Deletion, Patch
-from shoal.store.live.refusals import InvalidError
+from shoal.client.item import Item
+from shoal.client.kind import EVENTS, LEASES, NAMESPACES, NODES, PODS, Kind
+from shoal.client.learning import LearningApi
+from shoal.client.port import Deletion, Patch
+from shoal.client.refusals import InvalidError
 
 GATE = "kueue.x-k8s.io/topology"
 _HOST = "kubernetes.io/hostname"

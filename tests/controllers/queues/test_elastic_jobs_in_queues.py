@@ -15,12 +15,12 @@ from build.queue_admission import RunningAdmission, add_flavor, add_queue, queue
 from build.queued_pod_scenarios import queued_pod_scenario
 from build.small_clusters import SmallCluster
 from build.virtual_time import virtual
+from shoal.client.ecosystem_kinds import CLUSTER_QUEUES, WORKLOADS
+from shoal.client.item import Obj
+from shoal.client.kind import JOBS, STATEFUL_SETS
 from shoal.controllers.gatekeeping.held_kinds import PARENT, QUEUE_LABEL, HoldingRules
 from shoal.controllers.gatekeeping.holding import held
-from shoal.controllers.jobs.controller import job_controller
-from shoal.store.live.ecosystem_kinds import CLUSTER_QUEUES, WORKLOADS
-from shoal.store.live.item import Obj
-from shoal.store.live.kind import JOBS, STATEFUL_SETS
+from shoal.embedded.controllers.jobs.controller import job_controller
 
 ELASTIC = "kueue.x-k8s.io/elastic-job"
 QUOTA = 6

@@ -21,7 +21,7 @@ from build.stormy_api import StormyApi, Weather
 from build.virtual_time import virtual
 from shoal.api.kueue import Configuration
 from shoal.api.kueue.configuration import RequeuingStrategy, WaitForPodsReady
-from shoal.store.live.ecosystem_kinds import ADMISSION_CHECKS, CLUSTER_QUEUES, LOCAL_QUEUES, WORKLOADS
+from shoal.client.ecosystem_kinds import ADMISSION_CHECKS, CLUSTER_QUEUES, LOCAL_QUEUES, WORKLOADS
 
 
 @virtual

@@ -22,11 +22,11 @@ from build.queue_admission import (
 from build.scripted_api import ScriptedApi
 from build.small_clusters import SmallCluster
 from build.virtual_time import virtual
-from shoal.store.live.item import Item
-from shoal.store.live.kind import DEPLOYMENTS, LEASES, NAMESPACES, Kind
-from shoal.store.live.learning import LearningApi
-from shoal.store.live.presence import KAI, KUEUE, VOLCANO, Presence, Sign
-from shoal.store.live.refusals import ForbiddenError
+from shoal.client.item import Item
+from shoal.client.kind import DEPLOYMENTS, LEASES, NAMESPACES, Kind
+from shoal.client.learning import LearningApi
+from shoal.client.presence import KAI, KUEUE, VOLCANO, Presence, Sign
+from shoal.client.refusals import ForbiddenError
 
 _LEASE = "c1f6bfd2.kueue.x-k8s.io"
 

@@ -13,15 +13,15 @@ from build.live_brains import add_node
 from build.queue_admission import start_admission, start_pods, workload
 from build.small_clusters import SmallCluster, small_cluster
 from build.virtual_time import virtual
-from shoal.cluster.foreign.converting import kueue_definitions
+from shoal.client.ecosystem_kinds import CLUSTER_QUEUES, LOCAL_QUEUES, RESOURCE_FLAVORS, WORKLOADS
+from shoal.client.informer import Informer
+from shoal.client.item import Item, Obj
+from shoal.client.kind import DEFINITIONS, Kind
+from shoal.client.learning import LearningApi
+from shoal.client.newest_words import NewestWords
+from shoal.client.port import Patch
 from shoal.controllers.queued_pods.workload_drafts import WorkloadPriority
-from shoal.store.live.ecosystem_kinds import CLUSTER_QUEUES, LOCAL_QUEUES, RESOURCE_FLAVORS, WORKLOADS
-from shoal.store.live.informer import Informer
-from shoal.store.live.item import Item, Obj
-from shoal.store.live.kind import DEFINITIONS, Kind
-from shoal.store.live.learning import LearningApi
-from shoal.store.live.newest_words import NewestWords
-from shoal.store.live.port import Patch
+from shoal.embedded.apiserver.foreign.converting import kueue_definitions
 
 _NEWER = {
     "ClusterQueue": (("spec", "cohortName"),),

@@ -23,9 +23,9 @@ from build.queue_admission import (
 )
 from build.virtual_time import virtual
 from shoal.api.kueue.topology_assignments import TopologyAssignment
-from shoal.store.live.ecosystem_kinds import KUEUE_TOPOLOGIES, WORKLOADS
-from shoal.store.live.kind import LEASES, NAMESPACES, PODS
-from shoal.store.live.port import Deletion
+from shoal.client.ecosystem_kinds import KUEUE_TOPOLOGIES, WORKLOADS
+from shoal.client.kind import LEASES, NAMESPACES, PODS
+from shoal.client.port import Deletion
 
 
 @virtual

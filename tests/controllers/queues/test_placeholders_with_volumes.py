@@ -23,10 +23,10 @@ from build.queue_admission import (
 )
 from build.small_clusters import SmallCluster
 from build.virtual_time import in_virtual_time, virtual
-from shoal.controllers.volumes.controller import volume_binder, volume_provisioner
-from shoal.store.live.ecosystem_kinds import WORKLOADS
-from shoal.store.live.item import Obj
-from shoal.store.live.kind import PODS, STORAGE_CLASSES, VOLUME_CLAIMS, VOLUMES
+from shoal.client.ecosystem_kinds import WORKLOADS
+from shoal.client.item import Obj
+from shoal.client.kind import PODS, STORAGE_CLASSES, VOLUME_CLAIMS, VOLUMES
+from shoal.embedded.controllers.volumes.controller import volume_binder, volume_provisioner
 
 HOST = "kubernetes.io/hostname"
 

@@ -17,8 +17,8 @@ from build.queue_admission import (
     until_so,
 )
 from build.virtual_time import virtual
-from shoal.store.live.kind import PODS
-from shoal.store.live.port import Deletion
+from shoal.client.kind import PODS
+from shoal.client.port import Deletion
 
 
 @virtual

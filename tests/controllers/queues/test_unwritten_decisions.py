@@ -21,13 +21,13 @@ from build.queue_admission import (
 )
 from build.small_clusters import SmallCluster
 from build.virtual_time import virtual
+from shoal.client.conditions import Moment, Status, put
+from shoal.client.ecosystem_kinds import CLUSTER_QUEUES, RESOURCE_FLAVORS, WORKLOADS
+from shoal.client.item import Item
+from shoal.client.kind import Kind
+from shoal.client.learning import LearningApi
+from shoal.client.port import Patch
 from shoal.controllers.queues.workload_status.status_writer import StatusChange, StatusWriter
-from shoal.store.live.conditions import Moment, Status, put
-from shoal.store.live.ecosystem_kinds import CLUSTER_QUEUES, RESOURCE_FLAVORS, WORKLOADS
-from shoal.store.live.item import Item
-from shoal.store.live.kind import Kind
-from shoal.store.live.learning import LearningApi
-from shoal.store.live.port import Patch
 from shoal.store.watched.queues import WatchedQueues
 
 

@@ -12,6 +12,11 @@ from build.live_brains import LiveBrain, add_node, is_bound, places, pod, start_
 from build.odd_writers import Broken, writing_by
 from build.small_clusters import small_cluster
 from build.virtual_time import in_virtual_time, virtual
+from shoal.client.item import Item
+from shoal.client.kind import NODES, PODS, PRIORITY_CLASSES, Kind
+from shoal.client.learning import LearningApi
+from shoal.client.port import Deletion, Patch
+from shoal.client.refusals import ForbiddenError
 from shoal.controllers.brain.brain import BrainSettings
 from shoal.controllers.scheduler.hands import SchedulerHands
 from shoal.engine.cluster import Cluster
@@ -21,11 +26,6 @@ from shoal.engine.intake import Intake
 from shoal.engine.plan import Plan
 from shoal.engine.round import Round
 from shoal.engine.steps.allocate import allocate
-from shoal.store.live.item import Item
-from shoal.store.live.kind import NODES, PODS, PRIORITY_CLASSES, Kind
-from shoal.store.live.learning import LearningApi
-from shoal.store.live.port import Deletion, Patch
-from shoal.store.live.refusals import ForbiddenError
 from shoal.units.errors import ConflictError
 
 

@@ -10,9 +10,8 @@ from build.live_brains import add_node, places, start_brain
 from build.live_brains import pod as plain
 from build.small_clusters import SmallCluster, small_cluster
 from build.virtual_time import virtual
-from shoal.controllers.claim_templates.controller import resource_claim_controller
-from shoal.store.live.item import Obj
-from shoal.store.live.kind import (
+from shoal.client.item import Obj
+from shoal.client.kind import (
     DEVICE_CLASSES,
     NODES,
     PODS,
@@ -21,8 +20,9 @@ from shoal.store.live.kind import (
     RESOURCE_SLICES,
     Kind,
 )
-from shoal.store.live.learning import LearningApi
-from shoal.store.live.refusals import InvalidError
+from shoal.client.learning import LearningApi
+from shoal.client.refusals import InvalidError
+from shoal.embedded.controllers.claim_templates.controller import resource_claim_controller
 
 _ASKS = {"devices": {"requests": [{"name": "gpu", "exactly": {"deviceClassName": "gpus"}}]}}
 

@@ -11,9 +11,9 @@ from build.frozen_api import FrozenApi
 from build.live_brains import LiveBrain, add_node, is_bound, places, pod, start_brain
 from build.small_clusters import SmallCluster, small_cluster
 from build.virtual_time import virtual
-from shoal.store.live.item import Obj
-from shoal.store.live.kind import PODS, PRIORITY_CLASSES
-from shoal.store.live.port import Deletion
+from shoal.client.item import Obj
+from shoal.client.kind import PODS, PRIORITY_CLASSES
+from shoal.client.port import Deletion
 
 SIZE = 4
 NAMES = tuple(f"train-{number}" for number in range(SIZE))

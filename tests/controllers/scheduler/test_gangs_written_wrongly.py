@@ -8,8 +8,8 @@ from typing import Any
 from build.live_brains import add_node, is_bound, pod, start_brain
 from build.small_clusters import SmallCluster, small_cluster
 from build.virtual_time import virtual
-from shoal.store.live.item import Obj
-from shoal.store.live.kind import JOBS, PODS, STATEFUL_SETS, Kind
+from shoal.client.item import Obj
+from shoal.client.kind import JOBS, PODS, STATEFUL_SETS, Kind
 
 
 async def _says(cluster: SmallCluster, name: str) -> str:

@@ -14,12 +14,12 @@ from build.live_brains import add_node, is_bound, places, pod, start_brain
 from build.small_clusters import SmallCluster, small_cluster
 from build.stormy_api import StormyApi, Weather
 from build.virtual_time import in_virtual_time, virtual
-from shoal.controllers.jobs.controller import job_controller
-from shoal.store.live.ecosystem_kinds import KAI_POD_GROUPS, LIGHT_POD_GROUPS, VOLCANO_POD_GROUPS
-from shoal.store.live.item import Obj
-from shoal.store.live.kind import JOBS, NODES, PODS, Kind
-from shoal.store.live.port import Deletion
-from shoal.store.live.refusals import ForbiddenError
+from shoal.client.ecosystem_kinds import KAI_POD_GROUPS, LIGHT_POD_GROUPS, VOLCANO_POD_GROUPS
+from shoal.client.item import Obj
+from shoal.client.kind import JOBS, NODES, PODS, Kind
+from shoal.client.port import Deletion
+from shoal.client.refusals import ForbiddenError
+from shoal.embedded.controllers.jobs.controller import job_controller
 from shoal.store.watched.world import WatchSettings
 
 LIGHT = "pod-group.scheduling.sigs.k8s.io"

@@ -10,12 +10,12 @@ import pytest
 from build.live_brains import add_node, condition, is_bound, places, pod, start_brain
 from build.small_clusters import SmallCluster, small_cluster
 from build.virtual_time import virtual
-from shoal.controllers.disruption.controller import disruption_controller
-from shoal.store.live.item import Item, Obj
-from shoal.store.live.kind import DISRUPTION_BUDGETS, PODS, PRIORITY_CLASSES, Kind
-from shoal.store.live.learning import LearningApi
-from shoal.store.live.port import GENTLY, Deletion
-from shoal.store.live.refusals import BusyError, ForbiddenError
+from shoal.client.item import Item, Obj
+from shoal.client.kind import DISRUPTION_BUDGETS, PODS, PRIORITY_CLASSES, Kind
+from shoal.client.learning import LearningApi
+from shoal.client.port import GENTLY, Deletion
+from shoal.client.refusals import BusyError, ForbiddenError
+from shoal.embedded.controllers.disruption.controller import disruption_controller
 from shoal.store.watched.world import WatchSettings
 
 START = "2026-01-01T00:00:00Z"

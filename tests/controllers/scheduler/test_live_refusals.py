@@ -9,9 +9,9 @@ import pytest
 from build.live_brains import add_node, condition, is_bound, pod, start_brain
 from build.small_clusters import SmallCluster, small_cluster
 from build.virtual_time import virtual
-from shoal.store.live.item import Obj
-from shoal.store.live.kind import NODES, PODS, PRIORITY_CLASSES
-from shoal.store.live.port import Deletion
+from shoal.client.item import Obj
+from shoal.client.kind import NODES, PODS, PRIORITY_CLASSES
+from shoal.client.port import Deletion
 
 TAINT: Obj = {"key": "nvidia.com/gpu", "value": "present", "effect": "NoSchedule"}
 

@@ -9,12 +9,12 @@ from build.cluster_laws import Laws
 from build.live_brains import add_node, condition, is_bound, places, pod, start_brain
 from build.small_clusters import SmallCluster, small_cluster
 from build.virtual_time import virtual
-from shoal.controllers.default_scheduler.controller import default_scheduler
-from shoal.store.live.item import Obj
-from shoal.store.live.kind import NODES, PODS, Kind
-from shoal.store.live.learning import LearningApi
-from shoal.store.live.port import Deletion
-from shoal.store.live.refusals import BusyError, ForbiddenError
+from shoal.client.item import Obj
+from shoal.client.kind import NODES, PODS, Kind
+from shoal.client.learning import LearningApi
+from shoal.client.port import Deletion
+from shoal.client.refusals import BusyError, ForbiddenError
+from shoal.embedded.scheduler.controller import default_scheduler
 
 AT_ONCE = Deletion(grace_s=0)
 

@@ -13,11 +13,11 @@ from build.live_brains import add_node, is_bound, places, pod, start_brain
 from build.odd_writers import Deaf, Waiting, writing_by
 from build.small_clusters import SmallCluster, small_cluster
 from build.virtual_time import in_virtual_time, virtual
+from shoal.client.item import Listed
+from shoal.client.kind import NODES, PODS, PRIORITY_CLASSES, Kind
+from shoal.client.newest_words import NewestWords
+from shoal.client.port import EVERYTHING, Api, Batches, Select
 from shoal.engine.admission_failures import LASTS_S
-from shoal.store.live.item import Listed
-from shoal.store.live.kind import NODES, PODS, PRIORITY_CLASSES, Kind
-from shoal.store.live.newest_words import NewestWords
-from shoal.store.live.port import EVERYTHING, Api, Batches, Select
 
 
 async def _lose_the_place(cluster: SmallCluster, writer: Waiting) -> None:

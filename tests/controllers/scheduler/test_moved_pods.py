@@ -8,6 +8,9 @@ from typing import Any
 from build.live_brains import LiveBrain, add_node, is_bound, places, pod, start_brain
 from build.small_clusters import SmallCluster, small_cluster
 from build.virtual_time import virtual
+from shoal.client.item import Obj
+from shoal.client.kind import PODS
+from shoal.client.port import Deletion
 from shoal.controllers.scheduler.successors import KEPT_S, Successors
 from shoal.engine.asks import Ask
 from shoal.engine.cluster import Cluster
@@ -18,9 +21,6 @@ from shoal.engine.intake import Intake
 from shoal.engine.ledger import Ledger
 from shoal.engine.plan import Move, Plan
 from shoal.engine.who import Who
-from shoal.store.live.item import Obj
-from shoal.store.live.kind import PODS
-from shoal.store.live.port import Deletion
 from shoal.store.watched.sights import PodSight
 
 JOB = {"apiVersion": "batch/v1", "kind": "Job", "name": "j", "uid": "u", "controller": True}

@@ -9,12 +9,12 @@ import msgspec
 from build.live_brains import add_node, is_bound, places, pod, start_brain
 from build.small_clusters import SmallCluster, small_cluster
 from build.virtual_time import virtual
+from shoal.client.item import Obj
+from shoal.client.kind import JOBS, NODES, PODS
+from shoal.client.port import Deletion
 from shoal.controllers.gatekeeping import rendezvous as asked
-from shoal.controllers.jobs.controller import job_controller
 from shoal.controllers.scheduler import rendezvous
-from shoal.store.live.item import Obj
-from shoal.store.live.kind import JOBS, NODES, PODS
-from shoal.store.live.port import Deletion
+from shoal.embedded.controllers.jobs.controller import job_controller
 
 ASKS = {"shoal.dev/rendezvous": "true"}
 OTHERS = {"shoal.dev/rendezvous", "shoal.dev/devices"}

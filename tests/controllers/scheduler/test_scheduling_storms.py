@@ -20,10 +20,10 @@ from build.live_brains import LiveBrain, add_node, places, pod, start_brain
 from build.small_clusters import SmallCluster, small_cluster
 from build.stormy_api import CALM, STORM, StormyApi
 from build.virtual_time import in_virtual_time
-from shoal.store.live.item import Obj
-from shoal.store.live.kind import NODES, PODS, PRIORITY_CLASSES
-from shoal.store.live.port import Deletion
-from shoal.store.live.refusals import NotFoundError
+from shoal.client.item import Obj
+from shoal.client.kind import NODES, PODS, PRIORITY_CLASSES
+from shoal.client.port import Deletion
+from shoal.client.refusals import NotFoundError
 
 LIGHT = "pod-group.scheduling.sigs.k8s.io"
 SIZES = {"g2": 2, "g3": 3, "g5": 5}

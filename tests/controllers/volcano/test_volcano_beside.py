@@ -10,12 +10,12 @@ import yaml
 from build.small_clusters import small_cluster
 from build.virtual_time import virtual
 from build.volcano_scenes import bare_volcano, volcano, volcano_scene
-from shoal.controllers.replicas.controller import replica_set_controller
-from shoal.store.live.context import Context, Controller
-from shoal.store.live.ecosystem_kinds import VOLCANO_JOBS, VOLCANO_POD_GROUPS, VOLCANO_QUEUES
-from shoal.store.live.item import Obj
-from shoal.store.live.kind import LEASES, NAMESPACES, PODS, REPLICA_SETS
-from shoal.store.live.presence import VOLCANO, Presence
+from shoal.client.context import Context, Controller
+from shoal.client.ecosystem_kinds import VOLCANO_JOBS, VOLCANO_POD_GROUPS, VOLCANO_QUEUES
+from shoal.client.item import Obj
+from shoal.client.kind import LEASES, NAMESPACES, PODS, REPLICA_SETS
+from shoal.client.presence import VOLCANO, Presence
+from shoal.embedded.controllers.replicas.controller import replica_set_controller
 
 SEEDS = Path(__file__).parents[4] / "shared" / "manifests" / "volcano"
 

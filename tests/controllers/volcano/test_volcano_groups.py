@@ -6,8 +6,8 @@ from pathlib import Path
 
 from build.virtual_time import virtual
 from build.volcano_scenes import volcano_scene
-from shoal.store.live.ecosystem_kinds import VOLCANO_POD_GROUPS, VOLCANO_QUEUES
-from shoal.store.live.kind import PODS
+from shoal.client.ecosystem_kinds import VOLCANO_POD_GROUPS, VOLCANO_QUEUES
+from shoal.client.kind import PODS
 
 
 @virtual

@@ -8,9 +8,9 @@ import pytest
 
 from build.virtual_time import virtual
 from build.volcano_scenes import group_of, phases, running, submit, task, volcano_scene
-from shoal.store.live.ecosystem_kinds import VOLCANO_JOBS
-from shoal.store.live.item import Obj
-from shoal.store.live.kind import CONFIG_MAPS, SECRETS, SERVICES
+from shoal.client.ecosystem_kinds import VOLCANO_JOBS
+from shoal.client.item import Obj
+from shoal.client.kind import CONFIG_MAPS, SECRETS, SERVICES
 
 
 @virtual

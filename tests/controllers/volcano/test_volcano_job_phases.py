@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 
 from build.volcano_objects import job, job_pod
+from shoal.client.item import Obj
 from shoal.controllers.volcano.job import VolcanoJob
 from shoal.controllers.volcano.job_phases import JobPodCounts, after_action, next_phase
 from shoal.controllers.volcano.job_pod_group import group_spec, startable
 from shoal.controllers.volcano.policies import JobEvent, PolicyAction, due_action, go_duration_s, job_events
-from shoal.store.live.item import Obj
 
 
 @pytest.mark.parametrize(

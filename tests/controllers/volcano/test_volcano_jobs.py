@@ -8,9 +8,9 @@ import pytest
 
 from build.virtual_time import virtual
 from build.volcano_scenes import group_of, phases, running, submit, task, volcano_scene
-from shoal.store.live.ecosystem_kinds import VOLCANO_JOBS, VOLCANO_POD_GROUPS
-from shoal.store.live.kind import PODS
-from shoal.store.live.port import Deletion
+from shoal.client.ecosystem_kinds import VOLCANO_JOBS, VOLCANO_POD_GROUPS
+from shoal.client.kind import PODS
+from shoal.client.port import Deletion
 
 
 @virtual

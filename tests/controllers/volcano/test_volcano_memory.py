@@ -12,10 +12,10 @@ import msgspec
 from build.live_brains import add_node
 from build.virtual_time import virtual
 from build.volcano_scenes import bare_volcano, running, submit, task, volcano
-from shoal.store.live.context import Context, Controller
-from shoal.store.live.ecosystem_kinds import VOLCANO_JOBS, VOLCANO_POD_GROUPS
-from shoal.store.live.kind import PODS
-from shoal.store.live.port import Deletion
+from shoal.client.context import Context, Controller
+from shoal.client.ecosystem_kinds import VOLCANO_JOBS, VOLCANO_POD_GROUPS
+from shoal.client.kind import PODS
+from shoal.client.port import Deletion
 
 _MEMORY = ("shoal.controllers.volcano", "shoal.engine.queues.disciplines.volcano")
 

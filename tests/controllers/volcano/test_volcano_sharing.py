@@ -10,12 +10,12 @@ import pytest
 from build.live_brains import add_node
 from build.virtual_time import in_virtual_time, virtual
 from build.volcano_scenes import VolcanoScene, volcano_scene
+from shoal.client.ecosystem_kinds import VOLCANO_POD_GROUPS
 from shoal.engine.queues.disciplines.volcano.amounts import Amounts
 from shoal.engine.queues.disciplines.volcano.objects import Guarantee, Meta, Queue, QueueSpec
 from shoal.engine.queues.disciplines.volcano.queue_quotas import QueueQuotas
 from shoal.engine.queues.disciplines.volcano.queue_tree import QueueTree
 from shoal.engine.queues.facts import ClusterQueueFacts, CohortFacts
-from shoal.store.live.ecosystem_kinds import VOLCANO_POD_GROUPS
 from shoal.units.quantity import Quantity
 
 GPU = "nvidia.com/gpu"

@@ -20,13 +20,13 @@ from build.small_clusters import SmallCluster
 from build.stormy_api import STORM, StormyApi
 from build.virtual_time import virtual
 from build.volcano_scenes import VolcanoScene, bare_volcano, volcano
-from shoal.store.live.context import Context
-from shoal.store.live.ecosystem_kinds import VOLCANO_JOBS, VOLCANO_POD_GROUPS, VOLCANO_QUEUES
-from shoal.store.live.informers import Informers
-from shoal.store.live.kind import PODS
-from shoal.store.live.learning import LearningApi
-from shoal.store.live.recorder import Recorder
-from shoal.store.live.refusals import NotFoundError
+from shoal.client.context import Context
+from shoal.client.ecosystem_kinds import VOLCANO_JOBS, VOLCANO_POD_GROUPS, VOLCANO_QUEUES
+from shoal.client.informers import Informers
+from shoal.client.kind import PODS
+from shoal.client.learning import LearningApi
+from shoal.client.recorder import Recorder
+from shoal.client.refusals import NotFoundError
 
 GPUS = "nvidia.com/gpu"
 LIMITS = {"small": 4, "large": 8}

@@ -22,10 +22,10 @@ from build.virtual_time import virtual
 from build.volcano_scenes import volcano_scene
 from shoal.api.decode import read
 from shoal.cli.manifests import loaded_of, rounds_of
+from shoal.client.kind import PODS, PRIORITY_CLASSES
+from shoal.client.port import Deletion
 from shoal.sim.queue_rounds import QueueRecord
 from shoal.sim.rounds import Record
-from shoal.store.live.kind import PODS, PRIORITY_CLASSES
-from shoal.store.live.port import Deletion
 from shoal.store.snapshot.reading import read_snapshot
 
 _AT_ONCE = Deletion(grace_s=0)

@@ -13,10 +13,10 @@ from build.living_objects import LivingObjects
 from build.manifests import Object, node, pod, thing, volcano_group
 from shoal.api.decode import read
 from shoal.api.kueue.configuration import Configuration
-from shoal.store.live.ecosystem_kinds import CLUSTER_QUEUES, VOLCANO_POD_GROUPS
-from shoal.store.live.kind import CONFIG_MAPS, NODES, PODS, SECRETS, Kind
-from shoal.store.live.port import Api, ServedKind
-from shoal.store.live.refusals import ForbiddenError
+from shoal.client.ecosystem_kinds import CLUSTER_QUEUES, VOLCANO_POD_GROUPS
+from shoal.client.kind import CONFIG_MAPS, NODES, PODS, SECRETS, Kind
+from shoal.client.port import Api, ServedKind
+from shoal.client.refusals import ForbiddenError
 from shoal.store.snapshot.kinds import NEEDED, WANTED, present
 from shoal.store.snapshot.reading import QueueRuling, Snapshot, read_snapshot
 from shoal.units.errors import UserError

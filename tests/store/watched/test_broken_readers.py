@@ -12,12 +12,12 @@ from build.manifests import node, pod, volcano_group
 from build.odd_faults import OddError, odd
 from build.small_clusters import SmallCluster, small_cluster
 from build.virtual_time import in_virtual_time, virtual
+from shoal.client.ecosystem_kinds import VOLCANO_POD_GROUPS
+from shoal.client.item import Obj
+from shoal.client.kind import DISRUPTION_BUDGETS, NODES, PODS
+from shoal.client.port import Deletion
+from shoal.client.served import Served
 from shoal.engine.events import Event, GroupSeen, NodeSeen, PodArrived, PodBound, PodGone
-from shoal.store.live.ecosystem_kinds import VOLCANO_POD_GROUPS
-from shoal.store.live.item import Obj
-from shoal.store.live.kind import DISRUPTION_BUDGETS, NODES, PODS
-from shoal.store.live.port import Deletion
-from shoal.store.live.served import Served
 from shoal.store.watched.world import WatchedWorld, WatchSettings
 
 E = TypeVar("E")

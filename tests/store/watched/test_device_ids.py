@@ -11,11 +11,11 @@ import pytest
 from shoal.api.node import Node
 from shoal.api.pod import Pod
 from shoal.api.wire import dec_hook
-from shoal.cluster.gpus.devices import Device
-from shoal.cluster.gpus.explicit import Choice
-from shoal.cluster.gpus.mig_cuts import Cut
 from shoal.data.gpus import read_product
 from shoal.data.mig import layout_of_product
+from shoal.embedded.gpus.devices import Device
+from shoal.embedded.gpus.explicit import Choice
+from shoal.embedded.gpus.mig_cuts import Cut
 from shoal.engine.cluster import Cluster
 from shoal.engine.devices.bench import Bench
 from shoal.engine.devices.demand import COMPUTE, MEMORY, SLOTS, Grant

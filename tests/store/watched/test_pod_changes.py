@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shoal.store.live.item import Item, item_of
+from shoal.client.item import Item, item_of
 from shoal.store.watched.pod_changes import status_change
 
 Obj = dict[str, Any]

@@ -8,8 +8,8 @@ import pytest
 
 from build.fed_worlds import FedWorld
 from build.manifests import group, job, kai_group, pod, replicas, thing, topology, volcano_group
+from shoal.client.item import Obj
 from shoal.engine.events import GroupGone, GroupSeen, PodArrived, PodBound
-from shoal.store.live.item import Obj
 
 VOLCANO = {"scheduling.k8s.io/group-name": "train"}
 KUEUE_QUEUE = {"kueue.x-k8s.io/queue-name": "q"}

@@ -6,8 +6,8 @@ from typing import Any
 
 from build.fed_worlds import FedWorld
 from build.manifests import node, pod, priority_class, thing
+from shoal.client.item import Obj
 from shoal.engine.events import NodeRefused, OthersSeen, PodArrived, PodBound, PodGone
-from shoal.store.live.item import Obj
 from shoal.store.watched.world import WatchSettings
 
 READY = {"type": "Ready", "status": "True"}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from build.fed_worlds import FedWorld
 from build.manifests import exactly, hyper_node, node, pod, priority_class, thing, topology, volcano_group
+from shoal.client.item import Obj
 from shoal.engine.events import (
     BudgetGone,
     BudgetSeen,
@@ -17,7 +18,6 @@ from shoal.engine.events import (
     TopologyGone,
     TopologySeen,
 )
-from shoal.store.live.item import Obj
 
 
 def budget(allowed: int = 1, **spec: object) -> Obj:

@@ -9,11 +9,11 @@ from build.foreign_kinds import established, foreign_cluster
 from build.manifests import node, pod, volcano_group
 from build.small_clusters import SmallCluster, small_cluster
 from build.virtual_time import virtual
+from shoal.client.ecosystem_kinds import VOLCANO_POD_GROUPS
+from shoal.client.item import Obj
+from shoal.client.kind import NODES, PODS
+from shoal.client.served import Served
 from shoal.engine.events import Event, GroupSeen, NodeSeen, PodArrived, PodBound
-from shoal.store.live.ecosystem_kinds import VOLCANO_POD_GROUPS
-from shoal.store.live.item import Obj
-from shoal.store.live.kind import NODES, PODS
-from shoal.store.live.served import Served
 from shoal.store.watched.world import WatchedWorld, WatchSettings
 from shoal.wiring.foreign_kinds import provide_foreign
 

@@ -11,16 +11,16 @@ import msgspec
 from build.fed_worlds import FedWorld
 from build.scripted_api import ScriptedApi
 from shoal.api.pod import Pod
+from shoal.client.clock import WallClock
+from shoal.client.context import Context
+from shoal.client.informer import Informer
+from shoal.client.informers import Informers
+from shoal.client.item import Obj, item_of
+from shoal.client.kind import PODS
+from shoal.client.recorder import Recorder
 from shoal.engine.devices.kind import Spots
 from shoal.engine.dra.requests import ClaimRef
 from shoal.engine.spelling import NodeIds
-from shoal.store.live.clock import WallClock
-from shoal.store.live.context import Context
-from shoal.store.live.informer import Informer
-from shoal.store.live.informers import Informers
-from shoal.store.live.item import Obj, item_of
-from shoal.store.live.kind import PODS
-from shoal.store.live.recorder import Recorder
 from shoal.store.watched.pod_asks import PodAsks
 from shoal.store.watched.pod_heads import head_of
 from shoal.store.watched.queue_room import TakenRoom

@@ -10,10 +10,10 @@ from pathlib import Path
 from build.queue_admission import add_flavor, add_queue, finish, queued_cluster, submit
 from build.small_clusters import SmallCluster
 from build.virtual_time import virtual
+from shoal.client.ecosystem_kinds import RESOURCE_FLAVORS, WORKLOADS
+from shoal.client.kind import CONFIG_MAPS, NAMESPACES
+from shoal.client.served import Served
 from shoal.engine.queues.facts import ClusterQueueFacts, FlavorFacts, LocalQueueFacts
-from shoal.store.live.ecosystem_kinds import RESOURCE_FLAVORS, WORKLOADS
-from shoal.store.live.kind import CONFIG_MAPS, NAMESPACES
-from shoal.store.live.served import Served
 from shoal.store.watched.queues import WatchedQueues
 
 

@@ -14,8 +14,8 @@ from typing import Protocol
 import msgspec
 
 from shoal.api.taints import Taint
-from shoal.store.live.item import Obj
-from shoal.store.live.kind import Kind
+from shoal.client.item import Obj
+from shoal.client.kind import Kind
 from shoal.units.errors import one_line
 
 

@@ -20,18 +20,18 @@ from functools import partial
 
 import msgspec
 
+from shoal.client.context import Context, Controller
+from shoal.client.informer import Informer
+from shoal.client.item import Item, Key, Obj
+from shoal.client.kind import EVENTS, PODS, Kind
+from shoal.client.loop import Loop
+from shoal.client.port import Patch
+from shoal.client.refusals import AlreadyExistsError, RefusedError
+from shoal.client.served import Served
 from shoal.controllers.advising.advice import Advice
 from shoal.controllers.advising.cluster_context import ClusterContext
 from shoal.controllers.advising.partial_informer import PartialInformer
 from shoal.controllers.advising.rules import LOOKUP_KINDS, OPTIONAL_LOOKUP_KINDS, TABLE, AdvisedKind
-from shoal.store.live.context import Context, Controller
-from shoal.store.live.informer import Informer
-from shoal.store.live.item import Item, Key, Obj
-from shoal.store.live.kind import EVENTS, PODS, Kind
-from shoal.store.live.loop import Loop
-from shoal.store.live.port import Patch
-from shoal.store.live.refusals import AlreadyExistsError, RefusedError
-from shoal.store.live.served import Served
 
 _log = logging.getLogger("shoal.advising")
 COMPONENT = "shoal-advisor"

@@ -7,12 +7,12 @@ from collections.abc import Iterable
 import msgspec
 
 from shoal.api.taints import Taint
+from shoal.client.context import Context
+from shoal.client.informer import Informer
+from shoal.client.item import Obj, Seen
+from shoal.client.kind import NODES, Kind
+from shoal.client.served import Served
 from shoal.controllers.advising.advice import NodeView
-from shoal.store.live.context import Context
-from shoal.store.live.informer import Informer
-from shoal.store.live.item import Obj, Seen
-from shoal.store.live.kind import NODES, Kind
-from shoal.store.live.served import Served
 
 
 class _Meta(msgspec.Struct, frozen=True):

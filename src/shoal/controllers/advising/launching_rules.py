@@ -8,11 +8,11 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from shoal.client.item import Obj
+from shoal.client.kind import CONFIG_MAPS, NAMESPACES, SERVICES, VOLUME_CLAIMS
 from shoal.controllers.advising.advice import Advice, RuleContext
 from shoal.controllers.advising.fields import dig, maps, string_keys, strings
 from shoal.controllers.advising.pod_templates import command_words, gpus_of, pod_templates
-from shoal.store.live.item import Obj
-from shoal.store.live.kind import CONFIG_MAPS, NAMESPACES, SERVICES, VOLUME_CLAIMS
 from shoal.store.pod_makers import RENDEZVOUS
 
 _OLD_LAUNCHER = "torch.distributed.launch"

@@ -10,11 +10,11 @@ import random
 import msgspec
 from msgspec import structs
 
-from shoal.store.live.clock import Clock
-from shoal.store.live.informer import Informer
-from shoal.store.live.item import Item
-from shoal.store.live.kind import Kind
-from shoal.store.live.port import Api
+from shoal.client.clock import Clock
+from shoal.client.informer import Informer
+from shoal.client.item import Item
+from shoal.client.kind import Kind
+from shoal.client.port import Api
 
 
 class PartialInformer(Informer):

@@ -6,10 +6,10 @@ from collections.abc import Iterator
 
 import msgspec
 
+from shoal.client.item import Obj
+from shoal.client.kind import Kind
 from shoal.controllers.advising.advice import Advice, RuleContext
 from shoal.controllers.advising.fields import dig, maps, string_keys
-from shoal.store.live.item import Obj
-from shoal.store.live.kind import Kind
 
 TASKS = Kind("tekton.dev", "v1", "tasks", "Task")
 

@@ -13,11 +13,11 @@ import msgspec
 
 from shoal.api.selectors import LabelSelector
 from shoal.api.taints import HARD_EFFECTS, Taint
+from shoal.client.item import Obj
 from shoal.controllers.advising.advice import Advice, NodeView, RuleContext
 from shoal.controllers.advising.fields import dig, maps, string_keys, strings
 from shoal.controllers.advising.pod_templates import PodTemplateView, pod_templates
 from shoal.data.gpus import PRODUCT_LABEL, is_short_product, meant_products
-from shoal.store.live.item import Obj
 
 _COUNT = "nvidia.com/gpu.count"
 _PRESENT = "nvidia.com/gpu.present"

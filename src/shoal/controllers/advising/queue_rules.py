@@ -9,12 +9,12 @@ import msgspec
 from shoal.api.decode import read
 from shoal.api.kueue.slips import QUEUE_NAME, slips
 from shoal.api.taints import HARD_EFFECTS, Toleration
+from shoal.client.ecosystem_kinds import CLUSTER_QUEUES, LOCAL_QUEUES, WORKLOAD_PRIORITY_CLASSES
+from shoal.client.item import Obj
+from shoal.client.kind import PRIORITY_CLASSES
 from shoal.controllers.advising.advice import Advice, RuleContext
 from shoal.controllers.advising.fields import dig, maps, string_keys
 from shoal.engine.from_api.queues import PRIORITY_CLASS_LABEL
-from shoal.store.live.ecosystem_kinds import CLUSTER_QUEUES, LOCAL_QUEUES, WORKLOAD_PRIORITY_CLASSES
-from shoal.store.live.item import Obj
-from shoal.store.live.kind import PRIORITY_CLASSES
 from shoal.units.errors import UserError
 
 _MOST_NAMED = 5

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from shoal.client.item import Obj
+from shoal.client.kind import PODS, PRIORITY_CLASSES
 from shoal.controllers.advising.advice import Advice, RuleContext
 from shoal.controllers.advising.fields import dig, maps, string_keys, strings
 from shoal.controllers.advising.pod_templates import gpus_of
-from shoal.store.live.item import Obj
-from shoal.store.live.kind import PODS, PRIORITY_CLASSES
 
 _LIMITS, _REQUESTS = "limits.", "requests."
 _GPU = "nvidia.com/gpu"

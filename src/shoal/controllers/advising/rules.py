@@ -6,6 +6,39 @@ from typing import Final
 
 import msgspec
 
+from shoal.client.ecosystem_kinds import (
+    CLUSTER_QUEUES,
+    JAX_JOBS,
+    JOB_SETS,
+    LEADER_WORKER_SETS,
+    LOCAL_QUEUES,
+    MPI_JOBS,
+    PADDLE_JOBS,
+    PYTORCH_JOBS,
+    RAY_CLUSTERS,
+    RAY_JOBS,
+    RESOURCE_FLAVORS,
+    TF_JOBS,
+    TRAIN_JOBS,
+    VOLCANO_JOBS,
+    VOLCANO_POD_GROUPS,
+    VOLCANO_QUEUES,
+    WORKLOAD_PRIORITY_CLASSES,
+    XGBOOST_JOBS,
+)
+from shoal.client.kind import (
+    CONFIG_MAPS,
+    DEPLOYMENTS,
+    JOBS,
+    NAMESPACES,
+    NODES,
+    PODS,
+    PRIORITY_CLASSES,
+    SERVICES,
+    STATEFUL_SETS,
+    VOLUME_CLAIMS,
+    Kind,
+)
 from shoal.controllers.advising.advice import Rule
 from shoal.controllers.advising.launching_rules import (
     dead_images,
@@ -40,39 +73,6 @@ from shoal.controllers.advising.serving_rules import (
     governing_services,
     open_load_balancers,
     plain_secrets,
-)
-from shoal.store.live.ecosystem_kinds import (
-    CLUSTER_QUEUES,
-    JAX_JOBS,
-    JOB_SETS,
-    LEADER_WORKER_SETS,
-    LOCAL_QUEUES,
-    MPI_JOBS,
-    PADDLE_JOBS,
-    PYTORCH_JOBS,
-    RAY_CLUSTERS,
-    RAY_JOBS,
-    RESOURCE_FLAVORS,
-    TF_JOBS,
-    TRAIN_JOBS,
-    VOLCANO_JOBS,
-    VOLCANO_POD_GROUPS,
-    VOLCANO_QUEUES,
-    WORKLOAD_PRIORITY_CLASSES,
-    XGBOOST_JOBS,
-)
-from shoal.store.live.kind import (
-    CONFIG_MAPS,
-    DEPLOYMENTS,
-    JOBS,
-    NAMESPACES,
-    NODES,
-    PODS,
-    PRIORITY_CLASSES,
-    SERVICES,
-    STATEFUL_SETS,
-    VOLUME_CLAIMS,
-    Kind,
 )
 
 RESOURCE_QUOTAS = Kind("", "v1", "resourcequotas", "ResourceQuota")

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from shoal.api.yaml_text import read_yaml
+from shoal.client.item import Obj
 from shoal.controllers.advising.advice import Advice, RuleContext
 from shoal.controllers.advising.fields import dig, maps, string_keys
-from shoal.store.live.item import Obj
 from shoal.units.errors import UserError
 
 _GROUP = "kubescheduler.config.k8s.io/"

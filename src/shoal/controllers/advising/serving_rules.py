@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from shoal.client.item import Obj
+from shoal.client.kind import DEPLOYMENTS, SERVICES, STATEFUL_SETS
 from shoal.controllers.advising.advice import Advice, RuleContext
 from shoal.controllers.advising.fields import dig, maps, string_keys
 from shoal.controllers.advising.pod_templates import pod_templates
-from shoal.store.live.item import Obj
-from shoal.store.live.kind import DEPLOYMENTS, SERVICES, STATEFUL_SETS
 
 _OPEN = ("comfyui", "open-webui", "ollama")
 """Images that require no login by default."""

@@ -11,8 +11,8 @@ from msgspec import Raw
 
 from shoal.api.container import Container
 from shoal.api.pod import Pod, PodSpec
-from shoal.store.live.item import Item
-from shoal.store.live.kind import PODS
+from shoal.client.item import Item
+from shoal.client.kind import PODS
 from shoal.store.watched.reading import value_of
 
 _NOTHING = Raw()

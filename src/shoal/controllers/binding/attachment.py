@@ -14,12 +14,12 @@ from collections.abc import Mapping, Sequence
 import msgspec
 
 from shoal.api.claims import AllocatedDevice, ResourceClaim
+from shoal.client.context import Context
+from shoal.client.item import Key
+from shoal.client.kind import PODS
+from shoal.client.recorder import SCHEDULING
+from shoal.client.refusals import NotFoundError
 from shoal.controllers.binding.users import User
-from shoal.store.live.context import Context
-from shoal.store.live.item import Key
-from shoal.store.live.kind import PODS
-from shoal.store.live.recorder import SCHEDULING
-from shoal.store.live.refusals import NotFoundError
 from shoal.units.errors import ConflictError
 
 _LONGEST_S, _LOOK_S = 600.0, 0.5

@@ -15,13 +15,13 @@ import msgspec
 
 from shoal.api.slices import Reach
 from shoal.api.wire import enc_hook
+from shoal.client.context import Context
+from shoal.client.item import Key, Obj
+from shoal.client.kind import DEVICE_CLASSES, RESOURCE_CLAIMS, Kind
+from shoal.client.refusals import StaleError
 from shoal.controllers.binding.users import User
 from shoal.engine.dra.devices import Binding
 from shoal.engine.dra.requests import Pick, Picks
-from shoal.store.live.context import Context
-from shoal.store.live.item import Key, Obj
-from shoal.store.live.kind import DEVICE_CLASSES, RESOURCE_CLAIMS, Kind
-from shoal.store.live.refusals import StaleError
 from shoal.units.errors import ConflictError, ShoalError
 from shoal.units.quantity import Quantity
 

@@ -13,14 +13,14 @@ from msgspec import structs
 
 from shoal.api.container import Container
 from shoal.api.pod import Pod
+from shoal.client.context import Context
+from shoal.client.item import Key, Obj
+from shoal.client.kind import PODS, RESOURCE_CLAIMS, Kind
+from shoal.client.owning import controlled_by
+from shoal.client.port import Patch
+from shoal.client.refusals import AlreadyExistsError
 from shoal.controllers.binding.users import User
 from shoal.engine.dra.requests import Picks
-from shoal.store.live.context import Context
-from shoal.store.live.item import Key, Obj
-from shoal.store.live.kind import PODS, RESOURCE_CLAIMS, Kind
-from shoal.store.live.owning import controlled_by
-from shoal.store.live.port import Patch
-from shoal.store.live.refusals import AlreadyExistsError
 from shoal.units.errors import ConflictError
 
 _MARK = "resource.kubernetes.io/extended-resource-claim"

@@ -12,11 +12,11 @@ from collections.abc import Iterable
 
 import msgspec
 
+from shoal.client.context import Context
+from shoal.client.index import Index
+from shoal.client.item import Item, Seen
+from shoal.client.kind import PODS
 from shoal.engine.spelling import ids_in, names
-from shoal.store.live.context import Context
-from shoal.store.live.index import Index
-from shoal.store.live.item import Item, Seen
-from shoal.store.live.kind import PODS
 from shoal.store.watched.device_ids import Chosen
 
 _INDEX = "pods-with-devices"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import NamedTuple
 
-from shoal.store.live.item import Key
+from shoal.client.item import Key
 from shoal.units.errors import ConflictError
 
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from shoal.client.context import Context
+from shoal.client.item import Obj
+from shoal.client.kind import PODS, VOLUME_CLAIMS, VOLUMES
+from shoal.client.volumes.needs import SELECTED_NODE, Mounts, VolumeNeeds, Wanted
 from shoal.controllers.binding.users import User
-from shoal.store.live.context import Context
-from shoal.store.live.item import Obj
-from shoal.store.live.kind import PODS, VOLUME_CLAIMS, VOLUMES
-from shoal.store.volumes.needs import SELECTED_NODE, Mounts, VolumeNeeds, Wanted
 from shoal.units.errors import TemporaryError
 
 BY_CONTROLLER = "pv.kubernetes.io/bound-by-controller"

@@ -13,6 +13,11 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from shoal.api.pod import Pod
+from shoal.client.context import Context
+from shoal.client.item import Item, Key
+from shoal.client.kind import DEVICE_CLASSES, PODS, RESOURCE_CLAIMS
+from shoal.client.refusals import NotFoundError
+from shoal.client.volumes.needs import Mounts, mounts_of
 from shoal.controllers.binding.asking import Asking
 from shoal.controllers.binding.attachment import Attachment
 from shoal.controllers.binding.claims import ClaimWriter
@@ -26,11 +31,6 @@ from shoal.engine.from_api import ask_of_pod
 from shoal.engine.plan import Place
 from shoal.engine.spelling import names
 from shoal.store.dra.extended import EXTENDED
-from shoal.store.live.context import Context
-from shoal.store.live.item import Item, Key
-from shoal.store.live.kind import DEVICE_CLASSES, PODS, RESOURCE_CLAIMS
-from shoal.store.live.refusals import NotFoundError
-from shoal.store.volumes.needs import Mounts, mounts_of
 from shoal.store.volumes.rules import NOWHERE
 from shoal.store.watched.device_ids import chosen_ids, devices_annotation, needs_taken
 from shoal.store.watched.devices import WatchedDevices

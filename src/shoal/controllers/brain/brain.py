@@ -22,6 +22,8 @@ from collections.abc import Callable, Sequence
 import msgspec
 from msgspec import structs
 
+from shoal.client.clock import Clock
+from shoal.client.upkeep import kept_up
 from shoal.controllers.brain.parts import Desk, Hands
 from shoal.controllers.brain.round_size import RoundSize
 from shoal.engine.cluster import Cluster
@@ -31,8 +33,6 @@ from shoal.engine.intake import Intake
 from shoal.engine.placement import Placement
 from shoal.engine.plan import Evict, Place, Plan
 from shoal.engine.round import Step
-from shoal.store.live.clock import Clock
-from shoal.store.live.upkeep import kept_up
 from shoal.store.watched.world import WatchedWorld
 
 _log = logging.getLogger("shoal.brain")

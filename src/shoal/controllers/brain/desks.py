@@ -13,12 +13,12 @@ import asyncio
 import logging
 from collections.abc import Callable, Sequence
 
+from shoal.client.clock import Clock
+from shoal.client.upkeep import kept_up
 from shoal.controllers.brain.parts import Desk
 from shoal.engine.events import Event
 from shoal.engine.intake import Intake
 from shoal.engine.plan import Evict, Place
-from shoal.store.live.clock import Clock
-from shoal.store.live.upkeep import kept_up
 
 _log = logging.getLogger("shoal.brain")
 _AGAIN_S = 1.0

@@ -13,8 +13,7 @@ from collections.abc import Callable
 import msgspec
 
 from shoal.api.kueue import Configuration
-from shoal.controllers.queued_work.frameworks import ALL, Frameworks, frameworks_of
-from shoal.store.live.ecosystem_kinds import (
+from shoal.client.ecosystem_kinds import (
     JAX_JOBS,
     JOB_SETS,
     LEADER_WORKER_SETS,
@@ -29,7 +28,8 @@ from shoal.store.live.ecosystem_kinds import (
     TRAIN_JOBS,
     XGBOOST_JOBS,
 )
-from shoal.store.live.kind import DEPLOYMENTS, JOBS, PODS, REPLICA_SETS, STATEFUL_SETS, Kind
+from shoal.client.kind import DEPLOYMENTS, JOBS, PODS, REPLICA_SETS, STATEFUL_SETS, Kind
+from shoal.controllers.queued_work.frameworks import ALL, Frameworks, frameworks_of
 
 QUEUE_LABEL = "kueue.x-k8s.io/queue-name"
 PRIORITY_LABEL = "kueue.x-k8s.io/priority-class"

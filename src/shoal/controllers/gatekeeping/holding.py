@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping
 from copy import deepcopy
 from typing import Any
 
+from shoal.client.kind import PODS
 from shoal.controllers.gatekeeping.held_kinds import (
     DEFAULT_QUEUE,
     GATE,
@@ -26,7 +27,6 @@ from shoal.controllers.gatekeeping.held_kinds import (
     Keeper,
 )
 from shoal.controllers.gatekeeping.rendezvous import is_asked, variables_of
-from shoal.store.live.kind import PODS
 
 Obj = dict[str, Any]
 _PATHS = {(kind.group, kind.name): switch.path for switch in SWITCHES for kind in switch.kinds}

@@ -8,10 +8,10 @@ from typing import Any
 
 import msgspec
 
+from shoal.client.kind import PODS, Kind
 from shoal.controllers.gatekeeping.expressions import asks_rendezvous, is_nobodys
 from shoal.controllers.gatekeeping.held_kinds import HELD_KINDS, KEEPERS, QUEUE_LABEL, HoldingRules
 from shoal.controllers.gatekeeping.policies import GROUP, OURS
-from shoal.store.live.kind import PODS, Kind
 
 Obj = dict[str, Any]
 HOOKS = Kind(GROUP, "v1", "mutatingwebhookconfigurations", "MutatingWebhookConfiguration", is_namespaced=False)

@@ -14,6 +14,14 @@ import logging
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from shoal.client.context import Context, Controller
+from shoal.client.ecosystem_kinds import LOCAL_QUEUES
+from shoal.client.item import Item, Key, Obj
+from shoal.client.kind import Kind
+from shoal.client.loop import Loop
+from shoal.client.port import Patch
+from shoal.client.refusals import ForbiddenError, InvalidError, NotFoundError
+from shoal.client.served import Served
 from shoal.controllers.gatekeeping.held_kinds import HoldingRules, Rules
 from shoal.controllers.gatekeeping.policies import (
     BINDINGS,
@@ -30,14 +38,6 @@ from shoal.controllers.gatekeeping.policies import (
     queue_policies,
     rendezvous_policy,
 )
-from shoal.store.live.context import Context, Controller
-from shoal.store.live.ecosystem_kinds import LOCAL_QUEUES
-from shoal.store.live.item import Item, Key, Obj
-from shoal.store.live.kind import Kind
-from shoal.store.live.loop import Loop
-from shoal.store.live.port import Patch
-from shoal.store.live.refusals import ForbiddenError, InvalidError, NotFoundError
-from shoal.store.live.served import Served
 from shoal.store.watched.queue_configuration import WhenNew, never_new
 
 _log = logging.getLogger("shoal.gatekeeping")

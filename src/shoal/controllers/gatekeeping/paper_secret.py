@@ -13,12 +13,12 @@ import logging
 from collections.abc import Callable, Sequence
 from datetime import datetime
 
+from shoal.client.context import Context
+from shoal.client.item import Item, Obj
+from shoal.client.kind import NAMESPACES, SECRETS
+from shoal.client.refusals import AlreadyExistsError, NotFoundError
 from shoal.controllers.gatekeeping.papers import Papers, new_papers, renewed
 from shoal.controllers.gatekeeping.policies import OURS
-from shoal.store.live.context import Context
-from shoal.store.live.item import Item, Obj
-from shoal.store.live.kind import NAMESPACES, SECRETS
-from shoal.store.live.refusals import AlreadyExistsError, NotFoundError
 
 _log = logging.getLogger("shoal.gatekeeping")
 _FIELDS = ("ca.crt", "ca.key", "tls.crt", "tls.key")

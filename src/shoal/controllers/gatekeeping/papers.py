@@ -16,7 +16,7 @@ import msgspec
 from cryptography import x509
 from cryptography.hazmat.primitives.serialization import Encoding
 
-from shoal.store.certificates import Pair, hosts_of, is_good, is_whole, lives, new_authority, new_server
+from shoal.client.certificates import Pair, hosts_of, is_good, is_whole, lives, new_authority, new_server
 
 LEAF_LIFE = timedelta(days=90)
 LEAF_SPARE = timedelta(days=30)

@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from shoal.client.kind import PODS, Kind
 from shoal.controllers.gatekeeping import expressions as cel
 from shoal.controllers.gatekeeping import gpu_parts as parts
 from shoal.controllers.gatekeeping.held_kinds import (
@@ -25,7 +26,6 @@ from shoal.controllers.gatekeeping.held_kinds import (
     Keeper,
     Switch,
 )
-from shoal.store.live.kind import PODS, Kind
 
 Obj = dict[str, Any]
 GROUP = "admissionregistration.k8s.io"

@@ -17,6 +17,14 @@ from datetime import datetime
 import msgspec
 from msgspec.structs import replace
 
+from shoal.client.clock import Clock
+from shoal.client.context import Context
+from shoal.client.ecosystem_kinds import KUEUE, LOCAL_QUEUES
+from shoal.client.item import Item, Obj
+from shoal.client.kind import DEFINITIONS, Kind
+from shoal.client.port import Patch
+from shoal.client.refusals import NotFoundError
+from shoal.client.served import Served
 from shoal.controllers.gatekeeping.held_kinds import DEFAULT_QUEUE, Rules
 from shoal.controllers.gatekeeping.hooks import (
     CONVERTING_PATH,
@@ -35,14 +43,6 @@ from shoal.controllers.gatekeeping.papers import Papers, machine_date
 from shoal.controllers.gatekeeping.policies import BINDINGS, OLDER_BINDINGS, OLDER_POLICIES, POLICIES
 from shoal.controllers.gatekeeping.reviews import admitted, converted
 from shoal.controllers.gatekeeping.webhook_server import Answer, WebhookServer
-from shoal.store.live.clock import Clock
-from shoal.store.live.context import Context
-from shoal.store.live.ecosystem_kinds import KUEUE, LOCAL_QUEUES
-from shoal.store.live.item import Item, Obj
-from shoal.store.live.kind import DEFINITIONS, Kind
-from shoal.store.live.port import Patch
-from shoal.store.live.refusals import NotFoundError
-from shoal.store.live.served import Served
 from shoal.units.errors import ConflictError, ShoalError
 
 _log = logging.getLogger("shoal.gatekeeping")

@@ -17,6 +17,9 @@ import asyncio
 from collections.abc import Callable, Sequence
 from functools import partial
 
+from shoal.client.context import Context
+from shoal.client.presence import Presence
+from shoal.client.served import Served
 from shoal.controllers.brain.parts import Holder
 from shoal.controllers.kai.evictions import KaiEvictions
 from shoal.controllers.kai.gang_specs import GangSpecs
@@ -36,9 +39,6 @@ from shoal.engine.queues.kueue import Kueue
 from shoal.engine.queues.proof import Proof
 from shoal.engine.queues.reasons import Wait
 from shoal.engine.queues.state import Queues
-from shoal.store.live.context import Context
-from shoal.store.live.presence import Presence
-from shoal.store.live.served import Served
 
 _MAX_CYCLES = 32
 

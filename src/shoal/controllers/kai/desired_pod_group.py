@@ -12,10 +12,10 @@ from typing import Any
 import msgspec
 
 from shoal.api.groups.kai import QUEUE_LABEL
+from shoal.client.item import Obj
 from shoal.controllers.kai.grouping_rules import grouping_of
 from shoal.controllers.kai.grouping_types import GroupingInput, GroupingResult, SubGroup, topology_constraint
 from shoal.controllers.kai.workload_object import WorkloadObject
-from shoal.store.live.item import Obj
 
 PREFIX = "pg"
 DEFAULT_QUEUE = "default-queue"

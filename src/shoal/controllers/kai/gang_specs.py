@@ -5,6 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from shoal.api.groups.kai import QUEUE_LABEL
+from shoal.client.context import Context
+from shoal.client.ecosystem_kinds import KAI_POD_GROUPS, KAI_QUEUES
+from shoal.client.informer import Informer
+from shoal.client.item import Item
+from shoal.client.kind import PRIORITY_CLASSES, Kind
+from shoal.client.served import Served
 from shoal.controllers.kai.desired_pod_group import DEFAULT_QUEUE
 from shoal.controllers.kai.views import group_of, priority_of, queue_of
 from shoal.engine.from_api import Priorities
@@ -12,12 +18,6 @@ from shoal.engine.groups import GroupFacts
 from shoal.engine.queues.disciplines.kai.admission_unit import GangSpec
 from shoal.engine.queues.disciplines.kai.objects import PodGroup, Queue, minimum_of, parts_of
 from shoal.engine.who import Who
-from shoal.store.live.context import Context
-from shoal.store.live.ecosystem_kinds import KAI_POD_GROUPS, KAI_QUEUES
-from shoal.store.live.informer import Informer
-from shoal.store.live.item import Item
-from shoal.store.live.kind import PRIORITY_CLASSES, Kind
-from shoal.store.live.served import Served
 from shoal.units.errors import UserError, Where
 
 _KAI_PRIORITIES = Priorities()

@@ -13,12 +13,12 @@ from __future__ import annotations
 
 import logging
 
+from shoal.client.context import Context
+from shoal.client.item import Item
+from shoal.client.kind import JOBS, PODS, REPLICA_SETS, STATEFUL_SETS, Kind
+from shoal.client.refusals import ForbiddenError, NotFoundError
+from shoal.client.served import answering
 from shoal.controllers.kai.workload_object import OwnerReference, WorkloadObject, workload_object
-from shoal.store.live.context import Context
-from shoal.store.live.item import Item
-from shoal.store.live.kind import JOBS, PODS, REPLICA_SETS, STATEFUL_SETS, Kind
-from shoal.store.live.refusals import ForbiddenError, NotFoundError
-from shoal.store.live.served import answering
 from shoal.units.errors import ShoalError, TemporaryError
 
 _log = logging.getLogger("shoal.kai")

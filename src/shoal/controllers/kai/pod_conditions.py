@@ -9,14 +9,14 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Container
 
+from shoal.client.context import Context
+from shoal.client.kind import PODS
+from shoal.client.unscheduled import Unscheduled
 from shoal.engine.asks import Ask
 from shoal.engine.gangs.evidence import GroupEvidence
 from shoal.engine.queues.disciplines.kai.admission_unit import AdmissionUnit
 from shoal.engine.queues.disciplines.kai.admission_units import AdmissionUnits
 from shoal.engine.reasons import Code, Evidence
-from shoal.store.live.context import Context
-from shoal.store.live.kind import PODS
-from shoal.store.live.unscheduled import Unscheduled
 from shoal.units.errors import ShoalError
 from shoal.views.live_refusals import Outlook, gang_words
 

@@ -23,20 +23,20 @@ import msgspec
 from shoal.api.groups.kai import GROUP_ANNOTATION, SUB_GROUP_LABEL
 from shoal.api.pod import Pod
 from shoal.api.wire import dec_hook
+from shoal.client.context import Context
+from shoal.client.ecosystem_kinds import KAI_POD_GROUPS
+from shoal.client.item import Item, Key, Obj
+from shoal.client.kind import PODS, Kind
+from shoal.client.loop import Loop
+from shoal.client.port import Patch
+from shoal.client.refusals import AlreadyExistsError
+from shoal.client.served import Served
+from shoal.client.unscheduled import Unscheduled
 from shoal.controllers.kai.desired_pod_group import DesiredPodGroup, desired_pod_group, group_owner
 from shoal.controllers.kai.owner_chains import OwnerChains, OwnerMissingError
 from shoal.controllers.kai.workload_object import WorkloadObject, at, workload_object
 from shoal.engine.events import Event, PodArrived
 from shoal.engine.from_api.membership import group_of
-from shoal.store.live.context import Context
-from shoal.store.live.ecosystem_kinds import KAI_POD_GROUPS
-from shoal.store.live.item import Item, Key, Obj
-from shoal.store.live.kind import PODS, Kind
-from shoal.store.live.loop import Loop
-from shoal.store.live.port import Patch
-from shoal.store.live.refusals import AlreadyExistsError
-from shoal.store.live.served import Served
-from shoal.store.live.unscheduled import Unscheduled
 from shoal.units.errors import UserError, Where
 
 _log = logging.getLogger("shoal.kai")

@@ -15,6 +15,12 @@ from uuid import NAMESPACE_URL, uuid5
 import msgspec
 
 from shoal.api.groups.kai import GROUP_ANNOTATION
+from shoal.client.context import Context
+from shoal.client.ecosystem_kinds import KAI_POD_GROUPS, KAI_QUEUES
+from shoal.client.guarded import Guarded
+from shoal.client.informer import Informer
+from shoal.client.item import Item
+from shoal.client.kind import PODS, Kind
 from shoal.controllers.kai.pod_conditions import HeldPodConditions
 from shoal.engine.queues.disciplines.kai.admission_unit import AdmissionUnit, gang_of
 from shoal.engine.queues.disciplines.kai.admission_units import AdmissionUnits
@@ -26,12 +32,6 @@ from shoal.engine.queues.disciplines.kai.unschedulable_reasons import (
     unschedulable_reason,
 )
 from shoal.engine.queues.facts import Amounts
-from shoal.store.live.context import Context
-from shoal.store.live.ecosystem_kinds import KAI_POD_GROUPS, KAI_QUEUES
-from shoal.store.live.guarded import Guarded
-from shoal.store.live.informer import Informer
-from shoal.store.live.item import Item
-from shoal.store.live.kind import PODS, Kind
 
 _EVERY_S = 1.0
 _POOL = "default"

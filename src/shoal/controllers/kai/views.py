@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import msgspec
 
+from shoal.client.item import Item
 from shoal.engine.queues.disciplines.kai.objects import PodGroup, Queue
-from shoal.store.live.item import Item
 
 
 class PriorityClass(msgspec.Struct, frozen=True):

@@ -10,7 +10,7 @@ from typing import Any
 
 import msgspec
 
-from shoal.store.live.item import Item, Obj
+from shoal.client.item import Item, Obj
 
 
 class OwnerReference(msgspec.Struct, frozen=True):

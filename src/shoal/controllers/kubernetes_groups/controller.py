@@ -13,15 +13,15 @@ import msgspec
 from msgspec import field
 
 from shoal.api.pod import PodStatus, SchedulingGroup
+from shoal.client.conditions import Moment, Status, is_true, put
+from shoal.client.context import Context
+from shoal.client.ecosystem_kinds import GROUP_POD_GROUPS
+from shoal.client.item import Item, Key, Seen
+from shoal.client.kind import PODS, Kind
+from shoal.client.loop import Loop
+from shoal.client.port import Patch
+from shoal.client.served import Served
 from shoal.controllers.kubernetes_groups.scheduled import CONDITION, Member, scheduled
-from shoal.store.live.conditions import Moment, Status, is_true, put
-from shoal.store.live.context import Context
-from shoal.store.live.ecosystem_kinds import GROUP_POD_GROUPS
-from shoal.store.live.item import Item, Key, Seen
-from shoal.store.live.kind import PODS, Kind
-from shoal.store.live.loop import Loop
-from shoal.store.live.port import Patch
-from shoal.store.live.served import Served
 
 _MARK = b'"schedulingGroup"'
 _INDEX = "scheduling-group"

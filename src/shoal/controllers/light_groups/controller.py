@@ -12,16 +12,16 @@ from collections.abc import Iterable
 import msgspec
 from msgspec import field
 
+from shoal.client.context import Context, Controller
+from shoal.client.ecosystem_kinds import LIGHT_POD_GROUPS
+from shoal.client.item import Item, Key, Obj, Seen
+from shoal.client.kind import PODS
+from shoal.client.loop import Loop
+from shoal.client.port import Patch
+from shoal.client.presence import SCHEDULER_PLUGINS, Presence
+from shoal.client.served import Served
 from shoal.controllers.light_groups.group_phase import FINAL, PENDING, GroupProgress, Member, group_progress
 from shoal.engine.from_api.membership import SCHEDULER_PLUGINS_LABEL
-from shoal.store.live.context import Context, Controller
-from shoal.store.live.ecosystem_kinds import LIGHT_POD_GROUPS
-from shoal.store.live.item import Item, Key, Obj, Seen
-from shoal.store.live.kind import PODS
-from shoal.store.live.loop import Loop
-from shoal.store.live.port import Patch
-from shoal.store.live.presence import SCHEDULER_PLUGINS, Presence
-from shoal.store.live.served import Served
 
 _MARK = SCHEDULER_PLUGINS_LABEL.encode()
 _INDEX = "light-group"

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 from shoal.api.kueue.slips import QUEUE_NAME
+from shoal.client.context import Context
+from shoal.client.item import Item, Obj
+from shoal.client.kind import Kind
 from shoal.controllers.queued_jobs.job_context import QueuedJobContext
 from shoal.controllers.queued_jobs.job_kinds import BY_KIND
 from shoal.controllers.queued_jobs.workloads import OwnedWorkload, controller_of, owner_value
 from shoal.controllers.queued_work.fields import put, string_map
 from shoal.controllers.queued_work.rules import JobRules
-from shoal.store.live.context import Context
-from shoal.store.live.item import Item, Obj
-from shoal.store.live.kind import Kind
 
 Find = Callable[[Kind], Kind | None]
 _MOST_LEVELS = 10

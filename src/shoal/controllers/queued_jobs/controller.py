@@ -11,6 +11,12 @@ from collections.abc import Callable, Iterable
 
 import msgspec
 
+from shoal.client.context import Context, Controller
+from shoal.client.ecosystem_kinds import RESOURCE_FLAVORS, WORKLOAD_PRIORITY_CLASSES, WORKLOADS
+from shoal.client.item import Item, Key
+from shoal.client.kind import JOBS, NAMESPACES, PRIORITY_CLASSES, Kind
+from shoal.client.loop import Loop
+from shoal.client.served import Served
 from shoal.controllers.queued_jobs.job_context import QueuedJobContext
 from shoal.controllers.queued_jobs.job_kind import QueuedJobKind
 from shoal.controllers.queued_jobs.job_kinds import JOB_KINDS
@@ -20,12 +26,6 @@ from shoal.controllers.queued_jobs.workloads import controller_of
 from shoal.controllers.queued_work.fields import string_map
 from shoal.controllers.queued_work.kueue_names import PREBUILT
 from shoal.controllers.queued_work.rules import JobRules, Rules
-from shoal.store.live.context import Context, Controller
-from shoal.store.live.ecosystem_kinds import RESOURCE_FLAVORS, WORKLOAD_PRIORITY_CLASSES, WORKLOADS
-from shoal.store.live.item import Item, Key
-from shoal.store.live.kind import JOBS, NAMESPACES, PRIORITY_CLASSES, Kind
-from shoal.store.live.loop import Loop
-from shoal.store.live.served import Served
 from shoal.store.watched.queue_configuration import WhenNew, never_new
 
 _KUEUE_RUNS_S = 30.0

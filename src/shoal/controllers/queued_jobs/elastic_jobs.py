@@ -7,14 +7,14 @@ from copy import deepcopy
 
 import msgspec
 
+from shoal.client.item import Obj
+from shoal.client.kind import Kind
 from shoal.controllers.queued_jobs.job_kind import QueuedJobKind
 from shoal.controllers.queued_jobs.pod_set_injection import restore_template
 from shoal.controllers.queued_jobs.workloads import OwnedWorkload, workload_name
 from shoal.controllers.queued_work.fields import string_map
 from shoal.controllers.queued_work.kueue_names import ELASTIC, PREBUILT, REPLACES, SLICE_NAME
 from shoal.controllers.queued_work.pod_set_info import PodSetInfo
-from shoal.store.live.item import Obj
-from shoal.store.live.kind import Kind
 from shoal.store.queues.job_parts import PodPart, dig
 
 

@@ -6,17 +6,17 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Literal
 
+from shoal.client.context import Context
+from shoal.client.ecosystem_kinds import RESOURCE_FLAVORS, WORKLOADS
+from shoal.client.item import Item, Obj
+from shoal.client.kind import NAMESPACES, Kind
+from shoal.client.port import Patch
 from shoal.controllers.queued_jobs.job_kind import QueuedJobKind
 from shoal.controllers.queued_jobs.priorities import WorkloadPriorities
 from shoal.controllers.queued_jobs.workloads import OwnedWorkload, controller_of, owner_value, owner_values
 from shoal.controllers.queued_work.fields import string_map
 from shoal.controllers.queued_work.quota_condition import Fault, updated_conditions
 from shoal.controllers.queued_work.rules import Rules
-from shoal.store.live.context import Context
-from shoal.store.live.ecosystem_kinds import RESOURCE_FLAVORS, WORKLOADS
-from shoal.store.live.item import Item, Obj
-from shoal.store.live.kind import NAMESPACES, Kind
-from shoal.store.live.port import Patch
 
 FindKind = Callable[[Kind], Kind | None]
 """Returns a kind in the version that is served; None if it is not served."""

@@ -8,9 +8,9 @@ from typing import Literal
 
 import msgspec
 
+from shoal.client.kind import Kind
 from shoal.controllers.queued_jobs.pod_set_injection import IN_TEMPLATES, PodSetInjector
 from shoal.controllers.queued_work.frameworks import framework_of
-from shoal.store.live.kind import Kind
 from shoal.store.queues.job_parts import SHAPES, JobShape, Obj, PodPart, Steps
 
 

@@ -6,17 +6,7 @@ are queued by scheduling gates; `controllers/queued_pods` handles these.
 
 from __future__ import annotations
 
-from shoal.controllers.queued_jobs import job_progress
-from shoal.controllers.queued_jobs.job_kind import QueuedJobKind
-from shoal.controllers.queued_jobs.pod_set_injection import (
-    AppWrapperInjector,
-    BatchJobInjector,
-    PodSetInjector,
-    RayJobInjector,
-    SparkInjector,
-    TrainJobInjector,
-)
-from shoal.store.live.ecosystem_kinds import (
+from shoal.client.ecosystem_kinds import (
     JAX_JOBS,
     JOB_SETS,
     MPI_JOBS,
@@ -31,7 +21,17 @@ from shoal.store.live.ecosystem_kinds import (
     VOLCANO_JOBS,
     XGBOOST_JOBS,
 )
-from shoal.store.live.kind import JOBS, Kind
+from shoal.client.kind import JOBS, Kind
+from shoal.controllers.queued_jobs import job_progress
+from shoal.controllers.queued_jobs.job_kind import QueuedJobKind
+from shoal.controllers.queued_jobs.pod_set_injection import (
+    AppWrapperInjector,
+    BatchJobInjector,
+    PodSetInjector,
+    RayJobInjector,
+    SparkInjector,
+    TrainJobInjector,
+)
 from shoal.store.queues.job_parts import Steps
 
 APP_WRAPPERS = Kind("workload.codeflare.dev", "v1beta2", "appwrappers", "AppWrapper")

@@ -11,8 +11,8 @@ from __future__ import annotations
 from shoal.api.decode import Unknown
 from shoal.api.kueue.slips import QUEUE_NAME, misplaced_queue
 from shoal.api.meta import ObjectMeta
+from shoal.client.item import Item, Obj
 from shoal.controllers.queued_work.fields import string_map
-from shoal.store.live.item import Item, Obj
 
 _QUEUE_NAME_BYTES = QUEUE_NAME.encode()
 

@@ -7,6 +7,8 @@ before a start, and a job runs only while its Workload is admitted.
 
 from __future__ import annotations
 
+from shoal.client.item import Item, Obj
+from shoal.client.refusals import AlreadyExistsError
 from shoal.controllers.queued_jobs.child_jobs import managed_ancestor, suspend_child
 from shoal.controllers.queued_jobs.elastic_jobs import (
     has_elastic_gates,
@@ -33,8 +35,6 @@ from shoal.controllers.queued_jobs.workloads import OwnedWorkload, controller_of
 from shoal.controllers.queued_work.kueue_names import EVICTED, FINISHED
 from shoal.controllers.queued_work.pod_set_info import PodSetConflictError
 from shoal.controllers.queued_work.rules import JobRules
-from shoal.store.live.item import Item, Obj
-from shoal.store.live.refusals import AlreadyExistsError
 from shoal.store.queues.job_parts import PodPart, dig
 from shoal.units.errors import UserError, Where
 

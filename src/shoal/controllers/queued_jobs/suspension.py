@@ -7,7 +7,9 @@ from __future__ import annotations
 
 from copy import deepcopy
 
-from shoal.controllers.owned_pods.ownership import controller_reference
+from shoal.client.item import Obj
+from shoal.client.owned_pods.ownership import controller_reference
+from shoal.client.refusals import AlreadyExistsError
 from shoal.controllers.queued_jobs.elastic_jobs import is_elastic, with_elastic_gate
 from shoal.controllers.queued_jobs.job_context import QueuedJobContext
 from shoal.controllers.queued_jobs.job_kind import JobProgress
@@ -18,8 +20,6 @@ from shoal.controllers.queued_jobs.workloads import OwnedWorkload
 from shoal.controllers.queued_work.fields import put, string_map
 from shoal.controllers.queued_work.kueue_names import PREBUILT, STOPPING
 from shoal.controllers.queued_work.pod_set_info import pod_set_infos, restored_template
-from shoal.store.live.item import Obj
-from shoal.store.live.refusals import AlreadyExistsError
 from shoal.store.queues.job_parts import PodPart, dig
 
 

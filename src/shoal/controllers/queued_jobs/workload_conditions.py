@@ -7,10 +7,10 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 
+from shoal.client.clock import Clock
+from shoal.client.item import Obj
 from shoal.controllers.queued_jobs.workloads import OwnedWorkload
 from shoal.controllers.queued_work.kueue_names import ADMITTED, EVICTED, FINISHED, PODS_READY, QUOTA_RESERVED, REQUEUED
-from shoal.store.live.clock import Clock
-from shoal.store.live.item import Obj
 from shoal.store.queues.job_parts import dig
 
 _LONGEST_MESSAGE = 32_768

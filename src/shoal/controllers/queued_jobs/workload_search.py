@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from shoal.controllers.owned_pods.ownership import controller_reference
+from shoal.client.item import Obj
+from shoal.client.owned_pods.ownership import controller_reference
+from shoal.client.port import Deletion
+from shoal.client.refusals import NotFoundError
 from shoal.controllers.queued_jobs.job_context import QueuedJobContext
 from shoal.controllers.queued_jobs.suspension import JobSuspension
 from shoal.controllers.queued_jobs.workload_conditions import finished_patch
@@ -10,9 +13,6 @@ from shoal.controllers.queued_jobs.workload_matching import is_equivalent
 from shoal.controllers.queued_jobs.workloads import OwnedWorkload, controller_of, owner_value, workload_spec
 from shoal.controllers.queued_work.fields import string_map
 from shoal.controllers.queued_work.kueue_names import IN_USE, JOB_UID, PREBUILT
-from shoal.store.live.item import Obj
-from shoal.store.live.port import Deletion
-from shoal.store.live.refusals import NotFoundError
 from shoal.store.queues.job_parts import PodPart
 
 _OUT_OF_SYNC = "The prebuilt workload is out of sync with its user job"

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+from shoal.client.item import Obj
 from shoal.controllers.queued_jobs.job_context import QueuedJobContext
 from shoal.controllers.queued_jobs.suspension import JobSuspension
 from shoal.controllers.queued_jobs.workload_conditions import finished_patch, quota_released_patch
@@ -23,7 +24,6 @@ from shoal.controllers.queued_jobs.workload_search import delete, release
 from shoal.controllers.queued_jobs.workloads import OwnedWorkload
 from shoal.controllers.queued_work.fields import string_map
 from shoal.controllers.queued_work.kueue_names import JOB_UID
-from shoal.store.live.item import Obj
 from shoal.store.queues.job_parts import PodPart
 
 _OUT_OF_SYNC = "The workload slice is out of sync with its parent job"

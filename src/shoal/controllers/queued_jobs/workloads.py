@@ -8,7 +8,9 @@ from copy import deepcopy
 
 import msgspec
 
-from shoal.controllers.owned_pods.ownership import controller_reference
+from shoal.client.item import Item, Obj, Seen
+from shoal.client.kind import Kind
+from shoal.client.owned_pods.ownership import controller_reference
 from shoal.controllers.queued_work.fields import put_or_drop, string_map
 from shoal.controllers.queued_work.kueue_names import (
     ADMITTED,
@@ -25,8 +27,6 @@ from shoal.controllers.queued_work.pod_set_info import OWN_ANNOTATIONS, OWN_LABE
 from shoal.controllers.queued_work.quota_condition import Fault, lasting_fault
 from shoal.controllers.queued_work.topology_requests import topology_request
 from shoal.engine.from_api.membership import whole_number
-from shoal.store.live.item import Item, Obj, Seen
-from shoal.store.live.kind import Kind
 from shoal.store.queues.job_parts import PodPart, dig
 from shoal.units.errors import Where
 

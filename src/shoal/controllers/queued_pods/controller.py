@@ -8,6 +8,18 @@ from __future__ import annotations
 
 import asyncio
 
+from shoal.client.context import Context, Controller
+from shoal.client.ecosystem_kinds import (
+    LEADER_WORKER_SETS,
+    RESOURCE_FLAVORS,
+    WORKLOAD_PRIORITY_CLASSES,
+    WORKLOADS,
+)
+from shoal.client.item import Item, Key, Obj
+from shoal.client.kind import PODS, PRIORITY_CLASSES, STATEFUL_SETS, Kind
+from shoal.client.loop import Loop
+from shoal.client.refusals import NotFoundError
+from shoal.client.served import Served
 from shoal.controllers.queued_pods.elastic_workloads import ElasticWorkloads
 from shoal.controllers.queued_pods.fault_reports import FaultReports
 from shoal.controllers.queued_pods.kueue_names import PRIORITY_LABEL
@@ -20,18 +32,6 @@ from shoal.controllers.queued_pods.workload_lifecycle import QueuedWorkloadLifec
 from shoal.controllers.queued_pods.workload_view import WorkloadView
 from shoal.controllers.queued_pods.writer import QueuedPodWriter
 from shoal.controllers.queued_work.rules import JobRules, Rules
-from shoal.store.live.context import Context, Controller
-from shoal.store.live.ecosystem_kinds import (
-    LEADER_WORKER_SETS,
-    RESOURCE_FLAVORS,
-    WORKLOAD_PRIORITY_CLASSES,
-    WORKLOADS,
-)
-from shoal.store.live.item import Item, Key, Obj
-from shoal.store.live.kind import PODS, PRIORITY_CLASSES, STATEFUL_SETS, Kind
-from shoal.store.live.loop import Loop
-from shoal.store.live.refusals import NotFoundError
-from shoal.store.live.served import Served
 from shoal.store.watched.queue_configuration import WhenNew, never_new
 
 _OLDER = "v1beta1"

@@ -11,14 +11,14 @@ Rejected: stopping all pods and queueing the whole set again. The service would 
 
 from __future__ import annotations
 
+from shoal.client.item import Item
+from shoal.client.kind import STATEFUL_SETS
 from shoal.controllers.queued_pods import workload_conditions
 from shoal.controllers.queued_pods.serving_kinds import Parent, has_grown
 from shoal.controllers.queued_pods.workload_context import WorkloadContext
 from shoal.controllers.queued_pods.workload_creator import WorkloadCreator
 from shoal.controllers.queued_pods.workload_view import WorkloadView, workload_view
 from shoal.controllers.queued_pods.writer import QueuedPodWriter
-from shoal.store.live.item import Item
-from shoal.store.live.kind import STATEFUL_SETS
 from shoal.units.errors import UserError
 
 

@@ -6,10 +6,10 @@ overwrite their conditions with each status, so that a condition of Shoal would 
 
 from __future__ import annotations
 
+from shoal.client.item import Key
 from shoal.controllers.queued_pods.workload_context import WorkloadContext
 from shoal.controllers.queued_pods.writer import QueuedPodWriter
 from shoal.controllers.queued_work.quota_condition import Fault
-from shoal.store.live.item import Key
 
 _MOST_REPORTED = 10_000
 

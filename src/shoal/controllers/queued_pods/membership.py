@@ -11,10 +11,10 @@ from collections.abc import Mapping, Sequence
 
 import msgspec
 
+from shoal.client.item import Item
 from shoal.controllers.queued_pods.kueue_names import FAST, RETRIABLE, SERVING, TOTAL
 from shoal.controllers.queued_pods.pod_view import QueuedPod
 from shoal.controllers.queued_pods.roles import role_of
-from shoal.store.live.item import Item
 from shoal.units.numbers import whole_of
 
 Member = tuple[Item, QueuedPod]

@@ -11,6 +11,8 @@ from collections.abc import Collection
 
 from msgspec import structs
 
+from shoal.client.item import Item, Obj
+from shoal.client.kind import STATEFUL_SETS
 from shoal.controllers.queued_pods import workload_conditions
 from shoal.controllers.queued_pods.fault_reports import FaultReports
 from shoal.controllers.queued_pods.membership import Member, Pods
@@ -24,8 +26,6 @@ from shoal.controllers.queued_work.kueue_names import SLICE_NAME
 from shoal.controllers.queued_work.pod_set_info import FlavorLookup, PodSetConflictError, pod_set_infos
 from shoal.controllers.queued_work.quota_condition import Fault, lasting_fault
 from shoal.controllers.queued_work.rules import JobRules
-from shoal.store.live.item import Item, Obj
-from shoal.store.live.kind import STATEFUL_SETS
 from shoal.units.errors import UserError
 
 _AGAIN_S = 1.0

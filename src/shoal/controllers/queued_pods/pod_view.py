@@ -7,9 +7,9 @@ from datetime import datetime
 import msgspec
 from msgspec import field
 
+from shoal.client.item import Item, Seen
 from shoal.controllers.queued_pods.kueue_names import GATE, MANAGED, PARENT, QUEUE_LABEL, TERMINATION_TARGET
 from shoal.controllers.queued_work.quota_condition import QUOTA_CONDITION, Fault
-from shoal.store.live.item import Item, Seen
 
 _MARK = MANAGED.encode()
 

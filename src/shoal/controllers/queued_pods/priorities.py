@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from shoal.client.context import Context
+from shoal.client.ecosystem_kinds import WORKLOAD_PRIORITY_CLASSES
+from shoal.client.item import Item
+from shoal.client.kind import PRIORITY_CLASSES
+from shoal.client.served import Served
 from shoal.controllers.queued_pods.kueue_names import GROUP, PRIORITY_LABEL
 from shoal.controllers.queued_pods.workload_drafts import WorkloadPriority
-from shoal.store.live.context import Context
-from shoal.store.live.ecosystem_kinds import WORKLOAD_PRIORITY_CLASSES
-from shoal.store.live.item import Item
-from shoal.store.live.kind import PRIORITY_CLASSES
-from shoal.store.live.served import Served
 
 
 class UnknownClassError(Exception):

@@ -13,8 +13,8 @@ from weakref import WeakKeyDictionary
 
 import msgspec
 
+from shoal.client.item import Item
 from shoal.controllers.queued_pods.kueue_names import ROLE_HASH
-from shoal.store.live.item import Item
 
 _FIELDS = (
     "affinity",

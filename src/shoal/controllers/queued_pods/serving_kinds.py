@@ -13,14 +13,14 @@ from typing import Any
 
 import msgspec
 
+from shoal.client.ecosystem_kinds import LEADER_WORKER_SETS
+from shoal.client.item import Item
+from shoal.client.kind import STATEFUL_SETS, Kind
 from shoal.controllers.queued_pods.kueue_names import LWS_WORKER, QUEUE_LABEL, SET_INDEX
 from shoal.controllers.queued_pods.pod_view import QueuedPod
 from shoal.controllers.queued_pods.workload_drafts import PodSetDraft, template_of
 from shoal.controllers.queued_pods.workload_names import replica_name, workload_name
 from shoal.controllers.queued_pods.workload_view import WorkloadView
-from shoal.store.live.ecosystem_kinds import LEADER_WORKER_SETS
-from shoal.store.live.item import Item
-from shoal.store.live.kind import STATEFUL_SETS, Kind
 
 Obj = dict[str, Any]
 PARENT_KINDS = (STATEFUL_SETS, LEADER_WORKER_SETS)

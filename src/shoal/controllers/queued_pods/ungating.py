@@ -14,12 +14,12 @@ from typing import Any
 
 from msgspec import structs
 
+from shoal.client.item import Item
 from shoal.controllers.queued_pods.kueue_names import GATE, LWS_WORKER, POD_INDEX, ROLE_HASH, SET_INDEX
 from shoal.controllers.queued_pods.membership import Pods
 from shoal.controllers.queued_pods.pod_view import QueuedPod
 from shoal.controllers.queued_work.domain_assignment import DomainCandidate, assign_domains
 from shoal.controllers.queued_work.pod_set_info import PodSetConflictError, PodSetInfo
-from shoal.store.live.item import Item
 from shoal.units.numbers import whole_of
 
 Obj = dict[str, Any]

@@ -7,9 +7,9 @@ from collections.abc import Callable
 
 import msgspec
 
+from shoal.client.conditions import Moment, Status, find, is_true, put
 from shoal.controllers.queued_pods.kueue_names import ALL_READY, LOST_ONE, NOT_READY, WAITING_FOR_REPLACEMENT
 from shoal.controllers.queued_pods.membership import Pods, is_unretriable, total_or_none
-from shoal.store.live.conditions import Moment, Status, find, is_true, put
 
 _REQUEUED_AFTER = frozenset({"Preempted", "AdmissionCheck", "NodeFailures"})
 

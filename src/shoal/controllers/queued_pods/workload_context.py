@@ -6,6 +6,10 @@ from collections.abc import Iterable, Iterator
 
 import msgspec
 
+from shoal.client.context import Context
+from shoal.client.item import Item, Key
+from shoal.client.kind import PODS, Kind
+from shoal.client.served import Served
 from shoal.controllers.queued_pods.kueue_names import IS_GROUP
 from shoal.controllers.queued_pods.membership import Pods
 from shoal.controllers.queued_pods.pod_view import queued_pod
@@ -13,10 +17,6 @@ from shoal.controllers.queued_pods.serving_kinds import PARENT_KINDS, Parent, pa
 from shoal.controllers.queued_pods.workload_names import OwnerType, workload_of_pod
 from shoal.controllers.queued_pods.workload_view import WorkloadView, workload_view
 from shoal.controllers.queued_work.kueue_names import REPLACES, SLICE_NAME
-from shoal.store.live.context import Context
-from shoal.store.live.item import Item, Key
-from shoal.store.live.kind import PODS, Kind
-from shoal.store.live.served import Served
 
 _INDEX = "queued"
 _SLICE = SLICE_NAME.encode()

@@ -6,6 +6,8 @@ from collections.abc import Sequence
 
 from msgspec import structs
 
+from shoal.client.item import Item
+from shoal.client.refusals import AlreadyExistsError, InvalidError
 from shoal.controllers.queued_pods.fault_reports import FaultReports
 from shoal.controllers.queued_pods.kueue_names import IS_GROUP, MOST_ROLES, POD_INDEX
 from shoal.controllers.queued_pods.membership import GroupError, Pods, counts_of, first_members, total_of
@@ -24,8 +26,6 @@ from shoal.controllers.queued_pods.workload_drafts import (
 from shoal.controllers.queued_pods.workload_names import workload_name
 from shoal.controllers.queued_pods.writer import QueuedPodWriter
 from shoal.controllers.queued_work.kueue_names import JOB_UID, REPLACES, SLICE_NAME
-from shoal.store.live.item import Item
-from shoal.store.live.refusals import AlreadyExistsError, InvalidError
 from shoal.units.errors import UserError
 
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections import Counter
 
+from shoal.client.item import Item
 from shoal.controllers.queued_pods import workload_conditions
 from shoal.controllers.queued_pods.elastic_workloads import ElasticWorkloads
 from shoal.controllers.queued_pods.membership import Pods, is_serving, members_of
@@ -18,7 +19,6 @@ from shoal.controllers.queued_pods.workload_drafts import owner_reference
 from shoal.controllers.queued_pods.workload_view import WorkloadView
 from shoal.controllers.queued_pods.writer import QueuedPodWriter
 from shoal.controllers.queued_work.rules import JobRules
-from shoal.store.live.item import Item
 
 
 class QueuedWorkloadLifecycle:

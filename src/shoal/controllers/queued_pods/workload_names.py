@@ -9,10 +9,10 @@ from __future__ import annotations
 from hashlib import sha1
 from typing import Literal
 
+from shoal.client.ecosystem_kinds import LEADER_WORKER_SETS
+from shoal.client.kind import PODS, STATEFUL_SETS, Kind
 from shoal.controllers.queued_pods.kueue_names import GROUP_LABEL, LWS_GROUP, LWS_NAME
 from shoal.controllers.queued_pods.pod_view import QueuedPod
-from shoal.store.live.ecosystem_kinds import LEADER_WORKER_SETS
-from shoal.store.live.kind import PODS, STATEFUL_SETS, Kind
 
 _LONGEST = 253
 _HASHED = 5

@@ -5,8 +5,8 @@ from __future__ import annotations
 import msgspec
 from msgspec import field
 
+from shoal.client.item import Item, Seen
 from shoal.controllers.queued_pods.pod_view import Meta
-from shoal.store.live.item import Item, Seen
 
 
 class _PodSet(msgspec.Struct, gc=False):

@@ -11,17 +11,17 @@ from collections.abc import Awaitable, Callable, Sequence
 from copy import deepcopy
 from typing import Literal, TypeVar
 
+from shoal.client.conditions import Moment, Status, difference
+from shoal.client.context import Context
+from shoal.client.item import Item, Obj
+from shoal.client.kind import PODS, Kind
+from shoal.client.port import Deletion, Patch
+from shoal.client.refusals import NotFoundError
 from shoal.controllers.queued_pods.kueue_names import MANAGED, TERMINATION_TARGET
 from shoal.controllers.queued_pods.membership import Pods
 from shoal.controllers.queued_pods.pod_view import QueuedPod
 from shoal.controllers.queued_work.kueue_names import IN_USE
 from shoal.controllers.queued_work.quota_condition import QUOTA_CONDITION, Fault, quota_condition
-from shoal.store.live.conditions import Moment, Status, difference
-from shoal.store.live.context import Context
-from shoal.store.live.item import Item, Obj
-from shoal.store.live.kind import PODS, Kind
-from shoal.store.live.port import Deletion, Patch
-from shoal.store.live.refusals import NotFoundError
 
 T = TypeVar("T")
 _AT_ONCE = 32

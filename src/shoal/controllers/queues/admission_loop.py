@@ -18,6 +18,9 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from functools import partial
 
+from shoal.client.context import Context
+from shoal.client.presence import KUEUE, Presence
+from shoal.client.upkeep import kept_up
 from shoal.controllers.brain.parts import Holder
 from shoal.controllers.queues.admission_cycles import AdmissionCycles
 from shoal.controllers.queues.disruption_facts import DisruptionFacts
@@ -36,9 +39,6 @@ from shoal.engine.events import Event, NodeGone, NodeSeen, PodBound, PodGone
 from shoal.engine.plan import Place
 from shoal.engine.queues.decisions import Decisions
 from shoal.engine.queues.kueue import Kueue
-from shoal.store.live.context import Context
-from shoal.store.live.presence import KUEUE, Presence
-from shoal.store.live.upkeep import kept_up
 from shoal.store.watched.queue_news import QueueNews
 from shoal.store.watched.queues import WatchedQueues
 

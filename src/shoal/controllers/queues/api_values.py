@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from shoal.api.kueue.packing import packed
 from shoal.api.resources import CPU, EPHEMERAL_STORAGE, HUGEPAGES_PREFIX, MEMORY
+from shoal.client.conditions import Status
 from shoal.engine.queues.facts import Admission, PodSetAdmission
-from shoal.store.live.conditions import Status
 from shoal.units.quantity import Format, Quantity
 
 

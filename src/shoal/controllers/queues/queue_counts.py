@@ -10,12 +10,12 @@ from datetime import datetime
 import msgspec
 
 from shoal.api.resources import CPU
+from shoal.client.conditions import Moment, Status
 from shoal.controllers.queues.api_values import amount_to_api
 from shoal.engine.queues.clusterqueue import ClusterQueue
 from shoal.engine.queues.facts import FlavorResource, LocalQueueFacts, Usage
 from shoal.engine.queues.kueue import Kueue
 from shoal.engine.queues.state import Queues
-from shoal.store.live.conditions import Moment, Status
 from shoal.store.watched.queue_news import WorkloadSight
 
 

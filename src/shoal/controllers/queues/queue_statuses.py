@@ -14,6 +14,20 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping
 from functools import partial
 from typing import Any
 
+from shoal.client.conditions import Moment, Status, difference, put
+from shoal.client.context import Context
+from shoal.client.ecosystem_kinds import (
+    ADMISSION_CHECKS,
+    CLUSTER_QUEUES,
+    COHORTS,
+    KUEUE_TOPOLOGIES,
+    LOCAL_QUEUES,
+    RESOURCE_FLAVORS,
+    WORKLOADS,
+)
+from shoal.client.guarded import Guarded
+from shoal.client.item import Item
+from shoal.client.kind import Kind
 from shoal.controllers.queues.messages import active_condition
 from shoal.controllers.queues.queue_counts import (
     AllQueueCounts,
@@ -26,20 +40,6 @@ from shoal.engine.queues.kueue import Kueue
 from shoal.engine.queues.shares import share_of
 from shoal.engine.queues.state import Queues
 from shoal.engine.queues.tree import Node
-from shoal.store.live.conditions import Moment, Status, difference, put
-from shoal.store.live.context import Context
-from shoal.store.live.ecosystem_kinds import (
-    ADMISSION_CHECKS,
-    CLUSTER_QUEUES,
-    COHORTS,
-    KUEUE_TOPOLOGIES,
-    LOCAL_QUEUES,
-    RESOURCE_FLAVORS,
-    WORKLOADS,
-)
-from shoal.store.live.guarded import Guarded
-from shoal.store.live.item import Item
-from shoal.store.live.kind import Kind
 from shoal.store.watched.queue_news import WorkloadSight
 from shoal.store.watched.queues import WatchedQueues
 from shoal.store.watched.troubles import Troubles

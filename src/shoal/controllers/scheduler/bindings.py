@@ -21,6 +21,10 @@ from contextlib import nullcontext
 from functools import partial
 from weakref import WeakValueDictionary
 
+from shoal.client.context import Context
+from shoal.client.item import Obj
+from shoal.client.kind import PODS
+from shoal.client.port import Select
 from shoal.controllers.scheduler.known import Mind, Sights, Writer
 from shoal.controllers.scheduler.looking import State, state_of
 from shoal.controllers.scheduler.outcomes import Outcomes
@@ -30,10 +34,6 @@ from shoal.controllers.scheduler.telling import Teller
 from shoal.engine.events import PodRejected
 from shoal.engine.overcommitment import is_overcommitted
 from shoal.engine.plan import Place
-from shoal.store.live.context import Context
-from shoal.store.live.item import Obj
-from shoal.store.live.kind import PODS
-from shoal.store.live.port import Select
 from shoal.store.watched.sights import PodSight
 from shoal.units.errors import BugError, ConflictError, ShoalError, TemporaryError
 

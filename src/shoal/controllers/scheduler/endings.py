@@ -11,6 +11,12 @@ from __future__ import annotations
 
 from functools import partial
 
+from shoal.client.context import Context
+from shoal.client.item import Obj
+from shoal.client.kind import PODS
+from shoal.client.port import Deletion
+from shoal.client.recorder import Deed, reference_of
+from shoal.client.refusals import BusyError, NotFoundError, RefusedError
 from shoal.controllers.scheduler.bindings import Bindings
 from shoal.controllers.scheduler.known import Mind, Sights
 from shoal.controllers.scheduler.looking import State, state_of
@@ -20,12 +26,6 @@ from shoal.controllers.scheduler.telling import Teller, about
 from shoal.engine.events import PodRejected, PodStays
 from shoal.engine.plan import Evict, Move
 from shoal.engine.reasons import Code
-from shoal.store.live.context import Context
-from shoal.store.live.item import Obj
-from shoal.store.live.kind import PODS
-from shoal.store.live.port import Deletion
-from shoal.store.live.recorder import Deed, reference_of
-from shoal.store.live.refusals import BusyError, NotFoundError, RefusedError
 from shoal.store.watched.sights import PodSight
 from shoal.units.errors import ConflictError, ShoalError
 

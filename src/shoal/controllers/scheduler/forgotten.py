@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import logging
 
+from shoal.client.context import Context
 from shoal.controllers.scheduler.bindings import Bindings
 from shoal.controllers.scheduler.endings import Endings
 from shoal.controllers.scheduler.known import Mind, Sights
@@ -22,7 +23,6 @@ from shoal.controllers.scheduler.looking import State, state_of
 from shoal.controllers.scheduler.outcomes import Outcomes
 from shoal.engine.events import PodBound, PodRejected, PodStays
 from shoal.engine.pods import Holding
-from shoal.store.live.context import Context
 from shoal.store.watched.sights import PodSight
 
 _log = logging.getLogger("shoal.scheduler")

@@ -20,13 +20,13 @@ from collections.abc import Callable, Iterator
 
 import msgspec
 
+from shoal.client.context import Context
+from shoal.client.kind import PODS
 from shoal.controllers.scheduler.endings import YIELDS, Endings
 from shoal.controllers.scheduler.known import Mind, Sights
 from shoal.controllers.scheduler.outcomes import Outcomes
 from shoal.engine.gangs.attempt import is_running
 from shoal.engine.gangs.members import Gang
-from shoal.store.live.context import Context
-from shoal.store.live.kind import PODS
 from shoal.store.watched.sights import PodSight
 
 _log = logging.getLogger("shoal.scheduler")

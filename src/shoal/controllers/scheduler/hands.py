@@ -10,6 +10,8 @@ import asyncio
 import logging
 from collections.abc import Callable, Sequence
 
+from shoal.client.context import Context
+from shoal.client.upkeep import kept_up
 from shoal.controllers.scheduler.bindings import Bindings
 from shoal.controllers.scheduler.endings import Endings
 from shoal.controllers.scheduler.forgotten import Forgotten
@@ -21,8 +23,6 @@ from shoal.controllers.scheduler.promises import Promises
 from shoal.controllers.scheduler.refusals import Refusals
 from shoal.engine.events import Event
 from shoal.engine.plan import Evict, Intention, Move, Nominate, Place, Plan, Refuse, RefuseGroup
-from shoal.store.live.context import Context
-from shoal.store.live.upkeep import kept_up
 
 _log = logging.getLogger("shoal.scheduler")
 _MOST_BINDINGS = 64

@@ -7,9 +7,9 @@ from enum import Enum
 
 import msgspec
 
-from shoal.store.live.context import Context
-from shoal.store.live.kind import PODS
-from shoal.store.live.refusals import NotFoundError
+from shoal.client.context import Context
+from shoal.client.kind import PODS
+from shoal.client.refusals import NotFoundError
 from shoal.store.watched.sights import PodSight
 from shoal.units.errors import ShoalError, TemporaryError
 

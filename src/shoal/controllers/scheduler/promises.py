@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from functools import partial
 
+from shoal.client.context import Context
+from shoal.client.refusals import NotFoundError
 from shoal.controllers.scheduler.known import Sights
 from shoal.controllers.scheduler.pool import Pool
 from shoal.controllers.scheduler.telling import Teller
-from shoal.store.live.context import Context
-from shoal.store.live.refusals import NotFoundError
 from shoal.units.errors import ConflictError
 
 

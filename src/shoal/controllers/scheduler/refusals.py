@@ -16,16 +16,16 @@ from collections.abc import Awaitable
 
 import msgspec
 
+from shoal.client.context import Context
+from shoal.client.item import Obj
+from shoal.client.kind import NODES, PODS
+from shoal.client.upkeep import kept_up
 from shoal.controllers.scheduler.arriving import Arriving
 from shoal.controllers.scheduler.known import Mind, Sights
 from shoal.controllers.scheduler.telling import UNSCHEDULABLE, Teller
 from shoal.controllers.scheduler.words import Words
 from shoal.engine.from_api.saving import CHECKPOINT_ANNOTATION
 from shoal.engine.plan import Refuse, RefuseGroup
-from shoal.store.live.context import Context
-from shoal.store.live.item import Obj
-from shoal.store.live.kind import NODES, PODS
-from shoal.store.live.upkeep import kept_up
 from shoal.store.watched.troubles import Trouble
 from shoal.units.errors import ShoalError
 from shoal.views.live_refusals import held_words

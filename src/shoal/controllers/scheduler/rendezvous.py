@@ -19,13 +19,13 @@ from collections.abc import Iterable
 
 import msgspec
 
+from shoal.client.context import Context
+from shoal.client.item import Item
+from shoal.client.kind import NODES, PODS
 from shoal.controllers.scheduler.known import Mind
 from shoal.controllers.scheduler.telling import about
 from shoal.engine.gangs.members import Gang
 from shoal.engine.plan import Place
-from shoal.store.live.context import Context
-from shoal.store.live.item import Item
-from shoal.store.live.kind import NODES, PODS
 from shoal.store.pod_makers import RENDEZVOUS
 from shoal.store.watched.sights import PodSight
 from shoal.units.numbers import whole_of

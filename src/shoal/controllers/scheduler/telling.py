@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import msgspec
 
-from shoal.store.live.context import Context
-from shoal.store.live.item import Obj
-from shoal.store.live.kind import PODS
-from shoal.store.live.port import Patch
-from shoal.store.live.recorder import BINDING, SCHEDULING, Deed, Recorder
+from shoal.client.context import Context
+from shoal.client.item import Obj
+from shoal.client.kind import PODS
+from shoal.client.port import Patch
+from shoal.client.recorder import BINDING, SCHEDULING, Deed, Recorder
 from shoal.store.watched.sights import PodSight
 from shoal.units.errors import ShoalError
 

@@ -12,6 +12,9 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Sequence
 
+from shoal.client.context import Context
+from shoal.client.presence import Presence
+from shoal.client.served import Served
 from shoal.controllers.brain.parts import Holder
 from shoal.controllers.volcano.capability_admission import NODE_SEARCH_S, CapabilityAdmission, RoundSchedule
 from shoal.controllers.volcano.group_cache import GroupCache
@@ -24,9 +27,6 @@ from shoal.engine.queues.disciplines.volcano.admission_units import AdmissionUni
 from shoal.engine.queues.disciplines.volcano.group_phases import NOT_READY
 from shoal.engine.queues.disciplines.volcano.queue_quotas import QueueQuotas
 from shoal.engine.queues.disciplines.volcano.queue_tree import QueueTree
-from shoal.store.live.context import Context
-from shoal.store.live.presence import Presence
-from shoal.store.live.served import Served
 
 
 class VolcanoAdmission:

@@ -12,17 +12,17 @@ from collections.abc import Callable
 from msgspec import field
 
 from shoal.api.wire import ApiStruct
+from shoal.client.context import Context
+from shoal.client.ecosystem_kinds import VOLCANO_JOBS, VOLCANO_QUEUES
+from shoal.client.item import Item, Key, Obj
+from shoal.client.loop import Loop
+from shoal.client.port import Deletion, Patch
+from shoal.client.refusals import NotFoundError
 from shoal.controllers.volcano.job import job_of
 from shoal.controllers.volcano.job_controller import JobController
 from shoal.controllers.volcano.names import COMMANDS, MANAGER, reference
 from shoal.controllers.volcano.views import ViewReader, queue_of
 from shoal.engine.queues.disciplines.volcano.objects import CLOSED_BY_PARENT, ROOT_QUEUE, Meta, Owner, Queue
-from shoal.store.live.context import Context
-from shoal.store.live.ecosystem_kinds import VOLCANO_JOBS, VOLCANO_QUEUES
-from shoal.store.live.item import Item, Key, Obj
-from shoal.store.live.loop import Loop
-from shoal.store.live.port import Deletion, Patch
-from shoal.store.live.refusals import NotFoundError
 
 _STATES = {"OpenQueue": "Open", "CloseQueue": "Closed"}
 _DONE = {"OpenQueue": "Open queue succeed", "CloseQueue": "Close queue succeed"}

@@ -10,16 +10,16 @@ from __future__ import annotations
 import asyncio
 import logging
 
+from shoal.client.context import Context, Controller
+from shoal.client.ecosystem_kinds import VOLCANO_JOBS, VOLCANO_POD_GROUPS, VOLCANO_QUEUES
+from shoal.client.kind import Kind
+from shoal.client.presence import Presence
+from shoal.client.served import Served
 from shoal.controllers.volcano.command_controller import CommandController
 from shoal.controllers.volcano.enqueue_controller import EnqueueController
 from shoal.controllers.volcano.job_controller import JobController
 from shoal.controllers.volcano.names import COMMANDS
 from shoal.controllers.volcano.pod_group_controller import PodGroupController
-from shoal.store.live.context import Context, Controller
-from shoal.store.live.ecosystem_kinds import VOLCANO_JOBS, VOLCANO_POD_GROUPS, VOLCANO_QUEUES
-from shoal.store.live.kind import Kind
-from shoal.store.live.presence import Presence
-from shoal.store.live.served import Served
 
 _log = logging.getLogger("shoal.volcano")
 VolcanoPart = EnqueueController | PodGroupController | JobController | CommandController

@@ -18,6 +18,12 @@ from itertools import chain, islice
 import msgspec
 from msgspec.structs import replace
 
+from shoal.client.context import Context
+from shoal.client.ecosystem_kinds import VOLCANO_POD_GROUPS, VOLCANO_QUEUES
+from shoal.client.item import Item, Key
+from shoal.client.kind import PODS, PRIORITY_CLASSES
+from shoal.client.loop import Loop
+from shoal.client.refusals import NotFoundError
 from shoal.controllers.volcano.group_status_writer import (
     SETTLE_S,
     GroupStatusWriter,
@@ -34,12 +40,6 @@ from shoal.engine.queues.disciplines.volcano.group_phases import GroupPhaseResul
 from shoal.engine.queues.disciplines.volcano.objects import GROUP, GroupStatus, PodGroup
 from shoal.engine.queues.disciplines.volcano.pod_counts import GroupPodCounts, count_pods
 from shoal.engine.queues.disciplines.volcano.queue_tree import QueueTree
-from shoal.store.live.context import Context
-from shoal.store.live.ecosystem_kinds import VOLCANO_POD_GROUPS, VOLCANO_QUEUES
-from shoal.store.live.item import Item, Key
-from shoal.store.live.kind import PODS, PRIORITY_CLASSES
-from shoal.store.live.loop import Loop
-from shoal.store.live.refusals import NotFoundError
 from shoal.units.errors import ConflictError, ShoalError
 
 Write = Callable[[], Awaitable[None]]

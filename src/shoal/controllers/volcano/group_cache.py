@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from shoal.client.context import Context
+from shoal.client.ecosystem_kinds import VOLCANO_POD_GROUPS, VOLCANO_QUEUES
+from shoal.client.informer import Informer
+from shoal.client.item import Item
+from shoal.client.kind import PODS, Kind
+from shoal.client.served import Served
 from shoal.controllers.volcano.views import group_of, pod_of, queue_of
 from shoal.engine.queues.disciplines.volcano.objects import GroupPod, PodGroup
 from shoal.engine.queues.disciplines.volcano.queue_tree import QueueTree
-from shoal.store.live.context import Context
-from shoal.store.live.ecosystem_kinds import VOLCANO_POD_GROUPS, VOLCANO_QUEUES
-from shoal.store.live.informer import Informer
-from shoal.store.live.item import Item
-from shoal.store.live.kind import PODS, Kind
-from shoal.store.live.served import Served
 
 
 class GroupCache:

@@ -13,15 +13,15 @@ from __future__ import annotations
 from collections.abc import Container
 from typing import NamedTuple
 
+from shoal.client.context import Context
+from shoal.client.ecosystem_kinds import VOLCANO_POD_GROUPS
+from shoal.client.item import Item, Key, Obj
+from shoal.client.port import Patch
+from shoal.client.recorder import Recorder
 from shoal.controllers.volcano.views import group_of
 from shoal.engine.queues.disciplines.volcano.group_phases import READY, GroupPhaseResult
 from shoal.engine.queues.disciplines.volcano.objects import Condition, GroupStatus, PodGroup
 from shoal.engine.queues.disciplines.volcano.pod_counts import GroupPodCounts
-from shoal.store.live.context import Context
-from shoal.store.live.ecosystem_kinds import VOLCANO_POD_GROUPS
-from shoal.store.live.item import Item, Key, Obj
-from shoal.store.live.port import Patch
-from shoal.store.live.recorder import Recorder
 
 UNSCHEDULABLE, SCHEDULED = "Unschedulable", "Scheduled"
 

@@ -8,12 +8,12 @@ import msgspec
 from msgspec import field
 
 from shoal.api.wire import ApiStruct
+from shoal.client.ecosystem_kinds import VOLCANO_JOBS
+from shoal.client.item import Key, Obj
+from shoal.client.owning import controlled_by
 from shoal.controllers.volcano.names import SCHEDULER
 from shoal.controllers.volcano.views import ViewReader
 from shoal.engine.queues.disciplines.volcano.objects import DEFAULT_QUEUE, Meta
-from shoal.store.live.ecosystem_kinds import VOLCANO_JOBS
-from shoal.store.live.item import Key, Obj
-from shoal.store.live.owning import controlled_by
 
 Phases = dict[str, int]
 PENDING, RUNNING, RESTARTING = "Pending", "Running", "Restarting"

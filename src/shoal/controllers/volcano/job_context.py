@@ -12,7 +12,13 @@ from functools import partial
 import msgspec
 
 from shoal.api.wire import to_json
-from shoal.controllers.owned_pods.pod_control import is_namespace_ending, slow_start_batch
+from shoal.client.context import Context
+from shoal.client.ecosystem_kinds import VOLCANO_JOBS, VOLCANO_POD_GROUPS
+from shoal.client.item import Item, Obj
+from shoal.client.kind import CONFIG_MAPS, PODS, PRIORITY_CLASSES, VOLUME_CLAIMS, Kind
+from shoal.client.owned_pods.pod_control import is_namespace_ending, slow_start_batch
+from shoal.client.port import Deletion, Patch
+from shoal.client.refusals import AlreadyExistsError, NotFoundError, StaleError
 from shoal.controllers.volcano.enqueue_controller import all_of
 from shoal.controllers.volcano.job import JobStatus, VolcanoJob
 from shoal.controllers.volcano.job_pod_group import GROUP_FIELDS, group_of_job
@@ -22,12 +28,6 @@ from shoal.controllers.volcano.plugins.network import objects_svc
 from shoal.controllers.volcano.plugins.table import PLUGINS, plugins_of
 from shoal.controllers.volcano.views import group_of
 from shoal.engine.queues.disciplines.volcano.objects import PodGroup
-from shoal.store.live.context import Context
-from shoal.store.live.ecosystem_kinds import VOLCANO_JOBS, VOLCANO_POD_GROUPS
-from shoal.store.live.item import Item, Obj
-from shoal.store.live.kind import CONFIG_MAPS, PODS, PRIORITY_CLASSES, VOLUME_CLAIMS, Kind
-from shoal.store.live.port import Deletion, Patch
-from shoal.store.live.refusals import AlreadyExistsError, NotFoundError, StaleError
 from shoal.units.errors import ShoalError
 
 _JOB_NAME = JOB_NAME.encode()

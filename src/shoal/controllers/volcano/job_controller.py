@@ -4,6 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
+from shoal.client.context import Context
+from shoal.client.ecosystem_kinds import VOLCANO_JOBS, VOLCANO_POD_GROUPS
+from shoal.client.informer import Informer
+from shoal.client.item import Item, Key
+from shoal.client.kind import PODS, PRIORITY_CLASSES
+from shoal.client.loop import Loop
 from shoal.controllers.volcano.job import FINISHED, VolcanoJob, job_of
 from shoal.controllers.volcano.job_context import JobContext
 from shoal.controllers.volcano.job_pods import pod_of_job
@@ -11,12 +17,6 @@ from shoal.controllers.volcano.job_sync import JobSync
 from shoal.controllers.volcano.names import BATCH, JOB_NAME
 from shoal.controllers.volcano.views import group_of
 from shoal.engine.queues.disciplines.volcano.objects import Meta
-from shoal.store.live.context import Context
-from shoal.store.live.ecosystem_kinds import VOLCANO_JOBS, VOLCANO_POD_GROUPS
-from shoal.store.live.informer import Informer
-from shoal.store.live.item import Item, Key
-from shoal.store.live.kind import PODS, PRIORITY_CLASSES
-from shoal.store.live.loop import Loop
 
 _GATHER_S = 0.05
 _JOB_NAME = JOB_NAME.encode()

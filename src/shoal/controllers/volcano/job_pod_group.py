@@ -12,10 +12,10 @@ import msgspec
 
 from shoal.api.pod import PodSpec
 from shoal.api.wire import dec_hook
+from shoal.client.item import Obj
 from shoal.controllers.volcano.job import Task, VolcanoJob
 from shoal.controllers.volcano.job_pods import JobPod
 from shoal.engine.queues.disciplines.volcano.amounts import add, multiplied, requests_of, to_api
-from shoal.store.live.item import Obj
 
 GROUP_FIELDS = ("minMember", "minTaskMember", "queue", "minResources", "priorityClassName")
 """The fields of the group that the controller keeps equal to the job."""

@@ -8,6 +8,7 @@ from datetime import datetime
 from msgspec import field
 
 from shoal.api.wire import ApiStruct
+from shoal.client.item import Obj
 from shoal.controllers.volcano.job import Task, VolcanoJob
 from shoal.controllers.volcano.names import (
     INHERITED_ANNOTATIONS,
@@ -23,7 +24,6 @@ from shoal.controllers.volcano.names import (
 )
 from shoal.controllers.volcano.views import ViewReader
 from shoal.engine.queues.disciplines.volcano.objects import GROUP, TASK, TERMINAL_PHASES, Condition, Meta
-from shoal.store.live.item import Obj
 from shoal.units.numbers import whole_of
 
 

@@ -12,6 +12,9 @@ from datetime import datetime
 
 from msgspec import structs
 
+from shoal.client.ecosystem_kinds import VOLCANO_JOBS
+from shoal.client.item import Item
+from shoal.client.port import Deletion
 from shoal.controllers.volcano.job import (
     FAILED,
     FINISHED,
@@ -30,9 +33,6 @@ from shoal.controllers.volcano.plugins.pod_edits import PluginTarget
 from shoal.controllers.volcano.plugins.table import apply_plugins, unknown_plugins
 from shoal.controllers.volcano.policies import RESTART_POD, RESTART_TASK, PolicyAction, due_action, job_events
 from shoal.engine.queues.disciplines.volcano.objects import PodGroup
-from shoal.store.live.ecosystem_kinds import VOLCANO_JOBS
-from shoal.store.live.item import Item
-from shoal.store.live.port import Deletion
 
 _UNSCHEDULABLE = "Unschedulable"
 INVALID_JOB = "InvalidJob"

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from shoal.store.live.ecosystem_kinds import VOLCANO
-from shoal.store.live.item import Key, Obj
-from shoal.store.live.kind import Kind
+from shoal.client.ecosystem_kinds import VOLCANO
+from shoal.client.item import Key, Obj
+from shoal.client.kind import Kind
 
 COMMANDS = Kind("bus.volcano.sh", "v1alpha1", "commands", "Command")
 NETWORK_POLICIES = Kind("networking.k8s.io", "v1", "networkpolicies", "NetworkPolicy")

@@ -12,6 +12,11 @@ import asyncio
 import logging
 from collections.abc import Callable, Container, Iterable, Iterator
 
+from shoal.client.context import Context
+from shoal.client.index import Index
+from shoal.client.item import Item
+from shoal.client.kind import PODS
+from shoal.client.unscheduled import Unscheduled
 from shoal.controllers.volcano.names import SCHEDULER
 from shoal.controllers.volcano.views import pod_of
 from shoal.engine.asks import Ask
@@ -19,11 +24,6 @@ from shoal.engine.gangs.evidence import GroupEvidence
 from shoal.engine.queues.disciplines.volcano.enqueue import EnqueueResult, PodGroupCandidate
 from shoal.engine.queues.disciplines.volcano.group_phases import NOT_READY
 from shoal.engine.reasons import Code, Evidence
-from shoal.store.live.context import Context
-from shoal.store.live.index import Index
-from shoal.store.live.item import Item
-from shoal.store.live.kind import PODS
-from shoal.store.live.unscheduled import Unscheduled
 from shoal.units.errors import ShoalError
 from shoal.views.live_refusals import Outlook, gang_words
 

@@ -12,18 +12,18 @@ from collections.abc import Callable
 
 from shoal.api.pod import Pod
 from shoal.api.wire import ApiStruct
+from shoal.client.context import Context
+from shoal.client.ecosystem_kinds import VOLCANO_POD_GROUPS
+from shoal.client.item import Item, Key, Obj
+from shoal.client.kind import DAEMON_SETS, JOBS, PODS, REPLICA_SETS, STATEFUL_SETS
+from shoal.client.loop import Loop
+from shoal.client.port import Patch
+from shoal.client.refusals import AlreadyExistsError, NotFoundError
 from shoal.controllers.volcano.names import GROUP_MIN_MEMBER, GROUP_PREFIX, GROUP_QUEUE, INHERITED_PREFIX, SCHEDULER
 from shoal.controllers.volcano.views import ViewReader, pod_of
 from shoal.engine.from_api.membership import group_of as membership_of
 from shoal.engine.queues.disciplines.volcano.amounts import multiplied, to_api
 from shoal.engine.queues.disciplines.volcano.objects import GROUP, TERMINAL_PHASES, GroupPod, Meta, Owner
-from shoal.store.live.context import Context
-from shoal.store.live.ecosystem_kinds import VOLCANO_POD_GROUPS
-from shoal.store.live.item import Item, Key, Obj
-from shoal.store.live.kind import DAEMON_SETS, JOBS, PODS, REPLICA_SETS, STATEFUL_SETS
-from shoal.store.live.loop import Loop
-from shoal.store.live.port import Patch
-from shoal.store.live.refusals import AlreadyExistsError, NotFoundError
 from shoal.units.errors import UserError, Where
 
 _OWNERS = {kind.name: kind for kind in (REPLICA_SETS, STATEFUL_SETS, DAEMON_SETS, JOBS)}

@@ -13,6 +13,11 @@ from collections.abc import Iterable, Iterator
 
 import msgspec
 
+from shoal.client.context import Context
+from shoal.client.ecosystem_kinds import VOLCANO_QUEUES
+from shoal.client.item import Obj
+from shoal.client.port import Patch
+from shoal.client.refusals import AlreadyExistsError
 from shoal.engine.queues.disciplines.volcano.amounts import allocated_to_api
 from shoal.engine.queues.disciplines.volcano.enqueue import EnqueueResult, PodGroupCandidate
 from shoal.engine.queues.disciplines.volcano.objects import (
@@ -23,11 +28,6 @@ from shoal.engine.queues.disciplines.volcano.objects import (
     QueueStatus,
 )
 from shoal.engine.queues.disciplines.volcano.queue_tree import QueueTree
-from shoal.store.live.context import Context
-from shoal.store.live.ecosystem_kinds import VOLCANO_QUEUES
-from shoal.store.live.item import Obj
-from shoal.store.live.port import Patch
-from shoal.store.live.refusals import AlreadyExistsError
 
 _REQUIRED = {ROOT_QUEUE: False, DEFAULT_QUEUE: True}
 """The required queues, and whether others may reclaim what they borrow."""

@@ -12,8 +12,8 @@ from weakref import WeakKeyDictionary
 import msgspec
 
 from shoal.api.wire import dec_hook
+from shoal.client.item import Item
 from shoal.engine.queues.disciplines.volcano.objects import GroupPod, PodGroup, Queue
-from shoal.store.live.item import Item
 
 T = TypeVar("T")
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import cycle, islice
 
+from shoal.devices.layout import Layout
 from shoal.engine.devices.demand import FULL_MILLI, MEMORY, SLOTS
-from shoal.engine.devices.layout import Layout
 from shoal.engine.devices.overload import balanced
 from shoal.engine.devices.planes import DevicePlanes, part
 

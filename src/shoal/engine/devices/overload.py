@@ -21,7 +21,7 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from shoal.engine.devices.tiling import free_mask, holders
+from shoal.devices.tiling import free_mask, holders
 
 I = TypeVar("I", bound=np.signedinteger[Any])  # noqa: E741 - an integer type
 

@@ -20,10 +20,10 @@ from typing import Any, Final, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from shoal.devices.layout import PLAIN, SLOTS_PER_DEVICE, Layout
+from shoal.devices.tiling import is_held_twice
 from shoal.engine.devices.demand import COMPUTE, CORES, FULL_MILLI, MEMORY, SLICES, SLOTS, Grant
-from shoal.engine.devices.layout import PLAIN, SLOTS_PER_DEVICE, Layout
 from shoal.engine.devices.overload import balanced, balanced_lines
-from shoal.engine.devices.tiling import is_held_twice
 from shoal.engine.growth import grown, widened
 
 _LEAST_WIDTH: Final = 8

@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import numpy as np
 
+from shoal.devices.tiling import HOLDERS_BITS, holders, occupancy, tiling
 from shoal.engine.devices.bench import Bench
 from shoal.engine.devices.columns import DeviceColumns, Ints
 from shoal.engine.devices.demand import NOTHING, SLICES, Grant, MigTiles, plane_grant
 from shoal.engine.devices.kind import Spots
 from shoal.engine.devices.overload import free_masks
 from shoal.engine.devices.planes import DevicePlanes
-from shoal.engine.devices.tiling import HOLDERS_BITS, holders, occupancy, tiling
 
 
 class TileKind:

@@ -16,11 +16,11 @@ from itertools import combinations
 
 import numpy as np
 
+from shoal.devices.layout import Layout
 from shoal.engine.devices.bench import Bench
 from shoal.engine.devices.closeness import closest, grouped, spread
 from shoal.engine.devices.columns import DeviceColumns, Ints
 from shoal.engine.devices.demand import WholeGpus
-from shoal.engine.devices.layout import Layout
 from shoal.engine.devices.planes import MOST_NUMA, DevicePlanes
 
 

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from shoal.engine.devices.kind import Spots
 from shoal.engine.spelling import names
 from shoal.engine.spelling.node_ids import UNKNOWN_IDS, NodeIds, Spot, ids_in
-from shoal.engine.spelling.numbers import whole_number
+from shoal.units.annotation_numbers import whole_number
 from shoal.units.errors import UserError, Where
 from shoal.units.numbers import LONGEST_HELD, MOST_HELD
 

@@ -12,13 +12,13 @@ from typing import NamedTuple, get_args
 
 from shoal.data.gpus import read_product
 from shoal.data.mig import layout_of_product
-from shoal.engine.devices.layout import SLOTS_PER_DEVICE, Layout, NumaPolicy, Sharing
+from shoal.devices.layout import SLOTS_PER_DEVICE, Layout, NumaPolicy, Sharing
 from shoal.engine.devices.planes import MOST_NUMA
 from shoal.engine.spelling import names
 from shoal.engine.spelling.node_ids import NodeIds, node_ids
-from shoal.engine.spelling.numbers import groups, numbers, one_of, optional_number, whole_number
 from shoal.engine.spelling.pod_words import MOST_GPUS
 from shoal.engine.spelling.registers import register_of
+from shoal.units.annotation_numbers import groups, numbers, one_of, optional_number, whole_number
 from shoal.units.errors import UserError, Where, excerpt
 
 _DYNAMIC = "dynamic"

@@ -9,7 +9,7 @@ from __future__ import annotations
 from msgspec import structs
 
 from shoal.api.node_resource_topology import NodeResourceTopology, Zone
-from shoal.engine.devices.layout import Layout, NumaPolicy
+from shoal.devices.layout import Layout, NumaPolicy
 from shoal.engine.devices.planes import MOST_NUMA
 from shoal.engine.spelling import names
 

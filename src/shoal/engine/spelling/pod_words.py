@@ -20,7 +20,7 @@ from shoal.engine.devices.demand import (
     WholeGpus,
 )
 from shoal.engine.spelling import names
-from shoal.engine.spelling.numbers import fraction_milli, one_of, optional_number, whole_number
+from shoal.units.annotation_numbers import fraction_milli, one_of, optional_number, whole_number
 from shoal.units.errors import UserError, Where
 
 MOST_GPUS = 1024

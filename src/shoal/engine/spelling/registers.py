@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from shoal.engine.devices.layout import SLOTS_PER_DEVICE
+from shoal.devices.layout import SLOTS_PER_DEVICE
 from shoal.engine.devices.planes import MOST_NUMA
 from shoal.engine.spelling import names
 from shoal.units.numbers import whole_of

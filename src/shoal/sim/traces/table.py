@@ -16,7 +16,7 @@ import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from shoal.store.files import read_whole
+from shoal.api.files import read_whole
 from shoal.units.errors import UserError, Where, excerpt
 
 MAX_FILE_BYTES = 64 * 1024 * 1024

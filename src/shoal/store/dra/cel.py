@@ -21,9 +21,9 @@ from typing import Any
 
 import msgspec
 
-from shoal.store.dra.versions import compare_versions, is_version, parse_version
 from shoal.units.errors import UserError, one_line
 from shoal.units.quantity import NANO, Quantity
+from shoal.units.semver import compare_versions, is_version, parse_version
 
 _MISSING = 'Key not found in map : "'
 _MOST_DOMAINS = 32

@@ -12,10 +12,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from shoal.api.kinds import find_kind
-from shoal.store.live import ecosystem_kinds as others
-from shoal.store.live import kind as core
-from shoal.store.live.kind import Kind
-from shoal.store.live.port import ServedKind
+from shoal.client import ecosystem_kinds as others
+from shoal.client import kind as core
+from shoal.client.kind import Kind
+from shoal.client.port import ServedKind
 
 LIMIT_RANGES = Kind("", "v1", "limitranges", "LimitRange")
 RUNTIME_CLASSES = Kind("node.k8s.io", "v1", "runtimeclasses", "RuntimeClass", is_namespaced=False)

@@ -21,13 +21,13 @@ from shoal.api.kueue.config_map import unwrapped
 from shoal.api.kueue.configuration import Configuration
 from shoal.api.kueue.conversion import V1BETA2
 from shoal.api.wire import to_json
-from shoal.store.live.item import Item
-from shoal.store.live.kind import CONFIG_MAPS, LEASES, PODS, Kind
-from shoal.store.live.newest_words import relabelled
-from shoal.store.live.port import Api
-from shoal.store.live.presence import KUEUE, is_renewed
-from shoal.store.live.refusals import ForbiddenError, NotFoundError, RefusedError
-from shoal.store.live.served import answering
+from shoal.client.item import Item
+from shoal.client.kind import CONFIG_MAPS, LEASES, PODS, Kind
+from shoal.client.newest_words import relabelled
+from shoal.client.port import Api
+from shoal.client.presence import KUEUE, is_renewed
+from shoal.client.refusals import ForbiddenError, NotFoundError, RefusedError
+from shoal.client.served import answering
 from shoal.store.snapshot.kinds import NEEDED, present
 from shoal.store.snapshot.redaction import Obj, redacted
 from shoal.store.watched.queue_configuration import NAME as KUEUE_CONFIG

@@ -12,9 +12,9 @@ from itertools import product
 
 from shoal.api.node_affinity import NAME_FIELD, NodeAffinity, NodeSelector, NodeSelectorTerm
 from shoal.api.requirement import Requirement
-from shoal.store.volumes.matching import NO_PROVISIONER, serving
-from shoal.store.volumes.needs import SELECTED_NODE, Needed, VolumeNeeds
-from shoal.store.volumes.values import Claim, StorageClass, Volume
+from shoal.client.volumes.matching import NO_PROVISIONER, serving
+from shoal.client.volumes.needs import SELECTED_NODE, Needed, VolumeNeeds
+from shoal.client.volumes.values import Claim, StorageClass, Volume
 
 Terms = tuple[NodeSelectorTerm, ...] | None
 """Alternatives; None is everywhere."""

@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from shoal.api.node_affinity import NodeAffinity
-from shoal.store.volumes.needs import Needed, VolumeNeeds
+from shoal.client.volumes.needs import Needed, VolumeNeeds
+from shoal.client.volumes.values import SINGLE_POD, Claim
 from shoal.store.volumes.reach import Places, rule_of
-from shoal.store.volumes.values import SINGLE_POD, Claim
 
 NOWHERE = "node(s) didn't find available persistent volumes to bind"
 ELSEWHERE = "node(s) didn't match PersistentVolume's node affinity"

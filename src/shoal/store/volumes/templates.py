@@ -13,9 +13,9 @@ import msgspec
 from msgspec import field
 
 from shoal.api.wire import dec_hook
-from shoal.store.live.item import Item, Key
-from shoal.store.volumes.needs import Mounts, Needed, VolumeNeeds
-from shoal.store.volumes.values import Claim, ClaimSpec, Meta, StorageClass
+from shoal.client.item import Item, Key
+from shoal.client.volumes.needs import Mounts, Needed, VolumeNeeds
+from shoal.client.volumes.values import Claim, ClaimSpec, Meta, StorageClass
 
 _MOUNTS = (b'"persistentVolumeClaim"', b'"ephemeral"')
 

@@ -12,12 +12,12 @@ import msgspec
 
 from shoal.api.disruption import PodDisruptionBudget
 from shoal.api.selectors import Selector, selector_of
+from shoal.client.informer import Informer
+from shoal.client.item import Item
+from shoal.client.kind import DISRUPTION_BUDGETS
 from shoal.engine.events import BudgetGone, BudgetSeen, Event
 from shoal.engine.groups import BudgetFacts
 from shoal.engine.who import Traits
-from shoal.store.live.informer import Informer
-from shoal.store.live.item import Item
-from shoal.store.live.kind import DISRUPTION_BUDGETS
 from shoal.store.watched.one_by_one import read_each
 from shoal.store.watched.pod_states import PodState
 from shoal.store.watched.pods import Pods

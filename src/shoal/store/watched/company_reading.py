@@ -7,11 +7,11 @@ from collections.abc import Iterable
 from msgspec import structs
 
 from shoal.api.decode import Document
+from shoal.client.kind import PODS
 from shoal.engine.from_api import Priorities, Topologies
 from shoal.engine.groups import GroupFacts
 from shoal.store.gangs import Member, gangs_of, unreadable_gang
 from shoal.store.inventory import Inventory, Placed
-from shoal.store.live.kind import PODS
 from shoal.store.watched.group_objects import Company, GroupObjects
 from shoal.store.watched.pod_heads import head_of
 from shoal.store.watched.pod_words import pod_of

@@ -18,8 +18,8 @@ import msgspec
 
 from shoal.api.container import Container
 from shoal.api.pod import PodSpec
+from shoal.devices.tiling import occupancy, tiling
 from shoal.engine.devices.demand import SLOTS, Demand, Grant, MigTiles, Replicas, VirtualGpus, WholeGpus
-from shoal.engine.devices.tiling import occupancy, tiling
 from shoal.engine.dra.devices import SliceFacts
 from shoal.engine.spelling import UNKNOWN_IDS, NodeIds, names, replica_id
 from shoal.engine.spelling.node_ids import Spot

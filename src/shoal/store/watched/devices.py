@@ -17,17 +17,9 @@ from shoal.api.device_classes import DeviceClass
 from shoal.api.pod import Pod
 from shoal.api.slices import ResourceSlice
 from shoal.api.wire import ApiStruct
-from shoal.engine.devices.kind import Spots
-from shoal.engine.dra.requests import ClaimFacts, ClaimRef
-from shoal.engine.events import ClaimGone, ClaimSeen, DevicesGone, DevicesSeen, Event
-from shoal.engine.spelling import NodeIds, spots_of_pod
-from shoal.store.dra.claim_refs import ClaimRefs
-from shoal.store.dra.extended import Extended
-from shoal.store.dra.facts import claim_facts, sets_of, slice_facts
-from shoal.store.dra.sets import DeviceSets
-from shoal.store.live.context import Context
-from shoal.store.live.item import Item
-from shoal.store.live.kind import (
+from shoal.client.context import Context
+from shoal.client.item import Item
+from shoal.client.kind import (
     DEVICE_CLASSES,
     NODES,
     PODS,
@@ -36,7 +28,15 @@ from shoal.store.live.kind import (
     RESOURCE_SLICES,
     Kind,
 )
-from shoal.store.live.served import Served
+from shoal.client.served import Served
+from shoal.engine.devices.kind import Spots
+from shoal.engine.dra.requests import ClaimFacts, ClaimRef
+from shoal.engine.events import ClaimGone, ClaimSeen, DevicesGone, DevicesSeen, Event
+from shoal.engine.spelling import NodeIds, spots_of_pod
+from shoal.store.dra.claim_refs import ClaimRefs
+from shoal.store.dra.extended import Extended
+from shoal.store.dra.facts import claim_facts, sets_of, slice_facts
+from shoal.store.dra.sets import DeviceSets
 from shoal.store.watched.claim_needs import needs_of
 from shoal.store.watched.claims import KnownClaims
 from shoal.store.watched.dependents import Dependents

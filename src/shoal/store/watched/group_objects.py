@@ -11,10 +11,10 @@ import msgspec
 
 from shoal.api.decode import Document
 from shoal.api.pod import WorkloadReference
-from shoal.store.live.informer import Informer
-from shoal.store.live.informers import Informers
-from shoal.store.live.item import Item
-from shoal.store.live.kind import DEPLOYMENTS, JOBS, REPLICA_SETS, STATEFUL_SETS, Kind
+from shoal.client.informer import Informer
+from shoal.client.informers import Informers
+from shoal.client.item import Item
+from shoal.client.kind import DEPLOYMENTS, JOBS, REPLICA_SETS, STATEFUL_SETS, Kind
 from shoal.store.pod_makers import GANG, KAI_MINIMUM, VOLCANO_MINIMUM, Owner
 from shoal.store.replicas import KUEUE_QUEUE_LABEL
 from shoal.store.watched.reading import document_of

@@ -13,13 +13,13 @@ from msgspec import Raw
 from shoal.api.hyper_nodes import HyperNode
 from shoal.api.node import Node
 from shoal.api.node_resource_topology import NodeResourceTopology
+from shoal.client.informer import Informer
+from shoal.client.item import Item
+from shoal.client.kind import NODES
 from shoal.engine.events import Event, NodeGone, NodeSeen
 from shoal.engine.from_api import HyperTree
 from shoal.engine.spelling import topology_fault
 from shoal.engine.spelling.names import OWN_TOPOLOGY
-from shoal.store.live.informer import Informer
-from shoal.store.live.item import Item
-from shoal.store.live.kind import NODES
 from shoal.store.nodes import node_seen
 from shoal.store.watched.one_by_one import read_each
 from shoal.store.watched.reading import place_of, value_of

@@ -13,13 +13,13 @@ from typing import Any
 from msgspec import structs
 
 from shoal.api.pod import Pod, PodSpec, PodStatus
+from shoal.client.item import Item
+from shoal.client.kind import PODS
 from shoal.engine.asks import Ask
 from shoal.engine.from_api import Priorities, Rank, ask_of_pod, standing_words, who_of_pod
 from shoal.engine.from_api.node_rules import both_rules
 from shoal.engine.spelling import names
 from shoal.engine.who import Traits, Who
-from shoal.store.live.item import Item
-from shoal.store.live.kind import PODS
 from shoal.store.watched.parts import Devices, Volumes
 from shoal.store.watched.pod_heads import Head, Spec, head_of
 from shoal.store.watched.pod_words import pod_of

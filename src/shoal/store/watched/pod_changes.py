@@ -14,8 +14,8 @@ from typing import NamedTuple
 import msgspec
 from msgspec import Raw
 
-from shoal.store.live.item import Item
-from shoal.store.live.pieces import beginning_of, status_of
+from shoal.client.item import Item
+from shoal.client.pieces import beginning_of, status_of
 from shoal.store.watched.pod_heads import Status
 
 _CLAIMS = b'"resourceClaimStatuses"'

@@ -12,7 +12,7 @@ from typing import Any
 import msgspec
 from msgspec import Raw
 
-from shoal.store.live.item import Item
+from shoal.client.item import Item
 
 _NOTHING = Raw()
 _BETWEEN = b"\0"

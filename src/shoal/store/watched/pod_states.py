@@ -6,11 +6,11 @@ from sys import intern
 
 import msgspec
 
+from shoal.client.item import Item
 from shoal.engine.asks import Ask
 from shoal.engine.devices.kind import Spots
 from shoal.engine.events import PodArrived, PodBound
 from shoal.engine.who import NOBODY, Who
-from shoal.store.live.item import Item
 from shoal.store.pod_makers import RENDEZVOUS
 from shoal.store.watched.held_spots import HeldSpots
 from shoal.store.watched.pod_changes import StatusChange

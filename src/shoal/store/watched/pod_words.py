@@ -6,7 +6,7 @@ import msgspec
 
 from shoal.api.meta import ObjectMeta, OwnerReference
 from shoal.api.pod import Pod, PodSpec, PodStatus, SchedulingGroup, WorkloadReference
-from shoal.store.live.item import Item
+from shoal.client.item import Item
 from shoal.store.watched.pod_heads import Head, is_there
 
 

@@ -11,13 +11,13 @@ from collections.abc import Callable, Collection, Iterable, Iterator
 import msgspec
 from msgspec import structs
 
+from shoal.client.informer import Informer
+from shoal.client.item import Item
+from shoal.client.kind import PODS
 from shoal.engine.asks import Ask
 from shoal.engine.events import NodeRefused, PodArrived, PodBound, PodGone
 from shoal.engine.spelling import devices_fault
 from shoal.engine.who import Who
-from shoal.store.live.informer import Informer
-from shoal.store.live.item import Item
-from shoal.store.live.kind import PODS
 from shoal.store.watched.held_spots import HeldSpots
 from shoal.store.watched.one_by_one import read_each
 from shoal.store.watched.parts import Devices

@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partial
 
-from shoal.store.live.context import Context
-from shoal.store.live.ecosystem_kinds import (
+from shoal.client.context import Context
+from shoal.client.ecosystem_kinds import (
     ADMISSION_CHECKS,
     CLUSTER_QUEUES,
     COHORTS,
@@ -18,9 +18,9 @@ from shoal.store.live.ecosystem_kinds import (
     RESOURCE_FLAVORS,
     WORKLOADS,
 )
-from shoal.store.live.item import Item
-from shoal.store.live.kind import NAMESPACES, NODES, Kind
-from shoal.store.live.served import Served
+from shoal.client.item import Item
+from shoal.client.kind import NAMESPACES, NODES, Kind
+from shoal.client.served import Served
 
 TOLD: tuple[Kind, ...] = (
     KUEUE_TOPOLOGIES,

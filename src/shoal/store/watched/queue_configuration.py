@@ -16,12 +16,12 @@ import msgspec
 from shoal.api.decode import read
 from shoal.api.kueue import Configuration
 from shoal.api.kueue.strays import strays
-from shoal.store.live.context import Context
-from shoal.store.live.informer import Informer
-from shoal.store.live.item import Item
-from shoal.store.live.kind import CONFIG_MAPS
-from shoal.store.live.port import Select
-from shoal.store.live.presence import KUEUE
+from shoal.client.context import Context
+from shoal.client.informer import Informer
+from shoal.client.item import Item
+from shoal.client.kind import CONFIG_MAPS
+from shoal.client.port import Select
+from shoal.client.presence import KUEUE
 from shoal.store.watched.troubles import UNREADABLE, Trouble, Troubles, words_of
 from shoal.units.errors import UserError
 

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from shoal.client.ecosystem_kinds import CLUSTER_QUEUES, LOCAL_QUEUES
+from shoal.client.kind import Kind
 from shoal.engine.from_api.queues import GPU_MILLI
 from shoal.engine.queues.facts import ClusterQueueFacts, LocalQueueFacts
 from shoal.engine.queues.state import Fact
-from shoal.store.live.ecosystem_kinds import CLUSTER_QUEUES, LOCAL_QUEUES
-from shoal.store.live.kind import Kind
 
 _NOTHING: frozenset[str] = frozenset()
 

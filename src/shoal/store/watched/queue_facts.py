@@ -9,6 +9,16 @@ from msgspec import structs
 from shoal.api.kueue import AdmissionCheck, ClusterQueue, Cohort, LocalQueue, ResourceFlavor
 from shoal.api.node import Node
 from shoal.api.topology import KueueTopology
+from shoal.client.ecosystem_kinds import (
+    ADMISSION_CHECKS,
+    CLUSTER_QUEUES,
+    COHORTS,
+    KUEUE_TOPOLOGIES,
+    LOCAL_QUEUES,
+    RESOURCE_FLAVORS,
+)
+from shoal.client.item import Item
+from shoal.client.kind import NODES, Kind
 from shoal.engine.from_api.queues import (
     check_facts_of,
     cluster_queue_facts_of,
@@ -22,16 +32,6 @@ from shoal.engine.queues.check_facts import CheckFacts
 from shoal.engine.queues.facts import Amounts, ClusterQueueFacts, CohortFacts, FlavorFacts, LocalQueueFacts
 from shoal.engine.queues.state import Fact
 from shoal.engine.queues.topology_facts import QueueNode, TopologyLevels
-from shoal.store.live.ecosystem_kinds import (
-    ADMISSION_CHECKS,
-    CLUSTER_QUEUES,
-    COHORTS,
-    KUEUE_TOPOLOGIES,
-    LOCAL_QUEUES,
-    RESOURCE_FLAVORS,
-)
-from shoal.store.live.item import Item
-from shoal.store.live.kind import NODES, Kind
 from shoal.store.watched.reading import value_of
 
 FACT_OF: dict[Kind, type[Fact]] = {

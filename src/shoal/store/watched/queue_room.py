@@ -13,10 +13,10 @@ import msgspec
 from shoal.api.pod import PodSpec
 from shoal.api.resources import PODS, effective_requests
 from shoal.api.wire import dec_hook
+from shoal.client.context import Context
+from shoal.client.item import Item
+from shoal.client.kind import PODS as POD_KIND
 from shoal.engine.queues.facts import Amounts
-from shoal.store.live.context import Context
-from shoal.store.live.item import Item
-from shoal.store.live.kind import PODS as POD_KIND
 from shoal.store.queues.room import POD_SET_LABEL
 from shoal.store.queues.world import WORKLOAD_ANNOTATION
 

@@ -16,6 +16,9 @@ from shoal.api.kueue import Configuration, WorkloadPriorityClass
 from shoal.api.limit_ranges import LimitRange
 from shoal.api.runtime_classes import RuntimeClass
 from shoal.api.wire import ApiStruct
+from shoal.client.context import Context
+from shoal.client.item import Item
+from shoal.client.kind import PRIORITY_CLASSES, RESOURCE_CLAIM_TEMPLATES, Kind
 from shoal.engine.from_api import Priorities
 from shoal.engine.from_api.queues import (
     Counting,
@@ -28,9 +31,6 @@ from shoal.engine.from_api.queues import (
     settings_of,
 )
 from shoal.engine.queues.settings import Settings
-from shoal.store.live.context import Context
-from shoal.store.live.item import Item
-from shoal.store.live.kind import PRIORITY_CLASSES, RESOURCE_CLAIM_TEMPLATES, Kind
 from shoal.store.watched.reading import value_of
 from shoal.store.watched.troubles import UNREADABLE, Trouble, Troubles, words_of
 from shoal.units.errors import UserError, Where

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from shoal.api.kueue import Workload
+from shoal.client.item import Item
+from shoal.client.kind import Kind
 from shoal.engine.from_api.queues import WorkloadReader, is_finished, ran_s
-from shoal.store.live.item import Item
-from shoal.store.live.kind import Kind
 from shoal.store.watched.queue_news import Mark, WorkloadSight
 from shoal.store.watched.reading import value_of
 from shoal.store.watched.troubles import words_of

@@ -16,15 +16,15 @@ from functools import partial
 
 from shoal.api.kueue import Configuration, Workload
 from shoal.api.meta import Namespace
+from shoal.client.context import Context
+from shoal.client.ecosystem_kinds import KUEUE_TOPOLOGIES, WORKLOAD_PRIORITY_CLASSES, WORKLOADS
+from shoal.client.item import Item
+from shoal.client.kind import NAMESPACES, NODES, Kind
+from shoal.client.presence import KUEUE
+from shoal.client.served import Served
 from shoal.engine.from_api import Priorities
 from shoal.engine.queues.settings import Settings
 from shoal.engine.queues.state import Fact
-from shoal.store.live.context import Context
-from shoal.store.live.ecosystem_kinds import KUEUE_TOPOLOGIES, WORKLOAD_PRIORITY_CLASSES, WORKLOADS
-from shoal.store.live.item import Item
-from shoal.store.live.kind import NAMESPACES, NODES, Kind
-from shoal.store.live.presence import KUEUE
-from shoal.store.live.served import Served
 from shoal.store.watched.one_by_one import read_each
 from shoal.store.watched.queue_caches import TOLD, QueueCaches
 from shoal.store.watched.queue_configuration import ConfigurationWatch

@@ -17,8 +17,8 @@ from shoal.api.kind import Kind as TypedKind
 from shoal.api.kinds import find_kind
 from shoal.api.meta import ObjectMeta
 from shoal.api.wire import ApiStruct, dec_hook
-from shoal.store.live.item import Item
-from shoal.store.live.kind import Kind
+from shoal.client.item import Item
+from shoal.client.kind import Kind
 from shoal.units.errors import UserError, Where
 
 

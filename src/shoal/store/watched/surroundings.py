@@ -9,14 +9,14 @@ import msgspec
 from shoal.api.disruption import PriorityClass
 from shoal.api.topology import KaiTopology, KueueTopology
 from shoal.api.workloads import DaemonSet
+from shoal.client.informer import Informer
+from shoal.client.informers import Informers
+from shoal.client.item import Item
+from shoal.client.kind import DAEMON_SETS, NAMESPACES, PRIORITY_CLASSES
 from shoal.engine.asks import Ask
 from shoal.engine.events import DaemonSetGone, DaemonSetSeen, Event, NamespaceSeen, TopologyGone, TopologySeen
 from shoal.engine.from_api import HyperTree, Priorities, Topologies, daemon_set_ask
 from shoal.engine.groups import TopologyFacts
-from shoal.store.live.informer import Informer
-from shoal.store.live.informers import Informers
-from shoal.store.live.item import Item
-from shoal.store.live.kind import DAEMON_SETS, NAMESPACES, PRIORITY_CLASSES
 from shoal.store.watched.one_by_one import read_each
 from shoal.store.watched.reading import V, value_of
 from shoal.store.watched.troubles import UNREADABLE, Trouble, Troubles, words_of

@@ -10,10 +10,10 @@ from collections.abc import Callable, Hashable, Iterator
 from functools import partial
 
 from shoal.api.node_affinity import NodeAffinity
-from shoal.store.live.context import Context
-from shoal.store.live.item import Item
-from shoal.store.live.kind import NODES, STORAGE_CLASSES, VOLUME_CLAIMS, VOLUMES
-from shoal.store.volumes.needs import VolumeNeeds
+from shoal.client.context import Context
+from shoal.client.item import Item
+from shoal.client.kind import NODES, STORAGE_CLASSES, VOLUME_CLAIMS, VOLUMES
+from shoal.client.volumes.needs import VolumeNeeds
 from shoal.store.volumes.reach import rule_of
 from shoal.store.volumes.templates import TemplateMounts, mounts_by_pod_set, needed_by, with_default_class
 from shoal.store.watched.dependents import Dependents

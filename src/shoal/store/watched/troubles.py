@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import msgspec
 
-from shoal.store.live.kind import Kind
+from shoal.client.kind import Kind
 from shoal.units.errors import UserError, one_line
 
 UNREADABLE = "Unreadable"

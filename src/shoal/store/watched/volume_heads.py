@@ -6,7 +6,7 @@ from collections.abc import Hashable, Iterable, Iterator
 
 import msgspec
 
-from shoal.store.live.item import Item
+from shoal.client.item import Item
 
 
 class _Labels(msgspec.Struct, gc=False):

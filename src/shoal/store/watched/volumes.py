@@ -13,14 +13,14 @@ import msgspec
 
 from shoal.api.node_affinity import NodeAffinity
 from shoal.api.pod import Pod
-from shoal.store.live.context import Context
-from shoal.store.live.index import Index
-from shoal.store.live.informer import Handler
-from shoal.store.live.item import Item
-from shoal.store.live.kind import NODES, PODS, STORAGE_CLASSES, VOLUME_CLAIMS, VOLUMES
-from shoal.store.volumes.needs import Mounts, Needed, VolumeNeeds, Wanted, mounts_of
+from shoal.client.context import Context
+from shoal.client.index import Index
+from shoal.client.informer import Handler
+from shoal.client.item import Item
+from shoal.client.kind import NODES, PODS, STORAGE_CLASSES, VOLUME_CLAIMS, VOLUMES
+from shoal.client.volumes.needs import Mounts, Needed, VolumeNeeds, Wanted, mounts_of
+from shoal.client.volumes.values import Claim, Known, StorageClass, Volume
 from shoal.store.volumes.rules import VolumeRules
-from shoal.store.volumes.values import Claim, Known, StorageClass, Volume
 from shoal.store.watched.dependents import Dependents
 from shoal.store.watched.template_volumes import TemplateVolumes
 from shoal.store.watched.volume_heads import labels_of, places, touched_by

@@ -14,12 +14,8 @@ from collections.abc import Callable, Mapping
 
 import msgspec
 
-from shoal.engine.asks import Ask
-from shoal.engine.events import Event, NodeGone, NodeRefused, NodeSeen, OthersSeen, PodArrived, PodBound, PodGone
-from shoal.engine.from_api import Priorities, Topologies
-from shoal.engine.who import Who
-from shoal.store.live.context import Context
-from shoal.store.live.ecosystem_kinds import (
+from shoal.client.context import Context
+from shoal.client.ecosystem_kinds import (
     GROUP_POD_GROUPS,
     GROUP_WORKLOADS,
     HYPER_NODES,
@@ -31,9 +27,13 @@ from shoal.store.live.ecosystem_kinds import (
     NODE_TOPOLOGIES,
     VOLCANO_POD_GROUPS,
 )
-from shoal.store.live.informer import Informer
-from shoal.store.live.kind import DAEMON_SETS, DISRUPTION_BUDGETS, NAMESPACES, NODES, PODS, PRIORITY_CLASSES, Kind
-from shoal.store.live.served import Served, Then
+from shoal.client.informer import Informer
+from shoal.client.kind import DAEMON_SETS, DISRUPTION_BUDGETS, NAMESPACES, NODES, PODS, PRIORITY_CLASSES, Kind
+from shoal.client.served import Served, Then
+from shoal.engine.asks import Ask
+from shoal.engine.events import Event, NodeGone, NodeRefused, NodeSeen, OthersSeen, PodArrived, PodBound, PodGone
+from shoal.engine.from_api import Priorities, Topologies
+from shoal.engine.who import Who
 from shoal.store.watched.budgets import Budgets
 from shoal.store.watched.devices import WatchedDevices
 from shoal.store.watched.gangs import WatchedGangs

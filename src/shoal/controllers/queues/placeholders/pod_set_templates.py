@@ -17,13 +17,13 @@ from shoal.api.kueue import Workload
 from shoal.api.meta import ObjectMeta
 from shoal.api.node_affinity import NodeAffinity
 from shoal.api.pod import Pod, PodTemplate
+from shoal.client.ecosystem_kinds import WORKLOADS
 from shoal.controllers.brain.parts import Sights
 from shoal.engine.asks import Ask
 from shoal.engine.from_api import Priorities, ask_of_pod, who_of_pod
 from shoal.engine.from_api.node_rules import both_rules
 from shoal.engine.queues.facts import WorkloadFacts
 from shoal.engine.who import Who
-from shoal.store.live.ecosystem_kinds import WORKLOADS
 from shoal.store.watched.queues import WatchedQueues
 from shoal.store.watched.world import WatchedWorld
 from shoal.units.errors import UserError, Where

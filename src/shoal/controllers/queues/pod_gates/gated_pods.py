@@ -7,11 +7,11 @@ from collections.abc import Iterable
 import msgspec
 from msgspec import field
 
-from shoal.store.live.context import Context
-from shoal.store.live.item import Item, Obj, Seen
-from shoal.store.live.kind import PODS
-from shoal.store.live.port import Patch
-from shoal.store.live.refusals import RefusedError
+from shoal.client.context import Context
+from shoal.client.item import Item, Obj, Seen
+from shoal.client.kind import PODS
+from shoal.client.port import Patch
+from shoal.client.refusals import RefusedError
 
 _FINISHED = frozenset({"Succeeded", "Failed"})
 

@@ -15,12 +15,12 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 import msgspec
 
 from shoal.api.kueue import Workload
+from shoal.client.context import Context
+from shoal.client.item import Item, Key, Obj
+from shoal.client.kind import PODS
+from shoal.client.loop import Loop
 from shoal.controllers.queued_work.domain_assignment import DomainCandidate, assign_domains
 from shoal.controllers.queues.pod_gates.gated_pods import GatedPod, gated_pod, patch_all
-from shoal.store.live.context import Context
-from shoal.store.live.item import Item, Key, Obj
-from shoal.store.live.kind import PODS
-from shoal.store.live.loop import Loop
 from shoal.store.queues.room import POD_SET_LABEL
 from shoal.store.queues.world import WORKLOAD_ANNOTATION
 

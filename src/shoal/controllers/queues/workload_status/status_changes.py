@@ -12,10 +12,10 @@ from typing import Any
 
 import msgspec
 
+from shoal.client.conditions import Moment, Status, find, is_true, put, remove
 from shoal.controllers.queues.api_values import admission_to_api, amount_to_api
 from shoal.controllers.queues.messages import ADMISSION_CHECK, DELAYED, NO_RESERVATION, UNSATISFIED
 from shoal.engine.queues.facts import Admission, PodSet
-from shoal.store.live.conditions import Moment, Status, find, is_true, put, remove
 
 RESERVED, ADMITTED, EVICTED, PREEMPTED = "QuotaReserved", "Admitted", "Evicted", "Preempted"
 REQUEUED, FINISHED, DEACTIVATION_TARGET = "Requeued", "Finished", "DeactivationTarget"

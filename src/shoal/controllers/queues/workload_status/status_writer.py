@@ -21,14 +21,14 @@ from typing import Literal
 
 import msgspec
 
-from shoal.store.live.conditions import Moment, Status, difference
-from shoal.store.live.context import Context
-from shoal.store.live.ecosystem_kinds import WORKLOADS
-from shoal.store.live.item import Item, Obj
-from shoal.store.live.kind import Kind
-from shoal.store.live.port import Patch
-from shoal.store.live.refusals import ForbiddenError, NotFoundError, RefusedError, UnauthorizedError
-from shoal.store.live.work_queue import WorkQueue
+from shoal.client.conditions import Moment, Status, difference
+from shoal.client.context import Context
+from shoal.client.ecosystem_kinds import WORKLOADS
+from shoal.client.item import Item, Obj
+from shoal.client.kind import Kind
+from shoal.client.port import Patch
+from shoal.client.refusals import ForbiddenError, NotFoundError, RefusedError, UnauthorizedError
+from shoal.client.work_queue import WorkQueue
 from shoal.store.watched.queues import WatchedQueues
 from shoal.units.errors import ConflictError, TemporaryError
 

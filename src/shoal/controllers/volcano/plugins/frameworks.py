@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import msgspec
 
+from shoal.client.item import Obj
 from shoal.controllers.volcano.plugins.pod_edits import (
     PluginTarget,
     argument,
@@ -16,7 +17,6 @@ from shoal.controllers.volcano.plugins.pod_edits import (
     set_env,
     task_named,
 )
-from shoal.store.live.item import Obj
 from shoal.units.numbers import whole_of
 
 _TENSORFLOW_ROLES = ("ps", "worker", "chief", "evaluator")

@@ -8,11 +8,11 @@ from collections.abc import Sequence
 from cryptography.hazmat.primitives.asymmetric import rsa
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat, PublicFormat
 
+from shoal.client.item import Obj
+from shoal.client.kind import CONFIG_MAPS, SECRETS, SERVICES, Kind
 from shoal.controllers.volcano.job import VolcanoJob
 from shoal.controllers.volcano.names import JOB_NAME, JOB_NAMESPACE, NETWORK_POLICIES
 from shoal.controllers.volcano.plugins.pod_edits import PluginTarget, argument, containers, host, hosts, mount, set_env
-from shoal.store.live.item import Obj
-from shoal.store.live.kind import CONFIG_MAPS, SECRETS, SERVICES, Kind
 
 _HOSTS_FOLDER, _KEYS_FOLDER = "/etc/volcano", "/root/.ssh"
 _BITS = 2048

@@ -6,8 +6,8 @@ from collections.abc import Iterator, Sequence
 
 import msgspec
 
+from shoal.client.item import Obj
 from shoal.controllers.volcano.job import Task, VolcanoJob
-from shoal.store.live.item import Obj
 
 
 class PluginTarget(msgspec.Struct, frozen=True):

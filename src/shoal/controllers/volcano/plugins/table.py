@@ -9,11 +9,11 @@ from collections.abc import Callable, Sequence
 
 import msgspec
 
+from shoal.client.item import Obj
+from shoal.client.kind import Kind
 from shoal.controllers.volcano.job import VolcanoJob
 from shoal.controllers.volcano.plugins import frameworks, network
 from shoal.controllers.volcano.plugins.pod_edits import PluginTarget
-from shoal.store.live.item import Obj
-from shoal.store.live.kind import Kind
 
 PluginArguments = Sequence[str]
 

@@ -1,0 +1,180 @@
+"""Keys and certificates as values: a certificate authority, what a server shows, what a client shows.
+
+Elliptic curve P-256 throughout: a key costs a tenth of a millisecond to make, which start-up notices with RSA, and
+every client of Kubernetes speaks it. Nothing here touches a file or a clock: the embedded server stores its
+certificates in its folder (`embedded/apiserver/security/authority.py`), and a webhook in a Secret
+(`gatekeeping/papers.py`).
+"""
+
+from __future__ import annotations
+
+import ipaddress
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+
+import msgspec
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.hazmat.primitives.serialization import (
+    Encoding,
+    NoEncryption,
+    PrivateFormat,
+    load_pem_private_key,
+)
+from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
+
+AUTHORITY_LIFE = timedelta(days=3650)
+LEAF_LIFE = timedelta(days=365)
+# Clocks of clients on other machines may be behind a little.
+_BACKDATED = timedelta(minutes=5)
+
+
+class Pair(msgspec.Struct, frozen=True):
+    """A certificate with its key, both as PEM."""
+
+    certificate: bytes
+    key: bytes
+
+    @property
+    def parsed(self) -> x509.Certificate:
+        return x509.load_pem_x509_certificate(self.certificate)
+
+    @property
+    def private_key(self) -> ec.EllipticCurvePrivateKey:
+        return parse_key(self.key)
+
+
+def new_key() -> bytes:
+    return ec.generate_private_key(ec.SECP256R1()).private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
+
+
+def parse_key(pem: bytes) -> ec.EllipticCurvePrivateKey:
+    key = load_pem_private_key(pem, password=None)
+    if not isinstance(key, ec.EllipticCurvePrivateKey):
+        raise ValueError("not an elliptic curve key")
+    return key
+
+
+def new_authority(now: datetime, common: str = "shoal", life: timedelta = AUTHORITY_LIFE) -> Pair:
+    pem = new_key()
+    key = parse_key(pem)
+    name = _name(common)
+    names = [x509.DNSName(common)]
+    builder = (
+        _unsigned(name, name, key.public_key(), now, life)
+        .add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
+        .add_extension(_usage(signs=True), critical=True)
+        .add_extension(x509.SubjectKeyIdentifier.from_public_key(key.public_key()), critical=False)
+        .add_extension(x509.SubjectAlternativeName(names), critical=False)
+    )
+    return Pair(_signed(builder, key), pem)
+
+
+def new_server(
+    authority: Pair, hosts: Sequence[str], now: datetime, common: str = "kube-apiserver", life: timedelta = LEAF_LIFE
+) -> Pair:
+    """A certificate for a server that is reached under any of these names and addresses."""
+    names = x509.SubjectAlternativeName([_general_name(host) for host in hosts])
+    return _leaf(authority, _name(common), (now, life), (ExtendedKeyUsageOID.SERVER_AUTH, names))
+
+
+def new_client(authority: Pair, user: str, groups: Sequence[str], now: datetime) -> Pair:
+    """Kubernetes reads the user from the common name and the groups from the organizations."""
+    return _leaf(authority, _name(user, groups), (now, LEAF_LIFE), (ExtendedKeyUsageOID.CLIENT_AUTH, None))
+
+
+def is_good(pair: Pair, authority: Pair, now: datetime, spare: timedelta) -> bool:
+    """Whether a kept certificate is of this authority, belongs to its key, and lives a while yet."""
+    try:
+        pair.parsed.verify_directly_issued_by(authority.parsed)
+    except Exception:  # noqa: BLE001 - whatever is wrong with it, it is made anew
+        return False
+    return is_whole(pair) and lives(pair, now, spare)
+
+
+def is_whole(pair: Pair) -> bool:
+    """Whether the certificate belongs to the key; raises ValueError for what cannot be read."""
+    return pair.parsed.public_key() == pair.private_key.public_key()
+
+
+def lives(pair: Pair, now: datetime, spare: timedelta = timedelta()) -> bool:
+    found = pair.parsed
+    return found.not_valid_before_utc <= now < found.not_valid_after_utc - spare
+
+
+def hosts_of(pair: Pair) -> set[str]:
+    try:
+        names = pair.parsed.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
+    except x509.ExtensionNotFound:
+        return set()
+    return {str(name.value) for name in names}
+
+
+def _leaf(
+    authority: Pair,
+    subject: x509.Name,
+    when: tuple[datetime, timedelta],
+    use: tuple[x509.ObjectIdentifier, x509.SubjectAlternativeName | None],
+) -> Pair:
+    pem = new_key()
+    public = parse_key(pem).public_key()
+    issuer_key = authority.private_key
+    purpose, names = use
+    builder = (
+        _unsigned(subject, authority.parsed.subject, public, *when)
+        .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
+        .add_extension(_usage(signs=False), critical=True)
+        .add_extension(x509.ExtendedKeyUsage([purpose]), critical=False)
+        .add_extension(
+            x509.AuthorityKeyIdentifier.from_issuer_public_key(issuer_key.public_key()),
+            critical=False,
+        )
+    )
+    if names is not None:
+        builder = builder.add_extension(names, critical=False)
+    return Pair(_signed(builder, issuer_key), pem)
+
+
+def _unsigned(
+    subject: x509.Name, issuer: x509.Name, public: ec.EllipticCurvePublicKey, now: datetime, life: timedelta
+) -> x509.CertificateBuilder:
+    return (
+        x509.CertificateBuilder()
+        .subject_name(subject)
+        .issuer_name(issuer)
+        .public_key(public)
+        .serial_number(x509.random_serial_number())
+        .not_valid_before(now - _BACKDATED)
+        .not_valid_after(now + life)
+    )
+
+
+def _signed(builder: x509.CertificateBuilder, key: ec.EllipticCurvePrivateKey) -> bytes:
+    return builder.sign(key, hashes.SHA256()).public_bytes(Encoding.PEM)
+
+
+def _name(common: str, organizations: Sequence[str] = ()) -> x509.Name:
+    parts = [x509.NameAttribute(NameOID.ORGANIZATION_NAME, one) for one in organizations]
+    return x509.Name([*parts, x509.NameAttribute(NameOID.COMMON_NAME, common)])
+
+
+def _general_name(host: str) -> x509.GeneralName:
+    try:
+        return x509.IPAddress(ipaddress.ip_address(host))
+    except ValueError:
+        return x509.DNSName(host)
+
+
+def _usage(signs: bool) -> x509.KeyUsage:
+    return x509.KeyUsage(
+        digital_signature=True,
+        key_cert_sign=signs,
+        crl_sign=signs,
+        content_commitment=False,
+        key_encipherment=False,
+        data_encipherment=False,
+        key_agreement=False,
+        encipher_only=False,
+        decipher_only=False,
+    )

@@ -1,0 +1,57 @@
+"""Kinds of other projects that Shoal's controllers read and write, in the version that our code speaks.
+
+They are there only where somebody installed them: `served.py` says which are. Of a kind that a server has in an older
+version only, `served.py` finds that version; `api/` reads both.
+"""
+
+from __future__ import annotations
+
+from shoal.client.kind import Kind
+
+KUEUE = "kueue.x-k8s.io"
+VOLCANO = "scheduling.volcano.sh"
+
+
+def _cluster_wide(group: str, version: str, plural: str, name: str) -> Kind:
+    return Kind(group, version, plural, name, is_namespaced=False)
+
+
+WORKLOADS = Kind(KUEUE, "v1beta2", "workloads", "Workload")
+LOCAL_QUEUES = Kind(KUEUE, "v1beta2", "localqueues", "LocalQueue")
+CLUSTER_QUEUES = _cluster_wide(KUEUE, "v1beta2", "clusterqueues", "ClusterQueue")
+COHORTS = _cluster_wide(KUEUE, "v1beta2", "cohorts", "Cohort")
+RESOURCE_FLAVORS = _cluster_wide(KUEUE, "v1beta2", "resourceflavors", "ResourceFlavor")
+ADMISSION_CHECKS = _cluster_wide(KUEUE, "v1beta2", "admissionchecks", "AdmissionCheck")
+KUEUE_TOPOLOGIES = _cluster_wide(KUEUE, "v1beta2", "topologies", "Topology")
+WORKLOAD_PRIORITY_CLASSES = _cluster_wide(KUEUE, "v1beta2", "workloadpriorityclasses", "WorkloadPriorityClass")
+
+VOLCANO_POD_GROUPS = Kind(VOLCANO, "v1beta1", "podgroups", "PodGroup")
+VOLCANO_QUEUES = _cluster_wide(VOLCANO, "v1beta1", "queues", "Queue")
+VOLCANO_JOBS = Kind("batch.volcano.sh", "v1alpha1", "jobs", "Job")
+HYPER_NODES = _cluster_wide("topology.volcano.sh", "v1alpha1", "hypernodes", "HyperNode")
+
+LIGHT_POD_GROUPS = Kind("scheduling.x-k8s.io", "v1alpha1", "podgroups", "PodGroup")
+"""Of scheduler-plugins."""
+
+KAI_POD_GROUPS = Kind("scheduling.run.ai", "v2alpha2", "podgroups", "PodGroup")
+KAI_QUEUES = _cluster_wide("scheduling.run.ai", "v2", "queues", "Queue")
+KAI_TOPOLOGIES = _cluster_wide("kai.scheduler", "v1alpha1", "topologies", "Topology")
+
+GROUP_WORKLOADS = Kind("scheduling.k8s.io", "v1alpha1", "workloads", "Workload")
+GROUP_POD_GROUPS = Kind("scheduling.k8s.io", "v1alpha2", "podgroups", "PodGroup")
+
+NODE_TOPOLOGIES = _cluster_wide("topology.node.k8s.io", "v1alpha2", "noderesourcetopologies", "NodeResourceTopology")
+
+JOB_SETS = Kind("jobset.x-k8s.io", "v1alpha2", "jobsets", "JobSet")
+PYTORCH_JOBS = Kind("kubeflow.org", "v1", "pytorchjobs", "PyTorchJob")
+TF_JOBS = Kind("kubeflow.org", "v1", "tfjobs", "TFJob")
+XGBOOST_JOBS = Kind("kubeflow.org", "v1", "xgboostjobs", "XGBoostJob")
+PADDLE_JOBS = Kind("kubeflow.org", "v1", "paddlejobs", "PaddleJob")
+JAX_JOBS = Kind("kubeflow.org", "v1", "jaxjobs", "JAXJob")
+MPI_JOBS = Kind("kubeflow.org", "v2beta1", "mpijobs", "MPIJob")
+TRAIN_JOBS = Kind("trainer.kubeflow.org", "v1alpha1", "trainjobs", "TrainJob")
+RAY_JOBS = Kind("ray.io", "v1", "rayjobs", "RayJob")
+RAY_CLUSTERS = Kind("ray.io", "v1", "rayclusters", "RayCluster")
+RAY_SERVICES = Kind("ray.io", "v1", "rayservices", "RayService")
+LEADER_WORKER_SETS = Kind("leaderworkerset.x-k8s.io", "v1", "leaderworkersets", "LeaderWorkerSet")
+SPARK_APPLICATIONS = Kind("sparkoperator.k8s.io", "v1beta2", "sparkapplications", "SparkApplication")

@@ -1,0 +1,1 @@
+"""The port of `shoal.client` over HTTP, for any Kubernetes API server."""

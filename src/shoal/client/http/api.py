@@ -1,0 +1,141 @@
+"""The port of `shoal.client` over HTTP: any Kubernetes API server, the embedded one too."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+
+import msgspec
+
+from shoal.client.http.access import Access
+from shoal.client.http.connection import Connection
+from shoal.client.http.discovery import Discovery
+from shoal.client.http.pages import Lines, changes_of, items_of, left_of, object_of, opened
+from shoal.client.http.settings import KubeSettings
+from shoal.client.http.slim import slim_item_of, whole_item_of
+from shoal.client.item import Item, Listed, Obj
+from shoal.client.kind import Kind
+from shoal.client.port import EVERYTHING, GENTLY, Batches, Deletion, Patch, Select, ServedKind
+from shoal.client.refusals import BusyError, ExpiredError
+
+_MEDIA = {
+    "merge": "application/merge-patch+json",
+    "strategic": "application/strategic-merge-patch+json",
+    "json": "application/json-patch+json",
+    "apply": "application/apply-patch+yaml",
+}
+_FULL, _TRIES_WHEN_FULL = 429, 9
+
+
+class KubeApi:
+    """One user of one server; `close` it. `draw` decides how long each watch lasts."""
+
+    def __init__(self, access: Access, draw: random.Random, settings: KubeSettings | None = None) -> None:
+        self._settings = settings or KubeSettings()
+        self._draw = draw
+        self._connection = Connection(access, self._settings)
+        self._discovery = Discovery(self._connection)
+        self._take = whole_item_of if self._settings.keeps_managed_fields else slim_item_of
+        self._signed = {"fieldManager": self._settings.manager}
+
+    async def get(self, kind: Kind, namespace: str, name: str) -> Item:
+        return object_of(await self._connection.ask("GET", kind.path(namespace, name)), self._take)
+
+    async def list(self, kind: Kind, namespace: str = "", select: Select = EVERYTHING) -> Listed:
+        try:
+            return await self._pages(kind, namespace, {**_query(select), "limit": str(self._settings.page)})
+        except ExpiredError:
+            # The first page was forgotten before the last was read: one answer cannot be overtaken.
+            return await self._pages(kind, namespace, _query(select))
+
+    async def _pages(self, kind: Kind, namespace: str, query: dict[str, str]) -> Listed:
+        """The server is at the next page while one is read."""
+        items: list[Item] = []
+        asking = asyncio.ensure_future(self._page(kind.path(namespace), query))
+        try:
+            while True:
+                page = opened(await asking)
+                if page.go_on:
+                    asking = asyncio.ensure_future(self._page(kind.path(namespace), {**query, "continue": page.go_on}))
+                items += await items_of(kind, page, self._take)
+                if not page.go_on:
+                    return Listed(items, page.version)
+        finally:
+            asking.cancel()
+
+    async def _page(self, path: str, query: dict[str, str]) -> bytes:
+        """A server that is full for a moment must not cost the pages that are there already."""
+        for _ in range(_TRIES_WHEN_FULL):
+            try:
+                return await self._connection.ask("GET", path, query)
+            except BusyError as error:
+                if error.code != _FULL:
+                    raise
+        return await self._connection.ask("GET", path, query)
+
+    async def watch(self, kind: Kind, since: int, namespace: str = "", select: Select = EVERYTHING) -> Batches:
+        lasts_s = self._draw.randint(*self._settings.watch_s)
+        query = _query(select) | {
+            "watch": "true",
+            "resourceVersion": str(since),
+            "allowWatchBookmarks": "true",
+            "timeoutSeconds": str(lasts_s),
+        }
+        lines = Lines()
+        async with self._connection.stream(kind.path(namespace), query, lasts_s) as pieces:
+            async for piece in pieces:
+                changes, broken = changes_of(lines.take(piece), self._take)
+                if changes:
+                    yield changes
+                if broken is not None:
+                    raise broken
+
+    async def create(self, kind: Kind, obj: Obj) -> Item:
+        path = kind.path(obj.get("metadata", {}).get("namespace", ""))
+        return object_of(await self._connection.ask("POST", path, self._signed, _typed(kind, obj)), self._take)
+
+    async def update(self, kind: Kind, obj: Obj, door: str = "") -> Item:
+        path = kind.path(obj["metadata"].get("namespace", ""), obj["metadata"]["name"], door)
+        return object_of(await self._connection.ask("PUT", path, self._signed, _typed(kind, obj)), self._take)
+
+    async def patch(self, kind: Kind, namespace: str, name: str, patch: Patch, door: str = "") -> Item:
+        body, query = patch.body, self._signed
+        if patch.how == "apply":
+            body = _typed(kind, dict(body))
+            query = {**query, "force": "true"} if patch.force else query
+        path = kind.path(namespace, name, door)
+        return object_of(await self._connection.ask("PATCH", path, query, body, media=_MEDIA[patch.how]), self._take)
+
+    async def delete(self, kind: Kind, namespace: str, name: str, how: Deletion = GENTLY) -> Item | None:
+        body = await self._connection.ask("DELETE", kind.path(namespace, name), body=how.to_api())
+        return left_of(body, self._take, at_once=how.grace_s == 0)
+
+    async def post(self, kind: Kind, namespace: str, name: str, door: str, obj: Obj) -> Obj:
+        metadata = {**(obj.get("metadata") or {}), "name": name} | ({"namespace": namespace} if namespace else {})
+        body = await self._connection.ask(
+            "POST", kind.path(namespace, name, door), self._signed, {**obj, "metadata": metadata}
+        )
+        try:
+            answer: Obj = msgspec.json.decode(body, type=dict)
+        except msgspec.MsgspecError as error:
+            raise BusyError(f"an answer of the server cannot be understood: {error}", code=502) from None
+        return answer
+
+    async def served(self) -> tuple[ServedKind, ...]:
+        return await self._discovery.served()
+
+    def look_again(self) -> None:
+        """Before the next request, look whether what is shown to the server has been renewed."""
+        self._connection.look_again()
+
+    async def close(self) -> None:
+        await self._connection.close()
+
+
+def _typed(kind: Kind, obj: Obj) -> Obj:
+    return {**obj, "kind": obj.get("kind") or kind.name, "apiVersion": obj.get("apiVersion") or kind.api_version}
+
+
+def _query(select: Select) -> dict[str, str]:
+    query = {"labelSelector": select.labels, "fieldSelector": select.fields}
+    return {name: text for name, text in query.items() if text}

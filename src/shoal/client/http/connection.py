@@ -1,0 +1,199 @@
+"""Requests and their answers over HTTP; every failure leaves here as one of the port's refusals.
+
+What the server refuses is what its Status says; no answer, or one that is no Kubernetes answer, is BusyError, because
+nothing is known then of what became of a write. What only a person can mend (a certificate that does not fit, TLS asked
+of a server without it) is a UserError that names the context.
+
+A request whose credentials are not taken was not done: if others have come meanwhile, it is made once more with them. A
+server that has too much to do (429) is left alone by all requests of this connection for as long as it says.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import ssl
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from typing import NamedTuple
+
+import aiohttp
+import msgspec
+
+from shoal.client.http.access import Access
+from shoal.client.http.address import Address
+from shoal.client.http.credentials import Credentials, Shown
+from shoal.client.http.line import Line, keep_alive
+from shoal.client.http.pace import Pace
+from shoal.client.http.settings import KubeSettings
+from shoal.client.http.wire import Answer
+from shoal.client.item import Obj
+from shoal.client.refusals import NO_ANSWER, BusyError, RefusedError, UnauthorizedError, refusal_of
+from shoal.units.errors import UserError, Where
+
+JSON = "application/json"
+_NO_ANSWER = (aiohttp.ClientError, TimeoutError, OSError)
+_NO_TLS = ("WRONG_VERSION_NUMBER", "HTTP_REQUEST", "RECORD_LAYER_FAILURE")
+Query = Mapping[str, str]
+_NO_QUERY: Query = {}
+
+
+class _Request(NamedTuple):
+    method: str
+    path: str
+    query: Query
+    data: bytes | None
+    accept: str
+    media: str
+
+
+class Connection:
+    """Opens what it needs at the first request, so that it may be made outside of a loop."""
+
+    def __init__(self, access: Access, settings: KubeSettings) -> None:
+        self.access = access
+        self._settings = settings
+        self._credentials = Credentials(access)
+        self._pace = Pace(settings.requests_per_second, settings.burst)
+        self._address = Address(access.server)
+        self._last = Shown(access.token, access.certificate, access.key, access.authority)
+        self._line = Line(access, self._last, settings)
+
+    async def ask(
+        self,
+        method: str,
+        path: str,
+        query: Query = _NO_QUERY,
+        body: object = None,
+        *,
+        media: str = JSON,
+        accept: str = JSON,
+    ) -> bytes:
+        """The body of a good answer."""
+        asked = _Request(method, path, query, None if body is None else msgspec.json.encode(body), accept, media)
+        await self._pace.turn()
+        is_second = False
+        while True:
+            line = await self._shown_line()
+            shown = line.shown
+            try:
+                with line:
+                    if asked.data is None or line.proxy is not None:
+                        answer = await self._at_leisure(line, asked)
+                    else:
+                        target = self._address.target(path, query)
+                        answer = await line.send(method, target, asked.data, accept, media)
+            except _NO_ANSWER as error:
+                raise self._failure(error) from None
+            if answer.status < 300:
+                return answer.body
+            refusal = self._refusal(answer, shown)
+            if is_second or not isinstance(refusal, UnauthorizedError) or not await self._has_others(shown):
+                raise refusal
+            is_second = True
+
+    async def _at_leisure(self, line: Line, asked: _Request) -> Answer:
+        """Reads, which may be large and compressed, and all that goes through a proxy."""
+        async with line.requests().request(
+            asked.method,
+            self._address.of(asked.path, asked.query),
+            data=asked.data,
+            headers=line.headers(asked.accept, "" if asked.data is None else asked.media),
+            proxy=line.proxy,
+            server_hostname=line.server_name,
+            allow_redirects=False,
+        ) as answer:
+            return await _answer_of(answer)
+
+    @asynccontextmanager
+    async def stream(self, path: str, query: Query, lasts_s: float) -> AsyncIterator[AsyncIterator[bytes]]:
+        """The pieces of an answer that goes on for `lasts_s`, as they come."""
+        url = self._address.of(path, query)
+        await self._pace.turn()
+        line = await self._shown_line()
+        shown = line.shown
+        try:
+            with line:
+                async with line.watches().get(
+                    url,
+                    headers=line.headers(JSON, ""),
+                    timeout=line.watch_timeout(lasts_s),
+                    proxy=line.proxy,
+                    server_hostname=line.server_name,
+                    allow_redirects=False,
+                ) as answer:
+                    if answer.status >= 300:
+                        raise self._refusal(await _answer_of(answer), shown)
+                    keep_alive(answer)
+                    yield answer.content.iter_any()
+        except _NO_ANSWER as error:
+            raise self._failure(error) from None
+
+    def look_again(self) -> None:
+        self._credentials.forget()
+
+    async def close(self) -> None:
+        await self._line.close()
+
+    async def _shown_line(self) -> Line:
+        """The line that shows what is to be shown now."""
+        now_s = asyncio.get_running_loop().time()
+        shown = self._credentials.known(now_s)
+        if shown is None:
+            shown = await self._credentials.renewed(now_s)
+        if shown is not self._last and shown != self._last:
+            before, self._last = self._line, shown
+            self._line = before.showing(shown)
+            if self._line is not before:
+                await before.retire()
+        return self._line
+
+    async def _has_others(self, before: Shown) -> bool:
+        """Whether something else can be shown than what was not taken just now."""
+        return self._credentials.may_change and (await self._shown_line()).shown != before
+
+    def _refusal(self, answer: Answer, shown: Shown) -> RefusedError | BusyError:
+        """`shown`: by whoever was refused. Others may be shown by now, which nobody has refused."""
+        if answer.status == 401 and shown == self._line.shown:
+            self._credentials.forget()
+        try:
+            status: Obj = msgspec.json.decode(answer.body, type=dict)
+        except msgspec.MsgspecError:
+            status = {}
+        if status.get("kind") != "Status":
+            words = " ".join(answer.body[:200].decode(errors="replace").split())
+            status = {"message": f"{self.access.server} answered {answer.status}: {words or answer.reason}"}
+        if answer.status == 401:
+            said = status.get("message") or answer.reason
+            status = {
+                **status,
+                "message": f"{self.access.server} does not take the credentials of {self.access.where}: {said}",
+            }
+        refusal = refusal_of({**status, "code": answer.status}, _seconds(answer.retry_after))
+        if isinstance(refusal, BusyError) and refusal.code == 429 and not refusal.details.get("causes"):
+            # With causes it is about one object, as when a disruption budget refuses an eviction.
+            self._pace.rest(refusal.delay_s)
+        return refusal
+
+    def _failure(self, error: Exception) -> UserError | BusyError:
+        """What it means that there was no answer."""
+        where = Where(self.access.where)
+        if isinstance(error, aiohttp.ClientConnectorCertificateError | ssl.SSLCertVerificationError):
+            inner = getattr(error, "certificate_error", error)
+            words = getattr(inner, "verify_message", "") or str(inner)
+            what = f"the certificate of {self.access.server} is not trusted: {words}"
+            return UserError(what, where=where, fix="take a kubeconfig with the right certificate-authority and server")
+        if isinstance(error, aiohttp.ClientSSLError | ssl.SSLError) and any(word in str(error) for word in _NO_TLS):
+            return UserError(f"{self.access.server} does not speak TLS", where=where, fix="does it begin with http://?")
+        said = f"none within {self._settings.timeout_s:g} s" if isinstance(error, TimeoutError) else str(error)
+        words = f"no answer from {self.access.server}: {said or type(error).__name__}"
+        return BusyError(words, reason=NO_ANSWER)
+
+
+def _seconds(retry_after: str) -> float:
+    """Servers of Kubernetes say seconds; proxies may say a date, which is taken for nothing said."""
+    return float(retry_after) if retry_after.isdecimal() else 0.0
+
+
+async def _answer_of(answer: aiohttp.ClientResponse) -> Answer:
+    body = await answer.read()
+    return Answer(answer.status, answer.reason or "", answer.headers.get("Retry-After", ""), body)

@@ -1,0 +1,42 @@
+"""Whom one trusts and what one shows, as a TLS context."""
+
+from __future__ import annotations
+
+import os
+import ssl
+import tempfile
+from pathlib import Path
+
+from shoal.client.http.access import Access
+from shoal.units.errors import UserError, Where
+
+
+def client_context(access: Access) -> ssl.SSLContext:
+    try:
+        context = ssl.create_default_context(cadata=access.authority or None)
+    except (ssl.SSLError, ValueError):
+        fix = "it must be PEM"
+        raise UserError("the certificate authority cannot be read", where=Where(access.where), fix=fix) from None
+    context.set_alpn_protocols(["http/1.1"])
+    # Authorities that clusters make for themselves often lack what newer Pythons ask of public ones.
+    context.verify_flags &= ~getattr(ssl, "VERIFY_X509_STRICT", 0)
+    if access.is_insecure:
+        context.check_hostname = False
+        context.verify_mode = ssl.CERT_NONE
+    if access.certificate:
+        _show(context, access)
+    return context
+
+
+def _show(context: ssl.SSLContext, access: Access) -> None:
+    """OpenSSL takes a certificate and its key from a file only: one that no other may read, and that is gone again."""
+    descriptor, path = tempfile.mkstemp(prefix="shoal-")
+    try:
+        with os.fdopen(descriptor, "wb") as file:
+            file.write(access.certificate + b"\n" + access.key)
+        context.load_cert_chain(path)
+    except ssl.SSLError:
+        fix = "both must be PEM, and the key the certificate's, without a password"
+        raise UserError("the client certificate cannot be used", where=Where(access.where), fix=fix) from None
+    finally:
+        Path(path).unlink()

@@ -1,0 +1,236 @@
+"""One kind of object kept in step with the server: a list, then a watch, and both again whenever that breaks.
+
+Promises: once `synced`, what is here was true at one moment and becomes true of later ones in order; an object is never
+replaced by an older version of itself; whoever writes through `learning.LearningApi` finds the own write here at once,
+so that a controller never decides twice because a watch is slow. Handlers are called for every difference, also for
+those that a list after a gap finds.
+
+Rejected: expectations (counters of writes that were not seen yet). They have to be kept right by every controller, and
+time out when they are not.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import random
+from collections.abc import Callable, Iterator
+from contextlib import aclosing
+
+from shoal.client.clock import Clock
+from shoal.client.index import Index, Values
+from shoal.client.item import Change, Item, Key
+from shoal.client.kind import Kind
+from shoal.client.outage import Outage
+from shoal.client.port import EVERYTHING, Api, Select
+from shoal.client.refusals import ExpiredError, ForbiddenError
+from shoal.units.errors import ShoalError, TemporaryError
+
+_log = logging.getLogger("shoal.store")
+_RELOADS = "storage is (re)initializing"
+"""A kube-apiserver's words for a kind that it is loading."""
+Handler = Callable[[Item | None, Item | None], None]
+"""Before and after; one of them is None when an object comes or goes."""
+_SHORTEST_S, _LONGEST_S, _LASTED_S = 0.2, 30.0, 10.0
+_MOST_TOMBSTONES, _AT_ONCE = 10_000, 200
+_TOLD_AGAIN_S = 3600.0
+
+
+class Informer:
+    def __init__(
+        self,
+        api: Api,
+        kind: Kind,
+        clock: Clock,
+        draw: random.Random,
+        select: Select = EVERYTHING,
+        namespace: str = "",
+        outage: Outage | None = None,
+    ) -> None:
+        """`outage`: shared with others who ask the same server."""
+        self.kind = kind
+        self._api = api
+        self._clock = clock
+        self._draw = draw
+        self._select = select
+        self._namespace = namespace
+        self._items: dict[Key, Item] = {}
+        self._gone: dict[str, None] = {}
+        """Uids of objects that a delete has ended: what a late watch still says of them is old."""
+        self._indexes: dict[str, Index] = {}
+        self._handlers: list[Handler] = []
+        self._synced = asyncio.Event()
+        self._since = 0
+        """The version up to which everything is known."""
+        self._lacks = True
+        """Something between that and now is not to be had: there has to be a list first."""
+        self._delay_s = 0.0
+        self._outage = outage or Outage()
+        self._told, self._told_s = "", 0.0
+        """The refusal that was told last, and when."""
+
+    # -- reading ----------------------------------------------------------------------------------------------------
+
+    def __len__(self) -> int:
+        return len(self._items)
+
+    def __iter__(self) -> Iterator[Item]:
+        return iter(tuple(self._items.values()))
+
+    def get(self, namespace: str, name: str) -> Item | None:
+        return self._items.get((namespace, name))
+
+    @property
+    def is_synced(self) -> bool:
+        return self._synced.is_set()
+
+    async def synced(self) -> None:
+        await self._synced.wait()
+
+    def index(self, name: str, values: Values) -> Index:
+        """The index of that name, made at the first call; the same function must stand behind one name."""
+        found = self._indexes.get(name)
+        if found is None:
+            found = self._indexes[name] = Index(values)
+            for item in self._items.values():
+                found.put(item)
+        return found
+
+    def on_change(self, handler: Handler) -> None:
+        """Called for every change from now on, and for what is there already."""
+        self._handlers.append(handler)
+        for item in tuple(self._items.values()):
+            _call(handler, None, item)
+
+    # -- learning ---------------------------------------------------------------------------------------------------
+
+    def learn(self, item: Item) -> None:
+        """Take an object as some answer of the server had it, unless something newer is known.
+
+        What the watch has gone past is old also where nothing is here: then its end was seen before its answer came.
+        """
+        if item.version > self._since:
+            self._learn(item)
+
+    def _learn(self, item: Item) -> None:
+        before = self._items.get(item.key)
+        if item.uid in self._gone or (before is not None and before.version >= item.version):
+            return
+        if before is not None and before.uid != item.uid:
+            self._drop(before)
+            before = None
+        self._items[item.key] = item
+        for index in self._indexes.values():
+            index.put(item)
+        self._tell(before, item)
+
+    def learn_gone(self, key: Key, uid: str) -> None:
+        """The object is deleted; an empty uid is whichever has that name."""
+        present = self._items.get(key)
+        uid = uid or (present.uid if present is not None else "")
+        if uid:
+            self._gone[uid] = None
+        while len(self._gone) > _MOST_TOMBSTONES:
+            del self._gone[next(iter(self._gone))]
+        if present is not None and present.uid == uid:
+            self._drop(present)
+
+    def _drop(self, item: Item) -> None:
+        del self._items[item.key]
+        for index in self._indexes.values():
+            index.drop(item.key)
+        self._tell(item, None)
+
+    def _tell(self, before: Item | None, after: Item | None) -> None:
+        for handler in self._handlers:
+            _call(handler, before, after)
+
+    # -- following --------------------------------------------------------------------------------------------------
+
+    async def run(self) -> None:
+        """Until cancelled. Failures are waited out, each wait longer than the last, and none the same for two."""
+        while True:
+            try:
+                if self._lacks:
+                    await self._relist()
+                if not await self._follow():
+                    # A server that ends every watch at once must not be asked all the time.
+                    await self._clock.sleep(self._next_wait_s())
+            except ExpiredError:
+                self._lacks = True
+                await self._clock.sleep(self._next_wait_s())
+            except ShoalError as error:
+                # Whatever it is, even a certificate that somebody has to mend: other kinds must not end with this one.
+                self._lacks |= not isinstance(error, TemporaryError)
+                wait_s = max(self._next_wait_s(), error.delay_s if isinstance(error, TemporaryError) else 0.0)
+                self._say(error, wait_s)
+                await self._clock.sleep(wait_s)
+
+    def _say(self, error: ShoalError, wait_s: float) -> None:
+        """It is told when it is news and once an hour: it is the same at each try, for as long as nobody mends it."""
+        words, now_s = str(error), self._clock.seconds()
+        if isinstance(error, ForbiddenError) and error.is_told:
+            return
+        if self._outage.takes(self, error) or (words == self._told and now_s < self._told_s + _TOLD_AGAIN_S):
+            return
+        self._told, self._told_s = words, now_s
+        if _RELOADS in words:
+            # At its start, and for a kind whose definition has changed. Nothing is wrong, and it takes a moment.
+            plural = self.kind.plural
+            _log.info("the API server is loading %s: they are asked for again in %.1f s", plural, wait_s)
+            return
+        _log.warning("%s cannot be followed: %s; again in %.1f s", self.kind.plural, words, wait_s)
+
+    def _next_wait_s(self) -> float:
+        self._delay_s = min(max(self._delay_s * 2, _SHORTEST_S), _LONGEST_S)
+        return self._delay_s * self._draw.uniform(0.5, 1.0)
+
+    async def _relist(self) -> None:
+        listed = await self._api.list(self.kind, self._namespace, self._select)
+        self._outage.ends(self)
+        # A server that counts from further back was started anew: nothing that was known of it holds.
+        is_another = listed.version < self._since
+        present = {item.key: item.uid for item in listed.items}
+        for item in tuple(self._items.values()):
+            # What was learned after the list was made is newer than the list.
+            if is_another or (present.get(item.key) != item.uid and item.version <= listed.version):
+                self._drop(item)
+        for at, item in enumerate(listed.items):
+            self._learn(item)
+            # Ten thousands of first sights would hold everybody up; later lists are for who relies on this cache.
+            if at % _AT_ONCE == 0 and not self.is_synced:
+                await asyncio.sleep(0)
+        self._since, self._lacks = listed.version, False
+        self._synced.set()
+
+    async def _follow(self) -> bool:
+        """Whether the watch was of use: it brought something, or lasted."""
+        began_s, heard = self._clock.seconds(), False
+        batches = self._api.watch(self.kind, self._since, self._namespace, self._select)
+        async with aclosing(batches):
+            async for changes in batches:
+                for change in changes:
+                    self._take(change)
+                    self._since = change.version
+                if not heard:
+                    self._outage.ends(self)
+                heard, self._delay_s, self._told = True, 0.0, ""
+        return heard or self._clock.seconds() - began_s >= _LASTED_S
+
+    def _take(self, change: Change) -> None:
+        item = change.item
+        if item is not None and change.kind != "DELETED":
+            self._learn(item)
+        elif item is not None:
+            self._gone.pop(item.uid, None)
+            present = self._items.get(item.key)
+            if present is not None and present.uid == item.uid and present.version <= item.version:
+                self._drop(present)
+
+
+def _call(handler: Handler, before: Item | None, after: Item | None) -> None:
+    try:
+        handler(before, after)
+    except Exception:  # noqa: BLE001 - the fault of one handler must not keep the others, or the cache, from going on
+        known = after or before
+        _log.exception("a handler failed on %s", "/".join(known.key) if known is not None else "nothing")

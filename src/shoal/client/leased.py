@@ -1,0 +1,48 @@
+"""An Api that writes only while its process leads: a process that slept past its lease binds nothing when it wakes.
+
+The election ends the work of a leader that lost its lease, but a process that was stopped or starved runs what was due
+in any order when it goes on, and a binding may come before that end. What is checked costs nothing: how long ago the
+Lease was renewed, by the loop's own time.
+
+Rejected: reading the Lease before each write. The answer is as old as this is when the write arrives.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from shoal.client.item import Item, Obj
+from shoal.client.kind import Kind
+from shoal.client.newest_words import NewestWords
+from shoal.client.port import GENTLY, Api, Deletion, Patch
+from shoal.client.refusals import BusyError
+
+
+class LeasedApi(NewestWords):
+    def __init__(self, api: Api, is_leading: Callable[[], bool]) -> None:
+        super().__init__(api)
+        self._is_leading = is_leading
+
+    async def create(self, kind: Kind, obj: Obj) -> Item:
+        self._check()
+        return await super().create(kind, obj)
+
+    async def update(self, kind: Kind, obj: Obj, door: str = "") -> Item:
+        self._check()
+        return await super().update(kind, obj, door)
+
+    async def patch(self, kind: Kind, namespace: str, name: str, patch: Patch, door: str = "") -> Item:
+        self._check()
+        return await super().patch(kind, namespace, name, patch, door)
+
+    async def delete(self, kind: Kind, namespace: str, name: str, how: Deletion = GENTLY) -> Item | None:
+        self._check()
+        return await super().delete(kind, namespace, name, how)
+
+    async def post(self, kind: Kind, namespace: str, name: str, door: str, obj: Obj) -> Obj:
+        self._check()
+        return await super().post(kind, namespace, name, door, obj)
+
+    def _check(self) -> None:
+        if not self._is_leading():
+            raise BusyError("nothing is written: the lease was not renewed in time, and another may lead")

@@ -1,0 +1,104 @@
+"""What every controller does around its one function: wait for a key, look at it, come back if that failed.
+
+`reconcile` is given the key of an object and makes the world a little more like what the object asks for. It reads
+caches, so that it may be called at any time and any number of times; it returns how many seconds later it wants to
+look again, or None.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Iterable
+
+from shoal.client.context import Context
+from shoal.client.item import Item, Key
+from shoal.client.kind import Kind
+from shoal.client.refusals import NotFoundError, RefusedError
+from shoal.client.work_queue import WorkQueue
+from shoal.units.errors import ConflictError, TemporaryError
+
+_log = logging.getLogger("shoal.controllers")
+Reconcile = Callable[[Key], Awaitable[float | None]]
+
+
+class Loop:
+    """One controller: a queue of keys, and workers that reconcile them. Different keys may be worked on at once."""
+
+    def __init__(self, context: Context, reconcile: Reconcile, *, workers: int = 4) -> None:
+        self.name = context.name
+        self.queue: WorkQueue[Key] = WorkQueue(context.clock, context.draw)
+        context.lines.append(self.queue)
+        self._context = context
+        self._reconcile = reconcile
+        self._workers = workers
+        self._needs: set[Kind] = set()
+
+    def follow(
+        self, kind: Kind, keys: Callable[[Item], Iterable[Key]] | None = None, *, only_latest: bool = False
+    ) -> None:
+        """Look at an object whenever it changes; or, with `keys`, at those that a change of this kind concerns.
+
+        `only_latest`: whom it concerned before the change need not look. Pods change all the time and concern few, so
+        that reading each change once and not twice counts.
+        """
+        self._needs.add(kind)
+
+        def changed(before: Item | None, after: Item | None) -> None:
+            for item in (after or before,) if only_latest else (before, after):
+                if item is None:
+                    continue
+                for key in (item.key,) if keys is None else keys(item):
+                    self.queue.add(key)
+
+        self._context.informers.of(kind).on_change(changed)
+
+    def need(self, *kinds: Kind) -> None:
+        """Kinds that reconcile reads without being woken by them."""
+        for kind in kinds:
+            self._context.informers.of(kind)
+            self._needs.add(kind)
+
+    def wake(self, key: Key, after_s: float = 0.0) -> None:
+        self.queue.add_after(key, after_s)
+
+    async def run(self) -> None:
+        """Until cancelled; starts once everything that is followed is known."""
+        await self._context.informers.synced(self._needs)
+        async with asyncio.TaskGroup() as group:
+            for _ in range(self._workers):
+                group.create_task(self._work())
+
+    async def _work(self) -> None:
+        while True:
+            key = await self.queue.get()
+            try:
+                await self._once(key)
+            except BaseException:
+                # Ended in the middle: whoever runs this loop next has to look again.
+                self.queue.add(key)
+                raise
+            finally:
+                self.queue.done(key)
+
+    async def _once(self, key: Key) -> None:
+        queue = self.queue
+        try:
+            after_s = await self._reconcile(key)
+        except (ConflictError, NotFoundError) as error:
+            # The caches will say what has changed meanwhile.
+            _log.debug("%s: %s: %s", self.name, "/".join(key), error)
+            queue.retry(key)
+        except TemporaryError as error:
+            delay_s = queue.retry(key, error.delay_s)
+            _log.info("%s: %s: %s; again in %.1f s", self.name, "/".join(key), error, delay_s)
+        except RefusedError as error:
+            delay_s = queue.retry(key, 1.0)
+            _log.warning("%s: %s: %s; again in %.1f s", self.name, "/".join(key), error, delay_s)
+        except Exception:  # noqa: BLE001 - one object that breaks the code must not end the work on all others
+            delay_s = queue.retry(key, 1.0)
+            _log.exception("%s: %s failed; again in %.1f s", self.name, "/".join(key), delay_s)
+        else:
+            queue.forget(key)
+            if after_s is not None:
+                queue.add_after(key, after_s)

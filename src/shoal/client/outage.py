@@ -1,0 +1,38 @@
+"""Whether the server answers at all: told once when it stops, and once when it is back, for all who ask it.
+
+Each of sixty caches finds out for itself, and tries again for as long as nobody answers. One line says as much as a
+thousand, and the thousand hide what else is in the log.
+
+Rejected: no line before some attempts. Who looks at the log while nothing moves wants to read it there and then.
+"""
+
+from __future__ import annotations
+
+import logging
+
+from shoal.client.refusals import NO_ANSWER, BusyError
+from shoal.units.errors import ShoalError
+
+_log = logging.getLogger("shoal.store")
+
+
+class Outage:
+    """Of one server; `who` is anything that tells those who ask apart."""
+
+    def __init__(self) -> None:
+        self._unanswered: set[object] = set()
+
+    def takes(self, who: object, error: ShoalError) -> bool:
+        """Whether the error says that nobody answered; then there is no more to tell of it."""
+        if not isinstance(error, BusyError) or error.reason != NO_ANSWER:
+            return False
+        if not self._unanswered:
+            _log.warning("%s; it is asked again until it answers", error)
+        self._unanswered.add(who)
+        return True
+
+    def ends(self, who: object) -> None:
+        """Somebody had an answer. Of those who had one all the time it says nothing."""
+        if who in self._unanswered:
+            self._unanswered.clear()
+            _log.warning("the server answers again")

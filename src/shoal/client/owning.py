@@ -1,0 +1,18 @@
+"""Who an object belongs to: the reference of the one owner that controls it."""
+
+from __future__ import annotations
+
+from shoal.client.item import Obj
+from shoal.client.kind import Kind
+
+
+def controlled_by(kind: Kind, name: str, uid: str) -> Obj:
+    """The owner is not gone, as long as somebody waits for it, before what it controls."""
+    return {
+        "apiVersion": kind.api_version,
+        "kind": kind.name,
+        "name": name,
+        "uid": uid,
+        "controller": True,
+        "blockOwnerDeletion": True,
+    }

@@ -1,0 +1,160 @@
+"""Whether the project that a kind comes from runs in the cluster itself: then its decisions are its own.
+
+Its leader renews a Lease, and its Deployment has pods that are ready; one of the two is enough. Two who admit the same
+workloads would take from each other what each believes to have given.
+
+Promises: only the namespace where the project is installed is looked at. Anybody may keep a Lease or a Deployment of
+these names in a namespace of their own, and would put out the queues of the whole cluster with it.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from datetime import datetime
+
+import msgspec
+
+from shoal.api.run_configuration import ProjectNamespaces
+from shoal.client.context import Context
+from shoal.client.item import Item, Obj
+from shoal.client.kind import DEPLOYMENTS, LEASES, Kind
+from shoal.client.refusals import ForbiddenError, NotFoundError
+from shoal.units.errors import ShoalError
+
+_log = logging.getLogger("shoal.queues")
+_EVERY_S = 15.0
+_LEAST_S = 30.0
+_USUAL = ProjectNamespaces()
+
+
+class Sign(msgspec.Struct, frozen=True):
+    """By which a project is known to run."""
+
+    project: str
+    namespace: str
+    """Where it is installed, unless somebody says otherwise."""
+    leases: tuple[str, ...]
+    deployments: tuple[str, ...]
+    does: str = "admission"
+    """What is its own to do."""
+
+
+KUEUE = Sign("Kueue", _USUAL.kueue, ("c1f6bfd2.kueue.x-k8s.io",), ("kueue-controller-manager",))
+KAI = Sign(
+    "KAI", _USUAL.kai, ("kai-scheduler-default",), ("kai-scheduler-default", "queue-controller", "podgroup-controller")
+)
+VOLCANO = Sign("Volcano", _USUAL.volcano, ("volcano", "vc-scheduler"), ("volcano-scheduler",))
+SCHEDULER_PLUGINS = Sign(
+    "SchedulerPlugins",
+    _USUAL.scheduler_plugins,
+    ("sched-plugins-controllers",),
+    ("scheduler-plugins-controller",),
+    "the status of its pod groups",
+)
+
+
+class _LeaseSpec(msgspec.Struct, rename="camel"):
+    holder_identity: str | None = None
+    renew_time: datetime | None = None
+    lease_duration_seconds: int | None = None
+
+
+class _Lease(msgspec.Struct):
+    spec: _LeaseSpec = msgspec.field(default_factory=_LeaseSpec)
+
+
+class _DeploymentStatus(msgspec.Struct, rename="camel"):
+    ready_replicas: int = 0
+
+
+class _Deployment(msgspec.Struct):
+    status: _DeploymentStatus = msgspec.field(default_factory=_DeploymentStatus)
+
+
+class Presence:
+    def __init__(self, context: Context, sign: Sign, namespace: str = "") -> None:
+        self._context = context
+        self._sign = sign
+        self._namespace = namespace or sign.namespace
+        self.is_there = False
+
+    async def look(self) -> None:
+        """Ask once; who does not answer, or not so that it can be read, changes nothing."""
+        try:
+            by = await self._seen()
+        except (ShoalError, msgspec.DecodeError) as error:
+            _log.info("whether %s runs cannot be told: %s", self._sign.project, error)
+            return
+        if (by is not None) != self.is_there:
+            self.is_there = by is not None
+            does = self._sign.does
+            told = "decided" if does == "admission" else "told"
+            state = f"runs in this cluster: {does} is left to it" if by else f"is gone: {does} is {told} here"
+            _log.warning("%s %s", self._sign.project, state)
+            if by is not None:
+                self._context.events.record(
+                    by, f"LeftTo{self._sign.project}", f"{self._sign.project} {state}", type_="Warning"
+                )
+
+    async def run(self, moved: Callable[[], None]) -> None:
+        """Until cancelled; `moved` is called when it comes or goes."""
+        while True:
+            before = self.is_there
+            await self.look()
+            if before != self.is_there:
+                moved()
+            await self._context.clock.sleep(_EVERY_S)
+
+    async def _seen(self) -> Obj | None:
+        """By which of the two; who may not ask about one goes by the other."""
+        failed: list[ShoalError | msgspec.DecodeError] = []
+        for ask in (self._leader, self._deployment):
+            try:
+                by = await ask()
+            except (ShoalError, msgspec.DecodeError) as error:
+                failed.append(error)
+            else:
+                if by is not None:
+                    return by
+        if len(failed) > 1 or not all(isinstance(error, ForbiddenError) for error in failed):
+            raise failed[0]
+        return None
+
+    async def _leader(self) -> Obj | None:
+        """The Lease that somebody renews."""
+        now = self._context.clock.now()
+        for name in self._sign.leases:
+            item = await self._find(LEASES, name)
+            if item is None:
+                continue
+            if is_renewed(item, now):
+                return _about(LEASES, item)
+        return None
+
+    async def _deployment(self) -> Obj | None:
+        """The one that has pods."""
+        for name in self._sign.deployments:
+            item = await self._find(DEPLOYMENTS, name)
+            if item is not None and item.read(_Deployment).status.ready_replicas > 0:
+                return _about(DEPLOYMENTS, item)
+        return None
+
+    async def _find(self, kind: Kind, name: str) -> Item | None:
+        try:
+            return await self._context.api.get(kind, self._namespace, name)
+        except NotFoundError:
+            return None
+
+
+def is_renewed(item: Item, now: datetime) -> bool:
+    """Whether somebody holds the Lease, and has renewed it lately."""
+    spec = item.read(_Lease).spec
+    lasts_s = max(2.0 * (spec.lease_duration_seconds or 0), _LEAST_S)
+    renewed = spec.renew_time if spec.holder_identity else None
+    return renewed is not None and (now - renewed).total_seconds() < lasts_s
+
+
+def _about(kind: Kind, item: Item) -> Obj:
+    meta = {"name": item.name, "namespace": item.namespace, "uid": item.uid}
+    return {"kind": kind.name, "apiVersion": kind.api_version, "metadata": meta}

@@ -1,0 +1,87 @@
+"""Says on a pod why nobody looks for a place for it yet, as kube-scheduler says it: the condition, and an Event.
+
+For those who keep pods from whoever places them. Who places pods says it himself, from what he knows of nodes.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from shoal.client.clock import Clock
+from shoal.client.item import Item, Obj
+from shoal.client.kind import PODS
+from shoal.client.port import Api, Patch
+from shoal.client.recorder import SCHEDULING, Recorder
+
+_SCHEDULED, _UNSCHEDULABLE = "PodScheduled", "Unschedulable"
+_OVER = frozenset({"Succeeded", "Failed"})
+
+
+class _Meta(msgspec.Struct, rename="camel"):
+    deletion_timestamp: str | None = None
+
+
+class _Gate(msgspec.Struct):
+    name: str = ""
+
+
+class _Spec(msgspec.Struct, rename="camel"):
+    node_name: str = ""
+    scheduler_name: str = ""
+    scheduling_gates: tuple[_Gate, ...] = ()
+
+
+class _Condition(msgspec.Struct, rename="camel"):
+    type: str = ""
+    status: str = ""
+    message: str = ""
+    last_transition_time: str | None = None
+
+
+class _Status(msgspec.Struct):
+    phase: str = ""
+    conditions: tuple[_Condition, ...] = ()
+
+
+class _Pod(msgspec.Struct):
+    metadata: _Meta
+    spec: _Spec = msgspec.field(default_factory=_Spec)
+    status: _Status = msgspec.field(default_factory=_Status)
+
+
+class Unscheduled:
+    def __init__(self, api: Api, clock: Clock, events: Recorder) -> None:
+        self._api = api
+        self._clock = clock
+        self._events = events
+
+    def is_told(self, item: Item, words: str) -> bool:
+        """Whether it stands there, or the pod waits for nothing that could be told here."""
+        pod = item.read(_Pod)
+        is_looking = not (pod.spec.node_name or pod.spec.scheduling_gates or pod.status.phase in _OVER)
+        if not is_looking or pod.metadata.deletion_timestamp is not None:
+            return True
+        said = _said(pod)
+        return said is not None and (said.status, said.message) == ("False", words)
+
+    async def tell(self, item: Item, words: str) -> None:
+        pod = item.read(_Pod)
+        said = _said(pod)
+        since = said.last_transition_time if said is not None and said.status == "False" else None
+        condition: Obj = {
+            "type": _SCHEDULED,
+            "status": "False",
+            "reason": _UNSCHEDULABLE,
+            "message": words,
+            "lastTransitionTime": since or self._clock.text(),
+        }
+        body = {"metadata": {"uid": item.uid}, "status": {"conditions": [condition]}}
+        await self._api.patch(PODS, *item.key, Patch("strategic", body), "status")
+        meta = {"name": item.name, "namespace": item.namespace, "uid": item.uid}
+        about = {"kind": PODS.name, "apiVersion": PODS.api_version, "metadata": meta}
+        pen = self._events.named(pod.spec.scheduler_name)
+        pen.record(about, "FailedScheduling", words, type_="Warning", deed=SCHEDULING)
+
+
+def _said(pod: _Pod) -> _Condition | None:
+    return next((one for one in pod.status.conditions if one.type == _SCHEDULED), None)

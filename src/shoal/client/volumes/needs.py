@@ -1,0 +1,167 @@
+"""What the volume claims of a pod still need, and what each would get for a node.
+
+A claim of a class that waits for its first consumer gets its volume where the pod goes: a free one that the node
+reaches, or one that is made there. Which, is decided with the node and written to the claim (`selected-node`) or to the
+volume (`claimRef`); the pod is bound once its claims are.
+
+Volumes that were given away by decisions which nobody has written yet are promised, and nobody else gets them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import NamedTuple
+
+import msgspec
+
+from shoal.client.item import Item, Key
+from shoal.client.volumes.matching import best_volume, can_provision
+from shoal.client.volumes.values import Claim, StorageClass, Values, Volume
+
+SELECTED_NODE = "volume.kubernetes.io/selected-node"
+
+
+class Needed(NamedTuple):
+    """The claims of one pod, by what is still to be done for them."""
+
+    bound: list[tuple[Claim, Volume | None]]
+    waiting: list[Claim]
+
+
+class Wanted(NamedTuple):
+    """One claim that is to be served for a node: by this volume, or by one to be made."""
+
+    claim: Claim
+    volume: Volume | None
+
+
+class Mounts(NamedTuple):
+    """The volume claims of a pod."""
+
+    claims: tuple[Key, ...]
+    own: frozenset[Key] = frozenset()
+    """Those that are made for it."""
+
+
+class _ByName(msgspec.Struct, rename="camel", gc=False):
+    claim_name: str = ""
+
+
+class _Mounted(msgspec.Struct, rename="camel", gc=False):
+    name: str = ""
+    persistent_volume_claim: _ByName | None = None
+    ephemeral: msgspec.Raw | None = None
+
+
+class _Spec(msgspec.Struct, gc=False):
+    volumes: tuple[_Mounted, ...] | None = None
+
+
+class _Pod(msgspec.Struct, gc=False):
+    spec: _Spec
+
+
+def mounts_of(pod: Item) -> Mounts:
+    """What the pod mounts that somebody claims."""
+    found: dict[Key, bool] = {}
+    for volume in pod.read(_Pod).spec.volumes or ():
+        if volume.persistent_volume_claim is not None:
+            found[pod.namespace, volume.persistent_volume_claim.claim_name] = False
+        elif volume.ephemeral is not None:
+            found[pod.namespace, f"{pod.name}-{volume.name}"] = True
+    return Mounts(tuple(found), frozenset(key for key, is_own in found.items() if is_own))
+
+
+class VolumeNeeds:
+    def __init__(self, claims: Values[Claim], volumes: Values[Volume], classes: Values[StorageClass]) -> None:
+        self.claims = claims
+        self.volumes = volumes
+        self.classes = classes
+        self._promised: dict[str, str] = {}
+        """Volumes by name, with the uid of the claim that a decision gave each to."""
+
+    def needed(self, mounts: Mounts) -> Needed | str:
+        """The pod's claims; or, as text, why there is no use in looking at nodes."""
+        needed = Needed([], [])
+        for key in mounts.claims:
+            claim = self.claims.get(key)
+            if claim is None and key in mounts.own:
+                return f'waiting for ephemeral volume controller to create the persistentvolumeclaim "{key[1]}"'
+            if claim is None:
+                return f'persistentvolumeclaim "{key[1]}" not found'
+            if claim.status.phase == "Lost":
+                lost = claim.spec.volume_name
+                return f'persistentvolumeclaim "{key[1]}" bound to non-existent persistentvolume "{lost}"'
+            if claim.metadata.is_leaving:
+                return f'persistentvolumeclaim "{key[1]}" is being deleted'
+            if claim.is_bound:
+                needed.bound.append((claim, self.volumes.get(("", claim.spec.volume_name))))
+            elif self._waits(claim):
+                needed.waiting.append(claim)
+            else:
+                return "pod has unbound immediate PersistentVolumeClaims"
+        return needed
+
+    def wanted(self, needed: Needed, node: str, labels: dict[str, str]) -> list[Wanted] | None:
+        """What each waiting claim would get for a node; None when one of them gets nothing."""
+        found: list[Wanted] = []
+        used: set[str] = set()
+        for claim in sorted(needed.waiting, key=lambda one: one.asked.nano):
+            selected = claim.metadata.annotations.get(SELECTED_NODE)
+            if selected is not None:
+                # Somebody may be making it there already.
+                if selected != node:
+                    return None
+                found.append(Wanted(claim, None))
+                continue
+            volume = best_volume(claim, self.free(claim, used), (node, labels))
+            if volume is not None:
+                used.add(volume.metadata.name)
+            elif not can_provision(self.class_of(claim), labels):
+                return None
+            found.append(Wanted(claim, volume))
+        return found
+
+    def class_of(self, claim: Claim) -> StorageClass | None:
+        return self.classes.get(("", claim.class_name))
+
+    def free(self, claim: Claim, used: Iterable[str] = ()) -> list[Volume]:
+        """Volumes that are promised to no other claim."""
+        uid = claim.metadata.uid
+        return [
+            volume
+            for volume in self.volumes
+            if volume.metadata.name not in used and self._promised.get(volume.metadata.name, uid) == uid
+        ]
+
+    def promise(self, wanted: Iterable[Wanted]) -> None:
+        """The volumes are not given to others until `withdraw`."""
+        for one in wanted:
+            if one.volume is not None:
+                self._promised[one.volume.metadata.name] = one.claim.metadata.uid
+
+    def withdraw(self, wanted: Iterable[Wanted]) -> None:
+        for one in wanted:
+            if one.volume is not None:
+                self._promised.pop(one.volume.metadata.name, None)
+
+    def withdraw_all(self) -> None:
+        self._promised.clear()
+
+    def are_bound(self, mounts: Mounts) -> bool:
+        needed = self.needed(mounts)
+        return not isinstance(needed, str) and not needed.waiting
+
+    def is_still_selected(self, wanted: Iterable[Wanted], node: str) -> bool:
+        """A provisioner that cannot serve a node takes the choice back by removing it."""
+        for one in wanted:
+            claim = self.claims.get(one.claim.key)
+            if claim is None:
+                return False
+            if not claim.is_bound and one.volume is None and claim.metadata.annotations.get(SELECTED_NODE) != node:
+                return False
+        return True
+
+    def _waits(self, claim: Claim) -> bool:
+        storage_class = self.class_of(claim)
+        return storage_class is not None and storage_class.waits and not claim.spec.volume_name

@@ -1,1 +1,0 @@
-"""The embedded control plane: a Kubernetes-compatible API server for one machine."""

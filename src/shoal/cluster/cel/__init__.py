@@ -1,8 +1,0 @@
-"""Expressions in CEL as Kubernetes has them: in definitions, policies and webhook match conditions."""
-
-from __future__ import annotations
-
-from shoal.cluster.cel.faults import CelFault
-from shoal.cluster.cel.program import Program, compile_expression
-
-__all__ = ["CelFault", "Program", "compile_expression"]

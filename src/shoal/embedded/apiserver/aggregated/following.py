@@ -1,0 +1,193 @@
+"""APIServices kept true: their condition, what they add to discovery, and the ones of this server's own groups.
+
+A change of an APIService, a Service or its endpoints has every APIService that it may concern judged again at once;
+the rest is asked every half minute, since a server can go without anybody writing that down. Nothing runs, and nothing
+is asked, while there are only local ones.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+from collections.abc import Callable, Sequence
+from typing import Any, Protocol
+
+import msgspec
+
+from shoal.embedded.apiserver import status
+from shoal.embedded.apiserver.aggregated.availability import judged
+from shoal.embedded.apiserver.aggregated.local import (
+    GROUP,
+    HOME,
+    MANAGED,
+    available,
+    condition,
+    is_available,
+    local_services,
+)
+from shoal.embedded.apiserver.aggregated.server import Server, Servers, server_of
+from shoal.embedded.apiserver.calls import SERVER, Call
+from shoal.embedded.apiserver.rest.changing import change
+from shoal.embedded.apiserver.rest.creating import born
+from shoal.embedded.apiserver.rest.stage import Stage
+from shoal.embedded.apiserver.state.record import Write
+from shoal.embedded.apiserver.state.watch import Event
+
+Obj = dict[str, Any]
+_ROUND_S = 30.0
+_SERVICES = frozenset({("", "services"), ("", "endpoints"), ("discovery.k8s.io", "endpointslices")})
+_DEFINITIONS = ("apiextensions.k8s.io", "customresourcedefinitions")
+_log = logging.getLogger("shoal.cluster")
+
+
+class Discovery(Protocol):
+    def set_foreign(self, items: list[Obj]) -> None: ...
+
+
+class FollowedServices:
+    """Starts with `start`, once everything is stored that is there from the start, and ends with `close`."""
+
+    def __init__(self, stage: Stage, servers: Servers, discovery: Discovery) -> None:
+        self._stage = stage
+        self._servers = servers
+        self._discovery = discovery
+        self._foreign: dict[str, Server] = {}
+        self._last = b"[]"
+        self._told: dict[str, Obj] = {}
+        """What each available server told of its version."""
+        self._wake = asyncio.Event()
+        self._is_local_due = False
+        self._task: asyncio.Task[None] | None = None
+
+    def start(self) -> None:
+        self._read()
+        self._is_local_due = True
+        self._wake.set()
+        self._stage.state.on_commit(self._committed)
+        self._task = asyncio.get_running_loop().create_task(self._run())
+
+    async def close(self) -> None:
+        if self._task is not None:
+            self._task.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await self._task
+
+    def server(self, group: str, version: str) -> tuple[Server, bool] | None:
+        """Who serves a group version elsewhere, and whether that can be reached; None if nobody does."""
+        name = f"{version}.{group}"
+        found = self._foreign.get(name)
+        if found is None:
+            return None
+        obj = self._stage.state.reader.get(*HOME, "", name)
+        return found, obj is not None and is_available(obj)
+
+    def _committed(self, events: Sequence[Event]) -> None:
+        for event in events:
+            home = event.record.ref.home
+            if home == HOME:
+                self._read()
+                self._is_local_due = True
+                self._wake.set()
+            elif home == _DEFINITIONS:
+                self._is_local_due = True
+                self._wake.set()
+            elif self._foreign and home in _SERVICES:
+                self._wake.set()
+
+    def _read(self) -> None:
+        found = {}
+        for obj in self._stage.state.reader.all(*HOME):
+            server = server_of(obj)
+            if server is not None:
+                found[str(obj["metadata"]["name"])] = server
+        self._foreign = found
+
+    async def _run(self) -> None:
+        while True:
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(self._wake.wait(), _ROUND_S if self._foreign else None)
+            self._wake.clear()
+            try:
+                if self._is_local_due:
+                    self._is_local_due = False
+                    await self._follow_local()
+                await asyncio.gather(*(self._judge(name, one) for name, one in list(self._foreign.items())))
+                self._tell()
+            except status.ApiError as error:
+                _log.warning("the APIServices could not be kept: %s", error)
+            except Exception:  # noqa: BLE001 - told in the log; the next round may do better
+                # One bad object must not end the loop that all others depend on.
+                _log.exception("the APIServices could not be kept")
+
+    async def _follow_local(self) -> None:
+        """Those of custom resources come and go; those of groups that this version does not have any more go."""
+        stage = self._stage
+        wanted = {one.ref.name: one for one in local_services(stage.catalog, stage.clock.text())}
+        writes = [
+            born(stage, one.ref, one.obj)
+            for one in wanted.values()
+            if one.obj["metadata"]["labels"][MANAGED] == "true" and stage.state.get(one.ref) is None
+        ]
+        writes += [
+            Write(record.ref, None, record, record.uid, record.labels, record.fields)
+            for record in stage.state.list(HOME, None).records
+            if record.labels.get(MANAGED) and record.ref.name not in wanted
+        ]
+        for write in writes:
+            async with stage.state.lock(write.ref):
+                if stage.state.get(write.ref) is write.before:
+                    await stage.state.commit([write])
+
+    async def _judge(self, name: str, server: Server) -> None:
+        found = await judged(server, self._servers)
+        told = await self._servers.discovered(server) if found.status == "True" else None
+        if told is not None:
+            self._told[name] = told
+        elif name in self._told:
+            # What was there is still told of, and marked as old: clients then know that it exists.
+            self._told[name] = {**self._told[name], "freshness": "Stale"}
+        now = self._stage.clock.text()
+        await self._write(name, lambda present: _with(present, condition(*found, now)))
+
+    async def _write(self, name: str, changed: Callable[[Obj], Obj]) -> None:
+        present = self._stage.state.reader.get(*HOME, "", name)
+        resource = self._stage.catalog.find(GROUP, "v1", HOME.plural)
+        if present is None or resource is None or changed(present) == present:
+            return
+
+        async def make(now: Obj | None) -> Obj:
+            return changed(now or {})
+
+        call = Call("update", resource, SERVER, name=name, subresource="status", field_manager="kube-apiserver")
+        try:
+            await change(self._stage, call, make)
+        except status.ApiError as error:
+            if error.code not in (404, 409):
+                raise
+
+    def _tell(self) -> None:
+        """Give discovery what other servers told, by group, those that want to come first in front."""
+        self._told = {name: one for name, one in self._told.items() if name in self._foreign}
+        reader = self._stage.state.reader
+        ranked: list[tuple[int, int, str]] = []
+        for name in self._told:
+            spec = (reader.get(*HOME, "", name) or {}).get("spec") or {}
+            ranked.append((-spec.get("groupPriorityMinimum", 0), -spec.get("versionPriority", 0), name))
+        groups: dict[str, list[Obj]] = {}
+        for _, _, name in sorted(ranked):
+            groups.setdefault(self._foreign[name].group, []).append(self._told[name])
+        items = [{"metadata": {"name": group}, "versions": versions} for group, versions in groups.items()]
+        encoded = msgspec.json.encode(items)
+        if encoded != self._last:
+            self._last = encoded
+            self._discovery.set_foreign(items)
+
+
+def _with(service: Obj, wanted: Obj) -> Obj:
+    """The service with the condition; when nothing else changed the time of the change stays."""
+    before = available(service)
+    if before is not None and before.get("status") == wanted["status"]:
+        wanted = {**wanted, "lastTransitionTime": before.get("lastTransitionTime", wanted["lastTransitionTime"])}
+    others = [one for one in (service.get("status") or {}).get("conditions") or () if one.get("type") != "Available"]
+    return {**service, "status": {**(service.get("status") or {}), "conditions": [*others, wanted]}}

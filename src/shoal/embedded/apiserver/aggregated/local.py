@@ -1,0 +1,72 @@
+"""The APIServices of what this server serves itself: one for each group and version, always available.
+
+They stand beside those of other servers so that one list says who serves what. Those of built-in groups are there from
+the start; those of custom resources come and go with their definitions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from shoal.embedded.apiserver.aggregated.priorities import CUSTOM_GROUP, CUSTOM_VERSION, GROUPS, version_priority
+from shoal.embedded.apiserver.bootstrap.seed import Seed, seed
+from shoal.embedded.apiserver.catalog import Catalog
+from shoal.embedded.apiserver.resource import Home
+
+Obj = dict[str, Any]
+GROUP = "apiregistration.k8s.io"
+HOME = Home(GROUP, "apiservices")
+MANAGED = "kube-aggregator.kubernetes.io/automanaged"
+_KIND = (f"{GROUP}/v1", "APIService", "apiservices")
+
+
+def name_of(group: str, version: str) -> str:
+    """`v1.apps`; the core group's is `v1.`."""
+    return f"{version}.{group}"
+
+
+def local_services(catalog: Catalog, now: str) -> Iterator[Seed]:
+    """Those of every served group version but the group of the APIServices itself, which Kubernetes leaves out too."""
+    custom = {one.group for one in catalog.all() if one.is_custom}
+    builtin = {one.group for one in catalog.all() if not one.is_custom}
+    for group in catalog.groups():
+        if group == GROUP:
+            continue
+        for version in catalog.versions(group):
+            yield _local(group, version, now, is_custom=group in custom - builtin)
+
+
+def _local(group: str, version: str, now: str, *, is_custom: bool) -> Seed:
+    spec: Obj = {"group": group} if group else {}
+    spec["groupPriorityMinimum"] = CUSTOM_GROUP if is_custom else GROUPS.get(group, CUSTOM_GROUP)
+    spec["version"] = version
+    spec["versionPriority"] = CUSTOM_VERSION if is_custom else version_priority(group, version)
+    return seed(
+        _KIND,
+        name_of(group, version),
+        labels={MANAGED: "true" if is_custom else "onstart"},
+        spec=spec,
+        status={"conditions": [condition("True", "Local", "Local APIServices are always available", now)]},
+    )
+
+
+def condition(status: str, reason: str, message: str, now: str) -> Obj:
+    return {
+        "lastTransitionTime": now,
+        "message": message,
+        "reason": reason,
+        "status": status,
+        "type": "Available",
+    }
+
+
+def available(service: Obj) -> Obj | None:
+    """The condition that says whether an APIService can be reached."""
+    conditions = (service.get("status") or {}).get("conditions") or ()
+    return next((one for one in conditions if one.get("type") == "Available"), None)
+
+
+def is_available(service: Obj) -> bool:
+    found = available(service)
+    return found is not None and found.get("status") == "True"

@@ -1,0 +1,184 @@
+"""Who owns what after a create, an update or a patch.
+
+Whatever such a write changes belongs to its manager from then on, whoever owned it before; what it removes belongs to
+nobody. A manager that is left with nothing is forgotten. Runs before mutating admission: what admission fills in has
+no owner, as in Kubernetes.
+
+An object without any managers that is updated stays without (somebody reset them on purpose); the next apply starts
+again from `before-first-apply`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from functools import lru_cache
+from typing import Any
+
+from shoal.embedded.apiserver.apply.changes import Changes
+from shoal.embedded.apiserver.apply.elements import ItemError
+from shoal.embedded.apiserver.apply.entries import (
+    Entry,
+    Manager,
+    Managers,
+    capped,
+    decoded,
+    encoded,
+    manager_of,
+    same_but_for_times,
+)
+from shoal.embedded.apiserver.apply.fieldset import Fields, difference, union, whole
+from shoal.embedded.apiserver.apply.reconcile import reconciled
+from shoal.embedded.apiserver.apply.versions import Elsewhere, Versions
+from shoal.embedded.apiserver.apply.zero import zero
+from shoal.embedded.apiserver.schema.node import Schema
+
+Obj = dict[str, Any]
+
+UNTRACKED: Fields = {
+    "f:apiVersion": {},
+    "f:kind": {},
+    "f:metadata": {
+        ".": {},
+        "f:clusterName": {},
+        "f:creationTimestamp": {},
+        "f:generation": {},
+        "f:managedFields": {},
+        "f:name": {},
+        "f:namespace": {},
+        "f:resourceVersion": {},
+        "f:selfLink": {},
+        "f:uid": {},
+    },
+}
+"""Fields of the system and of identity: nobody owns them."""
+
+
+@lru_cache(maxsize=256)
+def reset_set(reset: tuple[str, ...]) -> Fields:
+    """The set of paths given as texts: `("spec", "metadata.labels")`."""
+    return whole(path.split(".") for path in reset)
+
+
+def track(
+    new: Obj,
+    old: Obj | None,
+    *,
+    manager: str,
+    api_version: str,
+    now: str,
+    schema: Schema,
+    subresource: str = "",
+    reset: tuple[str, ...] = (),
+    elsewhere: Elsewhere | None = None,
+) -> None:
+    """Set metadata.managedFields of `new`. `reset` are the paths that the written resource ignores (`status`)."""
+    metadata = new.setdefault("metadata", {})
+    given = metadata.pop("managedFields", None)
+    before = ((old or {}).get("metadata") or {}).get("managedFields")
+    managers = _starting_point(given, before, is_subresource=bool(subresource))
+    if not managers and old is not None and old["metadata"].get("uid"):
+        return
+    who = manager_of(manager, "Update", api_version, subresource)
+    versions = Versions(api_version, schema, elsewhere, reset_set(reset))
+    if before:
+        # The same on both sides while they are compared.
+        metadata["managedFields"] = before
+    try:
+        found = updated(managers, zero(schema) if old is None else old, new, who, versions, now)
+    except ItemError:
+        return
+    if found is managers and given is None:
+        return
+    if found:
+        metadata["managedFields"] = encoded(capped(found))
+    else:
+        metadata.pop("managedFields", None)
+
+
+def _starting_point(given: Any, before: Any, *, is_subresource: bool) -> Managers:
+    """What is sent counts, so that managers can be edited; an empty list, or one of an empty entry, resets them."""
+    if not is_subresource and isinstance(given, list):
+        if not given or (len(given) == 1 and isinstance(given[0], dict) and not any(given[0].values())):
+            return {}
+        managers = decoded(given, is_ours=given == before)
+        if managers:
+            return managers
+    return decoded(before, is_ours=True) or {}
+
+
+def updated(managers: Managers, old: Obj, new: Obj, who: Manager, versions: Versions, now: str) -> Managers:
+    """The managers after a write that is no apply."""
+    found = versions.changes(old, new, versions.api_version)
+    if found is None or not (found.touched or found.removed):
+        return managers
+    here = migrated(managers, old, versions)
+    alone = here.get(who) if len(here) == 1 else None
+    if alone is not None and not found.removed and not difference(found.touched, alone.fields):
+        # Nobody else is there, and what was touched was owned before: a heartbeat, mostly.
+        return {who: alone._replace(time=now)}
+    kept = after_changes(here, old, new, found, versions)
+    own = difference(found.touched, UNTRACKED)
+    if own:
+        previous = kept.get(who)
+        fields = union(previous.fields, own) if previous else own
+        kept[who] = Entry(versions.api_version, fields, now)
+    return kept
+
+
+def migrated(managers: Managers, live: Obj, versions: Versions) -> Managers:
+    """The managers by today's shapes; those of versions that are served no more are forgotten."""
+    kept: Managers = {}
+    for who, entry in managers.items():
+        here = versions.at(live, entry.api_version)
+        if here is not None:
+            fields = reconciled(entry.fields, here[1])
+            kept[who] = entry if fields is entry.fields else entry._replace(fields=fields)
+    return kept
+
+
+def after_changes(managers: Managers, old: Obj, new: Obj, found: Changes, versions: Versions) -> Managers:
+    """The managers without what was changed or removed under them."""
+    kept: Managers = {}
+    by_version: dict[str, Changes | None] = {}
+    for who, entry in managers.items():
+        if versions.is_same(entry.api_version):
+            here: Changes | None = found
+        else:
+            if entry.api_version not in by_version:
+                by_version[entry.api_version] = versions.changes(old, new, entry.api_version)
+            here = by_version[entry.api_version]
+        if here is None:
+            continue
+        fields = difference(difference(entry.fields, here.touched), here.removed)
+        if fields:
+            kept[who] = entry if fields is entry.fields else entry._replace(fields=fields)
+    return kept
+
+
+def keep_times(new: Obj, old: Obj) -> bool:
+    """Take the old managedFields where only their times and the resourceVersion differ; whether that was so.
+
+    To be called last before storing: a write that in the end changes nothing then leaves the stored object as it is.
+    """
+    metadata, before = new["metadata"], old["metadata"]
+    ours, theirs = metadata.get("managedFields"), before.get("managedFields")
+    if bool(ours) != bool(theirs) or not _same_apart(new, old, metadata, before):
+        return False
+    if ours != theirs:
+        if not same_but_for_times(ours or (), theirs or ()):
+            return False
+        metadata["managedFields"] = theirs
+    return True
+
+
+_UNCOMPARED = ("managedFields", "resourceVersion")
+
+
+def _same_apart(new: Obj, old: Obj, metadata: Obj, before: Obj) -> bool:
+    def rest(obj: Obj, keys: Iterable[str]) -> Obj:
+        return {key: value for key, value in obj.items() if key not in keys}
+
+    # What was written differs, mostly, and not in the metadata.
+    if rest(new, ("metadata",)) != rest(old, ("metadata",)):
+        return False
+    return rest(metadata, _UNCOMPARED) == rest(before, _UNCOMPARED)

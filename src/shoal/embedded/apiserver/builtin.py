@@ -1,0 +1,282 @@
+"""Every resource that Kubernetes serves by default, as a table.
+
+Clients learn all of this by discovery: names, short names, verbs and subresources are exactly those of Kubernetes, in
+the order in which it lists groups (kubectl resolves a bare name to the first group that has it) and versions (the
+preferred one first). Beta and alpha versions are off there, so they are off here; a caller asks for one by its name,
+as `--runtime-config` does.
+
+A kind that the chosen Kubernetes version does not know is left out: its schema says what exists. Rejected: one table
+per version, of which most lines would be the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Protocol
+
+import msgspec
+
+from shoal.embedded.apiserver.resource import Resource, Subresource
+from shoal.embedded.apiserver.schema.node import Schema
+from shoal.embedded.apiserver.strategy import GENERIC, Strategy
+
+
+class Shapes(Protocol):
+    """The schemas of one Kubernetes version. `of` raises LookupError for a kind that is not in it."""
+
+    def of(self, group: str, version: str, kind: str) -> Schema: ...
+
+
+_ALL = ("all",)
+_EXTENSIONS = ("api-extensions",)
+_CREATE = ("create",)
+_READ = ("get", "list")
+_NO_COLLECTION = ("create", "delete", "get", "list", "patch", "update", "watch")
+_EVERY_VERB = ("create", "delete", "deletecollection", "get", "list", "patch", "update", "watch")
+_CHANGE = ("get", "patch", "update")
+_STREAM = ("create", "get")
+_PROXY = ("create", "delete", "get", "patch", "update")
+
+_STATUS = Subresource("status", _CHANGE)
+_SCALE = Subresource("scale", _CHANGE, "Scale", "autoscaling", "v1")
+_SCALED = (_SCALE, _STATUS)
+_POD_DOORS = (
+    Subresource("attach", _STREAM, "PodAttachOptions", "", "v1"),
+    Subresource("binding", _CREATE, "Binding", "", "v1"),
+    Subresource("ephemeralcontainers", _CHANGE),
+    Subresource("eviction", _CREATE, "Eviction", "policy", "v1"),
+    Subresource("exec", _STREAM, "PodExecOptions", "", "v1"),
+    Subresource("log", ("get",)),
+    Subresource("portforward", _STREAM, "PodPortForwardOptions", "", "v1"),
+    Subresource("proxy", _PROXY, "PodProxyOptions", "", "v1"),
+    Subresource("resize", _CHANGE),
+    _STATUS,
+)
+
+
+class Row(msgspec.Struct, frozen=True):
+    """One resource of a group. The plural and the kind stand first; most kinds need nothing more."""
+
+    plural: str
+    kind: str
+    namespaced: bool = True
+    short: tuple[str, ...] = ()
+    doors: tuple[Subresource, ...] = ()
+    categories: tuple[str, ...] = ()
+    verbs: tuple[str, ...] = _EVERY_VERB
+    stored: str = ""
+    home_group: str | None = None
+
+
+_CORE = (
+    Row("bindings", "Binding", verbs=_CREATE),
+    Row("componentstatuses", "ComponentStatus", False, ("cs",), verbs=_READ),
+    Row("configmaps", "ConfigMap", short=("cm",)),
+    Row("endpoints", "Endpoints", short=("ep",)),
+    Row("events", "Event", short=("ev",)),
+    Row("limitranges", "LimitRange", short=("limits",)),
+    Row(
+        "namespaces",
+        "Namespace",
+        False,
+        ("ns",),
+        (Subresource("finalize", ("update",)), _STATUS),
+        verbs=_NO_COLLECTION,
+    ),
+    Row("nodes", "Node", False, ("no",), (Subresource("proxy", _PROXY, "NodeProxyOptions", "", "v1"), _STATUS)),
+    Row("persistentvolumeclaims", "PersistentVolumeClaim", short=("pvc",), doors=(_STATUS,)),
+    Row("persistentvolumes", "PersistentVolume", False, ("pv",), (_STATUS,)),
+    Row("pods", "Pod", short=("po",), doors=_POD_DOORS, categories=_ALL),
+    Row("podtemplates", "PodTemplate"),
+    Row("replicationcontrollers", "ReplicationController", short=("rc",), doors=_SCALED, categories=_ALL),
+    Row("resourcequotas", "ResourceQuota", short=("quota",), doors=(_STATUS,)),
+    Row("secrets", "Secret"),
+    Row(
+        "serviceaccounts",
+        "ServiceAccount",
+        short=("sa",),
+        doors=(Subresource("token", _CREATE, "TokenRequest", "authentication.k8s.io", "v1"),),
+    ),
+    Row(
+        "services",
+        "Service",
+        short=("svc",),
+        doors=(Subresource("proxy", _PROXY, "ServiceProxyOptions", "", "v1"), _STATUS),
+        categories=_ALL,
+    ),
+)
+
+_APPS = (
+    Row("controllerrevisions", "ControllerRevision"),
+    Row("daemonsets", "DaemonSet", short=("ds",), doors=(_STATUS,), categories=_ALL),
+    Row("deployments", "Deployment", short=("deploy",), doors=_SCALED, categories=_ALL),
+    Row("replicasets", "ReplicaSet", short=("rs",), doors=_SCALED, categories=_ALL),
+    Row("statefulsets", "StatefulSet", short=("sts",), doors=_SCALED, categories=_ALL),
+)
+
+_AUTHENTICATION = (
+    Row("selfsubjectreviews", "SelfSubjectReview", False, verbs=_CREATE),
+    Row("tokenreviews", "TokenReview", False, verbs=_CREATE),
+)
+
+_AUTHORIZATION = (
+    Row("localsubjectaccessreviews", "LocalSubjectAccessReview", verbs=_CREATE),
+    Row("selfsubjectaccessreviews", "SelfSubjectAccessReview", False, verbs=_CREATE),
+    Row("selfsubjectrulesreviews", "SelfSubjectRulesReview", False, verbs=_CREATE),
+    Row("subjectaccessreviews", "SubjectAccessReview", False, verbs=_CREATE),
+)
+
+_AUTOSCALING = (
+    Row(
+        "horizontalpodautoscalers",
+        "HorizontalPodAutoscaler",
+        short=("hpa",),
+        doors=(_STATUS,),
+        categories=_ALL,
+        stored="v2",
+    ),
+)
+
+_BATCH = (
+    Row("cronjobs", "CronJob", short=("cj",), doors=(_STATUS,), categories=_ALL),
+    Row("jobs", "Job", doors=(_STATUS,), categories=_ALL),
+)
+
+_CERTIFICATES = (
+    Row(
+        "certificatesigningrequests",
+        "CertificateSigningRequest",
+        False,
+        ("csr",),
+        (Subresource("approval", _CHANGE), _STATUS),
+    ),
+)
+
+_NETWORKING = (
+    Row("ingressclasses", "IngressClass", False),
+    Row("ingresses", "Ingress", short=("ing",), doors=(_STATUS,)),
+    Row("ipaddresses", "IPAddress", False, ("ip",)),
+    Row("networkpolicies", "NetworkPolicy", short=("netpol",)),
+    Row("servicecidrs", "ServiceCIDR", False, doors=(_STATUS,)),
+)
+
+_RBAC = (
+    Row("clusterrolebindings", "ClusterRoleBinding", False),
+    Row("clusterroles", "ClusterRole", False),
+    Row("rolebindings", "RoleBinding"),
+    Row("roles", "Role"),
+)
+
+_STORAGE = (
+    Row("csidrivers", "CSIDriver", False),
+    Row("csinodes", "CSINode", False),
+    Row("csistoragecapacities", "CSIStorageCapacity"),
+    Row("storageclasses", "StorageClass", False, ("sc",)),
+    Row("volumeattachments", "VolumeAttachment", False, doors=(_STATUS,)),
+    Row("volumeattributesclasses", "VolumeAttributesClass", False, ("vac",)),
+)
+
+_ADMISSION = (
+    Row("mutatingadmissionpolicies", "MutatingAdmissionPolicy", False, categories=_EXTENSIONS),
+    Row("mutatingadmissionpolicybindings", "MutatingAdmissionPolicyBinding", False, categories=_EXTENSIONS),
+    Row("mutatingwebhookconfigurations", "MutatingWebhookConfiguration", False, categories=_EXTENSIONS),
+    Row("validatingadmissionpolicies", "ValidatingAdmissionPolicy", False, doors=(_STATUS,), categories=_EXTENSIONS),
+    Row("validatingadmissionpolicybindings", "ValidatingAdmissionPolicyBinding", False, categories=_EXTENSIONS),
+    Row("validatingwebhookconfigurations", "ValidatingWebhookConfiguration", False, categories=_EXTENSIONS),
+)
+
+_DEFINITIONS = (
+    Row("customresourcedefinitions", "CustomResourceDefinition", False, ("crd", "crds"), (_STATUS,), _EXTENSIONS),
+)
+
+_FLOWCONTROL = (
+    Row("flowschemas", "FlowSchema", False, doors=(_STATUS,)),
+    Row("prioritylevelconfigurations", "PriorityLevelConfiguration", False, doors=(_STATUS,)),
+)
+
+_DEVICES = (
+    Row("deviceclasses", "DeviceClass", False),
+    Row("resourceclaims", "ResourceClaim", doors=(_STATUS,)),
+    Row("resourceclaimtemplates", "ResourceClaimTemplate"),
+    Row("resourceslices", "ResourceSlice", False),
+)
+
+_AGGREGATION = (Row("apiservices", "APIService", False, doors=(_STATUS,), categories=_EXTENSIONS),)
+_EVENTS = (Row("events", "Event", short=("ev",), home_group=""),)
+_POLICY = (Row("poddisruptionbudgets", "PodDisruptionBudget", short=("pdb",), doors=(_STATUS,)),)
+
+SERVED: tuple[tuple[str, str, tuple[Row, ...]], ...] = (
+    ("", "v1", _CORE),
+    ("apiregistration.k8s.io", "v1", _AGGREGATION),
+    ("apps", "v1", _APPS),
+    ("events.k8s.io", "v1", _EVENTS),
+    ("authentication.k8s.io", "v1", _AUTHENTICATION),
+    ("authorization.k8s.io", "v1", _AUTHORIZATION),
+    ("autoscaling", "v2", _AUTOSCALING),
+    ("autoscaling", "v1", _AUTOSCALING),
+    ("batch", "v1", _BATCH),
+    ("certificates.k8s.io", "v1", _CERTIFICATES),
+    ("networking.k8s.io", "v1", _NETWORKING),
+    ("policy", "v1", _POLICY),
+    ("rbac.authorization.k8s.io", "v1", _RBAC),
+    ("storage.k8s.io", "v1", _STORAGE),
+    ("admissionregistration.k8s.io", "v1", _ADMISSION),
+    ("apiextensions.k8s.io", "v1", _DEFINITIONS),
+    ("scheduling.k8s.io", "v1", (Row("priorityclasses", "PriorityClass", False, ("pc",)),)),
+    ("coordination.k8s.io", "v1", (Row("leases", "Lease"),)),
+    ("node.k8s.io", "v1", (Row("runtimeclasses", "RuntimeClass", False),)),
+    ("discovery.k8s.io", "v1", (Row("endpointslices", "EndpointSlice"),)),
+    ("resource.k8s.io", "v1", _DEVICES),
+    ("flowcontrol.apiserver.k8s.io", "v1", _FLOWCONTROL),
+)
+"""Group, version and rows, in the order of discovery."""
+
+ON_REQUEST: tuple[tuple[str, str, tuple[Row, ...]], ...] = (
+    ("scheduling.k8s.io", "v1alpha1", (Row("workloads", "Workload"),)),
+    ("scheduling.k8s.io", "v1alpha2", (Row("podgroups", "PodGroup", doors=(_STATUS,)), Row("workloads", "Workload"))),
+)
+
+
+def builtin_resources(
+    shapes: Shapes,
+    strategies: Mapping[tuple[str, str], Strategy],
+    *,
+    alpha: frozenset[str] = frozenset(),
+) -> tuple[Resource, ...]:
+    """All resources of a Kubernetes version; `alpha` names further API versions (`scheduling.k8s.io/v1alpha2`)."""
+    asked = tuple(entry for entry in ON_REQUEST if f"{entry[0]}/{entry[1]}" in alpha)
+    return tuple(_resources(SERVED + asked, shapes, strategies))
+
+
+def _resources(
+    table: tuple[tuple[str, str, tuple[Row, ...]], ...],
+    shapes: Shapes,
+    strategies: Mapping[tuple[str, str], Strategy],
+) -> Iterator[Resource]:
+    for group, version, rows in table:
+        for row in rows:
+            try:
+                schema = shapes.of(group, version, row.kind)
+            except LookupError:
+                continue
+            yield _resource(group, version, row, schema, strategies.get((group, row.plural), GENERIC))
+
+
+def _resource(group: str, version: str, row: Row, schema: Schema, strategy: Strategy) -> Resource:
+    return Resource(
+        group=group,
+        version=version,
+        plural=row.plural,
+        kind=row.kind,
+        namespaced=row.namespaced,
+        singular=row.kind.lower(),
+        list_kind=f"{row.kind}List",
+        short_names=row.short,
+        categories=row.categories,
+        verbs=row.verbs,
+        subresources=row.doors,
+        stored_version=row.stored,
+        schema=schema,
+        strategy=strategy,
+        home_group=row.home_group,
+    )

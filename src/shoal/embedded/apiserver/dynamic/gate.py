@@ -1,0 +1,95 @@
+"""The gate to admission that users configure: free while nothing is configured, and shut to what is not concerned.
+
+`concerns` looks up one answer, kept for each operation at each door of each resource until a configuration or the set
+of served resources changes. What is behind (`chain.py`) brings CEL with it, a tenth of a second that most clusters
+never pay, so it is loaded with the first configuration.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from shoal.embedded.apiserver.calls import Actor, Admission, Attributes, Call, Operation
+from shoal.embedded.apiserver.catalog import Catalog
+from shoal.embedded.apiserver.dynamic.posting import Posting
+from shoal.embedded.apiserver.dynamic.rules import EXEMPT
+from shoal.embedded.apiserver.dynamic.versions import Convert
+from shoal.embedded.apiserver.reading import Reader
+from shoal.embedded.apiserver.resource import Resource
+
+if TYPE_CHECKING:
+    from shoal.embedded.apiserver.dynamic.chain import Chain
+
+
+class Surroundings(msgspec.Struct, frozen=True):
+    """What configured admission works with."""
+
+    catalog: Catalog
+    reader: Reader
+    posting: Posting
+    convert: Convert
+    allows: Callable[[Actor, Attributes], Any]
+    """Answers with something that has `allowed` and `reason`."""
+    new_uid: Callable[[], str]
+
+
+class DynamicAdmission:
+    """The `Dynamic` of the operations. `changed` tells it that configurations may have changed; they are read when
+    somebody asks.
+
+    `again` are the built-in plugins, which run once more after somebody changed an object.
+    """
+
+    def __init__(self, around: Surroundings, again: Callable[[Admission], None]) -> None:
+        self._around = around
+        self._again = again
+        self._chain: Chain | None = None
+        self._stamp = -1
+        self._concerned: dict[tuple[Resource, str, Operation], bool] = {}
+        self._is_stale = True
+
+    def changed(self) -> None:
+        self._is_stale = True
+
+    def _read(self) -> None:
+        self._is_stale = False
+        self._concerned.clear()
+        reader = self._around.reader
+        if not any(True for home in EXEMPT for _ in reader.all(*home)):
+            self._chain = None
+            return
+        from shoal.embedded.apiserver.dynamic.chain import Chain
+
+        self._chain = self._chain or Chain(self._around)
+        self._chain.read()
+
+    def concerns(self, call: Call, operation: Operation) -> bool:
+        if self._is_stale:
+            self._read()
+        chain = self._chain
+        if chain is None:
+            return False
+        stamp = self._around.catalog.stamp
+        if self._stamp != stamp:
+            self._concerned.clear()
+            self._stamp = stamp
+        key = call.resource, "scale" if call.through_scale else call.subresource, operation
+        known = self._concerned.get(key)
+        if known is None:
+            known = self._concerned[key] = call.resource.home not in EXEMPT and chain.may_concern(call, operation)
+        return known
+
+    async def mutate(self, admission: Admission) -> None:
+        if self._is_stale:
+            self._read()
+        if self._chain is not None:
+            await self._chain.mutate(admission, self._again)
+
+    async def validate(self, admission: Admission) -> None:
+        if self._is_stale:
+            self._read()
+        if self._chain is not None:
+            await self._chain.validate(admission)

@@ -1,0 +1,116 @@
+"""One write as webhooks and policies are asked about it: `AdmissionRequest`, and the facts that rules look at.
+
+Kinds and resources are those of the door the writer came through: a binding is asked about as `pods/binding` of kind
+Binding. Objects of the namespace kind count as being in themselves, as in Kubernetes.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from shoal.embedded.apiserver.calls import Admission, Attributes, Call
+from shoal.embedded.apiserver.resource import Resource
+
+Obj = dict[str, Any]
+_OPTIONS = {"CREATE": "CreateOptions", "UPDATE": "UpdateOptions", "DELETE": "DeleteOptions"}
+_VERBS = {"CREATE": "create", "UPDATE": "update", "DELETE": "delete", "CONNECT": "connect"}
+_NAMESPACES = ("", "namespaces")
+
+
+class Kind(msgspec.Struct, frozen=True):
+    group: str
+    version: str
+    kind: str
+
+    def shown(self) -> Obj:
+        return {"group": self.group, "version": self.version, "kind": self.kind}
+
+
+def kind_behind(resource: Resource, subresource: str) -> Kind:
+    """What is sent through a door of a resource."""
+    door = resource.subresource(subresource) if subresource else None
+    if door is not None and door.kind:
+        return Kind(door.group, door.version, door.kind)
+    return Kind(resource.group, resource.version, resource.kind)
+
+
+def namespace_of(admission: Admission) -> str:
+    call = admission.call
+    if call.resource.home == _NAMESPACES:
+        return admission.name
+    return call.namespace
+
+
+def request_of(admission: Admission, asked: Resource) -> Obj:
+    """All of an AdmissionRequest but uid and objects. `asked`: the resource in the version that a rule names."""
+    call = admission.call
+    request: Obj = {
+        "kind": kind_behind(asked, call.subresource).shown(),
+        "resource": _resource(asked),
+        "requestKind": kind_behind(call.resource, call.subresource).shown(),
+        "requestResource": _resource(call.resource),
+        "operation": admission.operation,
+        "userInfo": _user(call),
+        "dryRun": call.dry_run,
+        "options": options_of(admission),
+    }
+    if call.subresource:
+        request["subResource"] = request["requestSubResource"] = call.subresource
+    if admission.name:
+        request["name"] = admission.name
+    namespace = namespace_of(admission)
+    if namespace:
+        request["namespace"] = namespace
+    return request
+
+
+def options_of(admission: Admission) -> Obj | None:
+    kind = _OPTIONS.get(admission.operation)
+    if kind is None:
+        return None
+    given = {key: value for key, value in _said(admission.options).items() if key != "force"}
+    call = admission.call
+    if admission.operation == "UPDATE" and not given:
+        given = {"fieldManager": call.field_manager, "fieldValidation": call.validation}
+        if call.dry_run:
+            given["dryRun"] = ["All"]
+    return {**given, "kind": kind, "apiVersion": "meta.k8s.io/v1"}
+
+
+def attributes_of(admission: Admission) -> Attributes:
+    """What an authorizer would be asked about this write."""
+    call, resource = admission.call, admission.call.resource
+    return Attributes(
+        _VERBS[admission.operation],
+        resource.group,
+        resource.version,
+        resource.plural,
+        call.subresource,
+        namespace_of(admission),
+        admission.name,
+    )
+
+
+def _said(options: Obj) -> Obj:
+    """Without what was left out."""
+    return {
+        key: _said(value) if isinstance(value, dict) else value for key, value in options.items() if value is not None
+    }
+
+
+def _resource(resource: Resource) -> Obj:
+    return {"group": resource.group, "version": resource.version, "resource": resource.plural}
+
+
+def _user(call: Call) -> Obj:
+    actor = call.actor
+    user: Obj = {"username": actor.name}
+    if actor.uid:
+        user["uid"] = actor.uid
+    if actor.groups:
+        user["groups"] = list(actor.groups)
+    if actor.extra:
+        user["extra"] = {key: list(values) for key, values in actor.extra}
+    return user

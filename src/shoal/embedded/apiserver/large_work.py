@@ -1,0 +1,152 @@
+"""Work on large objects, done in a worker thread so that it does not block the event loop.
+
+A request of three megabytes takes a second or more to decode, to default, to validate and to track; in the event loop
+every other client would wait as long. The stages of a write that only compute run here if the request is large. What
+they decide from stored state is checked again at the commit, as for every other write.
+
+One piece runs at a time. Which user is next is decided by processor time: each piece is charged to its user, and the
+user who was charged least goes first. Users that come back after a pause start at the charge of the user served last,
+so that a pause gives no credit. The pieces of one user run request by request, so that few objects are half done.
+
+Rejected: several threads. Python runs one at a time, so ten clients with large bodies would leave the event loop an
+eleventh of the processor. Rejected: a pool of processes. It would run in parallel, but each process costs 80 MB and the
+objects would be copied twice, while one thread keeps the delay of others at a few switch intervals.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from heapq import heappop, heappush
+from itertools import count
+from time import thread_time
+from typing import Any, ParamSpec, TypeVar
+
+import msgspec
+
+from shoal.embedded.apiserver.status import too_many_requests
+
+P = ParamSpec("P")
+R = TypeVar("R")
+LARGE_BYTES = 32 * 1024
+"""From this size on work goes to the thread; what is smaller takes a few milliseconds at most."""
+MOST_WAITING = 50
+"""Requests of one user that wait for their turn; Kubernetes' queues have the same length."""
+TOO_MANY = "Too many requests, please try again later."
+_SWITCH_S = 0.0005
+"""How long the thread keeps the interpreter from the event loop at each system call; the default is 5 ms."""
+
+
+class Turn:
+    """The place of one request among the large ones of its user."""
+
+    __slots__ = ("charge", "number", "user")
+
+    def __init__(self, user: str, charge: Callable[[float], None] | None = None) -> None:
+        """`charge` is told the processor time of each piece."""
+        self.user = user
+        self.charge = charge
+        self.number = 0
+        """Given with its first piece of work."""
+
+
+class _User(msgspec.Struct):
+    charged_s: float
+    waiting: list[tuple[int, int, Turn, Callable[[], Any], asyncio.Future[Any]]] = msgspec.field(default_factory=list)
+
+
+class LargeWork:
+    """Runs pieces of work one at a time, fairly between users."""
+
+    def __init__(self, clock: Callable[[], float] = thread_time, most_waiting: int = MOST_WAITING) -> None:
+        """`clock` is read in the thread, before and after each piece."""
+        self._clock = clock
+        self._most_waiting = most_waiting
+        self._users: dict[str, _User] = {}
+        self._served_s = 0.0
+        """The charge of the user who was served last, before that piece."""
+        self._numbers = count(1)
+        self._is_busy = False
+        self._pool: ThreadPoolExecutor | None = None
+
+    def check(self, user: str) -> None:
+        """Raises 429 if so many requests of the user wait that another one may not begin."""
+        found = self._users.get(user)
+        if found is not None and len(found.waiting) >= self._most_waiting:
+            raise too_many_requests(TOO_MANY, 1)
+
+    async def run(self, turn: Turn, work: Callable[P, R], *args: P.args, **more: P.kwargs) -> R:
+        """The result of `work`."""
+        user = self._users.get(turn.user)
+        if user is None:
+            user = self._users[turn.user] = _User(self._served_s)
+        elif not user.waiting:
+            user.charged_s = max(user.charged_s, self._served_s)
+        if not turn.number:
+            turn.number = next(self._numbers)
+        done: asyncio.Future[R] = asyncio.get_running_loop().create_future()
+        heappush(user.waiting, (turn.number, next(self._numbers), turn, lambda: work(*args, **more), done))
+        self._start_next()
+        return await done
+
+    def _start_next(self) -> None:
+        if self._is_busy:
+            return
+        while True:
+            waiting = [name for name, one in self._users.items() if one.waiting]
+            if not waiting:
+                # All have gone: their charges mean nothing to those who come later.
+                self._users.clear()
+                return
+            name = min(waiting, key=lambda name: self._users[name].charged_s)
+            user = self._users[name]
+            self._served_s = user.charged_s
+            _, _, turn, work, done = heappop(user.waiting)
+            # Where it is done, its client has gone.
+            if not done.done():
+                break
+        self._is_busy = True
+        loop = asyncio.get_running_loop()
+        if self._pool is None:
+            sys.setswitchinterval(min(sys.getswitchinterval(), _SWITCH_S))
+            self._pool = ThreadPoolExecutor(1, "shoal-large")
+        loop.run_in_executor(self._pool, self._timed, loop, user, turn, work, done)
+
+    def _timed(
+        self,
+        loop: asyncio.AbstractEventLoop,
+        user: _User,
+        turn: Turn,
+        work: Callable[[], Any],
+        done: asyncio.Future[Any],
+    ) -> None:
+        began = self._clock()
+        result, fault = None, None
+        try:
+            result = work()
+        except Exception as caught:  # noqa: BLE001 - raised again where the work was asked for
+            fault = caught
+        used = self._clock() - began
+        if not loop.is_closed():
+            loop.call_soon_threadsafe(self._finish, user, turn, used, done, result, fault)
+
+    def _finish(
+        self, user: _User, turn: Turn, used_s: float, done: asyncio.Future[Any], result: Any, fault: Exception | None
+    ) -> None:
+        self._is_busy = False
+        user.charged_s += used_s
+        if turn.charge is not None:
+            turn.charge(used_s)
+        if not done.done():
+            if fault is None:
+                done.set_result(result)
+            else:
+                done.set_exception(fault)
+        # After the one who waited for this: its next stage is to stand in line when the next piece is chosen.
+        asyncio.get_running_loop().call_soon(self._start_next)
+
+    def close(self) -> None:
+        if self._pool is not None:
+            self._pool.shutdown(wait=False, cancel_futures=True)

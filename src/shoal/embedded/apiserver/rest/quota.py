@@ -1,0 +1,46 @@
+"""Quota statuses that change with a write: they are stored in the same commit as the object that is counted.
+
+An object is locked before the quotas that count it. Quotas may count each other and themselves, where that order would
+be a ring; so whoever writes a quota holds all of its namespace from the start.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from shoal.embedded.apiserver.admission.quota.book import QUOTAS
+from shoal.embedded.apiserver.calls import Admission
+from shoal.embedded.apiserver.resource import Ref
+from shoal.embedded.apiserver.rest.stage import Stage
+from shoal.embedded.apiserver.rest.till import Errand, all_quotas, commit_together, result
+from shoal.embedded.apiserver.state.locks import Hold
+from shoal.embedded.apiserver.state.record import Record, Write
+
+
+def object_lock(stage: Stage, ref: Ref) -> Hold:
+    """What whoever writes an object holds while it is read, decided and committed."""
+    return stage.state.lock(ref, all_quotas(ref.namespace)) if ref.home == QUOTAS else stage.state.lock(ref)
+
+
+async def commit_charged(
+    stage: Stage,
+    admission: Admission,
+    writes: Sequence[Write],
+    check: Callable[[], None] | None = None,
+    *,
+    gone: bool = False,
+) -> list[Record]:
+    """Commit the first of these writes, whose `object_lock` is held, with what comes with it and what it costs.
+
+    `check` is the last look, in the step in which the commit gets its place in the line; what it raises is answered.
+    A write that sees no quota has its place in the line of commits before any quota can appear: it is counted then.
+    """
+    if not stage.quotas.refs(admission, gone=gone):
+        if check is not None:
+            check()
+        return await stage.state.commit(writes)
+    errand = Errand(admission, writes, check, gone=gone)
+    if writes[0].ref.home != QUOTAS:
+        return await stage.till.served(stage, errand)
+    await commit_together(stage, admission.namespace, [errand])
+    return await result(errand)

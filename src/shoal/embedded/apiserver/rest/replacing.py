@@ -1,0 +1,62 @@
+"""Replace a whole object, and create it where there is none, if its kind allows that and the writer may."""
+
+from __future__ import annotations
+
+from copy import deepcopy
+
+import msgspec
+
+from shoal.embedded.apiserver import field_errors, status
+from shoal.embedded.apiserver.calls import Call
+from shoal.embedded.apiserver.large_work import LARGE_BYTES
+from shoal.embedded.apiserver.resource import Obj
+from shoal.embedded.apiserver.rest.changing import change, waits_for_others
+from shoal.embedded.apiserver.rest.creating import create
+from shoal.embedded.apiserver.rest.rights import check_may_create
+from shoal.embedded.apiserver.rest.stage import Stage, computed
+from shoal.embedded.apiserver.state.record import Record
+
+
+async def replace(stage: Stage, call: Call, obj: Obj) -> tuple[Obj | Record, bool]:
+    """What is there now, and whether it was created for that. Who was overtaken by a creation or deletion goes on."""
+    ref = call.resource.ref(call.namespace, call.name)
+    has_version = bool(obj["metadata"].get("resourceVersion"))
+    may_create = not call.subresource and call.resource.strategy.creates_on_update
+
+    async def make(_: Obj) -> Obj:
+        if not has_version and _needs_version(call):
+            raise _no_version(call)
+        return await computed(stage, call, deepcopy, obj) if is_made_again else obj
+
+    while True:
+        present = stage.state.get(ref)
+        # What is made of it is changed on its way; where it may have to be made again, of a copy.
+        is_large = present is not None and len(present.data) >= LARGE_BYTES
+        is_made_again = is_large or waits_for_others(stage, call)
+        try:
+            return await change(stage, call, make), False
+        except status.ApiError as error:
+            # Something else than the object may be what was not found.
+            if error.code != 404 or not may_create or (present is not None and stage.state.get(ref) is present):
+                raise
+        try:
+            return await _created(stage, call, await computed(stage, call, deepcopy, obj)), True
+        except status.ApiError as error:
+            if error.reason != "AlreadyExists":
+                raise
+
+
+async def _created(stage: Stage, call: Call, obj: Obj) -> Obj | Record:
+    check_may_create(stage, call)
+    obj["metadata"].pop("resourceVersion", None)
+    return await create(stage, msgspec.structs.replace(call, verb="create"), obj)
+
+
+def _needs_version(call: Call) -> bool:
+    return call.subresource in ("", "status") and (call.resource.is_custom or call.resource.strategy.needs_version)
+
+
+def _no_version(call: Call) -> status.ApiError:
+    error = field_errors.bad_value("metadata.resourceVersion", 0, "must be specified for an update")
+    # By its plural: Kubernetes says this where it no longer knows the kind.
+    return status.invalid(call.resource.plural, call.resource.group, call.name, [error])

@@ -1,0 +1,23 @@
+"""Who changes what is not there creates it, where that is allowed at all: for that they need the right to create too.
+
+The door asked about the verb of the request, `update` or `patch`; that something is to be created is known only here.
+It is asked before anything is done. Kubernetes asks after defaults and validation, so that who may not create learns
+there first what is wrong with the object.
+"""
+
+from __future__ import annotations
+
+from shoal.embedded.apiserver import status
+from shoal.embedded.apiserver.calls import Attributes, Call
+from shoal.embedded.apiserver.rest.stage import Stage
+
+
+def check_may_create(stage: Stage, call: Call) -> None:
+    """Raises Forbidden, in the words of this refusal alone: only the authorizer's reason, which may be empty."""
+    resource = call.resource
+    asked = Attributes(
+        "create", resource.group, resource.version, resource.plural, call.subresource, call.namespace, call.name
+    )
+    verdict = stage.authorizer.allows(call.actor, asked)
+    if not verdict.allowed:
+        raise status.forbidden(resource.plural, resource.group, call.name, verdict.reason)

@@ -1,0 +1,61 @@
+"""The doors below an object that are more than reading and writing it: binding, finalize."""
+
+from __future__ import annotations
+
+import msgspec
+
+from shoal.embedded.apiserver import status
+from shoal.embedded.apiserver.calls import Admission, Call
+from shoal.embedded.apiserver.kinds.pods.binding import bind as bind_pod
+from shoal.embedded.apiserver.kinds.pods.binding import check_binding
+from shoal.embedded.apiserver.resource import Home, Obj
+from shoal.embedded.apiserver.rest.changing import change
+from shoal.embedded.apiserver.rest.quota import commit_charged
+from shoal.embedded.apiserver.rest.stage import Stage
+from shoal.embedded.apiserver.state.record import Record, Write
+
+PODS = Home("", "pods")
+
+
+async def bind(stage: Stage, call: Call, binding: Obj) -> Obj:
+    """Place a pod on a node; the binding's labels and annotations come with it, in one write."""
+    pods = stage.catalog.builtin(PODS)
+    name = call.name or binding.get("metadata", {}).get("name", "")
+    ref = pods.ref(call.namespace, name)
+    admission = Admission("CREATE", call, name, binding, None)
+    if stage.dynamic.concerns(call, admission.operation):
+        await stage.dynamic.mutate(admission)
+        await stage.dynamic.validate(admission)
+        binding = admission.written
+    check_binding(binding, name)
+    async with stage.state.lock(ref):
+        record = stage.state.get(ref)
+        if record is None:
+            raise status.not_found("pods", "", name)
+        pod = msgspec.json.decode(record.data)
+        bind_pod(pod, binding, stage.clock.text())
+        on_pod = msgspec.structs.replace(call, resource=pods, name=name)
+        charged = Admission("UPDATE", on_pod, name, pod, record.obj())
+        if call.dry_run:
+            stage.quotas.charges(charged)
+        else:
+            labels = pod["metadata"].get("labels") or {}
+            write = Write(ref, pod, record, record.uid, labels, pods.strategy.fields(pod))
+            await commit_charged(stage, charged, [write])
+    return {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "code": 201}
+
+
+# -- namespaces ------------------------------------------------------------------------------------------------------
+
+
+async def finalize(stage: Stage, call: Call, wanted: Obj) -> Obj | Record:
+    """Take finalizers from a namespace's spec; with the last one it goes."""
+
+    async def make(present: Obj) -> Obj:
+        version = wanted["metadata"].get("resourceVersion")
+        if version:
+            present["metadata"]["resourceVersion"] = version
+        present["spec"] = wanted.get("spec") or {}
+        return present
+
+    return await change(stage, call, make)

@@ -1,0 +1,37 @@
+"""What an authorizer answers, and the words in which the API then refuses."""
+
+from __future__ import annotations
+
+import msgspec
+
+from shoal.embedded.apiserver import status
+from shoal.embedded.apiserver.calls import ANONYMOUS, Actor, Attributes
+from shoal.embedded.apiserver.field_errors import shown
+
+
+class Verdict(msgspec.Struct, frozen=True):
+    allowed: bool
+    reason: str = ""
+
+
+def refusal(actor: Actor, asked: Attributes, verdict: Verdict) -> status.ApiError:
+    """401 for whoever has shown nothing: showing something might help. 403 for everybody else."""
+    if actor == ANONYMOUS:
+        return status.unauthorized()
+    return forbidden(actor, asked, verdict.reason)
+
+
+def forbidden(actor: Actor, asked: Attributes, reason: str = "") -> status.ApiError:
+    words = _cannot(actor, asked)
+    if reason:
+        words = f"{words}: {reason}"
+    return status.forbidden(asked.resource, asked.group, asked.name, words)
+
+
+def _cannot(actor: Actor, asked: Attributes) -> str:
+    start = f"User {shown(actor.name)} cannot {asked.verb}"
+    if asked.path:
+        return f"{start} path {shown(asked.path)}"
+    resource = f"{asked.resource}/{asked.subresource}" if asked.subresource else asked.resource
+    start = f'{start} resource "{resource}" in API group "{asked.group}"'
+    return f'{start} in the namespace "{asked.namespace}"' if asked.namespace else f"{start} at the cluster scope"

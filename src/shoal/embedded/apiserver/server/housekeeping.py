@@ -1,0 +1,72 @@
+"""What has to happen though nobody asks: old history is forgotten, old events go."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+from datetime import UTC, datetime
+
+from shoal.embedded.apiserver import status
+from shoal.embedded.apiserver.calls import SERVER, Call
+from shoal.embedded.apiserver.resource import Home
+from shoal.embedded.apiserver.rest.deleting import DeleteOptions, delete
+from shoal.embedded.apiserver.rest.stage import Stage
+from shoal.embedded.apiserver.state.record import Record
+
+_EVENTS = Home("", "events")
+_EVENT_AGE_S = 3600
+"""As long as Kubernetes keeps them by default."""
+_EVERY_S = 60.0
+_AT_ONCE = 500
+_log = logging.getLogger("shoal.cluster")
+
+
+class Housekeeping:
+    """Runs from `start` to `stop`."""
+
+    def __init__(self, stage: Stage) -> None:
+        self._stage = stage
+        self._task: asyncio.Task[None] | None = None
+
+    def start(self) -> None:
+        self._task = asyncio.get_running_loop().create_task(self._run())
+
+    async def stop(self) -> None:
+        if self._task is not None:
+            self._task.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await self._task
+
+    async def _run(self) -> None:
+        while True:
+            await asyncio.sleep(_EVERY_S)
+            self._stage.state.forget()
+            try:
+                await self.drop_old_events()
+            except status.ApiError:
+                _log.exception("old events could not be dropped")
+
+    async def drop_old_events(self) -> None:
+        """Events nobody has touched for an hour; in pieces, so that writers in between are not held up."""
+        before = datetime.fromtimestamp(int(self._stage.clock.seconds()) - _EVENT_AGE_S, UTC)
+        old = [one for one in self._stage.state.list(_EVENTS, None).records if _last_seen(one) < before]
+        events = self._stage.catalog.builtin(_EVENTS)
+        for start in range(0, len(old), _AT_ONCE):
+            calls = [
+                Call("delete", events, SERVER, one.ref.namespace, one.ref.name) for one in old[start : start + _AT_ONCE]
+            ]
+            # One that somebody deleted meanwhile is as good as gone.
+            await asyncio.gather(
+                *(delete(self._stage, call, DeleteOptions(), asks=False) for call in calls), return_exceptions=True
+            )
+
+
+def _last_seen(record: Record) -> datetime:
+    event = record.obj()
+    series = event.get("series") or {}
+    text = series.get("lastObservedTime") or event.get("lastTimestamp") or event["metadata"]["creationTimestamp"]
+    try:
+        return datetime.fromisoformat(text)
+    except ValueError:
+        return datetime.fromisoformat(event["metadata"]["creationTimestamp"])

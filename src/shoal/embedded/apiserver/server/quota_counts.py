@@ -1,0 +1,67 @@
+"""New and changed quotas are counted: their status says what is used before the next object is.
+
+Charges keep the status true afterwards, in the same commit as the object that is charged. A count that cannot be stored
+is tried again as soon as anything can be.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Sequence
+
+import msgspec
+
+from shoal.embedded.apiserver import status
+from shoal.embedded.apiserver.admission.quota.book import QUOTAS
+from shoal.embedded.apiserver.resource import Ref
+from shoal.embedded.apiserver.rest.stage import Stage
+from shoal.embedded.apiserver.rest.till import quota_writes, quotas_lock
+from shoal.embedded.apiserver.state.watch import Event
+
+_ENDING = 503
+"""How writes are refused while the server ends."""
+_log = logging.getLogger("shoal.cluster")
+
+
+class QuotaCounts:
+    def __init__(self, stage: Stage) -> None:
+        self._stage = stage
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._failed: set[Ref] = set()
+        for record in stage.state.list(QUOTAS, None).records:
+            self._count(record.ref)
+        stage.state.on_commit(self._committed)
+
+    def _committed(self, events: Sequence[Event]) -> None:
+        failed, self._failed = self._failed, set()
+        for ref in failed:
+            self._count(ref)
+        for event in events:
+            if event.record.ref.home == QUOTAS and event.kind != "DELETED":
+                quota = msgspec.json.decode(event.record.data)
+                if (quota.get("status") or {}).get("hard") != (quota.get("spec") or {}).get("hard"):
+                    self._count(event.record.ref)
+
+    def _count(self, ref: Ref) -> None:
+        task = asyncio.get_running_loop().create_task(self._counted(ref))
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def _counted(self, ref: Ref) -> None:
+        try:
+            async with quotas_lock(self._stage, ref.namespace):
+                # What began before the quota could be seen was charged by nobody: it is counted once it is there.
+                await self._stage.state.settled()
+                record = self._stage.state.get(ref)
+                if record is None:
+                    return
+                charge = self._stage.quotas.counted(msgspec.json.decode(record.data))
+                writes = quota_writes(self._stage, [charge])
+                if writes:
+                    await self._stage.state.commit(writes)
+        except status.ApiError as error:
+            self._failed.add(ref)
+            if error.code == _ENDING:
+                return
+            _log.exception("quota %s/%s could not be counted", ref.namespace, ref.name)

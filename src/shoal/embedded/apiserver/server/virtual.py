@@ -1,0 +1,88 @@
+"""What is posted and not stored: reviews and token requests are answered, bindings and evictions are done to a pod.
+
+One table says so, by group, plural and door. A custom resource may bear the plural of any of them (`bindings` does in
+the wild) and is none of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any
+
+from shoal.embedded.apiserver import status
+from shoal.embedded.apiserver.admission.plugin import Plugin
+from shoal.embedded.apiserver.calls import Admission, Call
+from shoal.embedded.apiserver.resource import Obj
+from shoal.embedded.apiserver.rest import subresources
+from shoal.embedded.apiserver.rest.evicting import evict as evict_pod
+from shoal.embedded.apiserver.rest.stage import Stage
+from shoal.embedded.apiserver.security import reviews
+from shoal.embedded.apiserver.security.authenticate import Authenticator
+from shoal.embedded.apiserver.security.authorize import Authorizer
+from shoal.embedded.apiserver.security.service_accounts import TokenSigner
+from shoal.embedded.apiserver.security.token_request import token_request
+
+Virtual = Callable[[Call, Obj], Awaitable[Obj]]
+"""What a post comes to: the answer to what was posted."""
+
+
+def virtual_resources(
+    stage: Stage,
+    authenticator: Authenticator,
+    authorizer: Authorizer,
+    signer: TokenSigner,
+    restriction: Plugin | None = None,
+) -> Mapping[tuple[str, str, str], Virtual]:
+    """By group, plural and subresource. `restriction` is what nodes are asked by, of what is done to other objects."""
+
+    def restricted(act: Virtual) -> Virtual:
+        async def checked(call: Call, obj: Obj) -> Obj:
+            if restriction is not None:
+                restriction.mutate(Admission("CREATE", call, call.name, obj, None))
+            return await act(call, obj)
+
+        return checked
+
+    async def token_review(_: Call, obj: Obj) -> Obj:
+        return reviews.token_review(obj, authenticator, int(stage.clock.seconds()))
+
+    async def self_subject(call: Call, obj: Obj) -> Obj:
+        return reviews.self_subject_review(obj, call.actor)
+
+    async def subject_access(_: Call, obj: Obj) -> Obj:
+        return reviews.subject_access_review(obj, authorizer)
+
+    async def local_access(call: Call, obj: Obj) -> Obj:
+        return reviews.local_subject_access_review(obj, call.namespace, authorizer)
+
+    async def self_access(call: Call, obj: Obj) -> Obj:
+        return reviews.self_subject_access_review(obj, call.actor, authorizer)
+
+    async def self_rules(call: Call, obj: Obj) -> Obj:
+        return reviews.self_subject_rules_review(obj, call.actor, authorizer)
+
+    async def token(call: Call, obj: Obj) -> Obj:
+        reader: Any = stage.state.reader
+        account = reader.get("", "serviceaccounts", call.namespace, call.name)
+        if account is None:
+            raise status.not_found("serviceaccounts", "", call.name)
+        return token_request(obj, account, signer, reader, int(stage.clock.seconds()))
+
+    async def bind(call: Call, obj: Obj) -> Obj:
+        return await subresources.bind(stage, call, obj)
+
+    async def evict(call: Call, obj: Obj) -> Obj:
+        return await evict_pod(stage, call, obj)
+
+    return {
+        ("authentication.k8s.io", "tokenreviews", ""): token_review,
+        ("authentication.k8s.io", "selfsubjectreviews", ""): self_subject,
+        ("authorization.k8s.io", "subjectaccessreviews", ""): subject_access,
+        ("authorization.k8s.io", "localsubjectaccessreviews", ""): local_access,
+        ("authorization.k8s.io", "selfsubjectaccessreviews", ""): self_access,
+        ("authorization.k8s.io", "selfsubjectrulesreviews", ""): self_rules,
+        ("", "serviceaccounts", "token"): restricted(token),
+        ("", "bindings", ""): bind,
+        ("", "pods", "binding"): restricted(bind),
+        ("", "pods", "eviction"): restricted(evict),
+    }

@@ -1,0 +1,136 @@
+"""Which paths below a pod or a node lead to a kubelet, and what each does: the table that the way in looks into.
+
+A pod whose node tells of no kubelet is answered here, from what its objects say.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any, Protocol
+
+from aiohttp import web
+
+from shoal.embedded.apiserver.calls import Actor, Attributes
+from shoal.embedded.apiserver.reading import Reader
+from shoal.embedded.apiserver.security.authorize import Authorizer
+from shoal.embedded.apiserver.security.verdict import refusal
+from shoal.embedded.apiserver.status import bad_request, method_not_supported, not_found, unavailable
+from shoal.embedded.apiserver.streams.containers import chosen_container
+from shoal.embedded.apiserver.streams.exec_pod import asked_of, exec_pod, refused_stream
+from shoal.embedded.apiserver.streams.kubelet_address import kubelet_of
+from shoal.embedded.apiserver.streams.kubelets import Kubelets
+from shoal.embedded.apiserver.streams.log_options import log_options, passed_on
+from shoal.embedded.apiserver.streams.pod_log import pod_log
+from shoal.embedded.apiserver.streams.relays import command_query, relay_command, relay_log, relay_page
+from shoal.embedded.apiserver.streams.service_proxy import check_service
+from shoal.embedded.apiserver.streams.terminal import Terminal
+
+REFUSED = ("attach", "portforward", "proxy")
+
+
+class Addressed(Protocol):
+    """The part of a request's target that streams look at."""
+
+    @property
+    def namespace(self) -> str: ...
+    @property
+    def name(self) -> str: ...
+    @property
+    def rest(self) -> str: ...
+
+
+Conversation = Callable[[web.BaseRequest, Addressed, Any, Actor], Awaitable[web.StreamResponse]]
+
+
+def conversations(
+    reader: Reader, authorizer: Authorizer, terminal: Terminal, kubelets: Kubelets
+) -> Mapping[tuple[str, str, str], Conversation]:
+    """By group, plural and subresource."""
+    doors = _Doors(reader, authorizer, terminal, kubelets)
+    refusals = {("", "pods", name): doors.refused(name) for name in REFUSED}
+    return {
+        ("", "pods", "exec"): doors.run_command,
+        ("", "pods", "log"): doors.log,
+        ("", "nodes", "proxy"): doors.page,
+        ("", "services", "proxy"): doors.service,
+        **refusals,
+    }
+
+
+class _Doors:
+    def __init__(self, reader: Reader, authorizer: Authorizer, terminal: Terminal, kubelets: Kubelets) -> None:
+        self._reader = reader
+        self._authorizer = authorizer
+        self._terminal = terminal
+        self._kubelets = kubelets
+
+    async def run_command(
+        self, request: web.BaseRequest, target: Addressed, _: Any, actor: Actor
+    ) -> web.StreamResponse:
+        self._check_create("exec", target, actor)
+        pod = self._pod(target)
+        node = self._node_of(pod)
+        kubelet = kubelet_of(node)
+        if kubelet is None:
+            return await exec_pod(request, pod, node, self._terminal)
+        what = asked_of(pod, request.query)
+        path = f"/exec/{target.namespace}/{target.name}/{what.container['name']}"
+        return await relay_command(request, self._kubelets, kubelet, path, command_query(what.command, what.wanted))
+
+    async def log(self, request: web.BaseRequest, target: Addressed, _: Any, __: Actor) -> web.StreamResponse:
+        pod = self._pod(target)
+        if not (pod.get("spec") or {}).get("nodeName"):
+            log_options(request.query, target.name)
+            chosen_container(pod, request.query.get("container", ""))
+            return web.Response(status=204)
+        kubelet = kubelet_of(self._node_of(pod))
+        if kubelet is None:
+            return web.Response(text=pod_log(pod, request.query))
+        log_options(request.query, target.name)
+        container = chosen_container(pod, request.query.get("container", ""))["name"]
+        path = f"/containerLogs/{target.namespace}/{target.name}/{container}"
+        return await relay_log(request, self._kubelets, kubelet, path, passed_on(request.query))
+
+    async def page(self, request: web.BaseRequest, target: Addressed, _: Any, __: Actor) -> web.StreamResponse:
+        if request.method not in ("GET", "HEAD"):
+            raise method_not_supported("nodes", "")
+        node = self._reader.get("", "nodes", "", target.name)
+        if node is None:
+            raise not_found("nodes", "", target.name)
+        kubelet = kubelet_of(node)
+        if kubelet is None:
+            raise unavailable(f'node "{target.name}" has no kubelet that can be reached from here')
+        path = target.rest
+        if not {".", ".."}.isdisjoint(path.split("/")):
+            raise bad_request('the path behind a proxy may not have "." or ".." as a segment')
+        return await relay_page(request, self._kubelets, kubelet, f"/{path}")
+
+    async def service(self, _: web.BaseRequest, target: Addressed, __: Any, ___: Actor) -> web.StreamResponse:
+        check_service(self._reader, target.namespace, target.name)
+        raise refused_stream("proxy")
+
+    def refused(self, subresource: str) -> Conversation:
+        async def refuse(_: web.BaseRequest, target: Addressed, __: Any, actor: Actor) -> web.StreamResponse:
+            if subresource != "proxy":
+                self._check_create(subresource, target, actor)
+            self._pod(target)
+            raise refused_stream(subresource)
+
+        return refuse
+
+    def _check_create(self, subresource: str, target: Addressed, actor: Actor) -> None:
+        """A WebSocket is opened with GET, which by itself asks for a right to read only."""
+        asked = Attributes("create", "", "v1", "pods", subresource, target.namespace, target.name)
+        verdict = self._authorizer.allows(actor, asked)
+        if not verdict.allowed:
+            raise refusal(actor, asked, verdict)
+
+    def _pod(self, target: Addressed) -> dict[str, Any]:
+        pod = self._reader.get("", "pods", target.namespace, target.name)
+        if pod is None:
+            raise not_found("pods", "", target.name)
+        return pod
+
+    def _node_of(self, pod: dict[str, Any]) -> dict[str, Any] | None:
+        name = (pod.get("spec") or {}).get("nodeName") or ""
+        return self._reader.get("", "nodes", "", name) if name else None

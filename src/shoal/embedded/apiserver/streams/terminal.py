@@ -1,0 +1,91 @@
+"""What a command run in a pod's container prints: the port behind `exec`, and the canned answers of simulated pods.
+
+Pods of this control plane run no process. A few commands that people type to see what a pod was given are answered from
+the objects; every other one is told so in one line, with the exit code a shell gives for a command that is not there.
+"""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Mapping, Sequence
+from typing import Any, Protocol
+
+import msgspec
+
+from shoal.embedded.apiserver.streams.pod_environment import environment
+from shoal.embedded.gpus.smi import nvidia_smi
+from shoal.embedded.gpus.smi_sight import GpuSight
+
+Obj = dict[str, Any]
+NOT_FOUND = 127
+_SHELLS = frozenset({"sh", "bash", "/bin/sh", "/bin/bash"})
+
+
+class Place(msgspec.Struct, frozen=True):
+    """Where a command is run."""
+
+    pod: Obj
+    container: Obj
+    node: Obj | None = None
+    added: Mapping[str, str] = {}
+    """Variables that came with the devices that were granted."""
+
+
+class Answer(msgspec.Struct, frozen=True):
+    """Everything a command had to say, and how it ended."""
+
+    stdout: str = ""
+    stderr: str = ""
+    code: int = 0
+
+
+class Terminal(Protocol):
+    def run(self, place: Place, command: Sequence[str]) -> Answer: ...
+
+
+class CannedTerminal:
+    """Answers from what the pod's objects say."""
+
+    def run(self, place: Place, command: Sequence[str]) -> Answer:
+        words = _unwrapped(command)
+        name = words[0].rpartition("/")[2] if words else ""
+        if name == "printenv" or (name == "env" and len(words) == 1):
+            return _variables(place, words[1:])
+        if name == "nvidia-smi":
+            return _nvidia_smi(place, words[1:])
+        if name == "tar":
+            return _absent("tar", "files cannot be copied")
+        return _absent(" ".join(words), "only `nvidia-smi` and `env` are answered")
+
+
+def _variables(place: Place, names: Sequence[str]) -> Answer:
+    """All with their names; or the values of those that are named, as printenv has it."""
+    given = environment(place.pod, place.container, place.node)
+    found = {key: value for key, value in given.items() if key not in place.added} | dict(place.added)
+    if not names:
+        return Answer("".join(f"{key}={value}\n" for key, value in found.items()))
+    said = "".join(f"{found[name]}\n" for name in names if name in found)
+    return Answer(said, code=0 if all(name in found for name in names) else 1)
+
+
+def _nvidia_smi(place: Place, options: Sequence[str]) -> Answer:
+    sight = GpuSight.of(place.container, place.node, place.pod)
+    if not sight.gpus:
+        return Answer(stderr="nvidia-smi: not found: this container asks for no GPU\n", code=NOT_FOUND)
+    said = nvidia_smi(sight, options)
+    return Answer(said.text, code=said.code)
+
+
+def _unwrapped(command: Sequence[str]) -> list[str]:
+    """`sh -c "nvidia-smi -L"` is `nvidia-smi -L`."""
+    words = list(command)
+    if len(words) == 3 and words[0] in _SHELLS and words[1] in ("-c", "-lc"):
+        try:
+            return shlex.split(words[2])
+        except ValueError:
+            return words
+    return words
+
+
+def _absent(command: str, why: str) -> Answer:
+    return Answer(stderr=f"{command}: this pod is simulated and runs no process: {why}\n", code=NOT_FOUND)

@@ -1,0 +1,125 @@
+"""What a claim for a pod looks like, and who still uses a claim. Values in, values out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import msgspec
+
+from shoal.client.bound_pods import FINISHED
+from shoal.client.item import Obj
+from shoal.client.kind import PODS
+from shoal.client.owning import controlled_by
+
+POD_CLAIM = "resource.kubernetes.io/pod-claim-name"
+PROTECTION = "resource.kubernetes.io/delete-protection"
+_LONGEST_BASE = 57
+"""Leaves room for a hyphen and five letters in a name of 63."""
+
+
+class PodClaim(msgspec.Struct, rename="camel", gc=False):
+    name: str
+    resource_claim_name: str | None = None
+    resource_claim_template_name: str | None = None
+
+
+class _Meta(msgspec.Struct, rename="camel", gc=False):
+    name: str
+    namespace: str
+    uid: str
+    deletion_timestamp: str | None = None
+
+
+class _Spec(msgspec.Struct, rename="camel", gc=False):
+    node_name: str = ""
+    resource_claims: tuple[PodClaim, ...] | None = None
+
+
+class ClaimStatus(msgspec.Struct, rename="camel", gc=False):
+    name: str
+    resource_claim_name: str | None = None
+
+
+class _Status(msgspec.Struct, rename="camel", gc=False):
+    phase: str = ""
+    resource_claim_statuses: tuple[ClaimStatus, ...] | None = None
+
+
+class Pod(msgspec.Struct, gc=False):
+    metadata: _Meta
+    spec: _Spec
+    status: _Status = msgspec.field(default_factory=_Status)
+
+    @property
+    def claims(self) -> tuple[PodClaim, ...]:
+        return self.spec.resource_claims or ()
+
+    @property
+    def is_done(self) -> bool:
+        """It runs no more, or will never run."""
+        never = self.metadata.deletion_timestamp is not None and not self.spec.node_name
+        return self.status.phase in FINISHED or never
+
+    @property
+    def made(self) -> dict[str, str | None]:
+        """Names of claims by the pod's own names for them; None where none was needed."""
+        return {one.name: one.resource_claim_name for one in self.status.resource_claim_statuses or ()}
+
+
+def new_claim(pod: Pod, wanted: PodClaim, template: Obj) -> Obj:
+    meta = template["spec"].get("metadata") or {}
+    return {
+        "metadata": {
+            "generateName": f"{_base(pod.metadata.name, wanted.name)}-",
+            "namespace": pod.metadata.namespace,
+            "labels": dict(meta.get("labels") or {}),
+            "annotations": {**(meta.get("annotations") or {}), POD_CLAIM: wanted.name},
+            "ownerReferences": [controlled_by(PODS, pod.metadata.name, pod.metadata.uid)],
+        },
+        "spec": template["spec"]["spec"],
+    }
+
+
+def _base(pod: str, claim: str) -> str:
+    """Both names, shortened in proportion where they are too long together."""
+    whole = f"{pod}-{claim}"
+    if len(whole) <= _LONGEST_BASE:
+        return whole
+    share = [name[: len(name) * _LONGEST_BASE // len(whole)] for name in (pod, claim)]
+    return "-".join(share)
+
+
+def owner_of(claim: Obj) -> tuple[str, str]:
+    """Name and uid of the pod that a claim was made for; empty if it was not."""
+    for one in claim["metadata"].get("ownerReferences") or ():
+        if one.get("controller") and one["kind"] == "Pod" and one["apiVersion"] == "v1":
+            return one["name"], one["uid"]
+    return "", ""
+
+
+def is_made_for(claim: Obj, pod: Pod, wanted: str) -> bool:
+    notes = claim["metadata"].get("annotations") or {}
+    return owner_of(claim)[1] == pod.metadata.uid and notes.get(POD_CLAIM) == wanted
+
+
+def consumer(pod: Pod) -> Obj:
+    return {"resource": "pods", "name": pod.metadata.name, "uid": pod.metadata.uid}
+
+
+def without_consumers(claim: Obj, gone: Iterable[Any]) -> Obj | None:
+    """The claim's status when these uids use it no more; None if that changes nothing.
+
+    A claim that nobody uses gives its devices back, if it was the scheduler that allocated them.
+    """
+    status: Obj = claim.get("status") or {}
+    users, left_out = status.get("reservedFor") or [], set(gone)
+    kept = [one for one in users if one["uid"] not in left_out]
+    is_ours = PROTECTION in (claim["metadata"].get("finalizers") or ())
+    is_ending = "deletionTimestamp" in claim["metadata"]
+    is_given_back = not kept and is_ours and bool(status.get("allocation")) and (bool(users) or is_ending)
+    if len(kept) == len(users) and not is_given_back:
+        return None
+    dropped = {"reservedFor"} | ({"allocation", "devices"} if is_given_back else set())
+    after = {name: value for name, value in status.items() if name not in dropped}
+    return after | ({"reservedFor": kept} if kept else {})

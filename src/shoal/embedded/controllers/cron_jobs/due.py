@@ -1,0 +1,57 @@
+"""Which start of a cron job is due: the latest of those that nobody made, since the last that was."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+
+import msgspec
+
+from shoal.embedded.controllers.cron_jobs.schedule import Schedule
+
+_MANY = 100
+
+
+class NeverTwiceError(ValueError):
+    """The schedule can be read, and yet names no two times."""
+
+
+class Due(msgspec.Struct, frozen=True):
+    time: datetime | None = None
+    is_many: bool = False
+    """So many were missed that people should hear of it."""
+
+
+def find_due(schedule: Schedule, since: datetime, now: datetime, within_s: int | None) -> Due:
+    """`within_s` is how late a start may be at all."""
+    if within_s is not None and within_s < (now - since).total_seconds():
+        since = now - timedelta(seconds=within_s)
+    first = schedule.next(since)
+    second = schedule.next(first) if first is not None else None
+    if first is None or second is None:
+        raise NeverTwiceError("time difference between two schedules is less than 1 second")
+    if now < first:
+        return Due()
+    if now < second:
+        return Due(first)
+    # A month without a controller is not counted minute by minute: all steps of the first length are skipped at once.
+    # Where the schedule is not even, that may lead past its last time before now.
+    step = back = second - first
+    missed = (now - first) // step + 1
+    base = first + max(missed - 2, 0) * step
+    latest = schedule.next(base)
+    while latest is None or latest > now:
+        base, back = max(base - back, first), back * 2
+        latest = schedule.next(base)
+    while (time := schedule.next(latest)) is not None and time <= now:
+        latest = time
+    return Due(latest, missed > _MANY)
+
+
+def next_wake_s(schedule: Schedule, since: datetime, now: datetime) -> float | None:
+    """Until just after the next start."""
+    try:
+        due = find_due(schedule, since, now, None)
+    except NeverTwiceError:
+        return None
+    following = schedule.next(due.time or since)
+    return max((following - now).total_seconds(), 0.0) + 0.1 if following is not None else None

@@ -1,0 +1,129 @@
+"""The arithmetic of a PodDisruptionBudget: how many pods there ought to be, are well, must be, and may be disrupted."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from datetime import datetime, timedelta
+from typing import NamedTuple
+
+from msgspec import field
+
+from shoal.api.disruption import part_of
+from shoal.api.selectors import LabelSelector
+from shoal.api.wire import ApiStruct, Timestamp
+from shoal.client.item import Key
+
+DELETION_TIMEOUT = timedelta(minutes=2)
+"""A pod that was let go and is still there after this is not going."""
+
+
+class Owner(ApiStruct, frozen=True):
+    api_version: str = ""
+    kind: str = ""
+    name: str = ""
+    uid: str = ""
+    controller: bool = False
+
+
+class Meta(ApiStruct, frozen=True):
+    name: str = ""
+    namespace: str = ""
+    uid: str = ""
+    generation: int = 0
+    labels: dict[str, str] = field(default_factory=dict)
+    owner_references: tuple[Owner, ...] = ()
+    deletion_timestamp: str | None = None
+
+    def controller(self) -> Owner | None:
+        return next((one for one in self.owner_references if one.controller), None)
+
+
+class Condition(ApiStruct, frozen=True):
+    type: str
+    status: str = ""
+
+
+class PodStatus(ApiStruct, frozen=True):
+    conditions: tuple[Condition, ...] = ()
+
+
+class Pod(ApiStruct, frozen=True):
+    metadata: Meta
+    status: PodStatus = field(default_factory=PodStatus)
+
+    @property
+    def is_leaving(self) -> bool:
+        return self.metadata.deletion_timestamp is not None
+
+    @property
+    def is_ready(self) -> bool:
+        return any(one.type == "Ready" and one.status == "True" for one in self.status.conditions)
+
+
+class BudgetSpec(ApiStruct, frozen=True):
+    min_available: int | str | None = None
+    max_unavailable: int | str | None = None
+    selector: LabelSelector | None = None
+
+
+class _Status(ApiStruct, frozen=True):
+    disrupted_pods: dict[str, Timestamp] = field(default_factory=dict)
+
+
+class Budget(ApiStruct, frozen=True):
+    metadata: Meta
+    spec: BudgetSpec = field(default_factory=BudgetSpec)
+    status: _Status = field(default_factory=_Status)
+
+    @property
+    def key(self) -> Key:
+        return (self.metadata.namespace, self.metadata.name)
+
+    @property
+    def needs_scale(self) -> bool:
+        """Whether it is about a part of the pods that their controllers want."""
+        return self.spec.max_unavailable is not None or isinstance(self.spec.min_available, str)
+
+
+class Figures(NamedTuple):
+    expected: int
+    healthy: int
+    desired: int
+    allowed: int
+
+
+class Disrupted(NamedTuple):
+    """Pods that were let go and are still there."""
+
+    going: dict[str, Timestamp]
+    overdue: list[str]
+    look_again_s: float | None
+
+
+def figures(budget: Budget, pods: Iterable[Pod], scale: int, going: Mapping[str, object]) -> Figures:
+    """`scale` is what the controllers of the pods want, or the number of pods where that is not asked for."""
+    spec = budget.spec
+    if spec.max_unavailable is not None:
+        desired = max(scale - part_of(spec.max_unavailable, scale), 0)
+    else:
+        desired = part_of(spec.min_available or 0, scale)
+    healthy = sum(pod.is_ready and not pod.is_leaving and pod.metadata.name not in going for pod in pods)
+    allowed = max(healthy - desired, 0) if scale > 0 else 0
+    return Figures(scale, healthy, desired, allowed)
+
+
+def disrupted(budget: Budget, pods: Iterable[Pod], now: datetime) -> Disrupted:
+    going: dict[str, Timestamp] = {}
+    overdue: list[str] = []
+    waits: list[float] = []
+    for pod in pods:
+        since = budget.status.disrupted_pods.get(pod.metadata.name)
+        if since is None or pod.is_leaving:
+            continue
+        left = (since + DELETION_TIMEOUT - now).total_seconds()
+        if left <= 0:
+            overdue.append(pod.metadata.name)
+        else:
+            going[pod.metadata.name] = since
+            waits.append(left)
+    return Disrupted(going, overdue, min(waits, default=None))

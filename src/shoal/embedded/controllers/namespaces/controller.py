@@ -1,0 +1,58 @@
+"""The namespace controller: a namespace that was deleted is emptied, says what is left in it, and is let go when empty.
+
+It looks again soon at first and later each time, up to half of what the slowest object is thought to need. Nothing is
+remembered between two looks but how many there were, so that whoever goes on after a crash goes on from what is there.
+"""
+
+from __future__ import annotations
+
+from shoal.client.context import Context, Controller
+from shoal.client.item import Item, Key
+from shoal.client.kind import NAMESPACES
+from shoal.client.loop import Loop
+from shoal.client.refusals import NotFoundError
+from shoal.embedded.controllers.namespaces.emptying import Emptying
+from shoal.embedded.controllers.namespaces.remains import conditions
+
+_KEEPER = "kubernetes"
+_FIRST_S = 0.25
+_MOST_DOUBLINGS = 8
+
+
+def namespace_controller(context: Context) -> Controller:
+    api, namespaces = context.api, context.informers.of(NAMESPACES)
+    emptying = Emptying(api)
+    looks: dict[str, int] = {}
+
+    async def reconcile(key: Key) -> float | None:
+        item = namespaces.get(*key)
+        if item is None or b'"deletionTimestamp"' not in item.data:
+            looks.pop(key[1], None)
+            return None
+        obj = item.obj()
+        if _KEEPER not in (obj.get("spec") or {}).get("finalizers", ()) or "deletionTimestamp" not in obj["metadata"]:
+            return None
+        remains = await emptying.empty(item.name)
+        present = obj.setdefault("status", {}).get("conditions") or []
+        wanted = conditions(present, remains, context.clock.text())
+        if wanted != present:
+            obj["status"] |= {"conditions": wanted, "phase": "Terminating"}
+            item = await api.update(NAMESPACES, obj, "status")
+        if remains.is_empty:
+            await _let_go(item)
+            looks.pop(key[1], None)
+            return None
+        tries = looks[key[1]] = looks.get(key[1], -1) + 1
+        return min(_FIRST_S * float(1 << min(tries, _MOST_DOUBLINGS)), remains.estimate_s / 2 + 1)
+
+    async def _let_go(item: Item) -> None:
+        obj = item.obj()
+        obj["spec"]["finalizers"] = [one for one in obj["spec"]["finalizers"] if one != _KEEPER]
+        try:
+            await api.update(NAMESPACES, obj, "finalize")
+        except NotFoundError:
+            return
+
+    loop = Loop(context, reconcile, workers=10)
+    loop.follow(NAMESPACES)
+    return loop

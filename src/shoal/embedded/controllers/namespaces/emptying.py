@@ -1,0 +1,134 @@
+"""Takes everything out of one namespace, as far as that goes at once, and counts what is left.
+
+Pods go first and alone: what they use (network policies, secrets, claims) stays for as long as one of them runs. All
+objects are asked to go in the background, with the grace that each of them has, and only once.
+
+Rejected: one request for all objects of a kind. It tells less of what it could not delete, and the port would carry it
+for this one caller.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+
+import msgspec
+
+from shoal.client.item import Item
+from shoal.client.kind import (
+    CONFIG_MAPS,
+    CONTROLLER_REVISIONS,
+    CRON_JOBS,
+    DAEMON_SETS,
+    DEPLOYMENTS,
+    DISRUPTION_BUDGETS,
+    ENDPOINT_SLICES,
+    ENDPOINTS,
+    EVENTS,
+    JOBS,
+    LEASES,
+    PODS,
+    REPLICA_SETS,
+    REPLICATION_CONTROLLERS,
+    RESOURCE_CLAIM_TEMPLATES,
+    RESOURCE_CLAIMS,
+    SECRETS,
+    SERVICE_ACCOUNTS,
+    SERVICES,
+    STATEFUL_SETS,
+    VOLUME_CLAIMS,
+    Kind,
+)
+from shoal.client.port import Api, Deletion
+from shoal.client.refusals import NotFoundError
+from shoal.embedded.controllers.namespaces.remains import Left, Remains
+from shoal.units.errors import ShoalError
+
+_AT_ONCE = 32
+_BUILT_IN = (
+    SERVICES,
+    ENDPOINTS,
+    ENDPOINT_SLICES,
+    CONFIG_MAPS,
+    SECRETS,
+    SERVICE_ACCOUNTS,
+    VOLUME_CLAIMS,
+    REPLICATION_CONTROLLERS,
+    DEPLOYMENTS,
+    REPLICA_SETS,
+    STATEFUL_SETS,
+    DAEMON_SETS,
+    CONTROLLER_REVISIONS,
+    JOBS,
+    CRON_JOBS,
+    DISRUPTION_BUDGETS,
+    RESOURCE_CLAIMS,
+    RESOURCE_CLAIM_TEMPLATES,
+    LEASES,
+    EVENTS,
+)
+"""What is known to be there before the server has ever said so."""
+
+
+class _Slim(msgspec.Struct, gc=False):
+    metadata: Left
+
+
+class Emptying:
+    """While somebody's server of a group of kinds is down, the others are emptied: those of the last whole answer."""
+
+    def __init__(self, api: Api) -> None:
+        self._api = api
+        self._kinds: tuple[Kind, ...] = _BUILT_IN
+
+    async def empty(self, namespace: str) -> Remains:
+        remains = Remains()
+        await _empty_kind(self._api, PODS, namespace, remains)
+        if not remains.is_empty:
+            return remains
+        try:
+            served = await self._api.served()
+        except ShoalError as error:
+            remains.undiscovered = f"unable to retrieve the complete list of server APIs: {error.what}"
+        else:
+            self._kinds = tuple(
+                one.kind for one in served if one.kind.is_namespaced and {"list", "delete"} <= one.verbs
+            )
+        for kind in self._kinds:
+            if kind != PODS:
+                await _empty_kind(self._api, kind, namespace, remains)
+        return remains
+
+
+async def _empty_kind(api: Api, kind: Kind, namespace: str, remains: Remains) -> None:
+    try:
+        found = (await api.list(kind, namespace)).items
+        if not found:
+            return
+        await _delete_all(api, kind, found, remains)
+        left = (await api.list(kind, namespace)).items
+    except NotFoundError:
+        # The kind itself has gone meanwhile.
+        return
+    except ShoalError as error:
+        remains.failures.append(error.what)
+        return
+    remains.count(kind, [item.read(_Slim).metadata for item in left])
+
+
+async def _delete_all(api: Api, kind: Kind, items: Sequence[Item], remains: Remains) -> None:
+    asked = [item for item in items if item.read(_Slim).metadata.deletion_timestamp is None]
+    for start in range(0, len(asked), _AT_ONCE):
+        group = [_delete(api, kind, item) for item in asked[start : start + _AT_ONCE]]
+        remains.failures += [words for words in await asyncio.gather(*group) if words]
+
+
+async def _delete(api: Api, kind: Kind, item: Item) -> str:
+    """Why it could not be deleted."""
+    try:
+        await api.delete(kind, item.namespace, item.name, Deletion(policy="Background", uid=item.uid))
+    except NotFoundError:
+        return ""
+    except ShoalError as error:
+        return error.what
+    return ""

@@ -1,0 +1,88 @@
+"""When each node was last heard of, by this process's own clock: clocks of nodes are not to be trusted.
+
+A node is heard of when its lease is renewed or its kubelet writes its status. Nothing else counts, so that what this
+controller writes of a silent node does not make it speak. For a thousand nodes this is a thousand floats.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+import msgspec
+
+from shoal.client.item import Item
+from shoal.client.node_health import NodeFacts
+
+GRACE_S = 50.0
+STARTUP_GRACE_S = 60.0
+"""For a node that has never said whether it is ready."""
+
+
+class _Renewal(msgspec.Struct, rename="camel", gc=False):
+    renew_time: str | None = None
+
+
+class _Lease(msgspec.Struct, gc=False):
+    spec: _Renewal = msgspec.field(default_factory=_Renewal)
+
+
+class Beat(msgspec.Struct, gc=False):
+    uid: str
+    zone: str
+    heard_s: float
+    ready: str = ""
+    """The status of its Ready condition; empty while it has none."""
+    heartbeat: str | None = None
+    renewed: str | None = None
+
+    def is_silent(self, now_s: float) -> bool:
+        return now_s > self.heard_s + (GRACE_S if self.ready else STARTUP_GRACE_S)
+
+
+class Heartbeats:
+    def __init__(self) -> None:
+        self.beats: dict[str, Beat] = {}
+
+    def node(self, item: Item, facts: NodeFacts, now_s: float) -> Beat:
+        beat = self.beats.get(item.name)
+        ready = facts.conditions.get("Ready")
+        if beat is None or beat.uid != item.uid:
+            heard_s = now_s if ready is not None else _seconds(facts.metadata.creation_timestamp, now_s)
+            beat = self.beats[item.name] = Beat(item.uid, facts.zone, heard_s)
+        beat.zone = facts.zone
+        if ready is None:
+            beat.ready = ""
+        else:
+            if ready.last_heartbeat_time != beat.heartbeat or not beat.ready:
+                beat.heard_s = max(beat.heard_s, now_s) if ready.status != "Unknown" else beat.heard_s
+                beat.heartbeat = ready.last_heartbeat_time
+            beat.ready = ready.status
+        return beat
+
+    def lease(self, item: Item, now_s: float) -> None:
+        beat = self.beats.get(item.name)
+        renewed = msgspec.json.decode(item.data, type=_Lease).spec.renew_time
+        if beat is not None and renewed != beat.renewed:
+            beat.renewed = renewed
+            beat.heard_s = now_s
+
+    def forget(self, name: str) -> Beat | None:
+        return self.beats.pop(name, None)
+
+    def pardon(self, seconds: float, now_s: float) -> None:
+        """So much of the time since they were last heard of does not count."""
+        if seconds > 0:
+            for beat in self.beats.values():
+                beat.heard_s = min(beat.heard_s + seconds, now_s)
+
+    def forgive(self, now_s: float) -> None:
+        """All are heard of now: who was cut off were we, not they."""
+        for beat in self.beats.values():
+            beat.heard_s = now_s
+
+
+def _seconds(text: str, otherwise: float) -> float:
+    try:
+        return datetime.fromisoformat(text).timestamp()
+    except ValueError:
+        return otherwise

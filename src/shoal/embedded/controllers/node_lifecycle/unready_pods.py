@@ -1,0 +1,59 @@
+"""Pods of a node that is not heard of any more are not ready: nobody knows whether they serve."""
+
+from __future__ import annotations
+
+import asyncio
+
+import msgspec
+
+from shoal.client.bound_pods import FINISHED, pods_by_node
+from shoal.client.context import Context
+from shoal.client.item import Item, Obj
+from shoal.client.kind import PODS
+from shoal.client.refusals import NotFoundError
+
+_AT_ONCE = 16
+
+
+class _Condition(msgspec.Struct, gc=False):
+    type: str
+    status: str
+
+
+class _Status(msgspec.Struct, gc=False):
+    phase: str = ""
+    conditions: tuple[_Condition, ...] | None = None
+
+
+class _Pod(msgspec.Struct, gc=False):
+    status: _Status = msgspec.field(default_factory=_Status)
+
+    @property
+    def is_ready(self) -> bool:
+        ready = (one.status == "True" for one in self.status.conditions or () if one.type == "Ready")
+        return self.status.phase not in FINISHED and any(ready)
+
+
+class UnreadyPods:
+    def __init__(self, context: Context) -> None:
+        self._context = context
+        self._events = context.events.named("node-controller")
+        self._by_node = pods_by_node(context.informers)
+
+    async def mark(self, node: str) -> None:
+        await self._context.informers.of(PODS).synced()
+        ready = [item for item in self._by_node[node] if item.read(_Pod).is_ready]
+        for start in range(0, len(ready), _AT_ONCE):
+            await asyncio.gather(*(self._mark(item) for item in ready[start : start + _AT_ONCE]))
+
+    async def _mark(self, item: Item) -> None:
+        pod = item.obj()
+        for condition in pod["status"]["conditions"]:
+            if condition["type"] == "Ready":
+                condition |= {"status": "False", "lastTransitionTime": self._context.clock.text()}
+        about: Obj = {"kind": "Pod", "apiVersion": "v1", "metadata": pod["metadata"]}
+        try:
+            await self._context.api.update(PODS, pod, "status")
+        except NotFoundError:
+            return
+        self._events.record(about, "NodeNotReady", "Node is not ready", type_="Warning")

@@ -1,0 +1,73 @@
+"""How fast nodes may lose their pods, zone by zone: a whole zone that falls silent is more likely a cut cable.
+
+A zone is *normal*, *partly* disrupted (more than two nodes and at least 55 % of them not ready) or *fully* (none is
+ready). Nodes are tainted one per ten seconds in a zone; one per hundred in a partly disrupted zone of more than fifty
+nodes, none at all in a smaller one. When every zone is fully disrupted nobody is evicted anywhere.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from enum import Enum
+
+import msgspec
+
+from shoal.embedded.controllers.node_lifecycle.heartbeats import Beat
+
+_RATE, _SECONDARY_RATE = 0.1, 0.01
+_LARGE_ZONE = 50
+_UNHEALTHY = 0.55
+_LOOK_AGAIN_S = 5.0
+
+
+class Health(Enum):
+    NORMAL = "normal"
+    PARTLY = "partly"
+    FULLY = "fully"
+
+
+class _Zone(msgspec.Struct, gc=False):
+    rate: float = _RATE
+    last_s: float = -math.inf
+    """When a node of it was tainted last."""
+
+
+def health(ready: int, not_ready: int) -> Health:
+    if not ready and not_ready:
+        return Health.FULLY
+    if not_ready > 2 and not_ready / (ready + not_ready) >= _UNHEALTHY:
+        return Health.PARTLY
+    return Health.NORMAL
+
+
+class Zones:
+    def __init__(self) -> None:
+        self._zones: dict[str, _Zone] = {}
+        self.all_disrupted = False
+
+    def look(self, beats: Iterable[Beat]) -> bool:
+        """Take the state of all nodes; whether it has just begun or ended that every zone is disrupted."""
+        counts: dict[str, list[int]] = {}
+        for beat in beats:
+            counts.setdefault(beat.zone, [0, 0])[beat.ready != "True"] += 1
+        found = {name: health(*count) for name, count in counts.items()}
+        for name, state in found.items():
+            zone = self._zones.setdefault(name, _Zone())
+            zone.rate = _RATE
+            if state is Health.PARTLY:
+                zone.rate = _SECONDARY_RATE if sum(counts[name]) > _LARGE_ZONE else 0.0
+        was = self.all_disrupted
+        self.all_disrupted = bool(found) and all(state is Health.FULLY for state in found.values())
+        return was != self.all_disrupted
+
+    def wait_s(self, name: str, now_s: float) -> float:
+        """How long until another node of the zone may be tainted; 0 takes the turn."""
+        zone = self._zones.setdefault(name, _Zone())
+        if self.all_disrupted or not zone.rate:
+            return _LOOK_AGAIN_S
+        wait_s = zone.last_s + 1 / zone.rate - now_s
+        if wait_s <= 0:
+            zone.last_s = now_s
+            return 0.0
+        return wait_s

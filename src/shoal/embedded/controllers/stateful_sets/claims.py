@@ -1,0 +1,78 @@
+"""Creates the volume claims of a StatefulSet's pods, with the owners that the retention policy requires."""
+
+from __future__ import annotations
+
+from shoal.client.context import Context
+from shoal.client.item import Obj
+from shoal.client.kind import VOLUME_CLAIMS
+from shoal.client.owned_pods.pod_view import PodView
+from shoal.client.refusals import AlreadyExistsError
+from shoal.embedded.controllers.stateful_sets.identity import claims_for
+from shoal.embedded.controllers.stateful_sets.retention import (
+    deletes_any,
+    desired_owners,
+    has_other_controller,
+    is_stale,
+)
+from shoal.units.errors import ShoalError
+
+
+class VolumeClaims:
+    def __init__(self, context: Context, obj: Obj) -> None:
+        self._context = context
+        self._obj = obj
+        self._known = context.informers.of(VOLUME_CLAIMS)
+
+    def are_stale(self, ordinal: int) -> bool:
+        """Whether a claim of this ordinal is being deleted with its earlier pod, if scaling deletes claims."""
+        if (self._obj["spec"].get("persistentVolumeClaimRetentionPolicy") or {}).get("whenScaled") != "Delete":
+            return False
+        pod_name = f"{self._obj['metadata']['name']}-{ordinal}"
+        found = (self._find(claim) for claim in claims_for(self._obj, ordinal))
+        return any(claim is not None and is_stale(claim, pod_name) for claim in found)
+
+    async def make(self, ordinal: int) -> None:
+        """Creates missing claims; existing claims are not changed."""
+        meta = self._obj["metadata"]
+        pod = f"{meta['name']}-{ordinal}"
+        for claim in claims_for(self._obj, ordinal):
+            if self._find(claim) is not None:
+                continue
+            name = claim["metadata"]["name"]
+            if deletes_any(self._obj):
+                owners = desired_owners(self._obj, [], None, is_condemned=False)
+                claim["metadata"] |= {"ownerReferences": owners} if owners else {}
+            try:
+                await self._context.api.create(VOLUME_CLAIMS, claim)
+            except AlreadyExistsError:
+                continue
+            except ShoalError as error:
+                words = f"Create Claim {name} for Pod {pod} in StatefulSet {meta['name']} failed error: {error.what}"
+                self._context.events.record(self._obj, "FailedCreate", words, type_="Warning")
+                raise
+            words = f"Create Claim {name} Pod {pod} in StatefulSet {meta['name']} success"
+            self._context.events.record(self._obj, "SuccessfulCreate", words)
+
+    async def own(self, ordinal: int, pod: PodView, *, is_condemned: bool) -> None:
+        """Sets the owners that the policy requires on the claims of an existing pod."""
+        holder = {"name": pod.name, "uid": pod.metadata.uid}
+        for desired in claims_for(self._obj, ordinal):
+            claim = self._find(desired)
+            if claim is None:
+                continue
+            owners = claim["metadata"].get("ownerReferences") or []
+            if deletes_any(self._obj) and has_other_controller(self._obj, owners, holder):
+                words = (
+                    f"PersistentVolumeClaim {claim['metadata']['name']} has a conflicting OwnerReference that acts as "
+                    "a managing controller, the retention policy is ignored for this claim"
+                )
+                self._context.events.record(self._obj, "ConflictingController", words, type_="Warning")
+                continue
+            right = desired_owners(self._obj, owners, holder, is_condemned=is_condemned)
+            if right != owners:
+                claim["metadata"]["ownerReferences"] = right
+                await self._context.api.update(VOLUME_CLAIMS, claim)
+
+    def _find(self, claim: Obj) -> Obj | None:
+        item = self._known.get(claim["metadata"]["namespace"], claim["metadata"]["name"])
+        return item.obj() if item is not None else None

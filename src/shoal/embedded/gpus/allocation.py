@@ -1,0 +1,177 @@
+"""Who holds which device: the kubelet's device manager, pod by pod, with its words where it fails."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+import msgspec
+
+from shoal.embedded.gpus import numa
+from shoal.embedded.gpus.devices import Device
+from shoal.embedded.gpus.explicit import Choice
+from shoal.embedded.gpus.node_gpus import Refused
+from shoal.embedded.gpus.preferred import choose
+from shoal.embedded.gpus.requests import Ask, asks_of
+
+Obj = dict[str, Any]
+Pool = Mapping[str, Sequence[Device]]
+
+
+class Held(msgspec.Struct, frozen=True):
+    container: str
+    resource: str
+    devices: tuple[Device, ...]
+
+
+class Rules(msgspec.Struct, frozen=True):
+    """What the node and its plugin are set to."""
+
+    policy: str = "none"
+    one_per_request: bool = False
+    packed: bool = False
+
+
+class _RefusedError(Exception):
+    """Ends the admission of a pod half-way."""
+
+    def __init__(self, refused: Refused) -> None:
+        super().__init__(refused.message)
+        self.refused = refused
+
+
+class Allocation:
+    def __init__(self, is_healthy: Callable[[int], bool]) -> None:
+        self._is_healthy = is_healthy
+        self._held: dict[str, tuple[Held, ...]] = {}
+        self._taken: dict[str, str] = {}
+        """The pod that holds each device, by the device's id."""
+
+    def of(self, uid: str) -> tuple[Held, ...]:
+        return self._held.get(uid, ())
+
+    def items(self) -> Iterator[tuple[str, tuple[Held, ...]]]:
+        yield from self._held.items()
+
+    def is_used(self, gpu: int) -> bool:
+        return any(device.gpu == gpu for held in self._held.values() for one in held for device in one.devices)
+
+    def release(self, uid: str) -> None:
+        for one in self._held.pop(uid, ()):
+            for device in one.devices:
+                self._taken.pop(device.id, None)
+
+    def put(self, uid: str, held: Sequence[Held]) -> None:
+        self._held[uid] = tuple(held)
+        for one in held:
+            for device in one.devices:
+                self._taken[device.id] = uid
+
+    def restore(self, uid: str, held: Sequence[Held]) -> None:
+        """What a pod held before; a device that another pod has is not given twice."""
+        kept = [
+            msgspec.structs.replace(one, devices=tuple(device for device in one.devices if self.is_free(device)))
+            for one in held
+        ]
+        self.put(uid, [one for one in kept if one.devices])
+
+    def is_free(self, device: Device) -> bool:
+        return device.id not in self._taken
+
+    def admit(self, pod: Obj, pool: Pool, rules: Rules) -> tuple[Held, ...] | Refused:
+        """Devices for all containers of a pod, or for none. What the node never had is no matter of the plugin."""
+        uid = pod["metadata"]["uid"]
+        if uid in self._held:
+            return self._again(uid)
+        trial = _Trial(self, pool, rules, Choice(pod))
+        try:
+            for ask in asks_of(pod):
+                trial.give(msgspec.structs.replace(ask, amounts=tuple(a for a in ask.amounts if a[0] in pool)))
+        except _RefusedError as error:
+            return error.refused
+        if trial.held:
+            self.put(uid, trial.held)
+        return tuple(trial.held)
+
+    def healthy(self, devices: Sequence[Device]) -> list[Device]:
+        return [device for device in devices if self._is_healthy(device.gpu)]
+
+    def _again(self, uid: str) -> tuple[Held, ...] | Refused:
+        """A container that starts again keeps its devices, if they are well."""
+        for one in self._held[uid]:
+            if len(self.healthy(one.devices)) < len(one.devices):
+                return _unexpected(
+                    "previously allocated devices are no longer healthy; "
+                    f"cannot allocate unhealthy devices {one.resource}"
+                )
+        return self._held[uid]
+
+
+class _Trial:
+    """The admission of one pod: nothing stands until all of it does."""
+
+    def __init__(self, allocation: Allocation, pool: Pool, rules: Rules, choice: Choice) -> None:
+        self._allocation, self._pool, self._rules, self._choice = allocation, pool, rules, choice
+        self._reusable: dict[str, list[Device]] = {}
+        self._given: set[str] = set()
+        self.held: list[Held] = []
+
+    def give(self, ask: Ask) -> None:
+        free = {name: self._free(name) for name, _ in ask.amounts}
+        every = {name: self._pool[name] for name, _ in ask.amounts}
+        reusable = {name: [*self._reusable.get(name, ()), *free[name]] for name in free}
+        nodes = numa.nodes_for(self._rules.policy, ask.amounts, reusable, every)
+        if isinstance(nodes, Refused):
+            raise _RefusedError(nodes)
+        for name, count in ask.amounts:
+            devices = self._devices(ask.container, name, count, nodes)
+            self._given.update(device.id for device in devices)
+            self.held.append(Held(ask.container, name, tuple(devices)))
+            left = [device for device in self._reusable.get(name, ()) if device not in devices]
+            self._reusable[name] = [*left, *devices] if ask.is_passing else left
+
+    def _free(self, name: str) -> list[Device]:
+        healthy = self._allocation.healthy(self._pool[name])
+        return [one for one in healthy if self._allocation.is_free(one) and one.id not in self._given]
+
+    def _devices(self, container: str, name: str, count: int, nodes: frozenset[int] | None) -> list[Device]:
+        pool, free, kept = self._pool[name], self._free(name), self._reusable.get(name, [])[:count]
+        if not self._allocation.healthy(pool):
+            raise _refused(f"no healthy devices present; cannot allocate unhealthy devices {name}")
+        missing = count - len(kept)
+        if len(free) < missing:
+            raise _refused(
+                f"requested number of devices unavailable for {name}. Requested: {missing}, Available: {len(free)}"
+            )
+        if self._rules.one_per_request and count > 1 and any(device.replicas > 1 for device in pool):
+            what = f"maximum request size for shared resources is 1; found {count}"
+            raise _refused(f"rpc error: code = Unknown desc = invalid request: {what}")
+        available = [*self._reusable.get(name, ()), *free]
+        chosen = self._choice.wanted(container, name, count, [*available, *self._replaceable(pool)])
+        if isinstance(chosen, str) or (chosen is not None and len(chosen) != count):
+            missing_id = chosen if isinstance(chosen, str) else ", ".join(device.id for device in chosen or ())
+            raise _refused(f"the devices chosen for {name} are not available: {missing_id}")
+        if chosen is not None:
+            preferred = [device for device in chosen if device in available]
+            if len(preferred) == count:
+                return preferred
+            kept = [*preferred, *(device for device in kept if device not in preferred)][:count]
+            free = [device for device in free if device not in kept]
+            missing = count - len(kept)
+        near = free if nodes is None else [device for device in free if device.numa in nodes]
+        return choose(near if len(near) >= missing else free, kept, pool, count, packed=self._rules.packed)
+
+    def _replaceable(self, pool: Sequence[Device]) -> list[Device]:
+        """Devices of other pods that may be named all the same: another whole GPU serves as well, and a device plugin
+        can only prefer some of those that are free."""
+        if any(device.cut is not None or device.replicas > 1 for device in pool):
+            return []
+        return [device for device in self._allocation.healthy(pool) if not self._allocation.is_free(device)]
+
+
+def _refused(why: str) -> _RefusedError:
+    return _RefusedError(_unexpected(why))
+
+
+def _unexpected(why: str) -> Refused:
+    return Refused("UnexpectedAdmissionError", f"Allocate failed due to {why}, which is unexpected")

@@ -1,0 +1,191 @@
+"""The exposition text of a node's DCGM exporter: what Prometheus would scrape there.
+
+Names, labels and their order are the exporter's (`Hostname` with a capital, as in its releases). A GPU that a pod holds
+carries the pod's name. On a shared GPU every pod gets its own rows, told apart by the label `vgpu`; of load and memory
+there is a row of the whole GPU beside them. A GPU off the bus shows its Xid and nothing else.
+
+Counters need a memory of what was, so this is an object: it adds up what each stretch of time cost, and is told of the
+time before programs come and go and at every scrape. Energy counts from the node's boot, whoever looks first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import NamedTuple
+
+import msgspec
+
+from shoal.data.gpus import find_model
+from shoal.embedded.gpus.book import Book
+from shoal.embedded.gpus.dcgm_fields import FIELDS, Field, Sample, Totals
+from shoal.embedded.gpus.device_name import device_name
+from shoal.embedded.gpus.devices import Device
+from shoal.embedded.gpus.driver import DRIVER
+from shoal.embedded.gpus.mig_cuts import Cut
+from shoal.embedded.gpus.readings import Reading, gpu_load, power_w, read_gpu, read_instance
+from shoal.embedded.machines.machine import GpuSeat
+
+_XID = "DCGM_FI_DEV_XID_ERRORS"
+_LINK_LOAD = 0.2
+_DOUBLE_BIT, _REMAPPED, _REMAP_FAILED = 48, 63, 64
+
+
+class PodName(NamedTuple):
+    namespace: str
+    name: str
+
+
+class Holder(NamedTuple):
+    """A container that holds a device, for the labels of its rows."""
+
+    uid: str
+    container: str
+    device: Device
+
+
+Labels = tuple[tuple[str, str], ...]
+
+
+class DcgmExporter:
+    def __init__(self, book: Book, booted_s: float | None = None) -> None:
+        """Without a moment of boot the first scrape is it."""
+        self._book = book
+        self._totals = [Totals() for _ in book.machine.gpus]
+        self._seen_xid = [0] * len(self._totals)
+        self._last_s = booted_s
+
+    def boot(self, at_s: float) -> None:
+        for totals in self._totals:
+            totals.energy_mj = totals.link_mb = 0.0
+        self._last_s = at_s
+
+    def account(self, at_s: float) -> None:
+        """The programs of now have run since the last call."""
+        passed = max(at_s - self._last_s, 0.0) if self._last_s is not None else 0.0
+        self._last_s = at_s if self._last_s is None else max(at_s, self._last_s)
+        for seat in self._book.machine.gpus if passed else ():
+            util, totals, model = gpu_load(self._book, seat, at_s), self._totals[seat.index], find_model(seat.model)
+            totals.energy_mj += power_w(model, util) * 1000 * passed
+            totals.link_mb += util * (model.link_gb_s if model is not None else 0) * 1000 * _LINK_LOAD * passed
+
+    def text(self, pods: Mapping[str, PodName], at_s: float) -> str:
+        """`pods` by uid; a pod that is not in there has its devices, but no name."""
+        self.account(at_s)
+        samples = [self._sample(seat, at_s) for seat in self._book.machine.gpus]
+        scrape = _Scrape(self._book, pods, at_s)
+        lines: list[str] = []
+        for field in FIELDS:
+            rows = [
+                f"{field.name}{{{_spelled(labels)}}} {_number(value)}"
+                for seat, sample in zip(self._book.machine.gpus, samples, strict=True)
+                for labels, value in scrape.rows(field, seat, sample)
+            ]
+            if rows:
+                lines += [f"# HELP {field.name} {field.words}", f"# TYPE {field.name} {field.kind}", *rows]
+        return "".join(f"{line}\n" for line in lines)
+
+    def _sample(self, seat: GpuSeat, at_s: float) -> Sample:
+        reading, totals = read_gpu(self._book, seat, at_s), self._totals[seat.index]
+        fault = self._book.xid(seat.index)
+        number = fault.number if fault is not None else 0
+        if number != self._seen_xid[seat.index]:
+            self._seen_xid[seat.index] = number
+            totals.double_bit_errors += number == _DOUBLE_BIT
+            totals.remapped_rows += number == _REMAPPED
+            totals.remap_failures = int(number == _REMAP_FAILED)
+        return Sample(reading, totals, number)
+
+
+class _Scrape:
+    """What is the same for all rows of one text."""
+
+    def __init__(self, book: Book, pods: Mapping[str, PodName], at_s: float) -> None:
+        self._book, self._pods, self._at_s = book, pods, at_s
+        found: dict[str, dict[tuple[str, str], Holder]] = {}
+        for uid, held in book.held():
+            for one in held:
+                for device in one.devices:
+                    holder = Holder(uid, one.container, device)
+                    found.setdefault(device.physical, {}).setdefault((uid, one.container), holder)
+        self._holders = {physical: list(holders.values()) for physical, holders in found.items()}
+
+    def rows(self, field: Field, seat: GpuSeat, sample: Sample) -> Iterator[tuple[Labels, float]]:
+        """Of one GPU: none, one, or one for each instance and each pod."""
+        gpu, fault, model = self._book.gpus[seat.index], self._book.xid(seat.index), find_model(seat.model)
+        is_lost = fault is not None and fault.is_lost and field.name != _XID
+        is_unlinked = field.needs_link and (model is None or not model.link)
+        if is_lost or is_unlinked or (gpu.is_mig and field.scope == "whole"):
+            return
+        if not gpu.is_mig or field.scope != "instance":
+            yield from self._held(field, seat, None, sample)
+            return
+        for one in gpu.cuts:
+            reading = read_instance(self._book, seat, one.uuid, one.memory_mib, self._at_s)
+            yield from self._held(field, seat, one, _of(sample, reading))
+
+    def _held(self, field: Field, seat: GpuSeat, one: Cut | None, sample: Sample) -> Iterator[tuple[Labels, float]]:
+        """A row for each pod that holds the device, or one without a pod."""
+        holders = self._holders.get(seat.uuid if one is None else one.uuid, [])
+        labels = _device_labels(self._book.machine.name, seat, one)
+        extra = _fault_labels(self._book, seat) if field.name == _XID else ()
+        value = field.value(sample)
+        is_split = field.is_per_pod and any(holder.device.replicas > 1 for holder in holders)
+        if not holders or is_split:
+            yield (*labels, *extra), value
+        for holder in holders:
+            own = self._own(field, holder, sample) if is_split else value
+            yield (*labels, *sorted((*extra, *_pod_labels(holder, self._pods)))), own
+
+    def _own(self, field: Field, holder: Holder, sample: Sample) -> float:
+        """The pod's part of a shared device."""
+        programs, physical = self._book.programs, holder.device.physical
+        mine = [one for one in programs.on(physical) if (one.uid, one.container) == (holder.uid, holder.container)]
+        util = sum(programs.share(one, physical) for one in mine)
+        used = sum(seat.memory_mib for one in mine for seat in one.seats if seat.device.physical == physical)
+        return field.value(_of(sample, msgspec.structs.replace(sample.reading, util=util, used_mib=used)))
+
+
+def _device_labels(node: str, seat: GpuSeat, one: Cut | None) -> Labels:
+    instance = (("GPU_I_PROFILE", one.profile.name), ("GPU_I_ID", str(one.instance))) if one is not None else ()
+    return (
+        ("gpu", str(seat.index)),
+        ("UUID", seat.uuid),
+        ("pci_bus_id", seat.pci),
+        ("device", f"nvidia{seat.index}"),
+        ("modelName", device_name(seat.product)),
+        *instance,
+        ("Hostname", node),
+        ("DCGM_FI_DRIVER_VERSION", DRIVER),
+    )
+
+
+def _of(sample: Sample, reading: Reading) -> Sample:
+    return Sample(reading, sample.totals, sample.xid)
+
+
+def _fault_labels(book: Book, seat: GpuSeat) -> Labels:
+    fault = book.xid(seat.index)
+    if fault is None:
+        return (("err_code", "0"), ("err_msg", "No Error"))
+    return (("err_code", str(fault.number)), ("err_msg", fault.meaning))
+
+
+def _pod_labels(holder: Holder, pods: Mapping[str, PodName]) -> Labels:
+    pod = pods.get(holder.uid)
+    replica = holder.device.id.partition("::")[2]
+    shared = (("vgpu", replica),) if replica else ()
+    if pod is None:
+        return shared
+    return (("container", holder.container), ("namespace", pod.namespace), ("pod", pod.name), *shared)
+
+
+def _spelled(labels: Labels) -> str:
+    return ",".join(f'{name}="{_escaped(value)}"' for name, value in labels)
+
+
+def _escaped(value: str) -> str:
+    return value.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
+
+
+def _number(value: float) -> str:
+    return str(value) if isinstance(value, int) else f"{value:.6f}"

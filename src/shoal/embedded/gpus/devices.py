@@ -1,0 +1,74 @@
+"""The devices that the plugin advertises: whole GPUs, MIG instances, and replicas of either."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+import msgspec
+
+from shoal.embedded.gpus.mig_cuts import Cut, Gpu
+from shoal.embedded.gpus.plugin_config import GPU, PluginConfig
+from shoal.embedded.machines.machine import GpuSeat
+
+_REPLICA = "::"
+
+
+class Device(msgspec.Struct, frozen=True):
+    id: str
+    resource: str
+    physical: str
+    """The UUID of the GPU or MIG instance behind it."""
+    gpu: int
+    numa: int
+    island: int
+    memory_mib: int
+    """Of what is behind it, all replicas together."""
+    replicas: int = 1
+    cut: Cut | None = None
+
+
+class Inventory(msgspec.Struct, frozen=True):
+    devices: Mapping[str, tuple[Device, ...]]
+    """By resource, in the plugin's order."""
+    problem: str = ""
+    """Why the plugin did not start, if so."""
+
+
+def inventory(seats: Sequence[GpuSeat], gpus: Sequence[Gpu], config: PluginConfig) -> Inventory:
+    if config.sharing == "mps" and any(gpu.is_mig for gpu in gpus):
+        return Inventory({}, "sharing.mps is not supported for MIG devices")
+    problem = single_problem(gpus) if config.mig_strategy == "single" else ""
+    if problem:
+        return Inventory({}, problem)
+    found: dict[str, list[Device]] = {}
+    for device in _physical(seats, gpus, config):
+        replicas = config.replicas_of(device.resource)
+        name = config.name_of(device.resource)
+        for number in range(replicas):
+            own = device.id if replicas == 1 else f"{device.id}{_REPLICA}{number}"
+            copy = msgspec.structs.replace(device, id=own, resource=name, replicas=replicas)
+            found.setdefault(name, []).append(copy)
+    return Inventory({name: tuple(devices) for name, devices in sorted(found.items())})
+
+
+def single_problem(gpus: Sequence[Gpu]) -> str:
+    """Why the strategy `single` cannot be followed, if so."""
+    if not any(gpu.is_mig for gpu in gpus):
+        return ""
+    if not all(gpu.is_mig for gpu in gpus):
+        return "all devices on the node must be configured with the same migEnabled value"
+    if not all(gpu.cuts for gpu in gpus):
+        return "at least one device with migEnabled=true was not configured correctly: no MIG devices present"
+    if len({cut.profile.name for gpu in gpus for cut in gpu.cuts}) > 1:
+        return "all MIG devices on the node must be of the same type"
+    return ""
+
+
+def _physical(seats: Sequence[GpuSeat], gpus: Sequence[Gpu], config: PluginConfig) -> Iterator[Device]:
+    for seat, gpu in zip(seats, gpus, strict=True):
+        if not gpu.is_mig or config.mig_strategy == "none":
+            yield Device(seat.uuid, GPU, seat.uuid, seat.index, seat.numa, seat.island, seat.memory_mib)
+            continue
+        for one in gpu.cuts:
+            name = GPU if config.mig_strategy == "single" else one.profile.resource
+            yield Device(one.uuid, name, one.uuid, seat.index, seat.numa, seat.island, one.memory_mib, cut=one)

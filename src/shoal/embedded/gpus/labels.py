@@ -1,0 +1,175 @@
+"""The labels that GPU feature discovery, the GPU operator and the MIG manager keep on a node with GPUs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import msgspec
+
+from shoal.data.gpus import Model, find_model
+from shoal.embedded.gpus.devices import single_problem
+from shoal.embedded.gpus.driver import CUDA, DRIVER
+from shoal.embedded.gpus.mig_cuts import Cut, Gpu
+from shoal.embedded.gpus.plugin_config import GPU, PluginConfig
+from shoal.embedded.machines.machine import GpuSeat
+
+_PREFIX = "nvidia.com/"
+COMING_AND_GOING = tuple(f"{_PREFIX}{name}" for name in ("mig-", "gpu.slices.", "gpu.engines.", "gpu.multiprocessors"))
+"""What labels begin with that depend on how the GPUs are cut."""
+_OPERANDS = (
+    "container-toolkit",
+    "dcgm",
+    "dcgm-exporter",
+    "device-plugin",
+    "driver",
+    "gpu-feature-discovery",
+    "node-status-exporter",
+    "operator-validator",
+)
+_FAMILIES = {7: "volta", 8: "ampere", 9: "hopper", 10: "blackwell", 12: "blackwell"}
+_GRAPHICS_FORMS = ("GeForce", "RTX-6000-Ada")
+_SMS_UNKNOWN = 0
+
+
+class Scene(msgspec.Struct, frozen=True):
+    seats: tuple[GpuSeat, ...]
+    gpus: tuple[Gpu, ...]
+    config: PluginConfig
+
+
+def gpu_labels(scene: Scene) -> dict[str, str]:
+    """All of them; what is not in here is not on the node."""
+    if not scene.seats:
+        return {}
+    model = find_model(scene.seats[0].model)
+    found = {**_operator(scene, model), **_versions(), **_model(scene, model)}
+    strategy = scene.config.mig_strategy
+    if strategy == "single" and any(gpu.is_mig for gpu in scene.gpus):
+        found |= _single(scene)
+    if strategy == "mixed":
+        for profile, cuts in _by_profile(scene.gpus):
+            found |= _mixed(scene, profile, cuts)
+    return {_PREFIX + name: value for name, value in found.items()}
+
+
+def _operator(scene: Scene, model: Model | None) -> dict[str, str]:
+    found = {"gpu.present": "true", **{f"gpu.deploy.{name}": "true" for name in _OPERANDS}}
+    capable = model is not None and bool(model.mig)
+    if capable:
+        found["gpu.deploy.mig-manager"] = "true"
+    mps = scene.config.sharing == "mps" and not any(gpu.is_mig for gpu in scene.gpus)
+    found |= {"mig.capable": _bool(capable), "mps.capable": _bool(mps), "vgpu.present": "false"}
+    if scene.config.mig_strategy != "none":
+        found["mig.strategy"] = scene.config.mig_strategy
+    return found
+
+
+def _versions() -> dict[str, str]:
+    major, minor, revision = DRIVER.split(".")
+    cuda_major, cuda_minor = CUDA.split(".")
+    return {
+        "cuda.driver-version.full": DRIVER,
+        "cuda.driver-version.major": major,
+        "cuda.driver-version.minor": minor,
+        "cuda.driver-version.revision": revision,
+        "cuda.driver.major": major,
+        "cuda.driver.minor": minor,
+        "cuda.driver.rev": revision,
+        "cuda.runtime-version.full": CUDA,
+        "cuda.runtime-version.major": cuda_major,
+        "cuda.runtime-version.minor": cuda_minor,
+        "cuda.runtime.major": cuda_major,
+        "cuda.runtime.minor": cuda_minor,
+    }
+
+
+def _model(scene: Scene, model: Model | None) -> dict[str, str]:
+    seat, config = scene.seats[0], scene.config
+    major, _, minor = (model.compute_capability if model is not None else "0.0").partition(".")
+    shows = any(name in seat.product for name in _GRAPHICS_FORMS)
+    # GPUs that MIG took away are still counted; replicas are those of what is advertised whole.
+    replicas = config.replicas_of(GPU) if _has_whole(scene) else 0
+    return {
+        "gpu.product": seat.product + _shared(config, GPU),
+        "gpu.count": str(len(scene.seats)),
+        "gpu.replicas": str(replicas),
+        "gpu.sharing-strategy": config.sharing if replicas > 1 else "none",
+        "gpu.memory": str(seat.memory_mib),
+        "gpu.mode": "graphics" if shows else "compute",
+        "gpu.family": _family(int(major), int(minor)),
+        "gpu.compute.major": major,
+        "gpu.compute.minor": minor,
+    }
+
+
+def _family(major: int, minor: int) -> str:
+    if (major, minor) == (7, 5):
+        return "turing"
+    return "ada-lovelace" if (major, minor) == (8, 9) else _FAMILIES.get(major, "undefined")
+
+
+def _has_whole(scene: Scene) -> bool:
+    return scene.config.mig_strategy == "none" or any(not gpu.is_mig for gpu in scene.gpus)
+
+
+def _single(scene: Scene) -> dict[str, str]:
+    """MIG devices in the place of GPUs; zeros where the strategy cannot be followed."""
+    product = scene.seats[0].product
+    if single_problem(scene.gpus):
+        zero = {"gpu.count": "0", "gpu.replicas": "0", "gpu.memory": "0", "gpu.sharing-strategy": ""}
+        return {"gpu.product": f"{product}-MIG-INVALID", **zero}
+    cuts = [one for gpu in scene.gpus for one in gpu.cuts]
+    profile = cuts[0].profile.name
+    replicas = scene.config.replicas_of(GPU)
+    return {
+        "gpu.product": f"{product}-MIG-{profile}{_shared(scene.config, GPU)}",
+        "gpu.count": str(len(cuts)),
+        "gpu.replicas": str(replicas),
+        "gpu.sharing-strategy": scene.config.sharing if replicas > 1 else "none",
+        **{f"gpu.{name}": value for name, value in _attributes(cuts[0]).items()},
+    }
+
+
+def _mixed(scene: Scene, name: str, cuts: Sequence[Cut]) -> dict[str, str]:
+    resource = cuts[0].profile.resource
+    replicas = scene.config.replicas_of(resource)
+    row = {
+        "product": f"{scene.seats[cuts[0].gpu].product}-MIG-{name.replace('+', '.')}{_shared(scene.config, resource)}",
+        "count": str(len(cuts)),
+        "replicas": str(replicas),
+        "sharing-strategy": scene.config.sharing if replicas > 1 else "none",
+        **_attributes(cuts[0]),
+    }
+    prefix = resource.removeprefix(_PREFIX)
+    return {f"{prefix}.{key}": value for key, value in row.items()}
+
+
+def _attributes(one: Cut) -> dict[str, str]:
+    profile, engines = one.profile, one.profile.engines
+    return {
+        "memory": str(one.memory_mib),
+        "multiprocessors": str(profile.sm or _SMS_UNKNOWN),
+        "slices.gi": str(profile.compute),
+        "slices.ci": str(profile.compute),
+        "engines.copy": str(engines.copy or 0),
+        "engines.decoder": str(engines.decode or 0),
+        "engines.encoder": str(engines.encode or 0),
+        "engines.jpeg": str(engines.jpeg or 0),
+        "engines.ofa": str(engines.optical_flow or 0),
+    }
+
+
+def _by_profile(gpus: Sequence[Gpu]) -> Iterator[tuple[str, list[Cut]]]:
+    found: dict[str, list[Cut]] = {}
+    for gpu in gpus:
+        for one in gpu.cuts:
+            found.setdefault(one.profile.name, []).append(one)
+    yield from sorted(found.items())
+
+
+def _shared(config: PluginConfig, resource: str) -> str:
+    return "-SHARED" if config.replicas_of(resource) > 1 and not config.rename else ""
+
+
+def _bool(value: bool) -> str:
+    return "true" if value else "false"

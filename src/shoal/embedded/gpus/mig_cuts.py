@@ -1,0 +1,92 @@
+"""Cutting GPUs: where the instances of a layout lie on each, and who they are afterwards.
+
+The places are chosen by the engine's own tiling, so that what a scheduler expects to fit is what the node can cut.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import lru_cache
+
+import msgspec
+
+from shoal.data.mig import Layout, Profile
+from shoal.devices.tiling import Tiling, tiling
+from shoal.embedded.machines.seats import identity
+
+Counts = tuple[tuple[str, int], ...]
+
+
+class Cut(msgspec.Struct, frozen=True):
+    """A MIG instance."""
+
+    gpu: int
+    profile: Profile
+    start: int
+    """Its first memory slice."""
+    instance: int
+    """The number of the GPU instance, as nvidia-smi and DCGM show it."""
+    uuid: str
+    memory_mib: int
+
+
+class Gpu(msgspec.Struct, frozen=True):
+    """How one GPU is cut at the moment."""
+
+    is_mig: bool = False
+    cuts: tuple[Cut, ...] = ()
+
+
+def fits(facts: Layout, counts: Counts) -> bool:
+    return _places(facts, counts) is not None
+
+
+def cut(node: str, gpu: int, facts: Layout, counts: Counts, memory_mib: int) -> tuple[Cut, ...] | None:
+    """The instances by start, or None if they do not fit."""
+    places = _places(facts, counts)
+    if places is None:
+        return None
+    return tuple(_cut(node, gpu, facts, name, start, memory_mib) for name, start in places)
+
+
+@lru_cache(maxsize=1024)
+def _places(facts: Layout, counts: Counts) -> tuple[tuple[str, int], ...] | None:
+    wanted = tuple((name, count) for name, count in counts if count)
+    profiles = {name: facts.profile(name) for name, _ in wanted}
+    known = {name: profile for name, profile in profiles.items() if profile is not None}
+    if len(known) < len(profiles) or any(count > known[name].max for name, count in wanted):
+        return None
+    tiles = tiling(facts.name)
+    placed = tiles.place([(0, tiles.empty)], wanted) if wanted else []
+    return None if placed is None else tuple(_named(tiles, [mask for _, mask in placed], wanted, known))
+
+
+def _named(tiles: Tiling, masks: Sequence[int], wanted: Counts, profiles: dict[str, Profile]) -> list[tuple[str, int]]:
+    """Which instance lies where: the tiling answers with masks alone.
+
+    Profiles of one width differ in their starts, those of one being among those of the other; who has fewer goes first.
+    """
+    left = set(masks)
+    found = []
+    for name, count in sorted(wanted, key=lambda one: (len(profiles[one[0]].starts), one[0])):
+        profile = profiles[name]
+        places = [one for one in zip(tiles.places(profile), profile.starts, strict=True) if one[0] in left]
+        for mask, start in places[:count]:
+            left.remove(mask)
+            found.append((name, start))
+    return sorted(found, key=lambda one: one[1])
+
+
+def _cut(node: str, gpu: int, facts: Layout, name: str, start: int, memory_mib: int) -> Cut:
+    profile = facts.profile(name)
+    assert profile is not None, name  # noqa: S101 - places are of known profiles only
+    parts = facts.memory_slices // profile.width
+    part_mib = memory_mib * profile.width // facts.memory_slices
+    return Cut(
+        gpu=gpu,
+        profile=profile,
+        start=start,
+        instance=parts - 1 + start // profile.width,
+        uuid=f"MIG-{identity(node, f'mig/{gpu}/{profile.name}/{start}')}",
+        memory_mib=min(profile.memory_mib or part_mib, memory_mib),
+    )

@@ -1,0 +1,87 @@
+"""Which MIG layouts a kind of GPU can be given by name, as the MIG manager's default configuration has them.
+
+`all-disabled`, `all-enabled`, `all-balanced`, and for each profile `all-` and its name: as many as fit. The names are
+those of the GPU at hand: `all-1g.10gb` is seven instances on an A100 of 80 GB and four on one of 40 GB.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import Literal
+
+import msgspec
+
+from shoal.data.gpus import Model
+from shoal.data.mig import Layout, Profile, layout
+from shoal.embedded.gpus.mig_cuts import fits
+
+DISABLED, ENABLED, BALANCED = "all-disabled", "all-enabled", "all-balanced"
+_ALL = "all-"
+
+
+class MigSpec(msgspec.Struct, frozen=True):
+    """One line of a layout: these GPUs get these instances."""
+
+    enabled: bool
+    counts: tuple[tuple[str, int], ...] = ()
+    devices: Literal["all"] | tuple[int, ...] = "all"
+    filters: tuple[str, ...] = ()
+    """PCI device ids, `0x20B010DE`, of which the GPU must have one."""
+
+
+Specs = tuple[MigSpec, ...]
+
+
+class Problem(msgspec.Struct, frozen=True):
+    what: str
+    fix: str
+
+
+@lru_cache(maxsize=64)
+def default_layouts(name: str) -> dict[str, Specs]:
+    """By name, for a layout of data/mig.json; without one, only what needs no MIG."""
+    facts = layout(name) if name else None
+    found: dict[str, Specs] = {DISABLED: (MigSpec(enabled=False),)}
+    if facts is None:
+        return found
+    found[ENABLED] = (MigSpec(enabled=True),)
+    found[BALANCED] = (MigSpec(enabled=True, counts=_balanced(facts)),)
+    for profile in facts.profiles:
+        label = _ALL + profile.name.replace("+", ".")
+        found[label] = (MigSpec(enabled=True, counts=((profile.name, profile.max),)),)
+    return found
+
+
+def layout_problem(name: str, model: Model, gpus: int) -> Problem | None:
+    """Why machines with these GPUs cannot start with the layout, and which ones they can."""
+    known = default_layouts(model.mig)
+    if name in known:
+        return None
+    possible = ", ".join(known) if model.mig else "none, it has no MIG"
+    return Problem(f"the MIG layout {name} is not possible on {gpus} x {model.name}", f"possible: {possible}")
+
+
+def counts_problem(counts: tuple[tuple[str, int], ...], facts: Layout) -> Problem | None:
+    """Why one GPU cannot be cut into these instances."""
+    names = ", ".join(f"{profile.name} (at most {profile.max})" for profile in facts.profiles)
+    for name, count in counts:
+        profile = facts.profile(name)
+        if profile is None:
+            return Problem(f"{facts.name} has no MIG profile {name}", f"it has {names}")
+        if count > profile.max:
+            return Problem(f"{count} x {name} do not fit on {facts.name}", f"at most {profile.max} do")
+    if not fits(facts, counts):
+        wanted = " and ".join(f"{count} x {name}" for name, count in counts)
+        return Problem(f"{wanted} do not fit together on {facts.name}", f"it has {names}")
+    return None
+
+
+def _balanced(facts: Layout) -> tuple[tuple[str, int], ...]:
+    """Two of the smallest, one of two slices, and one of three where there are so many."""
+    wanted = {1: 2, 2: 1} if facts.compute_slices < 7 else {1: 2, 2: 1, 3: 1}
+    plain: dict[int, Profile] = {}
+    for profile in facts.profiles:
+        if profile.name.endswith("gb"):
+            best = plain.get(profile.compute)
+            plain[profile.compute] = profile if best is None or profile.width < best.width else best
+    return tuple((plain[size].name, count) for size, count in wanted.items())

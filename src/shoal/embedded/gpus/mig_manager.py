@@ -1,0 +1,110 @@
+"""Following the label `nvidia.com/mig.config`: the layout it names is found, checked, and cut.
+
+A layout is looked up in the ConfigMaps at hand (key `config.yaml`, in the order of their names), then among those that
+every MIG manager knows. One that is not known, does not fit, or meets GPUs that pods still hold leaves everything as it
+is and the state `failed`; like the real one, this manager tries again when the label changes, not before.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from shoal.data.gpus import find_model
+from shoal.embedded.gpus.mig_config import MigConfigError, parse_mig_config, targets
+from shoal.embedded.gpus.mig_cuts import Gpu, cut
+from shoal.embedded.gpus.mig_layouts import MigSpec, Problem, Specs, default_layouts
+from shoal.embedded.gpus.node_gpus import Complaint
+from shoal.embedded.machines.machine import GpuSeat, Machine
+
+Obj = dict[str, Any]
+LABEL = "nvidia.com/mig.config"
+STATE = "nvidia.com/mig.config.state"
+SOURCE = "shoal.dev/mig-configmap"
+"""Said beside a node's labels: the ConfigMap that a ClusterPolicy names. Another one starts the manager anew."""
+_KEY = "config.yaml"
+_NO_MIG = "all-disabled"
+"""True without anybody's doing where no GPU has MIG."""
+
+
+class MigManager:
+    def __init__(self, machine: Machine) -> None:
+        self._node, self._seats = machine.name, machine.gpus
+        self.gpus: tuple[Gpu, ...] = tuple(Gpu() for _ in machine.gpus)
+        self.config = ""
+        self.state = ""
+        self._source = ""
+        self._unheard = ""
+        model = find_model(machine.gpus[0].model) if machine.gpus else None
+        self._layout = model.mig if model is not None else ""
+        if machine.mig_config:
+            self.follow(machine.mig_config, {}, lambda _: False)
+
+    @property
+    def is_capable(self) -> bool:
+        return bool(self._layout)
+
+    def follow(self, config: str, configs: Mapping[str, Obj], is_used: Callable[[int], bool], source: str = "") -> str:
+        """What happened, in words; nothing if the layout was followed already."""
+        if not self.is_capable:
+            return self._unmanaged(config)
+        is_again = config == self.config
+        if is_again and source == self._source:
+            return ""
+        before = (self.gpus, self.state)
+        self.config, self._source = config, source
+        specs = self._find(config, configs)
+        problem = specs if isinstance(specs, Problem) else self._apply(specs, is_used)
+        self.state = "failed" if problem is not None else "success"
+        if is_again and before == (self.gpus, self.state):
+            return ""
+        if problem is not None:
+            return Complaint(f"MIG layout {config} was not applied: {problem.what}; {problem.fix}")
+        return f"MIG layout {config} was applied"
+
+    def _unmanaged(self, config: str) -> str:
+        """The GPU operator runs no MIG manager where no GPU has MIG, so nobody writes a state."""
+        is_told, self._unheard = config == self._unheard, config
+        if is_told or config == _NO_MIG:
+            return ""
+        return Complaint(f"MIG layout {config} was not applied: no GPU of this node has MIG; take the label away")
+
+    def _find(self, config: str, configs: Mapping[str, Obj]) -> Specs | Problem:
+        complaint = ""
+        for name in sorted(configs):
+            text = (configs[name].get("data") or {}).get(_KEY)
+            if not text:
+                continue
+            try:
+                found = parse_mig_config(text).get(config)
+            except MigConfigError as error:
+                complaint = f"ConfigMap {name} cannot be read: {error}"
+                continue
+            if found is not None:
+                return found
+        known = default_layouts(self._layout)
+        return known.get(config) or Problem(complaint or "no such layout", f"known are {', '.join(known)}")
+
+    def _apply(self, specs: Specs, is_used: Callable[[int], bool]) -> Problem | None:
+        wanted = targets(specs, self._seats)
+        if isinstance(wanted, Problem):
+            return wanted
+        gpus = list(self.gpus)
+        for index, spec in wanted.items():
+            gpu = self._gpu(self._seats[index], spec)
+            if gpu != gpus[index] and is_used(index):
+                return Problem(f"GPU {index} is in use by another client", "move its pods away and set the label anew")
+            gpus[index] = gpu
+        self.gpus = tuple(gpus)
+        return None
+
+    def _gpu(self, seat: GpuSeat, spec: MigSpec) -> Gpu:
+        model = find_model(seat.model)
+        facts = model.mig_layout() if model is not None else None
+        if not spec.enabled or facts is None:
+            return Gpu()
+        return Gpu(is_mig=True, cuts=cut(self._node, seat.index, facts, spec.counts, seat.memory_mib) or ())
+
+
+def is_cut(gpus: Sequence[Gpu]) -> bool:
+    return any(gpu.is_mig for gpu in gpus)

@@ -1,0 +1,50 @@
+"""The kubelet's Topology Manager, as far as GPUs go: which NUMA nodes a container's devices may lie on.
+
+`none` does not ask. `best-effort` takes the fewest NUMA nodes that do; `restricted` fails a container that could do
+with fewer, were the machine empty; `single-numa-node` fails one that needs two.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import combinations
+
+from shoal.embedded.gpus.devices import Device
+from shoal.embedded.gpus.node_gpus import Refused
+
+POLICY = "shoal.dev/topology-manager-policy"
+POLICIES = ("none", "best-effort", "restricted", "single-numa-node")
+_ERROR = Refused("TopologyAffinityError", "Resources cannot be allocated with Topology locality")
+
+Pool = Mapping[str, Sequence[Device]]
+
+
+def nodes_for(
+    policy: str, amounts: Sequence[tuple[str, int]], free: Pool, every: Pool
+) -> frozenset[int] | Refused | None:
+    """The NUMA nodes to take devices from; None is any."""
+    if policy == "none":
+        return None
+    fitting = _fewest(amounts, free)
+    if fitting is None:
+        return None if policy == "best-effort" else _ERROR
+    least = _fewest(amounts, every) or fitting
+    if policy == "single-numa-node" and len(fitting) > 1:
+        return _ERROR
+    if policy == "restricted" and len(fitting) > len(least):
+        return _ERROR
+    return fitting
+
+
+def _fewest(amounts: Sequence[tuple[str, int]], pool: Pool) -> frozenset[int] | None:
+    for mask in _masks(pool):
+        if all(sum(device.numa in mask for device in pool.get(name, ())) >= count for name, count in amounts):
+            return mask
+    return None
+
+
+def _masks(pool: Pool) -> Iterator[frozenset[int]]:
+    """Sets of NUMA nodes, the smallest first."""
+    nodes = sorted({device.numa for devices in pool.values() for device in devices})
+    for size in range(1, len(nodes) + 1):
+        yield from map(frozenset, combinations(nodes, size))

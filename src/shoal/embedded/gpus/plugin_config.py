@@ -1,0 +1,133 @@
+"""The device plugin's configuration: how GPUs and MIG instances are advertised, and how often each.
+
+Read from the plugin's own file format. What the plugin parses and then ignores (`resources`, `rename` of one resource,
+devices other than all) is ignored here too; what it refuses to start with is refused with its complaint.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+import msgspec
+
+from shoal.api.yaml_text import read_yaml
+from shoal.embedded.machines.machine import Machine
+from shoal.units.errors import UserError
+
+GPU = "nvidia.com/gpu"
+MIG_PREFIX = "nvidia.com/mig-"
+_DOMAIN = "nvidia.com/"
+_SHARED = ".shared"
+_MOST_REPLICAS = 1_000
+"""Each is a device of its own; a slip of the keyboard must not become a million of them."""
+
+Strategy = Literal["none", "single", "mixed"]
+
+
+class PluginConfigError(Exception):
+    """The plugin would not start with this."""
+
+
+class PluginConfig(msgspec.Struct, frozen=True):
+    mig_strategy: Strategy = "none"
+    sharing: Literal["none", "time-slicing", "mps"] = "none"
+    replicas: tuple[tuple[str, int], ...] = ()
+    """By resource; `*` is every one."""
+    rename: bool = False
+    one_per_request: bool = False
+    packed: bool = False
+    """Replicas are given from GPUs in use first."""
+
+    def replicas_of(self, resource: str) -> int:
+        found = dict(self.replicas)
+        return found.get(resource, found.get("*", 1))
+
+    def name_of(self, resource: str) -> str:
+        return resource + _SHARED if self.rename and self.replicas_of(resource) > 1 else resource
+
+
+class _Resource(msgspec.Struct, frozen=True, rename="camel"):
+    name: str = ""
+    replicas: int = 0
+
+
+class _Sharing(msgspec.Struct, frozen=True, rename="camel"):
+    resources: list[_Resource] = []
+    rename_by_default: bool = False
+    fail_requests_greater_than_one: bool | None = None
+
+
+class _SharingBlocks(msgspec.Struct, frozen=True, rename="camel"):
+    time_slicing: _Sharing | None = None
+    mps: _Sharing | None = None
+
+
+class _Plugin(msgspec.Struct, frozen=True, rename="camel"):
+    shared_devices_allocation_policy: Literal["distributed", "packed"] = "distributed"
+
+
+class _Flags(msgspec.Struct, frozen=True, rename="camel"):
+    mig_strategy: Strategy | None = None
+    plugin: _Plugin = _Plugin()
+
+
+class _File(msgspec.Struct, frozen=True, rename="camel"):
+    version: str = ""
+    flags: _Flags = _Flags()
+    sharing: _SharingBlocks = _SharingBlocks()
+
+
+def own_config(machine: Machine) -> PluginConfig:
+    """What the plugin starts with on this machine."""
+    sharing = machine.sharing
+    if sharing is None:
+        return PluginConfig(mig_strategy=machine.mig_strategy)
+    return PluginConfig(
+        mig_strategy=machine.mig_strategy,
+        sharing=sharing.strategy,
+        replicas=(("*", sharing.replicas),),
+        rename=sharing.rename,
+        one_per_request=sharing.fail_requests_greater_than_one,
+    )
+
+
+def parse_plugin_config(text: str, default: Strategy) -> PluginConfig:
+    try:
+        documents: list[Any] = [document for _, document in read_yaml(text)]
+        file = msgspec.convert(documents[0] if documents else {"version": "v1"}, _File)
+    except (UserError, msgspec.ValidationError) as error:
+        raise PluginConfigError(f"error parsing config file: {error}") from error
+    if file.version != "v1":
+        raise PluginConfigError(f"unknown version: {file.version or 'missing'}")
+    block = file.sharing.mps or file.sharing.time_slicing
+    return PluginConfig(
+        mig_strategy=file.flags.mig_strategy or default,
+        sharing="none" if block is None else "mps" if file.sharing.mps is not None else "time-slicing",
+        replicas=() if block is None else _replicas(block),
+        rename=block is not None and block.rename_by_default,
+        one_per_request=_one_per_request(block, is_mps=file.sharing.mps is not None),
+        packed=file.flags.plugin.shared_devices_allocation_policy == "packed",
+    )
+
+
+def _replicas(block: _Sharing) -> tuple[tuple[str, int], ...]:
+    if not block.resources:
+        raise PluginConfigError("no resources specified")
+    found = []
+    for resource in block.resources:
+        if not resource.name:
+            raise PluginConfigError("no resource name specified")
+        if resource.replicas < 2:
+            raise PluginConfigError(f"number of replicas must be >= 2: {resource.name}")
+        if resource.replicas > _MOST_REPLICAS:
+            raise PluginConfigError(f"number of replicas must be <= {_MOST_REPLICAS}: {resource.name}")
+        name = resource.name if resource.name.startswith(_DOMAIN) else _DOMAIN + resource.name
+        found.append((name, resource.replicas))
+    return tuple(found)
+
+
+def _one_per_request(block: _Sharing | None, *, is_mps: bool) -> bool:
+    if block is None:
+        return False
+    told = block.fail_requests_greater_than_one
+    return is_mps if told is None else told

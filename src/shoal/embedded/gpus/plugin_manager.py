@@ -1,0 +1,73 @@
+"""Following the label `nvidia.com/device-plugin.config`: the key of a ConfigMap with the plugin's configuration.
+
+The key is looked up in the ConfigMaps at hand, in the order of their names. One that is missing, or that the plugin
+would not start with, leaves the plugin running as it was, and is told once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, get_args
+
+import msgspec
+
+from shoal.embedded.gpus.node_gpus import Complaint
+from shoal.embedded.gpus.plugin_config import (
+    PluginConfig,
+    PluginConfigError,
+    Strategy,
+    own_config,
+    parse_plugin_config,
+)
+from shoal.embedded.machines.machine import Machine
+
+Obj = dict[str, Any]
+LABEL = "nvidia.com/device-plugin.config"
+STRATEGY = "shoal.dev/mig-strategy"
+"""Said beside a node's labels: the MIG strategy that a ClusterPolicy gives to all nodes."""
+
+
+class PluginManager:
+    def __init__(self, machine: Machine) -> None:
+        self._own = own_config(machine)
+        self.config: PluginConfig = self._own
+        self._chosen: PluginConfig = self._own
+        self._strategy = ""
+        self._followed: tuple[str, str | None] = ("", None)
+
+    def follow(self, key: str, configs: Mapping[str, Obj], strategy: str = "") -> str:
+        """What happened, in words; nothing if nothing did. Also a ConfigMap that changed is followed.
+
+        A strategy stands over that of the configuration, as the plugin's environment does.
+        """
+        words = self._follow(key, configs)
+        if strategy != self._strategy and strategy in ("", *get_args(Strategy)):
+            self._strategy = strategy
+            words = words or f"the device plugin follows MIG strategy {strategy or self._chosen.mig_strategy}"
+        over = {"mig_strategy": self._strategy} if self._strategy else {}
+        self.config = msgspec.structs.replace(self._chosen, **over)
+        return words
+
+    def _follow(self, key: str, configs: Mapping[str, Obj]) -> str:
+        found = [(name, data[key]) for name in sorted(configs) if key in (data := configs[name].get("data") or {})]
+        name, text = next(
+            ((name, text) for name, text in found if _is_plugins(text)), found[0] if found else ("", None)
+        )
+        if (key, text) == self._followed:
+            return ""
+        self._followed = (key, text)
+        if not key:
+            self._chosen = self._own
+            return "the device plugin is back to the configuration it started with"
+        if text is None:
+            return Complaint(f"device plugin configuration {key} was not applied: no ConfigMap has the key")
+        try:
+            self._chosen = parse_plugin_config(text, self._own.mig_strategy)
+        except PluginConfigError as error:
+            return Complaint(f"device plugin configuration {key} of ConfigMap {name} was not applied: {error}")
+        return f"device plugin configuration {key} of ConfigMap {name} was applied"
+
+
+def _is_plugins(text: object) -> bool:
+    """Keys such as `config.yaml` mean other things in other ConfigMaps."""
+    return isinstance(text, str) and "version" in text and "mig-configs" not in text

@@ -1,0 +1,82 @@
+"""Which of the free devices a container gets: the device plugin's preference.
+
+Whole GPUs: those that see each other best, as `docs/devices.md` says of the engine: within one NVLink island if one
+holds them, the one with the fewest free that does, and inside of it the same for NUMA nodes; else within one NUMA node.
+Replicas and MIG instances: one by one, from the device of which least is given away (or most, when packed).
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+
+from shoal.embedded.gpus.devices import Device
+
+
+def choose(
+    free: Sequence[Device], kept: Sequence[Device], all_devices: Sequence[Device], count: int, *, packed: bool
+) -> list[Device]:
+    """`count` devices: `kept` (from init containers) and the best of `free` beside them."""
+    missing = count - len(kept)
+    if missing <= 0:
+        return sorted(kept, key=lambda device: (device.gpu, device.id))[:count]
+    is_whole = all(device.cut is None and device.replicas == 1 for device in free)
+    more = closest(free, missing, kept) if is_whole else _spread(free, all_devices, missing, packed=packed)
+    return [*kept, *more]
+
+
+def closest(free: Sequence[Device], count: int, kept: Sequence[Device] = ()) -> list[Device]:
+    islands = {device.island for device in kept}
+    near = [device for device in free if device.island in islands]
+    if len(near) >= count:
+        return _tightest(near, count, _numa)
+    if _largest(free, _island) < count <= _largest(free, _numa):
+        return _tightest(free, count, _numa, inner=_island)
+    return _tightest(free, count, _island, inner=_numa)
+
+
+def _largest(free: Sequence[Device], key: Callable[[Device], int]) -> int:
+    return max(Counter(map(key, free)).values(), default=0)
+
+
+def _island(device: Device) -> int:
+    return device.island
+
+
+def _numa(device: Device) -> int:
+    return device.numa
+
+
+def _tightest(
+    free: Sequence[Device], count: int, key: Callable[[Device], int], inner: Callable[[Device], int] | None = None
+) -> list[Device]:
+    """From the smallest group that holds them all, else from the largest groups, as few as possible."""
+    groups: dict[int, list[Device]] = {}
+    for device in sorted(free, key=lambda one: (one.gpu, one.id)):
+        groups.setdefault(key(device), []).append(device)
+    chosen: list[Device] = []
+    while len(chosen) < count and groups:
+        missing = count - len(chosen)
+        holding = [name for name, group in groups.items() if len(group) >= missing]
+        name = min(holding, key=lambda one: len(groups[one])) if holding else max(groups, key=lambda g: len(groups[g]))
+        group = groups.pop(name)
+        taken = min(missing, len(group))
+        chosen += group[:taken] if inner is None else _tightest(group, taken, inner)
+    return chosen
+
+
+def _spread(free: Sequence[Device], all_devices: Sequence[Device], count: int, *, packed: bool) -> list[Device]:
+    total = Counter(device.physical for device in all_devices)
+    left = Counter(device.physical for device in free)
+    given = Counter({name: total[name] - left[name] for name in total})
+    picked: Counter[str] = Counter()
+    candidates = list(free)
+    chosen: list[Device] = []
+    for _ in range(min(count, len(candidates))):
+        sign = -1 if packed else 1
+        best = min(candidates, key=lambda one: (sign * given[one.physical], picked[one.physical]))
+        candidates.remove(best)
+        given[best.physical] += 1
+        picked[best.physical] += 1
+        chosen.append(best)
+    return chosen

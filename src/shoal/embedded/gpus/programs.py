@@ -1,0 +1,109 @@
+"""What runs on the GPUs of a node now, and how it gets on with its neighbours."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+
+import msgspec
+
+from shoal.embedded.gpus import contention
+from shoal.embedded.gpus.contention import Contention
+from shoal.embedded.gpus.devices import Device
+from shoal.embedded.gpus.node_gpus import Use
+
+
+class Seat(msgspec.Struct, frozen=True):
+    """One program's part of one GPU or MIG instance."""
+
+    device: Device
+    held: int
+    """How many replicas of it."""
+    memory_mib: int
+
+
+class Program(msgspec.Struct, frozen=True):
+    uid: str
+    container: str
+    util: float
+    seats: tuple[Seat, ...]
+    pid: int
+
+
+class Programs:
+    def __init__(self, sharing: Callable[[], str], rules: Contention) -> None:
+        self._sharing, self._rules = sharing, rules
+        self._running: dict[tuple[str, str], Program] = {}
+        self._on: dict[str, dict[tuple[str, str], Program]] = {}
+        """By what is physically there, oldest first."""
+        self._next_pid = 4_000
+
+    def start(self, uid: str, container: str, devices: Sequence[Device], use: Use) -> str | None:
+        self.stop(uid, container)
+        seats: list[Seat] = []
+        for device in {one.physical: one for one in devices}.values():
+            held = sum(one.physical == device.physical for one in devices)
+            wanted = use.memory_mib
+            if wanted is None:
+                wanted = contention.usual_memory(device.memory_mib, device.replicas, held, self._rules)
+            error = self._memory_error(device, held, wanted)
+            if error is not None:
+                return error
+            seats.append(Seat(device, held, wanted))
+        self._next_pid += 37
+        program = Program(uid, container, min(max(use.util, 0.0), 1.0), tuple(seats), self._next_pid)
+        self._running[uid, container] = program
+        for seat in seats:
+            self._on.setdefault(seat.device.physical, {})[uid, container] = program
+        return None
+
+    def stop(self, uid: str, container: str) -> None:
+        program = self._running.pop((uid, container), None)
+        for seat in program.seats if program is not None else ():
+            on = self._on[seat.device.physical]
+            del on[uid, container]
+            if not on:
+                del self._on[seat.device.physical]
+
+    def stop_pod(self, uid: str) -> None:
+        for key in [key for key in self._running if key[0] == uid]:
+            self.stop(*key)
+
+    def of(self, uid: str) -> Iterator[Program]:
+        return (program for key, program in self._running.items() if key[0] == uid)
+
+    def on(self, physical: str) -> Sequence[Program]:
+        """Oldest first."""
+        return tuple(self._on.get(physical, {}).values())
+
+    def on_gpu(self, gpu: int) -> list[Program]:
+        """On a GPU and all of its instances, oldest first."""
+        return [one for one in self._running.values() if any(seat.device.gpu == gpu for seat in one.seats)]
+
+    def memory_mib(self, physical: str) -> int:
+        return sum(seat.memory_mib for one in self.on(physical) for seat in one.seats if _is(seat, physical))
+
+    def pace(self, uid: str) -> float:
+        return min((self._pace(program) for program in self.of(uid)), default=1.0)
+
+    def share(self, program: Program, physical: str) -> float:
+        """The part of a device that a program really uses, its neighbours considered."""
+        return program.util * self._pace_on(program, physical)
+
+    def _pace(self, program: Program) -> float:
+        return min((self._pace_on(program, seat.device.physical) for seat in program.seats), default=1.0)
+
+    def _pace_on(self, program: Program, physical: str) -> float:
+        others = [one.util for one in self._on.get(physical, {}).values() if one is not program]
+        return contention.pace(program.util, others, self._sharing(), self._rules) if others else 1.0
+
+    def _memory_error(self, device: Device, held: int, wanted: int) -> str | None:
+        limit = contention.memory_limit(device.memory_mib, device.replicas, held, self._sharing(), self._rules)
+        whole = contention.memory_limit(device.memory_mib, 1, 1, "", self._rules)
+        free = min(limit, whole - self.memory_mib(device.physical))
+        if not self._rules.is_on or wanted <= free:
+            return None
+        return contention.out_of_memory(0, wanted, limit, free)
+
+
+def _is(seat: Seat, physical: str) -> bool:
+    return seat.device.physical == physical

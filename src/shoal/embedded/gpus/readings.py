@@ -1,0 +1,109 @@
+"""What the sensors of a GPU show while these programs run: one source for the exporter and for nvidia-smi.
+
+Numbers follow from what runs: the load from the programs' shares, power and warmth from the load and the board's limit.
+On top lies a small ripple, so that graphs look alive. It depends on the time given and the GPU alone; who asks twice
+for one moment reads the same.
+"""
+
+from __future__ import annotations
+
+import math
+import zlib
+
+import msgspec
+
+from shoal.data.gpus import Model, find_model
+from shoal.embedded.gpus.book import Book
+from shoal.embedded.gpus.programs import Programs
+from shoal.embedded.machines.machine import GpuSeat
+
+_RIPPLE = 0.02
+_RIPPLE_PERIOD_S = 97.0
+_IDLE_POWER = 0.12
+_IDLE_C, _WARMTH_C, _MEMORY_WARMER_C = 29, 46, 7
+_RESERVED = 0.0066
+_DEFAULT_POWER_W = 300
+_IDLE_SM_MHZ = 345
+_SM_MHZ = {7: 1530, 8: 1410, 9: 1980, 10: 1965, 12: 2430}
+_MEMORY_MHZ = {"HBM2": 877, "HBM2e": 1593, "HBM3": 2619, "HBM3e": 3201, "GDDR6": 6251, "GDDR7": 12481}
+
+
+class Reading(msgspec.Struct, frozen=True):
+    """Of one GPU, or of one MIG instance as far as it has sensors of its own."""
+
+    util: float
+    """0 to 1."""
+    used_mib: int
+    reserved_mib: int
+    free_mib: int
+    power_w: float
+    power_limit_w: int
+    temperature_c: int
+    memory_temperature_c: int
+    sm_mhz: int
+    memory_mhz: int
+
+
+def read_gpu(book: Book, seat: GpuSeat, at_s: float) -> Reading:
+    gpu = book.gpus[seat.index]
+    used = sum(book.programs.memory_mib(uuid) for uuid in [*(one.uuid for one in gpu.cuts), seat.uuid])
+    return _reading(seat, gpu_load(book, seat, at_s), used, seat.memory_mib)
+
+
+def gpu_load(book: Book, seat: GpuSeat, at_s: float) -> float:
+    """0 to 1, of a whole GPU."""
+    cuts = book.gpus[seat.index].cuts
+    if not cuts:
+        return rippled(load(book.programs, seat.uuid), seat.uuid, at_s)
+    util = sum(load(book.programs, one.uuid) * one.profile.compute for one in cuts) / _compute_slices(seat)
+    return rippled(min(util, 1.0), seat.uuid, at_s)
+
+
+def power_w(model: Model | None, util: float) -> float:
+    limit = model.power_w if model is not None else _DEFAULT_POWER_W
+    return limit * (_IDLE_POWER + (1 - _IDLE_POWER) * util * 0.95)
+
+
+def read_instance(book: Book, seat: GpuSeat, uuid: str, memory_mib: int, at_s: float) -> Reading:
+    util = rippled(load(book.programs, uuid), uuid, at_s)
+    return _reading(seat, util, book.programs.memory_mib(uuid), memory_mib)
+
+
+def _compute_slices(seat: GpuSeat) -> int:
+    model = find_model(seat.model)
+    facts = model.mig_layout() if model is not None else None
+    return facts.compute_slices if facts is not None else 1
+
+
+def load(programs: Programs, physical: str) -> float:
+    return min(sum(programs.share(program, physical) for program in programs.on(physical)), 1.0)
+
+
+def rippled(value: float, name: str, at_s: float) -> float:
+    """Nothing stays nothing; the rest swings by a fiftieth, each GPU at its own time."""
+    if not value:
+        return 0.0
+    phase = zlib.crc32(name.encode()) % 628 / 100
+    swing = math.sin(2 * math.pi * at_s / _RIPPLE_PERIOD_S + phase)
+    return min(max(value * (1 + _RIPPLE * swing), 0.0), 1.0)
+
+
+def _reading(seat: GpuSeat, util: float, used_mib: int, memory_mib: int) -> Reading:
+    model = find_model(seat.model)
+    limit = model.power_w if model is not None else _DEFAULT_POWER_W
+    major = int(model.compute_capability.partition(".")[0]) if model is not None else 0
+    warm = round(_IDLE_C + seat.index % 4 + _WARMTH_C * util)
+    reserved = round(memory_mib * _RESERVED)
+    used = min(used_mib, memory_mib - reserved)
+    return Reading(
+        util=util,
+        used_mib=used,
+        reserved_mib=reserved,
+        free_mib=memory_mib - reserved - used,
+        power_w=power_w(model, util),
+        power_limit_w=limit,
+        temperature_c=warm,
+        memory_temperature_c=warm + _MEMORY_WARMER_C,
+        sm_mhz=_SM_MHZ.get(major, 1500) if util > 0 else _IDLE_SM_MHZ,
+        memory_mhz=_MEMORY_MHZ.get(model.memory_type, 2000) if model is not None else 2000,
+    )

@@ -1,0 +1,24 @@
+"""What a pod held before this process knew of it: from the devices in its status."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from shoal.embedded.gpus.allocation import Held
+from shoal.embedded.gpus.devices import Device
+
+Obj = dict[str, Any]
+_LISTS = ("initContainerStatuses", "containerStatuses")
+
+
+def held_in_status(pod: Obj, by_id: Mapping[str, Device]) -> Iterator[Held]:
+    """Devices that are there no more (the GPU was cut anew since) are left out."""
+    status = pod.get("status") or {}
+    for name in _LISTS:
+        for container in status.get(name) or ():
+            for entry in container.get("allocatedResourcesStatus") or ():
+                ids = [one.get("resourceID", "") for one in entry.get("resources") or ()]
+                devices = tuple(by_id[one] for one in ids if one in by_id)
+                if devices:
+                    yield Held(container["name"], devices[0].resource, devices)

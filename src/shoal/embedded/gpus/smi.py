@@ -1,0 +1,103 @@
+"""`nvidia-smi` as people type it to see what they were given: which form is asked for, and its answer.
+
+Answered are the table, `-L`, `-q`, `--query-gpu` and `--query-compute-apps` as CSV, `topo -m`, and of `mig` the lists
+of instances and of profiles. Every other form is told that a simulated GPU does not answer it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import msgspec
+
+from shoal.embedded.gpus.smi_mig import list_instances, list_profiles
+from shoal.embedded.gpus.smi_query import QueryError, query_apps, query_gpus
+from shoal.embedded.gpus.smi_report import report
+from shoal.embedded.gpus.smi_sight import GpuSight, SeenGpu
+from shoal.embedded.gpus.smi_table import table
+from shoal.embedded.gpus.smi_topology import topology
+
+_BAD_ARGUMENT, _NOT_FOUND, _LOST = 2, 6, 15
+_FORMS = "nvidia-smi, -L, -q, --query-gpu=..., --query-compute-apps=..., topo -m, mig -lgi and mig -lgip"
+
+
+class Said(NamedTuple):
+    text: str
+    code: int = 0
+
+
+def nvidia_smi(sight: GpuSight, options: Sequence[str]) -> Said:
+    words = list(_joined(options))
+    chosen = [word.partition("=")[2] for word in words if word.startswith(("-i=", "--id="))]
+    words = [word for word in words if not word.startswith(("-i=", "--id="))]
+    gpus = [gpu for gpu in sight.gpus if not chosen or _is_chosen(gpu, chosen[0].split(","))]
+    if not sight.gpus or not gpus:
+        return Said("No devices were found\n", _NOT_FOUND)
+    lost = next((gpu for gpu in gpus if gpu.is_lost), None)
+    if lost is not None:
+        what = f"GPU{lost.index}: {lost.pci[4:]}: GPU is lost.  Reboot the system to recover this GPU"
+        return Said(f"Unable to determine the device handle for {what}\n", _LOST)
+    return _answer(msgspec.structs.replace(sight, gpus=tuple(gpus)), words)
+
+
+def _answer(sight: GpuSight, words: Sequence[str]) -> Said:
+    match words:
+        case []:
+            return Said(table(sight))
+        case ["-L"] | ["--list-gpus"]:
+            return Said(list_gpus(sight))
+        case ["-q"] | ["--query"]:
+            return Said(report(sight))
+        case ["topo", "-m"] | ["topo", "--matrix"]:
+            return Said(topology(sight))
+        case ["mig", "-lgi"] | ["mig", "--list-gpu-instances"]:
+            return _found(list_instances(sight), "No GPU instances found: Not Found\n")
+        case ["mig", "-lgip"] | ["mig", "--list-gpu-instance-profiles"]:
+            return _found(list_profiles(sight), "No MIG-supported devices found.\n")
+        case _ if any(word.startswith(("--query-gpu=", "--query-compute-apps=")) for word in words):
+            return _query(sight, words)
+    return Said(f"nvidia-smi {' '.join(words)}: a simulated GPU answers {_FORMS}\n", _BAD_ARGUMENT)
+
+
+def list_gpus(sight: GpuSight) -> str:
+    lines: list[str] = []
+    for gpu in sight.gpus:
+        lines.append(f"GPU {gpu.index}: {gpu.name} (UUID: {gpu.uuid})")
+        lines += [
+            f"  MIG {one.profile:<12} Device {number:>2}: (UUID: {one.uuid})"
+            for number, one in enumerate(gpu.instances)
+        ]
+    return "".join(f"{line}\n" for line in lines)
+
+
+def _query(sight: GpuSight, words: Sequence[str]) -> Said:
+    given = dict(word.partition("=")[::2] for word in words)
+    form = given.get("--format", "").split(",")
+    if "csv" not in form or not set(given) <= {"--query-gpu", "--query-compute-apps", "--format"}:
+        return Said('"--format=" switch is missing or not csv. Valid formats are csv, with noheader and nounits\n', 2)
+    try:
+        if "--query-gpu" in given:
+            return Said(query_gpus(sight, given["--query-gpu"], form))
+        return Said(query_apps(sight, given["--query-compute-apps"], form))
+    except QueryError as error:
+        return Said(f"{error}\n", _BAD_ARGUMENT)
+
+
+def _found(text: str, nothing: str) -> Said:
+    return Said(text) if text else Said(nothing, _NOT_FOUND)
+
+
+def _joined(options: Sequence[str]) -> list[str]:
+    """`-i 0` and `--format csv` as one word each."""
+    found: list[str] = []
+    for word in options:
+        if found and found[-1] in ("-i", "--id", "--format", "--query-gpu", "--query-compute-apps"):
+            found[-1] += f"={word}"
+        else:
+            found.append(word)
+    return found
+
+
+def _is_chosen(gpu: SeenGpu, names: Sequence[str]) -> bool:
+    return any(name in (str(gpu.index), gpu.uuid, gpu.pci, gpu.serial) for name in names)

@@ -1,0 +1,82 @@
+"""What nvidia-smi sees of a simulated node: everything on the node itself, in a container what it was granted."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from shoal.embedded.gpus.book import Book
+from shoal.embedded.gpus.device_name import device_name
+from shoal.embedded.gpus.mig_cuts import Cut
+from shoal.embedded.gpus.readings import read_gpu, read_instance
+from shoal.embedded.gpus.smi_sight import GpuSight, Instance, Process, SeenGpu
+from shoal.embedded.machines.machine import GpuSeat
+
+_PROGRAM = "python3"
+_DOUBLE_BIT = 48
+
+
+def sight_of_node(book: Book, at_s: float, at: str = "") -> GpuSight:
+    gpus = (_seen(book, seat, seat.index, None, at_s) for seat in book.machine.gpus)
+    return GpuSight(tuple(gpus), at)
+
+
+def sight_of_container(book: Book, uid: str, container: str, at_s: float, at: str = "") -> GpuSight:
+    """Neighbours on a shared GPU are felt in its load and memory; their processes are of another namespace."""
+    devices = book.devices_of(uid, container)
+    own = {device.physical for device in devices}
+    seats = [book.machine.gpus[index] for index in sorted({device.gpu for device in devices})]
+    gpus = (_seen(book, seat, number, (own, uid), at_s) for number, seat in enumerate(seats))
+    return GpuSight(tuple(gpus), at)
+
+
+def _seen(book: Book, seat: GpuSeat, number: int, own: tuple[set[str], str] | None, at_s: float) -> SeenGpu:
+    gpu, reading, fault = book.gpus[seat.index], read_gpu(book, seat, at_s), book.xid(seat.index)
+    cuts = [one for one in gpu.cuts if own is None or one.uuid in own[0]]
+    return SeenGpu(
+        index=number,
+        name=device_name(seat.product),
+        memory_mib=seat.memory_mib,
+        uuid=seat.uuid,
+        pci=seat.pci,
+        model=seat.model,
+        serial=seat.serial,
+        numa=seat.numa,
+        island=seat.island,
+        used_mib=reading.used_mib,
+        reserved_mib=reading.reserved_mib,
+        util_percent=round(100 * reading.util),
+        temperature_c=reading.temperature_c,
+        memory_temperature_c=reading.memory_temperature_c,
+        power_w=reading.power_w,
+        power_limit_w=reading.power_limit_w,
+        sm_mhz=reading.sm_mhz,
+        memory_mhz=reading.memory_mhz,
+        double_bit_errors=int(fault is not None and fault.number == _DOUBLE_BIT),
+        is_mig=gpu.is_mig,
+        is_lost=fault is not None and fault.is_lost,
+        instances=tuple(_instance(book, seat, one, at_s) for one in cuts),
+        processes=tuple(_processes(book, seat, cuts, own[1] if own is not None else None)),
+    )
+
+
+def _instance(book: Book, seat: GpuSeat, one: Cut, at_s: float) -> Instance:
+    reading = read_instance(book, seat, one.uuid, one.memory_mib, at_s)
+    return Instance(
+        profile=one.profile.name,
+        uuid=one.uuid,
+        number=one.instance,
+        profile_id=one.profile.id,
+        start=one.start,
+        width=one.profile.width,
+        memory_mib=one.memory_mib,
+        used_mib=reading.used_mib,
+        sm=one.profile.sm or 0,
+    )
+
+
+def _processes(book: Book, seat: GpuSeat, cuts: Iterable[Cut], uid: str | None) -> Iterable[Process]:
+    for physical, instance in ((seat.uuid, None), *((one.uuid, one.instance) for one in cuts)):
+        for program in book.programs.on(physical):
+            if uid is None or program.uid == uid:
+                used = sum(one.memory_mib for one in program.seats if one.device.physical == physical)
+                yield Process(program.pid, _PROGRAM, used, instance)

@@ -1,0 +1,36 @@
+"""`nvidia-smi topo -m`: how the GPUs see each other, over NVLink or over the buses, and which NUMA node is near."""
+
+from __future__ import annotations
+
+from shoal.data.gpus import find_model
+from shoal.embedded.gpus.smi_sight import GpuSight, SeenGpu
+
+_LINKS = {"nvlink2": 6, "nvlink3": 12, "nvlink4": 18, "nvlink5": 18}
+_LEGEND = """
+Legend:
+
+  X    = Self
+  SYS  = Across the interconnect between NUMA nodes
+  NODE = Across host bridges within a NUMA node
+  NV#  = Over a bonded set of # NVLinks
+"""
+
+
+def topology(sight: GpuSight) -> str:
+    head = [f"GPU{gpu.index}" for gpu in sight.gpus]
+    lines = ["\t".join(["", *head, "CPU Affinity", "NUMA Affinity", "GPU NUMA ID"])]
+    for gpu in sight.gpus:
+        row = [f"GPU{gpu.index}", *(_relation(gpu, other) for other in sight.gpus), "N/A", str(gpu.numa), "N/A"]
+        lines.append("\t".join(row))
+    return "".join(f"{line}\n" for line in lines) + _LEGEND
+
+
+def _relation(one: SeenGpu, other: SeenGpu) -> str:
+    if one.index == other.index:
+        return " X "
+    model = find_model(one.model) if one.model else None
+    links = _LINKS.get(model.link[:7], 0) if model is not None else 0
+    # Instances of MIG do not speak over NVLink.
+    if links and one.island == other.island and not (one.is_mig or other.is_mig):
+        return f"NV{links}"
+    return "NODE" if one.numa == other.numa else "SYS"

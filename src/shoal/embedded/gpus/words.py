@@ -1,0 +1,84 @@
+"""What a node says of its devices in Shoal's own annotations, so that the engine knows them as the kubelet does."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
+
+import msgspec
+
+from shoal.embedded.gpus.devices import Device
+from shoal.embedded.gpus.labels import Scene
+from shoal.embedded.gpus.plugin_config import GPU
+
+ISLANDS = "shoal.dev/gpu-islands"
+NUMA = "shoal.dev/gpu-numa"
+ONE_PER_REQUEST = "shoal.dev/fail-requests-greater-than-one"
+TOPOLOGY = "shoal.dev/topology"
+
+
+def own_words(
+    scene: Scene, devices: Mapping[str, Sequence[Device]], unhealthy: AbstractSet[int] = frozenset()
+) -> dict[str, str]:
+    """`unhealthy` are the indexes of GPUs that the plugin does not offer for now."""
+    if not scene.seats:
+        return {}
+    numbers, places = _numbered(scene)
+    found = {TOPOLOGY: _topology(scene, devices, unhealthy)}
+    # The engine numbers the whole GPUs that are advertised; instances of MIG are counted by name.
+    if numbers:
+        found[ISLANDS] = _groups([scene.seats[index].island for index in places], numbers)
+        found[NUMA] = _groups([scene.seats[index].numa for index in places], numbers)
+    if scene.config.replicas_of(GPU) > 1:
+        found[ONE_PER_REQUEST] = "true" if scene.config.one_per_request else "false"
+    return found
+
+
+def _numbered(scene: Scene) -> tuple[list[int], list[int]]:
+    """For each `nvidia.com/gpu` before replication: its number, and the GPU that it is on."""
+    places = []
+    for seat, gpu in zip(scene.seats, scene.gpus, strict=True):
+        if not gpu.is_mig or scene.config.mig_strategy == "none":
+            places.append(seat.index)
+        elif scene.config.mig_strategy == "single":
+            places += [seat.index] * len(gpu.cuts)
+    return list(range(len(places))), places
+
+
+def _groups(group_of: Sequence[int], numbers: Iterable[int]) -> str:
+    """`0-3,4-7`; numbers of one group that do not follow each other are joined by a plus sign."""
+    groups: dict[int, list[int]] = {}
+    for number, group in zip(numbers, group_of, strict=True):
+        groups.setdefault(group, []).append(number)
+    return ",".join("+".join(_spans(members)) for _, members in sorted(groups.items()))
+
+
+def _spans(numbers: Sequence[int]) -> Iterable[str]:
+    start = last = numbers[0]
+    for number in [*numbers[1:], -1]:
+        if number == last + 1:
+            last = number
+            continue
+        yield str(start) if start == last else f"{start}-{last}"
+        start = last = number
+
+
+def _topology(scene: Scene, devices: Mapping[str, Sequence[Device]], unhealthy: AbstractSet[int]) -> str:
+    gpus = []
+    for seat, gpu in zip(scene.seats, scene.gpus, strict=True):
+        row: dict[str, object] = {
+            "index": seat.index,
+            "uuid": seat.uuid,
+            "pci": seat.pci,
+            "numa": seat.numa,
+            "island": seat.island,
+            "memoryMiB": seat.memory_mib,
+        }
+        if seat.index in unhealthy:
+            row["unhealthy"] = True
+        if gpu.is_mig:
+            row["mig"] = [{"profile": c.profile.name, "start": c.start, "uuid": c.uuid} for c in gpu.cuts]
+        gpus.append(row)
+    # Ids of replicas are those of their device and a number; a thousand of them would fill a page.
+    replicas = {name: found[0].replicas for name, found in devices.items() if found and found[0].replicas > 1}
+    return msgspec.json.encode({"gpus": gpus, **({"replicas": replicas} if replicas else {})}).decode()

@@ -1,0 +1,104 @@
+"""What a ClusterPolicy of the GPU operator says of all nodes: which ConfigMaps count, and what unlabelled ones follow.
+
+As with the operator, the labels of a node choose a key of the ConfigMap that the policy names; another ConfigMap has no
+say, and without a name there is nothing to choose from. The policy's MIG strategy stands over that of a configuration,
+because the plugin gets it as a variable of its environment. Rejected: a policy that is there from the start. Without
+one every ConfigMap at hand is looked through, so that a label and a ConfigMap are enough to try something.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping
+from typing import Any
+
+import msgspec
+
+from shoal.client.item import Item
+from shoal.client.kind import Kind
+from shoal.embedded.gpus import mig_manager, plugin_manager
+
+Obj = dict[str, Any]
+POLICIES = Kind("nvidia.com", "v1", "clusterpolicies", "ClusterPolicy", is_namespaced=False)
+MISPLACED = Kind("config.openshift.io", "v1", "misplacedclusterpolicies", "ClusterPolicy", is_namespaced=False)
+"""What much copied manifests call it; it is followed where there is no real one."""
+
+
+class _Config(msgspec.Struct, frozen=True):
+    name: str = ""
+    default: str = ""
+
+
+class _Component(msgspec.Struct, frozen=True):
+    config: _Config | None = None
+
+
+class _Mig(msgspec.Struct, frozen=True):
+    strategy: str = ""
+
+
+class _Spec(msgspec.Struct, frozen=True, rename="camel"):
+    device_plugin: _Component | None = None
+    mig_manager: _Component | None = None
+    mig: _Mig | None = None
+
+
+class _Policy(msgspec.Struct, frozen=True):
+    spec: _Spec | None = None
+
+
+class ClusterPolicy(msgspec.Struct, frozen=True):
+    plugin: _Config = _Config()
+    layouts: _Config = _Config()
+    """Of the MIG manager."""
+    strategy: str = ""
+
+    def applied(self, labels: Mapping[str, str], configs: Mapping[str, Obj]) -> tuple[dict[str, str], dict[str, Obj]]:
+        """The labels and ConfigMaps that a node's GPUs are to follow, of those there are."""
+        followed = dict(labels)
+        _choose(followed, plugin_manager.LABEL, self.plugin.default)
+        _choose(followed, mig_manager.LABEL, self.layouts.default)
+        if not self.plugin.name:
+            followed.pop(plugin_manager.LABEL, None)
+        followed[plugin_manager.STRATEGY] = self.strategy
+        followed[mig_manager.SOURCE] = self.layouts.name
+        named = {self.plugin.name, self.layouts.name}
+        return followed, {key: one for key, one in configs.items() if key.rpartition("/")[2] in named}
+
+    def remarks(self, gpu_nodes: Collection[Mapping[str, str]], configs: Mapping[str, Obj]) -> list[tuple[str, str]]:
+        """What of it has no effect: reasons and messages. `gpu_nodes` are the labels of each."""
+        found = []
+        present = {key.rpartition("/")[2] for key in configs}
+        for field, config in (("devicePlugin", self.plugin), ("migManager", self.layouts)):
+            if config.name and config.name not in present:
+                found.append(("ConfigMapNotFound", f"spec.{field}.config names ConfigMap {config.name}: no such one"))
+        free = sum(plugin_manager.LABEL not in labels for labels in gpu_nodes)
+        if self.plugin.name and not self.plugin.default and free:
+            words = (
+                f"spec.devicePlugin.config names ConfigMap {self.plugin.name} and no default: no effect on {free} of "
+                f"{len(gpu_nodes)} GPU nodes, which lack the label {plugin_manager.LABEL}"
+            )
+            found.append(("NoDefaultConfig", words))
+        return found
+
+
+def read_policy(item: Item) -> ClusterPolicy:
+    spec = item.read(_Policy).spec or _Spec()
+    return ClusterPolicy(_config(spec.device_plugin), _config(spec.mig_manager), (spec.mig or _Mig()).strategy)
+
+
+def honoured(real: Iterable[Item], misplaced: Iterable[Item]) -> list[Item]:
+    """The one that counts, and behind it those that do not: a real one before a misplaced, an older before a newer."""
+    return [one for some in (real, misplaced) for one in sorted(some, key=lambda item: (_created(item), item.name))]
+
+
+def _created(item: Item) -> str:
+    return str(item.obj()["metadata"].get("creationTimestamp", ""))
+
+
+def _config(component: _Component | None) -> _Config:
+    return (component.config if component is not None else None) or _Config()
+
+
+def _choose(labels: dict[str, str], label: str, default: str) -> None:
+    if default and not labels.get(label):
+        labels[label] = default

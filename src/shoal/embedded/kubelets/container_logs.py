@@ -1,0 +1,75 @@
+"""What a simulated container has printed, made anew whenever it is asked for from what is known of its run.
+
+Nothing is kept, so logs outlive the process that ran the pods. Lines of `shoal.dev/log` come one a second from the
+start; a program without them says when it starts and ends. One with GPUs that ends by itself tells the loss of its
+steps; one that does not serves somebody, and says that it is ready.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from shoal.embedded.kubelets import wishes
+from shoal.embedded.kubelets.pod_facts import Container, PodFacts
+from shoal.embedded.kubelets.pod_run import ContainerRun, Ended
+from shoal.embedded.kubelets.sight import LogLine
+
+_STEP_S = 10.0
+_MOST_LINES = 1_000
+
+
+def lines(
+    facts: PodFacts, spec: Container, one: ContainerRun, asked: tuple[float, bool], known: Sequence[str] | None = None
+) -> list[LogLine]:
+    """`asked`: when, and whether of the run before the one that goes on or was the last. `known` is what the program
+    prints at once where that is known."""
+    now_s, previous = asked
+    if one.is_alive and not previous:
+        span = (one.started_s, now_s)
+        return sorted(_lines(facts, spec, span, None, known), key=lambda line: line.at_s)
+    ended = one.ended
+    if ended is None or not ended.started_s:
+        return []
+    span = (ended.started_s, ended.finished_s)
+    return sorted(_lines(facts, spec, span, ended, known), key=lambda line: line.at_s)
+
+
+def _lines(
+    facts: PodFacts, spec: Container, span: tuple[float, float], ended: Ended | None, known: Sequence[str] | None
+) -> Iterator[LogLine]:
+    start_s, until_s = span
+    said = wishes.text(facts.metadata.annotations, "log", spec.name)
+    if said is not None:
+        for at, text in enumerate(said.splitlines()[:_MOST_LINES]):
+            if ended is not None or start_s + at <= until_s:
+                yield LogLine(min(start_s + at, until_s), text)
+    elif known is not None:
+        for text in known:
+            yield LogLine(start_s, text)
+    else:
+        yield LogLine(start_s, f"starting {spec.name} ({spec.image})")
+        if not _uses_gpus(spec):
+            pass
+        elif _serves(facts, spec):
+            yield LogLine(start_s, "ready")
+        else:
+            steps = int((until_s - start_s) / _STEP_S)
+            for step in range(max(steps - _MOST_LINES, 0) + 1, steps + 1):
+                yield LogLine(start_s + step * _STEP_S, f"step {step * 10}: loss {2.5 / (1 + step) ** 0.3:.4f}")
+    if ended is None:
+        return
+    if ended.message:
+        yield LogLine(ended.finished_s, ended.message)
+    if said is None and known is None:
+        yield LogLine(ended.finished_s, "done" if ended.code == 0 else f"exiting with code {ended.code}")
+
+
+def _uses_gpus(spec: Container) -> bool:
+    return any("nvidia.com/" in name for name in spec.resources.limits)
+
+
+def _serves(facts: PodFacts, spec: Container) -> bool:
+    default = "Never" if spec in facts.spec.init_containers else facts.spec.restart_policy
+    if (spec.restart_policy or default) != "Always":
+        return False
+    return wishes.duration(facts.metadata.annotations, "run-for", spec.name) is None

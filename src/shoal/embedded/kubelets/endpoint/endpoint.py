@@ -1,0 +1,170 @@
+"""The way in to a fleet of simulated kubelets: one HTTPS port as every kubelet has it, and one for Prometheus.
+
+All nodes share both ports; requests say which node or pod they mean (`places.py`). Only who shows a certificate that
+`callers.py` knows is answered on the first. A node that has failed or is cut off answers nobody: its connections end
+without a word. The certificate of the port is made at the start and never leaves memory.
+
+Rejected: a port per node. A thousand nodes would take two thousand ports of a laptop.
+"""
+
+from __future__ import annotations
+
+import ssl
+from collections.abc import Awaitable, Callable
+from datetime import UTC, datetime
+
+import msgspec
+from aiohttp import web
+
+from shoal.client.certificates import new_authority, new_server
+from shoal.embedded.apiserver.security.showing import show
+from shoal.embedded.kubelets.endpoint.callers import Caller, Callers
+from shoal.embedded.kubelets.endpoint.exporter_doors import ExporterDoors
+from shoal.embedded.kubelets.endpoint.metrics_api import LabelsOf, MetricsApi
+from shoal.embedded.kubelets.endpoint.metrics_doors import PREFIX, MetricsDoors
+from shoal.embedded.kubelets.endpoint.metrics_objects import SERVER_NAME
+from shoal.embedded.kubelets.endpoint.node_doors import NodeDoors
+from shoal.embedded.kubelets.endpoint.places import CutOff, Places, Refusal
+from shoal.embedded.kubelets.endpoint.pod_doors import PodDoors
+from shoal.embedded.kubelets.sight import Nodes
+from shoal.units.errors import UserError
+
+_SHUTDOWN_S = 0.2
+_Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
+
+
+class EndpointSettings(msgspec.Struct, frozen=True):
+    host: str = "127.0.0.1"
+    kubelet_port: int = 10250
+    """0 takes any free one."""
+    metrics_port: int = 9400
+    """The port of NVIDIA's exporter; 0 takes any free one."""
+    client_ca: str = ""
+    """PEM, the `client-ca-file` of the API server: its kubelet client is let in."""
+    proxy_ca: str = ""
+    """PEM, its `requestheader-client-ca-file`: its proxy may ask for metrics.k8s.io."""
+    proxy_names: tuple[str, ...] = ("front-proxy-client",)
+    follow_every_s: float = 0.2
+    """How often a log that somebody follows is looked at."""
+    figures: Callable[[], str] = str
+    """Of whoever else lives beside the nodes, for the fleet's own page."""
+
+
+class Ports(msgspec.Struct, frozen=True):
+    """Where the endpoint listens, once it does."""
+
+    host: str
+    kubelet_port: int
+    metrics_port: int
+
+    @property
+    def kubelet_url(self) -> str:
+        """What a Node says in its annotation `shoal.dev/endpoint`."""
+        return f"https://{_in_url(self.host)}:{self.kubelet_port}"
+
+    @property
+    def metrics_url(self) -> str:
+        return f"http://{_in_url(self.host)}:{self.metrics_port}"
+
+
+def _own_label(node: str) -> dict[str, str]:
+    return {"kubernetes.io/hostname": node}
+
+
+class Endpoint:
+    """Listens from `start` to `stop`."""
+
+    def __init__(
+        self, nodes: Nodes, settings: EndpointSettings, seconds: Callable[[], float], labels_of: LabelsOf = _own_label
+    ) -> None:
+        """`seconds` tells the cluster's time; `labels_of` the labels of a Node object."""
+        self._settings = settings
+        self._callers = Callers(settings.client_ca, settings.proxy_ca, settings.proxy_names)
+        places = Places(nodes)
+        doors = (
+            PodDoors(places, seconds, settings.follow_every_s),
+            NodeDoors(places, seconds),
+            MetricsDoors(MetricsApi(nodes, labels_of), seconds),
+        )
+        self._kubelet = web.Application(middlewares=[_refusals, self._checked])
+        for door in doors:
+            self._kubelet.add_routes(door.routes())
+        self._exporter = web.Application(middlewares=[_refusals])
+        self._exporter.add_routes(ExporterDoors(nodes, settings.figures).routes())
+        self._runners: list[web.AppRunner] = []
+        self.ca = ""
+        """Of the port's certificate, as PEM: what an APIService has to trust."""
+
+    async def start(self) -> Ports:
+        """UserError where a port is taken."""
+        settings = self._settings
+        try:
+            kubelet = await self._listen(self._kubelet, settings.kubelet_port, "--kubelet-port", self._tls())
+            metrics = await self._listen(self._exporter, settings.metrics_port, "--metrics-port", None)
+        except BaseException:
+            await self.stop()
+            raise
+        return Ports(settings.host, kubelet, metrics)
+
+    async def stop(self) -> None:
+        runners, self._runners = self._runners, []
+        for runner in runners:
+            await runner.cleanup()
+
+    async def _listen(self, application: web.Application, port: int, option: str, tls: ssl.SSLContext | None) -> int:
+        # Cancelling: whoever follows a log that says nothing would not be noticed to have gone.
+        runner = web.AppRunner(
+            application, access_log=None, handler_cancellation=True, shutdown_timeout=_SHUTDOWN_S, handle_signals=False
+        )
+        self._runners.append(runner)
+        await runner.setup()
+        try:
+            await web.TCPSite(runner, self._settings.host, port, ssl_context=tls).start()
+        except OSError as error:
+            raise UserError(
+                f"cannot listen on {self._settings.host}:{port}: {error.strerror or error}",
+                fix=f"choose another port with {option}, or {option} 0 for any free one",
+            ) from None
+        return int(runner.addresses[0][1])
+
+    def _tls(self) -> ssl.SSLContext:
+        now = datetime.now(UTC)  # noqa: TID251 - certificates want the date
+        authority = new_authority(now, "shoal-kubelets")
+        self.ca = authority.certificate.decode()
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.minimum_version = ssl.TLSVersion.TLSv1_2
+        show(context, new_server(authority, (self._settings.host, "localhost", SERVER_NAME), now))
+        self._callers.ask_in(context)
+        return context
+
+    @web.middleware
+    async def _checked(self, request: web.Request, handler: _Handler) -> web.StreamResponse:
+        tls = request.transport.get_extra_info("ssl_object") if request.transport is not None else None
+        who = self._callers.who(tls.getpeercert(True) if tls is not None else None)
+        if who == "nobody":
+            raise Refusal(401, "Unauthorized")
+        wanted: Caller = "proxy" if request.path.startswith(PREFIX) else "server"
+        if who != wanted:
+            raise Refusal(403, f"Forbidden: {request.path} is only for the API server")
+        return await handler(request)
+
+
+@web.middleware
+async def _refusals(request: web.Request, handler: _Handler) -> web.StreamResponse:
+    try:
+        return await handler(request)
+    except Refusal as refusal:
+        # What a kubelet says of a bad request has no line feed: the API server passes it on as it is.
+        end = "" if refusal.code == 400 else "\n"
+        return web.Response(status=refusal.code, text=f"{refusal.text}{end}")
+    except CutOff:
+        # As a machine that is gone: the connection ends, and nothing is said. What is returned reaches nobody.
+        if request.transport is not None:
+            request.transport.abort()
+        return web.Response(status=503)
+    except web.HTTPNotFound:
+        return web.Response(status=404, text="404 page not found\n")
+
+
+def _in_url(host: str) -> str:
+    return f"[{host}]" if ":" in host else host

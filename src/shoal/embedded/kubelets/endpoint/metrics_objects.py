@@ -1,0 +1,52 @@
+"""What has to be stored so that the API server asks the fleet for metrics.k8s.io: a Service that leads here, and the
+APIService behind it, with the role that lets people who may look at pods look at their figures."""
+
+from __future__ import annotations
+
+import base64
+
+from shoal.embedded.apiserver.dynamic.endpoints import ANNOTATION
+from shoal.embedded.kubelets.endpoint.metrics_api import GROUP, VERSION
+from shoal.embedded.kubelets.sight import Obj
+
+NAMESPACE, SERVICE = "kube-system", "metrics-server"
+SERVER_NAME = f"{SERVICE}.{NAMESPACE}.svc"
+"""What the certificate behind the Service must be for."""
+_LABELS = {"k8s-app": SERVICE}
+_READERS = {f"rbac.authorization.k8s.io/aggregate-to-{role}": "true" for role in ("admin", "edit", "view")}
+
+
+def metrics_objects(address: str, port: int, ca: str) -> tuple[Obj, ...]:
+    """`address` is one of this machine's loopback; `ca` is PEM. To be created, or replaced, in this order."""
+    host = f"[{address}]" if ":" in address else address
+    service = {
+        "apiVersion": "v1",
+        "kind": "Service",
+        "metadata": {
+            "name": SERVICE,
+            "namespace": NAMESPACE,
+            "labels": _LABELS,
+            "annotations": {ANNOTATION: f"https://{host}:{port}"},
+        },
+        "spec": {"ports": [{"name": "https", "port": 443, "protocol": "TCP", "targetPort": port}]},
+    }
+    role = {
+        "apiVersion": "rbac.authorization.k8s.io/v1",
+        "kind": "ClusterRole",
+        "metadata": {"name": "system:aggregated-metrics-reader", "labels": {**_LABELS, **_READERS}},
+        "rules": [{"apiGroups": [GROUP], "resources": ["pods", "nodes"], "verbs": ["get", "list", "watch"]}],
+    }
+    api_service = {
+        "apiVersion": "apiregistration.k8s.io/v1",
+        "kind": "APIService",
+        "metadata": {"name": f"{VERSION}.{GROUP}", "labels": _LABELS},
+        "spec": {
+            "group": GROUP,
+            "version": VERSION,
+            "groupPriorityMinimum": 100,
+            "versionPriority": 100,
+            "service": {"namespace": NAMESPACE, "name": SERVICE, "port": 443},
+            "caBundle": base64.b64encode(ca.encode()).decode(),
+        },
+    }
+    return service, role, api_service

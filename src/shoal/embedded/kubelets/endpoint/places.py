@@ -1,0 +1,72 @@
+"""Which node and which pod a request means, though all nodes listen at one port.
+
+The API server of this project names the node in a header. Everybody else names a pod, which is on one node, or says the
+node in front of the path; a fleet of one node needs neither.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from aiohttp import web
+
+from shoal.embedded.apiserver.streams.kubelets import NODE_HEADER
+from shoal.embedded.kubelets.sight import Nodes, NodeSight
+
+Obj = dict[str, Any]
+_SPECS = ("containers", "initContainers", "ephemeralContainers")
+
+
+class Refusal(Exception):  # noqa: N818 - it is an answer, and said as one
+    """What a kubelet answers in place of what was asked: a code and one line of text."""
+
+    def __init__(self, code: int, text: str) -> None:
+        super().__init__(text)
+        self.code = code
+        self.text = text
+
+
+class CutOff(Exception):  # noqa: N818 - nobody is told anything
+    """The node is gone or cannot be reached: the connection ends without a word."""
+
+
+class Places:
+    def __init__(self, nodes: Nodes) -> None:
+        self._nodes = nodes
+
+    def is_named(self, request: web.Request) -> bool:
+        return bool(request.match_info.get("node") or request.headers.get(NODE_HEADER))
+
+    def node(self, request: web.Request) -> NodeSight:
+        """The node that a request names, in whichever way."""
+        name = request.match_info.get("node") or request.headers.get(NODE_HEADER, "")
+        if not name:
+            names = self._nodes.names()
+            if len(names) != 1:
+                raise Refusal(400, f"{len(names)} nodes listen here: name one in the header {NODE_HEADER}")
+            name = names[0]
+        found = self._nodes.node(name)
+        if found is None:
+            raise Refusal(404, f'node "{name}" is not simulated here')
+        if not found.is_reachable():
+            raise CutOff
+        return found
+
+    def pod(self, request: web.Request, missing: str) -> tuple[NodeSight, Obj]:
+        """The pod of the path and the node that runs it; `missing` is what to say of one that is not there."""
+        namespace, name = request.match_info["namespace"], request.match_info["pod"]
+        nodes = (
+            [self.node(request)] if self.is_named(request) else filter(None, map(self._nodes.node, self._nodes.names()))
+        )
+        for node in nodes:
+            pod = node.pod(namespace, name)
+            if pod is not None:
+                if not node.is_reachable():
+                    raise CutOff
+                return node, pod
+        raise Refusal(404, missing)
+
+
+def has_container(pod: Obj, name: str) -> bool:
+    spec = pod.get("spec") or {}
+    return any(one.get("name") == name for key in _SPECS for one in spec.get(key) or ())

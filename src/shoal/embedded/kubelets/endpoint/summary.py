@@ -1,0 +1,41 @@
+"""What a node and its pods use, in the two forms that kubelets tell it: `/pods` and `/stats/summary`."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+from shoal.embedded.kubelets.sight import NodeSight, Obj, Usage
+
+
+def pod_list(node: NodeSight) -> Obj:
+    """The pods that run."""
+    return {"kind": "PodList", "apiVersion": "v1", "metadata": {}, "items": [pod for pod, _ in node.pod_usage()]}
+
+
+def stats_summary(node: NodeSight, now_s: float) -> Obj:
+    now = rfc3339(now_s)
+    pods = [_pod(pod, used, now) for pod, used in node.pod_usage()]
+    return {"node": {"nodeName": node.name, **_figures(node.usage(), now)}, "pods": pods}
+
+
+def _pod(pod: Obj, used: dict[str, Usage], now: str) -> Obj:
+    metadata = pod["metadata"]
+    total = Usage(sum(one.cpu_milli for one in used.values()), sum(one.memory_bytes for one in used.values()))
+    return {
+        "podRef": {key: metadata.get(key, "") for key in ("name", "namespace", "uid")},
+        "startTime": (pod.get("status") or {}).get("startTime"),
+        "containers": [{"name": name, **_figures(one, now)} for name, one in used.items()],
+        **_figures(total, now),
+    }
+
+
+def _figures(used: Usage, now: str) -> Obj:
+    bytes_ = used.memory_bytes
+    return {
+        "cpu": {"time": now, "usageNanoCores": used.cpu_milli * 1_000_000},
+        "memory": {"time": now, "usageBytes": bytes_, "workingSetBytes": bytes_, "rssBytes": bytes_},
+    }
+
+
+def rfc3339(at_s: float) -> str:
+    return datetime.fromtimestamp(int(at_s), UTC).strftime("%Y-%m-%dT%H:%M:%SZ")

@@ -1,0 +1,279 @@
+"""All simulated nodes of one process: an ordinary client of whatever API server it is given.
+
+One loop drives one node or thousands: shared caches, a timer for each pod that waits for something and none for those
+that do not, a bounded number of writes under way. Nothing is stored but in the objects, so that a fleet that is killed
+and started again with the same machines goes on: registered nodes are taken over, running pods run on.
+
+Rejected: a task for each node and pod. A thousand nodes would be ten thousand tasks that wait.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
+from zlib import crc32
+
+import msgspec
+
+from shoal.client.context import Context
+from shoal.client.informer import Handler, Informer
+from shoal.client.item import Item, Obj
+from shoal.client.kind import CONFIG_MAPS, NODES, PODS, Kind
+from shoal.embedded.gpus.book import Book
+from shoal.embedded.kubelets.addresses import NETWORK, SIZE, Addresses
+from shoal.embedded.kubelets.due import Timetable
+from shoal.embedded.kubelets.ground import Ground
+from shoal.embedded.kubelets.leases import Leases
+from shoal.embedded.kubelets.news import TERMINAL
+from shoal.embedded.kubelets.node_faults import NodeFaults
+from shoal.embedded.kubelets.node_keeper import NodeKeeper
+from shoal.embedded.kubelets.pod_facts import Glance, glance_at
+from shoal.embedded.kubelets.pod_writer import PodWriter
+from shoal.embedded.kubelets.policy_watch import PolicyWatch
+from shoal.embedded.kubelets.settings import FleetSettings
+from shoal.embedded.kubelets.simulated_node import SimulatedNode
+from shoal.embedded.kubelets.stage_files import read_stages
+from shoal.embedded.kubelets.writes import Writes
+from shoal.embedded.machines.machine import Machine
+from shoal.units.errors import UserError
+
+_log = logging.getLogger("shoal.kubelets")
+_CONFIG_NAMESPACES = frozenset({"gpu-operator", "nvidia", "nvidia-system", "nvidia-device-plugin", "kube-system"})
+
+
+class Fleet:
+    def __init__(self, context: Context, machines: Sequence[Machine], settings: FleetSettings | None = None) -> None:
+        """Raises UserError for stage files that cannot be read, and for two machines of one name."""
+        self._settings = settings or FleetSettings()
+        informers = context.informers
+        self.name = context.name
+        self._context = context
+        self._clock = context.clock
+        self._pods, self._node_items = informers.of(PODS), informers.of(NODES)
+        self._config_maps = informers.of(CONFIG_MAPS)
+        self._followed: set[Kind] = set()
+        stages = read_stages(self._settings.stage_folders)
+        self._timetable = Timetable(stages, self._settings.pull_s, context.draw.getrandbits(32))
+        self._machines: dict[str, Machine] = {}
+        for machine in machines:
+            if machine.name in self._machines:
+                raise UserError(f"two machines are called {machine.name}")
+            self._machines[machine.name] = machine
+        self._is_running = self._has_run = False
+        self._make()
+
+    def _make(self) -> None:
+        """All that a run has of its own. The next one makes it anew, whatever state this one was left in."""
+        context, settings = self._context, self._settings
+        self._configs: dict[str, Obj] = {}
+        self._nodes: dict[str, SimulatedNode] = {}
+        self._ground = Ground(
+            context.clock,
+            self._pods,
+            self._node_items,
+            self._timetable,
+            Addresses(),
+            settings,
+            context.events.named("kubelet"),
+            lambda node, uid: self._pod_writes.add((node, uid)),
+            lambda node: self._keeper.writes.add(node),  # noqa: PLW0108 - there is no keeper yet
+        )
+        make = settings.gpus or Book
+        for machine in self._machines.values():
+            self._nodes[machine.name] = SimulatedNode(machine, make(machine), self._ground)
+        writer = PodWriter(context.api, self._ground, self._nodes)
+        self._pod_writes: Writes[tuple[str, str]] = Writes(context.clock, settings.writers, writer.write)
+        self._keeper = NodeKeeper(context.api, self._ground, self._nodes)
+        self._leases = Leases(context.api, context.clock, settings.lease_every_s, self._owner_uid)
+        self._faults = NodeFaults(context.api, self._ground, self._keeper, self._leases)
+        self._policies = PolicyWatch(context, self._configs_changed)
+
+    def names(self) -> Sequence[str]:
+        return tuple(self._nodes)
+
+    def node(self, name: str) -> SimulatedNode | None:
+        return self._nodes.get(name)
+
+    async def run(self) -> None:
+        """Until cancelled. All nodes are registered before any pod is looked at. After its end it may be called once
+        more, and goes on as another process would."""
+        if self._has_run:
+            self._make()
+        self._has_run = True
+        try:
+            await self._context.informers.synced((PODS, NODES, CONFIG_MAPS))
+            self._give_addresses()
+            await self._register()
+            self._is_running = True
+            self._configs = {_name(item): item.obj() for item in self._config_maps if _is_config(item)}
+            self._follow(self._config_maps, self._on_config)
+            self._follow(self._node_items, self._on_node)
+            self._take_over()
+            self._follow(self._pods, self._on_pod)
+            self._policies.start()
+            await asyncio.Event().wait()
+        finally:
+            self._is_running = False
+            for node in self._nodes.values():
+                node.pods.silence()
+            for part in (self._policies, self._pod_writes, self._keeper, self._leases, self._faults):
+                await part.close()
+
+    async def _register(self) -> None:
+        """Every node is known to the server, and beats, when this returns."""
+        left = set(self._nodes)
+        done = asyncio.Event()
+
+        async def register(name: str) -> None:
+            await self._keeper.register(self._nodes[name])
+            left.discard(name)
+            if not left:
+                done.set()
+
+        registrations: Writes[str] = Writes(self._clock, self._ground.settings.writers, register)
+        try:
+            for name in self._nodes:
+                registrations.add(name)
+            if left:
+                await done.wait()
+        finally:
+            await registrations.close()
+        for index, node in enumerate(self._nodes.values()):
+            share = index / len(self._nodes)
+            self._leases.start(node.name, share)
+            self._keeper.refresh(node, share)
+
+    def _give_addresses(self) -> None:
+        """To the nodes: the one that a Node has already, else a free one. What lives in the cluster keeps its own."""
+        addresses = self._ground.addresses
+        here = sorted((item for item in self._node_items if item.name in self._nodes), key=lambda item: item.name)
+        there = [item for item in self._node_items if item.name not in self._nodes]
+        if there:
+            addresses.start_at(crc32(min(self._nodes, default="").encode()))
+        for item in (*there, *here):
+            address = item.read(_Addressed).internal_ip()
+            if addresses.claim(address, item.name) and item.name in self._nodes:
+                self._nodes[item.name].pods.host_ip = address
+        for node in self._nodes.values():
+            chosen = self._settings.kubelet_address or node.address or addresses.take_for_node(node.name)
+            if not chosen:
+                raise UserError(f"there are more nodes than addresses: {NETWORK} has {SIZE}")
+            node.pods.host_ip = chosen
+        for item in self._pods:
+            # One that cannot be read is passed over later, where that is logged.
+            with suppress(msgspec.DecodeError):
+                self._note_address(item.uid, glance_at(item))
+
+    def _note_address(self, uid: str, glance: Glance, *, is_gone: bool = False) -> None:
+        """Of a pod that no node of this process looks after at the moment."""
+        status = glance.status
+        if is_gone or status.phase in TERMINAL:
+            self._ground.addresses.give(status.pod_ip, uid)
+        elif status.pod_ip:
+            self._ground.addresses.claim(status.pod_ip, uid)
+
+    def _take_over(self) -> None:
+        """What runs already keeps its devices before anything new is given any."""
+        ours = (item for name in self._nodes for item in self._ground.pods_on(name))
+        begun = [(item, glance) for item in ours if (glance := glance_at(item)).status.start_time is not None]
+        _tell(self._on_pod, (item for item, _ in begun))
+
+    def _follow(self, informer: Informer, handler: Handler) -> None:
+        """A cache keeps its handlers for ever: one of an earlier run is only told again what is there."""
+        if informer.kind in self._followed:
+            _tell(handler, informer)
+        else:
+            self._followed.add(informer.kind)
+            informer.on_change(handler)
+
+    def _owner_uid(self, name: str) -> str:
+        item = self._node_items.get("", name) if self._nodes[name].is_reachable() else None
+        return "" if item is None else item.uid
+
+    # -- what the server says ------------------------------------------------------------------------------------------
+
+    def _on_pod(self, before: Item | None, after: Item | None) -> None:
+        item = after or before
+        if item is None or not self._is_running:
+            return
+        glance = glance_at(item)
+        node = self._nodes.get(glance.spec.node_name)
+        if node is None:
+            # Another process may give addresses of the same range.
+            self._note_address(item.uid, glance, is_gone=after is None)
+            return
+        if not node.is_reachable():
+            if item.uid not in node.pods.runs:
+                self._note_address(item.uid, glance, is_gone=after is None)
+            return
+        if after is None:
+            node.pods.lose(item.uid)
+        else:
+            node.pods.see(after, glance)
+
+    def _on_node(self, before: Item | None, after: Item | None) -> None:
+        item = after or before
+        node = self._nodes.get(item.name) if item is not None and self._is_running else None
+        if node is None:
+            return
+        if after is None:
+            node.mode = "gone"
+            node.pods.silence()
+        else:
+            self._faults.see(node, after, self._configs)
+            self._keeper.see(node, after)
+
+    def _on_config(self, before: Item | None, after: Item | None) -> None:
+        item = after or before
+        if item is None or not self._is_running or not _is_config(item):
+            return
+        found = None if after is None else after.obj()
+        if found == self._configs.get(_name(item)):
+            return
+        if found is None:
+            del self._configs[_name(item)]
+        else:
+            self._configs[_name(item)] = found
+        self._configs_changed()
+
+    def _configs_changed(self) -> None:
+        self._faults.policy = self._policies.policy
+        for node in self._nodes.values():
+            present = self._node_items.get("", node.name)
+            if present is not None:
+                self._faults.see(node, present, self._configs)
+        self._policies.remark([one.labels() for one in self._nodes.values() if one.machine.gpus], self._configs)
+
+
+class _Address(msgspec.Struct, frozen=True, gc=False):
+    type: str
+    address: str = ""
+
+
+class _NodeStatus(msgspec.Struct, frozen=True, gc=False):
+    addresses: tuple[_Address, ...] | None = None
+
+
+class _Addressed(msgspec.Struct, frozen=True, gc=False):
+    status: _NodeStatus = _NodeStatus()
+
+    def internal_ip(self) -> str:
+        return next((one.address for one in self.status.addresses or () if one.type == "InternalIP"), "")
+
+
+def _tell(handler: Handler, items: Iterable[Item]) -> None:
+    for item in items:
+        try:
+            handler(None, item)
+        except Exception:  # noqa: BLE001 - one object that breaks the code must not keep all others from going on
+            _log.exception("%s/%s is passed over", *item.key)
+
+
+def _is_config(item: Item) -> bool:
+    return item.namespace in _CONFIG_NAMESPACES
+
+
+def _name(item: Item) -> str:
+    return f"{item.namespace}/{item.name}"

@@ -1,0 +1,30 @@
+"""What the programs print that people run first on a new cluster, to see whether its GPUs work: `nvidia-smi` as the
+command of a container, and the vectorAdd sample of the CUDA images.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from shoal.embedded.apiserver.streams.terminal import CannedTerminal, Place
+
+_SMI, _SAMPLE = "nvidia-smi", "vectoradd"
+_ADDED = (
+    "[Vector addition of 50000 elements]",
+    "Copy input data from the host memory to the CUDA device",
+    "CUDA kernel launch with 196 blocks of 256 threads",
+    "Copy output data from the CUDA device to the host memory",
+    "Test PASSED",
+)
+
+
+def printed(place: Place) -> Sequence[str] | None:
+    """Lines; None for programs that are not known."""
+    container = place.container
+    words = [*(container.get("command") or ()), *(container.get("args") or ())]
+    if any(_SMI in word for word in words):
+        answer = CannedTerminal().run(place, [_SMI])
+        return (answer.stdout or answer.stderr).splitlines()
+    if not words and _SAMPLE in str(container.get("image", "")).lower():
+        return _ADDED
+    return None

@@ -1,0 +1,32 @@
+"""Whether a change of a pod at the server concerns its kubelet: most of what it hears of is what it wrote itself."""
+
+from __future__ import annotations
+
+from shoal.client.item import Item
+from shoal.embedded.kubelets.pod_conditions import conditions, is_ready
+from shoal.embedded.kubelets.pod_facts import Glance, facts_of
+from shoal.embedded.kubelets.pod_run import PodRun
+
+TERMINAL = ("Succeeded", "Failed")
+
+
+def is_news(run: PodRun, glance: Glance) -> bool:
+    """It is to end, or sooner than it was, or somebody else has ended it, or its spec or annotations changed."""
+    if glance.metadata.deletion_timestamp is not None:
+        shorter = (glance.metadata.deletion_grace_period_seconds or 0) < run.grace_s and not run.is_over
+        return not run.is_deleted or shorter
+    if run.is_over:
+        return False
+    is_changed = glance.metadata.generation != run.generation
+    return is_changed or glance.status.phase in TERMINAL or glance.wishes() != run.wishes
+
+
+def is_contradicted(run: PodRun, item: Item, glance: Glance) -> bool:
+    """Somebody else has a say in whether it is ready: a gate, or whoever thought that this node is lost."""
+    if run.is_over:
+        return False
+    if not run.has_gates:
+        return run.changes == run.written and glance.status.is_ready() != is_ready(run)
+    facts = facts_of(item)
+    said = {one.type: one.status for one in facts.status.conditions}
+    return any(one["status"] != said.get(one["type"]) for one in conditions(run, facts, 0.0))

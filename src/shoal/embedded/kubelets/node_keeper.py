@@ -1,0 +1,149 @@
+"""Keeps the Node objects of a fleet in step with its machines, and the machines with what people write on their Nodes.
+
+Written are: the object at the start (or what differs, if it is there), the status at least every five minutes and when
+it changes or is not known any more, labels and annotations that follow the GPUs. A Node that somebody deletes stays
+deleted.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+
+from shoal.client.item import Item, Obj
+from shoal.client.kind import NODES
+from shoal.client.port import Api, Patch
+from shoal.client.refusals import AlreadyExistsError, NotFoundError
+from shoal.embedded.kubelets.ground import Ground
+from shoal.embedded.kubelets.node_object import conditions, node_of, node_status
+from shoal.embedded.kubelets.simulated_node import SimulatedNode
+from shoal.embedded.kubelets.writes import Writes
+
+_LAYOUT = "nvidia.com/mig.config"
+Differences = dict[str, str | None]
+
+
+class _Meta(msgspec.Struct, frozen=True, gc=False):
+    labels: dict[str, str] = {}
+    annotations: dict[str, str] = {}
+
+
+class NodeHead(msgspec.Struct, frozen=True, gc=False):
+    """What people write on a Node for its kubelet to follow."""
+
+    metadata: _Meta
+
+
+class _Condition(msgspec.Struct, frozen=True, gc=False):
+    type: str
+    status: str = ""
+
+
+class _Status(msgspec.Struct, frozen=True, gc=False):
+    conditions: tuple[_Condition, ...] | None = None
+
+
+class _Judged(msgspec.Struct, frozen=True, gc=False):
+    status: _Status = _Status()
+
+    @property
+    def is_unknown(self) -> bool:
+        return any(one.type == "Ready" and one.status == "Unknown" for one in self.status.conditions or ())
+
+
+class NodeKeeper:
+    def __init__(self, api: Api, ground: Ground, nodes: Mapping[str, SimulatedNode]) -> None:
+        self._api = api
+        self._ground = ground
+        self._nodes = nodes
+        self._timers: dict[str, asyncio.TimerHandle] = {}
+        self.writes: Writes[str] = Writes(ground.clock, 8, self._write)
+
+    async def register(self, node: SimulatedNode) -> None:
+        """The Node stands, with its status, when this returns."""
+        present = self._ground.nodes.get("", node.name)
+        if present is None:
+            obj = node_of(node.machine, node.gpus)
+            obj["status"] = self._status(node, {})
+            try:
+                await self._api.create(NODES, obj)
+            except AlreadyExistsError:
+                await self._api.get(NODES, "", node.name)
+            else:
+                node_events(self._ground, node, "Starting", "Starting kubelet.")
+                return
+        await self._write(node.name)
+
+    def see(self, node: SimulatedNode, item: Item) -> None:
+        """Whoever was not heard of, because its machine slept, is called Unknown, and says how it is once it can."""
+        if node.is_reachable() and item.read(_Judged).is_unknown:
+            self.writes.add(node.name)
+
+    def refresh(self, node: SimulatedNode, share: float) -> None:
+        """Write the status from time to time, the first time after that share of the period."""
+        every_s = self._ground.settings.status_every_s
+
+        def ring(wait_s: float = every_s) -> None:
+            self._timers[node.name] = self._ground.clock.call_later(wait_s, ring)
+            if wait_s == every_s:
+                self.writes.add(node.name)
+
+        ring(every_s * (share + 1.0))
+
+    async def close(self) -> None:
+        for timer in self._timers.values():
+            timer.cancel()
+        await self.writes.close()
+
+    async def annotate(self, node: str, differences: Differences) -> None:
+        await self._api.patch(NODES, "", node, Patch("merge", {"metadata": {"annotations": differences}}))
+
+    async def _write(self, name: str) -> None:
+        """What differs in labels and annotations, then the status."""
+        node = self._nodes[name]
+        item = self._ground.nodes.get("", name)
+        if item is None or not node.is_reachable():
+            return
+        try:
+            await self._write_head(node, item)
+            now = self._ground.nodes.get("", name) or item
+            status = self._status(node, now.obj().get("status") or {})
+            await self._api.patch(NODES, "", name, Patch("strategic", {"status": status}), "status")
+        except NotFoundError:
+            node.mode = "gone"
+
+    async def _write_head(self, node: SimulatedNode, item: Item) -> None:
+        head = item.read(NodeHead).metadata
+        wanted = node_of(node.machine, node.gpus)["metadata"]
+        # People choose the layout; the machine's own choice only counts where there is none.
+        chosen = {_LAYOUT} & head.labels.keys()
+        follows = {**wanted["labels"], **node.gpus.labels()}
+        labels = _differences(head.labels, {key: value for key, value in follows.items() if key not in chosen})
+        annotations = _differences(head.annotations, {**wanted["annotations"], **node.gpus.annotations()})
+        if labels or annotations:
+            body = {"metadata": {"labels": labels, "annotations": annotations}}
+            await self._api.patch(NODES, "", node.name, Patch("merge", body))
+
+    def _status(self, node: SimulatedNode, before: Obj) -> Obj:
+        ground = self._ground
+        status: Obj = node_status(node.machine, node.gpus, ground.settings, node.address, node.boot_id)
+        for name in ("capacity", "allocatable"):
+            gone = (before.get(name) or {}).keys() - status[name].keys()
+            status[name] |= dict.fromkeys(gone)
+        old: dict[str, Any] = {one["type"]: one for one in before.get("conditions") or ()}
+        status["conditions"] = conditions(old, ground.clock.seconds(), not_ready=node.not_ready)
+        return status
+
+
+def node_events(ground: Ground, node: SimulatedNode, reason: str, message: str, type_: str = "Normal") -> None:
+    """As the kubelet does it, the uid of an event about a node is the node's name."""
+    about = {"kind": "Node", "apiVersion": "v1", "metadata": {"name": node.name, "uid": node.name}}
+    warns = type_ == "Warning"
+    ground.events.record(about, reason, message, type_="Warning" if warns else "Normal", host=node.name)
+
+
+def _differences(present: Mapping[str, str], wanted: Mapping[str, str | None]) -> Differences:
+    return {key: value for key, value in wanted.items() if present.get(key) != value}

@@ -1,0 +1,267 @@
+"""The pods of one node: each is looked at when it changes and when its next stage is due, by one timer of its own.
+
+Promises: a pod that was running when this process started goes on and is not started again; what is decided is written
+later, by the fleet, from the state that holds then, so that stages without delay between them cost one write.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping
+
+from shoal.client.item import Item
+from shoal.embedded.gpus.node_gpus import Grant, NodeGpus, Refused, Use
+from shoal.embedded.kubelets import life, wishes
+from shoal.embedded.kubelets.admission import Room, misplaced
+from shoal.embedded.kubelets.ground import Ground
+from shoal.embedded.kubelets.life import Scene
+from shoal.embedded.kubelets.news import TERMINAL, is_contradicted, is_news
+from shoal.embedded.kubelets.pod_events import Said, say
+from shoal.embedded.kubelets.pod_facts import Glance, PodFacts, facts_of, glance_at
+from shoal.embedded.kubelets.pod_run import ContainerRun, PodRun, new_run
+from shoal.embedded.kubelets.pod_status import Held, phase_of
+from shoal.embedded.kubelets.restoring import restored
+
+_SOON_S = 0.3
+"""A pod that will run so soon is not said to be pending first."""
+_MOST_STEPS = 1_000
+"""At one moment, of one pod: stages that users write may run in a circle."""
+
+
+class NodePods:
+    def __init__(self, node: str, room: Room, gpus: NodeGpus, ground: Ground) -> None:
+        self.runs: dict[str, PodRun] = {}
+        self.grants: dict[str, tuple[Grant, ...]] = {}
+        self.host_ip = ""
+        """The node's address, once it has one."""
+        self.labels: Callable[[], Mapping[str, str]] = dict
+        """The node's labels now."""
+        self.before_use: Callable[[], object] = lambda: None
+        """Told before programs start or stop to use GPUs."""
+        self._node = node
+        self._room = room
+        self._gpus = gpus
+        self._ground = ground
+        self._timers: dict[str, asyncio.TimerHandle] = {}
+        self._is_stirred = False
+
+    # -- what the server says -----------------------------------------------------------------------------------------
+
+    def see(self, item: Item, glance: Glance | None = None) -> None:
+        """A pod bound to this node came or changed."""
+        glance = glance or glance_at(item)
+        run = self.runs.get(item.uid)
+        is_deleted = glance.metadata.deletion_timestamp is not None
+        if run is not None and run.is_over and glance.status.phase in TERMINAL:
+            # The end was written. The answer to that may come later than the next pod, which waited for the devices.
+            self._release(item.uid)
+        if run is not None and not is_news(run, glance):
+            if is_deleted or not is_contradicted(run, item, glance):
+                return
+            run.changes += 1
+        facts = facts_of(item)
+        if run is None:
+            run = self._begin(item, facts)
+            run.changes += is_contradicted(run, item, glance)
+        run.wishes = glance.wishes()
+        scene = Scene(run, facts, self, self._ground.clock.seconds())
+        if run.generation != glance.metadata.generation:
+            # The status says which one it is about.
+            run.changes += bool(run.generation)
+            run.generation = glance.metadata.generation
+            life.follow_images(scene)
+        if glance.status.phase in TERMINAL and not run.is_over:
+            # Somebody else has ended it (the garbage collector of pods, a node that was given up).
+            run.phase = glance.status.phase
+            life.stop(scene, 0.0)
+        if is_deleted:
+            run.is_deleted = True
+            grace_s = glance.metadata.deletion_grace_period_seconds
+            life.stop(scene, run.grace_s if grace_s is None else float(grace_s))
+            if run.is_over and not run.is_dismissed:
+                run.changes += 1
+        self._go_on(scene)
+
+    def begin_again(self, item: Item) -> None:
+        """Somebody else wrote before this run did: what stands there counts."""
+        self.lose(item.uid)
+        self.see(item)
+
+    def lose(self, uid: str) -> None:
+        """It is gone from the server: whatever still runs of it is killed."""
+        run = self.runs.pop(uid, None)
+        if run is None:
+            return
+        self._cancel(uid)
+        if not run.is_over:
+            self.over(run)
+        self._release(uid)
+        self._repace()
+
+    def told(self, run: PodRun) -> None:
+        """The server has stored the status. Only then are the devices of a pod that is over given to others: should
+        this process end, its successor reads in the status which devices are held."""
+        if run.is_over:
+            self._release(run.uid)
+
+    def _release(self, uid: str) -> None:
+        if self.grants.pop(uid, None) is not None:
+            self.before_use()
+            self._gpus.release(uid)
+            self._is_stirred = True
+
+    def _begin(self, item: Item, facts: PodFacts) -> PodRun:
+        now_s = self._ground.clock.seconds()
+        known = restored(item, facts, now_s)
+        run = self.runs[item.uid] = known or new_run(facts, now_s)
+        run.base = item.version
+        run.grace_s = float(facts.spec.termination_grace_period_seconds)
+        names = [one.name for one in run.containers]
+        for words in wishes.complaints(facts.metadata.annotations, names) if known is None else ():
+            self.say(run, "InvalidAnnotation", words, "Warning")
+        if known is None or known.is_over:
+            return run
+        self._keep_address(run, facts)
+        self._room.take(run.uid, facts, is_forced=True)
+        if granted := self._gpus.restore(item.obj()):
+            self.grants[run.uid] = granted
+        scene = Scene(run, facts, self, now_s)
+        for one in run.containers:
+            if one.is_alive:
+                one.error = self.started(run, one, facts) or ""
+        life.advance(scene)
+        return run
+
+    def _keep_address(self, run: PodRun, facts: PodFacts) -> None:
+        """Of a pod that ran before. One that is not of the range, as earlier versions gave them, or that another pod
+        has, is exchanged for another one."""
+        is_own = run.ip == self.host_ip if facts.spec.host_network else self._ground.addresses.claim(run.ip, run.uid)
+        if run.ip and not is_own:
+            run.ip = self.address(run, facts) or run.ip
+            run.changes += 1
+
+    # -- time ---------------------------------------------------------------------------------------------------------
+
+    def scene(self, run: PodRun) -> Scene | None:
+        item = self._ground.item(run)
+        return None if item is None else Scene(run, facts_of(item), self, self._ground.clock.seconds())
+
+    def wake(self, uid: str) -> None:
+        self.act(uid, lambda _: None)
+
+    def act(self, uid: str, what: Callable[[Scene], None]) -> None:
+        """Do something to a pod from outside its stages, then let it go on."""
+        run = self.runs.get(uid)
+        scene = self.scene(run) if run is not None else None
+        if scene is not None:
+            what(scene)
+            self._go_on(scene)
+
+    def silence(self) -> None:
+        """No stage goes on until the pods are woken again."""
+        for uid in tuple(self._timers):
+            self._cancel(uid)
+
+    def is_quiet(self) -> bool:
+        """All pods are over, and the server knows."""
+        return all(run.is_over and run.changes == run.written for run in self.runs.values())
+
+    def _go_on(self, scene: Scene) -> None:
+        run = scene.run
+        due = self._ground.timetable.first(run, scene.facts)
+        steps = 0
+        while due is not None and due.at_s <= scene.now_s + 1e-6 and steps < _MOST_STEPS:
+            life.play(scene, due)
+            due = self._ground.timetable.first(run, scene.facts)
+            steps += 1
+        self._cancel(run.uid)
+        if due is not None:
+            wait_s = max(due.at_s - scene.now_s, 0.001 if steps < _MOST_STEPS else 1.0)
+            self._timers[run.uid] = self._ground.clock.call_later(wait_s, lambda: self.wake(run.uid))
+        is_soon = due is not None and due.at_s - scene.now_s <= _SOON_S
+        if run.changes != run.written and not (is_soon and phase_of(run) == "Pending"):
+            self._ground.pod_changed(self._node, run.uid)
+        self._repace()
+
+    def _cancel(self, uid: str) -> None:
+        timer = self._timers.pop(uid, None)
+        if timer is not None:
+            timer.cancel()
+
+    def _repace(self) -> None:
+        """Neighbours on a GPU came or went: whose work goes on at another pace is due at another time."""
+        if not self._is_stirred:
+            return
+        self._is_stirred = False
+        now_s = self._ground.clock.seconds()
+        for uid in tuple(self.grants):
+            run = self.runs.get(uid)
+            if run is None or run.is_over:
+                continue
+            pace = self._gpus.pace(uid)
+            alive = [one for one in run.containers if one.is_alive and one.pace != pace]
+            for one in alive:
+                one.set_pace(pace, now_s)
+            if alive:
+                self.wake(uid)
+
+    # -- what a pod's life asks of its node ---------------------------------------------------------------------------
+
+    def admit(self, run: PodRun, facts: PodFacts) -> Refused | None:
+        item = self._ground.item(run)
+        granted = self._gpus.admit(item.obj()) if item is not None and _asks_devices(facts) else ()
+        if isinstance(granted, Refused):
+            return granted
+        refused = None
+        if facts.spec.node_selector or facts.spec.affinity:
+            refused = misplaced(facts, self._node, self.labels())
+        refused = refused or self._room.take(run.uid, facts)
+        if refused is not None:
+            self._gpus.release(run.uid)
+            return refused
+        if granted:
+            self.grants[run.uid] = granted
+        return None
+
+    def address(self, run: PodRun, facts: PodFacts) -> str:
+        return self.host_ip if facts.spec.host_network else self._ground.addresses.take(run.uid)
+
+    def started(self, run: PodRun, one: ContainerRun, facts: PodFacts) -> str | None:
+        if not self._has_devices(run.uid, one.name):
+            return None
+        said = facts.metadata.annotations
+        util, memory = wishes.share(said, "gpu-util", one.name), wishes.mebibytes(said, "gpu-memory", one.name)
+        self._is_stirred = True
+        self.before_use()
+        error = self._gpus.start(run.uid, one.name, Use(Use().util if util is None else util, memory))
+        one.pace = self._gpus.pace(run.uid)
+        return error
+
+    def stopped(self, run: PodRun, one: ContainerRun) -> None:
+        if self._has_devices(run.uid, one.name):
+            self.before_use()
+            self._gpus.stop(run.uid, one.name)
+            self._is_stirred = True
+
+    def over(self, run: PodRun) -> None:
+        self._room.give(run.uid)
+        self._ground.addresses.give(run.ip, run.uid)
+
+    def say(self, run: PodRun, reason: str, message: str, type_: str, container: str = "") -> None:
+        say(self._ground, self._node, run, Said(reason, message, type_, container))
+
+    # -- devices ------------------------------------------------------------------------------------------------------
+
+    def held(self, run: PodRun) -> dict[str, list[Held]]:
+        found: dict[str, list[Held]] = {}
+        for grant in self.grants.get(run.uid, ()):
+            devices = tuple((device, self._gpus.is_healthy(device)) for device in grant.device_ids)
+            found.setdefault(grant.container, []).append(Held(grant.resource, devices))
+        return found
+
+    def _has_devices(self, uid: str, container: str) -> bool:
+        return any(grant.container == container for grant in self.grants.get(uid, ()))
+
+
+def _asks_devices(facts: PodFacts) -> bool:
+    return any("/" in name for one in facts.all_containers() for name in one.resources.limits)

@@ -1,0 +1,45 @@
+"""Commands in containers of a simulated node: nvidia-smi sees the very devices that were granted, and what runs there.
+
+Whatever needs no devices is answered from the objects, as for pods of no simulated node.
+"""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Sequence
+from datetime import UTC, datetime
+
+from msgspec import structs
+
+from shoal.embedded.apiserver.streams.terminal import Answer, CannedTerminal, Place
+from shoal.embedded.gpus.book import Book
+from shoal.embedded.gpus.node_gpus import Grant, NodeGpus
+from shoal.embedded.gpus.smi import nvidia_smi
+from shoal.embedded.gpus.smi_node import sight_of_container
+
+
+def answer(place: Place, command: Sequence[str], gpus: NodeGpus, grants: Sequence[Grant], now_s: float) -> Answer:
+    """`grants` of the whole pod."""
+    container = place.container["name"]
+    mine = [grant for grant in grants if grant.container == container]
+    words = _words(command)
+    if mine and isinstance(gpus, Book) and words and words[0].rpartition("/")[2] == "nvidia-smi":
+        at = datetime.fromtimestamp(now_s, UTC).strftime("%a %b %e %H:%M:%S %Y")
+        sight = sight_of_container(gpus, place.pod["metadata"]["uid"], container, now_s, at)
+        said = nvidia_smi(sight, words[1:])
+        return Answer(said.text, code=said.code)
+    added: dict[str, str] = {}
+    for grant in mine:
+        added |= grant.environment
+    return CannedTerminal().run(structs.replace(place, added=added), command)
+
+
+def _words(command: Sequence[str]) -> list[str]:
+    """Through a shell, as people do it: `sh -c "nvidia-smi -L"`."""
+    words = list(command)
+    if len(words) == 3 and words[0].rpartition("/")[2] in ("sh", "bash") and words[1] in ("-c", "-lc"):
+        try:
+            return shlex.split(words[2])
+        except ValueError:
+            return words
+    return words

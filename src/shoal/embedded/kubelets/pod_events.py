@@ -1,0 +1,30 @@
+"""Events about pods in their kubelet's name. Large fleets may leave out the normal ones; warnings are always told."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from shoal.embedded.kubelets.ground import Ground
+from shoal.embedded.kubelets.pod_run import PodRun
+
+
+class Said(NamedTuple):
+    reason: str
+    message: str
+    type_: str
+    container: str = ""
+
+
+def say(ground: Ground, node: str, run: PodRun, said: Said) -> None:
+    warns = said.type_ == "Warning"
+    if not warns and not ground.settings.has_events:
+        return
+    one = run.container(said.container) if said.container else None
+    field = ""
+    if one is not None:
+        field = f"spec.{'containers' if one.role == 'main' else 'initContainers'}{{{one.name}}}"
+    meta = {"name": run.name, "namespace": run.namespace, "uid": run.uid}
+    about = {"kind": "Pod", "apiVersion": "v1", "metadata": meta}
+    ground.events.record(
+        about, said.reason, said.message, type_="Warning" if warns else "Normal", host=node, field=field
+    )

@@ -1,0 +1,197 @@
+"""What a kubelet reads of a pod, and nothing else: decoded from the cache's bytes when a pod is looked at.
+
+Rejected: keeping these beside every pod. Ten thousand idle pods would cost as much again as the cache itself.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import msgspec
+
+from shoal.client.item import Item
+
+Role = Literal["init", "sidecar", "main"]
+
+
+class Slim(msgspec.Struct, rename="camel", frozen=True, gc=False):
+    """Fields that are absent have Kubernetes' defaults."""
+
+
+class Probe(Slim, frozen=True):
+    initial_delay_seconds: int = 0
+    period_seconds: int = 10
+    success_threshold: int = 1
+    failure_threshold: int = 3
+
+
+class ExitCodes(Slim, frozen=True):
+    operator: str = "In"
+    values: tuple[int, ...] = ()
+
+
+class RestartRule(Slim, frozen=True):
+    action: str = "Restart"
+    exit_codes: ExitCodes | None = None
+
+    def matches(self, code: int) -> bool:
+        codes = self.exit_codes
+        return codes is not None and (code in codes.values) == (codes.operator == "In")
+
+
+class Resources(Slim, frozen=True):
+    requests: dict[str, str | int] = {}
+    limits: dict[str, str | int] = {}
+
+
+class Container(Slim, frozen=True):
+    name: str
+    image: str = ""
+    restart_policy: str | None = None
+    restart_policy_rules: tuple[RestartRule, ...] = ()
+    startup_probe: Probe | None = None
+    readiness_probe: Probe | None = None
+    liveness_probe: Probe | None = None
+    resources: Resources = Resources()
+
+
+class Owner(Slim, frozen=True):
+    kind: str
+    name: str = ""
+    controller: bool | None = None
+
+
+class Meta(Slim, frozen=True):
+    name: str
+    uid: str
+    namespace: str = ""
+    generation: int = 0
+    annotations: dict[str, str] = {}
+    labels: dict[str, str] = {}
+    owner_references: tuple[Owner, ...] = ()
+    deletion_timestamp: str | None = None
+    deletion_grace_period_seconds: int | None = None
+
+
+class ReadinessGate(Slim, frozen=True):
+    condition_type: str
+
+
+class Affinity(Slim, frozen=True):
+    node_affinity: dict[str, object] | None = None
+
+
+class Spec(Slim, frozen=True):
+    node_name: str = ""
+    containers: tuple[Container, ...] = ()
+    init_containers: tuple[Container, ...] = ()
+    restart_policy: str = "Always"
+    host_network: bool = False
+    active_deadline_seconds: int | None = None
+    termination_grace_period_seconds: int = 30
+    readiness_gates: tuple[ReadinessGate, ...] = ()
+    node_selector: dict[str, str] = {}
+    affinity: Affinity | None = None
+    overhead: dict[str, str | int] = {}
+
+
+class Condition(Slim, frozen=True):
+    type: str
+    status: str
+    reason: str = ""
+    message: str = ""
+    last_transition_time: str | None = None
+
+
+class Told(Slim, frozen=True):
+    """What the API server says of the pod's conditions."""
+
+    phase: str = "Pending"
+    conditions: tuple[Condition, ...] = ()
+
+
+class PodFacts(Slim, frozen=True):
+    metadata: Meta
+    spec: Spec
+    status: Told = Told()
+
+    def owner_kind(self) -> str:
+        """Of the controller; empty for a pod on its own."""
+        for owner in self.metadata.owner_references:
+            if owner.controller:
+                return owner.kind
+        return ""
+
+    def all_containers(self) -> tuple[Container, ...]:
+        """In the order in which they start; a run keeps its containers in the same order."""
+        return self.spec.init_containers + self.spec.containers
+
+    def condition(self, type_: str) -> Condition | None:
+        return next((one for one in self.status.conditions if one.type == type_), None)
+
+
+class _GlanceMeta(Slim, frozen=True):
+    generation: int = 0
+    annotations: dict[str, str] = {}
+    deletion_timestamp: str | None = None
+    deletion_grace_period_seconds: int | None = None
+
+
+class _GlanceSpec(Slim, frozen=True):
+    node_name: str = ""
+
+
+class _GlanceCondition(Slim, frozen=True):
+    type: str
+    status: str
+
+
+class _GlanceStatus(Slim, frozen=True):
+    phase: str = "Pending"
+    start_time: str | None = None
+    """Set by the kubelet that has seen it."""
+    pod_ip: str = msgspec.field(default="", name="podIP")
+    conditions: tuple[_GlanceCondition, ...] = ()
+
+    def is_ready(self) -> bool:
+        return any(one.type == "Ready" and one.status == "True" for one in self.conditions)
+
+
+class Glance(Slim, frozen=True):
+    """What every change of every pod is asked first."""
+
+    metadata: _GlanceMeta
+    spec: _GlanceSpec
+    status: _GlanceStatus = _GlanceStatus()
+
+    def wishes(self) -> int:
+        """Another number for other annotations, so that nobody has to keep them."""
+        said = self.metadata.annotations
+        return hash(frozenset(said.items())) if said else 0
+
+
+_facts = msgspec.json.Decoder(PodFacts)
+_glance = msgspec.json.Decoder(Glance)
+
+
+def facts_of(item: Item) -> PodFacts:
+    return _facts.decode(item.data)
+
+
+def glance_at(item: Item) -> Glance:
+    return _glance.decode(item.data)
+
+
+def nodes_of(item: Item) -> tuple[str, ...]:
+    """Where it is bound to, for an index of pods. What a kubelet cannot read is on no node."""
+    try:
+        name = glance_at(item).spec.node_name
+    except msgspec.DecodeError:
+        return ()
+    return (name,) if name else ()
+
+
+def role_of(facts: PodFacts, at: int) -> Role:
+    if at >= len(facts.spec.init_containers):
+        return "main"
+    return "sidecar" if facts.spec.init_containers[at].restart_policy == "Always" else "init"

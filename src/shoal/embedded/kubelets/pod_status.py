@@ -1,0 +1,139 @@
+"""A pod's status, written from the few words kept of it: always whole, so that nothing has to be remembered as written.
+
+Identities of containers and images are made from names, so that a kubelet started anew says the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from hashlib import sha256
+from typing import Any
+
+import msgspec
+
+from shoal.embedded.kubelets.due import back_off_s
+from shoal.embedded.kubelets.pod_conditions import conditions
+from shoal.embedded.kubelets.pod_facts import Container, PodFacts
+from shoal.embedded.kubelets.pod_run import ContainerRun, Ended, PodRun
+from shoal.embedded.kubelets.times import spelled, written
+
+Obj = dict[str, Any]
+_INSTEAD = {"$patch": "replace"}
+"""Addresses merge by themselves otherwise, and a pod has one."""
+
+
+class Held(msgspec.Struct, frozen=True):
+    """Devices of one container, of one resource, with their health."""
+
+    resource: str
+    devices: tuple[tuple[str, bool], ...]
+
+
+def status_of(
+    run: PodRun, facts: PodFacts, host_ip: str, now_s: float, held: Mapping[str, Sequence[Held]] | None = None
+) -> Obj:
+    """As a strategic merge patch. `held` is by container."""
+    status: Obj = {"phase": phase_of(run)}
+    if facts.metadata.generation:
+        status["observedGeneration"] = facts.metadata.generation
+    if run.reason:
+        status["reason"] = run.reason
+    if run.message:
+        status["message"] = run.message
+    if run.admitted_s:
+        status["startTime"] = written(run.admitted_s)
+    if run.step == "bound" or (run.is_over and not run.sandboxes and not run.ip):
+        return status
+    status["hostIP"], status["hostIPs"] = host_ip, [{"ip": host_ip}, _INSTEAD]
+    if run.ip:
+        status["podIP"] = run.ip
+        status["podIPs"] = [{"ip": run.ip}, _INSTEAD]
+    status["conditions"] = conditions(run, facts, now_s)
+    specs = facts.all_containers()
+    said = [
+        _container(run, one, spec, (held or {}).get(one.name, ()))
+        for one, spec in zip(run.containers, specs, strict=False)
+    ]
+    first = len(facts.spec.init_containers)
+    if first:
+        status["initContainerStatuses"] = said[:first]
+    status["containerStatuses"] = said[first:]
+    return status
+
+
+def phase_of(run: PodRun) -> str:
+    """Terminal only once all containers have stopped."""
+    if run.is_over:
+        return run.phase
+    if any(one.role == "main" and (one.is_alive or one.ended is not None) for one in run.containers):
+        return "Running"
+    return "Pending"
+
+
+def container_id(run: PodRun, one: ContainerRun, restarts: int) -> str:
+    return f"containerd://{sha256(f'{run.uid}/{one.name}/{restarts}'.encode()).hexdigest()}"
+
+
+def _container(run: PodRun, one: ContainerRun, spec: Container, held: Sequence[Held]) -> Obj:
+    image = full_image(one.image or spec.image)
+    status: Obj = {"name": one.name, "restartCount": one.restarts, "image": image, "imageID": ""}
+    status["ready"] = one.is_ready if one.role != "init" else one.step == "ended" and not _code(one.ended)
+    status["started"] = one.is_started and one.is_alive
+    status["state"], status["lastState"] = _states(run, one)
+    if one.is_alive or one.ended is not None:
+        status["imageID"] = f"{image.rpartition(':')[0] or image}@sha256:{sha256(image.encode()).hexdigest()}"
+        status["containerID"] = container_id(run, one, one.restarts)
+    if held:
+        status["allocatedResourcesStatus"] = [
+            {
+                "name": each.resource,
+                "resources": [
+                    {"resourceID": device, "health": "Healthy" if healthy else "Unhealthy"}
+                    for device, healthy in each.devices
+                ],
+            }
+            for each in held
+        ]
+    return status
+
+
+def _states(run: PodRun, one: ContainerRun) -> tuple[Obj, Obj]:
+    last = _terminated(run, one, one.ended, max(one.restarts - 1, 0)) if one.ended is not None else {}
+    if one.is_alive:
+        return {"running": {"startedAt": written(one.started_s)}}, last
+    if one.ended is not None and (one.step == "ended" or not back_off_s(one.crashes)):
+        return _terminated(run, one, one.ended, one.restarts), {}
+    if one.step == "crashed":
+        wait = spelled(back_off_s(one.crashes))
+        words = f"back-off {wait} restarting failed container={one.name} pod={run.name}_{run.namespace}({run.uid})"
+        last = _terminated(run, one, one.ended, one.restarts) if one.ended is not None else {}
+        return {"waiting": {"reason": "CrashLoopBackOff", "message": words}}, last
+    has_init = any(other.role != "main" for other in run.containers)
+    return {"waiting": {"reason": "PodInitializing" if has_init else "ContainerCreating"}}, last
+
+
+def _terminated(run: PodRun, one: ContainerRun, ended: Ended, restarts: int) -> Obj:
+    said: Obj = {"exitCode": ended.code, "reason": ended.reason}
+    if ended.message:
+        said["message"] = ended.message
+    said["startedAt"] = written(ended.started_s) if ended.started_s else None
+    said["finishedAt"] = written(ended.finished_s) if ended.finished_s else None
+    if ended.started_s:
+        said["containerID"] = container_id(run, one, restarts)
+    return {"terminated": said}
+
+
+def _code(ended: Ended | None) -> int:
+    return 1 if ended is None else ended.code
+
+
+def full_image(image: str) -> str:
+    """As the runtime spells it out: `nginx` is `docker.io/library/nginx:latest`."""
+    if not image:
+        return image
+    head, slash, rest = image.partition("/")
+    if not slash:
+        image = f"docker.io/library/{image}"
+    elif "." not in head and ":" not in head and head != "localhost":
+        image = f"docker.io/{head}/{rest}"
+    return image if ":" in image.rpartition("/")[2] or "@" in image else f"{image}:latest"

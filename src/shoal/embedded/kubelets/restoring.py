@@ -1,0 +1,103 @@
+"""A pod that ran before this process started, taken over by what its status says.
+
+Nothing is started again: a container that was running runs since its startedAt, one that had ended has ended. What the
+status does not know (how often in a row it crashed) is read from restart counts.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from shoal.client.item import Item
+from shoal.embedded.kubelets.pod_facts import PodFacts, Slim
+from shoal.embedded.kubelets.pod_run import ContainerRun, Ended, PodRun, new_run
+from shoal.embedded.kubelets.pod_status import full_image
+from shoal.embedded.kubelets.restart_policy import restarts
+from shoal.embedded.kubelets.times import read
+
+
+class _Running(Slim, frozen=True):
+    started_at: str | None = None
+
+
+class _Terminated(Slim, frozen=True):
+    exit_code: int = 0
+    reason: str = ""
+    message: str = ""
+    started_at: str | None = None
+    finished_at: str | None = None
+
+
+class _State(Slim, frozen=True):
+    running: _Running | None = None
+    terminated: _Terminated | None = None
+
+
+class _Container(Slim, frozen=True):
+    name: str
+    image: str = ""
+    restart_count: int = 0
+    ready: bool = False
+    started: bool | None = None
+    state: _State = _State()
+    last_state: _State = _State()
+
+
+class _Status(Slim, frozen=True):
+    phase: str = "Pending"
+    reason: str = ""
+    message: str = ""
+    start_time: str | None = None
+    pod_ip: str = msgspec.field(default="", name="podIP")
+    container_statuses: tuple[_Container, ...] = ()
+    init_container_statuses: tuple[_Container, ...] = ()
+
+
+class _Pod(Slim, frozen=True):
+    status: _Status = _Status()
+
+
+def restored(item: Item, facts: PodFacts, now_s: float) -> PodRun | None:
+    """None: no kubelet has touched it yet."""
+    status = item.read(_Pod).status
+    if status.start_time is None and status.phase == "Pending":
+        return None
+    run = new_run(facts, now_s)
+    run.admitted_s = read(status.start_time) or now_s
+    run.ip, run.sandboxes = status.pod_ip, int(bool(status.pod_ip))
+    run.step, run.since_s = ("running" if run.ip else "admitted"), run.admitted_s
+    said = {one.name: one for one in (*status.init_container_statuses, *status.container_statuses)}
+    for one, spec in zip(run.containers, facts.all_containers(), strict=True):
+        if one.name in said:
+            _restore(one, said[one.name], now_s)
+            image = said[one.name].image
+            one.image = spec.image if image == full_image(spec.image) else image
+    if status.phase in ("Succeeded", "Failed"):
+        run.step, run.phase, run.reason, run.message = "over", status.phase, status.reason, status.message
+        for one in run.containers:
+            one.step = "ended"
+        return run
+    for one in run.containers:
+        if one.step == "ended" and one.ended is not None and restarts(facts, run, one, one.ended.code):
+            one.step, one.crashes = "crashed", one.restarts + 1
+    return run
+
+
+def _restore(one: ContainerRun, said: _Container, now_s: float) -> None:
+    one.restarts = one.crashes = said.restart_count
+    if said.last_state.terminated is not None:
+        one.ended = _ended(said.last_state.terminated)
+    if said.state.running is not None:
+        one.step = "running"
+        one.started_s = one.since_s = one.paced_s = one.health_since_s = read(said.state.running.started_at) or now_s
+        one.health = "ready" if said.ready else "starting" if said.started is False else "unready"
+    elif said.state.terminated is not None:
+        one.ended = _ended(said.state.terminated)
+        one.step, one.since_s = "ended", one.ended.finished_s
+    elif one.restarts or one.ended is not None:
+        one.step, one.crashes = "crashed", one.restarts + 1
+        one.since_s = one.ended.finished_s if one.ended is not None else now_s
+
+
+def _ended(said: _Terminated) -> Ended:
+    return Ended(read(said.started_at) or 0.0, read(said.finished_at) or 0.0, said.exit_code, said.reason, said.message)

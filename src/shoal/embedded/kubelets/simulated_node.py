@@ -1,0 +1,248 @@
+"""One simulated node: a machine, its GPUs, its pods, and whether anybody can reach it.
+
+A node that has failed decides nothing until it boots. One that is cut off goes on with the pods it has, sees nothing of
+the server and writes nothing; when it is joined again it catches up with what was deleted and tells what has ended.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal
+
+import msgspec
+
+from shoal.client.item import Item
+from shoal.embedded.apiserver.streams.terminal import Answer, Place
+from shoal.embedded.gpus.book import Book
+from shoal.embedded.gpus.dcgm import DcgmExporter, PodName
+from shoal.embedded.gpus.node_gpus import NodeGpus
+from shoal.embedded.kubelets import life
+from shoal.embedded.kubelets.admission import Room, amount
+from shoal.embedded.kubelets.container_logs import lines
+from shoal.embedded.kubelets.faults import xid_words
+from shoal.embedded.kubelets.ground import Ground
+from shoal.embedded.kubelets.known_programs import printed
+from shoal.embedded.kubelets.node_object import boot_id_of
+from shoal.embedded.kubelets.node_pods import NodePods
+from shoal.embedded.kubelets.node_terminal import answer
+from shoal.embedded.kubelets.pod_facts import PodFacts, facts_of, glance_at
+from shoal.embedded.kubelets.pod_run import PodRun
+from shoal.embedded.kubelets.sight import LogLine, Usage
+from shoal.embedded.machines.machine import Machine
+
+Obj = dict[str, Any]
+Mode = Literal["up", "down", "cut", "gone"]
+_LOST = 255
+"""The exit code of a container that a boot found missing."""
+_SHUTDOWN = "Pod was terminated in response to imminent node shutdown."
+_MIB = 1 << 20
+
+
+class _Labels(msgspec.Struct, frozen=True, gc=False):
+    labels: dict[str, str] = {}
+
+
+class _Labelled(msgspec.Struct, frozen=True, gc=False):
+    metadata: _Labels
+
+
+class SimulatedNode:
+    def __init__(self, machine: Machine, gpus: NodeGpus, ground: Ground) -> None:
+        self.name = machine.name
+        self.machine = machine
+        self.gpus = gpus
+        self.mode: Mode = "up"
+        self.not_ready = ""
+        """Why it takes no pods, while it still says so."""
+        self.boot_id = boot_id_of(machine.name, "first")
+        self.gpu_faults: dict[int, int] = {}
+        self._exporter = DcgmExporter(gpus, ground.clock.seconds()) if isinstance(gpus, Book) else None
+        self._ground = ground
+        self._has_recalled = False
+        self.pods = NodePods(machine.name, Room(machine.allocatable), gpus, ground)
+        self.pods.labels = self.labels
+        self.pods.before_use = self._account
+
+    @property
+    def address(self) -> str:
+        """That of the kubelet, where it can be reached; else one of the simulated network, once it was given."""
+        return self.pods.host_ip
+
+    def labels(self) -> Mapping[str, str]:
+        item = self._ground.nodes.get("", self.name)
+        return {} if item is None else item.read(_Labelled).metadata.labels
+
+    # -- what happens to it -------------------------------------------------------------------------------------------
+
+    def fail(self) -> None:
+        """The power is gone, and all containers with it."""
+        self.mode = "down"
+        self.pods.silence()
+
+    def boot(self, why: str) -> None:
+        """It comes up and finds its containers missing: they restart, or their pods end, as their policies say."""
+        self.mode, self.not_ready, self.boot_id = "up", "", boot_id_of(self.name, why)
+        self._forget_the_gone()
+        if self._exporter is not None:
+            self._exporter.boot(self._ground.clock.seconds())
+        for item in self._ground.pods_on(self.name):
+            # A fleet that was started while the node lay there has not looked at them yet.
+            glance = glance_at(item)
+            if glance.status.start_time and item.uid not in self.pods.runs:
+                self.pods.see(item, glance)
+        # None goes on before it was read which of them are being deleted: those do not start again.
+        for run in tuple(self.pods.runs.values()):
+            if (scene := self.pods.scene(run)) is not None:
+                life.kill(scene, _LOST, "Unknown")
+        self._catch_up()
+
+    def join(self) -> None:
+        """It can be reached again."""
+        self.mode, self.not_ready = "up", ""
+        self._forget_the_gone()
+        for run in self.pods.runs.values():
+            run.changes += 0 if run.is_dismissed else 1
+        self._catch_up()
+
+    def shut_down(self) -> None:
+        """Its pods are ended with grace, and say why."""
+
+        def end(scene: life.Scene) -> None:
+            if not scene.run.is_over:
+                said = ("True", "TerminationByKubelet", _SHUTDOWN)
+                scene.run.extra = {**(scene.run.extra or {}), "DisruptionTarget": said}
+                life.fail(scene, "Terminated", _SHUTDOWN)
+
+        for uid in tuple(self.pods.runs):
+            self.pods.act(uid, end)
+
+    def set_gpu_faults(self, faults: Mapping[int, int]) -> list[str]:
+        """What changed, in words for Events. Programs that worked on a broken GPU die of it."""
+        words = []
+        for index, xid in faults.items():
+            if self.gpu_faults.get(index) != xid:
+                pci = next((seat.pci for seat in self.machine.gpus if seat.index == index), "")
+                said = xid_words(pci, xid)
+                words.append(said)
+                for uid in self.gpus.fail(index, xid):
+                    self.pods.act(uid, lambda scene, said=said: life.kill(scene, 1, "Error", said))  # type: ignore[misc]
+        for index in self.gpu_faults.keys() - faults.keys():
+            self.gpus.mend(index)
+            words.append(f"GPU {index} works again")
+        self.gpu_faults = dict(faults)
+        for run in self.pods.runs.values() if words else ():
+            if run.uid in self.pods.grants:
+                run.changes += 1
+                self._ground.pod_changed(self.name, run.uid)
+        return words
+
+    def recall_devices(self) -> None:
+        """Before GPUs are cut as a label asks: what pods hold that ran before this process. A layout that was refused
+        for their sake is refused again."""
+        if self._has_recalled:
+            return
+        self._has_recalled = True
+        for item in self._ground.pods_on(self.name):
+            glance = glance_at(item)
+            has_begun = glance.status.start_time is not None and glance.status.phase not in ("Succeeded", "Failed")
+            if has_begun and item.uid not in self.pods.runs:
+                self.gpus.restore(item.obj())
+
+    def _forget_the_gone(self) -> None:
+        for uid, run in tuple(self.pods.runs.items()):
+            if self._ground.item(run) is None:
+                self.pods.lose(uid)
+
+    def _catch_up(self) -> None:
+        for item in self._ground.pods_on(self.name):
+            self.pods.see(item)
+        for uid in tuple(self.pods.runs):
+            self.pods.wake(uid)
+
+    # -- what others ask ----------------------------------------------------------------------------------------------
+
+    def is_reachable(self) -> bool:
+        return self.mode == "up"
+
+    def pod(self, namespace: str, name: str) -> Obj | None:
+        item = self._ground.pods.get(namespace, name)
+        return item.obj() if item is not None and item.uid in self.pods.runs else None
+
+    def log(self, pod_uid: str, container: str, *, previous: bool = False) -> Sequence[LogLine]:
+        found = self._found(pod_uid)
+        one = found[0].container(container) if found else None
+        if found is None or one is None:
+            return ()
+        facts = found[1]
+        spec = next(spec for spec in facts.all_containers() if spec.name == container)
+        place = self._place(found[0], container)
+        known = printed(place) if place is not None else None
+        return lines(facts, spec, one, (self._ground.clock.seconds(), previous), known)
+
+    def is_running(self, pod_uid: str, container: str) -> bool:
+        run = self.pods.runs.get(pod_uid)
+        one = run.container(container) if run is not None else None
+        return one is not None and one.is_alive and self.mode in ("up", "cut")
+
+    def run(self, pod_uid: str, container: str, command: Sequence[str]) -> Answer:
+        run = self.pods.runs.get(pod_uid)
+        place = self._place(run, container) if run is not None else None
+        if place is None:
+            return Answer(stderr="the pod is not on this node\n", code=1)
+        grants = self.pods.grants.get(pod_uid, ())
+        return answer(place, command, self.gpus, grants, self._ground.clock.seconds())
+
+    def _place(self, run: PodRun, container: str) -> Place | None:
+        item = self._ground.item(run)
+        if item is None:
+            return None
+        pod, node = item.obj(), self._ground.nodes.get("", self.name)
+        specs = [*pod["spec"]["containers"], *pod["spec"].get("initContainers", ())]
+        spec = next((one for one in specs if one["name"] == container), specs[0])
+        return Place(pod, spec, node.obj() if node is not None else None)
+
+    def usage(self) -> Usage:
+        cpu, memory = 150, 2048 * _MIB
+        for _, containers in self.pod_usage():
+            cpu += sum(one.cpu_milli for one in containers.values())
+            memory += sum(one.memory_bytes for one in containers.values())
+        return Usage(cpu, memory)
+
+    def size(self) -> Usage:
+        has = self.machine.capacity
+        return Usage(amount("cpu", has["cpu"]), amount("memory", has["memory"]))
+
+    def pod_usage(self) -> Sequence[tuple[Obj, dict[str, Usage]]]:
+        found = []
+        for run in self.pods.runs.values():
+            item = self._ground.item(run)
+            if item is not None and not run.is_over and any(one.is_alive for one in run.containers):
+                found.append((item.obj(), _usage(run, item)))
+        return found
+
+    def dcgm(self) -> str:
+        if self._exporter is None:
+            return ""
+        names = {run.uid: PodName(run.namespace, run.name) for run in self.pods.runs.values() if not run.is_over}
+        return self._exporter.text(names, self._ground.clock.seconds())
+
+    def _account(self) -> None:
+        if self._exporter is not None and self.mode != "down":
+            self._exporter.account(self._ground.clock.seconds())
+
+    def _found(self, uid: str) -> tuple[PodRun, PodFacts] | None:
+        run = self.pods.runs.get(uid)
+        item = self._ground.item(run) if run is not None else None
+        return (run, facts_of(item)) if run is not None and item is not None else None
+
+
+def _usage(run: PodRun, item: Item) -> dict[str, Usage]:
+    """Six tenths of the processor that was asked for, and seven of the memory; a little where nothing was."""
+    found = {}
+    for spec, one in zip(facts_of(item).all_containers(), run.containers, strict=False):
+        if one.is_alive:
+            asked = {**spec.resources.limits, **spec.resources.requests}
+            cpu = amount("cpu", asked["cpu"]) * 6 // 10 if "cpu" in asked else 5
+            memory = amount("memory", asked["memory"]) * 7 // 10 if "memory" in asked else 32 * _MIB
+            found[one.name] = Usage(cpu, memory)
+    return found

@@ -1,0 +1,158 @@
+"""The language of stages: when something is in a state, how long it stays there, and what comes next.
+
+Three things of a pod are in a state at any time: the pod itself, each container, and each running container's health.
+Every stage that fits a state starts its clock when the state begins; the first to ring leads on, and the others are
+forgotten. So a stage that users add ("kill whatever is labelled so after a minute") needs no change of the others, and
+one with the name of a shipped stage takes its place. What a verb does to the pod is the kubelet's own business.
+
+Rejected: templates of whole statuses. Each would have to know conditions, reasons and restart counts again, and two of
+them would disagree.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Literal
+
+import msgspec
+
+from shoal.embedded.kubelets.durations import seconds_of
+from shoal.embedded.kubelets.pod_facts import PodFacts, Role
+from shoal.embedded.kubelets.wishes import PREFIX
+from shoal.units.errors import UserError
+
+Subject = Literal["pod", "container", "health"]
+Number = Literal["image-pull", "back-off", "deadline", "grace", "readiness", "startup"]
+"""Times that the kubelet knows of itself: from its settings, the pod's spec, or how often a container has crashed."""
+_STATES: dict[Subject, tuple[str, ...]] = {
+    "pod": ("bound", "admitted", "running"),
+    "container": ("waiting", "running", "stopping", "crashed"),
+    "health": ("starting", "unready", "ready", "failing"),
+}
+_VERBS: dict[Subject, tuple[str, ...]] = {
+    "pod": ("admit", "sandbox", "fail"),
+    "container": ("start", "exit", "restart"),
+    "health": ("started", "ready", "fail"),
+}
+ANY = "*"
+_LARGEST_CODE = 255
+
+
+class Strict(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="camel"):
+    """Refuses fields that it does not know."""
+
+
+class When(Strict, frozen=True):
+    """All that is named must be so."""
+
+    state: str
+    roles: tuple[Role, ...] = ()
+    owners: tuple[str, ...] = ()
+    """Kinds of the pod's controller; `""` is a pod on its own."""
+    restart_policies: tuple[Literal["Always", "OnFailure", "Never"], ...] = ()
+    annotations: dict[str, str | None] = {}
+    """`"*"` is any value and null none at all; names without a slash are `shoal.dev/`'s."""
+    labels: dict[str, str | None] = {}
+    has_error: bool | None = None
+    """Its program met an error at its start, such as no memory left on its GPU."""
+
+
+class After(Strict, frozen=True):
+    """The annotation if the pod has it, else the number if there is one, else `wait`; with none of them, never."""
+
+    annotation: str = ""
+    number: Number | None = None
+    wait: str | None = None
+    jitter: str = "0s"
+    """Up to that much more, drawn for each pod and run."""
+    is_work: bool = False
+    """Counted at the pace at which the pod's GPUs let it work."""
+    wait_s: float | None = None
+    jitter_s: float = 0.0
+
+    def __post_init__(self) -> None:
+        try:
+            wait_s = None if self.wait is None else seconds_of(self.wait)
+            jitter_s = seconds_of(self.jitter)
+        except UserError as error:
+            raise ValueError(str(error)) from None
+        msgspec.structs.force_setattr(self, "wait_s", wait_s)
+        msgspec.structs.force_setattr(self, "jitter_s", jitter_s)
+
+
+class SetCondition(Strict, frozen=True):
+    type: str
+    status: Literal["True", "False", "Unknown"]
+    reason: str = ""
+    message: str = ""
+
+
+class SayEvent(Strict, frozen=True):
+    reason: str
+    message: str
+    """`{container}`, `{image}`, `{pod}` and `{namespace}` are filled in."""
+    type: Literal["Normal", "Warning"] = "Normal"
+
+
+class Next(Strict, frozen=True):
+    verb: str
+    code: int = 0
+    code_from: str = ""
+    """An annotation that says the exit code."""
+    reason: str = ""
+    message: str = ""
+    conditions: tuple[SetCondition, ...] = ()
+    events: tuple[SayEvent, ...] = ()
+
+
+class Stage(Strict, frozen=True):
+    name: str
+    of: Subject
+    when: When
+    next: Next
+    after: After = After(wait="0s")
+
+    def __post_init__(self) -> None:
+        if self.when.state not in _STATES[self.of]:
+            states = ", ".join(_STATES[self.of])
+            raise ValueError(f"when.state: a {self.of} is never {self.when.state!r}; it is one of {states}")
+        if self.next.verb not in _VERBS[self.of]:
+            verbs = ", ".join(_VERBS[self.of])
+            raise ValueError(f"next.verb: no verb {self.next.verb!r} of a {self.of}; there are {verbs}")
+        if not 0 <= self.next.code <= _LARGEST_CODE:
+            raise ValueError(f"next.code: {self.next.code} is not a number from 0 to {_LARGEST_CODE}")
+
+    def fits(self, facts: PodFacts, role: Role | None, *, has_error: bool) -> bool:
+        when = self.when
+        if when.roles and role not in when.roles:
+            return False
+        if when.has_error is not None and when.has_error is not has_error:
+            return False
+        if when.owners and facts.owner_kind() not in when.owners:
+            return False
+        if when.restart_policies and facts.spec.restart_policy not in when.restart_policies:
+            return False
+        meta = facts.metadata
+        return _holds(when.annotations, meta.annotations, PREFIX) and _holds(when.labels, meta.labels, "")
+
+
+def _holds(wanted: Mapping[str, str | None], found: Mapping[str, str], prefix: str) -> bool:
+    for name, value in wanted.items():
+        have = found.get(name if "/" in name else prefix + name)
+        if (have is None) if value == ANY else (have != value):
+            return False
+    return True
+
+
+class Stages:
+    """All stages by what they are about. A later one takes the place of an earlier of the same name."""
+
+    def __init__(self, stages: Iterable[Stage]) -> None:
+        self.by_name = {stage.name: stage for stage in stages}
+        self._by_state: dict[tuple[Subject, str], tuple[Stage, ...]] = {}
+        for stage in self.by_name.values():
+            key = (stage.of, stage.when.state)
+            self._by_state[key] = (*self._by_state.get(key, ()), stage)
+
+    def of(self, subject: Subject, state: str) -> tuple[Stage, ...]:
+        return self._by_state.get((subject, state), ())

@@ -1,0 +1,148 @@
+"""From a wish to a machine as it is delivered: labels of kubelet and cloud, what it has, what is left for pods."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+
+from shoal.embedded.machines.machine import Machine
+from shoal.embedded.machines.places import Place
+from shoal.embedded.machines.seats import identity, seats_of
+from shoal.embedded.machines.shape import Shape
+from shoal.embedded.machines.wish import Wish
+
+MACHINE = "nvidia.com/gpu.machine"
+CLIQUE = "nvidia.com/gpu.clique"
+NVLINK = "gpu.nvidia.com/nvlink-enabled"
+ISLAND_SIZE = "gpu.nvidia.com/nvlink-gpus-per-island"
+NUMA_POLICY = "shoal.dev/topology-manager-policy"
+_PODS = 110
+_KIB = 1024
+_EVICTION_MIB = 100
+_SYSTEM_MIB = 255 + 11 * _PODS
+_ROOT_LEFT = 0.9
+
+
+def machine(name: str, wish: Wish, place: Place) -> Machine:
+    shape = wish.shape
+    seats = seats_of(name, shape)
+    cuttable = (model := shape.gpu_model()) is not None and bool(model.mig)
+    return Machine(
+        name=name,
+        profile=shape.name,
+        labels={**_labels(name, wish, place), **wish.labels},
+        capacity=_capacity(shape),
+        allocatable={**_capacity(shape), **_left(shape)},
+        gpus=seats,
+        annotations={**({NUMA_POLICY: wish.numa_policy} if wish.numa_policy else {}), **wish.annotations},
+        taints=wish.taints,
+        node_info=_node_info(name, shape),
+        provider_id=_provider_id(name, shape, place),
+        mig_strategy=wish.mig_strategy or ("mixed" if cuttable else "none"),
+        mig_config=wish.mig_config,
+        sharing=wish.sharing,
+        is_spot=wish.is_spot,
+        usd_per_hour=shape.spot_usd_per_hour if wish.is_spot else shape.usd_per_hour,
+    )
+
+
+def _labels(name: str, wish: Wish, place: Place) -> Mapping[str, str]:
+    shape = wish.shape
+    found = {
+        "beta.kubernetes.io/arch": shape.arch,
+        "beta.kubernetes.io/instance-type": shape.name,
+        "beta.kubernetes.io/os": "linux",
+        "kubernetes.io/arch": shape.arch,
+        "kubernetes.io/hostname": name,
+        "kubernetes.io/os": "linux",
+        "node.kubernetes.io/instance-type": shape.name,
+        **place.labels(),
+        **_terms(shape.provider, is_spot=wish.is_spot),
+    }
+    if shape.gpus:
+        found[MACHINE] = (shape.machine or shape.name).replace(" ", "-")
+        found |= _links(shape)
+    if shape.rack_is_island:
+        found[CLIQUE] = f"{identity(place.rack, 'nvlink')}.1"
+    return found
+
+
+def _links(shape: Shape) -> Mapping[str, str]:
+    """What no discovery of NVIDIA's says and people select nodes by: whether GPUs see each other over NVLink, and how
+    many do."""
+    sizes = {*Counter(shape.islands).values()}
+    found = {NVLINK: "true" if max(sizes) > 1 else "false"}
+    if len(sizes) == 1 and max(sizes) > 1:
+        found[ISLAND_SIZE] = str(max(sizes))
+    return found
+
+
+def _terms(provider: str, *, is_spot: bool) -> Mapping[str, str]:
+    """On what terms it is rented, in the words of Karpenter and of its cloud."""
+    if not provider:
+        return {}
+    found = {"karpenter.sh/capacity-type": "spot" if is_spot else "on-demand"}
+    match provider:
+        case "aws":
+            found["eks.amazonaws.com/capacityType"] = "SPOT" if is_spot else "ON_DEMAND"
+        case "gcp" if is_spot:
+            found["cloud.google.com/gke-spot"] = "true"
+        case "azure" if is_spot:
+            found["kubernetes.azure.com/scalesetpriority"] = "spot"
+        case _:
+            pass
+    return found
+
+
+def _capacity(shape: Shape) -> dict[str, str]:
+    return {
+        "cpu": str(shape.cpus),
+        "memory": f"{shape.memory_mib * _KIB}Ki",
+        "ephemeral-storage": f"{shape.storage_gb * 10**9 // _KIB}Ki",
+        "pods": str(_PODS),
+        "hugepages-1Gi": "0",
+        "hugepages-2Mi": "0",
+        **shape.extras,
+    }
+
+
+def _left(shape: Shape) -> dict[str, str]:
+    """What managed services leave to pods: of cores the less in proportion the more there are, and some memory."""
+    reserved = sum(share for core, share in enumerate((60, 10, 5, 5)) if core < shape.cpus)
+    reserved += max(shape.cpus - 4, 0) * 5 // 2
+    memory = max(shape.memory_mib - min(_SYSTEM_MIB, shape.memory_mib // 8) - _EVICTION_MIB, 1)
+    return {
+        "cpu": f"{shape.cpus * 1000 - reserved}m",
+        "memory": f"{memory * _KIB}Ki",
+        "ephemeral-storage": str(int(shape.storage_gb * 10**9 * _ROOT_LEFT)),
+    }
+
+
+def _node_info(name: str, shape: Shape) -> Mapping[str, str]:
+    return {
+        "architecture": shape.arch,
+        "bootID": str(identity(name, "boot")),
+        "containerRuntimeVersion": "containerd://2.1.4",
+        "kernelVersion": "6.8.0-1040-generic",
+        "kubeProxyVersion": "",
+        "kubeletVersion": "v1.36.0",
+        "machineID": identity(name, "machine").hex,
+        "operatingSystem": "linux",
+        "osImage": "Ubuntu 24.04.3 LTS",
+        "systemUUID": str(identity(name, "system")),
+    }
+
+
+def _provider_id(name: str, shape: Shape, place: Place) -> str:
+    match shape.provider:
+        case "aws":
+            return f"aws:///{place.zone}/i-{identity(name, 'instance').hex[:17]}"
+        case "gcp":
+            return f"gce://shoal/{place.zone}/{name}"
+        case "azure":
+            return (
+                f"azure:///subscriptions/{identity('shoal', 'subscription')}/resourceGroups/shoal"
+                f"/providers/Microsoft.Compute/virtualMachines/{name}"
+            )
+        case _:
+            return ""

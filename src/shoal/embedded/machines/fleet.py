@@ -1,0 +1,35 @@
+"""A whole fleet from its entries: names that are unique and always the same, neighbours in racks."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterator, Sequence
+
+from shoal.embedded.machines.assembly import machine
+from shoal.embedded.machines.machine import Machine
+from shoal.embedded.machines.places import place
+from shoal.embedded.machines.wish import Wish
+from shoal.units.errors import UserError, Where
+
+MOST_MACHINES = 100_000
+
+
+def fleet(wishes: Sequence[Wish]) -> tuple[Machine, ...]:
+    total = sum(wish.count for wish in wishes)
+    if total > MOST_MACHINES:
+        where = wishes[-1].where if wishes else Where()
+        raise UserError(f"{total} machines", where=where, fix=f"at most {MOST_MACHINES} are simulated")
+    return tuple(_machines(wishes))
+
+
+def _machines(wishes: Sequence[Wish]) -> Iterator[Machine]:
+    names: Counter[str] = Counter()
+    rack = -1
+    for wish in wishes:
+        prefix = wish.name or re.sub(r"[^a-z0-9]+", "-", wish.shape.name.lower()).strip("-")
+        for number in range(wish.count):
+            # Machines of two entries never share a rack.
+            rack += number % wish.shape.per_rack == 0
+            yield machine(f"{prefix}-{names[prefix]}", wish, place(wish, rack))
+            names[prefix] += 1

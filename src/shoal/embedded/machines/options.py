@@ -1,0 +1,140 @@
+"""What may stand in brackets behind a machine: `4xp4d.24xlarge[mig=all-1g.5gb,strategy=mixed,spot]`.
+
+    mig=LAYOUT            how the GPUs are cut at the start: all-1g.10gb, all-balanced, all-disabled, ...
+    strategy=STRATEGY     how cut GPUs are advertised: none, single, mixed (mixed)
+    time-slicing=N        each GPU offered N times, its users taking turns
+    mps=N                 each GPU offered N times, its users side by side
+    rename                shared GPUs are offered as nvidia.com/gpu.shared
+    one-per-request       a request for two shared GPUs fails, as MPS has it anyway; `many-per-request` allows it
+    spot                  may be taken away; costs less
+    name=PREFIX           what node names begin with
+    zone=ZONE             all in one zone; region=REGION
+    numa-policy=POLICY    the kubelet's Topology Manager: best-effort, restricted, single-numa-node
+    taint                 nvidia.com/gpu=present:NoSchedule, as GPU pools of clouds have it
+
+What cannot be (MIG on a GPU that has none, 7 + 1 slices, replicas by both ways) is refused here, before a node exists.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import get_args
+
+import msgspec
+
+from shoal.devices.layout import NumaPolicy
+from shoal.embedded.gpus.mig_layouts import layout_problem
+from shoal.embedded.machines.catalogue import nearest
+from shoal.embedded.machines.machine import Sharing
+from shoal.embedded.machines.wish import Wish
+from shoal.units.errors import UserError, Where, excerpt
+
+STRATEGIES = ("none", "single", "mixed")
+MOST_TIME_SLICES = 1024
+MOST_MPS_CLIENTS, MOST_OLD_MPS_CLIENTS = 48, 16
+GPU_TAINT = {"key": "nvidia.com/gpu", "value": "present", "effect": "NoSchedule"}
+_NAME = re.compile(r"[a-z0-9]([-a-z0-9]{0,40}[a-z0-9])?")
+_PLACE = re.compile(r"[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?")
+_FLAGS = ("rename", "one-per-request", "many-per-request", "spot", "taint")
+_VALUES = ("mig", "strategy", "time-slicing", "mps", "name", "zone", "region", "numa-policy")
+
+
+def with_options(wish: Wish, text: str) -> Wish:
+    """The wish with the options of one pair of brackets."""
+    given = _given(text, wish.where)
+    strategy = given.get("strategy", "")
+    if strategy and strategy not in STRATEGIES:
+        raise UserError(f"unknown MIG strategy {excerpt(strategy)}", where=wish.where, fix="none, single or mixed")
+    changed = msgspec.structs.replace(
+        wish,
+        mig_config=given.get("mig", ""),
+        mig_strategy=strategy,
+        sharing=_sharing(given, wish.where),
+        is_spot="spot" in given,
+        name=given.get("name", ""),
+        zone=given.get("zone", ""),
+        region=given.get("region", ""),
+        numa_policy=given.get("numa-policy", ""),
+        taints=(GPU_TAINT,) if "taint" in given else (),
+    )
+    return checked(changed)
+
+
+def checked(wish: Wish) -> Wish:
+    """The wish, if such machines can be; for options and for profile files alike."""
+    where = wish.where
+    if wish.name and not _NAME.fullmatch(wish.name):
+        fix = "small letters, digits and dashes, at most 42, e.g. name=train"
+        raise UserError(f"{excerpt(wish.name)} cannot begin a node's name", where=where, fix=fix)
+    for place in (wish.zone, wish.region):
+        if place and not _PLACE.fullmatch(place):
+            raise UserError(f"{excerpt(place)} cannot be a label's value", where=where, fix="e.g. us-east-1a")
+    if wish.numa_policy and wish.numa_policy not in get_args(NumaPolicy):
+        known = ", ".join(get_args(NumaPolicy))
+        raise UserError(f"unknown policy {excerpt(wish.numa_policy)}", where=where, fix=known)
+    _check_gpus(wish)
+    return wish
+
+
+def _check_gpus(wish: Wish) -> None:
+    model, where = wish.shape.gpu_model(), wish.where
+    if model is None:
+        if wish.mig_config or wish.sharing or wish.mig_strategy:
+            raise UserError(f"{wish.shape.name} has no GPU of NVIDIA to cut or share", where=where)
+        return
+    problem = layout_problem(wish.mig_config, model, wish.shape.gpus) if wish.mig_config else None
+    if problem is not None:
+        raise UserError(problem.what, where=where, fix=problem.fix)
+    if wish.sharing is None:
+        return
+    if wish.sharing.strategy == "mps":
+        most = MOST_MPS_CLIENTS if _compute(model.compute_capability) >= (7, 5) else MOST_OLD_MPS_CLIENTS
+        if wish.mig_config not in ("", "all-disabled"):
+            raise UserError("MPS does not share MIG instances", where=where, fix="use time-slicing there")
+    else:
+        most = MOST_TIME_SLICES
+    if not 2 <= wish.sharing.replicas <= most:
+        what = f"{wish.sharing.replicas} replicas by {wish.sharing.strategy} on {model.name}"
+        raise UserError(what, where=where, fix=f"2 to {most} are possible")
+
+
+def _given(text: str, where: Where) -> dict[str, str]:
+    given: dict[str, str] = {}
+    for part in text.split(",") if text.strip() else ():
+        name, equals, value = (piece.strip() for piece in part.partition("="))
+        if name not in (*_FLAGS, *_VALUES):
+            fix = nearest(name, (*_FLAGS, *_VALUES))
+            raise UserError(f"{excerpt(name)} is not an option of a machine", where=where, fix=fix)
+        if bool(equals and value) != (name in _VALUES):
+            what = f"{name} takes no value" if name in _FLAGS else f"{name} has no value"
+            raise UserError(what, where=where, fix=name if name in _FLAGS else f"{name}=...")
+        if name in given:
+            raise UserError(f"{name} is given twice", where=where)
+        given[name] = value
+    return given
+
+
+def _sharing(given: dict[str, str], where: Where) -> Sharing | None:
+    if "time-slicing" in given and "mps" in given:
+        raise UserError("time-slicing and mps exclude each other", where=where, fix="give one of them")
+    if "time-slicing" not in given and "mps" not in given:
+        idle = [name for name in ("rename", "one-per-request", "many-per-request") if name in given]
+        if idle:
+            raise UserError(f"{idle[0]} without time-slicing or mps", where=where, fix="add e.g. time-slicing=4")
+        return None
+    strategy = "mps" if "mps" in given else "time-slicing"
+    text = given[strategy]
+    if not (text.isascii() and text.isdigit() and len(text) < 6):
+        raise UserError(f"{strategy}={text} is not a number of replicas", where=where, fix=f"e.g. {strategy}=4")
+    one_each = "one-per-request" in given or (strategy == "mps" and "many-per-request" not in given)
+    return Sharing(
+        strategy="mps" if strategy == "mps" else "time-slicing",
+        replicas=int(text),
+        rename="rename" in given,
+        fail_requests_greater_than_one=one_each,
+    )
+
+
+def _compute(capability: str) -> tuple[int, int]:
+    major, _, minor = capability.partition(".")
+    return int(major), int(minor or 0)

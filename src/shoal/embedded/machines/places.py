@@ -1,0 +1,56 @@
+"""Where machines stand: racks of neighbours, racks in turn over the zones of a region, four racks a block.
+
+Neighbours share a rack because that is how machines of one order are delivered, and a job over two of them should find
+them close. Racks take turns over the zones so that a small fleet already has something to spread over. Rejected: a zone
+for each machine in turn, which would put the two halves of every small job into different buildings.
+
+Rack and block carry the names that the documentation of Kueue uses for them, so that its examples work as they are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import msgspec
+
+from shoal.embedded.machines.wish import Wish
+
+REGION = "topology.kubernetes.io/region"
+ZONE = "topology.kubernetes.io/zone"
+BLOCK = "cloud.provider.com/topology-block"
+RACK = "cloud.provider.com/topology-rack"
+
+_ZONES = 3
+_RACKS_PER_BLOCK = 4
+
+
+class Place(msgspec.Struct, frozen=True):
+    region: str
+    zone: str
+    block: str
+    rack: str
+
+    def labels(self) -> Mapping[str, str]:
+        return {REGION: self.region, ZONE: self.zone, BLOCK: self.block, RACK: self.rack}
+
+
+def place(wish: Wish, rack: int) -> Place:
+    """The place of a machine in the fleet's rack of this number."""
+    region = wish.region or wish.shape.region
+    if wish.zone:
+        zone, in_zone = wish.zone, rack
+    else:
+        zone, in_zone = _zone_name(wish.shape.provider, region, rack % _ZONES), rack // _ZONES
+    return Place(region, zone, f"{zone}-block-{in_zone // _RACKS_PER_BLOCK}", f"{zone}-rack-{in_zone}")
+
+
+def _zone_name(provider: str, region: str, number: int) -> str:
+    """As each cloud spells its zones."""
+    letter = "abc"[number]
+    match provider:
+        case "aws":
+            return f"{region}{letter}"
+        case "azure":
+            return f"{region}-{number + 1}"
+        case _:
+            return f"{region}-{letter}"

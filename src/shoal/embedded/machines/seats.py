@@ -1,0 +1,45 @@
+"""The GPUs of one machine: where they sit, and identities that never change for the same node name and index."""
+
+from __future__ import annotations
+
+import uuid
+
+from shoal.data.gpus import Model
+from shoal.embedded.machines.machine import GpuSeat
+from shoal.embedded.machines.shape import Shape
+
+_SPACE = uuid.UUID("6f0a7c56-5f35-4b60-9a35-6d2c8a6b1f6e")
+_FIRST_BUS, _BUSES = 0x10, 0xE0
+_OWN_BRAND = "Tesla-"
+"""Old parts are named without their maker."""
+
+
+def seats_of(node: str, shape: Shape) -> tuple[GpuSeat, ...]:
+    model = shape.gpu_model()
+    if model is None:
+        return ()
+    product = product_label(model)
+    return tuple(
+        GpuSeat(
+            index=index,
+            uuid=f"GPU-{identity(node, f'gpu/{index}')}",
+            model=model.name,
+            product=product,
+            memory_mib=shape.gpu_memory_mib,
+            numa=shape.numa[index],
+            island=shape.islands[index],
+            pci=f"00000000:{_FIRST_BUS + index * (_BUSES // shape.gpus):02X}:00.0",
+            serial=str(1_650_000_000_000 + identity(node, f"serial/{index}").int % 10**9),
+        )
+        for index in range(shape.gpus)
+    )
+
+
+def identity(node: str, what: str) -> uuid.UUID:
+    """The same at every start for the same node and thing."""
+    return uuid.uuid5(_SPACE, f"{node}/{what}")
+
+
+def product_label(model: Model) -> str:
+    name = model.labels[0]
+    return name if name.startswith(_OWN_BRAND) else f"NVIDIA-{name}"

@@ -1,0 +1,125 @@
+"""Chooses the pods to preempt for a pod that fits nowhere: on one node, as few and as unimportant pods as possible.
+
+On each candidate node, all pods with lower priority are removed in a trial; if the pod fits then, they are added back,
+the most important first, as long as the pod still fits. The chosen node is the one with the fewest violated disruption
+budgets, then with the least important top victim, then with the least sum, the fewest, and the youngest victims.
+
+Guarantees: the world is unchanged afterwards.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+from msgspec import field
+
+from shoal.api.selectors import LabelSelector, selector_of
+from shoal.api.wire import ApiStruct
+from shoal.embedded.scheduler.asks import PodFacts
+from shoal.embedded.scheduler.node_choice import FilterResult
+from shoal.embedded.scheduler.world import World
+
+MAX_NODES = 100
+_LOWEST = 2**31
+
+
+class _BudgetSpec(ApiStruct, frozen=True):
+    selector: LabelSelector | None = None
+
+
+class _BudgetStatus(ApiStruct, frozen=True):
+    disruptions_allowed: int = 0
+    disrupted_pods: dict[str, Any] = field(default_factory=dict)
+
+
+class _BudgetMeta(ApiStruct, frozen=True):
+    namespace: str = ""
+
+
+class Budget(ApiStruct, frozen=True):
+    metadata: _BudgetMeta
+    spec: _BudgetSpec = field(default_factory=_BudgetSpec)
+    status: _BudgetStatus = field(default_factory=_BudgetStatus)
+
+
+class Victims(NamedTuple):
+    node: str
+    pods: list[PodFacts]
+    broken: int
+    """The number of pods whose disruption budgets would be violated."""
+
+
+def cheapest_victims(world: World, pod: PodFacts, result: FilterResult, budgets: Sequence[Budget]) -> Victims | None:
+    found: list[Victims] = []
+    for row in result.helpable.tolist():
+        place = world.columns.places[row]
+        if place is None:
+            continue
+        victims = _victims_on(world, pod, (row, place.name), budgets)
+        if victims is not None:
+            found.append(victims)
+        if len(found) >= MAX_NODES:
+            break
+    return min(found, key=_cost, default=None)
+
+
+def _victims_on(world: World, pod: PodFacts, at: tuple[int, str], budgets: Sequence[Budget]) -> Victims | None:
+    row, node = at
+    lower = [other for other in world.columns.pods_on(node) if other.priority < pod.priority]
+    if not lower:
+        return None
+    breaking, others = _sorted_by_budget(sorted(lower, key=_importance), budgets)
+    away = {other.uid: other for other in lower}
+    for uid in away:
+        world.remove(uid)
+    try:
+        if not world.fits(pod, row):
+            return None
+        for other in (*breaking, *others):
+            world.place(node, other)
+            if world.fits(pod, row):
+                del away[other.uid]
+            else:
+                world.remove(other.uid)
+        victims = sorted(away.values(), key=_importance)
+    finally:
+        for other in away.values():
+            world.place(node, other)
+    return Victims(node, victims, sum(other in breaking for other in victims))
+
+
+def _sorted_by_budget(pods: Sequence[PodFacts], budgets: Sequence[Budget]) -> tuple[list[PodFacts], list[PodFacts]]:
+    """The pods beyond what their budgets allow, and the others."""
+    left = [budget.status.disruptions_allowed for budget in budgets]
+    breaking: list[PodFacts] = []
+    others: list[PodFacts] = []
+    for pod in pods:
+        is_beyond = False
+        for number, budget in enumerate(budgets):
+            if budget.metadata.namespace != pod.namespace or not _covers(budget, pod.labels):
+                continue
+            if pod.name in budget.status.disrupted_pods:
+                continue
+            left[number] -= 1
+            is_beyond = is_beyond or left[number] < 0
+        (breaking if is_beyond else others).append(pod)
+    return breaking, others
+
+
+def _covers(budget: Budget, labels: Mapping[str, str]) -> bool:
+    return bool(labels) and selector_of(budget.spec.selector).matches(labels)
+
+
+def _importance(pod: PodFacts) -> tuple[int, float]:
+    """The most important first; of equals the one that has run longest."""
+    return (-pod.priority, pod.started or pod.created)
+
+
+def _cost(victims: Victims) -> tuple[int, int, int, int, float]:
+    pods = victims.pods
+    if not pods:
+        return (victims.broken, -_LOWEST, 0, 0, 0.0)
+    most = pods[0].priority
+    youngest = min(pod.started or pod.created for pod in pods if pod.priority == most)
+    return (victims.broken, most, sum(pod.priority + _LOWEST for pod in pods), len(pods), -youngest)

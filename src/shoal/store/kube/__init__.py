@@ -1,1 +1,0 @@
-"""Any Kubernetes API server over HTTP, behind the port of `store/live`."""

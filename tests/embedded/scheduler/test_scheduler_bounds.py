@@ -1,0 +1,120 @@
+"""What pods that were there leave behind in the scheduler's columns, counts and verdicts: nothing that grows."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+import numpy as np
+import pytest
+
+from shoal.api.node import Node
+from shoal.api.wire import dec_hook
+from shoal.client.item import Item, Obj
+from shoal.embedded.scheduler.asks import Ask, PodFacts, read_pod
+from shoal.embedded.scheduler.node_choice import Chooser
+from shoal.embedded.scheduler.node_columns import NodeColumns
+from shoal.embedded.scheduler.pod_affinity import PodAffinity
+
+REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
+HOST = "kubernetes.io/hostname"
+
+
+def node(name: str) -> Node:
+    has = {"cpu": "64", "memory": "256Gi", "pods": "110"}
+    obj = {"metadata": {"name": name, "labels": {HOST: name}}, "status": {"allocatable": has}}
+    return msgspec.convert(obj, Node, dec_hook=dec_hook)
+
+
+def facts(name: str, requests: dict[str, str] | None = None, **affinity: Any) -> PodFacts:
+    container = {"name": "main", "resources": {"requests": requests or {}}}
+    meta = {"name": name, "namespace": "default", "uid": name, "labels": {"app": name}}
+    obj: Obj = {"metadata": meta, "spec": {"containers": [container], "affinity": affinity}}
+    return read_pod(Item("default", name, name, 1, msgspec.json.encode(obj)))
+
+
+def on_node(name: str) -> Obj:
+    field = {"key": "metadata.name", "operator": "In", "values": [name]}
+    return {REQUIRED: {"nodeSelectorTerms": [{"matchFields": [field]}]}}
+
+
+class World:
+    def __init__(self, nodes: int) -> None:
+        self.columns = NodeColumns()
+        for number in range(nodes):
+            self.columns.put(node(f"n{number}"))
+        self.pod_affinity = PodAffinity(self.columns, {})
+        self.chooser = Chooser(self.columns, self.pod_affinity)
+
+    def best(self, pod: PodFacts) -> str:
+        return self.columns.name(self.chooser.best(pod, self.chooser.filter(pod, []).rows))
+
+    def add(self, pod: PodFacts, name: str, sign: int = 1) -> None:
+        if sign > 0:
+            self.columns.take(name, pod)
+        else:
+            self.columns.give(name, pod.uid)
+        self.pod_affinity.add(name, pod, sign)
+
+
+def test_anti_affinity_of_pods_that_are_gone_is_asked_no_more() -> None:
+    world = World(2)
+    pods = []
+    for number in range(50):
+        term = {"labelSelector": {"matchLabels": {"app": f"p{number}"}}, "topologyKey": HOST}
+        pods.append(facts(f"p{number}", podAntiAffinity={REQUIRED: [term, term]}))
+    for pod in pods:
+        world.add(pod, "n0")
+    twin = facts("p7")
+    assert [world.columns.name(row) for row in world.chooser.filter(twin, []).rows.tolist()] == ["n1"]
+    for pod in pods:
+        world.add(pod, "n0", -1)
+    assert not world.pod_affinity._keepers
+    assert len(world.chooser.filter(twin, []).rows) == 2
+
+
+def test_resources_that_nobody_offers_are_refused_and_leave_no_column() -> None:
+    world = World(3)
+    for number in range(50):
+        look = world.chooser.filter(facts(f"p{number}", {f"example.com/r{number}": "1"}), [])
+        assert dict(look.refusal.counts) == {f"Insufficient example.com/r{number}": 3}
+    assert set(world.columns._has) | set(world.columns._taken) <= {"cpu", "memory", "pods"}
+
+
+def test_the_column_that_all_unknown_resources_share_cannot_be_written_to() -> None:
+    columns = World(1).columns
+    with pytest.raises(ValueError, match="read-only"):
+        columns.taken("example.com/none")[0] = 1
+
+
+def test_unknown_resources_are_refused_on_every_row_of_a_fleet_that_grew() -> None:
+    columns = World(200).columns
+    assert columns.has("example.com/none").shape == (columns.size,)
+    assert not np.any(columns.has("example.com/none"))
+
+
+def test_pods_that_each_name_their_node_do_not_push_out_what_is_known_of_others() -> None:
+    world = World(3)
+    filtered = world.chooser.node_filters.of(Ask())
+    for number in range(600):
+        world.chooser.node_filters.of(facts(f"p{number}", {"cpu": f"{number}m"}, nodeAffinity=on_node("n1")).ask)
+    assert world.chooser.node_filters.of(Ask()) is filtered
+
+
+def test_of_a_pod_that_names_its_node_only_that_node_is_looked_at() -> None:
+    world = World(3)
+    look = world.chooser.filter(facts("a", nodeAffinity=on_node("n1")), [])
+    assert [world.columns.name(row) for row in look.rows.tolist()] == ["n1"]
+    assert dict(look.refusal.counts) == {"node(s) didn't satisfy plugin(s) [NodeAffinity]": 2}
+    nowhere = world.chooser.filter(facts("b", nodeAffinity=on_node("elsewhere")), [])
+    assert dict(nowhere.refusal.counts) == {"node(s) didn't satisfy plugin(s) [NodeAffinity]": 3}
+
+
+def test_pods_that_ask_for_nothing_spread_over_equal_nodes() -> None:
+    world = World(4)
+    found = []
+    for number in range(8):
+        pod = facts(f"p{number}")
+        found.append(world.best(pod))
+        world.add(pod, found[-1])
+    assert found == ["n0", "n1", "n2", "n3"] * 2
