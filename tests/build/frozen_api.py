@@ -52,18 +52,18 @@ class FrozenApi:
         call = self._api.create(kind, obj)
         return await (call if kind == EVENTS else self._written(call))
 
-    async def update(self, kind: Kind, obj: Obj, door: str = "") -> Item:
-        return await self._written(self._api.update(kind, obj, door))
+    async def update(self, kind: Kind, obj: Obj, subresource: str = "") -> Item:
+        return await self._written(self._api.update(kind, obj, subresource))
 
-    async def patch(self, kind: Kind, namespace: str, name: str, patch: Patch, door: str = "") -> Item:
-        call = self._api.patch(kind, namespace, name, patch, door)
+    async def patch(self, kind: Kind, namespace: str, name: str, patch: Patch, subresource: str = "") -> Item:
+        call = self._api.patch(kind, namespace, name, patch, subresource)
         return await (call if kind == EVENTS else self._written(call))
 
     async def delete(self, kind: Kind, namespace: str, name: str, how: Deletion = GENTLY) -> Item | None:
         return await self._written(self._api.delete(kind, namespace, name, how))
 
-    async def post(self, kind: Kind, namespace: str, name: str, door: str, obj: Obj) -> Obj:
-        return await self._written(self._api.post(kind, namespace, name, door, obj))
+    async def post(self, kind: Kind, namespace: str, name: str, subresource: str, obj: Obj) -> Obj:
+        return await self._written(self._api.post(kind, namespace, name, subresource, obj))
 
     async def served(self) -> tuple[ServedKind, ...]:
         await self._read()

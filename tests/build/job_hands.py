@@ -98,7 +98,7 @@ class Hand:
             return
 
     async def _write(self, pod: Obj, status: Obj) -> None:
-        await self.cluster.patch(PODS, pod["metadata"]["name"], {"status": status}, door="status")
+        await self.cluster.patch(PODS, pod["metadata"]["name"], {"status": status}, subresource="status")
 
     async def until_live(self, count: int, within_s: float = 60.0) -> None:
         async def are_there() -> bool:

@@ -125,7 +125,9 @@ class QueuedPodScenario:
             {"type": type_, "status": word, "reason": reason, "message": message, "lastTransitionTime": now}
             for type_, word, reason, message in said.values()
         ]
-        await self.cluster.patch(WORKLOADS, name, {"status": {**status, "conditions": kept + made}}, door="status")
+        await self.cluster.patch(
+            WORKLOADS, name, {"status": {**status, "conditions": kept + made}}, subresource="status"
+        )
 
     async def conditions(self) -> dict[str, tuple[str, str]]:
         """Status and reason by type, of the only workload."""

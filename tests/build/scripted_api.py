@@ -74,14 +74,14 @@ class ScriptedApi:
         meta["uid"] = f"uid-{self._made}"
         return self._kept("ADDED", obj)
 
-    async def update(self, kind: Kind, obj: Obj, door: str = "") -> Item:
+    async def update(self, kind: Kind, obj: Obj, subresource: str = "") -> Item:
         meta = obj["metadata"]
         present = self._present(meta["namespace"], meta["name"])
         if present["metadata"]["resourceVersion"] != meta["resourceVersion"]:
             raise StaleError("somebody was first", reason="Conflict")
         return self._kept("MODIFIED", obj)
 
-    async def patch(self, kind: Kind, namespace: str, name: str, patch: Patch, door: str = "") -> Item:
+    async def patch(self, kind: Kind, namespace: str, name: str, patch: Patch, subresource: str = "") -> Item:
         raise NotImplementedError
 
     async def delete(self, kind: Kind, namespace: str, name: str, how: Deletion = GENTLY) -> Item | None:
@@ -92,7 +92,7 @@ class ScriptedApi:
         self._told("DELETED", present)
         return None
 
-    async def post(self, kind: Kind, namespace: str, name: str, door: str, obj: Obj) -> Obj:
+    async def post(self, kind: Kind, namespace: str, name: str, subresource: str, obj: Obj) -> Obj:
         raise NotImplementedError
 
     async def served(self) -> tuple[ServedKind, ...]:

@@ -72,9 +72,11 @@ class SmallCluster:
     async def delete(self, kind: Kind, name: str, how: Deletion | None = None, namespace: str = "default") -> None:
         await self.api.delete(kind, namespace if kind.is_namespaced else "", name, how or Deletion())
 
-    async def patch(self, kind: Kind, name: str, body: Any, door: str = "", namespace: str = "default") -> Item:
+    async def patch(self, kind: Kind, name: str, body: Any, subresource: str = "", namespace: str = "default") -> Item:
         """A merge patch."""
-        return await self.api.patch(kind, namespace if kind.is_namespaced else "", name, Patch("merge", body), door)
+        return await self.api.patch(
+            kind, namespace if kind.is_namespaced else "", name, Patch("merge", body), subresource
+        )
 
     async def pods(self, namespace: str = "") -> list[Obj]:
         return await self.all(PODS, namespace)

@@ -30,7 +30,7 @@ async def put(
     spec = {"nodeName": node, "containers": [{"name": "c", "image": "x"}], "terminationGracePeriodSeconds": 7}
     await cluster.create(PODS, {"metadata": metadata, "spec": spec})
     ready = {"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]}
-    await cluster.patch(PODS, name, {"status": ready}, door="status")
+    await cluster.patch(PODS, name, {"status": ready}, subresource="status")
 
 
 async def names(cluster: SmallCluster, *, force: bool = False) -> list[str]:
@@ -54,7 +54,7 @@ async def test_a_pod_that_nothing_makes_again_needs_force_unless_it_has_ended(tm
         with pytest.raises(UserError, match="default/alone again; evict them nevertheless with --force"):
             await names(cluster)
         assert await names(cluster, force=True) == ["alone"]
-        await cluster.patch(PODS, "alone", {"status": {"phase": "Succeeded"}}, door="status")
+        await cluster.patch(PODS, "alone", {"status": {"phase": "Succeeded"}}, subresource="status")
         assert await names(cluster) == ["alone"]
 
 

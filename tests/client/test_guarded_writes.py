@@ -23,8 +23,8 @@ class Answering(ScriptedApi):
         self.answer = answer
         self.patches: list[tuple[str, Patch]] = []
 
-    async def patch(self, kind: Kind, namespace: str, name: str, patch: Patch, door: str = "") -> Item:
-        self.patches.append((door, patch))
+    async def patch(self, kind: Kind, namespace: str, name: str, patch: Patch, subresource: str = "") -> Item:
+        self.patches.append((subresource, patch))
         if self.answer is not None:
             raise self.answer
         return await self.get(kind, namespace, name)
@@ -39,8 +39,8 @@ async def test_it_is_the_object_that_was_seen_or_none() -> None:
     item = await api.made()
     guarded = Guarded(api, LoopClock(START_S), lambda: None)
     assert await guarded.merged(CONFIG_MAPS, item, {"metadata": {"labels": {"x": "y"}}, "status": {"z": 1}}, "status")
-    ((door, patch),) = api.patches
-    assert (door, patch.how) == ("status", "merge")
+    ((subresource, patch),) = api.patches
+    assert (subresource, patch.how) == ("status", "merge")
     guard = {"uid": item.uid, "resourceVersion": str(item.version)}
     assert patch.body == {"metadata": {**guard, "labels": {"x": "y"}}, "status": {"z": 1}}
     api.answer = StaleError("somebody was first", reason="Conflict")

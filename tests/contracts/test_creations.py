@@ -136,12 +136,12 @@ async def test_an_object_of_another_kind_is_refused(api: Api) -> None:
 
 
 @pytest.mark.parametrize(
-    ("door", "kind"),
+    ("subresource", "kind"),
     [("binding", "Binding"), ("eviction", "Eviction"), ("ephemeralcontainers", "Pod"), ("status", "Pod")],
 )
-async def test_an_object_of_another_kind_is_refused_at_every_door(api: Api, door: str, kind: str) -> None:
-    method = "POST" if door in ("binding", "eviction") else "PUT"
-    answer = await api.ask(method, api.core("pods", "p", door), configmap("p"))
+async def test_an_object_of_another_kind_is_refused_at_every_door(api: Api, subresource: str, kind: str) -> None:
+    method = "POST" if subresource in ("binding", "eviction") else "PUT"
+    answer = await api.ask(method, api.core("pods", "p", subresource), configmap("p"))
     message = answer.refused(400, "BadRequest")
     assert message.startswith(f'ConfigMap in version "v1" cannot be handled as a {kind}: ')
 

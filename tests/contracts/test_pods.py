@@ -160,15 +160,17 @@ async def test_an_eviction_of_old_clients_is_understood(api: Api) -> None:
 
 
 async def test_an_eviction_of_one_version_of_one_pod_is_of_no_other(api: Api) -> None:
-    path, door = api.core("pods", "p"), api.core("pods", "p", "eviction")
+    path, subresource = api.core("pods", "p"), api.core("pods", "p", "eviction")
     await make_running(api, "p", {"app": "x"})
     present = (await api.get(path)).ok()
     another = {**eviction("p"), "deleteOptions": {"preconditions": {"uid": "another"}}}
-    message = (await api.post(door, another)).refused(409, "Conflict")
+    message = (await api.post(subresource, another)).refused(409, "Conflict")
     assert "the UID in the precondition (another) does not match the UID in record" in message
     assert (await api.get(path)).ok() == present
     version = present["metadata"]["resourceVersion"]
-    (await api.post(door, {**eviction("p"), "deleteOptions": {"preconditions": {"resourceVersion": version}}})).ok(201)
+    (
+        await api.post(subresource, {**eviction("p"), "deleteOptions": {"preconditions": {"resourceVersion": version}}})
+    ).ok(201)
 
 
 async def test_an_eviction_that_a_budget_forbids_is_to_be_tried_again(api: Api) -> None:
@@ -205,9 +207,9 @@ async def test_a_container_to_look_around_may_join_and_stays(api: Api) -> None:
     assert answer.code == 422
 
 
-@pytest.mark.parametrize("door", ["log", "exec", "attach", "portforward"])
-async def test_the_doors_of_a_pod_that_is_not_there_are_not_found(api: Api, door: str) -> None:
-    answer = await api.get(api.core("pods", "none", door), command="true", stdout="true")
+@pytest.mark.parametrize("subresource", ["log", "exec", "attach", "portforward"])
+async def test_the_doors_of_a_pod_that_is_not_there_are_not_found(api: Api, subresource: str) -> None:
+    answer = await api.get(api.core("pods", "none", subresource), command="true", stdout="true")
     assert answer.code in (400, 404)
     if answer.code == 404:
         assert answer.refused(404, "NotFound") == 'pods "none" not found'

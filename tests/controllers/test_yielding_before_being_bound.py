@@ -25,12 +25,12 @@ class SlowToBind(LearningApi):
         self._cluster = cluster
         self._refused: set[str] = set()
 
-    async def post(self, kind: Kind, namespace: str, name: str, door: str, obj: Obj) -> Obj:
-        if door == "binding" and name.startswith("a") and name not in self._refused:
+    async def post(self, kind: Kind, namespace: str, name: str, subresource: str, obj: Obj) -> Obj:
+        if subresource == "binding" and name.startswith("a") and name not in self._refused:
             await self._cluster.clock.sleep(8)
             self._refused.add(name)
             raise BusyError("lost", 1.0)
-        return await super().post(kind, namespace, name, door, obj)
+        return await super().post(kind, namespace, name, subresource, obj)
 
 
 async def _volcano_gang(scene: VolcanoScene, name: str, count: int) -> None:

@@ -125,9 +125,9 @@ class _TooLate:
     def __getattr__(self, name: str) -> Any:
         return getattr(self._api, name)
 
-    async def patch(self, kind: Kind, namespace: str, name: str, patch: Patch, door: str = "") -> Item:
+    async def patch(self, kind: Kind, namespace: str, name: str, patch: Patch, subresource: str = "") -> Item:
         if kind.plural != WORKLOADS.plural:
-            return await self._api.patch(kind, namespace, name, patch, door)
+            return await self._api.patch(kind, namespace, name, patch, subresource)
         self.patches += 1
         await self._api.delete(kind, namespace, name)
         raise StaleError("somebody was first", reason="Conflict")

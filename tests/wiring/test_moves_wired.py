@@ -38,7 +38,7 @@ async def test_the_place_of_a_moved_pods_successor_is_kept(tmp_path: Path) -> No
                 one["metadata"]["ownerReferences"] = [JOB]
                 await cluster.create(PODS, one)
                 started = {"phase": "Running", "startTime": "2026-01-01T00:00:00Z"}
-                await cluster.patch(PODS, name, {"status": started}, door="status")
+                await cluster.patch(PODS, name, {"status": started}, subresource="status")
             await cluster.pass_time(1)
             await cluster.create(PODS, pod("big", gpus=2))
             await cluster.pass_time(3)

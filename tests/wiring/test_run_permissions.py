@@ -202,10 +202,10 @@ def test_nobody_may_do_everything_or_read_all_secrets() -> None:
 _ALL = Actor("system:shoal", ("system:authenticated",))
 
 
-def _may(verb: str, kind: Kind, door: str = "", name: str = "x") -> bool:
+def _may(verb: str, kind: Kind, subresource: str = "", name: str = "x") -> bool:
     rbac = Rbac(FixedReader(*(seed.obj for seed in default_roles())))
     namespace = "default" if kind.is_namespaced else ""
-    asked = Attributes(verb, kind.group, kind.version, kind.plural, door, namespace, name)
+    asked = Attributes(verb, kind.group, kind.version, kind.plural, subresource, namespace, name)
     return rbac.allows(_ALL, asked).allowed
 
 
@@ -249,9 +249,9 @@ def test_whatever_the_advisor_looks_at_can_be_read(kind: Kind) -> None:
 
 
 def test_the_allocation_of_a_claim_can_be_written_where_it_has_a_rule_of_its_own() -> None:
-    assert all(_may("update", RESOURCE_CLAIMS, door) for door in ("", "status", "binding"))
+    assert all(_may("update", RESOURCE_CLAIMS, subresource) for subresource in ("", "status", "binding"))
     assert all(_may("update", kind) for kind in (VOLUMES, VOLUME_CLAIMS))
-    assert all(_may("create", PODS, door) for door in ("binding", "eviction"))
+    assert all(_may("create", PODS, subresource) for subresource in ("binding", "eviction"))
 
 
 def test_configmaps_are_read_by_the_one_name_that_is_needed() -> None:

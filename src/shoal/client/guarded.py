@@ -37,17 +37,17 @@ class Guarded:
         self._refused: dict[_Door, tuple[float, float]] = {}
         """By uid and subresource: when to try again, and how long the wait for that is."""
 
-    async def merged(self, kind: Kind, item: Item, body: Obj, door: str = "") -> bool:
+    async def merged(self, kind: Kind, item: Item, body: Obj, subresource: str = "") -> bool:
         """`body` is merged into the object, should it still be what `item` is. False where it is not, so that it has to
         be worked out anew; what was refused waits for its time."""
-        key = (item.uid, door)
+        key = (item.uid, subresource)
         due_s, waited_s = self._refused.get(key, (0.0, 0.0))
         if self._clock.seconds() < due_s - _EARLY_S:
             return True
         guard = {"resourceVersion": str(item.version), "uid": item.uid}
         patch = Patch("merge", {**body, "metadata": {**guard, **body.get("metadata", {})}})
         try:
-            await self._api.patch(kind, item.namespace, item.name, patch, door)
+            await self._api.patch(kind, item.namespace, item.name, patch, subresource)
         except ConflictError:
             return False
         except NotFoundError:

@@ -21,14 +21,14 @@ class Kind(NamedTuple):
     def api_version(self) -> str:
         return f"{self.group}/{self.version}" if self.group else self.version
 
-    def path(self, namespace: str = "", name: str = "", door: str = "") -> str:
-        """The path below the server's address. `door` is a subresource."""
+    def path(self, namespace: str = "", name: str = "", subresource: str = "") -> str:
+        """The path below the server's address. An empty `subresource` means the object itself."""
         root = f"/apis/{self.group}/{self.version}" if self.group else f"/api/{self.version}"
         parts = [root]
         if self.is_namespaced and namespace:
             parts.append(f"namespaces/{namespace}")
         parts.append(self.plural)
-        parts.extend(part for part in (name, door) if part)
+        parts.extend(part for part in (name, subresource) if part)
         return "/".join(parts)
 
 

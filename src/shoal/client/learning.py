@@ -29,11 +29,11 @@ class LearningApi:
     async def create(self, kind: Kind, obj: Obj) -> Item:
         return self._learned(kind, await self._api.create(kind, obj))
 
-    async def update(self, kind: Kind, obj: Obj, door: str = "") -> Item:
-        return self._learned(kind, await self._api.update(kind, obj, door))
+    async def update(self, kind: Kind, obj: Obj, subresource: str = "") -> Item:
+        return self._learned(kind, await self._api.update(kind, obj, subresource))
 
-    async def patch(self, kind: Kind, namespace: str, name: str, patch: Patch, door: str = "") -> Item:
-        return self._learned(kind, await self._api.patch(kind, namespace, name, patch, door))
+    async def patch(self, kind: Kind, namespace: str, name: str, patch: Patch, subresource: str = "") -> Item:
+        return self._learned(kind, await self._api.patch(kind, namespace, name, patch, subresource))
 
     async def delete(self, kind: Kind, namespace: str, name: str, how: Deletion = GENTLY) -> Item | None:
         left = await self._api.delete(kind, namespace, name, how)
@@ -44,8 +44,8 @@ class LearningApi:
             informer.learn_gone((namespace, name), how.uid)
         return None
 
-    async def post(self, kind: Kind, namespace: str, name: str, door: str, obj: Obj) -> Obj:
-        return await self._api.post(kind, namespace, name, door, obj)
+    async def post(self, kind: Kind, namespace: str, name: str, subresource: str, obj: Obj) -> Obj:
+        return await self._api.post(kind, namespace, name, subresource, obj)
 
     async def served(self) -> tuple[ServedKind, ...]:
         return await self._api.served()

@@ -27,21 +27,21 @@ class LeasedApi(NewestWords):
         self._check()
         return await super().create(kind, obj)
 
-    async def update(self, kind: Kind, obj: Obj, door: str = "") -> Item:
+    async def update(self, kind: Kind, obj: Obj, subresource: str = "") -> Item:
         self._check()
-        return await super().update(kind, obj, door)
+        return await super().update(kind, obj, subresource)
 
-    async def patch(self, kind: Kind, namespace: str, name: str, patch: Patch, door: str = "") -> Item:
+    async def patch(self, kind: Kind, namespace: str, name: str, patch: Patch, subresource: str = "") -> Item:
         self._check()
-        return await super().patch(kind, namespace, name, patch, door)
+        return await super().patch(kind, namespace, name, patch, subresource)
 
     async def delete(self, kind: Kind, namespace: str, name: str, how: Deletion = GENTLY) -> Item | None:
         self._check()
         return await super().delete(kind, namespace, name, how)
 
-    async def post(self, kind: Kind, namespace: str, name: str, door: str, obj: Obj) -> Obj:
+    async def post(self, kind: Kind, namespace: str, name: str, subresource: str, obj: Obj) -> Obj:
         self._check()
-        return await super().post(kind, namespace, name, door, obj)
+        return await super().post(kind, namespace, name, subresource, obj)
 
     def _check(self) -> None:
         if not self._is_leading():

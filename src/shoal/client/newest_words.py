@@ -49,20 +49,20 @@ class NewestWords:
     async def create(self, kind: Kind, obj: Obj) -> Item:
         return _raised(kind, await self._api.create(kind, _lowered(kind, obj)))
 
-    async def update(self, kind: Kind, obj: Obj, door: str = "") -> Item:
-        return _raised(kind, await self._api.update(kind, _lowered(kind, obj), door))
+    async def update(self, kind: Kind, obj: Obj, subresource: str = "") -> Item:
+        return _raised(kind, await self._api.update(kind, _lowered(kind, obj), subresource))
 
-    async def patch(self, kind: Kind, namespace: str, name: str, patch: Patch, door: str = "") -> Item:
+    async def patch(self, kind: Kind, namespace: str, name: str, patch: Patch, subresource: str = "") -> Item:
         if _is_old(kind) and isinstance(patch.body, dict):
             patch = structs.replace(patch, body=_lowered(kind, patch.body))
-        return _raised(kind, await self._api.patch(kind, namespace, name, patch, door))
+        return _raised(kind, await self._api.patch(kind, namespace, name, patch, subresource))
 
     async def delete(self, kind: Kind, namespace: str, name: str, how: Deletion = GENTLY) -> Item | None:
         left = await self._api.delete(kind, namespace, name, how)
         return None if left is None else _raised(kind, left)
 
-    async def post(self, kind: Kind, namespace: str, name: str, door: str, obj: Obj) -> Obj:
-        return await self._api.post(kind, namespace, name, door, obj)
+    async def post(self, kind: Kind, namespace: str, name: str, subresource: str, obj: Obj) -> Obj:
+        return await self._api.post(kind, namespace, name, subresource, obj)
 
     async def served(self) -> tuple[ServedKind, ...]:
         return await self._api.served()

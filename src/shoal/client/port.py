@@ -100,17 +100,17 @@ class Api(Protocol):
         """`obj` may lack kind and apiVersion; its metadata says the namespace. It is not the caller's any more."""
         ...
 
-    async def update(self, kind: Kind, obj: Obj, door: str = "") -> Item:
-        """Replace the whole object (or, by `door`, its status). It is not the caller's any more."""
+    async def update(self, kind: Kind, obj: Obj, subresource: str = "") -> Item:
+        """Replace the whole object (or, by `subresource`, its status). It is not the caller's any more."""
         ...
 
-    async def patch(self, kind: Kind, namespace: str, name: str, patch: Patch, door: str = "") -> Item: ...
+    async def patch(self, kind: Kind, namespace: str, name: str, patch: Patch, subresource: str = "") -> Item: ...
 
     async def delete(self, kind: Kind, namespace: str, name: str, how: Deletion = GENTLY) -> Item | None:
         """The object as it waits for its end (finalizers, grace); None when it is gone."""
         ...
 
-    async def post(self, kind: Kind, namespace: str, name: str, door: str, obj: Obj) -> Obj:
+    async def post(self, kind: Kind, namespace: str, name: str, subresource: str, obj: Obj) -> Obj:
         """What is posted to a subresource: `binding`, `eviction`, `token`."""
         ...
 

@@ -37,8 +37,8 @@ def _rule(error: ForbiddenError) -> tuple[str, ...]:
 def _what(error: ForbiddenError) -> str:
     if error.path:
         return f"--non-resource-url={error.path}"
-    plural, slash, door = error.resource.partition("/")
-    return f"--resource={plural}{'.' if error.group else ''}{error.group}{slash}{door}"
+    plural, slash, subresource = error.resource.partition("/")
+    return f"--resource={plural}{'.' if error.group else ''}{error.group}{slash}{subresource}"
 
 
 def _whom(user: str) -> str:

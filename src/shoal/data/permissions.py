@@ -1,8 +1,8 @@
 """What each part of `shoal run` may do on a cluster: the one table of which roles are made, docs/permissions.md too.
 
 A line is `verbs resources @groups =names`, several of one sort with commas between; no `@` is the core group. It is
-here, as data, because two rooms that do not see each other read it: the door that prints roles for any cluster, and the
-embedded server, which has the role `system:shoal` from its start.
+here, as data, because two packages that do not import each other read it: the command that prints roles for any
+cluster, and the embedded server, which has the role `system:shoal` from its start.
 
 Promises: a part asks for what it does and for nothing else, no `*` anywhere; Secrets are named, and in one namespace.
 
@@ -95,8 +95,8 @@ _DEFINITIONS = ",".join(
 """Of the kinds that Shoal's webhook converts, where Shoal brought them."""
 
 
-def _doors(plurals: str, door: str) -> str:
-    return ",".join(f"{plural}/{door}" for plural in plurals.split(","))
+def _doors(plurals: str, subresource: str) -> str:
+    return ",".join(f"{plural}/{subresource}" for plural in plurals.split(","))
 
 
 PARTS: dict[str, tuple[str, ...]] = {

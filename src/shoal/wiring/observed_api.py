@@ -69,23 +69,23 @@ class ObservedApi:
         with self._told("create", kind, "", _MADE):
             return await self._api.create(kind, obj)
 
-    async def update(self, kind: Kind, obj: Obj, door: str = "") -> Item:
-        with self._told("update", kind, door):
-            return await self._api.update(kind, obj, door)
+    async def update(self, kind: Kind, obj: Obj, subresource: str = "") -> Item:
+        with self._told("update", kind, subresource):
+            return await self._api.update(kind, obj, subresource)
 
-    async def patch(self, kind: Kind, namespace: str, name: str, patch: Patch, door: str = "") -> Item:
-        with self._told("apply" if patch.how == "apply" else "patch", kind, door):
-            return await self._api.patch(kind, namespace, name, patch, door)
+    async def patch(self, kind: Kind, namespace: str, name: str, patch: Patch, subresource: str = "") -> Item:
+        with self._told("apply" if patch.how == "apply" else "patch", kind, subresource):
+            return await self._api.patch(kind, namespace, name, patch, subresource)
 
     async def delete(self, kind: Kind, namespace: str, name: str, how: Deletion = GENTLY) -> Item | None:
         with self._told("delete", kind):
             return await self._api.delete(kind, namespace, name, how)
 
-    async def post(self, kind: Kind, namespace: str, name: str, door: str, obj: Obj) -> Obj:
-        brain = self._brain() if door == _BINDING and kind == PODS else None
-        with self._told(door, kind, door, _MADE):
+    async def post(self, kind: Kind, namespace: str, name: str, subresource: str, obj: Obj) -> Obj:
+        brain = self._brain() if subresource == _BINDING and kind == PODS else None
+        with self._told(subresource, kind, subresource, _MADE):
             if brain is None:
-                return await self._api.post(kind, namespace, name, door, obj)
+                return await self._api.post(kind, namespace, name, subresource, obj)
             return await self._bind(brain, namespace, name, obj)
 
     async def _bind(self, brain: BrainObserver, namespace: str, name: str, obj: Obj) -> Obj:
@@ -107,20 +107,20 @@ class ObservedApi:
 
     # Inside
 
-    def _told(self, verb: str, kind: Kind, door: str = "", code: str = _FINE) -> _Asked:
-        return _Asked(self, verb, kind, door, code)
+    def _told(self, verb: str, kind: Kind, subresource: str = "", code: str = _FINE) -> _Asked:
+        return _Asked(self, verb, kind, subresource, code)
 
-    def answered(self, verb: str, kind: Kind, door: str, code: str, seconds: float) -> None:
+    def answered(self, verb: str, kind: Kind, subresource: str, code: str, seconds: float) -> None:
         if self._requests is not None:
             self._requests.done(verb, code, seconds)
         if self._forbidden:
-            self._allowed(verb, kind, door)
+            self._allowed(verb, kind, subresource)
 
-    def _allowed(self, verb: str, kind: Kind, door: str = "") -> None:
+    def _allowed(self, verb: str, kind: Kind, subresource: str = "") -> None:
         """What is refused now and then is granted by now."""
         if self._forbidden:
             asked = _AS_RBAC_SAYS.get(verb, verb)
-            self._forbidden.allowed(asked, kind.group, f"{kind.plural}/{door}" if door else kind.plural)
+            self._forbidden.allowed(asked, kind.group, f"{kind.plural}/{subresource}" if subresource else kind.plural)
 
     def failed(self, verb: str, error: ShoalError) -> None:
         if isinstance(error, ForbiddenError) and self._forbidden is not None:
@@ -141,8 +141,8 @@ class _Asked:
 
     __slots__ = ("_api", "_began", "_code", "_door", "_kind", "_verb")
 
-    def __init__(self, api: ObservedApi, verb: str, kind: Kind, door: str, code: str) -> None:
-        self._api, self._verb, self._kind, self._door, self._code = api, verb, kind, door, code
+    def __init__(self, api: ObservedApi, verb: str, kind: Kind, subresource: str, code: str) -> None:
+        self._api, self._verb, self._kind, self._door, self._code = api, verb, kind, subresource, code
 
     def __enter__(self) -> None:
         self._began = perf_counter()

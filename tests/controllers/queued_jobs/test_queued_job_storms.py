@@ -77,17 +77,17 @@ class DeadlyApi:
     async def create(self, kind: Kind, obj: Obj) -> Item:
         return await self._write(self._api.create(kind, obj))
 
-    async def update(self, kind: Kind, obj: Obj, door: str = "") -> Item:
-        return await self._write(self._api.update(kind, obj, door))
+    async def update(self, kind: Kind, obj: Obj, subresource: str = "") -> Item:
+        return await self._write(self._api.update(kind, obj, subresource))
 
-    async def patch(self, kind: Kind, namespace: str, name: str, patch: Patch, door: str = "") -> Item:
-        return await self._write(self._api.patch(kind, namespace, name, patch, door))
+    async def patch(self, kind: Kind, namespace: str, name: str, patch: Patch, subresource: str = "") -> Item:
+        return await self._write(self._api.patch(kind, namespace, name, patch, subresource))
 
     async def delete(self, kind: Kind, namespace: str, name: str, how: Deletion = GENTLY) -> Item | None:
         return await self._write(self._api.delete(kind, namespace, name, how))
 
-    async def post(self, kind: Kind, namespace: str, name: str, door: str, obj: Obj) -> Obj:
-        return await self._write(self._api.post(kind, namespace, name, door, obj))
+    async def post(self, kind: Kind, namespace: str, name: str, subresource: str, obj: Obj) -> Obj:
+        return await self._write(self._api.post(kind, namespace, name, subresource, obj))
 
     async def served(self) -> tuple[ServedKind, ...]:
         return await self._api.served()

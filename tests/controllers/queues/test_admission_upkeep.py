@@ -195,10 +195,10 @@ async def _gated(cluster: SmallCluster, name: str, **spec: Any) -> None:
 class RefusesOne(LearningApi):
     """A policy, say, that lets nobody change this pod."""
 
-    async def patch(self, kind: Kind, namespace: str, name: str, patch: Patch, door: str = "") -> Item:
+    async def patch(self, kind: Kind, namespace: str, name: str, patch: Patch, subresource: str = "") -> Item:
         if (kind, name) == (PODS, "p0"):
             raise InvalidError("no", reason="Invalid")
-        return await super().patch(kind, namespace, name, patch, door)
+        return await super().patch(kind, namespace, name, patch, subresource)
 
 
 @virtual

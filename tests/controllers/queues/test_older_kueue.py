@@ -66,9 +66,9 @@ class Counting(LearningApi):
 
     writes = 0
 
-    async def patch(self, kind: Kind, namespace: str, name: str, patch: Patch, door: str = "") -> Item:
-        self.writes += door == "status"
-        return await super().patch(kind, namespace, name, patch, door)
+    async def patch(self, kind: Kind, namespace: str, name: str, patch: Patch, subresource: str = "") -> Item:
+        self.writes += subresource == "status"
+        return await super().patch(kind, namespace, name, patch, subresource)
 
 
 @virtual

@@ -39,13 +39,13 @@ class Hanging(LearningApi):
         self.hangs = asyncio.Event()
         self.goes_on = asyncio.Event()
 
-    async def patch(self, kind: Kind, namespace: str, name: str, patch: Patch, door: str = "") -> Item:
+    async def patch(self, kind: Kind, namespace: str, name: str, patch: Patch, subresource: str = "") -> Item:
         if (kind, name) == (WORKLOADS, "a") and not self.hangs.is_set():
             self.hangs.set()
             await self.goes_on.wait()
         elif kind == WORKLOADS and name == "a":
             await asyncio.sleep(0.5)
-        return await super().patch(kind, namespace, name, patch, door)
+        return await super().patch(kind, namespace, name, patch, subresource)
 
 
 async def _begun(cluster: SmallCluster) -> Hanging:

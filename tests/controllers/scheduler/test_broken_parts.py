@@ -173,10 +173,10 @@ def test_whatever_breaks_while_a_pod_is_bound_it_is_tried_again(times: int, tmp_
 class _Speechless(LearningApi):
     """Nobody can be told anything."""
 
-    async def patch(self, kind: Kind, namespace: str, name: str, patch: Patch, door: str = "") -> Item:
-        if kind == PODS and door == "status":
+    async def patch(self, kind: Kind, namespace: str, name: str, patch: Patch, subresource: str = "") -> Item:
+        if kind == PODS and subresource == "status":
             raise ForbiddenError("may not")
-        return await super().patch(kind, namespace, name, patch, door)
+        return await super().patch(kind, namespace, name, patch, subresource)
 
 
 @virtual

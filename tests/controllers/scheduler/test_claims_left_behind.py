@@ -100,12 +100,12 @@ class _Refusing(LearningApi):
 
     node = ""
 
-    async def post(self, kind: Kind, namespace: str, name: str, door: str, obj: Obj) -> Any:
-        if door == "binding":
+    async def post(self, kind: Kind, namespace: str, name: str, subresource: str, obj: Obj) -> Any:
+        if subresource == "binding":
             self.node = self.node or obj["target"]["name"]
             if obj["target"]["name"] == self.node:
                 raise InvalidError("not here")
-        return await super().post(kind, namespace, name, door, obj)
+        return await super().post(kind, namespace, name, subresource, obj)
 
 
 @virtual

@@ -180,10 +180,10 @@ async def _storm(seed: int, folder: Path) -> None:
 @virtual
 async def test_a_gang_of_which_one_pod_can_never_be_bound_is_undone(tmp_path: Path) -> None:
     class Unwilling(StormyApi):
-        async def post(self, kind: Kind, namespace: str, name: str, door: str, obj: Obj) -> Obj:
+        async def post(self, kind: Kind, namespace: str, name: str, subresource: str, obj: Obj) -> Obj:
             if name == "c":
                 raise ForbiddenError("not this one")
-            return await super().post(kind, namespace, name, door, obj)
+            return await super().post(kind, namespace, name, subresource, obj)
 
     async with small_cluster(tmp_path) as cluster:
         await add_node(cluster, "n1", gpus=4)

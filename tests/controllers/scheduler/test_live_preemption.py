@@ -31,7 +31,7 @@ async def runs(cluster: SmallCluster, *names: str, since: str = START, ready: bo
     status = {"phase": "Running", "startTime": since, "conditions": conditions}
     for name in names:
         await cluster.until(lambda name=name: is_bound(cluster, name), 5)  # type: ignore[misc]
-        await cluster.patch(PODS, name, {"status": status}, door="status")
+        await cluster.patch(PODS, name, {"status": status}, subresource="status")
 
 
 async def ending(cluster: SmallCluster) -> list[str]:
@@ -317,9 +317,9 @@ class ClosedDoor(LearningApi):
 
     tried = 0
 
-    async def post(self, kind: Kind, namespace: str, name: str, door: str, obj: Obj) -> Obj:
-        if door != "eviction":
-            return await super().post(kind, namespace, name, door, obj)
+    async def post(self, kind: Kind, namespace: str, name: str, subresource: str, obj: Obj) -> Obj:
+        if subresource != "eviction":
+            return await super().post(kind, namespace, name, subresource, obj)
         self.tried += 1
         causes = [{"reason": "DisruptionBudget", "message": "The disruption budget b needs 0 healthy pods"}]
         words = "Cannot evict pod as it would violate the pod's disruption budget."
@@ -352,12 +352,12 @@ class Slow(LearningApi):
         super().__init__(cluster.api, cluster.informers)
         self._cluster, self._fails = cluster, fails
 
-    async def post(self, kind: Kind, namespace: str, name: str, door: str, obj: Obj) -> Obj:
+    async def post(self, kind: Kind, namespace: str, name: str, subresource: str, obj: Obj) -> Obj:
         if name == "low":
             await self._cluster.pass_time(5)
             if self._fails:
                 raise BusyError("lost", 1.0)
-        return await super().post(kind, namespace, name, door, obj)
+        return await super().post(kind, namespace, name, subresource, obj)
 
 
 @pytest.mark.parametrize("fails", [False, True])

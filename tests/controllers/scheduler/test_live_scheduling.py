@@ -53,7 +53,7 @@ async def test_gpus_are_never_given_twice_and_come_free_when_pods_end(tmp_path: 
         there = await places(cluster)
         assert sorted(there.values()) == ["", "n1", "n1"]
         first = next(name for name, node in there.items() if node)
-        await cluster.patch(PODS, first, {"status": {"phase": "Succeeded"}}, door="status")
+        await cluster.patch(PODS, first, {"status": {"phase": "Succeeded"}}, subresource="status")
         await cluster.until(lambda: is_bound(cluster, *"abc"), 1)
 
 
@@ -126,10 +126,10 @@ async def test_pods_that_somebody_else_binds_hold_what_they_ask(tmp_path: Path) 
 class Interfering(LearningApi):
     """Whoever is to be bound was bound by somebody else a moment before."""
 
-    async def post(self, kind: Kind, namespace: str, name: str, door: str, obj: Obj) -> Obj:
+    async def post(self, kind: Kind, namespace: str, name: str, subresource: str, obj: Obj) -> Obj:
         other = {"kind": "Node", "name": "n1" if obj["target"]["name"] == "n2" else "n2"}
-        await super().post(kind, namespace, name, door, {"metadata": {"name": name}, "target": other})
-        return await super().post(kind, namespace, name, door, obj)
+        await super().post(kind, namespace, name, subresource, {"metadata": {"name": name}, "target": other})
+        return await super().post(kind, namespace, name, subresource, obj)
 
 
 @virtual
@@ -151,11 +151,11 @@ class Unwilling(LearningApi):
 
     tried = 0
 
-    async def post(self, kind: Kind, namespace: str, name: str, door: str, obj: Obj) -> Obj:
+    async def post(self, kind: Kind, namespace: str, name: str, subresource: str, obj: Obj) -> Obj:
         if name.startswith("bad"):
             self.tried += 1
             raise ForbiddenError('admission webhook "no.example.com" denied the request: not here')
-        return await super().post(kind, namespace, name, door, obj)
+        return await super().post(kind, namespace, name, subresource, obj)
 
 
 @virtual
@@ -185,11 +185,11 @@ class Hesitant(LearningApi):
         super().__init__(cluster.api, cluster.informers)
         self.tried: dict[str, int] = {}
 
-    async def post(self, kind: Kind, namespace: str, name: str, door: str, obj: Obj) -> Obj:
+    async def post(self, kind: Kind, namespace: str, name: str, subresource: str, obj: Obj) -> Obj:
         self.tried[name] = self.tried.get(name, 0) + 1
         if self.tried[name] < 3:
             raise BusyError("busy", 0.5)
-        done = await super().post(kind, namespace, name, door, obj)
+        done = await super().post(kind, namespace, name, subresource, obj)
         if len(name) % 2:
             raise BusyError("lost", 0.5)
         return done

@@ -44,7 +44,7 @@ async def moving(cluster: SmallCluster) -> tuple[str, str, str]:
         await add_node(cluster, node, gpus=2)
         await cluster.create(PODS, owned(name, nodeName=node))
         status = {"phase": "Running", "startTime": "2026-01-01T00:00:00Z"}
-        await cluster.patch(PODS, name, {"status": status}, door="status")
+        await cluster.patch(PODS, name, {"status": status}, subresource="status")
     await cluster.create(PODS, pod("big", gpus=2))
     await cluster.pass_time(2)
     (moved,) = [one["metadata"]["name"] for one in await cluster.pods() if "deletionTimestamp" in one["metadata"]]

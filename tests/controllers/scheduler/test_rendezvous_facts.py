@@ -119,7 +119,7 @@ async def test_on_the_nodes_own_network_the_first_is_found_at_its_node(tmp_path:
     async with small_cluster(tmp_path) as cluster:
         await add_node(cluster, "n1", gpus=8)
         addresses = [{"type": "InternalIP", "address": "10.0.0.7"}]
-        await cluster.patch(NODES, "n1", {"status": {"addresses": addresses}}, door="status")
+        await cluster.patch(NODES, "n1", {"status": {"addresses": addresses}}, subresource="status")
         start_brain(cluster)
         one = worker(0, 1, annotations={"shoal.dev/master-port": "1234"})
         del one["spec"]["subdomain"], one["spec"]["hostname"]

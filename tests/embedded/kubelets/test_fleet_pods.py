@@ -272,8 +272,8 @@ class LateAnswers(InsideApi):
 
     clock: LoopClock
 
-    async def patch(self, kind: Kind, namespace: str, name: str, patch: Patch, door: str = "") -> Item:
-        item = await super().patch(kind, namespace, name, patch, door)
+    async def patch(self, kind: Kind, namespace: str, name: str, patch: Patch, subresource: str = "") -> Item:
+        item = await super().patch(kind, namespace, name, patch, subresource)
         await self.clock.sleep(5)
         return item
 

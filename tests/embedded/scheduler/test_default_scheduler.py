@@ -54,7 +54,7 @@ async def condition(cluster: SmallCluster, name: str) -> Obj:
 
 
 async def finish(cluster: SmallCluster, name: str) -> None:
-    await cluster.patch(PODS, name, {"status": {"phase": "Succeeded"}}, door="status")
+    await cluster.patch(PODS, name, {"status": {"phase": "Succeeded"}}, subresource="status")
 
 
 @virtual

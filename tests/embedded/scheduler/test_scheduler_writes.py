@@ -62,10 +62,10 @@ class HeldBindings(LearningApi):
         self.asked = 0
         self.go = asyncio.Event()
 
-    async def post(self, kind: Kind, namespace: str, name: str, door: str, obj: Obj) -> Obj:
+    async def post(self, kind: Kind, namespace: str, name: str, subresource: str, obj: Obj) -> Obj:
         self.asked += 1
         await self.go.wait()
-        return await super().post(kind, namespace, name, door, obj)
+        return await super().post(kind, namespace, name, subresource, obj)
 
 
 @virtual
@@ -147,11 +147,11 @@ async def test_a_bug_on_the_way_costs_its_pod_a_delay_and_nothing_else(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     class Broken(HeldBindings):
-        async def post(self, kind: Kind, namespace: str, name: str, door: str, obj: Obj) -> Obj:
+        async def post(self, kind: Kind, namespace: str, name: str, subresource: str, obj: Obj) -> Obj:
             self.asked += 1
             if self.asked == 1:
                 raise KeyError("surprise")
-            return await LearningApi.post(self, kind, namespace, name, door, obj)
+            return await LearningApi.post(self, kind, namespace, name, subresource, obj)
 
     async with small_cluster(tmp_path) as cluster:
         await add_node(cluster, "n1", cpu="1")

@@ -94,26 +94,26 @@ class KubeApi:
         path = kind.path(obj.get("metadata", {}).get("namespace", ""))
         return object_of(await self._connection.ask("POST", path, self._signed, _typed(kind, obj)), self._take)
 
-    async def update(self, kind: Kind, obj: Obj, door: str = "") -> Item:
-        path = kind.path(obj["metadata"].get("namespace", ""), obj["metadata"]["name"], door)
+    async def update(self, kind: Kind, obj: Obj, subresource: str = "") -> Item:
+        path = kind.path(obj["metadata"].get("namespace", ""), obj["metadata"]["name"], subresource)
         return object_of(await self._connection.ask("PUT", path, self._signed, _typed(kind, obj)), self._take)
 
-    async def patch(self, kind: Kind, namespace: str, name: str, patch: Patch, door: str = "") -> Item:
+    async def patch(self, kind: Kind, namespace: str, name: str, patch: Patch, subresource: str = "") -> Item:
         body, query = patch.body, self._signed
         if patch.how == "apply":
             body = _typed(kind, dict(body))
             query = {**query, "force": "true"} if patch.force else query
-        path = kind.path(namespace, name, door)
+        path = kind.path(namespace, name, subresource)
         return object_of(await self._connection.ask("PATCH", path, query, body, media=_MEDIA[patch.how]), self._take)
 
     async def delete(self, kind: Kind, namespace: str, name: str, how: Deletion = GENTLY) -> Item | None:
         body = await self._connection.ask("DELETE", kind.path(namespace, name), body=how.to_api())
         return left_of(body, self._take, at_once=how.grace_s == 0)
 
-    async def post(self, kind: Kind, namespace: str, name: str, door: str, obj: Obj) -> Obj:
+    async def post(self, kind: Kind, namespace: str, name: str, subresource: str, obj: Obj) -> Obj:
         metadata = {**(obj.get("metadata") or {}), "name": name} | ({"namespace": namespace} if namespace else {})
         body = await self._connection.ask(
-            "POST", kind.path(namespace, name, door), self._signed, {**obj, "metadata": metadata}
+            "POST", kind.path(namespace, name, subresource), self._signed, {**obj, "metadata": metadata}
         )
         try:
             answer: Obj = msgspec.json.decode(body, type=dict)

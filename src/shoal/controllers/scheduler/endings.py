@@ -1,8 +1,8 @@
 """Pods that have to yield, ended gracefully: the reason on the pod, an Event, then its end with the grace it asks for.
 
-Where disruption budgets cover a pod its end is asked of the server's eviction door, which counts them at that very
-moment: between the facts and the write somebody else may have used up what a budget allowed. An end that is refused is
-said to the engine, and it looks for others.
+A pod that a disruption budget covers is ended through its `eviction` subresource: the server checks the budget at that
+moment, since another client may have used up the allowed disruptions after the facts were read. The engine is given a
+refusal as an event and looks for other victims.
 
 Pods of a queued workload are ended by whoever admits workloads, all together and with their job told; never from here.
 """
@@ -158,7 +158,7 @@ class Endings:
         api = self._context.api
         at = PODS, sight.namespace, sight.name
         if self._has_budget(sight.key):
-            # First, since the door writes a condition of its own.
+            # First, since the subresource writes a condition of its own.
             meta = {"name": sight.name, "namespace": sight.namespace}
             options: Obj = {"preconditions": {"uid": sight.uid}}
             eviction: Obj = {"apiVersion": "policy/v1", "kind": "Eviction", "metadata": meta, "deleteOptions": options}

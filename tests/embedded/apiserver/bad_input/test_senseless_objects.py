@@ -77,19 +77,21 @@ class Sender:
             await self.send("GET", path, b"", accept=TABLE)
         await self.send("DELETE", path, {"gracePeriodSeconds": self.malice.pick((0, -1, 5, 10**18, 10**30, "x"))})
 
-    async def change(self, path: str, door: str, made: dict[str, Any], resource: Resource) -> None:
+    async def change(self, path: str, subresource: str, made: dict[str, Any], resource: Resource) -> None:
         worse = self.malice.worsened(made, resource.schema, self.malice.pick((1, 2, 3)))
         if isinstance(worse.get("metadata"), dict):
             worse["metadata"].pop("resourceVersion", None)
         if self.malice.random.random() < 0.4:
-            await self.send(self.malice.pick(("PUT", "POST")), path + door, worse)
+            await self.send(self.malice.pick(("PUT", "POST")), path + subresource, worse)
             return
         media = self.malice.pick(_PATCHES)
         if media == JSON_PATCH:
             worse = [self.operation(worse) for _ in range(self.malice.pick((1, 1, 2)))]
         elif isinstance(worse.get("metadata"), dict):
             worse["metadata"].pop("managedFields", None)
-        await self.send("PATCH", path + door + ("?fieldManager=m&force=true" if media == APPLY else ""), worse, media)
+        await self.send(
+            "PATCH", path + subresource + ("?fieldManager=m&force=true" if media == APPLY else ""), worse, media
+        )
 
     def operation(self, obj: dict[str, Any]) -> Any:
         path, place = "", obj

@@ -20,7 +20,7 @@ def _by_path(found: tuple[Resource, ...]) -> dict[str, Resource]:
 
 
 def _doors(resource: Resource) -> dict[str, str]:
-    return {door.name: " ".join(door.verbs) for door in resource.subresources}
+    return {subresource.name: " ".join(subresource.verbs) for subresource in resource.subresources}
 
 
 def test_every_kind_that_is_on_by_default_is_served(served: dict[str, Resource]) -> None:
@@ -76,7 +76,7 @@ def test_a_pod_has_all_its_doors(served: dict[str, Resource]) -> None:
 
 
 @pytest.mark.parametrize(
-    ("path", "door", "kind"),
+    ("path", "subresource", "kind"),
     [
         ("v1/pods", "eviction", ("policy", "v1", "Eviction")),
         ("v1/serviceaccounts", "token", ("authentication.k8s.io", "v1", "TokenRequest")),
@@ -87,9 +87,9 @@ def test_a_pod_has_all_its_doors(served: dict[str, Resource]) -> None:
     ],
 )
 def test_a_door_speaks_its_own_kind(
-    served: dict[str, Resource], path: str, door: str, kind: tuple[str, str, str]
+    served: dict[str, Resource], path: str, subresource: str, kind: tuple[str, str, str]
 ) -> None:
-    found = served[path].subresource(door)
+    found = served[path].subresource(subresource)
     assert found is not None
     assert (found.group, found.version, found.kind) == kind
 

@@ -35,9 +35,11 @@ def namespace(name: str, **labels: str) -> Obj:
     return {"kind": "Namespace", "metadata": {"name": name, "labels": labels}}
 
 
-def write(resource: Resource, operation: str = "CREATE", door: str = "", name: str = "x", **labels: str) -> Admission:
+def write(
+    resource: Resource, operation: str = "CREATE", subresource: str = "", name: str = "x", **labels: str
+) -> Admission:
     place = "team" if resource.namespaced else ""
-    call = Call("create", resource, Actor("someone"), place, name, door)
+    call = Call("create", resource, Actor("someone"), place, name, subresource)
     obj = {"metadata": {"name": name, "labels": labels}}
     return Admission(operation, call, name, obj, None)  # type: ignore[arg-type]
 
@@ -47,7 +49,7 @@ def rule(resources: list[str], **more: Any) -> Obj:
 
 
 @pytest.mark.parametrize(
-    ("resources", "door", "is_meant"),
+    ("resources", "subresource", "is_meant"),
     [
         (["pods"], "", True),
         (["pods"], "status", False),
@@ -62,8 +64,8 @@ def rule(resources: list[str], **more: Any) -> Obj:
         (["nodes"], "", False),
     ],
 )
-def test_resources_and_doors(resources: list[str], door: str, is_meant: bool) -> None:
-    found = matcher().resource_for([rule(resources)], "Exact", write(PODS, door=door))
+def test_resources_and_doors(resources: list[str], subresource: str, is_meant: bool) -> None:
+    found = matcher().resource_for([rule(resources)], "Exact", write(PODS, subresource=subresource))
     assert (found is PODS) is is_meant
 
 
@@ -138,10 +140,10 @@ _RULES = st.fixed_dictionaries(
     st.sampled_from(["CREATE", "UPDATE", "DELETE"]),
 )
 def test_what_a_rule_takes_the_gate_lets_through(
-    rules: list[Obj], policy: str, resource: Resource, door: str, operation: str
+    rules: list[Obj], policy: str, resource: Resource, subresource: str, operation: str
 ) -> None:
     found = matcher()
-    asked = write(resource, operation, door)
+    asked = write(resource, operation, subresource)
     if found.resource_for(rules, policy, asked) is not None:
         assert found.may_concern(rules, policy, asked.call, asked.operation)
 
@@ -164,7 +166,7 @@ def test_at_a_door_is_whoever_may_be_meant_by_such_a_write_in_order() -> None:
     call = write(PODS).call
     assert [one.name for one in doors.of(call, "CREATE")] == ["all", "created"]
     assert [one.name for one in doors.of(call, "UPDATE")] == ["all"]
-    assert [one.name for one in doors.of(write(PODS, door="status").call, "UPDATE")] == ["statuses"]
+    assert [one.name for one in doors.of(write(PODS, subresource="status").call, "UPDATE")] == ["statuses"]
 
 
 def test_a_door_is_looked_at_again_when_something_else_is_configured_or_served() -> None:

@@ -192,9 +192,9 @@ async def test_the_status_has_a_door_of_its_own_where_the_project_gives_it_one(t
         )
         assert "status" not in job
         active = {"replicaStatuses": {"Worker": {"active": 2}}}
-        await cluster.patch(PYTORCH_JOBS, "j", {"status": active}, door="status")
+        await cluster.patch(PYTORCH_JOBS, "j", {"status": active}, subresource="status")
         assert (await cluster.get(PYTORCH_JOBS, "j"))["status"] == active
-        # A pod group of Volcano has no such door: its status is written with it.
+        # A pod group of Volcano has no such subresource: its status is written with it.
         group = await cluster.create(
             POD_GROUPS, {"metadata": {"name": "g"}, "spec": {}, "status": {"phase": "Inqueue"}}
         )

@@ -33,7 +33,7 @@ async def _end(cluster: SmallCluster, name: str, end: str = "Complete") -> None:
         {"type": kind, "status": "True", "lastProbeTime": now, "lastTransitionTime": now} for kind in (herald, end)
     ]
     status = {"startTime": started, "conditions": conditions} | ({"completionTime": now} if end == "Complete" else {})
-    await cluster.patch(JOBS, name, {"status": status}, door="status")
+    await cluster.patch(JOBS, name, {"status": status}, subresource="status")
 
 
 async def _reasons(cluster: SmallCluster) -> set[str]:

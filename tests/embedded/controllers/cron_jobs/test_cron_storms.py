@@ -28,7 +28,7 @@ async def _end(cluster: SmallCluster, one: Obj) -> None:
         for kind in ("SuccessCriteriaMet", "Complete")
     ]
     status = {"startTime": now, "completionTime": now, "conditions": said}
-    await cluster.patch(JOBS, one["metadata"]["name"], {"status": status}, door="status")
+    await cluster.patch(JOBS, one["metadata"]["name"], {"status": status}, subresource="status")
 
 
 @virtual

@@ -35,7 +35,7 @@ async def add_pod(cluster: SmallCluster, name: str, *, owner: Obj | None = None,
 
 async def set_ready(cluster: SmallCluster, name: str, *, ready: bool) -> None:
     condition = {"type": "Ready", "status": str(ready)}
-    await cluster.patch(PODS, name, {"status": {"phase": "Running", "conditions": [condition]}}, door="status")
+    await cluster.patch(PODS, name, {"status": {"phase": "Running", "conditions": [condition]}}, subresource="status")
 
 
 async def status(cluster: SmallCluster) -> Obj:
@@ -129,7 +129,7 @@ async def test_a_pod_let_go_that_stays_counts_again_after_two_minutes(tmp_path: 
             await add_pod(cluster, name)
         await status(cluster)
         let_go = {"disruptedPods": {"a": "2026-01-01T00:00:01Z"}}
-        await cluster.patch(DISRUPTION_BUDGETS, "pdb", {"status": let_go}, door="status")
+        await cluster.patch(DISRUPTION_BUDGETS, "pdb", {"status": let_go}, subresource="status")
         told = await status(cluster)
         assert (told["currentHealthy"], told["disruptionsAllowed"]) == (1, 0)
         await cluster.pass_time(125)
@@ -156,7 +156,7 @@ async def test_a_disruption_that_never_came_is_taken_back(tmp_path: Path) -> Non
         await add_pod(cluster, "a")
         told = {"type": "DisruptionTarget", "status": "True", "reason": "EvictionByEvictionAPI"}
         body = {"status": {"conditions": [told | {"lastTransitionTime": "2026-01-01T00:00:00Z"}]}}
-        await cluster.patch(PODS, "a", body, door="status")
+        await cluster.patch(PODS, "a", body, subresource="status")
         await cluster.pass_time(60)
         assert await _told(cluster) == "True"
         await cluster.pass_time(90)

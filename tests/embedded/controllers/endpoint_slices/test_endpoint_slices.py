@@ -37,7 +37,7 @@ async def add_pod(cluster: SmallCluster, name: str, address: str, *, ready: bool
 async def set_ready(cluster: SmallCluster, name: str, address: str, *, ready: bool) -> None:
     condition = {"type": "Ready", "status": str(ready)}
     status = {"phase": "Running", "podIP": address, "podIPs": [{"ip": address}], "conditions": [condition]}
-    await cluster.patch(PODS, name, {"status": status}, door="status")
+    await cluster.patch(PODS, name, {"status": status}, subresource="status")
 
 
 async def slices(cluster: SmallCluster) -> list[Obj]:

@@ -20,7 +20,7 @@ async def _ended_job(cluster: SmallCluster, name: str, end: str = "Complete", **
         {"type": kind, "status": "True", "lastProbeTime": now, "lastTransitionTime": now} for kind in (herald, end)
     ]
     status = {"startTime": now, "conditions": conditions} | ({"completionTime": now} if end == "Complete" else {})
-    await cluster.patch(JOBS, name, {"status": status}, door="status")
+    await cluster.patch(JOBS, name, {"status": status}, subresource="status")
 
 
 async def _left(cluster: SmallCluster) -> set[str]:

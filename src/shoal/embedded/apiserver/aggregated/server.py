@@ -161,16 +161,16 @@ def _from_list(found: Obj, server: Server) -> Obj:
     """A version of the newer document from the older one."""
     resources: dict[str, Obj] = {}
     for one in found.get("resources") or ():
-        plural, _, door = one["name"].partition("/")
+        plural, _, subresource = one["name"].partition("/")
         kind = {
             "group": one.get("group") or server.group,
             "version": one.get("version") or server.version,
             "kind": one.get("kind", ""),
         }
-        if door:
+        if subresource:
             owner = resources.get(plural)
             if owner is not None:
-                made = {"subresource": door, "responseKind": kind, "verbs": one.get("verbs") or []}
+                made = {"subresource": subresource, "responseKind": kind, "verbs": one.get("verbs") or []}
                 owner.setdefault("subresources", []).append(made)
             continue
         entry: Obj = {

@@ -57,11 +57,15 @@ def _entries(resource: Resource) -> list[Obj]:
     return [entry, *(_door(resource, one) for one in in_order(resource))]
 
 
-def _door(resource: Resource, door: Subresource) -> Obj:
-    entry: Obj = {"name": f"{resource.plural}/{door.name}", "singularName": "", "namespaced": resource.namespaced}
-    if door.kind and (door.group, door.version) != (resource.group, resource.version):
-        entry["group"], entry["version"] = door.group, door.version
-    return {**entry, "kind": door.kind or resource.kind, "verbs": list(door.verbs)}
+def _door(resource: Resource, subresource: Subresource) -> Obj:
+    entry: Obj = {
+        "name": f"{resource.plural}/{subresource.name}",
+        "singularName": "",
+        "namespaced": resource.namespaced,
+    }
+    if subresource.kind and (subresource.group, subresource.version) != (resource.group, resource.version):
+        entry["group"], entry["version"] = subresource.group, subresource.version
+    return {**entry, "kind": subresource.kind or resource.kind, "verbs": list(subresource.verbs)}
 
 
 def _storage_hash(resource: Resource) -> str:

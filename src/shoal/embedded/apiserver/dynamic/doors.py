@@ -1,5 +1,4 @@
-"""What is configured for a door: found once for each door and operation, and kept until something else is configured or
-served.
+"""The configured admission of each subresource and operation, kept until the configuration or the resources change.
 
 A cluster has dozens of policies, of which one or none looks at what is written ten thousand times. Whoever is left here
 may still turn a write away by its labels, its name or its scope; who is not here would have for certain.

@@ -1,7 +1,7 @@
 """The gate to admission that users configure: free while nothing is configured, and shut to what is not concerned.
 
-`concerns` looks up one answer, kept for each operation at each door of each resource until a configuration or the set
-of served resources changes. What is behind (`chain.py`) brings CEL with it, a tenth of a second that most clusters
+`concerns` looks up one answer, kept for each operation and subresource of each resource until a configuration or the
+set of served resources changes. What is behind (`chain.py`) brings CEL with it, a tenth of a second that most clusters
 never pay, so it is loaded with the first configuration.
 """
 

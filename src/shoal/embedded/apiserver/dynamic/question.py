@@ -1,6 +1,6 @@
 """One write as webhooks and policies are asked about it: `AdmissionRequest`, and the facts that rules look at.
 
-Kinds and resources are those of the door the writer came through: a binding is asked about as `pods/binding` of kind
+Kind and resource are those of the subresource that is written: a binding is asked about as `pods/binding` of kind
 Binding. Objects of the namespace kind count as being in themselves, as in Kubernetes.
 """
 
@@ -29,10 +29,10 @@ class Kind(msgspec.Struct, frozen=True):
 
 
 def kind_behind(resource: Resource, subresource: str) -> Kind:
-    """What is sent through a door of a resource."""
-    door = resource.subresource(subresource) if subresource else None
-    if door is not None and door.kind:
-        return Kind(door.group, door.version, door.kind)
+    """What is sent through a subresource of a resource."""
+    found = resource.subresource(subresource) if subresource else None
+    if found is not None and found.kind:
+        return Kind(found.group, found.version, found.kind)
     return Kind(resource.group, resource.version, resource.kind)
 
 

@@ -49,7 +49,7 @@ class Matcher:
         return self._catalog.stamp
 
     def equivalents(self, call: Call) -> Sequence[Resource]:
-        """The other versions and groups in which the same objects are served behind the same door."""
+        """The other versions and groups in which the same objects are served behind the same subresource."""
         if self._stamp != self.stamp:
             self._stamp = self.stamp
             self._equivalents.clear()
@@ -68,7 +68,7 @@ class Matcher:
         return found
 
     def may_concern(self, rules: Sequence[Rule], policy: str, call: Call, operation: Operation) -> bool:
-        """Whether such a write through this door can be meant at all, whatever its name and namespace."""
+        """Whether such a write through this subresource can be meant at all, whatever its name and namespace."""
         faces = [call.resource, *(self.equivalents(call) if policy != "Exact" else ())]
         meant = [rule for rule in rules if _has(rule.get("operations"), operation)]
         return any(_is_door(rule, face, call.subresource) for rule in meant for face in faces)
@@ -137,8 +137,8 @@ def _is_door(rule: Rule, resource: Resource, subresource: str) -> bool:
     if not _has(rule.get("apiGroups"), resource.group) or not _has(rule.get("apiVersions"), resource.version):
         return False
     for one in rule.get("resources") or ():
-        plural, _, door = one.partition("/")
-        if plural in ("*", resource.plural) and door in ("*", subresource):
+        plural, _, listed = one.partition("/")
+        if plural in ("*", resource.plural) and listed in ("*", subresource):
             return True
     return False
 

@@ -27,11 +27,11 @@ class Versions:
         self._convert = convert
 
     async def to(self, resource: Resource, obj: Obj | None, call: Call) -> Obj | None:
-        """The object as `resource` shows it. Objects behind a door of another kind are what they are."""
+        """The object as `resource` shows it. Objects behind a subresource of another kind are what they are."""
         if obj is None or resource.api_version == obj.get("apiVersion"):
             return obj
-        door = call.resource.subresource(call.subresource) if call.subresource else None
-        if door is not None and door.kind:
+        subresource = call.resource.subresource(call.subresource) if call.subresource else None
+        if subresource is not None and subresource.kind:
             return obj
         if resource.is_custom:
             return (await self._convert([obj], resource.api_version, resource))[0]
@@ -40,10 +40,10 @@ class Versions:
 
 def restored(obj: Any, resource: Resource, call: Call) -> Obj:
     """What came back, conformed and defaulted; InternalError where it is not an object of the kind."""
-    door = call.resource.subresource(call.subresource) if call.subresource else None
+    subresource = call.resource.subresource(call.subresource) if call.subresource else None
     if not isinstance(obj, dict) or not isinstance(obj.get("metadata") or {}, dict):
         raise status.internal("the patched document is not an object")
-    if door is not None and door.kind:
+    if subresource is not None and subresource.kind:
         return obj
     try:
         if resource.is_custom:

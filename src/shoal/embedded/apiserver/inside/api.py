@@ -1,6 +1,6 @@
 """The port of `shoal.client` on the operations themselves: what HTTP would ask for, without HTTP.
 
-The same checks apply as behind the door: the user's rights, validation, admission, conflicts, quotas. What is left out
+The same checks apply as over HTTP: the user's rights, validation, admission, conflicts, quotas. What is left out
 is bytes: objects come as values and leave as the bytes that the state keeps anyway.
 
 Rejected: speaking TLS to oneself. A thousand idle kubelets and their caches would cost four times as much.
@@ -90,19 +90,19 @@ class InsideApi:
             made = create(self._stage, call, await computed(self._stage, call, accepted, call, obj))
             return await self._item(await _finished(made), call)
 
-    async def update(self, kind: Kind, obj: Obj, door: str = "") -> Item:
+    async def update(self, kind: Kind, obj: Obj, subresource: str = "") -> Item:
         with _translated():
             meta = obj["metadata"]
-            call = await self._call("update", kind, meta.get("namespace", ""), meta["name"], door)
+            call = await self._call("update", kind, meta.get("namespace", ""), meta["name"], subresource)
             call.size = len(msgspec.json.encode(obj))
             sent = await computed(self._stage, call, accepted, call, obj)
             at_home(call, sent, call.name)
             found, _ = await _finished(replace(self._stage, call, sent))
             return await self._item(found, call)
 
-    async def patch(self, kind: Kind, namespace: str, name: str, patch_: Patch, door: str = "") -> Item:
+    async def patch(self, kind: Kind, namespace: str, name: str, patch_: Patch, subresource: str = "") -> Item:
         with _translated():
-            call = await self._call("patch", kind, namespace, name, door)
+            call = await self._call("patch", kind, namespace, name, subresource)
             call.force = patch_.force
             if patch_.how == "apply":
                 patch_ = msgspec.structs.replace(patch_, body=_typed(kind, patch_.body))
@@ -115,10 +115,10 @@ class InsideApi:
             found, is_gone = await _finished(delete(self._stage, call, delete_options(how.to_api())))
             return None if is_gone else await self._item(found, call)
 
-    async def post(self, kind: Kind, namespace: str, name: str, door: str, obj: Obj) -> Obj:
+    async def post(self, kind: Kind, namespace: str, name: str, subresource: str, obj: Obj) -> Obj:
         with _translated():
-            call = await self._call("create", kind, namespace, name, door)
-            act = self._virtual.get((*call.resource.home, door))
+            call = await self._call("create", kind, namespace, name, subresource)
+            act = self._virtual.get((*call.resource.home, subresource))
             if act is None:
                 raise status.method_not_supported(kind.plural, kind.group)
             if not isinstance(obj.get("metadata"), dict):
@@ -152,7 +152,7 @@ class InsideApi:
         kind: Kind,
         namespace: str,
         name: str = "",
-        door: str = "",
+        subresource: str = "",
         *,
         confined_to: Select = EVERYTHING,
     ) -> Call:
@@ -161,15 +161,15 @@ class InsideApi:
         resource = self._stage.catalog.find(kind.group, kind.version, kind.plural)
         if resource is None:
             raise status.no_such_path()
-        if door in _ELSEWHERE:
+        if subresource in _ELSEWHERE:
             raise status.method_not_supported(kind.plural, kind.group)
         named = name or name_asked_for(confined_to.fields)
         fields = fields_asked_for(confined_to.fields)
-        asked = Attributes(verb, kind.group, kind.version, kind.plural, door, namespace, named, fields=fields)
+        asked = Attributes(verb, kind.group, kind.version, kind.plural, subresource, namespace, named, fields=fields)
         verdict = self._stage.authorizer.allows(self._actor, asked)
         if not verdict.allowed:
             raise refusal(self._actor, asked, verdict)
-        return Call(verb, resource, self._actor, namespace, name, door, self._agent)
+        return Call(verb, resource, self._actor, namespace, name, subresource, self._agent)
 
     async def _changes(self, events: Sequence[Event], call: Call, chosen: Selection) -> Batch:
         everything = chosen.is_everything()

@@ -1,4 +1,4 @@
-"""What is spoken at a door below an object: a Binding, an Eviction, a Scale, a TokenRequest, each of a kind of its own.
+"""Reads the bodies of subresources that have a kind of their own: Binding, Eviction, Scale, TokenRequest.
 
 Their bodies are read like those of any object, by the schema of their kind; what they then do is none of this file.
 """
@@ -39,17 +39,22 @@ class Spoken:
 
     def heard(self, call: Call) -> Call:
         """The call as one about the kind that is spoken there."""
-        door = call.resource.subresource(call.subresource) if call.subresource else None
-        return call if door is None or not door.kind else self._at(call, door)
+        subresource = call.resource.subresource(call.subresource) if call.subresource else None
+        return call if subresource is None or not subresource.kind else self._at(call, subresource)
 
     def schema(self, call: Call) -> Schema:
         """Of the kind that belongs to the call's subresource."""
-        door = call.resource.subresource(call.subresource)
-        return self._at(call, door).resource.schema if door is not None else call.resource.schema
+        subresource = call.resource.subresource(call.subresource)
+        return self._at(call, subresource).resource.schema if subresource is not None else call.resource.schema
 
-    def _at(self, call: Call, door: Subresource) -> Call:
-        schema = self._schema_of(door.group, door.version, door.kind)
+    def _at(self, call: Call, subresource: Subresource) -> Call:
+        schema = self._schema_of(subresource.group, subresource.version, subresource.kind)
         kind = Resource(
-            door.group, door.version, call.resource.plural, door.kind, call.resource.namespaced, schema=schema
+            subresource.group,
+            subresource.version,
+            call.resource.plural,
+            subresource.kind,
+            call.resource.namespaced,
+            schema=schema,
         )
         return msgspec.structs.replace(call, resource=kind)

@@ -34,15 +34,15 @@ def csr_approver(context: Context) -> Controller:
         if signer_fault(KUBELET_CLIENT, wanted, spec.get("usages") or ()):
             return
         is_own = spec.get("username") == wanted.common_name
-        for door, words in (_OWN, _FIRST) if is_own else (_FIRST,):
-            if await _may(spec, door):
+        for subresource, words in (_OWN, _FIRST) if is_own else (_FIRST,):
+            if await _may(spec, subresource):
                 request = told(request, "Approved", "AutoApproved", words, context.clock.text())
                 await context.api.update(SIGNING_REQUESTS, request, "approval")
                 return
 
-    async def _may(spec: Obj, door: str) -> bool:
+    async def _may(spec: Obj, subresource: str) -> bool:
         attributes = {"group": "certificates.k8s.io", "version": "*", "resource": "certificatesigningrequests"}
-        attributes |= {"verb": "create", "subresource": door}
+        attributes |= {"verb": "create", "subresource": subresource}
         asked_for: Obj = {"user": spec.get("username", ""), "groups": spec.get("groups") or []}
         asked_for |= {"uid": spec.get("uid", ""), "extra": spec.get("extra") or {}, "resourceAttributes": attributes}
         answer = await context.api.post(_REVIEWS, "", "", "", {"spec": asked_for})
