@@ -25,6 +25,9 @@ _OF_DEVICES = [facts.GPU_WHOLE, facts.GPU_BEST, facts.GPU_MILLI]
 def is_overcommitted(cluster: Cluster, holding: Holding, unheard: Sequence[Ask] = ()) -> bool:
     """`holding` is the pod's, and in the facts. `unheard`: of pods on the node that the facts do not have yet."""
     row = holding.row
+    if not unheard and not cluster.promised and cluster.free[row].min() >= 0:
+        # Almost all pods, at a fifth of the time.
+        return holding.ask.devices is not None and cluster.devices.lacks(row)
     charges = [cluster.charge(ask) for ask in unheard]
     need = holding.charge.need
     left = cluster.free[row].copy()
