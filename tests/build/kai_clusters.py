@@ -7,14 +7,14 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
-from build.live_brains import LiveBrain, places, pod
+from build.live_schedulers import LiveScheduler, places, pod
 from build.small_clusters import SmallCluster, small_cluster
 from shoal.client.ecosystem_kinds import KAI_POD_GROUPS, KAI_QUEUES
 from shoal.client.kind import DEFINITIONS, LEASES, NAMESPACES, PODS, PRIORITY_CLASSES
 from shoal.client.port import Api
 from shoal.client.presence import KAI, Presence
-from shoal.controllers.brain.desks import Desks
 from shoal.controllers.kai.admission import KaiAdmission
+from shoal.controllers.scheduling_loop.disciplines import Disciplines
 from shoal.embedded.apiserver.foreign.definitions import definitions_of, tables
 from shoal.store.watched.world import WatchSettings
 
@@ -43,29 +43,29 @@ async def kai_cluster(folder: Path, *others: str) -> AsyncIterator[SmallCluster]
 
 
 class KaiCluster:
-    def __init__(self, brain: LiveBrain, desk: KaiAdmission) -> None:
-        self.brain = brain
-        self.desk = desk
+    def __init__(self, live: LiveScheduler, discipline: KaiAdmission) -> None:
+        self.loop = live
+        self.discipline = discipline
 
     async def kill(self) -> None:
-        await self.brain.kill()
+        await self.loop.kill()
 
 
 def start_kai(cluster: SmallCluster, api: Api | None = None, *, asks_for_kai: bool = False) -> KaiCluster:
     """`asks_for_kai`: whether KAI itself runs here is looked at."""
-    brain = LiveBrain(cluster, api, WatchSettings(frozenset({"shoal", "kai-scheduler"})))
+    live = LiveScheduler(cluster, api, WatchSettings(frozenset({"shoal", "kai-scheduler"})))
     made: list[KaiAdmission] = []
 
     def make(onward: Any) -> KaiAdmission:
-        presence = Presence(brain.context, KAI) if asks_for_kai else None
-        made.append(KaiAdmission(brain.context, brain.served, brain.brain, onward, presence))
+        presence = Presence(live.context, KAI) if asks_for_kai else None
+        made.append(KaiAdmission(live.context, live.served, live.loop, onward, presence))
         return made[0]
 
-    desks = Desks(brain.brain.intake, brain.brain.clock)
-    desks.add(make)
-    brain.brain.desk = desks
-    brain.start()
-    return KaiCluster(brain, made[0])
+    disciplines = Disciplines(live.loop.intake, live.loop.clock)
+    disciplines.add(make)
+    live.loop.discipline = disciplines
+    live.start()
+    return KaiCluster(live, made[0])
 
 
 async def add_kai_itself(cluster: SmallCluster) -> None:

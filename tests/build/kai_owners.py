@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from build.live_brains import pod
+from build.live_schedulers import pod
 from build.small_clusters import SmallCluster
 from shoal.client.ecosystem_kinds import PYTORCH_JOBS
 from shoal.client.item import Obj

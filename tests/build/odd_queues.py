@@ -14,15 +14,15 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from build.kai_clusters import GROUP, QUEUE_LABEL, add_kai_queue, kai_cluster
-from build.live_brains import LiveBrain, pod
+from build.live_schedulers import LiveScheduler, pod
 from build.small_clusters import SmallCluster
 from build.volcano_scenes import VolcanoScene, bare_volcano, volcano
 from shoal.client.ecosystem_kinds import KAI_POD_GROUPS
 from shoal.client.item import Obj
 from shoal.client.kind import PODS
 from shoal.client.port import Deletion
-from shoal.controllers.brain.desks import Desks
 from shoal.controllers.kai.admission import KaiAdmission
+from shoal.controllers.scheduling_loop.disciplines import Disciplines
 from shoal.controllers.volcano.admission import VolcanoAdmission
 from shoal.store.watched.world import WatchSettings
 
@@ -33,10 +33,10 @@ _MOST = {"c": 1}
 
 class QueuedWork(Protocol):
     cluster: SmallCluster
-    live: LiveBrain
+    live: LiveScheduler
 
     @property
-    def desk(self) -> Any: ...
+    def discipline(self) -> Any: ...
     async def make_queues(self) -> None: ...
     async def gang(self, name: str, queue: str, count: int) -> None: ...
     async def bound(self) -> set[str]: ...
@@ -84,12 +84,12 @@ class VolcanoWork(_Work):
         super().__init__(scene.cluster)
         self._scene = scene
         self._has_shares = has_shares
-        self.desk: Any = None
-        self.live = _brain(self.cluster, self._make, "volcano")
+        self.discipline: Any = None
+        self.live = _scheduling(self.cluster, self._make, "volcano")
 
-    def _make(self, live: LiveBrain, onward: Any) -> VolcanoAdmission:
-        self.desk = VolcanoAdmission(live.context, live.served, live.brain, onward=onward)
-        return self.desk  # type: ignore[no-any-return]
+    def _make(self, live: LiveScheduler, onward: Any) -> VolcanoAdmission:
+        self.discipline = VolcanoAdmission(live.context, live.served, live.loop, onward=onward)
+        return self.discipline  # type: ignore[no-any-return]
 
     @classmethod
     @asynccontextmanager
@@ -118,23 +118,23 @@ class VolcanoWork(_Work):
             self.wanted[f"{name}-{at}"] = _again(made)
 
     def book(self) -> set[str]:
-        room = self.desk._members.usage
+        room = self.discipline._members.usage
         return {_name(key) for group in room.groups() for key in room.pods(group)}
 
     def charged(self) -> dict[str, int]:
-        sharing = self.desk._sharing
+        sharing = self.discipline._sharing
         return {} if sharing._kueue is None else _usage(sharing._kueue, _GPU, 1)
 
 
 class KaiWork(_Work):
     def __init__(self, cluster: SmallCluster) -> None:
         super().__init__(cluster)
-        self.desk: Any = None
-        self.live = _brain(cluster, self._make, "shoal")
+        self.discipline: Any = None
+        self.live = _scheduling(cluster, self._make, "shoal")
 
-    def _make(self, live: LiveBrain, onward: Any) -> KaiAdmission:
-        self.desk = KaiAdmission(live.context, live.served, live.brain, onward)
-        return self.desk  # type: ignore[no-any-return]
+    def _make(self, live: LiveScheduler, onward: Any) -> KaiAdmission:
+        self.discipline = KaiAdmission(live.context, live.served, live.loop, onward)
+        return self.discipline  # type: ignore[no-any-return]
 
     @classmethod
     @asynccontextmanager
@@ -158,17 +158,17 @@ class KaiWork(_Work):
             self.wanted[f"{name}-{at}"] = _again(await self.cluster.create(PODS, body))
 
     def book(self) -> set[str]:
-        return {_name(key) for work in self.desk.units.all.values() for key in work.active}
+        return {_name(key) for work in self.discipline.units.all.values() for key in work.active}
 
     def charged(self) -> dict[str, int]:
-        return _usage(self.desk.kueue, "gpu", 1000)
+        return _usage(self.discipline.kueue, "gpu", 1000)
 
 
-def _brain(cluster: SmallCluster, make: Any, scheduler: str) -> LiveBrain:
-    live = LiveBrain(cluster, watch=WatchSettings(schedulers=frozenset({scheduler})))
-    desks = Desks(live.brain.intake, live.brain.clock)
-    desks.add(lambda onward: make(live, onward))
-    live.brain.desk = desks
+def _scheduling(cluster: SmallCluster, make: Any, scheduler: str) -> LiveScheduler:
+    live = LiveScheduler(cluster, watch=WatchSettings(schedulers=frozenset({scheduler})))
+    disciplines = Disciplines(live.loop.intake, live.loop.clock)
+    disciplines.add(lambda onward: make(live, onward))
+    live.loop.discipline = disciplines
     return live
 
 

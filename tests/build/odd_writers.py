@@ -10,8 +10,8 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Mapping
 
-from build.live_brains import LiveBrain, Prepare
-from shoal.controllers.scheduler.hands import SchedulerHands
+from build.live_schedulers import LiveScheduler, Prepare
+from shoal.controllers.scheduler.executor import SchedulerExecutor
 from shoal.controllers.scheduler.known import Writer
 from shoal.engine.plan import Place
 from shoal.store.watched.sights import PodSight
@@ -21,10 +21,10 @@ _LOOK_S = 0.25
 
 
 def writing_by(writer: Writer) -> Prepare:
-    """Hands that make ready by this, instead of the usual ones."""
+    """PlanExecutor that make ready by this, instead of the usual ones."""
 
-    def prepare(one: LiveBrain) -> None:
-        one.brain.hands = (SchedulerHands(one.context, one.brain, one.brain.world, writer),)
+    def prepare(one: LiveScheduler) -> None:
+        one.loop.executors = (SchedulerExecutor(one.context, one.loop, one.loop.world, writer),)
 
     return prepare
 

@@ -10,15 +10,15 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
-from build.live_brains import LiveBrain
+from build.live_schedulers import LiveScheduler
 from build.small_clusters import SmallCluster, small_cluster
 from shoal.api.kueue import Configuration
 from shoal.client.ecosystem_kinds import CLUSTER_QUEUES, LOCAL_QUEUES, RESOURCE_FLAVORS, WORKLOADS
 from shoal.client.item import Obj
 from shoal.client.kind import CONFIG_MAPS, DEFINITIONS, NAMESPACES, PODS
 from shoal.client.port import Api
-from shoal.controllers.brain.brain import BrainSettings
 from shoal.controllers.queues.admission_loop import QueueAdmission
+from shoal.controllers.scheduling_loop.scheduling_loop import SchedulingLoopSettings
 from shoal.embedded.apiserver.foreign.definitions import definitions_of, tables
 from shoal.store.watched.queues import WatchedQueues
 from shoal.store.watched.world import WatchSettings
@@ -46,26 +46,26 @@ async def queued_cluster(folder: Path) -> AsyncIterator[SmallCluster]:
 class RunningAdmission:
     """A scheduling loop with the admission of queues."""
 
-    def __init__(self, brain: LiveBrain, admission: QueueAdmission) -> None:
-        self.brain = brain
+    def __init__(self, live: LiveScheduler, admission: QueueAdmission) -> None:
+        self.loop = live
         self.admission = admission
 
     async def kill(self) -> None:
-        await self.brain.kill()
+        await self.loop.kill()
 
 
 def start_admission(
     cluster: SmallCluster,
     configuration: Configuration | None = None,
-    settings: BrainSettings | None = None,
+    settings: SchedulingLoopSettings | None = None,
     api: Api | None = None,
 ) -> RunningAdmission:
-    brain = LiveBrain(cluster, api, WatchSettings(), settings)
-    watched = WatchedQueues(brain.context, brain.served, brain.brain.wake, configuration)
-    admission = QueueAdmission(brain.context, watched, brain.brain)
-    brain.brain.desk = admission
-    brain.start()
-    return RunningAdmission(brain, admission)
+    live = LiveScheduler(cluster, api, WatchSettings(), settings)
+    watched = WatchedQueues(live.context, live.served, live.loop.wake, configuration)
+    admission = QueueAdmission(live.context, watched, live.loop)
+    live.loop.discipline = admission
+    live.start()
+    return RunningAdmission(live, admission)
 
 
 async def add_flavor(cluster: SmallCluster, name: str = "default", **spec: Any) -> None:

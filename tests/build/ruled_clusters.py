@@ -13,7 +13,7 @@ from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 
-from build.live_brains import LiveBrain
+from build.live_schedulers import LiveScheduler
 from build.small_clusters import START_S, SmallCluster
 from shoal.client.clock import LoopClock
 from shoal.client.item import Obj
@@ -82,29 +82,29 @@ class RuledCluster:
             patch = Patch("apply", obj, force=True)
             await self.cluster.api.patch(kind, meta.get("namespace", ""), meta["name"], patch)
 
-    def start_scheduler(self, user: str) -> LiveBrain:
-        brain = LiveBrain(self.cluster, self.way_in(user))
-        brain.start()
-        return brain
+    def start_scheduler(self, user: str) -> LiveScheduler:
+        live = LiveScheduler(self.cluster, self.way_in(user))
+        live.start()
+        return live
 
-    def start_shoal(self, user: str) -> LiveBrain:
+    def start_shoal(self, user: str) -> LiveScheduler:
         """Scheduler, queues, jobs, pods, the gatekeeper and Volcano's kinds, in one process."""
-        brain = LiveBrain(self.cluster, self.way_in(user))
-        context, served = brain.context, brain.served
-        watched = WatchedQueues(context, served, brain.brain.wake, None)
-        brain.brain.desk = QueueAdmission(context, watched, brain.brain)
+        live = LiveScheduler(self.cluster, self.way_in(user))
+        context, served = live.context, live.served
+        watched = WatchedQueues(context, served, live.loop.wake, None)
+        live.loop.discipline = QueueAdmission(context, watched, live.loop)
         others = (
             queued_jobs_controller(context, served),
             queued_pods_controller(context, served),
             gatekeeping_controller(context, served),
             volcano_controller(context, served),
         )
-        brain.start()
+        live.start()
         for controller in others:
             task = asyncio.ensure_future(controller.run())
-            brain.tasks.append(task)
+            live.tasks.append(task)
             self.cluster.tasks.append(task)
-        return brain
+        return live
 
 
 @asynccontextmanager

@@ -13,7 +13,7 @@ import random
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 
-from build.live_brains import add_node
+from build.live_schedulers import add_node
 from build.small_clusters import SmallCluster, small_cluster
 from build.storm_changes import StormChanges
 from build.storm_ground import GPU, MIG

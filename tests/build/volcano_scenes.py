@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from build.foreign_kinds import established
-from build.live_brains import LiveBrain, add_node, start_brain
+from build.live_schedulers import LiveScheduler, add_node, start_brain
 from build.small_clusters import SmallCluster, small_cluster
 from shoal.client.context import Context, Controller
 from shoal.client.ecosystem_kinds import VOLCANO_JOBS, VOLCANO_POD_GROUPS, VOLCANO_QUEUES
@@ -48,13 +48,13 @@ def volcano(context: Context, presence: Presence | None = None) -> Controller:
 class VolcanoScene:
     def __init__(self, cluster: SmallCluster) -> None:
         self.cluster = cluster
-        self.desks: list[VolcanoAdmission] = []
+        self.disciplines: list[VolcanoAdmission] = []
 
-    def start_brain(self, api: Api | None = None) -> LiveBrain:
-        def prepare(brain: LiveBrain) -> None:
-            desk = VolcanoAdmission(brain.context, brain.served, brain.brain)
-            brain.brain.desk = desk
-            self.desks.append(desk)
+    def start_brain(self, api: Api | None = None) -> LiveScheduler:
+        def prepare(live: LiveScheduler) -> None:
+            discipline = VolcanoAdmission(live.context, live.served, live.loop)
+            live.loop.discipline = discipline
+            self.disciplines.append(discipline)
 
         watch = WatchSettings(schedulers=frozenset({"volcano"}))
         return start_brain(self.cluster, api, watch=watch, prepare=prepare)

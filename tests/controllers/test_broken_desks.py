@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import pytest
 
 from shoal.client.clock import WallClock
-from shoal.controllers.brain.desks import Desks
+from shoal.controllers.scheduling_loop.disciplines import Disciplines
 from shoal.engine.asks import Ask
 from shoal.engine.cluster import Cluster
 from shoal.engine.events import Event, PodArrived
@@ -62,32 +62,32 @@ class Steady:
     async def synced(self) -> None: ...
 
 
-def _desks() -> tuple[Desks, Brittle, list[Steady]]:
-    desks, brittle, steady = Desks(Intake(Cluster()), WallClock()), Brittle(), [Steady(), Steady()]
+def _disciplines() -> tuple[Disciplines, Brittle, list[Steady]]:
+    disciplines, brittle, steady = Disciplines(Intake(Cluster()), WallClock()), Brittle(), [Steady(), Steady()]
     for one in (steady[0], brittle, steady[1]):
-        desks.add(lambda _, one=one: one)  # type: ignore[misc]
-    return desks, brittle, steady
+        disciplines.add(lambda _, one=one: one)  # type: ignore[misc]
+    return disciplines, brittle, steady
 
 
 def test_what_the_others_decided_is_handed_out(caplog: pytest.LogCaptureFixture) -> None:
-    desks, _, _ = _desks()
-    assert [place.pod for place in desks.round(7) if isinstance(place, Place)] == ["p", "p"]
+    disciplines, _, _ = _disciplines()
+    assert [place.pod for place in disciplines.round(7) if isinstance(place, Place)] == ["p", "p"]
     assert "Brittle" in caplog.text
 
 
 def test_it_is_asked_again_a_moment_later_and_not_at_once() -> None:
-    desks, brittle, _ = _desks()
-    desks.round(7)
-    assert desks.is_idle
-    assert desks.next_s() == 8.0
+    disciplines, brittle, _ = _disciplines()
+    disciplines.round(7)
+    assert disciplines.is_idle
+    assert disciplines.next_s() == 8.0
     brittle.is_broken = False
-    assert len(desks.round(8)) == 3
-    assert desks.next_s() is None
-    assert not desks.is_idle
+    assert len(disciplines.round(8)) == 3
+    assert disciplines.next_s() is None
+    assert not disciplines.is_idle
 
 
 def test_what_it_cannot_take_in_is_heard_by_those_after_it_and_left_to_the_facts() -> None:
-    desks, _, (_, last) = _desks()
+    disciplines, _, (_, last) = _disciplines()
     arrived = PodArrived("default/a", Ask())
-    assert not desks.hear(arrived)
+    assert not disciplines.hear(arrived)
     assert last.heard == [arrived]

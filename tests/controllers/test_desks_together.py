@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from shoal.client.clock import WallClock
-from shoal.controllers.brain.desks import Desks, Onward
+from shoal.controllers.scheduling_loop.disciplines import Disciplines, Onward
 from shoal.engine.asks import Ask
 from shoal.engine.cluster import Cluster
 from shoal.engine.events import Event, PodArrived, PodGone
@@ -41,25 +41,25 @@ class Keeper:
     async def synced(self) -> None: ...
 
 
-def _desks() -> tuple[Cluster, Desks, list[Keeper]]:
+def _disciplines() -> tuple[Cluster, Disciplines, list[Keeper]]:
     cluster = Cluster()
-    desks, made = Desks(Intake(cluster), WallClock()), list[Keeper]()
+    disciplines, made = Disciplines(Intake(cluster), WallClock()), list[Keeper]()
 
     def maker(start: str, due_s: float | None) -> None:
         def make(onward: Onward) -> Keeper:
             made.append(Keeper(start, onward, due_s))
             return made[-1]
 
-        desks.add(make)
+        disciplines.add(make)
 
     maker("x", None)
     maker("y", 7.0)
-    return cluster, desks, made
+    return cluster, disciplines, made
 
 
 def test_a_pod_that_two_desks_want_passes_through_both_before_the_facts_take_it() -> None:
-    cluster, desks, (first, second) = _desks()
-    assert desks.hear(PodArrived("default/xy", Ask()))
+    cluster, disciplines, (first, second) = _disciplines()
+    assert disciplines.hear(PodArrived("default/xy", Ask()))
     assert not second.heard
     first.let_go()
     assert [event.key for event in second.kept] == ["default/xy"]
@@ -69,17 +69,17 @@ def test_a_pod_that_two_desks_want_passes_through_both_before_the_facts_take_it(
 
 
 def test_what_nobody_keeps_is_heard_by_all_and_left_to_the_facts() -> None:
-    _, desks, made = _desks()
-    assert not desks.hear(PodGone("default/a"))
+    _, disciplines, made = _disciplines()
+    assert not disciplines.hear(PodGone("default/a"))
     assert [len(one.heard) for one in made] == [1, 1]
 
 
 def test_together_they_are_idle_when_all_are_and_due_when_the_first_is() -> None:
-    _, desks, (first, second) = _desks()
-    answers = [desks.is_idle]
+    _, disciplines, (first, second) = _disciplines()
+    answers = [disciplines.is_idle]
     second.is_idle = False
-    answers.append(desks.is_idle)
+    answers.append(disciplines.is_idle)
     assert answers == [True, False]
-    assert desks.next_s() == 7.0
-    assert [one.pod for one in desks.round(1.0) if isinstance(one, Place)] == ["x@1", "y@1"]
+    assert disciplines.next_s() == 7.0
+    assert [one.pod for one in disciplines.round(1.0) if isinstance(one, Place)] == ["x@1", "y@1"]
     assert first.next_s() is None

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from build.kai_clusters import add_gang, add_kai_queue, add_work, bound, kai_cluster, leaving, start_kai
-from build.live_brains import add_node
+from build.live_schedulers import add_node
 from build.small_clusters import SmallCluster
 from build.virtual_time import virtual
 from build.volcano_scenes import VolcanoScene, bare_volcano, volcano

@@ -16,15 +16,15 @@ from typing import Any
 import pytest
 
 from build.cluster_laws import Laws
-from build.live_brains import LiveBrain, add_node, is_bound, pod
+from build.live_schedulers import LiveScheduler, add_node, is_bound, pod
 from build.odd_faults import odd
 from build.queue_admission import add_flavor, add_queue, is_so, queued_cluster, said, start_pods, submit, until_so
 from build.small_clusters import SmallCluster
 from build.virtual_time import in_virtual_time
 from shoal.client.kind import NODES, PODS, PRIORITY_CLASSES
 from shoal.client.port import Deletion
-from shoal.controllers.brain.desks import Desks
 from shoal.controllers.queues.admission_loop import QueueAdmission
+from shoal.controllers.scheduling_loop.disciplines import Disciplines
 from shoal.store.watched.queues import WatchedQueues
 
 _SEEDS = range(int(os.environ.get("SHOAL_ODD_SEEDS", "1")))
@@ -36,48 +36,48 @@ class Process:
     """A brain that places pods, with a desk for Kueue's queues."""
 
     def __init__(self, cluster: SmallCluster) -> None:
-        self.live = LiveBrain(cluster)
-        self.brain = self.live.brain
-        self.world = self.brain.world
-        (self.hands,) = self.brain.hands
-        watched = WatchedQueues(self.live.context, self.live.served, self.brain.wake)
-        self.desk = QueueAdmission(self.live.context, watched, self.brain)
-        desks = Desks(self.brain.intake, self.brain.clock)
-        desks.add(lambda _: self.desk)
-        self.brain.desk = desks
+        self.live = LiveScheduler(cluster)
+        self.loop = self.live.loop
+        self.world = self.loop.world
+        (self.executors,) = self.loop.executors
+        watched = WatchedQueues(self.live.context, self.live.served, self.loop.wake)
+        self.discipline = QueueAdmission(self.live.context, watched, self.loop)
+        disciplines = Disciplines(self.loop.intake, self.loop.clock)
+        disciplines.add(lambda _: self.discipline)
+        self.loop.discipline = disciplines
 
 
 # White box: these are the parts that work in a round or beside it, by where they are.
 _PARTS: dict[str, Callable[[Any], object]] = {
-    "placement": lambda one: one.brain.placement,
-    "intake": lambda one: one.brain.intake,
+    "placement": lambda one: one.loop.placement,
+    "intake": lambda one: one.loop.intake,
     "world": lambda one: one.world,
     "nodes": lambda one: one.world._nodes,
     "pods": lambda one: one.world._asks,
     "gangs": lambda one: one.world.gangs,
     "devices": lambda one: one.world.devices,
     "volumes": lambda one: one.world.volumes,
-    "desk": lambda one: one.desk,
-    "node capacity": lambda one: one.desk._capacity,
-    "queues": lambda one: one.desk._watched,
-    "kueue": lambda one: one.desk.kueue,
-    "event handlers": lambda one: one.desk._handlers,
-    "cycles": lambda one: one.desk._cycles,
-    "arrivals": lambda one: one.desk.arrivals,
-    "statuses": lambda one: one.desk._statuses,
-    "reports": lambda one: one.desk._reports,
-    "status writer": lambda one: one.desk._writer,
-    "hands": lambda one: one.hands,
-    "bindings": lambda one: one.hands._bindings,
-    "writer": lambda one: one.hands._bindings._writer,
-    "rendezvous": lambda one: one.hands._bindings._rendezvous,
-    "endings": lambda one: one.hands._endings,
-    "refusals": lambda one: one.hands._refusals,
-    "promises": lambda one: one.hands._promises,
-    "outcomes": lambda one: one.hands._outcomes,
-    "half gangs": lambda one: one.hands._half_gangs,
-    "forgotten": lambda one: one.hands._forgotten,
-    "words": lambda one: one.hands._refusals._words,
+    "desk": lambda one: one.discipline,
+    "node capacity": lambda one: one.discipline._capacity,
+    "queues": lambda one: one.discipline._watched,
+    "kueue": lambda one: one.discipline.kueue,
+    "event handlers": lambda one: one.discipline._handlers,
+    "cycles": lambda one: one.discipline._cycles,
+    "arrivals": lambda one: one.discipline.arrivals,
+    "statuses": lambda one: one.discipline._statuses,
+    "reports": lambda one: one.discipline._reports,
+    "status writer": lambda one: one.discipline._writer,
+    "hands": lambda one: one.executors,
+    "bindings": lambda one: one.executors._bindings,
+    "writer": lambda one: one.executors._bindings._writer,
+    "rendezvous": lambda one: one.executors._bindings._rendezvous,
+    "endings": lambda one: one.executors._endings,
+    "refusals": lambda one: one.executors._refusals,
+    "promises": lambda one: one.executors._promises,
+    "outcomes": lambda one: one.executors._outcomes,
+    "half gangs": lambda one: one.executors._half_gangs,
+    "forgotten": lambda one: one.executors._forgotten,
+    "words": lambda one: one.executors._refusals._words,
     "events": lambda one: one.live.context.events._pen,
 }
 _POINTS = [
@@ -148,9 +148,9 @@ async def _story(part: str, method: str, draw: random.Random, folder: Path) -> N
         assert await is_bound(cluster, *_EVERYBODY), note
         assert not await is_so(cluster, "third", "QuotaReserved"), note
         assert await said(cluster, "second", "Admitted") != ("", "", ""), note
-        held = [key for key, holding in process.brain.cluster.pods.items() if not holding.bound]
+        held = [key for key, holding in process.loop.cluster.pods.items() if not holding.bound]
         assert not held, note
-        assert not [key for key in process.brain.cluster.pending.in_order() if "#" in key], note
+        assert not [key for key in process.loop.cluster.pending.in_order() if "#" in key], note
         assert not laws.broken, (note, laws.broken)
         await laws.end()
 

@@ -18,7 +18,7 @@ from typing import Any
 import pytest
 
 from build.cluster_laws import Laws
-from build.live_brains import LiveBrain, add_node
+from build.live_schedulers import LiveScheduler, add_node
 from build.odd_faults import Fault, odd
 from build.odd_queues import KaiWork, QueuedWork, VolcanoWork
 from build.virtual_time import in_virtual_time
@@ -31,32 +31,35 @@ Parts = Mapping[str, tuple[Callable[[Any], object], tuple[str, ...]]]
 
 # White box: the parts of each admission, by attribute, and the methods that change their state.
 _VOLCANO: Parts = {
-    "admission": (lambda desk: desk, ("_heard", "_decide", "_arrived", "_share_quota", "_units")),
-    "cache": (lambda desk: desk._cache, ("tree", "group", "pod")),
-    "held": (lambda desk: desk._members.held, ("keep", "drop", "of")),
-    "usage": (lambda desk: desk._members.usage, ("charge", "release", "usage", "amounts")),
+    "admission": (lambda discipline: discipline, ("_heard", "_decide", "_arrived", "_share_quota", "_units")),
+    "cache": (lambda discipline: discipline._cache, ("tree", "group", "pod")),
+    "held": (lambda discipline: discipline._members.held, ("keep", "drop", "of")),
+    "usage": (lambda discipline: discipline._members.usage, ("charge", "release", "usage", "amounts")),
     "members": (
-        lambda desk: desk._members,
+        lambda discipline: discipline._members,
         ("arrived", "bound", "gone", "admit", "hold_again", "drop_stale", "_onward"),
     ),
-    "by-capability": (lambda desk: desk._by_capability, ("run", "requeue_stuck")),
+    "by-capability": (lambda discipline: discipline._by_capability, ("run", "requeue_stuck")),
     "sharing": (
-        lambda desk: desk._sharing,
+        lambda discipline: discipline._sharing,
         ("quotas", "round", "_put_queues", "_update", "_run_cycles", "_evict", "_put_unit"),
     ),
-    "discipline": (lambda desk: desk._sharing._kueue, ("cycle", "put_workload", "drop_workload")),
-    "proof": (lambda desk: desk._sharing._proof, ("admit", "would_fit")),
-    "placement": (lambda desk: desk._brain.placement, ("spot",)),
+    "discipline": (lambda discipline: discipline._sharing._kueue, ("cycle", "put_workload", "drop_workload")),
+    "proof": (lambda discipline: discipline._sharing._proof, ("admit", "would_fit")),
+    "placement": (lambda discipline: discipline._scheduling.placement, ("spot",)),
 }
 _KAI: Parts = {
-    "admission": (lambda desk: desk, ("hear", "_update_tree", "_apply", "_put_unit", "_arrived", "_onward")),
-    "evictions": (lambda desk: desk._evictions, ("evict", "evict_with_gang", "due", "forget")),
-    "units": (lambda desk: desk.units, ("add_waiting", "add_bound", "admit", "remove")),
-    "gang-specs": (lambda desk: desk._gang_specs, ("of", "take_groups")),
-    "tree-updater": (lambda desk: desk._tree_updater, ("refresh",)),
-    "status-writer": (lambda desk: desk._status_writer, ("round_done", "mark_refused")),
-    "discipline": (lambda desk: desk.kueue, ("cycle", "put_workload", "drop_workload")),
-    "placement": (lambda desk: desk._brain.placement, ("spot",)),
+    "admission": (
+        lambda discipline: discipline,
+        ("hear", "_update_tree", "_apply", "_put_unit", "_arrived", "_onward"),
+    ),
+    "evictions": (lambda discipline: discipline._evictions, ("evict", "evict_with_gang", "due", "forget")),
+    "units": (lambda discipline: discipline.units, ("add_waiting", "add_bound", "admit", "remove")),
+    "gang-specs": (lambda discipline: discipline._gang_specs, ("of", "take_groups")),
+    "tree-updater": (lambda discipline: discipline._tree_updater, ("refresh",)),
+    "status-writer": (lambda discipline: discipline._status_writer, ("round_done", "mark_refused")),
+    "discipline": (lambda discipline: discipline.kueue, ("cycle", "put_workload", "drop_workload")),
+    "placement": (lambda discipline: discipline._scheduling.placement, ("spot",)),
 }
 _MADE: Mapping[str, tuple[Callable[[Path], AbstractAsyncContextManager[QueuedWork]], Parts]] = {
     "volcano": (VolcanoWork.begun, _VOLCANO),
@@ -91,14 +94,14 @@ async def _story(project: str, part: str, draw: random.Random, folder: Path) -> 
         where, methods = parts[part]
         await work.make_queues()
         await work.cluster.pass_time(3)
-        faults = [_broken(where(work.desk), method, draw) for method in methods]
+        faults = [_broken(where(work.discipline), method, draw) for method in methods]
         await _play(work, draw)
         note = "; ".join(f"{fault.name} of {fault.calls}" for fault in faults)
         assert any(fault.calls for fault in faults), note
         assert not [task for task in live.tasks if task.done()], note
         assert await work.bound() == {*_EVERYBODY, *await work.one_of_two()}, note
         assert not _assumed(live), note
-        assert not live.brain.cluster.pending.in_order(), note
+        assert not live.loop.cluster.pending.in_order(), note
         assert work.book() == await work.bound(), note
         assert work.charged() in ({}, _gpus(await work.bound())), note
         assert not laws.broken, (note, laws.broken)
@@ -116,8 +119,8 @@ def _gpus(bound: set[str]) -> dict[str, int]:
     return dict(Counter(queues[name.partition("-")[0]] for name in bound))
 
 
-def _assumed(live: LiveBrain) -> list[str]:
-    return [key for key, holding in live.brain.cluster.pods.items() if not holding.bound]
+def _assumed(live: LiveScheduler) -> list[str]:
+    return [key for key, holding in live.loop.cluster.pods.items() if not holding.bound]
 
 
 _EVERYBODY = {"wide-0", "wide-1", "wide-2", "extra-0", "mine-0", "mine-1"}

@@ -8,7 +8,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
-from build.live_brains import add_node, is_bound, places, pod
+from build.live_schedulers import add_node, is_bound, places, pod
 from build.queue_admission import (
     POD_SET_LABEL,
     WORKLOAD_ANNOTATION,
@@ -166,7 +166,7 @@ async def test_what_the_workload_says_it_needs_no_more_is_not_kept(tmp_path: Pat
 async def test_places_on_a_node_that_takes_nobody_any_more_move(tmp_path: Path) -> None:
     async with _admitted(tmp_path, nodes=2) as (cluster, process):
         (kept,) = {
-            process.brain.brain.cluster.names[_row(process, placeholder)]
+            process.loop.loop.cluster.names[_row(process, placeholder)]
             for placeholder in process.admission.placeholders.keys("default/work")
         }
         await cluster.patch(NODES, kept, {"spec": {"unschedulable": True}})
@@ -187,13 +187,13 @@ async def test_a_pod_that_could_not_be_bound_comes_back_to_its_place_once(tmp_pa
         await _runs(cluster)
         await cluster.create(PODS, _thief())
         await cluster.pass_time(1)
-        brain = process.brain.brain
+        live = process.loop.loop
         for is_kept in (True, False):
-            brain.cluster.pods["default/work-0"].bound = False
-            brain.desk.hear(PodRejected("default/work-0"))  # type: ignore[union-attr]
-            brain.intake.apply(PodRejected("default/work-0"))
-            brain.round()
-            assert ("default/work-0" in brain.cluster.pods) is is_kept
+            live.cluster.pods["default/work-0"].bound = False
+            live.discipline.hear(PodRejected("default/work-0"))  # type: ignore[union-attr]
+            live.intake.apply(PodRejected("default/work-0"))
+            live.round()
+            assert ("default/work-0" in live.cluster.pods) is is_kept
 
 
 @virtual
@@ -202,9 +202,9 @@ async def test_who_waits_for_the_others_of_its_gang_costs_no_rounds(tmp_path: Pa
     async with _admitted(tmp_path) as (cluster, process):
         await cluster.create(PODS, _member("work-0"))
         await cluster.pass_time(5)
-        before = process.brain.brain.rounds
+        before = process.loop.loop.rounds
         await cluster.pass_time(20)
-        assert process.brain.brain.rounds - before < 5
+        assert process.loop.loop.rounds - before < 5
 
 
 @virtual
@@ -214,7 +214,7 @@ async def test_nobody_is_told_to_yield_who_does_not(tmp_path: Path) -> None:
         await _runs(cluster)
         await cluster.create(PODS, _thief())
         await cluster.pass_time(5)
-        before = process.brain.brain.rounds
+        before = process.loop.loop.rounds
         await cluster.pass_time(60)
-        assert process.brain.brain.rounds - before < 5
+        assert process.loop.loop.rounds - before < 5
         assert "nominatedNodeName" not in (await cluster.get(PODS, "thief"))["status"]

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from build.foreign_kinds import established
-from build.live_brains import LiveBrain, add_node, is_bound, pod, start_brain
+from build.live_schedulers import LiveScheduler, add_node, is_bound, pod, start_brain
 from build.queue_admission import add_flavor, add_queue, queued_cluster, submit
 from build.small_clusters import SmallCluster, small_cluster
 from build.virtual_time import virtual
@@ -73,8 +73,8 @@ class _Desk:
         await asyncio.Event().wait()
 
 
-def _with(desk: _Desk, brain: LiveBrain) -> None:
-    brain.brain.desk = desk
+def _with(discipline: _Desk, live: LiveScheduler) -> None:
+    live.loop.discipline = discipline
 
 
 @virtual
@@ -83,11 +83,11 @@ async def test_nothing_is_placed_before_the_desk_knows_who_is_admitted(tmp_path:
     async with small_cluster(tmp_path) as cluster:
         await add_node(cluster, "n1")
         await cluster.create(PODS, pod("a"))
-        desk = _Desk()
-        start_brain(cluster, prepare=lambda brain: _with(desk, brain))
+        discipline = _Desk()
+        start_brain(cluster, prepare=lambda live: _with(discipline, live))
         await cluster.pass_time(10)
         assert not await is_bound(cluster, "a")
-        desk.knows.set()
+        discipline.knows.set()
         await cluster.until(lambda: is_bound(cluster, "a"), 5)
 
 
@@ -97,7 +97,7 @@ async def test_a_desk_that_never_knows_keeps_pods_waiting_for_a_while_only(tmp_p
     async with small_cluster(tmp_path) as cluster:
         await add_node(cluster, "n1")
         await cluster.create(PODS, pod("a"))
-        start_brain(cluster, prepare=lambda brain: _with(_Desk(), brain))
+        start_brain(cluster, prepare=lambda live: _with(_Desk(), live))
         await cluster.until(lambda: is_bound(cluster, "a"), 60)
 
 
@@ -108,9 +108,9 @@ async def test_an_event_that_breaks_the_code_costs_no_other_event(tmp_path: Path
         await add_node(cluster, "n1")
         for name in ("a", "bad", "z"):
             await cluster.create(PODS, pod(name))
-        desk = _Desk(falls_over="bad")
-        desk.knows.set()
-        start_brain(cluster, prepare=lambda brain: _with(desk, brain))
+        discipline = _Desk(falls_over="bad")
+        discipline.knows.set()
+        start_brain(cluster, prepare=lambda live: _with(discipline, live))
         await cluster.until(lambda: is_bound(cluster, "a", "z"), 10)
         assert not await is_bound(cluster, "bad")
 
@@ -140,9 +140,9 @@ async def test_a_workload_that_goes_while_it_is_written_is_no_fault(
     """It was told as a failure of the code, with its story."""
     async with queued_cluster(tmp_path) as cluster:
         api = _TooLate(cluster.api)
-        live = LiveBrain(cluster, api)
-        live.brain.desk = QueueAdmission(
-            live.context, WatchedQueues(live.context, live.served, live.brain.wake), live.brain
+        live = LiveScheduler(cluster, api)
+        live.loop.discipline = QueueAdmission(
+            live.context, WatchedQueues(live.context, live.served, live.loop.wake), live.loop
         )
         live.start()
         await add_flavor(cluster)

@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from build.live_brains import add_node, is_bound, start_brain
+from build.live_schedulers import add_node, is_bound, start_brain
 from build.poisoned_clusters import EVIL, GOOD, PoisonedScene, poisoned_cluster
 from build.queue_admission import add_flavor, add_queue, queued_cluster, start_admission, start_pods, submit, until_so
 from build.small_clusters import small_cluster

@@ -6,7 +6,7 @@ from shoal.engine.plan import Evict, Move, Place, Plan, Refuse, RefuseGroup
 from shoal.engine.reasons import Code
 from shoal.prometheus.exposition import text_of
 from shoal.prometheus.registry import Registry
-from shoal.telemetry.observers import BrainObserver
+from shoal.telemetry.observers import SchedulingObserver
 from shoal.telemetry.scheduling import SchedulingMetrics
 
 
@@ -17,7 +17,7 @@ class Told:
         self.registry = Registry()
         self.now_s = 0.0
         gangs = {"g": ["x", "y"]}
-        self.observer = BrainObserver(
+        self.observer = SchedulingObserver(
             SchedulingMetrics(self.registry), lambda _: "shoal", gangs.__getitem__, lambda: self.now_s
         )
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from build.cluster_server import ServerProcess
-from build.live_brains import pod
+from build.live_schedulers import pod
 from shoal.client.http.access import Access
 from shoal.client.http.api import KubeApi
 from shoal.client.http.locate import locate

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from build.live_brains import add_node, is_bound, places, pod
+from build.live_schedulers import add_node, is_bound, places, pod
 from build.small_clusters import small_cluster
 from build.virtual_time import virtual
 from shoal.cli.run import run_choice

@@ -9,7 +9,7 @@ from pathlib import Path
 from msgspec.structs import replace
 
 from build.chosen_runs import chosen_run
-from build.live_brains import add_node, is_bound, pod
+from build.live_schedulers import add_node, is_bound, pod
 from build.small_clusters import SmallCluster, small_cluster
 from build.virtual_time import virtual
 from shoal.api.kueue import Configuration

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from build.live_brains import add_node, is_bound, pod
+from build.live_schedulers import add_node, is_bound, pod
 from build.queue_admission import add_flavor, add_queue
 from build.readers import FixedReader
 from build.ruled_clusters import KINDS, ruled_cluster

@@ -9,7 +9,7 @@ import aiohttp
 import pytest
 from msgspec import structs
 
-from build.live_brains import LiveBrain, add_node, is_bound, pod
+from build.live_schedulers import LiveScheduler, add_node, is_bound, pod
 from build.promtool import PROMTOOL, faults
 from build.queue_admission import add_flavor, add_queue, queued_cluster, stop, submit, until_so
 from build.small_clusters import SmallCluster, small_cluster
@@ -36,10 +36,10 @@ class Read:
     def __init__(self, cluster: SmallCluster, role: str = "standalone") -> None:
         self.telemetry = Telemetry("1.0", cluster.clock, Measured(role=role))  # type: ignore[arg-type]
         api, rolled_back = self.telemetry.observed(cluster.api), self.telemetry.gang_rolled_back
-        self.process = LiveBrain(cluster, api, rolled_back=rolled_back)
-        brain = self.process.brain
-        observer = self.telemetry.follow_scheduler(brain, self.process.informers.of(PODS), ["shoal"])
-        brain.hands = (observer, *brain.hands)
+        self.process = LiveScheduler(cluster, api, rolled_back=rolled_back)
+        live = self.process.loop
+        observer = self.telemetry.follow_scheduler(live, self.process.informers.of(PODS), ["shoal"])
+        live.executors = (observer, *live.executors)
 
     @property
     def text(self) -> bytes:
@@ -68,7 +68,7 @@ async def test_pods_that_are_bound_and_pods_that_wait_are_counted(tmp_path: Path
         assert read['scheduler_pending_pods{queue="unschedulable"}'] == 1
         assert read['scheduler_pending_pods{queue="gated"}'] == 1
         assert read["shoal_bindings_in_flight"] == 0
-        assert read["shoal_rounds_total"] == read.process.brain.rounds
+        assert read["shoal_rounds_total"] == read.process.loop.rounds
         assert [read[f'shoal_gpus{{state="{state}"}}'] for state in ("used", "empty", "broken_up")] == [6, 2, 0]
         assert read['shoal_client_requests_total{verb="binding",code="201"}'] == 2
         if PROMTOOL:
@@ -84,10 +84,10 @@ async def test_pods_that_are_bound_and_pods_that_wait_are_counted(tmp_path: Path
 async def test_queues_are_told_under_kueues_names(tmp_path: Path) -> None:
     async with queued_cluster(tmp_path) as cluster:
         read = Read(cluster, "leader")
-        brain, context = read.process.brain, read.process.context
-        watched = WatchedQueues(context, read.process.served, brain.wake, None)
-        desk = brain.desk = QueueAdmission(context, watched, brain)
-        read.telemetry.follow_queues(desk, watched)
+        live, context = read.process.loop, read.process.context
+        watched = WatchedQueues(context, read.process.served, live.wake, None)
+        discipline = live.discipline = QueueAdmission(context, watched, live)
+        read.telemetry.follow_queues(discipline, watched)
         read.telemetry.follow_workloads(context.informers.of(WORKLOADS))
         read.process.start()
         await add_flavor(cluster)

@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
-from build.live_brains import add_node, condition, is_bound, places, pod
+from build.live_schedulers import add_node, condition, is_bound, places, pod
 from build.small_clusters import SmallCluster, small_cluster
 from build.virtual_time import virtual
 from shoal.cli.run import run_choice

@@ -20,7 +20,7 @@ SCHEDULED, UNSCHEDULABLE, ERROR = "scheduled", "unschedulable", "error"
 _TOO_OFTEN = f"{MOST_TRIES}+"
 
 
-class BrainObserver:
+class SchedulingObserver:
     """`profile` says by which scheduler name a pod is placed, `members` which pods of a gang wait."""
 
     def __init__(

@@ -24,7 +24,7 @@ from shoal.client.informer import Informer
 from shoal.client.item import Obj
 from shoal.client.port import Api
 from shoal.client.recorder import Recorder
-from shoal.controllers.brain.parts import Hands
+from shoal.controllers.scheduling_loop.protocols import PlanExecutor
 from shoal.engine.cluster import Cluster
 from shoal.prometheus.exposition import text_of
 from shoal.prometheus.families import Head
@@ -32,7 +32,7 @@ from shoal.prometheus.registry import Registry
 from shoal.telemetry.door import DoorSettings, TelemetryDoor
 from shoal.telemetry.fleet import measure_fleet
 from shoal.telemetry.health import Health
-from shoal.telemetry.observers import BrainObserver
+from shoal.telemetry.observers import SchedulingObserver
 from shoal.telemetry.process import measure_process
 from shoal.telemetry.queues import QueueMetrics, Role
 from shoal.telemetry.requests import LeaderMetrics, RequestMetrics
@@ -42,7 +42,7 @@ from shoal.wiring.forbidden import ForbiddenReporter
 from shoal.wiring.life import Life
 from shoal.wiring.observed_api import ObservedApi, Observers
 from shoal.wiring.pod_waits import PodWaits
-from shoal.wiring.queue_measures import Desk, QueueLevels, Watched
+from shoal.wiring.queue_measures import AdmissionDiscipline, QueueLevels, Watched
 from shoal.wiring.workload_happenings import follow_workloads
 
 _MOST_PORT = 65535
@@ -58,7 +58,7 @@ class Measured(msgspec.Struct, frozen=True):
     """The profile under which attempts are counted."""
 
 
-class Brain(Protocol):
+class SchedulingLoop(Protocol):
     @property
     def cluster(self) -> Cluster: ...
 
@@ -83,7 +83,7 @@ class Telemetry:
         self._clock = clock
         self._measured = measured
         self._fault = "it has not started yet"
-        self.brain = self._observer()
+        self.scheduling = self._observer()
         measure_process(self.registry, version, time())
         refused = Head("gauge", "shoal_rules_missing", "Kinds of requests that RBAC refused.")
         self.registry.reads(refused, lambda: [((), len(self.forbidden))])
@@ -91,7 +91,7 @@ class Telemetry:
     # -- the way to the server --------------------------------------------------------------------------------------
 
     def observed(self, api: Api) -> Api:
-        return ObservedApi(api, self._clock, Observers(self.requests, self.forbidden, lambda: self.brain))
+        return ObservedApi(api, self._clock, Observers(self.requests, self.forbidden, lambda: self.scheduling))
 
     # -- the door ---------------------------------------------------------------------------------------------------
 
@@ -123,10 +123,10 @@ class Telemetry:
 
     # -- who is measured --------------------------------------------------------------------------------------------
 
-    def follow_scheduler(self, brain: Brain, pods: Informer, schedulers: Sequence[str]) -> Hands:
-        """Hands to be put before the others of the brain. Called anew for a brain that follows another."""
-        cluster = brain.cluster
-        observer = self.brain = self._observer(cluster)
+    def follow_scheduler(self, scheduling: SchedulingLoop, pods: Informer, schedulers: Sequence[str]) -> PlanExecutor:
+        """PlanExecutor to be put before the others of the brain. Called anew for a brain that follows another."""
+        cluster = scheduling.cluster
+        observer = self.scheduling = self._observer(cluster)
         waits = PodWaits(observer, self._clock, schedulers)
         waits.follow(pods)
         measure_fleet(self.registry, cluster, lambda: observer.refused, lambda: waits.gated)
@@ -135,9 +135,9 @@ class Telemetry:
     def gang_rolled_back(self) -> None:
         self._scheduling.rolled_back.of().inc()
 
-    def follow_queues(self, desk: Desk, watched: Watched) -> None:
-        self.queues.follow(QueueLevels(desk, watched, self._clock.seconds))
-        desk.measure(self.queues.around)
+    def follow_queues(self, discipline: AdmissionDiscipline, watched: Watched) -> None:
+        self.queues.follow(QueueLevels(discipline, watched, self._clock.seconds))
+        discipline.measure(self.queues.around)
 
     def follow_workloads(self, workloads: Informer) -> None:
         """Their conditions; once they are served."""
@@ -150,7 +150,7 @@ class Telemetry:
 
     # Inside
 
-    def _observer(self, cluster: Cluster | None = None) -> BrainObserver:
+    def _observer(self, cluster: Cluster | None = None) -> SchedulingObserver:
         profile = self._measured.scheduler
 
         def members(group: str) -> list[str]:
@@ -159,7 +159,7 @@ class Telemetry:
 
         # Bindings of a brain that was ended are not under way any more.
         self._scheduling.in_flight.of().set(0)
-        return BrainObserver(self._scheduling, lambda _: profile, members)
+        return SchedulingObserver(self._scheduling, lambda _: profile, members)
 
 
 def door_settings(text: str, where: str = "--metrics-address") -> DoorSettings | None:

@@ -1,6 +1,6 @@
 """The first answer of a server, waited for: whoever is started together with it, or before it, asks until it speaks.
 
-Promises: what keeps it from answering is told once; a refusal is an answer, and is raised.
+Guarantees: what keeps it from answering is told once; a refusal is an answer, and is raised.
 
 Rejected: ending, and being started again by whoever keeps processes up. That pauses for minutes after a few times.
 """

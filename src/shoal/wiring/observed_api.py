@@ -18,7 +18,7 @@ from shoal.client.item import Item, Listed, Obj
 from shoal.client.kind import PODS, Kind
 from shoal.client.port import EVERYTHING, GENTLY, Api, Batches, Deletion, Patch, Select, ServedKind
 from shoal.client.refusals import NO_ANSWER, BusyError, ForbiddenError, RefusedError
-from shoal.telemetry.observers import BrainObserver
+from shoal.telemetry.observers import SchedulingObserver
 from shoal.telemetry.requests import RequestMetrics
 from shoal.units.errors import ShoalError
 from shoal.wiring.forbidden import ForbiddenReporter
@@ -33,7 +33,7 @@ class Observers(msgspec.Struct, frozen=True):
 
     requests: RequestMetrics | None = None
     forbidden: ForbiddenReporter | None = None
-    brain: Callable[[], BrainObserver | None] = lambda: None
+    scheduling: Callable[[], SchedulingObserver | None] = lambda: None
     """Asked at each binding: a process may have one brain after another."""
 
 
@@ -43,7 +43,7 @@ class ObservedApi:
         self._clock = clock
         self._requests = observers.requests
         self._forbidden = observers.forbidden
-        self._brain = observers.brain
+        self._scheduling = observers.scheduling
 
     async def get(self, kind: Kind, namespace: str, name: str) -> Item:
         with self._told("get", kind):
@@ -82,21 +82,21 @@ class ObservedApi:
             return await self._api.delete(kind, namespace, name, how)
 
     async def post(self, kind: Kind, namespace: str, name: str, subresource: str, obj: Obj) -> Obj:
-        brain = self._brain() if subresource == _BINDING and kind == PODS else None
+        scheduling = self._scheduling() if subresource == _BINDING and kind == PODS else None
         with self._told(subresource, kind, subresource, _MADE):
-            if brain is None:
+            if scheduling is None:
                 return await self._api.post(kind, namespace, name, subresource, obj)
-            return await self._bind(brain, namespace, name, obj)
+            return await self._bind(scheduling, namespace, name, obj)
 
-    async def _bind(self, brain: BrainObserver, namespace: str, name: str, obj: Obj) -> Obj:
+    async def _bind(self, scheduling: SchedulingObserver, namespace: str, name: str, obj: Obj) -> Obj:
         key = f"{namespace}/{name}"
-        brain.binding()
+        scheduling.binding()
         try:
             answer = await self._api.post(PODS, namespace, name, _BINDING, obj)
         except BaseException as error:
-            brain.not_bound(key, is_refused=isinstance(error, RefusedError))
+            scheduling.not_bound(key, is_refused=isinstance(error, RefusedError))
             raise
-        brain.bound(key, self._clock.seconds())
+        scheduling.bound(key, self._clock.seconds())
         return answer
 
     async def served(self) -> tuple[ServedKind, ...]:

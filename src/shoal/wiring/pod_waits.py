@@ -8,7 +8,7 @@ from collections.abc import Collection
 from shoal.client.clock import Clock
 from shoal.client.informer import Informer
 from shoal.client.item import Item
-from shoal.telemetry.observers import BrainObserver
+from shoal.telemetry.observers import SchedulingObserver
 
 _BOUND, _GATED = b'"nodeName":', b'"schedulingGates":[{'
 
@@ -16,7 +16,7 @@ _BOUND, _GATED = b'"nodeName":', b'"schedulingGates":[{'
 class PodWaits:
     """`schedulers`: whose pods are measured."""
 
-    def __init__(self, observer: BrainObserver, clock: Clock, schedulers: Collection[str]) -> None:
+    def __init__(self, observer: SchedulingObserver, clock: Clock, schedulers: Collection[str]) -> None:
         self._observer = observer
         self._clock = clock
         self._marks = tuple(f'"schedulerName":"{name}"'.encode() for name in schedulers)

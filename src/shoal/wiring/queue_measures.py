@@ -26,7 +26,7 @@ class Watched(Protocol):
     def sights(self) -> list[WorkloadSight]: ...
 
 
-class Desk(Protocol):
+class AdmissionDiscipline(Protocol):
     @property
     def kueue(self) -> Kueue: ...
 
@@ -38,8 +38,8 @@ class Desk(Protocol):
 class QueueLevels:
     """`QueueSource` over a desk."""
 
-    def __init__(self, desk: Desk, watched: Watched, now_s: Callable[[], float]) -> None:
-        self._desk = desk
+    def __init__(self, discipline: AdmissionDiscipline, watched: Watched, now_s: Callable[[], float]) -> None:
+        self._discipline = discipline
         self._watched = watched
         self._now_s = now_s
         self._counts = AllQueueCounts()
@@ -51,7 +51,7 @@ class QueueLevels:
 
     def cluster_queues(self) -> Iterator[QueueFigure]:
         self._look()
-        queues = self._desk.kueue.queues
+        queues = self._discipline.kueue.queues
         active, finished = self._by_cluster_queue(self._active), self._by_cluster_queue(self._finished)
         for name, queue in queues.cluster_queues.items():
             figures = self._counts.cluster_queues.get(name, QueueCounts())
@@ -74,7 +74,7 @@ class QueueLevels:
 
     def local_queues(self) -> Iterator[QueueFigure]:
         """After the cluster queues, of the same moment."""
-        queues = self._desk.kueue.queues
+        queues = self._discipline.kueue.queues
         for key, local in queues.local_queues.items():
             figures = self._counts.local_queues.get(key, QueueCounts())
             queue = queues.cluster_queues.get(local.cluster_queue)
@@ -94,7 +94,7 @@ class QueueLevels:
 
     def cohorts(self) -> Iterator[CohortFigure]:
         """Of the same moment."""
-        queues = self._desk.kueue.queues
+        queues = self._discipline.kueue.queues
         admitted: Counter[str] = Counter()
         reserved: dict[str, Usage] = {}
         for name, figures in self._counts.cluster_queues.items():
@@ -120,7 +120,7 @@ class QueueLevels:
 
     def unadmitted(self) -> Iterator[UnadmittedFigure]:
         """Of the same moment."""
-        doors = self._desk.kueue.queues.local_queues
+        doors = self._discipline.kueue.queues.local_queues
         for (queue, reason, cause), count in self._unadmitted.items():
             namespace, _, name = queue.partition("/")
             local = doors.get(queue)
@@ -129,13 +129,13 @@ class QueueLevels:
             )
 
     def above(self, cluster_queue: str) -> Iterable[str]:
-        queue = self._desk.kueue.queues.cluster_queues.get(cluster_queue)
+        queue = self._discipline.kueue.queues.cluster_queues.get(cluster_queue)
         return () if queue is None else [cohort.name for cohort in queue.path_up()]
 
     # Inside
 
     def _look(self) -> None:
-        kueue, sights = self._desk.kueue, self._watched.sights()
+        kueue, sights = self._discipline.kueue, self._watched.sights()
         queues = kueue.queues
         self._counts = count_queues(queues, {sight.key: sight for sight in sights})
         self._active = Counter(state.queue for state in kueue.states() if state.state == "active")
@@ -161,16 +161,16 @@ class QueueLevels:
     def _by_cluster_queue(self, counts: Counter[str]) -> Counter[str]:
         found: Counter[str] = Counter()
         for key, count in counts.items():
-            local = self._desk.kueue.queues.local_queues.get(key)
+            local = self._discipline.kueue.queues.local_queues.get(key)
             if local is not None:
                 found[local.cluster_queue] += count
         return found
 
     def _share(self, node: Node) -> float | None:
-        return share_of(node).weighted if self._desk.kueue.queues.settings.fair_sharing else None
+        return share_of(node).weighted if self._discipline.kueue.queues.settings.fair_sharing else None
 
     def _used(self, local: LocalQueueFacts, queue: ClusterQueue | None) -> float | None:
-        usage = self._desk.kueue.usage
+        usage = self._discipline.kueue.usage
         if not usage.is_on or queue is None or not queue.facts.by_usage:
             return None
         return usage.seen(local.key, self._now_s())

@@ -17,19 +17,19 @@ from shoal.client.kind import PODS
 from shoal.client.port import Api
 from shoal.client.presence import Presence
 from shoal.client.served import Served
-from shoal.controllers.brain.brain import Brain, BrainSettings
+from shoal.controllers.scheduling_loop.scheduling_loop import SchedulingLoop, SchedulingLoopSettings
 from shoal.engine.cluster import Cluster
 from shoal.engine.mix import Mix
 from shoal.engine.placement import Placement
 from shoal.store.watched.profiles import PodProfile
 from shoal.store.watched.world import WatchSettings
-from shoal.wiring.brain import brain_of
-from shoal.wiring.desks import give_desks
+from shoal.wiring.disciplines import give_desks
 from shoal.wiring.door import Telemetry
 from shoal.wiring.life import Life
 from shoal.wiring.missing_kinds import MissingKinds
 from shoal.wiring.queue_ruling import QueueRuling
 from shoal.wiring.run_choice import KAI, QUEUES, SCHEDULER, VOLCANO, RunChoice
+from shoal.wiring.scheduling_loop import brain_of
 
 WayIn = Callable[[str], Api]
 """The way in of a part, which signs its writes with its name."""
@@ -52,14 +52,14 @@ async def start_shoal(life: Life, way_in: WayIn, choice: RunChoice, telemetry: T
 
     volcano = _start_volcano(life, context_of, served, choice) if VOLCANO in choice.controllers else None
     if {SCHEDULER, QUEUES, VOLCANO, KAI} & {*choice.controllers}:
-        brain = _brain(life, way_in, served, choice, telemetry, ruling.presence)
-        ruling.moved = brain.wake
-        queues = give_desks(brain, context_of, served, choice, ruling.presence, volcano)
+        scheduling = _scheduling(life, way_in, served, choice, telemetry, ruling.presence)
+        ruling.moved = scheduling.wake
+        queues = give_desks(scheduling, context_of, served, choice, ruling.presence, volcano)
         if telemetry is not None:
-            _measure(telemetry, life, brain, choice, served)
+            _measure(telemetry, life, scheduling, choice, served)
             if queues is not None:
                 telemetry.follow_queues(*queues)
-        life.start("brain", brain.run)
+        life.start("brain", scheduling.run)
     if SCHEDULER in choice.controllers:
         from shoal.controllers.kubernetes_groups.controller import KubernetesGroups
         from shoal.controllers.light_groups.controller import light_groups_controller
@@ -89,7 +89,7 @@ def load_parts() -> None:
     import shoal.controllers.kai.admission
     import shoal.controllers.light_groups.controller
     import shoal.controllers.queues.admission_loop
-    import shoal.controllers.scheduler.hands
+    import shoal.controllers.scheduler.executor
     import shoal.controllers.volcano.admission
     import shoal.controllers.volcano.controller
     import shoal.wiring.shoal_makers  # noqa: F401 - imported for its effect on later imports
@@ -105,10 +105,10 @@ def _start_volcano(life: Life, context_of: Callable[[str], Context], served: Ser
     return found
 
 
-def _measure(telemetry: Telemetry, life: Life, brain: Brain, choice: RunChoice, served: Served) -> None:
+def _measure(telemetry: Telemetry, life: Life, scheduling: SchedulingLoop, choice: RunChoice, served: Served) -> None:
     """Times rounds, and so comes before the other hands."""
-    watching = telemetry.follow_scheduler(brain, life.informers.of(PODS), choice.scheduler_names)
-    brain.hands = (watching, *brain.hands)
+    watching = telemetry.follow_scheduler(scheduling, life.informers.of(PODS), choice.scheduler_names)
+    scheduling.executors = (watching, *scheduling.executors)
     if QUEUES in choice.controllers:
         served.when_there(
             WORKLOADS,
@@ -117,9 +117,9 @@ def _measure(telemetry: Telemetry, life: Life, brain: Brain, choice: RunChoice, 
         )
 
 
-def _brain(
+def _scheduling(
     life: Life, way_in: WayIn, served: Served, choice: RunChoice, telemetry: Telemetry | None, kueue: Presence
-) -> Brain:
+) -> SchedulingLoop:
     context = life.context("shoal-scheduler", way_in("shoal-scheduler"))
     names = frozenset(choice.scheduler_names)
     watched = WatchSettings(
@@ -127,7 +127,7 @@ def _brain(
     )
     # In virtual time the same is to happen each time.
     stopwatch = thread_time if isinstance(context.clock, WallClock) else None
-    settings = BrainSettings(steps=choice.steps, stopwatch=stopwatch, places=SCHEDULER in choice.controllers)
+    settings = SchedulingLoopSettings(steps=choice.steps, stopwatch=stopwatch, places=SCHEDULER in choice.controllers)
     place = partial(_placement, choice)
     if telemetry is None:
         return brain_of(context, served, watched, place, settings)

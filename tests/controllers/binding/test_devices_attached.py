@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from build.live_brains import add_node, condition, is_bound, places, start_brain
+from build.live_schedulers import add_node, condition, is_bound, places, start_brain
 from build.small_clusters import SmallCluster, small_cluster
 from build.virtual_time import virtual
 from shoal.client.item import Obj

@@ -8,7 +8,7 @@ import msgspec
 
 from build.kai_clusters import add_kai_queue, bound, kai_cluster, start_kai
 from build.kai_owners import QUEUED, kai_pod
-from build.live_brains import add_node
+from build.live_schedulers import add_node
 from build.small_clusters import SmallCluster
 from build.virtual_time import virtual
 from shoal.client.ecosystem_kinds import KAI_POD_GROUPS, KAI_QUEUES

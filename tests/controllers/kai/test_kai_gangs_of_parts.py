@@ -6,7 +6,7 @@ from pathlib import Path
 
 from build.kai_clusters import add_kai_queue, bound, kai_cluster, start_kai
 from build.kai_owners import QUEUED, add_owned, add_owner
-from build.live_brains import add_node
+from build.live_schedulers import add_node
 from build.small_clusters import SmallCluster
 from build.virtual_time import virtual
 from shoal.client.ecosystem_kinds import JOB_SETS, KAI_POD_GROUPS, LEADER_WORKER_SETS

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from build.kai_clusters import GROUP, QUEUE_LABEL, add_gang, add_kai_queue, bound, kai_cluster, leaving, start_kai
-from build.live_brains import add_node, condition, pod
+from build.live_schedulers import add_node, condition, pod
 from build.small_clusters import SmallCluster
 from build.virtual_time import virtual
 from shoal.client.kind import PODS

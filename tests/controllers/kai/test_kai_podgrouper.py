@@ -14,7 +14,7 @@ from build.kai_owners import (
     add_pytorch_job,
     kai_pod,
 )
-from build.live_brains import add_node, condition
+from build.live_schedulers import add_node, condition
 from build.odd_faults import odd
 from build.virtual_time import virtual
 from shoal.client.ecosystem_kinds import KAI_POD_GROUPS, KAI_QUEUES
@@ -190,7 +190,7 @@ async def test_a_pod_whose_owner_is_not_there_waits_and_says_so_also_after_somet
         await add_owned(cluster, owner, "left", QUEUED)
         await cluster.pass_time(60)
         assert (await condition(cluster, "left"))["message"] == "owner Job 'gone' not found"
-        fault = odd(desked.desk.units, "remove", after=True)
+        fault = odd(desked.discipline.units, "remove", after=True)
         await add_work(cluster, "other", "team")
         await cluster.pass_time(5)
         assert fault.calls

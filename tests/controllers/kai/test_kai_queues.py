@@ -21,7 +21,7 @@ from build.kai_clusters import (
     start_kai,
 )
 from build.kai_owners import QUEUED, add_job, add_owned
-from build.live_brains import add_node, condition, pod
+from build.live_schedulers import add_node, condition, pod
 from build.small_clusters import SmallCluster
 from build.virtual_time import virtual
 from shoal.client.ecosystem_kinds import KAI_POD_GROUPS, KAI_QUEUES

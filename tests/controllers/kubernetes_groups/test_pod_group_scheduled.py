@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from build.foreign_kinds import established
-from build.live_brains import add_node, pod, start_brain
+from build.live_schedulers import add_node, pod, start_brain
 from build.small_clusters import SmallCluster, small_cluster
 from build.virtual_time import virtual
 from shoal.client.context import Context, Controller

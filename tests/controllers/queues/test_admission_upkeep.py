@@ -6,7 +6,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from build.live_brains import add_node, pod
+from build.live_schedulers import add_node, pod
 from build.queue_admission import (
     POD_SET_LABEL,
     WORKLOAD_ANNOTATION,

@@ -10,7 +10,7 @@ import pytest
 
 from build.fake_admission import condition, queued_jobs
 from build.job_hands import Hand, job
-from build.live_brains import add_node
+from build.live_schedulers import add_node
 from build.queue_admission import RunningAdmission, add_flavor, add_queue, queued_cluster, start_admission
 from build.queued_pod_scenarios import queued_pod_scenario
 from build.small_clusters import SmallCluster

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from build.live_brains import add_node, is_bound
+from build.live_schedulers import add_node, is_bound
 from build.queue_admission import (
     add_flavor,
     add_queue,

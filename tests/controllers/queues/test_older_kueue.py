@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from build.live_brains import add_node
+from build.live_schedulers import add_node
 from build.queue_admission import start_admission, start_pods, workload
 from build.small_clusters import SmallCluster, small_cluster
 from build.virtual_time import virtual

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import msgspec
 
-from build.live_brains import add_node, is_bound, places, pod
+from build.live_schedulers import add_node, is_bound, places, pod
 from build.queue_admission import (
     POD_SET_LABEL,
     WORKLOAD_ANNOTATION,

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from build.live_brains import add_node, is_bound, places, pod
+from build.live_schedulers import add_node, is_bound, places, pod
 from build.queue_admission import (
     POD_SET_LABEL,
     WORKLOAD_ANNOTATION,
@@ -89,7 +89,7 @@ async def furnished(cluster: SmallCluster, *nodes: str) -> RunningAdmission:
 
 def where(process: RunningAdmission, name: str) -> set[str]:
     """Nodes on which places are kept."""
-    cluster = process.brain.brain.cluster
+    cluster = process.loop.loop.cluster
     return {cluster.names[cluster.pods[key].row] for key in process.admission.placeholders.keys(f"default/{name}")}
 
 

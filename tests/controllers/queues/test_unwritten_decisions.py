@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from build.live_brains import LiveBrain, add_node
+from build.live_schedulers import LiveScheduler, add_node
 from build.queue_admission import (
     add_flavor,
     add_queue,
@@ -123,7 +123,7 @@ async def test_other_quota_and_flavors_keep_admissions_that_are_not_written_yet(
 async def test_a_status_writer_that_is_restarted_writes_what_it_was_writing(tmp_path: Path) -> None:
     async with queued_cluster(tmp_path) as cluster:
         api = Hanging(cluster)
-        one = LiveBrain(cluster, api)
+        one = LiveScheduler(cluster, api)
         watched = WatchedQueues(one.context, one.served, lambda: None)
         cluster.tasks += [asyncio.ensure_future(run()) for run in (one.informers.run, one.served.run, watched.run)]
         await watched.synced()

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from build.live_brains import LiveBrain, add_node, is_bound, places, pod, start_brain
+from build.live_schedulers import LiveScheduler, add_node, is_bound, places, pod, start_brain
 from build.odd_writers import Broken, writing_by
 from build.small_clusters import small_cluster
 from build.virtual_time import in_virtual_time, virtual
@@ -17,8 +17,8 @@ from shoal.client.kind import NODES, PODS, PRIORITY_CLASSES, Kind
 from shoal.client.learning import LearningApi
 from shoal.client.port import Deletion, Patch
 from shoal.client.refusals import ForbiddenError
-from shoal.controllers.brain.brain import BrainSettings
-from shoal.controllers.scheduler.hands import SchedulerHands
+from shoal.controllers.scheduler.executor import SchedulerExecutor
+from shoal.controllers.scheduling_loop.scheduling_loop import SchedulingLoopSettings
 from shoal.engine.cluster import Cluster
 from shoal.engine.cycle import STEPS
 from shoal.engine.events import Event, NodeGone, NodeSeen, PodArrived, PodBound, PodGone
@@ -50,7 +50,7 @@ async def test_a_round_that_breaks_after_pods_were_placed_binds_them_all_the_sam
             fault()
 
     async with small_cluster(tmp_path) as cluster:
-        start_brain(cluster, settings=BrainSettings(steps=(allocate, odd)))
+        start_brain(cluster, settings=SchedulingLoopSettings(steps=(allocate, odd)))
         await add_node(cluster, "n1", gpus=1)
         await cluster.create(PODS, pod("a", gpus=1))
         await cluster.until(lambda: is_bound(cluster, "a"), 5)
@@ -63,7 +63,7 @@ async def test_a_step_that_always_breaks_keeps_nobody_from_the_room_that_is_ther
         raise KeyError("one odd fact")
 
     async with small_cluster(tmp_path) as cluster:
-        start_brain(cluster, settings=BrainSettings(steps=(*STEPS, odd)))
+        start_brain(cluster, settings=SchedulingLoopSettings(steps=(*STEPS, odd)))
         await add_node(cluster, "n1", gpus=2)
         for name in "abc":
             await cluster.create(PODS, pod(name, gpus=1))
@@ -90,7 +90,7 @@ def test_what_could_not_be_taken_in_is_told_again_as_it_stands_then(kind: type, 
     async def story() -> None:
         async with small_cluster(tmp_path) as cluster:
             live = start_brain(cluster)
-            live.brain.intake = odd = OddIntake(live.brain.cluster, kind)
+            live.loop.intake = odd = OddIntake(live.loop.cluster, kind)
             await add_node(cluster, "n0", gpus=1)
             await cluster.create(PODS, pod("there", gpus=1, nodeName="n0"))
             await cluster.pass_time(3)
@@ -102,7 +102,7 @@ def test_what_could_not_be_taken_in_is_told_again_as_it_stands_then(kind: type, 
             await cluster.delete(NODES, "n0")
             await cluster.pass_time(3)
             assert odd.fault.calls >= 2
-            assert not live.brain.cluster.row_of
+            assert not live.loop.cluster.row_of
 
     in_virtual_time(story())
 
@@ -116,7 +116,7 @@ async def test_what_a_broken_step_would_have_done_is_done_a_moment_later(tmp_pat
             fault()
 
     async with small_cluster(tmp_path) as cluster:
-        start_brain(cluster, settings=BrainSettings(steps=(allocate, odd, *STEPS[1:])))
+        start_brain(cluster, settings=SchedulingLoopSettings(steps=(allocate, odd, *STEPS[1:])))
         await add_node(cluster, "n1", gpus=1)
         await cluster.create(PODS, pod("low", gpus=1))
         await cluster.until(lambda: is_bound(cluster, "low"), 5)
@@ -131,7 +131,7 @@ async def test_what_a_broken_step_would_have_done_is_done_a_moment_later(tmp_pat
 
 
 class _Counting:
-    """Hands that only look on, and break at it."""
+    """PlanExecutor that only look on, and break at it."""
 
     def carry_out(self, plan: Plan) -> None:
         raise KeyError(f"{len(plan.intentions)} are too many")
@@ -145,15 +145,15 @@ class _Counting:
 
 @virtual
 async def test_hands_that_break_leave_the_work_to_the_others(tmp_path: Path) -> None:
-    def beside(brain: LiveBrain) -> None:
-        brain.brain.hands = (_Counting(), *brain.brain.hands)
+    def beside(live: LiveScheduler) -> None:
+        live.loop.executors = (_Counting(), *live.loop.executors)
 
     async with small_cluster(tmp_path) as cluster:
-        brain = start_brain(cluster, prepare=beside)
+        live = start_brain(cluster, prepare=beside)
         await add_node(cluster, "n1", gpus=1)
         await cluster.create(PODS, pod("a", gpus=1))
         await cluster.until(lambda: is_bound(cluster, "a"), 5)
-        assert not any(task.done() for task in brain.tasks)
+        assert not any(task.done() for task in live.tasks)
 
 
 @pytest.mark.parametrize("times", [1, 3])
@@ -190,7 +190,7 @@ async def test_a_pod_that_cannot_be_told_why_it_is_not_bound_gives_its_place_bac
         await cluster.until(lambda: is_bound(cluster, "a"), 10)
 
 
-class _Losing(SchedulerHands):
+class _Losing(SchedulerExecutor):
     """Plans do not come through to it while it is told so."""
 
     is_losing = True
@@ -206,18 +206,18 @@ async def test_a_place_that_nobody_carries_out_is_given_back_and_one_that_a_pod_
 ) -> None:
     async with small_cluster(tmp_path) as cluster:
 
-        def losing(one: LiveBrain) -> None:
-            one.brain.hands = (_Losing(one.context, one.brain, one.brain.world),)
+        def losing(one: LiveScheduler) -> None:
+            one.loop.executors = (_Losing(one.context, one.loop, one.loop.world),)
 
-        brain = start_brain(cluster, prepare=losing)
-        (hands,) = brain.brain.hands
-        assert isinstance(hands, _Losing)
+        live = start_brain(cluster, prepare=losing)
+        (executors,) = live.loop.executors
+        assert isinstance(executors, _Losing)
         await add_node(cluster, "n1", gpus=1)
         await cluster.create(PODS, pod("a", gpus=1))
         await cluster.pass_time(1)
-        assert "default/a" in brain.brain.cluster.pods
-        hands.is_losing = False
+        assert "default/a" in live.loop.cluster.pods
+        executors.is_losing = False
         await cluster.until(lambda: is_bound(cluster, "a"), 25)
-        rounds = brain.brain.rounds
+        rounds = live.loop.rounds
         await cluster.pass_time(120)
-        assert brain.brain.rounds <= rounds + 1
+        assert live.loop.rounds <= rounds + 1

@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import Any
 
 from build.frozen_api import FrozenApi
-from build.live_brains import add_node, places, start_brain
-from build.live_brains import pod as plain
+from build.live_schedulers import add_node, places, start_brain
+from build.live_schedulers import pod as plain
 from build.small_clusters import SmallCluster, small_cluster
 from build.virtual_time import virtual
 from shoal.client.item import Obj

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from build.frozen_api import FrozenApi
-from build.live_brains import LiveBrain, add_node, is_bound, places, pod, start_brain
+from build.live_schedulers import LiveScheduler, add_node, is_bound, places, pod, start_brain
 from build.small_clusters import SmallCluster, small_cluster
 from build.virtual_time import virtual
 from shoal.client.item import Obj
@@ -50,9 +50,9 @@ async def ending(cluster: SmallCluster) -> list[str]:
 
 async def dies_after(cluster: SmallCluster, writes: int, *, is_lost: bool) -> None:
     api = FrozenApi(cluster.api, writes, is_lost=is_lost)
-    brain = start_brain(cluster, api)
+    live = start_brain(cluster, api)
     await asyncio.wait_for(api.frozen.wait(), 120)
-    await brain.kill()
+    await live.kill()
     await cluster.pass_time(0.001)
 
 
@@ -81,7 +81,7 @@ async def test_what_cannot_be_completed_is_undone_and_starts_anew(writes: int, t
         await cluster.create(PODS, pod("thief", gpus=2, schedulerName="other"))
         await bind(cluster, "thief", next(node for node in ("n0", "n1") if there.count(node) < 2))
         rolled_back: list[str] = []
-        LiveBrain(cluster, rolled_back=lambda: rolled_back.append("a gang")).start()
+        LiveScheduler(cluster, rolled_back=lambda: rolled_back.append("a gang")).start()
         await cluster.pass_time(25)
         assert await bound(cluster) == left
         assert not rolled_back

@@ -10,7 +10,7 @@ import pytest
 from build.cluster_laws import Laws
 from build.depth import seeds
 from build.foreign_kinds import foreign_cluster
-from build.live_brains import add_node, is_bound, places, pod, start_brain
+from build.live_schedulers import add_node, is_bound, places, pod, start_brain
 from build.small_clusters import SmallCluster, small_cluster
 from build.stormy_api import StormyApi, Weather
 from build.virtual_time import in_virtual_time, virtual
@@ -78,12 +78,12 @@ async def test_while_kueue_itself_admits_pod_groups_each_of_their_pods_is_placed
         await cluster.pass_time(5)
         assert await bound(cluster) == 0
         runs[0] = True
-        live.brain.wake()
+        live.loop.wake()
         await cluster.until(lambda: is_bound(cluster, "fits"), 5)
         await cluster.pass_time(5)
         assert await bound(cluster) == 1
         runs[0] = False
-        live.brain.wake()
+        live.loop.wake()
         for name in ("late", "later"):
             await cluster.create(PODS, pod(name, gpus=1, **kueue("other", 3)))
         await cluster.pass_time(5)
@@ -160,9 +160,9 @@ async def _storm(seed: int, folder: Path) -> None:
             for number in range(64):
                 await cluster.create(PODS, pod(f"{group}-{number}", gpus=1, **light(group, 64)))
         for _ in range(draw.randrange(1, 4)):
-            brain = start_brain(cluster, StormyApi(cluster.api, cluster.clock, draw, weather))
+            live = start_brain(cluster, StormyApi(cluster.api, cluster.clock, draw, weather))
             await cluster.pass_time(draw.uniform(0.2, 3))
-            await brain.kill()
+            await live.kill()
         storm = StormyApi(cluster.api, cluster.clock, draw, weather)
         start_brain(cluster, storm)
         await cluster.pass_time(20)

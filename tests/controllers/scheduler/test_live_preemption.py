@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from build.live_brains import add_node, condition, is_bound, places, pod, start_brain
+from build.live_schedulers import add_node, condition, is_bound, places, pod, start_brain
 from build.small_clusters import SmallCluster, small_cluster
 from build.virtual_time import virtual
 from shoal.client.item import Item, Obj
@@ -158,13 +158,13 @@ async def test_ends_that_are_refused_are_tried_more_and_more_seldom(tmp_path: Pa
         await classes(cluster)
         await add_node(cluster, "n1", gpus=1)
         api = NoEnds(cluster.api, cluster.informers)
-        brain = start_brain(cluster, api)
+        live = start_brain(cluster, api)
         await cluster.create(PODS, pod("low", gpus=1))
         await runs(cluster, "low")
         await cluster.create(PODS, pod("urgent", gpus=1, priorityClassName="high"))
         await cluster.pass_time(300)
         assert 4 <= api.tried <= 16
-        assert brain.brain.rounds < 200
+        assert live.loop.rounds < 200
         said = {one["reason"]: one["message"] for one in await cluster.events("low")}
         assert said["PreemptionFailed"] == "Cannot be ended: not this one"
 
@@ -275,14 +275,14 @@ async def test_pods_of_a_queued_workload_are_not_ended_from_here(tmp_path: Path)
     async with small_cluster(tmp_path) as cluster:
         await classes(cluster)
         await add_node(cluster, "n1", gpus=1)
-        brain = start_brain(cluster)
+        live = start_brain(cluster)
         queued = pod("low", gpus=1, annotations={"kueue.x-k8s.io/workload": "job-low"})
         await cluster.create(PODS, queued)
         await runs(cluster, "low")
         await cluster.create(PODS, pod("urgent", gpus=1, priorityClassName="high"))
         await cluster.pass_time(120)
         assert not await ending(cluster)
-        assert brain.brain.rounds < 100
+        assert live.loop.rounds < 100
 
 
 @virtual

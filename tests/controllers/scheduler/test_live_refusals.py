@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from build.live_brains import add_node, condition, is_bound, pod, start_brain
+from build.live_schedulers import add_node, condition, is_bound, pod, start_brain
 from build.small_clusters import SmallCluster, small_cluster
 from build.virtual_time import virtual
 from shoal.client.item import Obj
@@ -95,12 +95,12 @@ async def test_what_was_said_is_said_anew_when_the_cluster_has_changed(tmp_path:
 async def test_nothing_is_written_again_while_nothing_changes_and_not_by_a_successor(tmp_path: Path) -> None:
     async with small_cluster(tmp_path) as cluster:
         await add_node(cluster, "n1", gpus=1)
-        brain = start_brain(cluster)
+        live = start_brain(cluster)
         await cluster.create(PODS, pod("a", gpus=2))
         await cluster.pass_time(5)
         version = (await cluster.get(PODS, "a"))["metadata"]["resourceVersion"]
         await cluster.pass_time(200)
-        await brain.kill()
+        await live.kill()
         start_brain(cluster)
         await cluster.pass_time(100)
         assert (await cluster.get(PODS, "a"))["metadata"]["resourceVersion"] == version
@@ -250,7 +250,7 @@ async def test_a_node_whose_topology_cannot_be_read_says_so_and_takes_pods_by_nu
 async def test_a_checkpoint_in_the_future_is_told_once_and_counts_as_now(tmp_path: Path) -> None:
     async with small_cluster(tmp_path) as cluster:
         await add_node(cluster, "n1", gpus=2)
-        brain = start_brain(cluster)
+        live = start_brain(cluster)
         for name, saved in (("ahead", "2031-01-01T00:00:00Z"), ("behind", "2025-01-01T00:00:00Z")):
             await cluster.create(PODS, pod(name, gpus=1, annotations={"shoal.dev/last-checkpoint": saved}))
         await cluster.until(lambda: is_bound(cluster, "ahead", "behind"), 5)
@@ -259,7 +259,7 @@ async def test_a_checkpoint_in_the_future_is_told_once_and_counts_as_now(tmp_pat
         assert [(one["reason"], one["involvedObject"]["name"], one.get("count", 1)) for one in said] == [
             ("CheckpointToCome", "ahead", 1)
         ]
-        assert brain.brain.cluster.pods["default/ahead"].who.lost_s(cluster.clock.seconds()) == 0
+        assert live.loop.cluster.pods["default/ahead"].who.lost_s(cluster.clock.seconds()) == 0
 
 
 @virtual

@@ -6,7 +6,7 @@ import random
 from pathlib import Path
 
 from build.cluster_laws import Laws
-from build.live_brains import add_node, condition, is_bound, places, pod, start_brain
+from build.live_schedulers import add_node, condition, is_bound, places, pod, start_brain
 from build.small_clusters import SmallCluster, small_cluster
 from build.virtual_time import virtual
 from shoal.client.item import Obj
@@ -137,11 +137,11 @@ async def test_a_pod_that_somebody_else_bound_first_counts_where_it_is(tmp_path:
     async with small_cluster(tmp_path) as cluster:
         for name in ("n1", "n2"):
             await add_node(cluster, name, gpus=1)
-        brain = start_brain(cluster, Interfering(cluster.api, cluster.informers))
+        live = start_brain(cluster, Interfering(cluster.api, cluster.informers))
         await cluster.create(PODS, pod("a", gpus=1))
         await cluster.until(lambda: is_bound(cluster, "a"), 5)
         await cluster.pass_time(1)
-        facts = brain.brain.cluster
+        facts = live.loop.cluster
         holding = facts.pods["default/a"]
         assert (facts.names[holding.row], holding.bound) == ((await places(cluster))["a"], True)
 
@@ -163,13 +163,13 @@ async def test_a_binding_that_is_refused_is_told_and_tried_more_and_more_seldom(
     async with small_cluster(tmp_path) as cluster:
         await add_node(cluster, "n1", gpus=2)
         api = Unwilling(cluster.api, cluster.informers)
-        brain = start_brain(cluster, api)
+        live = start_brain(cluster, api)
         await cluster.create(PODS, pod("bad", gpus=1))
         await cluster.create(PODS, pod("good", gpus=1))
         await cluster.until(lambda: is_bound(cluster, "good"), 2)
         await cluster.pass_time(200)
         assert 5 <= api.tried <= 15
-        assert brain.brain.rounds < 100
+        assert live.loop.rounds < 100
         told = await condition(cluster, "bad")
         assert (told["status"], told["reason"]) == ("False", "SchedulerError")
         assert told["message"] == (

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from build.live_brains import add_node, is_bound, places, pod, start_brain
+from build.live_schedulers import add_node, is_bound, places, pod, start_brain
 from build.odd_writers import Deaf, Waiting, writing_by
 from build.small_clusters import SmallCluster, small_cluster
 from build.virtual_time import in_virtual_time, virtual

@@ -5,13 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from build.live_brains import LiveBrain, add_node, is_bound, places, pod, start_brain
+from build.live_schedulers import LiveScheduler, add_node, is_bound, places, pod, start_brain
 from build.small_clusters import SmallCluster, small_cluster
 from build.virtual_time import virtual
 from shoal.client.item import Obj
 from shoal.client.kind import PODS
 from shoal.client.port import Deletion
-from shoal.controllers.scheduler.successors import KEPT_S, Successors
+from shoal.controllers.scheduler.move_reservations import KEPT_S, MoveReservations
 from shoal.engine.asks import Ask
 from shoal.engine.cluster import Cluster
 from shoal.engine.devices.demand import WholeGpus
@@ -26,10 +26,10 @@ from shoal.store.watched.sights import PodSight
 JOB = {"apiVersion": "batch/v1", "kind": "Job", "name": "j", "uid": "u", "controller": True}
 
 
-def keeps(brain: LiveBrain) -> None:
-    made = Successors(brain.brain, brain.brain.intake.apply)
-    brain.brain.desk = made
-    brain.brain.hands = (*brain.brain.hands, made)
+def keeps(live: LiveScheduler) -> None:
+    made = MoveReservations(live.loop, live.loop.intake.apply)
+    live.loop.discipline = made
+    live.loop.executors = (*live.loop.executors, made)
 
 
 def owned(name: str, **more: Any) -> Obj:
@@ -58,7 +58,7 @@ async def end(cluster: SmallCluster, name: str) -> None:
 @virtual
 async def test_the_place_of_a_successor_is_given_to_nobody_else(tmp_path: Path) -> None:
     async with small_cluster(tmp_path) as cluster:
-        brain = start_brain(cluster, prepare=keeps)
+        live = start_brain(cluster, prepare=keeps)
         moved, source, target = await moving(cluster)
         await cluster.create(PODS, pod("thief", gpus=1))
         await cluster.pass_time(5)
@@ -70,7 +70,7 @@ async def test_the_place_of_a_successor_is_given_to_nobody_else(tmp_path: Path) 
         await cluster.until(lambda: is_bound(cluster, "successor"), 2)
         assert (await places(cluster))["successor"] == target
         assert not await is_bound(cluster, "thief")
-        left = {*brain.brain.cluster.pods, *brain.brain.cluster.pending.in_order()}
+        left = {*live.loop.cluster.pods, *live.loop.cluster.pending.in_order()}
         assert not [key for key in left if "#" in key]
 
 
@@ -103,13 +103,13 @@ async def test_a_place_for_which_nobody_comes_is_given_away(tmp_path: Path) -> N
 @virtual
 async def test_a_successor_that_asks_for_something_else_is_not_held_up(tmp_path: Path) -> None:
     async with small_cluster(tmp_path) as cluster:
-        brain = start_brain(cluster, prepare=keeps)
+        live = start_brain(cluster, prepare=keeps)
         moved, _, target = await moving(cluster)
         await end(cluster, moved)
         await cluster.create(PODS, owned("successor", cpu="1"))
         await cluster.until(lambda: is_bound(cluster, "successor"), 2)
         assert (await places(cluster))["successor"] == target
-        assert not [key for key in brain.brain.cluster.pods if "#" in key]
+        assert not [key for key in live.loop.cluster.pods if "#" in key]
 
 
 @virtual
@@ -157,43 +157,43 @@ class _Mind:
 ASK = Ask(devices=WholeGpus(1))
 
 
-def moved_gang() -> tuple[_Mind, Successors]:
+def moved_gang() -> tuple[_Mind, MoveReservations]:
     """Two members of a gang that are told to move, and whose new places are free."""
-    mind = _Mind()
-    kept = Successors(mind, mind.onward.append)
+    live = _Mind()
+    kept = MoveReservations(live, live.onward.append)
     for name, node in (("g0", "n1"), ("g1", "n2")):
-        mind.intake.apply(PodBound(name, ASK, node, who=Who(group="default/g")))
+        live.intake.apply(PodBound(name, ASK, node, who=Who(group="default/g")))
     moves = [Move(name, "n1", "n2", None, "default/big") for name in ("g0", "g1")]
     kept.carry_out(Plan(0.0, 1, tuple(moves)))
     for row, name in enumerate(("g0", "g1")):
         kept.hear(PodGone(name))
-        mind.intake.apply(PodGone(name))
-        mind.seat(f"{name}#moved", row)
-    return mind, kept
+        live.intake.apply(PodGone(name))
+        live.seat(f"{name}#moved", row)
+    return live, kept
 
 
 def test_members_of_a_gang_take_their_places_together() -> None:
-    mind, kept = moved_gang()
+    live, kept = moved_gang()
     first, second = (PodArrived(name, ASK, who=Who(group="default/g")) for name in ("g2", "g3"))
     assert kept.hear(first)
     assert list(kept.round(1.0)) == []
     assert kept.hear(second)
     assert {place.pod for place in kept.round(2.0)} == {"g2", "g3"}
-    assert set(mind.cluster.pods) == {"g2", "g3"}
+    assert set(live.cluster.pods) == {"g2", "g3"}
     assert kept.next_s() is None
 
 
 def test_a_member_that_waits_in_vain_for_the_others_stands_in_line() -> None:
-    mind, kept = moved_gang()
+    live, kept = moved_gang()
     assert kept.hear(PodArrived("g2", ASK, who=Who(group="default/g")))
     kept.round(1.0)
     assert kept.next_s() == 11.0
     assert list(kept.round(11.0)) == []
-    assert [event.key for event in mind.onward if isinstance(event, PodArrived)] == ["g2"]
+    assert [event.key for event in live.onward if isinstance(event, PodArrived)] == ["g2"]
 
 
 def test_whoever_stays_after_all_needs_no_other_place() -> None:
-    mind, kept = moved_gang()
+    live, kept = moved_gang()
     kept.hear(PodStays("g0"))
-    assert set(mind.cluster.pods) == {"g1#moved"}
+    assert set(live.cluster.pods) == {"g1#moved"}
     assert not kept.hear(PodArrived("other", ASK, who=Who(group="default/other")))

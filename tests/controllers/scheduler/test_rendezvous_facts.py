@@ -6,7 +6,7 @@ from pathlib import Path
 
 import msgspec
 
-from build.live_brains import add_node, is_bound, places, pod, start_brain
+from build.live_schedulers import add_node, is_bound, places, pod, start_brain
 from build.small_clusters import SmallCluster, small_cluster
 from build.virtual_time import virtual
 from shoal.client.item import Obj

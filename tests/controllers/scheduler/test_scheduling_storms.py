@@ -16,7 +16,7 @@ from msgspec import structs
 from build.cluster_laws import Laws
 from build.crews import name_alike
 from build.depth import seeds
-from build.live_brains import LiveBrain, add_node, places, pod, start_brain
+from build.live_schedulers import LiveScheduler, add_node, places, pod, start_brain
 from build.small_clusters import SmallCluster, small_cluster
 from build.stormy_api import CALM, STORM, StormyApi
 from build.virtual_time import in_virtual_time
@@ -36,7 +36,7 @@ class Story:
         self.cluster = cluster
         self.draw = draw
         self.weather = WEATHER
-        self.brains: list[LiveBrain] = []
+        self.brains: list[LiveScheduler] = []
         self.storms: list[StormyApi] = []
         self.number = 0
         self.bereft: set[str] = set()

@@ -7,14 +7,14 @@ from collections.abc import Awaitable, Callable
 from functools import partial
 
 from build.virtual_time import virtual
-from shoal.controllers.scheduler.pool import Pool
+from shoal.controllers.scheduler.write_pool import WritePool
 from shoal.units.errors import TemporaryError
 
 
 class Works:
     """Pieces of work that take a second each."""
 
-    def __init__(self, pool: Pool) -> None:
+    def __init__(self, pool: WritePool) -> None:
         self.pool = pool
         self.begun: list[int] = []
         self.busy = self.most = 0
@@ -42,7 +42,7 @@ class Works:
         raise RuntimeError("a bug")
 
 
-async def run(pool: Pool, seconds: float) -> None:
+async def run(pool: WritePool, seconds: float) -> None:
     task = asyncio.ensure_future(pool.run())
     await asyncio.sleep(seconds)
     task.cancel()
@@ -51,7 +51,7 @@ async def run(pool: Pool, seconds: float) -> None:
 
 @virtual
 async def test_nothing_begins_before_it_runs_and_then_in_order_and_so_many_at_once() -> None:
-    works = Works(Pool(3))
+    works = Works(WritePool(3))
     works.add(*range(8))
     await asyncio.sleep(5)
     assert not works.begun
@@ -63,7 +63,7 @@ async def test_nothing_begins_before_it_runs_and_then_in_order_and_so_many_at_on
 
 @virtual
 async def test_whoever_only_waits_keeps_nobody_from_working() -> None:
-    works = Works(Pool(2))
+    works = Works(WritePool(2))
     works.add(*range(5), work=works.waits)
     works.add(*range(5, 9))
     await run(works.pool, 3.5)
@@ -72,7 +72,7 @@ async def test_whoever_only_waits_keeps_nobody_from_working() -> None:
 
 @virtual
 async def test_what_breaks_breaks_alone() -> None:
-    works = Works(Pool(2))
+    works = Works(WritePool(2))
     works.add(0, 1, 2, 3, work=works.breaks)
     works.add(4, 5)
     await run(works.pool, 3)
@@ -81,7 +81,7 @@ async def test_what_breaks_breaks_alone() -> None:
 
 @virtual
 async def test_work_that_comes_while_it_runs_begins_at_once_and_a_new_run_goes_on() -> None:
-    works = Works(Pool(2))
+    works = Works(WritePool(2))
     task = asyncio.ensure_future(works.pool.run())
     await asyncio.sleep(1)
     works.add(1, 2, 3)

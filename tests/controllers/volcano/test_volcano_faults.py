@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from build.live_brains import LiveBrain, add_node, start_brain
+from build.live_schedulers import LiveScheduler, add_node, start_brain
 from build.virtual_time import virtual
 from build.volcano_scenes import bare_volcano, volcano
-from shoal.controllers.brain.desks import Desks
-from shoal.controllers.brain.parts import Holder
+from shoal.controllers.scheduling_loop.disciplines import Disciplines
+from shoal.controllers.scheduling_loop.protocols import SchedulerState
 from shoal.controllers.volcano.admission import VolcanoAdmission
 from shoal.store.watched.world import WatchSettings
 
@@ -19,30 +19,30 @@ from shoal.store.watched.world import WatchSettings
 class Faulty:
     """A brain whose places cannot be asked for, so many times."""
 
-    def __init__(self, brain: Holder, times: int) -> None:
-        self._brain = brain
+    def __init__(self, live: SchedulerState, times: int) -> None:
+        self._scheduling = live
         self.left = times
 
     def __getattr__(self, name: str) -> Any:
-        return getattr(self._brain, name)
+        return getattr(self._scheduling, name)
 
     @property
     def placement(self) -> Any:
-        if self.left and self._brain.cluster.row_of:
+        if self.left and self._scheduling.cluster.row_of:
             self.left -= 1
             raise RuntimeError("one odd fact")
-        return self._brain.placement
+        return self._scheduling.placement
 
 
 @virtual
 async def test_pods_that_are_kept_wait_for_no_further_event(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     faulty: list[Faulty] = []
 
-    def prepare(brain: LiveBrain) -> None:
-        desks = Desks(brain.brain.intake, brain.brain.clock)
-        faulty.append(Faulty(brain.brain, 0))
-        desks.add(lambda onward: VolcanoAdmission(brain.context, brain.served, faulty[0], onward=onward))
-        brain.brain.desk = desks
+    def prepare(live: LiveScheduler) -> None:
+        disciplines = Disciplines(live.loop.intake, live.loop.clock)
+        faulty.append(Faulty(live.loop, 0))
+        disciplines.add(lambda onward: VolcanoAdmission(live.context, live.served, faulty[0], onward=onward))
+        live.loop.discipline = disciplines
 
     async with bare_volcano(tmp_path) as scene:
         scene.cluster.start(volcano)

@@ -9,7 +9,7 @@ from typing import Any
 
 import msgspec
 
-from build.live_brains import add_node
+from build.live_schedulers import add_node
 from build.virtual_time import virtual
 from build.volcano_scenes import bare_volcano, running, submit, task, volcano
 from shoal.client.context import Context, Controller
@@ -58,7 +58,7 @@ async def test_nothing_is_remembered_of_what_is_gone(tmp_path: Path) -> None:
         await scene.pod("passing-pod", "passing-group")
         made = await submit(scene, task(replicas=2), name="passing-job")
         await scene.cluster.until(lambda: running(scene, 3))
-        known = [way for part in (*parts, *scene.desks) for way in _mentions(vars(part), "passing", "", set())]
+        known = [way for part in (*parts, *scene.disciplines) for way in _mentions(vars(part), "passing", "", set())]
         assert known, "the search finds what is remembered of what is there"
 
         await scene.cluster.delete(VOLCANO_JOBS, "passing-job")
@@ -73,6 +73,6 @@ async def test_nothing_is_remembered_of_what_is_gone(tmp_path: Path) -> None:
         await scene.group("last", minMember=1)
         await scene.pod("last", "last")
         await scene.cluster.pass_time(30)
-        for part in (*parts, *scene.desks):
+        for part in (*parts, *scene.disciplines):
             assert list(_mentions(vars(part), "passing", type(part).__name__, set())) == []
             assert list(_mentions(vars(part), made["metadata"]["uid"], type(part).__name__, set())) == []

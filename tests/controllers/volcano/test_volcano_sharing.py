@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from build.live_brains import add_node
+from build.live_schedulers import add_node
 from build.virtual_time import in_virtual_time, virtual
 from build.volcano_scenes import VolcanoScene, volcano_scene
 from shoal.client.ecosystem_kinds import VOLCANO_POD_GROUPS
@@ -199,7 +199,7 @@ async def test_whoever_decides_next_knows_who_has_what(tmp_path: Path) -> None:
         await singles(scene, "b", 4)
         await scene.cluster.pass_time(15)
         assert (await held_by(scene, "a"), await held_by(scene, "b")) == (4, 4)
-        assert second.brain.rounds > 0
+        assert second.loop.rounds > 0
 
 
 def queue(name: str, **spec: Any) -> Queue:

@@ -15,7 +15,7 @@ import pytest
 
 from build.crashes import crash_often
 from build.depth import seeds
-from build.live_brains import add_node
+from build.live_schedulers import add_node
 from build.small_clusters import SmallCluster
 from build.stormy_api import STORM, StormyApi
 from build.virtual_time import virtual

@@ -29,7 +29,7 @@ async def api(tmp_path: Path) -> AsyncIterator[tuple[Api, ServerProcess]]:
             yield client, server
 
 
-def brain(server: ServerProcess) -> int:
+def scheduling(server: ServerProcess) -> int:
     """The child that decides."""
     listed = subprocess.run(
         ["ps", "-o", "pid=,args=", "--ppid", str(server.process.pid)], capture_output=True, text=True, check=True
@@ -60,7 +60,7 @@ async def test_a_gang_is_whole_after_its_scheduler_was_killed_within_it(api: tup
     for attempt in range(10):
         made = job(f"gang-{attempt}", {"run-for": "1h"}, gpus=1, parallelism=GANG, completions=GANG)
         made["metadata"]["annotations"] = {"shoal.dev/gang": "true"}
-        first = brain(server)
+        first = scheduling(server)
         (await client.post(jobs, made)).ok(201)
         left = await kill_while_it_binds(client, first)
         pods = await until_items(
@@ -68,7 +68,7 @@ async def test_a_gang_is_whole_after_its_scheduler_was_killed_within_it(api: tup
             client.core("pods"),
             lambda found: len(found) == GANG and all(one["status"].get("phase") == "Running" for one in found),
         )
-        assert brain(server) != first
+        assert scheduling(server) != first
         held = Counter((node_of(one), one["metadata"]["annotations"][CHOSEN]) for one in pods)
         assert (len(held), set(held.values())) == (GANG, {1})
         # Nobody was started twice: what was bound before the end stayed, and what was not was bound after it.

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from build.live_brains import add_node, is_bound, pod, start_brain
+from build.live_schedulers import add_node, is_bound, pod, start_brain
 from build.queue_admission import (
     add_flavor,
     add_queue,

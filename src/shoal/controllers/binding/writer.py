@@ -18,11 +18,11 @@ from shoal.client.item import Item, Key
 from shoal.client.kind import DEVICE_CLASSES, PODS, RESOURCE_CLAIMS
 from shoal.client.refusals import NotFoundError
 from shoal.client.volumes.needs import Mounts, mounts_of
-from shoal.controllers.binding.asking import Asking
 from shoal.controllers.binding.attachment import Attachment
 from shoal.controllers.binding.claims import ClaimWriter
+from shoal.controllers.binding.device_demands import DeviceDemands
 from shoal.controllers.binding.extended_claims import ExtendedClaims
-from shoal.controllers.binding.held_ids import HeldIds
+from shoal.controllers.binding.used_devices import UsedDevices
 from shoal.controllers.binding.users import User
 from shoal.controllers.binding.volumes import VolumeWriter
 from shoal.engine.devices.demand import Demand
@@ -53,8 +53,8 @@ class Writer:
         self._devices = devices
         self._volumes = volumes
         self._volume_writer = VolumeWriter(context, volumes.needs)
-        self._held = HeldIds(context)
-        self._asking = Asking()
+        self._held = UsedDevices(context)
+        self._asking = DeviceDemands()
         self._attached = Attachment(context, devices.claims.by_key)
 
     async def prepare(

@@ -20,12 +20,12 @@ from functools import partial
 from shoal.client.context import Context
 from shoal.client.presence import Presence
 from shoal.client.served import Served
-from shoal.controllers.brain.parts import Holder
 from shoal.controllers.kai.evictions import KaiEvictions
 from shoal.controllers.kai.gang_specs import GangSpecs
 from shoal.controllers.kai.podgrouper import PodGrouper
 from shoal.controllers.kai.rebuild import rebuild_units
 from shoal.controllers.kai.status_writer import KaiStatusWriter, has_succeeded
+from shoal.controllers.scheduling_loop.protocols import SchedulerState
 from shoal.engine.events import Event, NodeSeen, PodArrived, PodBound, PodGone, PodRejected
 from shoal.engine.groups import GroupFacts
 from shoal.engine.plan import Evict, Place
@@ -48,22 +48,22 @@ class KaiAdmission:
         self,
         context: Context,
         served: Served,
-        brain: Holder,
+        scheduling: SchedulerState,
         onward: Callable[[Event], None] | None = None,
         presence: Presence | None = None,
     ) -> None:
         """`onward` receives a pod that may be placed; by default it enters the facts."""
-        self._brain = brain
+        self._scheduling = scheduling
         self._presence = presence
-        self._onward = onward or brain.intake.apply
+        self._onward = onward or scheduling.intake.apply
         self.units = AdmissionUnits(self._created_s)
         self.kueue, self._proof = self._new_quota_tree()
         self._tree_updater = QuotaTreeUpdater(self.kueue.queues)
-        self._evictions = KaiEvictions(self.units, brain.cluster, partial(has_succeeded, context))
+        self._evictions = KaiEvictions(self.units, scheduling.cluster, partial(has_succeeded, context))
         self._status_writer = KaiStatusWriter(
-            context, self.units, lambda: len(brain.cluster.row_of), self._evictions.awaited
+            context, self.units, lambda: len(scheduling.cluster.row_of), self._evictions.awaited
         )
-        self._gang_specs = GangSpecs(context, served, brain.wake, self._status_writer.follow, self._facts_of)
+        self._gang_specs = GangSpecs(context, served, scheduling.wake, self._status_writer.follow, self._facts_of)
         self._podgrouper = PodGrouper(context, served, lambda: not self._is_kai_present)
         self._has_freed = False
         self._lacks_nodes = False
@@ -108,7 +108,7 @@ class KaiAdmission:
         evicted: list[Evict] = []
         if not self._is_settled(now_s):
             is_changed = True
-            self._brain.placement.renew()
+            self._scheduling.placement.renew()
         for _ in range(_MAX_CYCLES):
             if self._is_settled(now_s):
                 break
@@ -151,16 +151,16 @@ class KaiAdmission:
     def _presence_changed(self) -> None:
         """KAI itself was installed or removed."""
         self._podgrouper.wake()
-        self._brain.wake()
+        self._scheduling.wake()
 
     # -- after a fault -----------------------------------------------------------------------------------------------
 
     def _rebuild(self, now_s: float) -> None:
         """Undoes placements that were not returned, and rebuilds all other state from the pods and the facts."""
         for place in self._proof.placed:
-            self._brain.intake.apply(PodGone(place.pod))
+            self._scheduling.intake.apply(PodGone(place.pod))
         preempted = self._evictions.preempted()
-        rebuild_units(self.units, self._brain, self._known_spec, now_s)
+        rebuild_units(self.units, self._scheduling, self._known_spec, now_s)
         self._evictions.rebuild(preempted, now_s)
         self.kueue, self._proof = self._new_quota_tree()
         self._tree_updater.reset(self.kueue.queues)
@@ -168,8 +168,8 @@ class KaiAdmission:
 
     def _new_quota_tree(self) -> tuple[Kueue, Proof]:
         """An empty quota tree, and the placement proof for it."""
-        kueue, brain = Kueue(Queues(SETTINGS)), self._brain
-        return kueue, Proof(kueue.queues, brain.intake, brain.placement, self._pods_of, self._running_of)
+        kueue, scheduling = Kueue(Queues(SETTINGS)), self._scheduling
+        return kueue, Proof(kueue.queues, scheduling.intake, scheduling.placement, self._pods_of, self._running_of)
 
     # -- event handlers ----------------------------------------------------------------------------------------------
 
@@ -180,7 +180,7 @@ class KaiAdmission:
             if (spec := self._spec(event)) is not None:
                 self.units.add_bound(event, spec)
         elif isinstance(event, PodGone):
-            self._has_freed = self._has_freed or event.key in self._brain.cluster.pods
+            self._has_freed = self._has_freed or event.key in self._scheduling.cluster.pods
             self._podgrouper.forget(event.key)
             self.units.remove(event.key)
         elif isinstance(event, PodRejected):
@@ -199,7 +199,7 @@ class KaiAdmission:
         return None if is_held else self._gang_specs.of(event.key, event.who)
 
     def _arrived(self, event: PodArrived) -> bool:
-        cluster = self._brain.cluster
+        cluster = self._scheduling.cluster
         if self._is_kai_present or event.key in cluster.pods or event.key in cluster.pending:
             return False
         if self._podgrouper.holds(event):
@@ -212,12 +212,16 @@ class KaiAdmission:
 
     def _rejected(self, pod: str) -> bool:
         """A pod that is preempted before it was bound is held until there is quota for it again."""
-        unit, holding, view = self.units.of_pod(pod), self._brain.cluster.pods.get(pod), self._brain.world.sight(pod)
+        unit, holding, view = (
+            self.units.of_pod(pod),
+            self._scheduling.cluster.pods.get(pod),
+            self._scheduling.world.sight(pod),
+        )
         if unit is None or unit.evicted_s is None or holding is None or holding.bound or view is None:
             return False
         if not isinstance(view.event, PodArrived):
             return False
-        self._brain.intake.apply(PodGone(pod))
+        self._scheduling.intake.apply(PodGone(pod))
         self._has_freed = True
         self.units.add_waiting(view.event, unit.spec)
         return True
@@ -242,11 +246,11 @@ class KaiAdmission:
 
     def _hold_group(self, group: str) -> None:
         """Holds pods that entered the scheduling queue before their group showed that they belong to KAI."""
-        gang = self._brain.cluster.gangs.find(group)
+        gang = self._scheduling.cluster.gangs.find(group)
         for pod in list(gang.waiting) if gang is not None else ():
-            view = self._brain.world.sight(pod)
+            view = self._scheduling.world.sight(pod)
             if view is not None and isinstance(view.event, PodArrived) and self.units.of_pod(pod) is None:
-                self._brain.intake.apply(PodGone(pod))
+                self._scheduling.intake.apply(PodGone(pod))
                 self._arrived(view.event)
 
     def _put_unit(self, key: str, now_s: float) -> None:
@@ -264,7 +268,7 @@ class KaiAdmission:
                 self._status_writer.mark_refused(key)
 
     def _created_s(self, pod: str) -> float:
-        view = self._brain.world.sight(pod)
+        view = self._scheduling.world.sight(pod)
         return 0.0 if view is None else view.created_s
 
     # -- decisions ---------------------------------------------------------------------------------------------------
@@ -293,7 +297,7 @@ class KaiAdmission:
         return evicted
 
     def _facts_of(self, group: str) -> GroupFacts | None:
-        gang = self._brain.cluster.gangs.find(group)
+        gang = self._scheduling.cluster.gangs.find(group)
         return None if gang is None else gang.facts
 
     def _pods_of(self, facts: WorkloadFacts, _: Admission) -> list[PodArrived]:

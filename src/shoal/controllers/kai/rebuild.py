@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from shoal.controllers.brain.parts import Holder
+from shoal.controllers.scheduling_loop.protocols import SchedulerState
 from shoal.engine.events import PodArrived, PodBound, PodGone
 from shoal.engine.queues.disciplines.kai.admission_unit import GangSpec
 from shoal.engine.queues.disciplines.kai.admission_units import AdmissionUnits
@@ -16,11 +16,11 @@ GangSpecOf = Callable[[PodArrived | PodBound], GangSpec | None]
 """None for pods that do not use a KAI queue."""
 
 
-def rebuild_units(units: AdmissionUnits, brain: Holder, spec_of: GangSpecOf, now_s: float) -> None:
+def rebuild_units(units: AdmissionUnits, scheduling: SchedulerState, spec_of: GangSpecOf, now_s: float) -> None:
     """Pods with a node are admitted; all others wait, including admitted pods that still look for a node."""
     units.clear()
-    placed_pods = brain.cluster.pods
-    known = [(event, spec) for event in brain.world.told() if (spec := spec_of(event)) is not None]
+    placed_pods = scheduling.cluster.pods
+    known = [(event, spec) for event in scheduling.world.told() if (spec := spec_of(event)) is not None]
     for event, spec in known:
         if event.key in placed_pods and isinstance(event, PodBound):
             units.add_bound(event, spec)
@@ -32,5 +32,5 @@ def rebuild_units(units: AdmissionUnits, brain: Holder, spec_of: GangSpecOf, now
             units.admit(unit, now_s)
     for event, spec in known:
         if event.key not in placed_pods and isinstance(event, PodArrived):
-            brain.intake.apply(PodGone(event.key))
+            scheduling.intake.apply(PodGone(event.key))
             units.add_waiting(event, spec)

@@ -21,7 +21,6 @@ from functools import partial
 from shoal.client.context import Context
 from shoal.client.presence import KUEUE, Presence
 from shoal.client.upkeep import kept_up
-from shoal.controllers.brain.parts import Holder
 from shoal.controllers.queues.admission_cycles import AdmissionCycles
 from shoal.controllers.queues.disruption_facts import DisruptionFacts
 from shoal.controllers.queues.event_handlers import EventHandlers
@@ -35,6 +34,7 @@ from shoal.controllers.queues.queue_statuses import QueueStatuses, record_unread
 from shoal.controllers.queues.workload_cache import WorkloadCache
 from shoal.controllers.queues.workload_status.status_reports import StatusReports
 from shoal.controllers.queues.workload_status.status_writer import StatusWriter
+from shoal.controllers.scheduling_loop.protocols import SchedulerState
 from shoal.engine.events import Event, NodeGone, NodeSeen, PodBound, PodGone
 from shoal.engine.plan import Place
 from shoal.engine.queues.decisions import Decisions
@@ -49,20 +49,20 @@ class QueueAdmission:
     """The admission discipline of Kueue's queues. It decides nothing while Kueue itself runs in the cluster."""
 
     def __init__(
-        self, context: Context, watched: WatchedQueues, brain: Holder, presence: Presence | None = None
+        self, context: Context, watched: WatchedQueues, scheduling: SchedulerState, presence: Presence | None = None
     ) -> None:
         self._context = context
         self._watched = watched
-        self._brain = brain
+        self._scheduling = scheduling
         self.presence = presence or Presence(context, KUEUE)
         self._writer = StatusWriter(context, watched, self._written)
         self._reports = StatusReports(self._writer, watched)
         self._cache = WorkloadCache(watched.settings, self._writer)
-        self._capacity = NodeCapacity(brain, watched, self._cache, self._reports)
-        self._disruption_facts = DisruptionFacts(brain.cluster, self.arrivals.pods_of, self.arrivals.workload_of)
+        self._capacity = NodeCapacity(scheduling, watched, self._cache, self._reports)
+        self._disruption_facts = DisruptionFacts(scheduling.cluster, self.arrivals.pods_of, self.arrivals.workload_of)
         self._handlers = EventHandlers(self._cache, self._capacity, self._reports, self._disruption_facts)
         self._cycles = AdmissionCycles(self._cache, self._capacity, self._reports)
-        self._failed_nodes = FailedNodes(self._cache, self._reports, brain.cluster, self.arrivals.pods_of)
+        self._failed_nodes = FailedNodes(self._cache, self._reports, scheduling.cluster, self.arrivals.pods_of)
         self._statuses = QueueStatuses(context, watched)
         self._gates = TopologyGates(context, watched.workload, lambda: not self.presence.is_there)
         self._elastic = ElasticGates(
@@ -93,7 +93,7 @@ class QueueAdmission:
     def hear(self, event: Event) -> bool:
         self._capacity.handle(event)
         if isinstance(event, (NodeSeen, NodeGone)) or (
-            isinstance(event, PodGone) and event.key in self._brain.cluster.pods
+            isinstance(event, PodGone) and event.key in self._scheduling.cluster.pods
         ):
             self._is_freed = True
         if isinstance(event, PodGone):
@@ -149,7 +149,7 @@ class QueueAdmission:
             for key in failed:
                 self._watched.again(key)
             if failed:
-                self._context.clock.call_later(_RETRY_S, self._brain.wake)
+                self._context.clock.call_later(_RETRY_S, self._scheduling.wake)
 
     def next_s(self) -> float | None:
         if self.presence.is_there:
@@ -170,7 +170,7 @@ class QueueAdmission:
             "writing Workloads": self._writer.run,
             "the statuses of queues": self._statuses.run,
             "gates of pods": self._open_gates,
-            "looking for Kueue": partial(self.presence.run, self._brain.wake),
+            "looking for Kueue": partial(self.presence.run, self._scheduling.wake),
         }
         async with asyncio.TaskGroup() as group:
             for name, run in parts.items():
@@ -195,4 +195,4 @@ class QueueAdmission:
         self._gates.wake(key)
         self._elastic.wake(key)
         self._watched.again(key)
-        self._brain.wake()
+        self._scheduling.wake()

@@ -6,13 +6,13 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterable
 
-from shoal.controllers.brain.parts import Holder
 from shoal.controllers.queues.placeholders.placeholder_pods import KEPT_S, Placeholders
 from shoal.controllers.queues.placeholders.pod_set_templates import TemplateAsks
 from shoal.controllers.queues.pod_arrivals import PodArrivals
 from shoal.controllers.queues.replacement_pods import ReplacementPods
 from shoal.controllers.queues.workload_cache import WorkloadCache
 from shoal.controllers.queues.workload_status.status_reports import StatusReports
+from shoal.controllers.scheduling_loop.protocols import SchedulerState
 from shoal.engine.events import Event, NodeSeen, PodArrived, PodGone
 from shoal.engine.plan import Place
 from shoal.engine.queues.facts import Admission, WorkloadFacts
@@ -23,15 +23,17 @@ _log = logging.getLogger("shoal.queues")
 
 
 class NodeCapacity:
-    def __init__(self, brain: Holder, watched: WatchedQueues, cache: WorkloadCache, reports: StatusReports) -> None:
-        self._brain = brain
+    def __init__(
+        self, scheduling: SchedulerState, watched: WatchedQueues, cache: WorkloadCache, reports: StatusReports
+    ) -> None:
+        self._scheduling = scheduling
         self._watched = watched
         self._cache = cache
         self._reports = reports
-        self.arrivals = PodArrivals(brain.intake, brain.placement, brain.world)
-        self._asks = TemplateAsks(brain.world, watched)
-        self.placeholders = Placeholders(brain.intake, watched.workload, self._asks.of, self.arrivals.staying)
-        self.replacements = ReplacementPods(cache, self.arrivals, brain.world, brain.cluster)
+        self.arrivals = PodArrivals(scheduling.intake, scheduling.placement, scheduling.world)
+        self._asks = TemplateAsks(scheduling.world, watched)
+        self.placeholders = Placeholders(scheduling.intake, watched.workload, self._asks.of, self.arrivals.staying)
+        self.replacements = ReplacementPods(cache, self.arrivals, scheduling.world, scheduling.cluster)
         self._wanted: dict[str, None] = {}
         """Admitted Workloads for whose missing pods no places are kept."""
         self._unplaced: dict[str, None] = {}
@@ -54,16 +56,16 @@ class NodeCapacity:
         self._wanted.update(dict.fromkeys(self.placeholders.drop_without_node()))
         if self._prover is None:
             queues = self._cache.queues
-            intake, placement = self._brain.intake, self._brain.placement
+            intake, placement = self._scheduling.intake, self._scheduling.placement
             self._prover = Proof(queues, intake, placement, self._pods_of, self._running_of)
             self._prover.leaving = lambda: self.arrivals.former
-        self._brain.placement.renew()
+        self._scheduling.placement.renew()
         self._update_kept(now_s)
         return bool(changed)
 
     def _update_kept(self, now_s: float) -> None:
         """Keep the places of pods that were lost, and drop places on nodes where pods may not run any more."""
-        placement, nodes = self._brain.placement, self._changed_nodes
+        placement, nodes = self._scheduling.placement, self._changed_nodes
         self._changed_nodes = set()
         self.replacements.tidy(self.placeholders, now_s)
         self._wanted.update(dict.fromkeys(self.replacements.keep(self.placeholders, placement, now_s)))
@@ -77,7 +79,7 @@ class NodeCapacity:
     @property
     def prover(self) -> Proof | None:
         """None if admissions are not proven: no node is known, or the configuration decides by quota only."""
-        if not self._brain.cluster.row_of or self._cache.queues.settings.placement == "quotaOnly":
+        if not self._scheduling.cluster.row_of or self._cache.queues.settings.placement == "quotaOnly":
             return None
         return self._prover
 
@@ -92,7 +94,7 @@ class NodeCapacity:
         if self._prover is not None:
             placed, self._prover.placed = self._prover.placed, []
             for place in placed:
-                self._brain.intake.apply(PodGone(place.pod))
+                self._scheduling.intake.apply(PodGone(place.pod))
 
     # -- during an admission ---------------------------------------------------------------------------------
 
@@ -125,7 +127,7 @@ class NodeCapacity:
             held = self._cache.held(key)
             if held is None or held.evicted or not held.facts.admitted or now_s >= self._kept_until_s(key):
                 continue
-            if self._prover is not None and self._brain.cluster.row_of:
+            if self._prover is not None and self._scheduling.cluster.row_of:
                 if self._prover.admit(held.facts, held.admission) in (Proven.NO_ROOM, Proven.LATER):
                     self._unplaced[key] = None
                 self.keep_proven()
@@ -191,7 +193,7 @@ class NodeCapacity:
 
     def _release_unreachable(self, workloads: Iterable[str]) -> None:
         """Drop places from which the volumes cannot be reached any more; other places are looked for."""
-        cluster = self._brain.cluster
+        cluster = self._scheduling.cluster
         for workload in workloads:
             held = [(each.pod_set, self.placeholders.holding(each.key)) for each in self.placeholders.of(workload)]
             places = [(pod_set, cluster.names[holding.row]) for pod_set, holding in held if holding is not None]

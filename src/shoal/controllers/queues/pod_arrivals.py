@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Mapping
 
-from shoal.controllers.brain.parts import Sights
 from shoal.controllers.queues.placeholders.placeholder_pods import Placeholders
 from shoal.controllers.queues.placeholders.placeholder_swap import PlaceholderSwap
+from shoal.controllers.scheduling_loop.protocols import Sights
 from shoal.engine.events import Event, PodArrived, PodBound, PodGone
 from shoal.engine.intake import Intake
 from shoal.engine.placement import Placement

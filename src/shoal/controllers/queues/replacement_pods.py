@@ -20,10 +20,10 @@ from collections.abc import Collection, Iterator
 
 import msgspec
 
-from shoal.controllers.brain.parts import Sights
 from shoal.controllers.queues.placeholders.placeholder_pods import KEPT_S, Placeholders
 from shoal.controllers.queues.pod_arrivals import PodArrivals
 from shoal.controllers.queues.workload_cache import WorkloadCache
+from shoal.controllers.scheduling_loop.protocols import Sights
 from shoal.engine.cluster import Cluster
 from shoal.engine.events import Event, PodBound, PodGone, PodRejected
 from shoal.engine.placement import Placement

@@ -7,7 +7,7 @@ became of a write the server is asked, and until it answers the room stays taken
 A node that another scheduler uses may lose its room between the decision and the write. So what is known of it is
 looked at once more right before a pod is bound.
 
-Promises: no room is given back while a binding to it may still be done, and none is bound to that was lost while
+Guarantees: no room is given back while a binding to it may still be done, and none is bound to that was lost while
 something was made ready there; a pod is worked on for one place at a time; whatever breaks on the way, the place is
 given back. What is said of a pod that was recreated under its name, or placed anew meanwhile, is said of nobody.
 """
@@ -25,12 +25,12 @@ from shoal.client.context import Context
 from shoal.client.item import Obj
 from shoal.client.kind import PODS
 from shoal.client.port import Select
-from shoal.controllers.scheduler.known import Mind, Sights, Writer
-from shoal.controllers.scheduler.looking import State, state_of
+from shoal.controllers.scheduler.known import SchedulerState, Sights, Writer
 from shoal.controllers.scheduler.outcomes import Outcomes
-from shoal.controllers.scheduler.pool import Pool
+from shoal.controllers.scheduler.pod_conditions import PodReporter
+from shoal.controllers.scheduler.pod_state import State, state_of
 from shoal.controllers.scheduler.rendezvous import Rendezvous
-from shoal.controllers.scheduler.telling import Teller
+from shoal.controllers.scheduler.write_pool import WritePool
 from shoal.engine.events import PodRejected
 from shoal.engine.overcommitment import is_overcommitted
 from shoal.engine.plan import Place
@@ -77,17 +77,23 @@ class _Try:
 
 class Bindings:
     def __init__(
-        self, context: Context, mind: Mind, world: Sights, pool: Pool, outcomes: Outcomes, writer: Writer | None
+        self,
+        context: Context,
+        scheduling: SchedulerState,
+        world: Sights,
+        pool: WritePool,
+        outcomes: Outcomes,
+        writer: Writer | None,
     ) -> None:
         self._context = context
-        self._mind = mind
+        self._scheduling = scheduling
         self._world = world
         self._pool = pool
         self._outcomes = outcomes
         self._writer = writer
         self._pods = context.informers.of(PODS)
-        self._teller = Teller(context)
-        self._rendezvous = Rendezvous(context, mind)
+        self._teller = PodReporter(context)
+        self._rendezvous = Rendezvous(context, scheduling)
         self._nodes: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
         """Nodes to which something is being bound, where other schedulers bind as well."""
         self._under_way: dict[str, _Try] = {}
@@ -158,7 +164,7 @@ class Bindings:
 
     async def _free(self, writer: Writer, one: _Try) -> None:
         key, tries = one.place.pod, 0
-        while not one.is_off and key in self._mind.cluster.pending:
+        while not one.is_off and key in self._scheduling.cluster.pending:
             try:
                 await writer.free(one.sight)
             except ConflictError:
@@ -186,7 +192,7 @@ class Bindings:
 
     def _is_wanted(self, one: _Try) -> bool:
         """Whether the facts still have the pod there by our plan, and by this one."""
-        cluster, place = self._mind.cluster, one.place
+        cluster, place = self._scheduling.cluster, one.place
         holding = cluster.pods.get(place.pod)
         if holding is None or holding.bound or holding.promised or cluster.names[holding.row] != place.node:
             return False
@@ -194,7 +200,7 @@ class Bindings:
 
     def _lost_its_room(self, place: Place) -> bool:
         """Whether somebody else took room of the node after this was decided, and its kubelet would refuse the pod."""
-        cluster = self._mind.cluster
+        cluster = self._scheduling.cluster
         holding = cluster.pods[place.pod]
         seen = self._world.unheard(place.node)
         unheard = [ask for key, ask in seen if key not in cluster.pods or cluster.pods[key].row != holding.row]

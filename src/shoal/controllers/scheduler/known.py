@@ -14,7 +14,7 @@ from shoal.store.watched.sights import PodSight
 from shoal.store.watched.troubles import Trouble
 
 
-class Mind(Protocol):
+class SchedulerState(Protocol):
     """The brain. Its facts are read, and tried on a ledger that leaves no trace; only rounds and events change them."""
 
     @property
@@ -28,7 +28,7 @@ class Mind(Protocol):
         ...
 
 
-class Kept(Protocol):
+class UnplaceablePod(Protocol):
     """A pod as far as it may be kept from the engine."""
 
     @property
@@ -69,7 +69,7 @@ class Sights(Protocol):
         """Pods that were seen on the node, and that the facts do not have yet unless we put them there."""
         ...
 
-    def states(self) -> Sequence[tuple[str, Kept]]:
+    def states(self) -> Sequence[tuple[str, UnplaceablePod]]:
         """All pods."""
         ...
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from shoal.controllers.scheduler.known import Mind
+from shoal.controllers.scheduler.known import SchedulerState
 from shoal.engine.events import Event
 
 _LONGEST_S = 60.0
@@ -10,15 +10,15 @@ _MANY = 10_000
 
 
 class Outcomes:
-    def __init__(self, mind: Mind) -> None:
-        self._mind = mind
+    def __init__(self, scheduling: SchedulerState) -> None:
+        self._scheduling = scheduling
         self._events: list[Event] = []
         self._failures: dict[str, int] = {}
         self._most_kept = _MANY
 
     def say(self, event: Event) -> None:
         self._events.append(event)
-        self._mind.wake()
+        self._scheduling.wake()
 
     def take(self) -> list[Event]:
         """Those since the last call."""
@@ -40,7 +40,7 @@ class Outcomes:
 
     def _forget_who_went(self) -> None:
         """Whoever is still there keeps what is counted of it: it may be in the middle of failing."""
-        cluster = self._mind.cluster
+        cluster = self._scheduling.cluster
         self._failures = {
             key: count for key, count in self._failures.items() if key in cluster.pods or key in cluster.pending
         }

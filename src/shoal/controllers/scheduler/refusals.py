@@ -20,10 +20,10 @@ from shoal.client.context import Context
 from shoal.client.item import Obj
 from shoal.client.kind import NODES, PODS
 from shoal.client.upkeep import kept_up
-from shoal.controllers.scheduler.arriving import Arriving
-from shoal.controllers.scheduler.known import Mind, Sights
-from shoal.controllers.scheduler.telling import UNSCHEDULABLE, Teller
-from shoal.controllers.scheduler.words import Words
+from shoal.controllers.scheduler.gang_arrivals import GangArrivals
+from shoal.controllers.scheduler.known import SchedulerState, Sights
+from shoal.controllers.scheduler.pod_conditions import UNSCHEDULABLE, PodReporter
+from shoal.controllers.scheduler.refusal_messages import RefusalMessages
 from shoal.engine.from_api.saving import CHECKPOINT_ANNOTATION
 from shoal.engine.plan import Refuse, RefuseGroup
 from shoal.store.watched.troubles import Trouble
@@ -55,14 +55,16 @@ class _Turn(msgspec.Struct, frozen=True):
 
 
 class Refusals:
-    def __init__(self, context: Context, mind: Mind, world: Sights) -> None:
+    def __init__(self, context: Context, scheduling: SchedulerState, world: Sights) -> None:
         self._context = context
         self._clock = context.clock
-        self._mind = mind
+        self._scheduling = scheduling
         self._world = world
-        self._teller = Teller(context)
-        self._words = Words(mind, world)
-        self._arriving = Arriving(context.clock, lambda: mind.cluster.gangs, lambda name: self.look(name, is_gang=True))
+        self._teller = PodReporter(context)
+        self._words = RefusalMessages(scheduling, world)
+        self._arriving = GangArrivals(
+            context.clock, lambda: scheduling.cluster.gangs, lambda name: self.look(name, is_gang=True)
+        )
         self._turns: deque[_Turn] = deque()
         self._named: set[str] = set()
         """Keys of those in `_turns` whose words are not known yet."""
@@ -117,13 +119,13 @@ class Refusals:
             self._tell_gang(turn.key)
             return False
         if turn.words:
-            return turn.key in self._mind.cluster.pending and await self._say(turn.key, turn.words)
+            return turn.key in self._scheduling.cluster.pending and await self._say(turn.key, turn.words)
         self._named.discard(turn.key)
         words = self._words.of_pod(turn.key) or self._words.of_promised(turn.key)
         return bool(words) and await self._say(turn.key, words)
 
     def _tell_gang(self, name: str) -> None:
-        gang = self._mind.cluster.gangs.find(name)
+        gang = self._scheduling.cluster.gangs.find(name)
         if gang is None or not gang.waiting or self._arriving.is_growing(gang):
             return
         words = self._words.of_gang(gang)
@@ -147,7 +149,7 @@ class Refusals:
         """What was said to somebody who still waits may not be true any more."""
         while True:
             await self._clock.sleep(_AGAIN_S)
-            cluster = self._mind.cluster
+            cluster = self._scheduling.cluster
             self._told = {key: said for key, said in self._told.items() if self._still_waits(key)}
             if self._turns or cluster.version == self._looked_at:
                 continue
@@ -198,7 +200,7 @@ class Refusals:
         sight = self._world.sight(key)
         if sight is None or not sight.held:
             return
-        words = self._words.of_mounting(key) or held_words(sight.held, len(self._mind.cluster.row_of))
+        words = self._words.of_mounting(key) or held_words(sight.held, len(self._scheduling.cluster.row_of))
         await self._say(key, words)
 
     async def _tell_trouble(self, trouble: Trouble) -> None:

@@ -22,8 +22,8 @@ import msgspec
 from shoal.client.context import Context
 from shoal.client.item import Item
 from shoal.client.kind import NODES, PODS
-from shoal.controllers.scheduler.known import Mind
-from shoal.controllers.scheduler.telling import about
+from shoal.controllers.scheduler.known import SchedulerState
+from shoal.controllers.scheduler.pod_conditions import about
 from shoal.engine.gangs.members import Gang
 from shoal.engine.plan import Place
 from shoal.store.pod_makers import RENDEZVOUS
@@ -113,11 +113,11 @@ class _Company(msgspec.Struct, frozen=True):
 
 
 class Rendezvous:
-    def __init__(self, context: Context, mind: Mind) -> None:
+    def __init__(self, context: Context, scheduling: SchedulerState) -> None:
         self._pods = context.informers.of(PODS)
         self._nodes = context.informers.of(NODES)
         self._events = context.events
-        self._mind = mind
+        self._scheduling = scheduling
         self._given: dict[str, dict[str, int]] = {}
         """Gang -> ranks by uid that were given here: bindings of one gang are under way at the same time."""
         self._companies: dict[str, _Company] = {}
@@ -143,14 +143,14 @@ class Rendezvous:
         return found if MASTER_PORT in said else {**found, MASTER_PORT: DEFAULT_PORT}
 
     def _gang(self, pod: str) -> Gang | None:
-        cluster = self._mind.cluster
+        cluster = self._scheduling.cluster
         holding = cluster.pods.get(pod)
         return cluster.gangs.find(holding.who.group) if holding is not None and holding.who.group else None
 
     def _company(self, pod: str, gang: Gang | None) -> _Company:
         if gang is None:
             return self._made({pod: 0}, None)
-        cluster = self._mind.cluster
+        cluster = self._scheduling.cluster
         known = self._companies.get(gang.name)
         if known is not None and known.version == cluster.version and pod in known.ranks:
             return known
@@ -169,7 +169,7 @@ class Rendezvous:
             shared[MASTER_ADDRESS] = address
         if gang is not None and (found := self._near(gang, nodes)):
             shared[TOPOLOGY] = msgspec.json.encode(found).decode()
-        return _Company(self._mind.cluster.version, ranks, shared)
+        return _Company(self._scheduling.cluster.version, ranks, shared)
 
     def _ranked(self, gang: Gang) -> dict[str, int]:
         """All pods of the gang: those that have a rank keep it, the others take the lowest that are free."""
@@ -187,7 +187,7 @@ class Rendezvous:
         return self._pods.get(namespace, name)
 
     def _node_of(self, pod: str) -> str:
-        cluster = self._mind.cluster
+        cluster = self._scheduling.cluster
         holding = cluster.pods.get(pod)
         return cluster.names[holding.row] if holding is not None else ""
 
@@ -209,7 +209,7 @@ class Rendezvous:
         wish = gang.facts.wish if gang.facts is not None else None
         if wish is None or wish.is_empty:
             return ()
-        topology = self._mind.cluster.topologies.get(wish.topology)
+        topology = self._scheduling.cluster.topologies.get(wish.topology)
         if topology is not None:
             return topology.levels
         return dict.fromkeys(level for level in (wish.required, wish.preferred, wish.slice_level) if level)
@@ -221,7 +221,7 @@ class Rendezvous:
         return {level: domains for level, domains in self._domains(USUAL_LEVELS, nodes).items() if domains}
 
     def _domains(self, levels: Iterable[str], nodes: list[str]) -> Levels:
-        cluster = self._mind.cluster
+        cluster = self._scheduling.cluster
         rows = [cluster.row_of.get(node, -1) for node in nodes]
         labels = {row: cluster.labels.of(row) for row in set(rows) if row >= 0}
         found: Levels = {}

@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator, Sequence
 from shoal.client.context import Context
 from shoal.client.presence import Presence
 from shoal.client.served import Served
-from shoal.controllers.brain.parts import Holder
+from shoal.controllers.scheduling_loop.protocols import SchedulerState
 from shoal.controllers.volcano.capability_admission import NODE_SEARCH_S, CapabilityAdmission, RoundSchedule
 from shoal.controllers.volcano.group_cache import GroupCache
 from shoal.controllers.volcano.group_members import GroupMembers
@@ -34,19 +34,19 @@ class VolcanoAdmission:
         self,
         context: Context,
         served: Served,
-        brain: Holder,
+        scheduling: SchedulerState,
         presence: Presence | None = None,
         onward: Callable[[PodArrived], None] | None = None,
     ) -> None:
         """`onward` receives a pod that may be placed; by default it enters the facts."""
-        self._brain = brain
+        self._scheduling = scheduling
         self._presence = presence
         self._schedule = RoundSchedule()
         self._cache = GroupCache(context, served, self._on_change)
-        self._members = GroupMembers(brain, self._cache, onward or brain.intake.apply)
-        self._by_capability = CapabilityAdmission(brain, self._cache, self._members, self._schedule)
-        self._sharing = QuotaSharing(brain, self._members.held.event)
-        self._conditions = HeldPodConditions(context, lambda: len(brain.cluster.all_rows()))
+        self._members = GroupMembers(scheduling, self._cache, onward or scheduling.intake.apply)
+        self._by_capability = CapabilityAdmission(scheduling, self._cache, self._members, self._schedule)
+        self._sharing = QuotaSharing(scheduling, self._members.held.event)
+        self._conditions = HeldPodConditions(context, lambda: len(scheduling.cluster.all_rows()))
         self._placed: list[Place] = []
         """Placements that are in the facts and were not returned yet."""
         self._fault_s: float | None = None
@@ -99,7 +99,7 @@ class VolcanoAdmission:
         self._members.mark_stale(group)
         if not group or group in self._members.held:
             self._schedule.is_due = True
-            self._brain.wake()
+            self._scheduling.wake()
 
     def _heard(self, event: Event) -> bool:
         if isinstance(event, PodArrived):
@@ -115,7 +115,7 @@ class VolcanoAdmission:
         return False
 
     def _arrived(self, event: PodArrived) -> bool:
-        cluster = self._brain.cluster
+        cluster = self._scheduling.cluster
         if event.key in cluster.pods or event.key in cluster.pending or not self._is_volcano_absent():
             return False
         is_held = self._members.arrived(event)
@@ -124,7 +124,7 @@ class VolcanoAdmission:
 
     def _rejected(self, pod: str) -> bool:
         """A pod that is preempted before it was bound is held until its queue has quota again."""
-        holding = self._brain.cluster.pods.get(pod)
+        holding = self._scheduling.cluster.pods.get(pod)
         if holding is None or holding.bound or not self._sharing.is_preempted(pod):
             return False
         self._members.hold_again(pod)
@@ -181,7 +181,7 @@ class VolcanoAdmission:
         if found.released or found.placed:
             # The pods beyond the minimum of the groups come next.
             self._schedule.is_due = True
-            self._brain.wake()
+            self._scheduling.wake()
         self._schedule.schedule(sharing.next_s())
         self._set_messages()
         return found.evicted
@@ -202,7 +202,7 @@ class VolcanoAdmission:
                 )
 
     def _units(self, name: str) -> Iterator[AdmissionUnit]:
-        members, holdings = self._members, self._brain.cluster.pods
+        members, holdings = self._members, self._scheduling.cluster.pods
         group = self._cache.group(name) if name else None
         held = members.held.of(name) if group is not None and not group.is_waiting else {}
         waiting = [pod for key in held if (pod := self._cache.pod(key)) is not None]

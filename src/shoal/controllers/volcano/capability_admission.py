@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Container
 
-from shoal.controllers.brain.parts import Holder
+from shoal.controllers.scheduling_loop.protocols import SchedulerState
 from shoal.controllers.volcano.group_cache import GroupCache
 from shoal.controllers.volcano.group_members import GroupMembers
 from shoal.engine.queues.disciplines.volcano.group_usage import choose_pods
@@ -36,8 +36,10 @@ class RoundSchedule:
 
 
 class CapabilityAdmission:
-    def __init__(self, brain: Holder, cache: GroupCache, members: GroupMembers, schedule: RoundSchedule) -> None:
-        self._brain = brain
+    def __init__(
+        self, scheduling: SchedulerState, cache: GroupCache, members: GroupMembers, schedule: RoundSchedule
+    ) -> None:
+        self._scheduling = scheduling
         self._cache = cache
         self._members = members
         self._schedule = schedule
@@ -62,7 +64,7 @@ class CapabilityAdmission:
 
     def requeue_stuck(self, tree: QueueTree, stuck: Container[str], now_s: float) -> None:
         """Requeues groups that are charged to these queues and have no node yet."""
-        members, pending = self._members, self._brain.cluster.pending
+        members, pending = self._members, self._scheduling.cluster.pending
         for group in members.usage.groups():
             admitted_s = members.admitted_s.get(group)
             if admitted_s is None or all(one.name not in stuck for one in tree.path_to_root(members.queue_of(group))):

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 
-from shoal.controllers.brain.parts import Holder
+from shoal.controllers.scheduling_loop.protocols import SchedulerState
 from shoal.controllers.volcano.group_cache import GroupCache
 from shoal.controllers.volcano.names import JOB_QUEUE, SCHEDULER
 from shoal.engine.events import PodArrived, PodBound, PodGone
@@ -61,9 +61,9 @@ class HeldPods:
 
 
 class GroupMembers:
-    def __init__(self, brain: Holder, cache: GroupCache, onward: Callable[[PodArrived], None]) -> None:
+    def __init__(self, scheduling: SchedulerState, cache: GroupCache, onward: Callable[[PodArrived], None]) -> None:
         """`onward` receives a pod that may be placed."""
-        self._brain = brain
+        self._scheduling = scheduling
         self._cache = cache
         self._onward = onward
         self.held = HeldPods()
@@ -136,8 +136,8 @@ class GroupMembers:
         """Removes the pod from the facts and holds it back again."""
         group = self.usage.group_of(pod)
         self.usage.release(pod)
-        self._brain.intake.apply(PodGone(pod))
-        view = self._brain.world.sight(pod)
+        self._scheduling.intake.apply(PodGone(pod))
+        view = self._scheduling.world.sight(pod)
         if view is not None and isinstance(view.event, PodArrived):
             self.held.keep(group, view.event)
 
@@ -145,13 +145,13 @@ class GroupMembers:
         """Rebuilds the contents from the pods and the facts; `holds`: pods without a node are held back."""
         self.held.clear()
         self.usage.clear()
-        cluster = self._brain.cluster
-        for event in self._brain.world.told():
+        cluster = self._scheduling.cluster
+        for event in self._scheduling.world.told():
             if event.key in cluster.pods:
                 self._charge(event)
             elif holds and isinstance(event, PodArrived) and self._is_ours(event):
                 if event.key in cluster.pending:
-                    self._brain.intake.apply(PodGone(event.key))
+                    self._scheduling.intake.apply(PodGone(event.key))
                 self.held.keep(event.who.group, event)
 
     def enqueued_groups(self) -> Iterator[tuple[str, PodGroup]]:
@@ -178,7 +178,7 @@ class GroupMembers:
             if pod is None or not pod.group:
                 # The group belongs to another project.
                 return False
-        view = self._brain.world.sight(event.key)
+        view = self._scheduling.world.sight(event.key)
         return view is not None and view.scheduler == SCHEDULER
 
     def _charge(self, event: PodArrived | PodBound) -> None:

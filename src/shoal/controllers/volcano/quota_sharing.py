@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 
 import msgspec
 
-from shoal.controllers.brain.parts import Holder
+from shoal.controllers.scheduling_loop.protocols import SchedulerState
 from shoal.engine.events import Event, NodeFacts, NodeGone, NodeSeen, PodArrived, PodGone
 from shoal.engine.plan import Evict, Place
 from shoal.engine.queues.disciplines.volcano.admission_units import AdmissionUnit, split_by_own_quota
@@ -53,9 +53,9 @@ class _PutUnit(msgspec.Struct, frozen=True):
 
 
 class QuotaSharing:
-    def __init__(self, brain: Holder, event_of: Callable[[str], PodArrived | None]) -> None:
+    def __init__(self, scheduling: SchedulerState, event_of: Callable[[str], PodArrived | None]) -> None:
         """`event_of` returns the event of a held pod."""
-        self._brain = brain
+        self._scheduling = scheduling
         self._event_of = event_of
         self._nodes: dict[str, NodeFacts] = {}
         self._tree: QueueTree | None = None
@@ -106,7 +106,7 @@ class QuotaSharing:
         kueue = self._kueue
         if kueue is None:
             return
-        self._brain.placement.renew()
+        self._scheduling.placement.renew()
         within_own, others = self._update(kueue, quotas, {unit.key: unit for unit in units}, now_s)
         if within_own:
             # Units that borrow are considered after all units within their own quota.
@@ -131,7 +131,7 @@ class QuotaSharing:
         """Rebuilds the quota tree after a fault at `fault_s`. Placements that were not returned are undone, and
         evictions since then are repeated, because the scheduler may not have received them."""
         for place in self._proof.take() if self._proof is not None else ():
-            self._brain.intake.apply(PodGone(place.pod))
+            self._scheduling.intake.apply(PodGone(place.pod))
         for key, (since_s, beneficiary) in self._evicting.items():
             if since_s >= fault_s:
                 self._evicting[key] = fault_s - RETRY_EVICTION_S, beneficiary
@@ -187,12 +187,12 @@ class QuotaSharing:
         kueue.drop_workload(key, now_s)
 
     def _is_preemptible(self, quotas: QueueQuotas, unit: AdmissionUnit) -> bool:
-        pods = self._brain.cluster.pods
+        pods = self._scheduling.cluster.pods
         return quotas.is_reclaimable(unit.queue) and all(pods[pod].who.yields for pod in unit.active if pod in pods)
 
     def _evict(self, key: str, beneficiary: str, now_s: float, found: SharingResult) -> None:
         """Evicts the unit; with the minimum of a group, all its other pods are evicted, too."""
-        unit, pods = self._units[key], self._brain.cluster.pods
+        unit, pods = self._units[key], self._scheduling.cluster.pods
         evicted_units = [
             one for one in self._units.values() if one.active and (one is unit or (key == unit.group == one.group))
         ]
@@ -207,8 +207,8 @@ class QuotaSharing:
         kueue = self._kueue
         if kueue is None or kueue.queues.settings != quotas.settings:
             kueue = self._kueue = Kueue(Queues(quotas.settings))
-            brain = self._brain
-            proof = Proof(kueue.queues, brain.intake, brain.placement, self._pods_of, self._running_of)
+            scheduling = self._scheduling
+            proof = Proof(kueue.queues, scheduling.intake, scheduling.placement, self._pods_of, self._running_of)
             self._proof = OptionalPlacementProof(proof)
             self._put_units, self._put_facts = {}, {}
         found: list[Fact] = [*(QueueNode(name) for name in self._nodes), *quotas.facts()]

@@ -16,7 +16,7 @@ from shoal.embedded.faults.faults import Faults
 SLOW = f"{ROOT}/slow-api"
 
 
-class Desk:
+class AdmissionDiscipline:
     """Faults that expire nothing, and the paths to them."""
 
     def __init__(self) -> None:
@@ -38,7 +38,7 @@ class Desk:
 
 @virtual
 async def test_a_slow_api_is_shown_for_as_long_as_it_goes_on() -> None:
-    desk = Desk()
+    desk = AdmissionDiscipline()
     assert desk.ask("GET", ROOT)["slow-api"] is None
     shown = desk.ask("POST", SLOW, {"delay_ms": 200, "jitter_ms": 100, "seconds": 30, "verbs": ["list"]})
     assert shown["slow-api"] == {
@@ -56,7 +56,7 @@ async def test_a_slow_api_is_shown_for_as_long_as_it_goes_on() -> None:
 
 @virtual
 async def test_requests_of_the_named_verbs_wait_and_others_do_not() -> None:
-    desk, time = Desk(), asyncio.get_running_loop().time
+    desk, time = AdmissionDiscipline(), asyncio.get_running_loop().time
     desk.ask("POST", SLOW, {"delay_ms": 200, "jitter_ms": 100, "verbs": ["list"]})
     started = time()
     await desk.faults.before("get")
@@ -73,7 +73,7 @@ async def test_requests_of_the_named_verbs_wait_and_others_do_not() -> None:
 
 @virtual
 async def test_a_delay_of_nothing_ends_the_one_before() -> None:
-    desk = Desk()
+    desk = AdmissionDiscipline()
     desk.ask("POST", SLOW, {"delay_ms": 200})
     assert desk.ask("POST", SLOW, {"delay_ms": 0})["slow-api"] is None
     assert desk.faults.counts.slow_api == 1
@@ -95,7 +95,7 @@ async def test_a_delay_of_nothing_ends_the_one_before() -> None:
     ],
 )
 def test_what_makes_no_sense_is_invalid(sent: Any, words: str) -> None:
-    desk = Desk()
+    desk = AdmissionDiscipline()
     error = desk.refusal("POST", SLOW, sent)
     assert (error.code, error.reason) == (422, "Invalid")
     assert words in error.message
@@ -103,7 +103,7 @@ def test_what_makes_no_sense_is_invalid(sent: Any, words: str) -> None:
 
 
 def test_other_paths_methods_and_bodies_are_refused() -> None:
-    desk = Desk()
+    desk = AdmissionDiscipline()
     assert desk.refusal("POST", f"{ROOT}/slow").code == 404
     assert desk.refusal("GET", SLOW).code == 405
     assert desk.refusal("POST", ROOT).code == 405
@@ -116,7 +116,7 @@ def test_other_paths_methods_and_bodies_are_refused() -> None:
 
 @virtual
 async def test_watches_are_expired_once_for_each_time_it_is_asked() -> None:
-    desk = Desk()
+    desk = AdmissionDiscipline()
     assert desk.ask("POST", f"{ROOT}/expire-watches", {})["counts"]["expire_watches"] == 1
     assert desk.ask("POST", f"{ROOT}/expire-watches")["counts"]["expire_watches"] == 2
     assert desk.expired == 2

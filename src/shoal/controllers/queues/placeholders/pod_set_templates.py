@@ -18,7 +18,7 @@ from shoal.api.meta import ObjectMeta
 from shoal.api.node_affinity import NodeAffinity
 from shoal.api.pod import Pod, PodTemplate
 from shoal.client.ecosystem_kinds import WORKLOADS
-from shoal.controllers.brain.parts import Sights
+from shoal.controllers.scheduling_loop.protocols import Sights
 from shoal.engine.asks import Ask
 from shoal.engine.from_api import Priorities, ask_of_pod, who_of_pod
 from shoal.engine.from_api.node_rules import both_rules

@@ -25,18 +25,18 @@ from shoal.client.learning import LearningApi
 from shoal.client.port import Api
 from shoal.client.recorder import Recorder
 from shoal.client.served import Served
-from shoal.controllers.brain.brain import BrainSettings
+from shoal.controllers.scheduling_loop.scheduling_loop import SchedulingLoopSettings
 from shoal.engine.cluster import Cluster
 from shoal.engine.mix import Mix
 from shoal.engine.placement import Placement
 from shoal.engine.profile import DEFAULT_POLICY, profile_named
 from shoal.store.watched.world import WatchSettings
-from shoal.wiring.brain import brain_of
+from shoal.wiring.scheduling_loop import brain_of
 
-Prepare = Callable[["LiveBrain"], None]
+Prepare = Callable[["LiveScheduler"], None]
 
 
-class LiveBrain:
+class LiveScheduler:
     """One process: caches of its own, a brain and its hands."""
 
     def __init__(
@@ -44,7 +44,7 @@ class LiveBrain:
         cluster: SmallCluster,
         api: Api | None = None,
         watch: WatchSettings | None = None,
-        settings: BrainSettings | None = None,
+        settings: SchedulingLoopSettings | None = None,
         rolled_back: Callable[[], None] = lambda: None,
     ) -> None:
         api = api or cluster.api
@@ -53,13 +53,18 @@ class LiveBrain:
         learning, recorder = LearningApi(api, self.informers), Recorder(api, cluster.clock, "shoal-scheduler")
         self.context = Context("shoal-scheduler", learning, self.informers, cluster.clock, cluster.draw, recorder)
         self.served = Served(self.context)
-        self.brain = brain_of(
-            self.context, self.served, watch or WatchSettings(), _placement, settings or BrainSettings(), rolled_back
+        self.loop = brain_of(
+            self.context,
+            self.served,
+            watch or WatchSettings(),
+            _placement,
+            settings or SchedulingLoopSettings(),
+            rolled_back,
         )
         self.tasks: list[asyncio.Task[Any]] = []
 
     def start(self) -> None:
-        runs = (self.informers.run(), self.served.run(), self.brain.run(), self.context.events.run())
+        runs = (self.informers.run(), self.served.run(), self.loop.run(), self.context.events.run())
         self.tasks = [asyncio.ensure_future(run) for run in runs]
         self._cluster.tasks += self.tasks
 
@@ -82,15 +87,15 @@ def start_brain(
     api: Api | None = None,
     *,
     watch: WatchSettings | None = None,
-    settings: BrainSettings | None = None,
+    settings: SchedulingLoopSettings | None = None,
     prepare: Prepare | None = None,
-) -> LiveBrain:
+) -> LiveScheduler:
     """It ends with the cluster."""
-    brain = LiveBrain(cluster, api, watch, settings)
+    live = LiveScheduler(cluster, api, watch, settings)
     if prepare is not None:
-        prepare(brain)
-    brain.start()
-    return brain
+        prepare(live)
+    live.start()
+    return live
 
 
 async def add_node(

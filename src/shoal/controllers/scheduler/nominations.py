@@ -12,16 +12,16 @@ from functools import partial
 from shoal.client.context import Context
 from shoal.client.refusals import NotFoundError
 from shoal.controllers.scheduler.known import Sights
-from shoal.controllers.scheduler.pool import Pool
-from shoal.controllers.scheduler.telling import Teller
+from shoal.controllers.scheduler.pod_conditions import PodReporter
+from shoal.controllers.scheduler.write_pool import WritePool
 from shoal.units.errors import ConflictError
 
 
-class Promises:
-    def __init__(self, context: Context, world: Sights, pool: Pool) -> None:
+class Nominations:
+    def __init__(self, context: Context, world: Sights, pool: WritePool) -> None:
         self._world = world
         self._pool = pool
-        self._teller = Teller(context)
+        self._teller = PodReporter(context)
         self._wanted: dict[str, str] = {}
         """Pod -> node; empty where a promise was taken back and the pod may still say otherwise."""
         self._writing: set[str] = set()

@@ -9,8 +9,8 @@ from collections.abc import Callable
 
 from shoal.client.context import Context
 from shoal.client.served import Served
-from shoal.controllers.brain.brain import Brain, BrainSettings
-from shoal.controllers.brain.parts import Hands
+from shoal.controllers.scheduling_loop.protocols import PlanExecutor
+from shoal.controllers.scheduling_loop.scheduling_loop import SchedulingLoop, SchedulingLoopSettings
 from shoal.engine.cluster import Cluster
 from shoal.engine.placement import Placement
 from shoal.store.watched.devices import WatchedDevices
@@ -23,9 +23,9 @@ def brain_of(
     served: Served,
     watch: WatchSettings,
     placement: Callable[[Cluster], Placement],
-    settings: BrainSettings,
+    settings: SchedulingLoopSettings,
     rolled_back: Callable[[], None] = lambda: None,
-) -> Brain:
+) -> SchedulingLoop:
     """It has hands if it places pods; desks are given to it. `rolled_back`: called for each half gang that is."""
     parts: list[tuple[WatchedDevices, WatchedVolumes]] = []
 
@@ -33,17 +33,21 @@ def brain_of(
         parts.append((WatchedDevices(context, served, wake), WatchedVolumes(context, wake)))
         return WatchedWorld(context, served, watch, wake, *parts[0])
 
-    brain = Brain(context.clock, make_world, placement, settings)
+    scheduling = SchedulingLoop(context.clock, make_world, placement, settings)
     if settings.places:
-        brain.hands = (_hands(brain, context, *parts[0], rolled_back),)
-    return brain
+        scheduling.executors = (_executors(scheduling, context, *parts[0], rolled_back),)
+    return scheduling
 
 
-def _hands(
-    brain: Brain, context: Context, devices: WatchedDevices, volumes: WatchedVolumes, rolled_back: Callable[[], None]
-) -> Hands:
+def _executors(
+    scheduling: SchedulingLoop,
+    context: Context,
+    devices: WatchedDevices,
+    volumes: WatchedVolumes,
+    rolled_back: Callable[[], None],
+) -> PlanExecutor:
     # Imported here: what writes costs memory that a process which only decides about queues need not spend.
     from shoal.controllers.binding.writer import Writer
-    from shoal.controllers.scheduler.hands import SchedulerHands
+    from shoal.controllers.scheduler.executor import SchedulerExecutor
 
-    return SchedulerHands(context, brain, brain.world, Writer(context, devices, volumes), rolled_back)
+    return SchedulerExecutor(context, scheduling, scheduling.world, Writer(context, devices, volumes), rolled_back)

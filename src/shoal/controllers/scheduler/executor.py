@@ -12,15 +12,15 @@ from collections.abc import Callable, Sequence
 
 from shoal.client.context import Context
 from shoal.client.upkeep import kept_up
+from shoal.controllers.scheduler.assumed_pod_expiry import AssumedPodExpiry
 from shoal.controllers.scheduler.bindings import Bindings
-from shoal.controllers.scheduler.endings import Endings
-from shoal.controllers.scheduler.forgotten import Forgotten
-from shoal.controllers.scheduler.half_gangs import HalfGangs
-from shoal.controllers.scheduler.known import Mind, Sights, Writer
+from shoal.controllers.scheduler.evictions import Evictions
+from shoal.controllers.scheduler.known import SchedulerState, Sights, Writer
+from shoal.controllers.scheduler.nominations import Nominations
 from shoal.controllers.scheduler.outcomes import Outcomes
-from shoal.controllers.scheduler.pool import Pool
-from shoal.controllers.scheduler.promises import Promises
+from shoal.controllers.scheduler.partial_gangs import PartialGangs
 from shoal.controllers.scheduler.refusals import Refusals
+from shoal.controllers.scheduler.write_pool import WritePool
 from shoal.engine.events import Event
 from shoal.engine.plan import Evict, Intention, Move, Nominate, Place, Plan, Refuse, RefuseGroup
 
@@ -29,31 +29,31 @@ _MOST_BINDINGS = 64
 _MOST_OTHERS = 16
 
 
-class SchedulerHands:
-    """`Hands` for pods."""
+class SchedulerExecutor:
+    """`PlanExecutor` for pods."""
 
     def __init__(
         self,
         context: Context,
-        mind: Mind,
+        scheduling: SchedulerState,
         world: Sights,
         writer: Writer | None = None,
         rolled_back: Callable[[], None] = lambda: None,
     ) -> None:
         """`rolled_back`: called for each gang that was left half and is ended to start anew."""
-        self._mind = mind
+        self._scheduling = scheduling
         self._clock = context.clock
-        self._binders = Pool(_MOST_BINDINGS)
-        self._others = Pool(_MOST_OTHERS)
+        self._binders = WritePool(_MOST_BINDINGS)
+        self._others = WritePool(_MOST_OTHERS)
         # A pod that runs is worth more than what is told of another.
         context.events.give_way(lambda: len(self._binders) > 0)
-        self._outcomes = Outcomes(mind)
-        self._bindings = Bindings(context, mind, world, self._binders, self._outcomes, writer)
-        self._endings = Endings(context, mind, world, self._others, self._outcomes, self._bindings)
-        self._promises = Promises(context, world, self._others)
-        self._refusals = Refusals(context, mind, world)
-        self._half_gangs = HalfGangs(context, mind, world, self._endings, self._outcomes, rolled_back)
-        self._forgotten = Forgotten(context, mind, world, self._bindings, self._endings, self._outcomes)
+        self._outcomes = Outcomes(scheduling)
+        self._bindings = Bindings(context, scheduling, world, self._binders, self._outcomes, writer)
+        self._endings = Evictions(context, scheduling, world, self._others, self._outcomes, self._bindings)
+        self._promises = Nominations(context, world, self._others)
+        self._refusals = Refusals(context, scheduling, world)
+        self._half_gangs = PartialGangs(context, scheduling, world, self._endings, self._outcomes, rolled_back)
+        self._forgotten = AssumedPodExpiry(context, scheduling, world, self._bindings, self._endings, self._outcomes)
 
     def carry_out(self, plan: Plan) -> None:
         nominated: dict[str, str] = {}
@@ -84,7 +84,7 @@ class SchedulerHands:
     def _refused(self, refused: Refuse | RefuseGroup) -> list[str]:
         if isinstance(refused, Refuse):
             return [refused.pod]
-        gang = self._mind.cluster.gangs.find(refused.group)
+        gang = self._scheduling.cluster.gangs.find(refused.group)
         return [] if gang is None else list(gang.waiting)
 
     def outcomes(self) -> Sequence[Event]:

@@ -36,7 +36,7 @@ class _Pod(msgspec.Struct):
     status: _Status = msgspec.field(default_factory=_Status)
 
 
-class Teller:
+class PodReporter:
     def __init__(self, context: Context) -> None:
         self._context = context
         self._pods = context.informers.of(PODS)

@@ -18,11 +18,11 @@ from shoal.client.port import Deletion
 from shoal.client.recorder import Deed, reference_of
 from shoal.client.refusals import BusyError, NotFoundError, RefusedError
 from shoal.controllers.scheduler.bindings import Bindings
-from shoal.controllers.scheduler.known import Mind, Sights
-from shoal.controllers.scheduler.looking import State, state_of
+from shoal.controllers.scheduler.known import SchedulerState, Sights
 from shoal.controllers.scheduler.outcomes import Outcomes
-from shoal.controllers.scheduler.pool import Pool
-from shoal.controllers.scheduler.telling import Teller, about
+from shoal.controllers.scheduler.pod_conditions import PodReporter, about
+from shoal.controllers.scheduler.pod_state import State, state_of
+from shoal.controllers.scheduler.write_pool import WritePool
 from shoal.engine.events import PodRejected, PodStays
 from shoal.engine.plan import Evict, Move
 from shoal.engine.reasons import Code
@@ -37,17 +37,23 @@ _SHORTEST_S = 0.2
 _TOO_MANY = 429
 
 
-class Endings:
+class Evictions:
     def __init__(
-        self, context: Context, mind: Mind, world: Sights, pool: Pool, outcomes: Outcomes, bindings: Bindings
+        self,
+        context: Context,
+        scheduling: SchedulerState,
+        world: Sights,
+        pool: WritePool,
+        outcomes: Outcomes,
+        bindings: Bindings,
     ) -> None:
         self._bindings = bindings
         self._context = context
-        self._mind = mind
+        self._scheduling = scheduling
         self._world = world
         self._pool = pool
         self._outcomes = outcomes
-        self._teller = Teller(context)
+        self._teller = PodReporter(context)
         self._under_way: dict[str, str] = {}
         """Pod -> its uid."""
 
@@ -108,7 +114,7 @@ class Endings:
 
     def _preemptor(self, beneficiary: str, victim: PodSight) -> str:
         """The scheduler that the other one names, of a gang any of its pods."""
-        gang = self._mind.cluster.gangs.find(beneficiary)
+        gang = self._scheduling.cluster.gangs.find(beneficiary)
         members = (beneficiary,) if gang is None else (*gang.waiting, *gang.running)
         found = next((sight for pod in members if (sight := self._world.sight(pod)) is not None), victim)
         return found.scheduler
@@ -182,7 +188,7 @@ class Endings:
         await self._teller.patch(sight, {"conditions": [body]})
 
     def _has_budget(self, key: str) -> bool:
-        return any(key in budget.pods for budget in self._mind.cluster.budgets.values())
+        return any(key in budget.pods for budget in self._scheduling.cluster.budgets.values())
 
     async def _stays(self, key: str, sight: PodSight) -> None:
         try:

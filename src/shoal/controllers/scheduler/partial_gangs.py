@@ -22,8 +22,8 @@ import msgspec
 
 from shoal.client.context import Context
 from shoal.client.kind import PODS
-from shoal.controllers.scheduler.endings import YIELDS, Endings
-from shoal.controllers.scheduler.known import Mind, Sights
+from shoal.controllers.scheduler.evictions import YIELDS, Evictions
+from shoal.controllers.scheduler.known import SchedulerState, Sights
 from shoal.controllers.scheduler.outcomes import Outcomes
 from shoal.engine.gangs.attempt import is_running
 from shoal.engine.gangs.members import Gang
@@ -50,19 +50,19 @@ class _Pod(msgspec.Struct):
     status: _Status = msgspec.field(default_factory=_Status)
 
 
-class HalfGangs:
+class PartialGangs:
     def __init__(
         self,
         context: Context,
-        mind: Mind,
+        scheduling: SchedulerState,
         world: Sights,
-        endings: Endings,
+        endings: Evictions,
         outcomes: Outcomes,
         rolled_back: Callable[[], None],
     ) -> None:
         """`rolled_back`: called for each gang that is, once."""
         self._clock = context.clock
-        self._mind = mind
+        self._scheduling = scheduling
         self._world = world
         self._endings = endings
         self._outcomes = outcomes
@@ -85,7 +85,7 @@ class HalfGangs:
         now_s = self._clock.seconds()
         half: dict[str, tuple[int, float]] = {}
         whole: dict[str, _Size] = {}
-        for gang in self._mind.cluster.gangs:
+        for gang in self._scheduling.cluster.gangs:
             size = len(gang.running), len(gang.waiting)
             if not gang.running or gang.facts is None or gang.fault:
                 # Nobody knows what it needs.
@@ -107,7 +107,7 @@ class HalfGangs:
 
     def _look_at(self, gang: Gang, now_s: float, half: dict[str, tuple[int, float]], whole: dict[str, _Size]) -> None:
         failing, size = self._failing(gang), (len(gang.running), len(gang.waiting))
-        if is_running(self._mind.cluster, gang) and not failing:
+        if is_running(self._scheduling.cluster, gang) and not failing:
             if gang.name in self._whole or self._is_settled(gang, failing):
                 whole[gang.name] = size
             return
@@ -121,12 +121,12 @@ class HalfGangs:
 
     def _failing(self, gang: Gang) -> set[str]:
         """Pods that have a place which they cannot be bound to; for the gang they are as good as waiting."""
-        pods = self._mind.cluster.pods
+        pods = self._scheduling.cluster.pods
         return {pod for pod in gang.running if not pods[pod].bound and self._outcomes.is_failing(pod)}
 
     def _is_settled(self, gang: Gang, failing: set[str]) -> bool:
         """Whether no binding of it is under way, such as one that waits for a volume to be made."""
-        pods = self._mind.cluster.pods
+        pods = self._scheduling.cluster.pods
         return all(pods[pod].bound or pod in failing for pod in gang.running)
 
     def _left_half(self, gang: Gang, failing: set[str], *, was_whole: bool) -> list[PodSight]:
@@ -151,7 +151,7 @@ class HalfGangs:
         return any((one.type, one.status) == ("DisruptionTarget", "True") for one in conditions)
 
     def _bound(self, gang: Gang) -> Iterator[PodSight]:
-        cluster = self._mind.cluster
+        cluster = self._scheduling.cluster
         for pod in gang.running:
             holding = cluster.pods[pod]
             if holding.bound and not holding.leaving:

@@ -9,17 +9,17 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Sequence
 
-from shoal.controllers.brain.parts import Holder
+from shoal.controllers.scheduling_loop.protocols import SchedulerState
 from shoal.engine.events import Event, PodArrived, PodBound, PodGone, PodRejected
 from shoal.engine.plan import Evict, Place
 
 
-class LeftTo:
+class ForeignSchedulerGuard:
     def __init__(
-        self, brain: Holder, scheduler: str, is_there: Callable[[], bool], onward: Callable[[Event], None]
+        self, scheduling: SchedulerState, scheduler: str, is_there: Callable[[], bool], onward: Callable[[Event], None]
     ) -> None:
         """`onward` takes pods that are kept no longer."""
-        self._brain = brain
+        self._scheduling = scheduling
         self._scheduler = scheduler
         self._is_there = is_there
         self._was_there = False
@@ -69,17 +69,17 @@ class LeftTo:
     # Inside
 
     def _is_theirs(self, pod: str) -> bool:
-        sight = self._brain.world.sight(pod)
+        sight = self._scheduling.world.sight(pod)
         return sight is not None and sight.scheduler == self._scheduler
 
     def _is_in_facts(self, pod: str) -> bool:
-        return pod in self._brain.cluster.pending or pod in self._brain.cluster.promised
+        return pod in self._scheduling.cluster.pending or pod in self._scheduling.cluster.promised
 
     def _take_out(self) -> None:
         """Of those who wait, also for others to make room; a place that was decided is carried out."""
-        cluster = self._brain.cluster
+        cluster = self._scheduling.cluster
         for pod in [pod for pod in (*cluster.pending.in_order(), *cluster.promised) if self._is_theirs(pod)]:
-            sight = self._brain.world.sight(pod)
+            sight = self._scheduling.world.sight(pod)
             if sight is not None and isinstance(sight.event, PodArrived):
-                self._brain.intake.apply(PodGone(pod))
+                self._scheduling.intake.apply(PodGone(pod))
                 self._kept[pod] = sight.event

@@ -17,7 +17,7 @@ from shoal.engine.plan import Evict, Place, Plan
 from shoal.store.watched.sights import PodSight
 
 
-class Hands(Protocol):
+class PlanExecutor(Protocol):
     """Binds, ends and tells pods."""
 
     def carry_out(self, plan: Plan) -> None:
@@ -33,7 +33,7 @@ class Hands(Protocol):
         ...
 
 
-class Desk(Protocol):
+class AdmissionDiscipline(Protocol):
     """Decides who is admitted, over the brain's facts."""
 
     async def synced(self) -> None:
@@ -73,7 +73,7 @@ class Sights(Protocol):
         ...
 
 
-class Holder(Protocol):
+class SchedulerState(Protocol):
     """The brain, as a desk knows it."""
 
     @property

@@ -16,7 +16,7 @@ _GROWS_S = 1.0
 _MOST_KEPT = 10_000
 
 
-class Arriving:
+class GangArrivals:
     """`tell` is called with the name of a gang that may be told by now."""
 
     def __init__(self, clock: Clock, gangs: Callable[[], Gangs], tell: Callable[[str], None]) -> None:

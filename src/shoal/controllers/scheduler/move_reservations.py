@@ -1,13 +1,13 @@
-"""Places for the successors of pods that move: kept from the moment the move is decided until whoever owns the pod has
-made it anew.
+"""Reserves capacity for the successors of pods that are moved, from the decision until the pod's owner has created the
+successor.
 
-A move ends a pod because there is room for it elsewhere; between its end and the arrival of its successor others
-would take that room. So a stand-in waits for the place in the facts as the successor would: it gets it as soon as it is
-free, holds it, and the successor takes it over. Nobody yields to a stand-in, and it yields to nobody.
+A move evicts a pod because another node has room for it. Without a reservation, other pods would take that room before
+the successor arrives. A reservation is a placeholder in the facts: it gets the node as soon as the room is free, and
+the successor takes it over. A reservation does not preempt and cannot be preempted.
 
-Promises: a place is kept until the moved pod has been gone for a while, and given back at once when the pod stays after
-all. Members of a gang take their places together. Nothing is kept by whoever comes after a killed process: successors
-then stand in line like any pod.
+Guarantees: a reservation lasts until the moved pod has been gone for `KEPT_S`, and ends at once when the pod is not
+evicted after all. Members of a gang take their reservations together. Reservations end with the process; successors are
+then scheduled like any pod.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ from shoal.store.watched.pod_states import Owner
 from shoal.store.watched.sights import PodSight
 
 KEPT_S = 120.0
-"""After the end of the pod: a Job makes it anew in ten seconds, twenty when it failed before."""
+"""After the end of the pod: a Job creates the next in ten seconds, in twenty when the pod failed before."""
 TOGETHER_S = 10.0
-"""So long the members of a gang wait for each other."""
+"""How long the members of a gang wait for each other."""
 
 
 class Sights(Protocol):
@@ -39,7 +39,7 @@ class Sights(Protocol):
     def owner(self, key: str, /) -> Owner | None: ...
 
 
-class Mind(Protocol):
+class SchedulerState(Protocol):
     @property
     def cluster(self) -> Cluster: ...
     @property
@@ -50,8 +50,8 @@ class Mind(Protocol):
     def wake(self) -> None: ...
 
 
-class _StandIn:
-    """For one pod that moves. Moments are those of the first round after something happened."""
+class _Reservation:
+    """The reservation of one moved pod. Times are those of the first scheduling cycle after an event."""
 
     __slots__ = ("came", "came_s", "gone_s", "group", "is_gone", "key", "owner", "pod")
 
@@ -73,16 +73,19 @@ class _StandIn:
         return min(moments, default=None)
 
 
-class Successors:
-    """Hears of moves as hands do, and keeps pods as desks do. `onward` takes pods that are kept no longer."""
+class MoveReservations:
+    """A plan executor that receives moves, and an admission discipline that holds back successors.
 
-    def __init__(self, mind: Mind, onward: Callable[[Event], None]) -> None:
-        self._mind = mind
+    `onward` takes the pods that are no longer held back.
+    """
+
+    def __init__(self, scheduling: SchedulerState, onward: Callable[[Event], None]) -> None:
+        self._scheduling = scheduling
         self._onward = onward
-        self._kept: dict[str, _StandIn] = {}
+        self._kept: dict[str, _Reservation] = {}
         """By the pod that moves."""
 
-    # -- as hands ----------------------------------------------------------------------------------------------------
+    # -- plan executor -----------------------------------------------------------------------------------------------
 
     def carry_out(self, plan: Plan) -> None:
         for move in plan.moved:
@@ -91,7 +94,7 @@ class Successors:
     def outcomes(self) -> Sequence[Event]:
         return ()
 
-    # -- as a desk ---------------------------------------------------------------------------------------------------
+    # -- admission discipline ----------------------------------------------------------------------------------------
 
     async def synced(self) -> None:
         """Nothing is needed."""
@@ -135,18 +138,22 @@ class Successors:
     # Inside
 
     def _keep(self, move: Move) -> None:
-        mind = self._mind
-        sight, owner, holding = mind.world.sight(move.pod), mind.world.owner(move.pod), mind.cluster.pods.get(move.pod)
+        scheduling = self._scheduling
+        sight, owner, holding = (
+            scheduling.world.sight(move.pod),
+            scheduling.world.owner(move.pod),
+            scheduling.cluster.pods.get(move.pod),
+        )
         if sight is None or owner is None or holding is None or sight.workload or move.pod in self._kept:
             return
-        one = self._kept[move.pod] = _StandIn(move.pod, owner, holding.who.group)
+        one = self._kept[move.pod] = _Reservation(move.pod, owner, holding.who.group)
         who = structs.replace(holding.who, group="", part="", role="", preempts=False, yields=False, returns=False)
         ask, priority = holding.charge.ask, holding.priority
-        mind.intake.apply(PodArrived(one.key, ask, priority, who=who, nominated=move.target))
-        mind.wake()
+        scheduling.intake.apply(PodArrived(one.key, ask, priority, who=who, nominated=move.target))
+        scheduling.wake()
 
     def _arrived(self, event: PodArrived) -> bool:
-        cluster = self._mind.cluster
+        cluster = self._scheduling.cluster
         if event.key in cluster.pods or event.key in cluster.pending:
             return False
         known = next((one for one in self._kept.values() if one.came and one.came.key == event.key), None)
@@ -159,9 +166,9 @@ class Successors:
             self._pass_on(one)
         return True
 
-    def _stand_in_for(self, event: PodArrived) -> _StandIn | None:
+    def _stand_in_for(self, event: PodArrived) -> _Reservation | None:
         """Of the same owner, for which nobody has come yet; best of all of the same name, or of the same ask."""
-        owner, charge = self._mind.world.owner(event.key), self._mind.cluster.charge(event.ask)
+        owner, charge = self._scheduling.world.owner(event.key), self._scheduling.cluster.charge(event.ask)
         found = [
             one
             for one in self._kept.values()
@@ -169,19 +176,19 @@ class Successors:
         ]
         return max(found, key=lambda one: (self._charge(one) is charge, one.pod == event.key), default=None)
 
-    def _charge(self, one: _StandIn) -> Charge | None:
-        cluster = self._mind.cluster
+    def _charge(self, one: _Reservation) -> Charge | None:
+        cluster = self._scheduling.cluster
         holding = cluster.pods.get(one.key)
         if holding is not None:
             return holding.charge
         return cluster.pending[one.key].charge if one.key in cluster.pending else None
 
-    def _are_all_there(self, one: _StandIn) -> bool:
+    def _are_all_there(self, one: _Reservation) -> bool:
         return not one.group or all(other.came for other in self._kept.values() if other.group == one.group)
 
-    def _take_over(self, one: _StandIn) -> list[Place]:
+    def _take_over(self, one: _Reservation) -> list[Place]:
         """The successor has the stand-in's place, or waits for it with the same promise."""
-        intake, came = self._mind.intake, one.came
+        intake, came = self._scheduling.intake, one.came
         cluster = intake.cluster
         holding = cluster.pods.get(one.key)
         if came is None or holding is None or holding.promised:
@@ -195,9 +202,9 @@ class Successors:
         ledger.commit()
         return [Place(came.key, cluster.names[holding.row], holding.grant)]
 
-    def _pass_on(self, one: _StandIn) -> None:
+    def _pass_on(self, one: _Reservation) -> None:
         """The successor stands in line in its stead, with the same promise."""
-        cluster = self._mind.cluster
+        cluster = self._scheduling.cluster
         holding, node = cluster.pods.get(one.key), ""
         if holding is not None:
             node = cluster.names[holding.row]
@@ -207,9 +214,9 @@ class Successors:
             one.came = structs.replace(one.came, nominated=node)
         self._let_go(one)
 
-    def _let_go(self, one: _StandIn) -> None:
+    def _let_go(self, one: _Reservation) -> None:
         del self._kept[one.pod]
-        self._mind.intake.apply(PodGone(one.key))
+        self._scheduling.intake.apply(PodGone(one.key))
         if one.came is not None:
             self._onward(one.came)
 

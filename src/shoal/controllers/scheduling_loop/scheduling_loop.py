@@ -24,8 +24,8 @@ from msgspec import structs
 
 from shoal.client.clock import Clock
 from shoal.client.upkeep import kept_up
-from shoal.controllers.brain.parts import Desk, Hands
-from shoal.controllers.brain.round_size import RoundSize
+from shoal.controllers.scheduling_loop.cycle_size import CycleSize
+from shoal.controllers.scheduling_loop.protocols import AdmissionDiscipline, PlanExecutor
 from shoal.engine.cluster import Cluster
 from shoal.engine.cycle import STEPS, cycle
 from shoal.engine.events import Event
@@ -41,7 +41,7 @@ _LONGEST_S = 30.0
 """How long is waited for what queues are decided by."""
 
 
-class BrainSettings(msgspec.Struct, frozen=True):
+class SchedulingLoopSettings(msgspec.Struct, frozen=True):
     steps: tuple[Step, ...] = STEPS
     seed: int = 42
     most_placed: int = 256
@@ -52,25 +52,25 @@ class BrainSettings(msgspec.Struct, frozen=True):
     """False: pods are somebody else's to place, and only queues are decided here."""
 
 
-class Brain:
+class SchedulingLoop:
     def __init__(
         self,
         clock: Clock,
         make_world: Callable[[Callable[[], None]], WatchedWorld],
         placement: Callable[[Cluster], Placement],
-        settings: BrainSettings,
+        settings: SchedulingLoopSettings,
     ) -> None:
         """`make_world` is given what wakes the brain."""
         self.cluster = Cluster()
         self.intake = Intake(self.cluster)
         self.placement = placement(self.cluster)
         self.settings = settings
-        self._size = RoundSize(settings.most_placed, is_timed=settings.stopwatch is not None)
+        self._size = CycleSize(settings.most_placed, is_timed=settings.stopwatch is not None)
         self.clock = clock
         self._wakeup = asyncio.Event()
         self.world = make_world(self.wake)
-        self.hands: Sequence[Hands] = ()
-        self.desk: Desk | None = None
+        self.executors: Sequence[PlanExecutor] = ()
+        self.discipline: AdmissionDiscipline | None = None
         self.rounds = 0
         self._decided: list[Place | Evict] = []
         """By the desk, and not handed out yet."""
@@ -87,11 +87,11 @@ class Brain:
         """Until cancelled."""
         await self.world.synced()
         async with asyncio.TaskGroup() as group:
-            for hands in self.hands:
-                group.create_task(kept_up(self.clock, type(hands).__name__, hands.run))
-            if self.desk is not None:
-                group.create_task(kept_up(self.clock, type(self.desk).__name__, self.desk.run))
-                await self._known_to(self.desk)
+            for executor in self.executors:
+                group.create_task(kept_up(self.clock, type(executor).__name__, executor.run))
+            if self.discipline is not None:
+                group.create_task(kept_up(self.clock, type(self.discipline).__name__, self.discipline.run))
+                await self._known_to(self.discipline)
             while True:
                 self._wakeup.clear()
                 due_s = self._round_or_story()
@@ -101,10 +101,10 @@ class Brain:
                 else:
                     await self._until(due_s)
 
-    async def _known_to(self, desk: Desk) -> None:
+    async def _known_to(self, discipline: AdmissionDiscipline) -> None:
         """Before it is known who is admitted, others would be given the places that are kept for them. Kinds that
         nobody may read keep the brain from nothing but that."""
-        knowing = asyncio.ensure_future(desk.synced())
+        knowing = asyncio.ensure_future(discipline.synced())
         try:
             await asyncio.wait((knowing,), timeout=_LONGEST_S)
             if knowing.done():
@@ -126,45 +126,45 @@ class Brain:
         self.rounds += 1
         self._is_cut_short = False
         now_s = self.clock.seconds()
-        desk = self.desk
-        self._hear_all(desk)
+        discipline = self.discipline
+        self._hear_all(discipline)
         # It stands in the facts already: should the rest of the round break, it is handed out in the next.
-        self._decided += desk.round(now_s) if desk is not None else ()
+        self._decided += discipline.round(now_s) if discipline is not None else ()
         plan = self._placement_plan(now_s)
         if self._decided:
             plan = structs.replace(plan, intentions=(*self._decided, *plan.intentions))
             self._decided = []
-        for hands in self.hands:
-            self._hand_out(plan, hands)
-        if plan.is_cut or (desk is not None and not desk.is_idle):
+        for executor in self.executors:
+            self._hand_out(plan, executor)
+        if plan.is_cut or (discipline is not None and not discipline.is_idle):
             return 0.0
         due_s = self.cluster.refusing.next_s()
-        if desk is not None and (desk_s := desk.next_s()) is not None:
-            due_s = min(due_s, desk_s)
+        if discipline is not None and (discipline_s := discipline.next_s()) is not None:
+            due_s = min(due_s, discipline_s)
         if self._is_cut_short:
             due_s = min(due_s, now_s + _AGAIN_S)
         return None if math.isinf(due_s) else max(due_s - now_s, 0.01)
 
-    def _hand_out(self, plan: Plan, hands: Hands) -> None:
+    def _hand_out(self, plan: Plan, executor: PlanExecutor) -> None:
         try:
-            hands.carry_out(plan)
+            executor.carry_out(plan)
         except Exception:  # noqa: BLE001 - whoever only counts what was decided must not keep it from being done
-            _log.exception("%s could not take on a plan", type(hands).__name__)
+            _log.exception("%s could not take on a plan", type(executor).__name__)
 
-    def _hear_all(self, desk: Desk | None) -> None:
+    def _hear_all(self, discipline: AdmissionDiscipline | None) -> None:
         """What breaks the code keeps nothing else from being heard, and is told again."""
         outcomes, self._unheard = self._unheard, []
-        for hands in self.hands:
-            outcomes += hands.outcomes()
-        self._unheard = [event for event in outcomes if not self._hear(event, desk)]
-        broken = [event for event in self.world.drain() if not self._hear(event, desk)]
+        for executor in self.executors:
+            outcomes += executor.outcomes()
+        self._unheard = [event for event in outcomes if not self._hear(event, discipline)]
+        broken = [event for event in self.world.drain() if not self._hear(event, discipline)]
         for event in broken:
             self.world.tell_again(event)
         self._is_cut_short = bool(self._unheard or broken)
 
-    def _hear(self, event: Event, desk: Desk | None) -> bool:
+    def _hear(self, event: Event, discipline: AdmissionDiscipline | None) -> bool:
         try:
-            if desk is None or not desk.hear(event):
+            if discipline is None or not discipline.hear(event):
                 self.intake.apply(event)
         except Exception:  # noqa: BLE001 - whatever it is, it is about this one
             _log.exception("a %s could not be taken in", type(event).__name__)

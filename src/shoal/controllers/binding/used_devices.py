@@ -56,7 +56,7 @@ class _Pod(msgspec.Struct, gc=False):
     status: _Status = msgspec.field(default_factory=_Status)
 
 
-class HeldIds:
+class UsedDevices:
     def __init__(self, context: Context) -> None:
         self._pods = context.informers.of(PODS)
         self._seen: Seen[_Pod] = Seen(_Pod)

@@ -11,7 +11,7 @@ LONGEST_S = 0.02
 FIRST = 16
 
 
-class RoundSize:
+class CycleSize:
     def __init__(self, most: int, *, is_timed: bool) -> None:
         """Without timing each round places up to `most`."""
         self._most = most

@@ -37,7 +37,7 @@ class _Pod(msgspec.Struct, gc=False):
 _pods = msgspec.json.Decoder(_Pod)
 
 
-class Asking:
+class DeviceDemands:
     def __init__(self) -> None:
         self._known: dict[object, PodSpec] = {}
 

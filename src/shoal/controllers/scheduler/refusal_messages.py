@@ -10,7 +10,7 @@ from collections import Counter
 
 from msgspec import structs
 
-from shoal.controllers.scheduler.known import Mind, Sights
+from shoal.controllers.scheduler.known import SchedulerState, Sights
 from shoal.engine.asks import Ask
 from shoal.engine.cluster import Cluster
 from shoal.engine.evidence import Evidences
@@ -31,11 +31,11 @@ _STANDS_IN = "#"
 """In the names of pods that stand for others, and in no name of an object."""
 
 
-class Words:
-    def __init__(self, mind: Mind, world: Sights) -> None:
-        self._mind = mind
+class RefusalMessages:
+    def __init__(self, scheduling: SchedulerState, world: Sights) -> None:
+        self._scheduling = scheduling
         self._world = world
-        self._evidences = Evidences(mind.cluster)
+        self._evidences = Evidences(scheduling.cluster)
         self._version = -1
         self._known: dict[tuple[Ask, Evidence, bool], str] = {}
         self.made = 0
@@ -43,7 +43,7 @@ class Words:
 
     def of_pod(self, key: str) -> str:
         """Empty where it does not wait, or has a place by now."""
-        cluster = self._mind.cluster
+        cluster = self._scheduling.cluster
         if key not in cluster.pending:
             return ""
         waiting = cluster.pending[key]
@@ -74,7 +74,7 @@ class Words:
 
     def of_promised(self, key: str) -> str:
         """Empty where nothing is promised to it any more."""
-        cluster = self._mind.cluster
+        cluster = self._scheduling.cluster
         holding = cluster.pods.get(key)
         if holding is None or not holding.promised:
             return ""
@@ -85,7 +85,7 @@ class Words:
 
     def of_gang(self, gang: Gang) -> str:
         """What is said on each of its waiting pods; empty where it could run by now."""
-        cluster, placement = self._mind.cluster, self._mind.placement
+        cluster, placement = self._scheduling.cluster, self._scheduling.placement
         self.made += 1
         placement.renew()
         story = group_evidence(Fitter(placement, Ledger(cluster), 0), gang)
@@ -97,14 +97,14 @@ class Words:
         return gang_words(story, self._outlook(waiting.charge.ask, evidence, waiting.who))
 
     def _evidence(self, ask: Ask, who: Who) -> Evidence:
-        version = self._mind.cluster.version
+        version = self._scheduling.cluster.version
         if version != self._version:
             self._version = version
             self.made += 1
         return self._evidences.of(ask, who)
 
     def _outlook(self, ask: Ask, evidence: Evidence, who: Who) -> Outlook:
-        cluster = self._mind.cluster
+        cluster = self._scheduling.cluster
         meant = unmatched(cluster, ask.nodes)
         helpless, kept = _helpless(cluster, ask, evidence), _kept(cluster, evidence.nearest)
         tolerate = tolerance_words(kept_off(cluster, ask))

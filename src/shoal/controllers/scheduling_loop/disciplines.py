@@ -15,7 +15,7 @@ from collections.abc import Callable, Sequence
 
 from shoal.client.clock import Clock
 from shoal.client.upkeep import kept_up
-from shoal.controllers.brain.parts import Desk
+from shoal.controllers.scheduling_loop.protocols import AdmissionDiscipline
 from shoal.engine.events import Event
 from shoal.engine.intake import Intake
 from shoal.engine.plan import Evict, Place
@@ -26,61 +26,61 @@ Onward = Callable[[Event], None]
 """Where a desk sends a pod that it keeps no longer."""
 
 
-class Desks:
+class Disciplines:
     def __init__(self, intake: Intake, clock: Clock) -> None:
         self._intake = intake
         self._clock = clock
-        self._desks: list[Desk] = []
-        self._again_s: dict[Desk, float] = {}
-        """Desks that broke in the last round, and when to ask them again."""
+        self._disciplines: list[AdmissionDiscipline] = []
+        self._again_s: dict[AdmissionDiscipline, float] = {}
+        """Disciplines that broke in the last round, and when to ask them again."""
 
-    def add(self, make: Callable[[Onward], Desk]) -> None:
+    def add(self, make: Callable[[Onward], AdmissionDiscipline]) -> None:
         """After those that are there."""
-        after = len(self._desks) + 1
-        self._desks.append(make(lambda event: self._pass_on(event, after)))
+        after = len(self._disciplines) + 1
+        self._disciplines.append(make(lambda event: self._pass_on(event, after)))
 
     async def synced(self) -> None:
-        for desk in self._desks:
-            await desk.synced()
+        for discipline in self._disciplines:
+            await discipline.synced()
 
     def hear(self, event: Event) -> bool:
         return self._offer(event, 0)
 
     def round(self, now_s: float) -> Sequence[Place | Evict]:
-        return [decided for desk in self._desks for decided in self._round_of(desk, now_s)]
+        return [decided for discipline in self._disciplines for decided in self._round_of(discipline, now_s)]
 
     def next_s(self) -> float | None:
-        moments = [*self._again_s.values(), *(desk.next_s() for desk in self._desks)]
+        moments = [*self._again_s.values(), *(discipline.next_s() for discipline in self._disciplines)]
         return min((due_s for due_s in moments if due_s is not None), default=None)
 
     @property
     def is_idle(self) -> bool:
-        return all(desk in self._again_s or desk.is_idle for desk in self._desks)
+        return all(discipline in self._again_s or discipline.is_idle for discipline in self._disciplines)
 
     async def run(self) -> None:
         async with asyncio.TaskGroup() as group:
-            for desk in self._desks:
-                group.create_task(kept_up(self._clock, type(desk).__name__, desk.run))
+            for discipline in self._disciplines:
+                group.create_task(kept_up(self._clock, type(discipline).__name__, discipline.run))
 
     # Inside
 
-    def _round_of(self, desk: Desk, now_s: float) -> Sequence[Place | Evict]:
+    def _round_of(self, discipline: AdmissionDiscipline, now_s: float) -> Sequence[Place | Evict]:
         try:
-            decided = desk.round(now_s)
+            decided = discipline.round(now_s)
         except Exception:  # noqa: BLE001 - what the other desks decided stands in the facts, and has to be handed out
-            _log.exception("a round of %s broke", type(desk).__name__)
-            self._again_s[desk] = now_s + _AGAIN_S
+            _log.exception("a round of %s broke", type(discipline).__name__)
+            self._again_s[discipline] = now_s + _AGAIN_S
             return ()
-        self._again_s.pop(desk, None)
+        self._again_s.pop(discipline, None)
         return decided
 
     def _offer(self, event: Event, first: int) -> bool:
-        for desk in self._desks[first:]:
+        for discipline in self._disciplines[first:]:
             try:
-                if desk.hear(event):
+                if discipline.hear(event):
                     return True
             except Exception:  # noqa: BLE001 - nobody tells the others and the facts again
-                _log.exception("%s could not take in a %s", type(desk).__name__, type(event).__name__)
+                _log.exception("%s could not take in a %s", type(discipline).__name__, type(event).__name__)
         return False
 
     def _pass_on(self, event: Event, first: int) -> None:

@@ -19,7 +19,7 @@ _MOST_ASIDE = 1024
 Work = Callable[[], Awaitable[None]]
 
 
-class Pool:
+class WritePool:
     def __init__(self, width: int) -> None:
         self._width = width
         self._waiting: deque[Work] = deque()

@@ -1,0 +1,82 @@
+"""Expires assumed decisions that no write carries out: a pod that has a node and is not being bound, and a victim that
+is not being evicted.
+
+The facts count a decision from the moment it is made. An error between a scheduling cycle and its writes leaves the
+capacity assumed for a pod that will not be bound. Whatever the error was, a pod that is found twice without a write
+under way is read from the server, and the decision is undone where the pod is still unbound, or still runs.
+
+Guarantees: no capacity stays assumed for a pod that is not being bound; no decision is undone whose write may still
+happen or has happened.
+
+Rejected: only guarding the places in the code where an error is expected.
+"""
+
+from __future__ import annotations
+
+import logging
+
+from shoal.client.context import Context
+from shoal.controllers.scheduler.bindings import Bindings
+from shoal.controllers.scheduler.evictions import Evictions
+from shoal.controllers.scheduler.known import SchedulerState, Sights
+from shoal.controllers.scheduler.outcomes import Outcomes
+from shoal.controllers.scheduler.pod_state import State, state_of
+from shoal.engine.events import PodBound, PodRejected, PodStays
+from shoal.engine.pods import Holding
+from shoal.store.watched.sights import PodSight
+
+_log = logging.getLogger("shoal.scheduler")
+LOOK_S = 10.0
+
+
+class AssumedPodExpiry:
+    def __init__(
+        self,
+        context: Context,
+        scheduling: SchedulerState,
+        world: Sights,
+        bindings: Bindings,
+        endings: Evictions,
+        outcomes: Outcomes,
+    ) -> None:
+        self._context = context
+        self._scheduling = scheduling
+        self._world = world
+        self._bindings = bindings
+        self._endings = endings
+        self._outcomes = outcomes
+        self._doubtful: dict[str, Holding] = {}
+        """The pods without a write under way at the last look."""
+
+    async def run(self) -> None:
+        """Until cancelled."""
+        while True:
+            await self._context.clock.sleep(LOOK_S)
+            await self.look()
+
+    async def look(self) -> None:
+        pods = self._scheduling.cluster.pods
+        found = {key: holding for key, holding in pods.items() if self._is_abandoned(key, holding)}
+        again = [key for key, holding in found.items() if self._doubtful.get(key) is holding]
+        self._doubtful = found
+        for key in again:
+            sight = self._world.sight(key)
+            # A pod that does not exist yet reserves the place of one to come; a terminating pod needs its grace period.
+            if sight is not None and not (isinstance(sight.event, PodBound) and sight.event.leaving):
+                await self._ask(key, found[key], sight)
+
+    def _is_abandoned(self, key: str, holding: Holding) -> bool:
+        if holding.bound:
+            return holding.leaving and not self._endings.is_under_way(key)
+        return not holding.promised and not self._bindings.is_under_way(key)
+
+    async def _ask(self, key: str, holding: Holding, sight: PodSight) -> None:
+        state = await state_of(self._context, sight)
+        if self._scheduling.cluster.pods.get(key) is not holding or not self._is_abandoned(key, holding):
+            return
+        if state is State.WAITS and not holding.bound:
+            _log.warning("pod %s was assumed on a node and not being bound; it is queued again", key)
+            self._outcomes.say(PodRejected(key))
+        elif state is State.STANDS and holding.bound:
+            _log.warning("pod %s was a victim and not being evicted; it stays", key)
+            self._outcomes.say(PodStays(key))
