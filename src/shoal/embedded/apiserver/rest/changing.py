@@ -148,7 +148,7 @@ async def _shown(stage: Stage, work: _Work) -> Obj:
     call = work.admission.call
     if codec.is_ready(stage, work.record, call.resource):
         return await computed(stage, call, work.record.obj)
-    return await codec.shown(stage, work.record, call.resource)
+    return await codec.shown(stage, call, work.record)
 
 
 def _check_version(call: Call, metadata: Obj, before: Obj) -> None:
