@@ -14,8 +14,7 @@ from shoal.embedded.apiserver.rest.changing import change
 from shoal.embedded.apiserver.rest.creating import create
 from shoal.embedded.apiserver.rest.deleting import DeleteOptions, delete
 from shoal.embedded.apiserver.rest.incoming import accepted
-from shoal.embedded.apiserver.rest.stage import Stage
-from shoal.embedded.apiserver.server.plane import open_plane
+from shoal.embedded.apiserver.server.plane import Plane, open_plane
 from shoal.embedded.apiserver.settings import Settings
 from shoal.embedded.apiserver.state.record import Record
 from shoal.embedded.apiserver.storage.memory import MemoryStorage
@@ -27,9 +26,10 @@ ADMIN = Actor("admin", ("system:masters", "system:authenticated"))
 class Operations:
     """Reads and writes of one user, by plain names."""
 
-    def __init__(self, stage: Stage) -> None:
-        self.stage = stage
-        self.state = stage.state
+    def __init__(self, plane: Plane) -> None:
+        self.plane = plane
+        self.stage = plane.stage
+        self.state = plane.stage.state
 
     def resource(self, plural: str, group: str = "", version: str = "v1") -> Resource:
         found = self.stage.catalog.find(group, version, plural)
@@ -62,7 +62,7 @@ class Operations:
 @asynccontextmanager
 async def operations(folder: Path, storage: Storage | None = None) -> AsyncIterator[Operations]:
     plane = await open_plane(Settings(None, folder / "kubeconfig"), ("127.0.0.1", 1), storage or MemoryStorage())
-    yield Operations(plane.stage)
+    yield Operations(plane)
     await plane.close()
 
 

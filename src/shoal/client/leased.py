@@ -4,6 +4,9 @@ The election ends the work of a leader that lost its lease, but a process that w
 in any order when it goes on, and a binding may come before that end. What is checked costs nothing: how long ago the
 Lease was renewed, by the loop's own time.
 
+A write may still wait after this check: for its turn, for credentials, for a connection. `client/http` asks the same
+question again right before the request is sent. The check here makes a write that cannot succeed fail at once.
+
 Rejected: reading the Lease before each write. The answer is as old as this is when the write arrives.
 """
 
@@ -15,7 +18,7 @@ from shoal.client.item import Item, Obj
 from shoal.client.kind import Kind
 from shoal.client.newest_words import NewestWords
 from shoal.client.port import GENTLY, Api, Deletion, Patch
-from shoal.client.refusals import BusyError
+from shoal.client.refusals import LeaseEndedError
 
 
 class LeasedApi(NewestWords):
@@ -45,4 +48,4 @@ class LeasedApi(NewestWords):
 
     def _check(self) -> None:
         if not self._is_leading():
-            raise BusyError("nothing is written: the lease was not renewed in time, and another may lead")
+            raise LeaseEndedError()

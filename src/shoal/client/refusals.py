@@ -108,6 +108,13 @@ class BusyError(TemporaryError):
         self.details: dict[str, Any] = details or {}
 
 
+class LeaseEndedError(BusyError):
+    """This process does not lead any more, so that a write was not sent."""
+
+    def __init__(self) -> None:
+        super().__init__("nothing is written: the lease was not renewed in time, and another may lead")
+
+
 def refusal_of(status: dict[str, Any], retry_after_s: float = 0.0) -> RefusedError | BusyError:
     """The refusal that a `Status` object says."""
     code = int(status.get("code") or 500)

@@ -8,7 +8,8 @@ Guarantees: the help text never asks a user to remove a scheduling gate that a q
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections import Counter
+from collections.abc import Mapping, Sequence
 
 from shoal.api.decode import Document, Unknown, meta_of
 from shoal.api.groups.volcano import VolcanoPodGroup
@@ -61,16 +62,17 @@ def hold_queued_pods(documents: Sequence[Document], world: World) -> None:
     gated = {key for key, hold in world.gated.items() if not isinstance(hold, Kept) and GATES.intersection(hold)}
     if gated:
         pods = [each.value for each in documents if isinstance(each.value, Pod)]
-        world.gated |= {pod.metadata.key: _held_by_kueue(pod, pods) for pod in pods if pod.metadata.key in gated}
+        sizes = group_sizes(pods)
+        world.gated |= {pod.metadata.key: _held_by_kueue(pod, sizes) for pod in pods if pod.metadata.key in gated}
 
 
-def _held_by_kueue(pod: Pod, pods: Sequence[Pod]) -> Kept:
+def _held_by_kueue(pod: Pod, sizes: Mapping[tuple[str, str], int]) -> Kept:
     names = [gate.name for gate in pod.spec.scheduling_gates]
     others = [name for name in names if name not in GATES]
     opened = ", ".join(name for name in names if name in GATES)
     words = f"Scheduling is blocked due to non-empty scheduling gates: {', '.join(names)}."
     queue, group = pod.metadata.labels.get(_QUEUE_LABEL, ""), pod.metadata.labels.get(KUEUE_GROUP_LABEL, "")
-    cause, remedy = _group_message(pod, group, pods) if group else ("", "")
+    cause, remedy = _group_message(pod, group, sizes) if group else ("", "")
     if not cause and not queue:
         cause, remedy = f"It names no queue by the label {_QUEUE_LABEL}.", "Name one on whoever makes the pod."
     help_ = [remedy, f"Its queue opens {opened} when it is admitted.", f"Remove {', '.join(others)}." if others else ""]
@@ -82,13 +84,13 @@ def _held_by_kueue(pod: Pod, pods: Sequence[Pod]) -> Kept:
     )
 
 
-def _group_message(pod: Pod, group: str, pods: Sequence[Pod]) -> tuple[str, str]:
+def _group_message(pod: Pod, group: str, sizes: Mapping[tuple[str, str], int]) -> tuple[str, str]:
     """Why a pod group of Kueue is not a workload yet, with the message of its Event, and the remedy."""
     total = pod.metadata.annotations.get(KUEUE_TOTAL_ANNOTATION)
     if total is None:
         words = f"The pods of group '{group}' do not say how many they are: {KUEUE_TOTAL_ANNOTATION} is missing."
         return words, f"Make them anew with the annotation {KUEUE_TOTAL_ANNOTATION}."
-    existing = sum(1 for _ in _members(pod, group, pods))
+    existing = sizes.get((pod.metadata.namespace, group), 0)
     lacking = (whole_of(total) or 0) - existing
     if lacking <= 0:
         return "", ""
@@ -96,8 +98,10 @@ def _group_message(pod: Pod, group: str, pods: Sequence[Pod]) -> tuple[str, str]
     return words, f"Create {lacking:,} pod{'' if lacking == 1 else 's'} more."
 
 
-def _members(pod: Pod, group: str, pods: Sequence[Pod]) -> Iterator[Pod]:
-    for each in pods:
-        is_member = each.metadata.labels.get(KUEUE_GROUP_LABEL) == group
-        if is_member and each.metadata.namespace == pod.metadata.namespace and each.status.phase != "Failed":
-            yield each
+def group_sizes(pods: Sequence[Pod]) -> Mapping[tuple[str, str], int]:
+    """How many pods that have not failed each pod group of Kueue has, by namespace and name."""
+    return Counter(
+        (pod.metadata.namespace, group)
+        for pod in pods
+        if pod.status.phase != "Failed" and (group := pod.metadata.labels.get(KUEUE_GROUP_LABEL))
+    )

@@ -15,6 +15,7 @@ from shoal.client.broken_connections import tell_in_a_line
 from shoal.client.http.access import Access
 from shoal.client.http.api import KubeApi
 from shoal.client.http.settings import KubeSettings
+from shoal.client.http.wires import always
 from shoal.wiring.first_answer import Tell, first_answer
 from shoal.wiring.life import Life
 from shoal.wiring.pace import Moment, clock_of
@@ -44,9 +45,9 @@ def live(
         uvloop.run(_live(access, pacing, begin, settings, unanswered))
 
 
-def way_in(life: Life, access: Access, settings: KubeSettings) -> KubeApi:
+def way_in(life: Life, access: Access, settings: KubeSettings, may_write: Callable[[], bool] = always) -> KubeApi:
     """One of its own, closed with everything else."""
-    api = KubeApi(access, random.Random(), settings)
+    api = KubeApi(access, random.Random(), settings, may_write)
     life.at_end(api.close)
     return api
 

@@ -55,7 +55,7 @@ def run(access: Access, choice: RunChoice, ready: Callable[[str], None], unanswe
             return all(one.is_leading for one in elections)
 
         def enter(inner: Life) -> Api:
-            return LeasedApi(telemetry.observed(way_in(inner, access, settings)), may_write)
+            return LeasedApi(telemetry.observed(way_in(inner, access, settings, may_write)), may_write)
 
         async def work(inner: Life) -> None:
             telemetry.begins()

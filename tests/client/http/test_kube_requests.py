@@ -15,7 +15,7 @@ from shoal.client.http.api import KubeApi
 from shoal.client.http.settings import KubeSettings
 from shoal.client.kind import NODES, PODS
 from shoal.client.port import Deletion, Patch
-from shoal.client.refusals import BadRequestError, BusyError, ForbiddenError, UnauthorizedError
+from shoal.client.refusals import BadRequestError, BusyError, ForbiddenError, LeaseEndedError, UnauthorizedError
 from shoal.units.errors import UserError
 
 
@@ -67,6 +67,50 @@ async def test_a_server_that_never_answers_is_named_with_the_time_that_was_waite
     with pytest.raises(BusyError, match=rf"no answer from {server.url}: none within 0\.05 s"):
         await client.get(PODS, "a", "p")
     ended.set()
+    await client.close()
+
+
+@pytest.mark.parametrize("is_proxied", [False, True])
+async def test_a_write_that_waits_for_a_connection_is_not_sent_once_its_process_leads_no_more(
+    server: Server, is_proxied: bool
+) -> None:
+    asked, goes_on = asyncio.Event(), asyncio.Event()
+
+    async def late(_: web.BaseRequest) -> web.StreamResponse:
+        asked.set()
+        await goes_on.wait()
+        return web.json_response(POD)
+
+    server.script = [late, POD]
+    leads = True
+    access = Access(server.url, "here", proxy=server.url if is_proxied else "")
+    client = KubeApi(access, random.Random(1), KubeSettings(connections=1, timeout_s=5), lambda: leads)
+    first = asyncio.ensure_future(client.create(PODS, {"metadata": {"namespace": "a"}}))
+    await asked.wait()
+    waiting = asyncio.ensure_future(client.update(PODS, {"metadata": {"name": "p", "namespace": "a"}}, "status"))
+    await asyncio.sleep(0)
+    leads = False
+    goes_on.set()
+    assert (await first).name == "p", "it was sent while its process led"
+    with pytest.raises(LeaseEndedError, match="another may lead"):
+        await waiting
+    assert (await client.get(PODS, "a", "p")).name == "p", "reading is always allowed"
+    assert [one.method for one in server.seen] == ["POST", "GET"]
+    await client.close()
+
+
+async def test_a_write_that_waits_for_its_turn_is_not_sent_once_its_process_leads_no_more(server: Server) -> None:
+    server.script = [POD]
+    leads = True
+    settings = KubeSettings(requests_per_second=20, burst=1, timeout_s=5)
+    client = KubeApi(Access(server.url, "here"), random.Random(1), settings, lambda: leads)
+    await client.create(PODS, {"metadata": {"namespace": "a"}})
+    waiting = asyncio.ensure_future(client.delete(PODS, "a", "p"))
+    await asyncio.sleep(0)
+    leads = False
+    with pytest.raises(LeaseEndedError):
+        await waiting
+    assert [one.method for one in server.seen] == ["POST"]
     await client.close()
 
 

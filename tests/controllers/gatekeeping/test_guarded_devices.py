@@ -9,6 +9,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from build.guarded_clusters import written
 from build.small_clusters import SmallCluster, small_cluster
@@ -18,6 +20,8 @@ from shoal.client.port import Api, Patch
 from shoal.client.refusals import ForbiddenError
 from shoal.controllers.gatekeeping.policies import CHECKING, CHECKING_BINDINGS, devices_policy, parts_policy
 from shoal.embedded.apiserver.calls import Actor
+from shoal.embedded.apiserver.dynamic.expressions import Expression
+from shoal.embedded.apiserver.dynamic.policy import visible_to
 from shoal.embedded.apiserver.inside.api import InsideApi
 
 Obj = dict[str, Any]
@@ -136,3 +140,29 @@ async def bind_role(cluster: SmallCluster, role: str, name: str, kind: str = "Us
     to = {"kind": of, "name": role, "apiGroup": group}
     made = f"{role}-{name}".replace(":", "-")
     await cluster.create(_ROLE_BINDINGS, {"metadata": {"name": made}, "subjects": [subject], "roleRef": to})
+
+
+ANNOTATIONS = st.none() | st.dictionaries(
+    st.sampled_from(["shoal.dev/devices", "gpu-fraction", "gpu-memory", "other"]), st.sampled_from(["", "1", "2"])
+)
+
+
+@given(ANNOTATIONS, ANNOTATIONS)
+def test_an_update_that_leaves_annotations_alone_is_looked_at_no_further_and_loses_nothing(
+    before: dict[str, str] | None, after: dict[str, str] | None
+) -> None:
+    spec = devices_policy().policy["spec"]
+    visible = visible_to(spec)
+
+    def holds(expression: str) -> bool:
+        return Expression(expression, visible, "bool").value(dict(scope)) is True
+
+    def shown(annotations: dict[str, str] | None) -> Obj:
+        return {"metadata": {} if annotations is None else {"annotations": annotations}, "spec": {}}
+
+    scope = {"object": shown(after), "oldObject": shown(before)}
+    is_looked_at = holds(spec["matchConditions"][0]["expression"])
+    assert is_looked_at == ((before or {}) != (after or {}))
+    if not is_looked_at:
+        # Without an authorizer: what asks it is not evaluated.
+        assert all(holds(one["expression"]) for one in spec["validations"])

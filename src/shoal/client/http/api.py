@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import random
+from collections.abc import Callable
 
 import msgspec
 
@@ -13,6 +14,7 @@ from shoal.client.http.discovery import Discovery
 from shoal.client.http.pages import Lines, changes_of, items_of, left_of, object_of, opened
 from shoal.client.http.settings import KubeSettings
 from shoal.client.http.slim import slim_item_of, whole_item_of
+from shoal.client.http.wires import always
 from shoal.client.item import Item, Listed, Obj
 from shoal.client.kind import Kind
 from shoal.client.port import EVERYTHING, GENTLY, Batches, Deletion, Patch, Select, ServedKind
@@ -28,12 +30,19 @@ _FULL, _TRIES_WHEN_FULL = 429, 9
 
 
 class KubeApi:
-    """One user of one server; `close` it. `draw` decides how long each watch lasts."""
+    """One user of one server; `close` it. `draw` decides how long each watch lasts. `may_write` is asked right before
+    each write is sent; if it says no, LeaseEndedError is raised."""
 
-    def __init__(self, access: Access, draw: random.Random, settings: KubeSettings | None = None) -> None:
+    def __init__(
+        self,
+        access: Access,
+        draw: random.Random,
+        settings: KubeSettings | None = None,
+        may_write: Callable[[], bool] = always,
+    ) -> None:
         self._settings = settings or KubeSettings()
         self._draw = draw
-        self._connection = Connection(access, self._settings)
+        self._connection = Connection(access, self._settings, may_write)
         self._discovery = Discovery(self._connection)
         self._take = whole_item_of if self._settings.keeps_managed_fields else slim_item_of
         self._signed = {"fieldManager": self._settings.manager}

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import asyncio
 import ssl
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from typing import NamedTuple
 
@@ -26,6 +26,7 @@ from shoal.client.http.line import Line, keep_alive
 from shoal.client.http.pace import Pace
 from shoal.client.http.settings import KubeSettings
 from shoal.client.http.wire import Answer
+from shoal.client.http.wires import always
 from shoal.client.item import Obj
 from shoal.client.refusals import NO_ANSWER, BusyError, RefusedError, UnauthorizedError, refusal_of
 from shoal.units.errors import UserError, Where
@@ -49,14 +50,14 @@ class _Request(NamedTuple):
 class Connection:
     """Opens what it needs at the first request, so that it may be made outside of a loop."""
 
-    def __init__(self, access: Access, settings: KubeSettings) -> None:
+    def __init__(self, access: Access, settings: KubeSettings, may_write: Callable[[], bool] = always) -> None:
         self.access = access
         self._settings = settings
         self._credentials = Credentials(access)
         self._pace = Pace(settings.requests_per_second, settings.burst)
         self._address = Address(access.server)
         self._last = Shown(access.token, access.certificate, access.key, access.authority)
-        self._line = Line(access, self._last, settings)
+        self._line = Line(access, self._last, settings, may_write)
 
     async def ask(
         self,

@@ -10,12 +10,14 @@ import asyncio
 import logging
 import re
 import socket
+from collections.abc import Callable
 from contextlib import suppress
 from types import TracebackType
 from urllib.parse import urlsplit
 from urllib.request import getproxies, proxy_bypass
 
 import aiohttp
+from aiohttp.connector import Connection
 from msgspec import structs
 
 from shoal.client.http.access import Access
@@ -23,7 +25,8 @@ from shoal.client.http.credentials import Shown
 from shoal.client.http.settings import KubeSettings, user_agent
 from shoal.client.http.tls import client_context
 from shoal.client.http.wire import Answer
-from shoal.client.http.wires import Wires
+from shoal.client.http.wires import Wires, always
+from shoal.client.refusals import LeaseEndedError
 from shoal.units.errors import UserError, Where
 
 _log = logging.getLogger("shoal.store")
@@ -39,16 +42,20 @@ _BREAKS = re.compile(r"[\r\n\0]")
 class Line:
     """A `with` around a request keeps the line open until its answer is there."""
 
-    def __init__(self, access: Access, shown: Shown, settings: KubeSettings) -> None:
+    def __init__(
+        self, access: Access, shown: Shown, settings: KubeSettings, may_write: Callable[[], bool] = always
+    ) -> None:
         self.shown = shown
         self.proxy = access.proxy or _proxy_of(access.server)
         self.server_name = access.tls_name or None
         self._access = structs.replace(access, **{part: getattr(shown, part) for part in _TLS})
         self._settings = settings
+        self._may_write = may_write
         self._tls = client_context(self._access) if access.server.startswith("https:") else None
         self._requests: aiohttp.ClientSession | None = None
         self._watches: aiohttp.ClientSession | None = None
         self._wires: Wires | None = None
+        self._request_class = aiohttp.ClientRequest if may_write is always else _checked(may_write)
         self._headers: dict[tuple[str, str], list[tuple[str, str]]] = {}
         self._heads: dict[tuple[str, str], bytes] = {}
         self._unfit: Shown | None = None
@@ -68,7 +75,7 @@ class Line:
         """A line that shows this: the same one with another token, or a new one."""
         if shown != self._unfit and any(getattr(shown, part) != getattr(self.shown, part) for part in _TLS):
             try:
-                return Line(self._access, shown, self._settings)
+                return Line(self._access, shown, self._settings, self._may_write)
             except UserError as error:
                 # Somebody is writing them at the moment, or wrote nonsense: what is in use goes on being used.
                 _log.warning("other credentials cannot be used: %s", error)
@@ -117,6 +124,7 @@ class Line:
             server_name=self.server_name or "",
             most=self._settings.connections,
             connect_s=_CONNECT_S,
+            may_send=self._may_write,
         )
 
     def requests(self) -> aiohttp.ClientSession:
@@ -152,7 +160,20 @@ class Line:
             cookie_jar=aiohttp.DummyCookieJar(),
             skip_auto_headers=() if self._access.compresses else ("Accept-Encoding",),
             read_bufsize=_WATCH_BUFFER,
+            request_class=self._request_class,
         )
+
+
+def _checked(may_write: Callable[[], bool]) -> type[aiohttp.ClientRequest]:
+    """The requests of a session that asks `may_write` when a connection has been found for a write."""
+
+    class Checked(aiohttp.ClientRequest):
+        async def send(self, conn: Connection) -> aiohttp.ClientResponse:
+            if self.method != "GET" and not may_write():
+                raise LeaseEndedError()
+            return await super().send(conn)
+
+    return Checked
 
 
 def keep_alive(answer: aiohttp.ClientResponse) -> None:

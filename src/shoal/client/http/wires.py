@@ -2,41 +2,61 @@
 
 One that has been silent for a while is not used any more: servers and what stands before them end connections without a
 word, and a write that meets such an end has no answer.
+
+`may_send` is asked when a connection has been found, right before the request is written to it: a request may have
+waited for a connection longer than its process was the leader.
 """
 
 from __future__ import annotations
 
 import asyncio
 import ssl
+from collections.abc import Callable
 
 from shoal.client.http.wire import Answer, Wire
+from shoal.client.refusals import LeaseEndedError
 
 _LONGEST_IDLE_S = 30.0
+
+
+def always() -> bool:
+    return True
 
 
 class Wires:
     """`close` it. Requests that are under way then have no answer."""
 
     def __init__(
-        self, host: str, port: int, *, tls: ssl.SSLContext | None, server_name: str, most: int, connect_s: float
+        self,
+        host: str,
+        port: int,
+        *,
+        tls: ssl.SSLContext | None,
+        server_name: str,
+        most: int,
+        connect_s: float,
+        may_send: Callable[[], bool] = always,
     ) -> None:
         self._to = host, port
         self._tls = tls
         self._server_name = (server_name or host) if tls is not None else None
         self._connect_s = connect_s
+        self._may_send = may_send
         self._turns = asyncio.Semaphore(most)
         self._idle: list[Wire] = []
         self._busy: set[Wire] = set()
         self._is_closed = False
 
     async def ask(self, request: bytes, timeout_s: float) -> Answer:
-        """Raises OSError (TimeoutError too) where there is no answer."""
+        """Raises OSError (TimeoutError too) where there is no answer, LeaseEndedError where it was not sent."""
         async with asyncio.timeout(timeout_s), self._turns:
             wire = self._rested() or await self._opened()
             self._busy.add(wire)
             try:
                 if self._is_closed:
                     raise ConnectionAbortedError("the connection is being closed")
+                if not self._may_send():
+                    raise LeaseEndedError()
                 return await wire.ask(request)
             finally:
                 self._busy.discard(wire)

@@ -108,6 +108,13 @@ def _annotation(obj: str, name: str) -> str:
     return f"(has({obj}.metadata.annotations) ? {obj}.metadata.annotations[?'{name}'].orValue('') : '')"
 
 
+def changes_annotations() -> str:
+    """Most updates of pods, such as those of their status, do not: for them nothing else is evaluated. A creation sets
+    them all."""
+    after, before = (f"{obj}.metadata.?annotations.orValue({{}})" for obj in ("object", "oldObject"))
+    return f"oldObject == null || {after} != {before}"
+
+
 def speaks_of_devices() -> str:
     """Before the write or after it."""
     names = (_DEVICES, *_FRACTIONS)

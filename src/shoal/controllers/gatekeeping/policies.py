@@ -90,7 +90,11 @@ def devices_policy() -> PolicyPair:
     spec: Obj = {
         # An update of the status may change annotations too.
         "matchConstraints": {"resourceRules": _rules((PODS, PODS._replace(plural="pods/status")), _ON_WRITE)},
-        "matchConditions": [{"name": "speaks-of-devices", "expression": cel.speaks_of_devices()}],
+        # In this order: the first one that is false decides.
+        "matchConditions": [
+            {"name": "changes-annotations", "expression": cel.changes_annotations()},
+            {"name": "speaks-of-devices", "expression": cel.speaks_of_devices()},
+        ],
         "validations": validations,
         "failurePolicy": "Fail",
     }

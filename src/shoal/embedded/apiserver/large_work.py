@@ -10,7 +10,9 @@ so that a pause gives no credit. The pieces of one user run request by request, 
 
 Rejected: several threads. Python runs one at a time, so ten clients with large bodies would leave the event loop an
 eleventh of the processor. Rejected: a pool of processes. It would run in parallel, but each process costs 80 MB and the
-objects would be copied twice, while one thread keeps the delay of others at a few switch intervals.
+objects would be copied twice, while one thread keeps the delay of others at a few switch intervals. Rejected: a
+ThreadPoolExecutor. The interpreter joins its threads when it exits, so that the server could not end before the piece
+of work that it is at. The thread is a daemon thread, and what it computes after `close` is dropped.
 """
 
 from __future__ import annotations
@@ -18,15 +20,18 @@ from __future__ import annotations
 import asyncio
 import sys
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from functools import partial
 from heapq import heappop, heappush
 from itertools import count
+from queue import SimpleQueue
+from threading import Thread
 from time import thread_time
 from typing import Any, ParamSpec, TypeVar
 
 import msgspec
 
-from shoal.embedded.apiserver.status import too_many_requests
+from shoal.embedded.apiserver.status import too_many_requests, unavailable
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -34,6 +39,7 @@ LARGE_BYTES = 32 * 1024
 """From this size on work goes to the thread; what is smaller takes a few milliseconds at most."""
 MOST_WAITING = 50
 """Requests of one user that wait for their turn; Kubernetes' queues have the same length."""
+ENDING = "the API server is shutting down"
 TOO_MANY = "Too many requests, please try again later."
 _SWITCH_S = 0.0005
 """How long the thread keeps the interpreter from the event loop at each system call; the default is 5 ms."""
@@ -69,7 +75,10 @@ class LargeWork:
         """The charge of the user who was served last, before that piece."""
         self._numbers = count(1)
         self._is_busy = False
-        self._pool: ThreadPoolExecutor | None = None
+        self._pieces: SimpleQueue[Callable[[], None] | None] | None = None
+        """What the thread takes its work from; None: it ends. There is no thread before the first piece."""
+        self._under_way: asyncio.Future[Any] | None = None
+        self._is_closed = False
 
     def check(self, user: str) -> None:
         """Raises 429 if so many requests of the user wait that another one may not begin."""
@@ -78,7 +87,9 @@ class LargeWork:
             raise too_many_requests(TOO_MANY, 1)
 
     async def run(self, turn: Turn, work: Callable[P, R], *args: P.args, **more: P.kwargs) -> R:
-        """The result of `work`."""
+        """The result of `work`. Raises 503 if `close` was called before it is known."""
+        if self._is_closed:
+            raise unavailable(ENDING)
         user = self._users.get(turn.user)
         if user is None:
             user = self._users[turn.user] = _User(self._served_s)
@@ -92,7 +103,7 @@ class LargeWork:
         return await done
 
     def _start_next(self) -> None:
-        if self._is_busy:
+        if self._is_busy or self._is_closed:
             return
         while True:
             waiting = [name for name, one in self._users.items() if one.waiting]
@@ -109,10 +120,12 @@ class LargeWork:
                 break
         self._is_busy = True
         loop = asyncio.get_running_loop()
-        if self._pool is None:
+        self._under_way = done
+        if self._pieces is None:
             sys.setswitchinterval(min(sys.getswitchinterval(), _SWITCH_S))
-            self._pool = ThreadPoolExecutor(1, "shoal-large")
-        loop.run_in_executor(self._pool, self._timed, loop, user, turn, work, done)
+            self._pieces = SimpleQueue()
+            Thread(target=_do_all, args=(self._pieces,), name="shoal-large", daemon=True).start()
+        self._pieces.put(partial(self._timed, loop, user, turn, work, done))
 
     def _timed(
         self,
@@ -129,7 +142,8 @@ class LargeWork:
         except Exception as caught:  # noqa: BLE001 - raised again where the work was asked for
             fault = caught
         used = self._clock() - began
-        if not loop.is_closed():
+        with suppress(RuntimeError):
+            # The loop may be closed by now.
             loop.call_soon_threadsafe(self._finish, user, turn, used, done, result, fault)
 
     def _finish(
@@ -148,5 +162,17 @@ class LargeWork:
         asyncio.get_running_loop().call_soon(self._start_next)
 
     def close(self) -> None:
-        if self._pool is not None:
-            self._pool.shutdown(wait=False, cancel_futures=True)
+        """Returns at once; who waits for a result is refused."""
+        self._is_closed = True
+        waiting = [entry[-1] for user in self._users.values() for entry in user.waiting]
+        for done in (self._under_way, *waiting):
+            if done is not None and not done.done():
+                done.set_exception(unavailable(ENDING))
+        self._users.clear()
+        if self._pieces is not None:
+            self._pieces.put(None)
+
+
+def _do_all(pieces: SimpleQueue[Callable[[], None] | None]) -> None:
+    while (piece := pieces.get()) is not None:
+        piece()

@@ -74,7 +74,7 @@ async def test_objects_are_converted_both_ways(tmp_path: Path) -> None:
         assert record is not None
         assert record.obj()["size"] == 7
         assert record.obj()["apiVersion"] == f"{GROUP}/v1"
-        assert (await codec.shown(cluster.stage, record, second))["width"] == 7
+        assert (await codec.shown(cluster.stage, call, record))["width"] == 7
 
 
 async def test_a_conversion_that_fails_says_why(tmp_path: Path) -> None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import subprocess
+import sys
 import threading
 from collections.abc import Iterator
 
@@ -50,6 +52,46 @@ async def test_the_work_is_done_in_another_thread() -> None:
     work = LargeWork()
     assert await work.run(Turn("ada"), threading.get_ident) != threading.get_ident()
     work.close()
+
+
+async def test_closing_does_not_wait_for_the_work_under_way_and_refuses_all_others() -> None:
+    work = LargeWork()
+    loop, began, goes_on = asyncio.get_running_loop(), asyncio.Event(), threading.Event()
+
+    def busy() -> None:
+        loop.call_soon_threadsafe(began.set)
+        goes_on.wait()
+
+    under_way = asyncio.create_task(work.run(Turn("ada"), busy))
+    await began.wait()
+    waiting = asyncio.create_task(work.run(Turn("bob"), int))
+    await asyncio.sleep(0)
+    work.close()
+    for request in (under_way, waiting, asyncio.create_task(work.run(Turn("eve"), int))):
+        with pytest.raises(ApiError, match="shutting down"):
+            await request
+    goes_on.set()
+
+
+def test_a_process_ends_while_its_worker_is_busy() -> None:
+    program = """
+import asyncio, threading
+from shoal.embedded.apiserver.large_work import LargeWork, Turn
+
+async def main():
+    work, began, loop = LargeWork(), asyncio.Event(), asyncio.get_running_loop()
+
+    def busy():
+        loop.call_soon_threadsafe(began.set)
+        threading.Event().wait()
+
+    asyncio.ensure_future(work.run(Turn("ada"), busy)).add_done_callback(lambda done: done.exception())
+    await began.wait()
+    work.close()
+
+asyncio.run(main())
+"""
+    subprocess.run([sys.executable, "-c", program], timeout=60, check=True)
 
 
 async def test_what_the_work_raises_is_raised_where_it_was_asked_for(served: Served) -> None:

@@ -1,4 +1,4 @@
-"""Patches that are worked out while others are asked about them: who is overtaken meanwhile starts over."""
+"""Patches that are worked out without the object's lock: who is overtaken meanwhile starts over."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from shoal.embedded.apiserver.storage.memory import MemoryStorage
 MAPS = "/api/v1/namespaces/default/configmaps"
 REGISTRATION = "/apis/admissionregistration.k8s.io/v1"
 POLICY = {
+    "paramKind": {"apiVersion": "v1", "kind": "ConfigMap"},
     "matchConstraints": {
         "resourceRules": [
             {"apiGroups": ["*"], "apiVersions": ["*"], "operations": ["UPDATE"], "resources": ["configmaps"]}
@@ -25,6 +26,9 @@ POLICY = {
 }
 
 
+PARAMS = {"selector": {}, "parameterNotFoundAction": "Allow"}
+
+
 @pytest.fixture
 def storage() -> FaultyStorage:
     return FaultyStorage(MemoryStorage())
@@ -32,12 +36,13 @@ def storage() -> FaultyStorage:
 
 @pytest.fixture
 async def door(tmp_path: Path, storage: FaultyStorage) -> AsyncIterator[InProcess]:
-    """With a policy that is asked about every change of a config map, and one such map."""
+    """With a policy that is asked about every change of a config map, and one such map. Parameters may be converted by
+    a webhook, so that the lock is not held."""
     async with in_process(tmp_path, storage) as opened:
         named = {"metadata": {"name": "asked"}}
         path = f"{REGISTRATION}/validatingadmissionpolicies"
         assert (await opened.ask("POST", path, {**named, "spec": POLICY})).code == 201
-        bound = {**named, "spec": {"policyName": "asked", "validationActions": ["Deny"]}}
+        bound = {**named, "spec": {"policyName": "asked", "validationActions": ["Deny"], "paramRef": PARAMS}}
         assert (await opened.ask("POST", f"{path.removesuffix('ies')}ybindings", bound)).code == 201
         assert (await opened.ask("POST", MAPS, {"metadata": {"name": "a"}})).code == 201
         yield opened

@@ -32,10 +32,10 @@ DEFINITION: Obj = {
 async def test_what_was_stored_is_there_after_the_next_start(tmp_path: Path) -> None:
     settings = Settings(tmp_path / "state", tmp_path / "kubeconfig")
     first = await open_plane(settings, ("127.0.0.1", 1))
-    made = await Operations(first.stage).create("configmaps", config_map("kept", a="b"))
+    made = await Operations(first).create("configmaps", config_map("kept", a="b"))
     await first.close()
     second = await open_plane(settings, ("127.0.0.1", 1))
-    found = Operations(second.stage).find("configmaps", "kept")
+    found = Operations(second).find("configmaps", "kept")
     assert found is not None
     assert found.obj() == made
     assert second.authority.root_certificate == first.authority.root_certificate

@@ -46,10 +46,14 @@ class Chain:
         self._mutating.policies.set(self._mutating_policies.read())
         self._validating.policies.set(self._validating_policies.read())
 
-    def may_concern(self, call: Call, operation: Operation) -> bool:
+    def may_concern(self, call: Call, operation: Operation) -> tuple[bool, bool]:
+        """Whether any policy or webhook may be meant, and whether a webhook may be asked: one of these, or one that
+        converts a policy's parameters."""
         call, hooks = scales.door_of(call), self._webhooks
-        every = (self._mutating.policies, self._validating.policies, hooks.mutating, hooks.validating)
-        return any(configured.of(call, operation) for configured in every)
+        policies = [*self._mutating.policies.of(call, operation), *self._validating.policies.of(call, operation)]
+        has_hooks = any(configured.of(call, operation) for configured in (hooks.mutating, hooks.validating))
+        asks = has_hooks or any(policy.param_kind for policy in policies)
+        return bool(policies) or has_hooks, asks
 
     async def mutate(self, admission: Admission, again: Callable[[Admission], None]) -> None:
         """`again` are the built-in plugins, which run once more after somebody changed the object."""

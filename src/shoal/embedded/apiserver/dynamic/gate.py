@@ -1,8 +1,8 @@
 """The gate to admission that users configure: free while nothing is configured, and shut to what is not concerned.
 
-`concerns` looks up one answer, kept for each operation and subresource of each resource until a configuration or the
-set of served resources changes. What is behind (`chain.py`) brings CEL with it, a tenth of a second that most clusters
-never pay, so it is loaded with the first configuration.
+`concerns` and `asks_webhooks` look up one answer, kept for each operation and subresource of each resource until a
+configuration or the set of served resources changes. What is behind (`chain.py`) brings CEL with it, a tenth of a
+second that most clusters never pay, so it is loaded with the first configuration.
 """
 
 from __future__ import annotations
@@ -22,6 +22,9 @@ from shoal.embedded.apiserver.resource import Resource
 
 if TYPE_CHECKING:
     from shoal.embedded.apiserver.dynamic.chain import Chain
+
+
+_NOTHING = (False, False)
 
 
 class Surroundings(msgspec.Struct, frozen=True):
@@ -48,7 +51,8 @@ class DynamicAdmission:
         self._again = again
         self._chain: Chain | None = None
         self._stamp = -1
-        self._concerned: dict[tuple[Resource, str, Operation], bool] = {}
+        self._concerned: dict[tuple[Resource, str, Operation], tuple[bool, bool]] = {}
+        """Whether any of it is meant, and whether that may ask a webhook."""
         self._is_stale = True
 
     def changed(self) -> None:
@@ -67,11 +71,17 @@ class DynamicAdmission:
         self._chain.read()
 
     def concerns(self, call: Call, operation: Operation) -> bool:
+        return self._known(call, operation)[0]
+
+    def asks_webhooks(self, call: Call, operation: Operation) -> bool:
+        return self._known(call, operation)[1]
+
+    def _known(self, call: Call, operation: Operation) -> tuple[bool, bool]:
         if self._is_stale:
             self._read()
         chain = self._chain
         if chain is None:
-            return False
+            return _NOTHING
         stamp = self._around.catalog.stamp
         if self._stamp != stamp:
             self._concerned.clear()
@@ -79,7 +89,8 @@ class DynamicAdmission:
         key = call.resource, "scale" if call.through_scale else call.subresource, operation
         known = self._concerned.get(key)
         if known is None:
-            known = self._concerned[key] = call.resource.home not in EXEMPT and chain.may_concern(call, operation)
+            is_exempt = call.resource.home in EXEMPT
+            known = self._concerned[key] = _NOTHING if is_exempt else chain.may_concern(call, operation)
         return known
 
     async def mutate(self, admission: Admission) -> None:

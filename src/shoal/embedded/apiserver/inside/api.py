@@ -66,7 +66,9 @@ class InsideApi:
             call = await self._call("list", kind, namespace, confined_to=select)
             options = ReadOptions(label_selector=select.labels, field_selector=select.fields)
             found = reading.list_(self._stage, call, options)
-            return Listed([await self._item(one, call) for one in found.records], found.revision)
+            lines = await codec.lines(self._stage, call, found.records)
+            items = [_item_of(one, data) for one, data in zip(found.records, lines, strict=True)]
+            return Listed(items, found.revision)
 
     async def watch(self, kind: Kind, since: int, namespace: str = "", select: Select = EVERYTHING) -> Batches:
         with _translated():
@@ -186,8 +188,12 @@ class InsideApi:
         if not isinstance(found, Record):
             # The write took the last finalizer of something that was waiting for that.
             return item_of(msgspec.json.encode(found))
-        data = await codec.line(self._stage, found, call.resource)
-        return Item(found.ref.namespace, found.ref.name, found.uid, found.revision, data)
+        data = await codec.line(self._stage, call, found)
+        return _item_of(found, data)
+
+
+def _item_of(record: Record, data: bytes) -> Item:
+    return Item(record.ref.namespace, record.ref.name, record.uid, record.revision, data)
 
 
 def _typed(kind: Kind, obj: Obj) -> Obj:

@@ -1,10 +1,14 @@
 """Change what is stored: update, patch and apply all end here, as "this object instead of that one".
 
-A change is worked out on what is stored now and committed only if that is still what is stored. When nobody outside
-has to be asked, all of it happens under the object's lock, so writers of one object never make each other start over.
-When webhooks or policies are configured for it, or a webhook converts it, they are asked without the lock, since they
-may write to the same object themselves; so is the worker thread about what is large, since it may be busy with others.
-A change that was overtaken is then worked out again, and refused there if it names the version it was meant for.
+A change is worked out on what is stored now and committed only if that is still what is stored. When no webhook has to
+be asked, all of it happens under the object's lock, so writers of one object never make each other start over. Policies
+compute in this process and are asked under the lock too.
+
+Two kinds of changes are worked out without the lock: those for which webhooks are configured, which may write to the
+same object themselves, and large ones, since the worker thread may be busy with others. A change that was overtaken is
+worked out again, and refused there if it names the version it was meant for. A large change that was overtaken in each
+of its tries is worked out once more under the lock, so that frequent small writes cannot starve it: other writers of
+this one object wait that long. One that asks webhooks is refused with a conflict then.
 Whether anybody is asked is decided once for each try: who comes later is asked about the next one.
 """
 
@@ -30,7 +34,8 @@ from shoal.embedded.apiserver.state.record import Record, Write
 from shoal.embedded.apiserver.strategy import Strategy
 
 Make = Callable[[Obj], Awaitable[Obj]]
-"""The wanted object, from the present one (its own copy)."""
+"""The wanted object, from the present one (its own copy). It is called once for each try, and what it returned is
+changed after that, so it returns another object each time."""
 
 _TRIES = 5
 _KEPT = ("uid", "creationTimestamp", "selfLink", "generation")
@@ -41,12 +46,11 @@ _DELETION = ("deletionTimestamp", "deletionGracePeriodSeconds")
 async def change(stage: Stage, call: Call, make: Make, *, applied: bool = False) -> Obj | Record:
     """Replace the object named by the call by what `make` makes of it; NotFound if it is not there."""
     ref = call.resource.ref(call.namespace, call.name)
-    if not waits_for_others(stage, call):
+    if _is_short(stage, call, stage.state.get(ref)):
         async with object_lock(stage, ref):
-            if len(_present(stage, call, ref).data) < LARGE_BYTES:
-                work = _Work(_present(stage, call, ref), call, is_dynamic=False)
-                await _work_out(stage, work, make, applied)
-                return await _committed(stage, work)
+            # While the lock was waited for, the object may have grown, or a webhook may have been configured.
+            if _is_short(stage, call, stage.state.get(ref)):
+                return await _changed_under_lock(stage, call, make, applied)
     told = len(call.warnings)
     for _ in range(_TRIES):
         # What an overtaken try warned of does not count.
@@ -58,14 +62,29 @@ async def change(stage: Stage, call: Call, make: Make, *, applied: bool = False)
         async with object_lock(stage, ref):
             if stage.state.get(ref) is work.record:
                 return await _committed(stage, work)
-    raise status.conflict(call.resource.plural, call.resource.group, call.name)
+    del call.warnings[told:]
+    async with object_lock(stage, ref):
+        if _asks_webhooks(stage, call):
+            raise status.conflict(call.resource.plural, call.resource.group, call.name)
+        return await _changed_under_lock(stage, call, make, applied)
 
 
-def waits_for_others(stage: Stage, call: Call) -> bool:
-    """Whether the change is worked out without the lock, and so perhaps more than once. What is stored may be large
-    too."""
-    resource = call.resource
-    return call.size >= LARGE_BYTES or resource.conversion_webhook is not None or stage.dynamic.concerns(call, "UPDATE")
+async def _changed_under_lock(stage: Stage, call: Call, make: Make, applied: bool) -> Obj | Record:
+    """One try, which no other writer can overtake. The caller holds the object's lock."""
+    record = _present(stage, call, call.resource.ref(call.namespace, call.name))
+    work = _Work(record, call, is_dynamic=stage.dynamic.concerns(call, "UPDATE"))
+    await _work_out(stage, work, make, applied)
+    return await _committed(stage, work)
+
+
+def _is_short(stage: Stage, call: Call, record: Record | None) -> bool:
+    """Whether a change of this object waits neither for a webhook nor for the worker thread."""
+    is_small = call.size < LARGE_BYTES and (record is None or len(record.data) < LARGE_BYTES)
+    return is_small and not _asks_webhooks(stage, call)
+
+
+def _asks_webhooks(stage: Stage, call: Call) -> bool:
+    return call.resource.conversion_webhook is not None or stage.dynamic.asks_webhooks(call, "UPDATE")
 
 
 def _present(stage: Stage, call: Call, ref: Ref) -> Record:
@@ -129,7 +148,7 @@ async def _shown(stage: Stage, work: _Work) -> Obj:
     call = work.admission.call
     if codec.is_ready(stage, work.record, call.resource):
         return await computed(stage, call, work.record.obj)
-    return await codec.shown(stage, work.record, call.resource)
+    return await codec.shown(stage, call, work.record)
 
 
 def _check_version(call: Call, metadata: Obj, before: Obj) -> None:

@@ -3,30 +3,38 @@
 Objects are stored as JSON in one version, kind and apiVersion first. For that version reading is handing out bytes;
 other versions are decoded and converted. Lists of built-in kinds show their items without kind and apiVersion, as
 Kubernetes' typed lists do: the fixed beginning is cut off.
+
+Conversion costs far more than decoding: unknown fields are dropped and defaults filled in, in both versions. So what is
+large, one object or all objects of a list together, is converted in the worker thread, in batches of bounded size, so
+that users take turns and the event loop goes on. A webhook is asked once for each batch.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, ParamSpec, TypeVar
 
 import msgspec
 
 from shoal.embedded.apiserver.calls import Call
+from shoal.embedded.apiserver.crds.conversion import converted_here
 from shoal.embedded.apiserver.crds.pruning import conform_custom
 from shoal.embedded.apiserver.kinds.conversion import convert_builtin
 from shoal.embedded.apiserver.large_work import LARGE_BYTES
 from shoal.embedded.apiserver.resource import Obj, Resource
-from shoal.embedded.apiserver.rest.stage import Stage, computed
+from shoal.embedded.apiserver.rest.stage import Stage, computed, turn_of
 from shoal.embedded.apiserver.state.record import Record
 from shoal.embedded.apiserver.status import too_large
 from shoal.units.errors import UserError
 
+P = ParamSpec("P")
+R = TypeVar("R")
+_Finished = TypeVar("_Finished")
 LARGEST_OBJECT = 3 * 1024 * 1024
 """Bytes of one stored object. etcd refuses requests of more than 2 MiB, in an encoding that is shorter than JSON."""
 _DECODED_AT_ONCE = 1 << 18
-"""Bytes that are decoded before others get their turn."""
+"""Bytes that are decoded before others get their turn, and of one batch that is converted."""
 _decode = msgspec.json.Decoder().decode
 _encode = msgspec.json.Encoder().encode
 
@@ -50,38 +58,49 @@ def is_ready(stage: Stage, record: Record, resource: Resource) -> bool:
     return record.revision > stage.catalog.settled(resource.home) and record.data.startswith(prefix_of(resource))
 
 
-async def shown(stage: Stage, record: Record, resource: Resource) -> Obj:
-    """The object of a record in the version of a resource; the caller's own."""
-    obj: Obj = _decode(record.data)
-    if is_ready(stage, record, resource):
+async def shown(stage: Stage, call: Call, record: Record) -> Obj:
+    """The object of a record in the version of the call's resource; the caller's own."""
+    if is_ready(stage, record, call.resource):
+        obj: Obj = _decode(record.data)
         return obj
-    return (await _converted(stage, [obj], resource, resource.api_version))[0]
+    return (await _all_converted(stage, call, [record], _as_it_is))[0]
 
 
-async def all_shown(stage: Stage, records: Sequence[Record], resource: Resource) -> list[Obj]:
+async def all_shown(stage: Stage, call: Call, records: Sequence[Record]) -> list[Obj]:
     objs: list[Obj] = []
+    late: list[int] = []
     size = 0
-    for record in records:
+    for index, record in enumerate(records):
+        if not is_ready(stage, record, call.resource):
+            late.append(index)
+            objs.append({})
+            continue
         objs.append(_decode(record.data))
         size += len(record.data)
         if size > _DECODED_AT_ONCE:
             size = 0
             await asyncio.sleep(0)
-    late = [index for index, record in enumerate(records) if not is_ready(stage, record, resource)]
-    if not late:
-        return objs
-    for index, obj in zip(
-        late, await _converted(stage, [objs[one] for one in late], resource, resource.api_version), strict=True
-    ):
+    converted = await _all_converted(stage, call, [records[index] for index in late], _as_it_is)
+    for index, obj in zip(late, converted, strict=True):
         objs[index] = obj
     return objs
 
 
-async def line(stage: Stage, record: Record, resource: Resource) -> bytes:
-    """The bytes of one object in the version of a resource."""
-    if is_ready(stage, record, resource):
+async def line(stage: Stage, call: Call, record: Record) -> bytes:
+    """The bytes of one object in the version of the call's resource."""
+    if is_ready(stage, record, call.resource):
         return record.data
-    return _encode(await shown(stage, record, resource))
+    return (await _all_converted(stage, call, [record], _encode))[0]
+
+
+async def lines(stage: Stage, call: Call, records: Sequence[Record]) -> list[bytes]:
+    """The bytes of each object in the version of the call's resource."""
+    late = [index for index, record in enumerate(records) if not is_ready(stage, record, call.resource)]
+    found = [record.data for record in records]
+    converted = await _all_converted(stage, call, [records[index] for index in late], _encode)
+    for index, data in zip(late, converted, strict=True):
+        found[index] = data
+    return found
 
 
 async def to_stored(stage: Stage, obj: Obj, resource: Resource) -> Obj:
@@ -89,14 +108,17 @@ async def to_stored(stage: Stage, obj: Obj, resource: Resource) -> Obj:
     if is_stored_version(resource):
         kept = obj
     else:
-        stored = stage.catalog.stored(resource.home) or resource
-        kept = (await _converted(stage, [obj], resource, stored.api_version))[0]
+        kept = await _in_stored_version(stage, obj, resource)
     return ordered(kept)
 
 
 async def checked(stage: Stage, call: Call, obj: Obj) -> Obj:
     """`to_stored`, refused if it is too large to be stored."""
-    kept = await to_stored(stage, obj, call.resource)
+    if call.size >= LARGE_BYTES and converts_here(call.resource) and not is_stored_version(call.resource):
+        stored = stage.catalog.stored(call.resource.home) or call.resource
+        kept = ordered((await computed(stage, call, _converted_here, [obj], call.resource, stored.api_version))[0])
+    else:
+        kept = await to_stored(stage, obj, call.resource)
     if call.size >= LARGE_BYTES and len(await computed(stage, call, _encode, kept)) > LARGEST_OBJECT:
         raise too_large(LARGEST_OBJECT)
     return kept
@@ -150,21 +172,79 @@ def item_parts(data: bytes, prefix: bytes) -> tuple[bytes, bytes | memoryview]:
     return (b"{", memoryview(data)[len(prefix) :]) if data.startswith(prefix) else (b"", data)
 
 
-async def _converted(stage: Stage, objs: list[Obj], resource: Resource, to: str) -> list[Obj]:
+def converts_here(resource: Resource) -> bool:
+    """Whether objects are converted without asking a webhook."""
+    return not resource.is_custom or resource.conversion_webhook is None
+
+
+async def _in_stored_version(stage: Stage, obj: Obj, resource: Resource) -> Obj:
+    stored = stage.catalog.stored(resource.home) or resource
+    if converts_here(resource):
+        return _converted_here([obj], resource, stored.api_version)[0]
+    return (await stage.convert([obj], stored.api_version, resource))[0]
+
+
+def _converted_here(objs: list[Obj], resource: Resource, to: str) -> list[Obj]:
     if not resource.is_custom:
         return [convert_builtin(obj, to) for obj in objs]
-    is_reading = to == resource.api_version
-    if is_reading:
-        for obj in objs:
-            _default_as_stored(stage, obj, resource)
-    converted = await stage.convert(objs, to, resource)
-    if is_reading:
-        for obj in converted:
-            conform_custom(obj, resource.schema)
-            if resource.converter is not None:
-                # Of provided kinds: what a version fills in, it shows of objects of the other version too.
-                resource.strategy.default(obj)
-    return converted
+    return [converted_here(obj, to, resource) for obj in objs]
+
+
+async def _all_converted(
+    stage: Stage, call: Call, records: Sequence[Record], finish: Callable[[Obj], _Finished]
+) -> list[_Finished]:
+    """What `finish` makes of the objects, which are not stored in the version of the call's resource."""
+    is_large = sum(len(record.data) for record in records) >= LARGE_BYTES
+    if is_large and call.verb in ("get", "list"):
+        stage.large.check(call.actor.name)
+    found: list[_Finished] = []
+    for batch in _batches(records):
+        found += await _batch_converted(stage, call, batch, finish, is_large=is_large)
+    return found
+
+
+async def _batch_converted(
+    stage: Stage, call: Call, batch: Sequence[Record], finish: Callable[[Obj], _Finished], *, is_large: bool
+) -> list[_Finished]:
+    resource = call.resource
+
+    async def compute(work: Callable[P, R], *args: P.args, **more: P.kwargs) -> R:
+        return await stage.large.run(turn_of(call), work, *args, **more) if is_large else work(*args, **more)
+
+    def read() -> list[Obj]:
+        objs: list[Obj] = [_decode(record.data) for record in batch]
+        if resource.is_custom:
+            for obj in objs:
+                _default_as_stored(stage, obj, resource)
+        return objs
+
+    def finished(objs: list[Obj]) -> list[_Finished]:
+        if resource.is_custom:
+            for obj in objs:
+                conform_custom(obj, resource.schema)
+                if resource.converter is not None:
+                    # Of provided kinds: what a version fills in, it shows of objects of the other version too.
+                    resource.strategy.default(obj)
+        return [finish(obj) for obj in objs]
+
+    if converts_here(resource):
+        return await compute(lambda: finished(_converted_here(read(), resource, resource.api_version)))
+    return await compute(finished, await stage.convert(await compute(read), resource.api_version, resource))
+
+
+def _batches(records: Sequence[Record]) -> Iterator[Sequence[Record]]:
+    start, size = 0, 0
+    for index, record in enumerate(records):
+        if size > _DECODED_AT_ONCE:
+            yield records[start:index]
+            start, size = index, 0
+        size += len(record.data)
+    if records:
+        yield records[start:]
+
+
+def _as_it_is(obj: Obj) -> Obj:
+    return obj
 
 
 def _default_as_stored(stage: Stage, obj: Obj, resource: Resource) -> None:

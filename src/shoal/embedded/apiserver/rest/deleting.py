@@ -76,7 +76,7 @@ async def delete(stage: Stage, call: Call, options: DeleteOptions, *, asks: bool
         record = stage.state.get(ref)
         if record is None:
             raise status.not_found(call.resource.plural, call.resource.group, call.name)
-        obj = await codec.shown(stage, record, call.resource)
+        obj = await codec.shown(stage, call, record)
         check_preconditions(call, obj, options.preconditions)
         admission = Admission("DELETE", call, call.name, None, obj, msgspec.to_builtins(options))
         # There is nothing to change, but some plugins of the first round refuse deletions too.

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from copy import deepcopy
-
 import msgspec
 
 from shoal.embedded.apiserver import field_errors, status
 from shoal.embedded.apiserver.calls import Call
-from shoal.embedded.apiserver.large_work import LARGE_BYTES
 from shoal.embedded.apiserver.resource import Obj
-from shoal.embedded.apiserver.rest.changing import change, waits_for_others
+from shoal.embedded.apiserver.rest.changing import change
 from shoal.embedded.apiserver.rest.creating import create
 from shoal.embedded.apiserver.rest.rights import check_may_create
 from shoal.embedded.apiserver.rest.stage import Stage, computed
@@ -26,13 +23,10 @@ async def replace(stage: Stage, call: Call, obj: Obj) -> tuple[Obj | Record, boo
     async def make(_: Obj) -> Obj:
         if not has_version and _needs_version(call):
             raise _no_version(call)
-        return await computed(stage, call, deepcopy, obj) if is_made_again else obj
+        return await computed(stage, call, _copied, obj)
 
     while True:
         present = stage.state.get(ref)
-        # What is made of it is changed on its way; where it may have to be made again, of a copy.
-        is_large = present is not None and len(present.data) >= LARGE_BYTES
-        is_made_again = is_large or waits_for_others(stage, call)
         try:
             return await change(stage, call, make), False
         except status.ApiError as error:
@@ -40,10 +34,16 @@ async def replace(stage: Stage, call: Call, obj: Obj) -> tuple[Obj | Record, boo
             if error.code != 404 or not may_create or (present is not None and stage.state.get(ref) is present):
                 raise
         try:
-            return await _created(stage, call, await computed(stage, call, deepcopy, obj)), True
+            return await _created(stage, call, await computed(stage, call, _copied, obj)), True
         except status.ApiError as error:
             if error.reason != "AlreadyExists":
                 raise
+
+
+def _copied(obj: Obj) -> Obj:
+    # By way of JSON, in a seventh of the time that deepcopy takes.
+    copy: Obj = msgspec.json.decode(msgspec.json.encode(obj))
+    return copy
 
 
 async def _created(stage: Stage, call: Call, obj: Obj) -> Obj | Record:

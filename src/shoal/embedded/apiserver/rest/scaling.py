@@ -43,7 +43,7 @@ async def read_scale(stage: Stage, call: Call) -> Obj:
     record = stage.state.get(call.resource.ref(call.namespace, call.name))
     if record is None:
         raise status.not_found(call.resource.plural, call.resource.group, call.name)
-    obj = await codec.shown(stage, record, call.resource)
+    obj = await codec.shown(stage, call, record)
     scale = scale_of(call, obj)
     path = _paths(call)[0]
     if call.resource.scale_paths and number_at(obj, path) is None:
@@ -98,7 +98,7 @@ async def _changed(stage: Stage, call: Call, make: Callable[[Obj], Obj]) -> Obj:
     whole_call = msgspec.structs.replace(call, subresource="", verb="update", through_scale=True)
     changed = await change(stage, whole_call, make_whole, applied=True)
     if isinstance(changed, Record):
-        changed = await codec.shown(stage, changed, call.resource)
+        changed = await codec.shown(stage, call, changed)
     return scale_of(call, changed)
 
 

@@ -37,6 +37,9 @@ class Dynamic(Protocol):
     def concerns(self, call: Call, operation: Operation) -> bool:
         """Whether anything is configured for such a write; if not, the two below are not called."""
 
+    def asks_webhooks(self, call: Call, operation: Operation) -> bool:
+        """Whether any of it may ask a webhook, which may take seconds and write to the same object."""
+
     async def mutate(self, admission: Admission) -> None: ...
 
     async def validate(self, admission: Admission) -> None: ...

@@ -129,17 +129,21 @@ class Stream:
         records, self._initial = self._initial, ()
         revision = self._since
         for piece in _pieces(records, [len(record.data) for record in records]):
-            for chunk in _joined([(b"ADDED", await self._shown(record)) for record in piece]):
+            for chunk in _joined([(b"ADDED", data) for data in await self._all_shown(piece)]):
                 yield chunk
         if self._options.initial_events and self._options.bookmarks:
             yield self._bookmark(revision, {"k8s.io/initial-events-end": "true"})
 
-    async def _shown(self, record: Record) -> bytes:
+    async def _all_shown(self, records: Sequence[Record]) -> Sequence[bytes]:
         if self._plain:
-            return record.data
-        if self._render is not None:
-            return await self._render(record)
-        return await codec.line(self._stage, record, self._call.resource)
+            return [record.data for record in records]
+        if self._render is None:
+            shown = await codec.lines(self._stage, self._call, records)
+        else:
+            shown = [await self._render(record) for record in records]
+        # What was not large was made in the event loop.
+        await asyncio.sleep(0)
+        return shown
 
     async def _batch_lines(self, batch: Sequence[Event]) -> Sequence[bytes]:
         if batch and batch[0].record.revision <= self._since:
@@ -148,13 +152,15 @@ class Stream:
             if len(batch) > 1:
                 return (b"".join([event.line for event in batch]),)
             return _joined([(event.kind.encode(), event.record.data) for event in batch])
-        lines: list[tuple[bytes, bytes]] = []
+        kinds: list[bytes] = []
+        records: list[Record] = []
         for event in batch:
             kind = event.kind if self._everything else seen_as(event, self._chosen)
             if kind:
                 left = kind == "DELETED" and event.kind != "DELETED"
-                lines.append((kind.encode(), await self._shown(event.departed() if left else event.record)))
-        return _joined(lines)
+                kinds.append(kind.encode())
+                records.append(event.departed() if left else event.record)
+        return _joined(list(zip(kinds, await self._all_shown(records), strict=True)))
 
     def _bookmark(self, revision: int | None = None, annotations: dict[str, str] | None = None) -> bytes:
         kind, api_version = self._heading

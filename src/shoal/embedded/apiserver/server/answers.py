@@ -93,9 +93,9 @@ async def one(stage: Stage, code: int, found: Obj | Record, call: Call, form: Fo
     resource = call.resource
     if form.shape == "object":
         if isinstance(found, Record):
-            return await _said(stage, code, await codec.line(stage, found, resource), form, call)
+            return await _said(stage, code, await codec.line(stage, call, found), form, call)
         return await _said(stage, code, found, form, call)
-    obj = await codec.shown(stage, found, resource) if isinstance(found, Record) else found
+    obj = await codec.shown(stage, call, found) if isinstance(found, Record) else found
     if form.shape == "partial":
         return await _said(stage, code, partial(obj, form.version), form, call)
     version = obj["metadata"].get("resourceVersion", "")
@@ -112,10 +112,10 @@ async def listed(stage: Stage, found: Listed, call: Call, form: Form, include: s
     if found.remaining is not None:
         metadata["remainingItemCount"] = found.remaining
     if form.shape == "object":
-        return await _long(stage, await _list_parts(stage, found.records, resource, metadata), form, call)
+        return await _long(stage, await _list_parts(stage, call, found.records, metadata), form, call)
     if form.shape == "table" and len(found.records) > _ROWS and printer_of(resource, "").order is None:
         return await _long(stage, await _table_parts(stage, found.records, call, form, include, metadata), form, call)
-    objs = await codec.all_shown(stage, found.records, resource)
+    objs = await codec.all_shown(stage, call, found.records)
     if form.shape == "table":
         return await _said(stage, 200, _table(stage, resource, objs, form, include, metadata), form, call)
     return await _said(stage, 200, partial_list(objs, metadata, form.version), form, call)
@@ -130,7 +130,7 @@ async def _long(stage: Stage, parts: Items | list[Part], form: Form, call: Call)
 
 async def row(stage: Stage, record: Record, call: Call, form: Form, include: str, *, first: bool) -> bytes:
     """One object of a watch as a table of one row (columns only in the first) or as metadata alone."""
-    obj = await codec.shown(stage, record, call.resource)
+    obj = await codec.shown(stage, call, record)
     if form.shape == "partial":
         return _encode(partial(obj, form.version))
     version = {"resourceVersion": str(record.revision)}
@@ -158,13 +158,14 @@ def _table(
     )
 
 
-async def _list_parts(stage: Stage, records: Sequence[Record], resource: Resource, metadata: Obj) -> Items | list[Part]:
+async def _list_parts(stage: Stage, call: Call, records: Sequence[Record], metadata: Obj) -> Items | list[Part]:
+    resource = call.resource
     kind = resource.list_kind or f"{resource.kind}List"
     head = f'{{"kind":"{kind}","apiVersion":"{resource.api_version}","metadata":'.encode()
     parts: list[Part] = [head, _encode(metadata), b',"items":[']
     if not all(codec.is_ready(stage, record, resource) for record in records):
-        for obj in await codec.all_shown(stage, records, resource):
-            parts += (_encode(obj), b",")
+        for data in await codec.lines(stage, call, records):
+            parts += (data, b",")
     else:
         opening = b"" if resource.is_custom else codec.prefix_of(resource)
         found = [record.data for record in records]
@@ -184,7 +185,7 @@ async def _table_parts(
     """A long table, made some rows at a time: decoded, ten thousand pods are more than everything else there is."""
     parts: list[Part] = []
     for start in range(0, len(records), _ROWS):
-        objs = await codec.all_shown(stage, records[start : start + _ROWS], call.resource)
+        objs = await codec.all_shown(stage, call, records[start : start + _ROWS])
         made = _table(stage, call.resource, objs, form, include, metadata, has_heads=not start)
         rows = made.pop("rows")
         if not start:
