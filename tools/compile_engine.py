@@ -38,7 +38,7 @@ MODULES = (
     "overhead",
     "pending",
     "placement",
-    "round",
+    "cycle_state",
     "scores/worth",
     "shapes",
     "steps/allocate",

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from build.queues import DEFAULT, Amount, admitted, amounts, workload
 from shoal.engine.queues.facts import FlavorResource, PodSet, PreemptionRules, Usage, WorkloadFacts
 from shoal.engine.queues.state import Queues
-from shoal.engine.queues.victims.search import Victim, Want, find_victims
+from shoal.engine.queues.victims.search import PreemptionRequest, Victim, find_victims
 
 NEVER = PreemptionRules()
 LOWER_HERE = PreemptionRules(within="LowerPriority")
@@ -74,13 +74,13 @@ def want_of(
     stamp_s: float = 0.0,
     fits: Callable[[], bool] | None = None,
     local_usage: Callable[[str], float] | None = None,
-) -> Want:
+) -> PreemptionRequest:
     facts = workload("incoming", queue, priority=priority)
     short = frozenset(usage) if needs is None else needs
-    return Want(world.cluster_queues[queue], facts, usage, short, stamp_s, fits, local_usage)
+    return PreemptionRequest(world.cluster_queues[queue], facts, usage, short, stamp_s, fits, local_usage)
 
 
-def search(world: Queues, want: Want) -> list[Victim]:
+def search(world: Queues, want: PreemptionRequest) -> list[Victim]:
     before = state_of(world)
     found = find_victims(world, want)
     assert state_of(world) == before, "a search leaves the state as it was"

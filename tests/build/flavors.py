@@ -11,9 +11,9 @@ from shoal.engine.queues.facts import FlavorResource, Fungibility, PodSet, Preem
 from shoal.engine.queues.flavors.assigner import assign
 from shoal.engine.queues.flavors.assignment import Assignment
 from shoal.engine.queues.flavors.modes import Answer, Mode
-from shoal.engine.queues.held import Tried, totals_of
 from shoal.engine.queues.settings import Settings
 from shoal.engine.queues.state import Queues
+from shoal.engine.queues.workloads import FlavorSearchProgress, totals_of
 
 PREEMPT, RECLAIM, NOBODY = (Answer(mode, 0) for mode in (Mode.PREEMPT, Mode.RECLAIM, Mode.NO_CANDIDATES))
 
@@ -64,7 +64,7 @@ def choose(
     queue: str,
     *pod_sets: PodSet,
     oracle: Oracle | None = None,
-    tried: Tried | None = None,
+    tried: FlavorSearchProgress | None = None,
     barred: frozenset[str] = frozenset(),
     reclaimable: Mapping[str, int] | None = None,
 ) -> Assignment:

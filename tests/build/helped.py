@@ -20,8 +20,8 @@ from shoal.engine.queues.facts import (
     ResourceGroup,
     WorkloadFacts,
 )
-from shoal.engine.queues.help import Change, Effect, Kind, Remedy, remedies
 from shoal.engine.queues.kueue import Kueue
+from shoal.engine.queues.remedies import Change, Effect, Kind, Remedy, remedies
 from shoal.engine.queues.settings import Settings
 from shoal.engine.queues.state import Fact, Queues
 from shoal.engine.queues.tree import Node
@@ -187,7 +187,7 @@ def portrait(kueue: Kueue) -> object:
         _counters(world_),
         [_domains(world_, name) for name in world_.flavors],
         [repr(each) for each in kueue.states()],
-        repr(kueue._watch.in_turn()),
+        repr(kueue._active_trees.in_turn()),
         kueue.is_idle,
         repr(kueue.usage._accounts),
         kueue.reservations and repr(list(kueue.reservations.by_root.items())),

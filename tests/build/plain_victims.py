@@ -12,11 +12,11 @@ from dataclasses import dataclass, field
 from build.queues import queues
 from shoal.engine.queues.clusterqueue import ClusterQueue
 from shoal.engine.queues.facts import FlavorResource, WorkloadFacts
-from shoal.engine.queues.held import Held
 from shoal.engine.queues.settings import Settings
 from shoal.engine.queues.shares import share_of
 from shoal.engine.queues.state import Fact, Queues
 from shoal.engine.queues.tree import Cohort, Node
+from shoal.engine.queues.workloads import AdmittedWorkload
 
 Found = dict[str, str]
 
@@ -66,7 +66,7 @@ class PlainSearch:
         found, self.gone = self.gone, {}
         return found
 
-    def willing(self, held: Held, policy: str) -> bool:
+    def willing(self, held: AdmittedWorkload, policy: str) -> bool:
         mine, other = self.incoming.priority, held.priority
         lower = other < mine
         newer = other == mine and self.stamp_s < held.stamp_s
@@ -78,7 +78,7 @@ class PlainSearch:
         }[policy]
         return allowed and bool(self.needs & held.usage.keys())
 
-    def rank(self, held: Held) -> tuple[object, ...]:
+    def rank(self, held: AdmittedWorkload) -> tuple[object, ...]:
         return (not held.evicted, held.priority, -held.facts.reserved_s, held.facts.uid)
 
     def owes(self, node: Node) -> bool:
@@ -111,10 +111,10 @@ class PlainSearch:
                     return self.found(borrowing=borrowing)
         return {}
 
-    def _order(self, held: Held, kind: str) -> tuple[object, ...]:
+    def _order(self, held: AdmittedWorkload, kind: str) -> tuple[object, ...]:
         return (not held.evicted, {"right": 0, "own": 2}.get(kind, 1), *self.rank(held))
 
-    def _candidates(self, world: Queues) -> Iterator[tuple[Held, str]]:
+    def _candidates(self, world: Queues) -> Iterator[tuple[AdmittedWorkload, str]]:
         mine = world.cluster_queues[self.mine]
         for held in world.held.values():
             if held.queue is mine:
@@ -123,7 +123,7 @@ class PlainSearch:
             elif held.queue.root is mine.root and self.willing(held, self.rules.reclaim) and self._all_owe(held, world):
                 yield held, self._kind(mine, held)
 
-    def _kind(self, mine: ClusterQueue, held: Held) -> str:
+    def _kind(self, mine: ClusterQueue, held: AdmittedWorkload) -> str:
         left = self.usage()
         for node in [mine, *mine.path_up()]:
             if held.queue in _leaves(node):
@@ -135,7 +135,7 @@ class PlainSearch:
         below = held.priority < self.incoming.priority and (threshold is None or held.priority <= threshold)
         return "borrow" if self.rules.borrow != "Never" and below else "quota"
 
-    def _all_owe(self, held: Held, world: Queues | None = None) -> bool:
+    def _all_owe(self, held: AdmittedWorkload, world: Queues | None = None) -> bool:
         """The candidate's queue and every cohort below the common one use more than is theirs."""
         world = world or self.world()
         mine = world.cluster_queues[self.mine]
@@ -165,7 +165,7 @@ class PlainSearch:
             "LessThanOrEqualToFinalShare": lambda new, _old, rest: new <= rest,
             "LessThanInitialShare": lambda new, old, _rest: new < old,
         }[self.settings.fair_strategies[0]]
-        refused: list[Held] = []
+        refused: list[AdmittedWorkload] = []
         if self._first_round(candidates, first, refused, entitled=entitled):
             return self.found(borrowing=True)
         if len(self.settings.fair_strategies) > 1 and self._second_round(refused):
@@ -174,7 +174,12 @@ class PlainSearch:
         return {}
 
     def _first_round(
-        self, left: list[Held], strategy: Callable[..., bool], refused: list[Held], *, entitled: bool
+        self,
+        left: list[AdmittedWorkload],
+        strategy: Callable[..., bool],
+        refused: list[AdmittedWorkload],
+        *,
+        entitled: bool,
     ) -> bool:
         while (name := self._next(left)) is not None:
             for held in [each for each in left if each.queue.name == name]:
@@ -194,7 +199,7 @@ class PlainSearch:
                 break
         return False
 
-    def _second_round(self, left: list[Held]) -> bool:
+    def _second_round(self, left: list[AdmittedWorkload]) -> bool:
         while (name := self._next(left)) is not None:
             held = next(each for each in left if each.queue.name == name)
             left = [each for each in left if each.queue.name != name]
@@ -205,7 +210,7 @@ class PlainSearch:
                     return True
         return False
 
-    def _shares(self, held: Held) -> tuple[tuple[bool, float], tuple[bool, float], tuple[bool, float]]:
+    def _shares(self, held: AdmittedWorkload) -> tuple[tuple[bool, float], tuple[bool, float], tuple[bool, float]]:
         def sides(world: Queues) -> tuple[Node, Node]:
             mine, theirs = ([queue, *queue.path_up()] for queue in map(world.cluster_queues.__getitem__, names))
             common = next(node for node in mine if node in theirs)
@@ -216,7 +221,7 @@ class PlainSearch:
         _, rest = sides(self.world(without=held.key, with_incoming=True))
         return share_of(side).key, share_of(other).key, share_of(rest).key
 
-    def _next(self, left: list[Held]) -> str | None:
+    def _next(self, left: list[AdmittedWorkload]) -> str | None:
         """Down the tree to the child with the highest share that leads to a candidate."""
         world = self.world(with_incoming=True)
         mine = world.cluster_queues[self.mine]

@@ -33,10 +33,10 @@ from shoal.engine.queues.facts import (
     Stop,
     WorkloadFacts,
 )
-from shoal.engine.queues.held import Held
 from shoal.engine.queues.settings import Settings
 from shoal.engine.queues.state import Fact, Queues
 from shoal.engine.queues.topology_facts import QueueNode, TopologyLevels, TopologyRequest
+from shoal.engine.queues.workloads import AdmittedWorkload
 from shoal.units.quantity import Quantity
 
 Amount = int | float | str
@@ -251,7 +251,7 @@ def queues(*facts: Fact | WorkloadFacts, settings: Settings | None = None) -> Qu
     return world
 
 
-def hold(world: Queues, facts: WorkloadFacts) -> Held:
+def hold(world: Queues, facts: WorkloadFacts) -> AdmittedWorkload:
     """An admitted workload takes its place."""
     held = world.hold(facts, facts.created_s)
     assert held is not None, f"{facts.key} is admitted to no cluster queue that is there"
@@ -260,7 +260,7 @@ def hold(world: Queues, facts: WorkloadFacts) -> Held:
 
 def hold_usage(
     world: Queues, cluster_queue_name: str, flavor_name: str = DEFAULT, *, priority: int = 0, **resources: Amount
-) -> Held:
+) -> AdmittedWorkload:
     """Somebody, named after the place, uses so much."""
     name = f"usage-{cluster_queue_name}-{flavor_name}-{len(world.held)}"
     facts = workload(name, cluster_queue_name, PodSet(requests=amounts(resources)), priority=priority)

@@ -16,13 +16,13 @@ from shoal.engine.queues.facts import (
     PodSetAdmission,
     WorkloadFacts,
 )
-from shoal.engine.queues.held import Held, Total
 from shoal.engine.queues.settings import Settings
 from shoal.engine.queues.state import Queues
 from shoal.engine.queues.tas.forest import HOSTNAME
-from shoal.engine.queues.tas.misfit import Misfit
 from shoal.engine.queues.tas.place import Request, place
+from shoal.engine.queues.tas.refusals import TopologyRefusal
 from shoal.engine.queues.topology_facts import QueueNode, TopologyAssignment, TopologyLevels, TopologyRequest
+from shoal.engine.queues.workloads import AdmittedWorkload, Total
 
 BLOCK, RACK, HOST = "block", "rack", HOSTNAME
 LEVELS = (BLOCK, RACK, HOST)
@@ -73,27 +73,31 @@ class TasWorld:
         self.queues.put(msgspec.structs.replace(FlavorFacts(name, topology="t"), **more))
         return self
 
-    def place(self, *pod_sets: PodSet, flavors: tuple[str, ...] = (), empty: bool = False) -> dict[str, str] | Misfit:
+    def place(
+        self, *pod_sets: PodSet, flavors: tuple[str, ...] = (), empty: bool = False
+    ) -> dict[str, str] | TopologyRefusal:
         """`{"main": "x1=2 x3=1"}`, or what did not fit."""
         requests = [
             Request(Total.of(pod_set, pod_set.count), flavor, pod_set.count, implied=pod_set.topology is None)
             for pod_set, flavor in zip(pod_sets, flavors or ("f",) * len(pod_sets), strict=True)
         ]
         found = place(self.queues, requests, empty=empty)
-        return found if isinstance(found, Misfit) else {name: spelt(where) for name, where in found.items()}
+        return found if isinstance(found, TopologyRefusal) else {name: spelt(where) for name, where in found.items()}
 
     def places(self, pod_set: PodSet) -> str:
         """Of one pod set that must find a place."""
         found = self.place(pod_set)
-        assert not isinstance(found, Misfit), found.message
+        assert not isinstance(found, TopologyRefusal), found.message
         return found[pod_set.name]
 
-    def refuses(self, *pod_sets: PodSet) -> Misfit:
+    def refuses(self, *pod_sets: PodSet) -> TopologyRefusal:
         found = self.place(*pod_sets)
-        assert isinstance(found, Misfit), found
+        assert isinstance(found, TopologyRefusal), found
         return found
 
-    def hold(self, key: str, pod_set: PodSet, where: str, failed: tuple[str, ...] = (), flavor: str = "f") -> Held:
+    def hold(
+        self, key: str, pod_set: PodSet, where: str, failed: tuple[str, ...] = (), flavor: str = "f"
+    ) -> AdmittedWorkload:
         """An admitted workload, with `where` as `place` tells it."""
         domains = tuple((tuple(p.split("/")), int(n)) for p, _, n in (part.partition("=") for part in where.split()))
         forest = self.queues.forest(flavor)

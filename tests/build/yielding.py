@@ -12,11 +12,11 @@ from build.nodes import NodeBuilder
 from build.pods import ask
 from build.scenario import AnyAsk, Scenario
 from shoal.engine.cycle import cycle
+from shoal.engine.cycle_state import Step
 from shoal.engine.events import BudgetSeen, PodArrived, PodBound, PodGone
 from shoal.engine.groups import BudgetFacts, GroupFacts, Wish
 from shoal.engine.plan import Evict, Move, Plan
 from shoal.engine.preemption.policy import VictimPolicy
-from shoal.engine.round import Step
 from shoal.engine.steps.allocate import allocate
 from shoal.engine.steps.preempt import preempt
 from shoal.engine.who import Who

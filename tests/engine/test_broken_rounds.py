@@ -10,11 +10,11 @@ from build.pods import ask
 from build.scenario import Scenario
 from build.snapshot import facts_of
 from shoal.engine.cycle import STEPS, cycle
+from shoal.engine.cycle_state import CycleState, Step
 from shoal.engine.plan import Plan
-from shoal.engine.round import Round, Step
 
 
-def _breaks(_round: Round) -> None:
+def _breaks(_round: CycleState) -> None:
     raise KeyError("one odd fact")
 
 

@@ -16,7 +16,7 @@ from shoal.engine.queues.decisions import Decisions
 from shoal.engine.queues.entry import Entry
 from shoal.engine.queues.facts import FlavorFacts, PodSet, PreemptionRules
 from shoal.engine.queues.kueue import Kueue
-from shoal.engine.queues.line import LocalUse
+from shoal.engine.queues.pending_workloads import LocalUse
 from shoal.engine.queues.settings import Settings
 from shoal.engine.queues.state import Fact, Queues
 from shoal.engine.queues.topology_facts import TopologyLevels, TopologyRequest
@@ -30,7 +30,7 @@ class Restless(Kueue):
 
     def _heads(self, local_use: LocalUse | None) -> list[Entry]:
         for name in self.queues.cluster_queues:
-            self._watch.add(name)
+            self._active_trees.add(name)
         return super()._heads(local_use)
 
 

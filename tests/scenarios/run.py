@@ -6,12 +6,12 @@ from dataclasses import dataclass, field, replace
 
 from shoal.engine.cluster import Cluster
 from shoal.engine.cycle import cycle
+from shoal.engine.cycle_state import Step
 from shoal.engine.events import PodArrived, PodBound, PodGone
 from shoal.engine.intake import Intake
 from shoal.engine.placement import Placement
 from shoal.engine.plan import Plan
 from shoal.engine.preemption.policy import Order, VictimPolicy
-from shoal.engine.round import Step
 from shoal.engine.steps.allocate import allocate
 from shoal.engine.steps.consolidate import consolidate
 from shoal.engine.steps.preempt import preempt

@@ -5,13 +5,13 @@ from __future__ import annotations
 from build.nodes import node
 from build.pods import ask
 from shoal.engine.cluster import Cluster
+from shoal.engine.cycle_state import CycleState, Step
 from shoal.engine.events import NodeSeen, PodArrived, PodBound
 from shoal.engine.intake import Intake
 from shoal.engine.mix import Mix
 from shoal.engine.placement import Placement
 from shoal.engine.plan import Evict, Move, Nominate
 from shoal.engine.profile import profile_named
-from shoal.engine.round import Round, Step
 from shoal.sim.rounds import Rounds
 
 
@@ -40,7 +40,7 @@ def bound(name: str, gpus: int, on: str, *, leaving: bool = False) -> PodBound:
 
 
 def evicting() -> Step:
-    def step(round_: Round) -> None:
+    def step(round_: CycleState) -> None:
         if "a" in round_.cluster.pods and "a" not in round_.cluster.leaving and "b" in round_.cluster.pending:
             round_.ledger.leave("a")
             round_.intentions.append(Evict("a", "b"))
@@ -102,7 +102,7 @@ def test_an_evicted_pod_that_is_kept_goes_on_holding_what_it_holds() -> None:
 
 
 def test_a_moved_pod_comes_back_with_its_new_place_promised() -> None:
-    def move(round_: Round) -> None:
+    def move(round_: CycleState) -> None:
         if "a" in round_.cluster.pods:
             round_.ledger.leave("a")
             round_.intentions.append(Move("a", "n", "m", None, "b"))
@@ -114,7 +114,7 @@ def test_a_moved_pod_comes_back_with_its_new_place_promised() -> None:
 
 
 def test_no_more_rounds_than_asked_for() -> None:
-    def restless(round_: Round) -> None:
+    def restless(round_: CycleState) -> None:
         round_.intentions.append(Evict("ghost", "b"))
 
     assert len(rounds(world(), restless).run(7)) == 7

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from shoal.engine.queues.help import Change, Effect, Kind, Remedy
+from shoal.engine.queues.remedies import Change, Effect, Kind, Remedy
 from shoal.views.queue_help import remedy_words
 
 GPU = "nvidia.com/gpu"

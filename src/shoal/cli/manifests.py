@@ -13,6 +13,7 @@ from shoal.api.node_affinity import NodeAffinity
 from shoal.cli.misses import misses
 from shoal.cli.policy_names import parse_policies
 from shoal.engine.cluster import Cluster
+from shoal.engine.cycle_state import Step
 from shoal.engine.events import PodArrived, PodBound
 from shoal.engine.intake import Intake
 from shoal.engine.kube_profile import KubeProfiles
@@ -21,7 +22,6 @@ from shoal.engine.placement import Placement
 from shoal.engine.profile import POLICIES, Builder
 from shoal.engine.queues.proof import Proof
 from shoal.engine.queues.settings import Settings
-from shoal.engine.round import Step
 from shoal.sim.held_by_queues import hold_queued_pods, without_queue_objects
 from shoal.sim.queue_rounds import QueueRounds
 from shoal.sim.queued_pods import speaks_of_queues

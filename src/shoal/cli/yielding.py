@@ -11,9 +11,9 @@ import difflib
 
 from msgspec.structs import replace
 
+from shoal.engine.cycle_state import Step
 from shoal.engine.preemption.policy import Order, VictimPolicy
 from shoal.engine.queues.settings import Settings
-from shoal.engine.round import Step
 from shoal.engine.steps.allocate import allocate
 from shoal.engine.steps.consolidate import consolidate
 from shoal.engine.steps.preempt import preempt

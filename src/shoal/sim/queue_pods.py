@@ -16,7 +16,12 @@ from shoal.engine.groups import GroupFacts, Wish
 from shoal.engine.intake import Intake
 from shoal.engine.pods import Holding
 from shoal.engine.queues.facts import Admission, PodSetAdmission, WorkloadFacts
-from shoal.engine.queues.flavored import flavored, flavors_of, labels_added, unflavored
+from shoal.engine.queues.pod_set_constraints import (
+    constraint_label_keys,
+    flavors_of,
+    with_pod_set_constraints,
+    without_pod_set_constraints,
+)
 from shoal.engine.queues.state import Queues
 from shoal.engine.queues.topology_facts import TopologyAssignment
 
@@ -181,7 +186,7 @@ class QueuePods:
             own = next((each.selector for each in facts.pod_sets if each.name == name), {})
             said = next((each for each in facts.admission.pod_sets if each.name == name), None)
             if said is not None:
-                ask = unflavored(ask, labels_added(self._queues, said), own)
+                ask = without_pod_set_constraints(ask, constraint_label_keys(self._queues, said), own)
         who = structs.replace(event.who, since_s=0.0, saved_s=None)
         return PodArrived(event.key, ask, event.priority, event.daemon_set, who)
 
@@ -198,7 +203,7 @@ class QueuePods:
         absent = (pod for pod in pods if not self._is_there(pod.key))
         for _, pod in zip(range(admission.count - len(there)), absent, strict=False):
             domain = domains.pop(0) if domains else {}
-            yield structs.replace(pod, ask=flavored(pod.ask, flavors, domain), nominated="")
+            yield structs.replace(pod, ask=with_pod_set_constraints(pod.ask, flavors, domain), nominated="")
 
     def _take(self, domains: list[Domain], holding: Holding) -> Domain | None:
         """The domain in which a pod runs; it is no one else's then."""

@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 
 from msgspec import structs
 
+from shoal.engine.cycle_state import Step
 from shoal.engine.intake import Intake
 from shoal.engine.placement import Placement
 from shoal.engine.plan import Evict, Place
@@ -22,7 +23,6 @@ from shoal.engine.queues.decisions import Admitted, Preempted, StillWaiting, Sto
 from shoal.engine.queues.facts import Admission, WorkloadFacts
 from shoal.engine.queues.proof import Proof, Proven
 from shoal.engine.queues.upkeep import to_stop
-from shoal.engine.round import Step
 from shoal.sim.queue_returns import BudgetsLeft, as_waiting
 from shoal.sim.queued_world import Queued
 from shoal.sim.rounds import MOST_ROUNDS, Record, Rounds

@@ -8,8 +8,8 @@ from collections.abc import Callable, Iterator
 
 from shoal.engine.queues.decisions import StillWaiting
 from shoal.engine.queues.facts import WorkloadFacts
-from shoal.engine.queues.held import Held
-from shoal.engine.queues.help import Budget, remedies
+from shoal.engine.queues.remedies import Budget, remedies
+from shoal.engine.queues.workloads import AdmittedWorkload
 from shoal.sim.queue_rounds import QueueRecord, QueueRounds
 from shoal.sim.rounds import MOST_ROUNDS, Record, Rounds
 from shoal.views.asks import amount_words
@@ -89,7 +89,7 @@ def _asks(facts: WorkloadFacts) -> Iterator[str]:
         yield f"{each.count:,} x {each.name}{least}, each {amounts or 'nothing'}"
 
 
-def _holding(held: Held) -> Iterator[str]:
+def _holding(held: AdmittedWorkload) -> Iterator[str]:
     for each in held.admission.pod_sets:
         flavors = ", ".join(sorted(set(each.flavors.values()))) or "no flavor"
         yield f"{each.count:,} x {each.name} of {flavors} in {held.admission.cluster_queue}"

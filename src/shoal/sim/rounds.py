@@ -17,12 +17,12 @@ import msgspec
 
 from shoal.engine.cluster import Cluster
 from shoal.engine.cycle import STEPS, cycle
+from shoal.engine.cycle_state import Step
 from shoal.engine.events import PodArrived, PodBound, PodGone
 from shoal.engine.intake import Intake
 from shoal.engine.placement import Placement
 from shoal.engine.plan import Evict, Move, Nominate, Place, Plan
 from shoal.engine.pods import Holding
-from shoal.engine.round import Step
 
 MOST_ROUNDS = 1000
 ROUND_S = 1.0

@@ -8,8 +8,8 @@ import msgspec
 
 from shoal.engine.queues.decisions import StillWaiting
 from shoal.engine.queues.facts import Amounts, WorkloadFacts
-from shoal.engine.queues.held import totals_of
 from shoal.engine.queues.kueue import Kueue
+from shoal.engine.queues.workloads import totals_of
 
 Number = int | float
 

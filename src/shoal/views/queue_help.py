@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from shoal.engine.queues.flavors.room import shown
-from shoal.engine.queues.help.remedy import Change, Effect, Kind, Remedy
+from shoal.engine.queues.flavors.capacity import shown
+from shoal.engine.queues.remedies.remedy import Change, Effect, Kind, Remedy
 from shoal.views.enumeration import few
 
 _MOST_NAMES = 4

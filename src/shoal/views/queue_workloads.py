@@ -8,7 +8,7 @@ import msgspec
 from rich.console import Console
 from rich.text import Text
 
-from shoal.engine.queues.held import Held
+from shoal.engine.queues.workloads import AdmittedWorkload
 from shoal.views.decision import Reason
 from shoal.views.queue_backlog import Number, Waiter, plain
 from shoal.views.queue_table import NAME, WORDS, show_table
@@ -48,7 +48,9 @@ class Workloads(msgspec.Struct, frozen=True):
     waiting: list[InLine] = []
 
 
-def workloads_of(held: Iterable[Held], waiters: Iterable[Waiter], reasons: Mapping[str, Reason]) -> Workloads:
+def workloads_of(
+    held: Iterable[AdmittedWorkload], waiters: Iterable[Waiter], reasons: Mapping[str, Reason]
+) -> Workloads:
     """`reasons`: by workload, what would become of it now."""
     return Workloads(
         [_holder(each) for each in sorted(held, key=lambda each: (each.queue.name, -each.priority, each.key))],
@@ -65,7 +67,7 @@ def workloads_of(held: Iterable[Held], waiters: Iterable[Waiter], reasons: Mappi
     )
 
 
-def _holder(held: Held) -> Holder:
+def _holder(held: AdmittedWorkload) -> Holder:
     state = "ending" if held.evicted else "admitted" if held.facts.admitted else "reserved"
     holds = [Holding(fr[0], fr[1], plain(fr[1], amount)) for fr, amount in sorted(held.usage.items()) if amount]
     return Holder(held.key, held.facts.queue, held.queue.name, held.priority, holds, state)

@@ -10,10 +10,10 @@ from shoal.controllers.queues.queue_counts import AllQueueCounts, QueueCounts, c
 from shoal.engine.queues.clusterqueue import ClusterQueue
 from shoal.engine.queues.decisions import Decisions
 from shoal.engine.queues.facts import PODS, Amounts, LocalQueueFacts, Usage
-from shoal.engine.queues.held import totals_of
 from shoal.engine.queues.kueue import Kueue
 from shoal.engine.queues.shares import share_of
 from shoal.engine.queues.tree import Node
+from shoal.engine.queues.workloads import totals_of
 from shoal.store.watched.queue_news import WorkloadSight
 from shoal.telemetry.queue_levels import CohortFigure, QueueFigure, QuotaFigure
 from shoal.telemetry.unadmitted import UnadmittedFigure

@@ -7,8 +7,8 @@ import msgspec
 from shoal.api.kueue import Configuration
 from shoal.api.node_affinity import NodeAffinity
 from shoal.api.run_configuration import RunConfiguration
+from shoal.engine.cycle_state import Step
 from shoal.engine.profile import Builder
-from shoal.engine.round import Step
 from shoal.wiring.pace import Moment
 
 SCHEDULER, QUEUES, VOLCANO, KAI = "scheduler", "queues", "volcano", "kai"

@@ -21,10 +21,10 @@ from shoal.controllers.scheduler.executor import SchedulerExecutor
 from shoal.controllers.scheduling_loop.scheduling_loop import SchedulingLoopSettings
 from shoal.engine.cluster import Cluster
 from shoal.engine.cycle import STEPS
+from shoal.engine.cycle_state import CycleState
 from shoal.engine.events import Event, NodeGone, NodeSeen, PodArrived, PodBound, PodGone
 from shoal.engine.intake import Intake
 from shoal.engine.plan import Plan
-from shoal.engine.round import Round
 from shoal.engine.steps.allocate import allocate
 from shoal.units.errors import ConflictError
 
@@ -45,7 +45,7 @@ class OneFault:
 async def test_a_round_that_breaks_after_pods_were_placed_binds_them_all_the_same(tmp_path: Path) -> None:
     fault = OneFault()
 
-    def odd(round_: Round) -> None:
+    def odd(round_: CycleState) -> None:
         if round_.intentions:
             fault()
 
@@ -59,7 +59,7 @@ async def test_a_round_that_breaks_after_pods_were_placed_binds_them_all_the_sam
 
 @virtual
 async def test_a_step_that_always_breaks_keeps_nobody_from_the_room_that_is_there(tmp_path: Path) -> None:
-    def odd(_round: Round) -> None:
+    def odd(_round: CycleState) -> None:
         raise KeyError("one odd fact")
 
     async with small_cluster(tmp_path) as cluster:
@@ -111,7 +111,7 @@ def test_what_could_not_be_taken_in_is_told_again_as_it_stands_then(kind: type, 
 async def test_what_a_broken_step_would_have_done_is_done_a_moment_later(tmp_path: Path) -> None:
     fault = OneFault()
 
-    def odd(round_: Round) -> None:
+    def odd(round_: CycleState) -> None:
         if "default/high" in round_.cluster.pending:
             fault()
 

@@ -6,8 +6,8 @@ from build.flavors import NOBODY, Oracle, choose, only_flavor, pods
 from build.queues import cluster_queue, group, hold_usage, pod_set, queues, quotas
 from shoal.engine.queues.facts import Fungibility
 from shoal.engine.queues.flavors.modes import Mode
-from shoal.engine.queues.held import Tried
 from shoal.engine.queues.state import Queues
+from shoal.engine.queues.workloads import FlavorSearchProgress
 
 STOPS = Fungibility("MayStopSearch", "MayStopSearch")
 
@@ -71,7 +71,7 @@ def test_each_pod_set_and_each_group_of_resources_goes_on_by_itself() -> None:
     hold_usage(world, "q", "x", chips=9)
     first = choose(world, "q", pod_set("one", cpu=1), pod_set("two", cpu=1, chips=1))
     assert first.tried.flavors == [{"cpu": 0}, {"cpu": 0, "chips": 0}]
-    tried = Tried([{"cpu": 0}, {"cpu": -1, "chips": 0}], first.tried.generation)
+    tried = FlavorSearchProgress([{"cpu": 0}, {"cpu": -1, "chips": 0}], first.tried.generation)
     second = choose(world, "q", pod_set("one", cpu=1), pod_set("two", cpu=1, chips=1), tried=tried)
     assert [{resource: choice.flavor for resource, choice in each.flavors.items()} for each in second.pod_sets] == [
         {"cpu": "b"},

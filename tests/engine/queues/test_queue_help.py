@@ -17,7 +17,7 @@ from shoal.api.node_affinity import NodeSelector, NodeSelectorTerm
 from shoal.api.requirement import Requirement
 from shoal.api.taints import Taint
 from shoal.engine.queues.facts import PreemptionRules
-from shoal.engine.queues.help import Effect, Kind
+from shoal.engine.queues.remedies import Effect, Kind
 from shoal.engine.queues.settings import Settings
 
 RECLAIM = PreemptionRules(within="LowerPriority", reclaim="Any")

@@ -16,7 +16,7 @@ from build.queues import (
 )
 from shoal.api.selectors import LabelSelector, Selector
 from shoal.engine.queues.facts import FlavorFacts, LocalQueueFacts, PreemptionRules
-from shoal.engine.queues.help import Budget, Effect, Kind, Remedy, remedies
+from shoal.engine.queues.remedies import Budget, Effect, Kind, Remedy, remedies
 from shoal.engine.queues.settings import Settings
 from shoal.engine.queues.state import Fact
 

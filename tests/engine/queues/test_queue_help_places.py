@@ -17,9 +17,9 @@ from build.queues import (
     workload,
 )
 from shoal.engine.queues.facts import Admission, WorkloadFacts
-from shoal.engine.queues.help import Budget, Effect, Kind, remedies
 from shoal.engine.queues.kueue import Kueue
 from shoal.engine.queues.proof import Claim, Proven
+from shoal.engine.queues.remedies import Budget, Effect, Kind, remedies
 from shoal.engine.queues.settings import Settings
 from shoal.engine.queues.state import Fact
 from shoal.engine.queues.topology_facts import TopologyRequest

@@ -18,7 +18,7 @@ from build.queues import (
 )
 from shoal.api.taints import Taint
 from shoal.engine.queues.facts import Fungibility, PodSet, PreemptionRules
-from shoal.engine.queues.help import Effect, Kind, remedies
+from shoal.engine.queues.remedies import Effect, Kind, remedies
 from shoal.engine.queues.settings import Settings
 from shoal.engine.queues.state import Fact
 

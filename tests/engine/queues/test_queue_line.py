@@ -6,28 +6,28 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from shoal.engine.queues.facts import PodSet, WorkloadFacts
-from shoal.engine.queues.held import Kin, Waiting, totals_of
-from shoal.engine.queues.line import Line
+from shoal.engine.queues.pending_workloads import PendingWorkloads
 from shoal.engine.queues.reasons import Wait
+from shoal.engine.queues.workloads import Kin, PendingWorkload, totals_of
 
 TOLD = (Wait.QUOTA, "no room")
 
 
 def waiting(
     name: str, *, priority: int = 0, stamp: float = 0.0, shape: bytes = b"one", queue: str = "ns/lq"
-) -> Waiting:
+) -> PendingWorkload:
     facts = WorkloadFacts(f"ns/{name}", queue, priority, stamp, name, (PodSet(),))
-    return Waiting(facts, totals_of(facts), stamp, kin=Kin(priority, shape, queue))
+    return PendingWorkload(facts, totals_of(facts), stamp, kin=Kin(priority, shape, queue))
 
 
-def line_of(*workloads: Waiting, strict: bool = False) -> Line:
-    line = Line(is_strict=strict)
+def line_of(*workloads: PendingWorkload, strict: bool = False) -> PendingWorkloads:
+    line = PendingWorkloads(is_strict=strict)
     for each in workloads:
         line.add(each)
     return line
 
 
-def drained(line: Line) -> list[str]:
+def drained(line: PendingWorkloads) -> list[str]:
     names = []
     while (head := line.pop()) is not None:
         names.append(head.facts.uid)
@@ -123,8 +123,8 @@ STEPS = st.lists(
 def test_in_any_turmoil_the_head_is_the_first_of_those_that_are_active(
     steps: list[tuple[str, int, int, int, bytes]],
 ) -> None:
-    line = Line(is_strict=True)
-    there: dict[str, Waiting] = {}
+    line = PendingWorkloads(is_strict=True)
+    there: dict[str, PendingWorkload] = {}
     for what, name, priority, stamp, shape in steps:
         each = waiting(f"w{name}", priority=priority, stamp=stamp, shape=shape)
         if what == "add" and each.key not in there:

@@ -10,7 +10,7 @@ from build.depth import examples
 from build.plain_tas import Plain
 from build.tas import ANYWHERE, BLOCK, HOST, LEVELS, RACK, TasWorld, host, pods, preferred, required
 from shoal.engine.queues.facts import PodSet
-from shoal.engine.queues.tas.misfit import Misfit
+from shoal.engine.queues.tas.refusals import TopologyRefusal
 from shoal.engine.queues.topology_facts import QueueNode, TopologyRequest
 
 
@@ -66,7 +66,7 @@ def _compare(levels: tuple[str, ...], nodes: list[QueueNode], workers: PodSet, l
     plain = Plain(levels, nodes).place(workers, leader)
     found = TasWorld(nodes, levels).place(*([leader] if leader else []), workers)
     if plain is None:
-        assert isinstance(found, Misfit)
+        assert isinstance(found, TopologyRefusal)
     else:
         spelt = {
             name: " ".join(f"{path[-1]}={count}" for path, count in sorted(leaves.items()))

@@ -7,10 +7,10 @@ import pytest
 
 from build.tas import HOST, LEVELS, RACK, TasWorld, host, hosts, pods, preferred, required, spelt
 from shoal.api.taints import Taint, Toleration
-from shoal.engine.queues.held import Total
-from shoal.engine.queues.tas.misfit import Misfit
 from shoal.engine.queues.tas.place import Request, place
+from shoal.engine.queues.tas.refusals import TopologyRefusal
 from shoal.engine.queues.topology_facts import TopologyRequest
+from shoal.engine.queues.workloads import Total
 
 
 def test_a_leader_goes_into_its_workers_rack() -> None:
@@ -43,7 +43,7 @@ def test_a_leader_goes_with_workers_that_name_no_level() -> None:
     world = TasWorld(hosts("b-r-x1=2", "b-r-x2=4"))
     sets = [pods(1, "leader", TopologyRequest(group="g")), pods(3, "workers", TopologyRequest(group="g"))]
     found = place(world.queues, [Request(Total.of(each, each.count), "f", each.count, implied=True) for each in sets])
-    assert not isinstance(found, Misfit)
+    assert not isinstance(found, TopologyRefusal)
     assert {name: spelt(where) for name, where in found.items()} == {"leader": "x2=1", "workers": "x2=3"}
 
 

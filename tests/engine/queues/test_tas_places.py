@@ -14,11 +14,11 @@ from shoal.api.node_affinity import NodeSelector, NodeSelectorTerm, PreferredSch
 from shoal.api.requirement import Requirement
 from shoal.api.taints import Taint, Toleration
 from shoal.engine.queues.facts import PodSet
-from shoal.engine.queues.held import Total
-from shoal.engine.queues.tas.ask import BALANCED, BEST_FIT, LAYERS, LIKING
-from shoal.engine.queues.tas.misfit import Misfit
+from shoal.engine.queues.tas.levels_request import BALANCED, BEST_FIT, LAYERS, LIKING
 from shoal.engine.queues.tas.place import Request, place
+from shoal.engine.queues.tas.refusals import TopologyRefusal
 from shoal.engine.queues.topology_facts import SliceLayer, TopologyAssignment, TopologyRequest
+from shoal.engine.queues.workloads import Total
 
 
 @dataclass(frozen=True)
@@ -157,7 +157,7 @@ def test_a_pod_set_without_pods_needs_no_place() -> None:
 def test_a_request_that_names_no_level_is_anywhere_where_it_is_implied(wish: TopologyRequest) -> None:
     world = TasWorld(hosts(*SPREAD.hosts))
     found = place(world.queues, [Request(Total.of(pods(5, topology=wish), 5), "f", 5, implied=True)])
-    assert not isinstance(found, Misfit)
+    assert not isinstance(found, TopologyRefusal)
     assert spelt(found["main"]) == "x1=1 x2=2 x3=2"
     assert world.refuses(pods(5, topology=wish)).message == "topology level not specified"
 
@@ -166,7 +166,7 @@ def test_a_level_that_is_named_counts_whatever_is_implied() -> None:
     world = TasWorld(hosts(*SPREAD.hosts))
     wants = pods(4, topology=required(RACK))
     found = place(world.queues, [Request(Total.of(wants, 4), "f", 4, implied=True)])
-    assert not isinstance(found, Misfit)
+    assert not isinstance(found, TopologyRefusal)
     assert spelt(found["main"]) == "x1=1 x2=3"
 
 
@@ -219,9 +219,9 @@ def test_balanced_pods_are_on_as_few_hosts_as_hold_them_and_none_gets_few(rooms:
     world = TasWorld(hosts(*(f"b-r-x{i}={room}" for i, room in enumerate(rooms))))
     found = world.place(pods(need, topology=preferred(RACK, balanced=True)))
     if sum(rooms) < need:
-        assert isinstance(found, Misfit)
+        assert isinstance(found, TopologyRefusal)
         return
-    assert not isinstance(found, Misfit)
+    assert not isinstance(found, TopologyRefusal)
     shares = {int(host[1:]): int(count) for host, count in (part.split("=") for part in found["main"].split())}
     largest = sorted(rooms, reverse=True)
     fewest = next(count for count in range(1, len(rooms) + 1) if sum(largest[:count]) >= need)
@@ -238,7 +238,7 @@ def test_pods_that_have_a_place_keep_it_when_more_come() -> None:
     before = TopologyAssignment((HOST,), ((("x2",), 2),))
     for count, goes in ((4, "x2=2 x3=2"), (2, "x2=2"), (1, "x2=1")):
         found = place(world.queues, [Request(Total.of(wants, count), "f", count, before)])
-        assert not isinstance(found, Misfit)
+        assert not isinstance(found, TopologyRefusal)
         assert spelt(found["main"]) == goes
     too_many = place(world.queues, [Request(Total.of(wants, 6), "f", 6, before)])
-    assert isinstance(too_many, Misfit)
+    assert isinstance(too_many, TopologyRefusal)

@@ -8,7 +8,7 @@ import pytest
 from build.tas import BLOCK, HOST, LEVELS, RACK, TasWorld, host, hosts, pods, preferred, required
 from shoal.api.taints import Taint
 from shoal.engine.queues.facts import PodSet
-from shoal.engine.queues.tas.ask import LAYERS
+from shoal.engine.queues.tas.levels_request import LAYERS
 from shoal.engine.queues.topology_facts import SliceLayer, TopologyRequest
 
 TAINT = Taint("gpu", "NoSchedule", "present")

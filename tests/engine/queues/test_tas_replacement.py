@@ -8,7 +8,7 @@ import pytest
 
 from build.tas import BLOCK, HOST, LEVELS, RACK, TasWorld, hosts, pods, preferred, required, spelt
 from shoal.engine.queues.facts import PodSet
-from shoal.engine.queues.tas.ask import LAYERS
+from shoal.engine.queues.tas.levels_request import LAYERS
 from shoal.engine.queues.tas.replace import replace
 from shoal.engine.queues.topology_facts import SliceLayer, TopologyRequest
 

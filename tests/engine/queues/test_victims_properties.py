@@ -14,7 +14,7 @@ from build.queues import cluster_queue, cohort, limited, queues
 from shoal.engine.queues.facts import FlavorResource, PreemptionRules, Usage, WorkloadFacts
 from shoal.engine.queues.settings import Settings
 from shoal.engine.queues.state import Fact, Queues
-from shoal.engine.queues.victims.search import Want
+from shoal.engine.queues.victims.search import PreemptionRequest
 
 PRIORITIES = st.integers(-1, 2)
 HELD = [{"cpu": 1}, {"cpu": 2}, {"cpu": 1, "memory": 1}, {"memory": 2}]
@@ -43,7 +43,7 @@ class Question:
     def world(self) -> Queues:
         return queues(*self.facts, *self.holders, settings=self.settings)
 
-    def want(self, world: Queues) -> Want:
+    def want(self, world: Queues) -> PreemptionRequest:
         assert self.incoming.admission is not None
         usage: Usage = {("default", name): amount for name, amount in self.incoming.admission.pod_sets[0].usage.items()}
         return want_of(
@@ -184,9 +184,9 @@ def test_the_order_in_which_workloads_came_is_no_matter(question: Question) -> N
     assert named(search(again, turned.want(again))) == found
 
 
-def _has_room(want: Want) -> bool:
+def _has_room(want: PreemptionRequest) -> bool:
     return all(amount <= max(0, want.queue.available(fr)) for fr, amount in want.usage.items())
 
 
-def _borrows(want: Want) -> bool:
+def _borrows(want: PreemptionRequest) -> bool:
     return any(want.queue.borrows_with(fr, amount) for fr, amount in want.usage.items())

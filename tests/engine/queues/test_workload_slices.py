@@ -12,10 +12,10 @@ from msgspec.structs import replace
 from build.queues import admitted, cluster_queue, flavor, limited, node, pod_set, queues, quotas, topology, workload
 from shoal.engine.queues.decisions import Decisions
 from shoal.engine.queues.facts import Admission, ClusterQueueFacts, PreemptionRules, WorkloadFacts
-from shoal.engine.queues.help.search import remedies
-from shoal.engine.queues.help.trials import Budget
 from shoal.engine.queues.kueue import Kueue
 from shoal.engine.queues.proof import Claim, Proven
+from shoal.engine.queues.remedies.search import remedies
+from shoal.engine.queues.remedies.trials import Budget
 from shoal.engine.queues.state import Fact
 from shoal.engine.queues.topology_facts import TopologyAssignment, TopologyRequest
 
@@ -189,7 +189,7 @@ def test_work_that_grows_again_and_again_leaves_nothing_behind() -> None:
         assert names(found.cycle(10.0 + index)) == [name]
         found.drop_workload(f"default/{before}", 11.0 + index, finished=True)
     found.drop_workload(f"default/{line[-1]}", 99.0, finished=True)
-    assert (used(found), len(found.queues.heirs)) == (0, 0)
+    assert (used(found), len(found.queues.replacements)) == (0, 0)
 
 
 def test_of_two_that_want_the_same_place_one_has_it_and_both_are_charged() -> None:
@@ -198,7 +198,7 @@ def test_of_two_that_want_the_same_place_one_has_it_and_both_are_charged() -> No
     assert used(found) == 9000
     for name in ("old", "b", "a"):
         found.drop_workload(f"default/{name}", 12.0)
-    assert (used(found), len(found.queues.heirs)) == (0, 0)
+    assert (used(found), len(found.queues.replacements)) == (0, 0)
 
 
 def test_nobody_takes_the_place_of_anothers_work() -> None:
@@ -276,4 +276,4 @@ def test_whoever_claims_whatever_place_each_holder_is_charged_once_and_nothing_s
         assert used(found) == sum(each.usage.get(("default", "cpu"), 0) for each in queues.held.values())
     for name in NAMES:
         found.drop_workload(f"default/{name}", 99.0)
-    assert (used(found), len(queues.held), len(queues.heirs)) == (0, 0, 0)
+    assert (used(found), len(queues.held), len(queues.replacements)) == (0, 0, 0)

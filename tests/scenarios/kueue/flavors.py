@@ -8,8 +8,8 @@ from shoal.engine.queues.flavors.assigner import assign
 from shoal.engine.queues.flavors.assignment import PodSetChoice
 from shoal.engine.queues.flavors.modes import Answer as Possibility
 from shoal.engine.queues.flavors.modes import Mode, Oracle
-from shoal.engine.queues.held import totals_of
 from shoal.engine.queues.topologies import Topologies
+from shoal.engine.queues.workloads import totals_of
 
 from .answers import Answer, admission_answer
 from .case import Case

@@ -8,12 +8,12 @@ from shoal.engine.queues.clusterqueue import ClusterQueue
 from shoal.engine.queues.entry import Entry
 from shoal.engine.queues.facts import ClusterQueueFacts, WorkloadFacts
 from shoal.engine.queues.flavors.assignment import Assignment
-from shoal.engine.queues.held import Tried, Waiting, totals_of
-from shoal.engine.queues.line import Line
 from shoal.engine.queues.order import Classical
+from shoal.engine.queues.pending_workloads import PendingWorkloads
 from shoal.engine.queues.readiness import stamp_of
 from shoal.engine.queues.state import Queues
 from shoal.engine.queues.usage import LocalUsage
+from shoal.engine.queues.workloads import FlavorSearchProgress, PendingWorkload, totals_of
 
 from .answers import Answer
 from .case import Candidate, Case
@@ -35,10 +35,10 @@ def order_in_line(case: Case) -> Answer:
     if not waiting:
         return {"head": "", "order": []}
     queue = cluster_queue_of(queues, case, waiting[0])
-    line = Line(is_strict=queue.facts.strategy == "StrictFIFO")
+    line = PendingWorkloads(is_strict=queue.facts.strategy == "StrictFIFO")
     for facts in waiting:
         if cluster_queue_of(queues, case, facts) is queue:
-            line.add(Waiting(facts, totals_of(facts), stamp_of(queues.settings, facts)))
+            line.add(PendingWorkload(facts, totals_of(facts), stamp_of(queues.settings, facts)))
     local_use = local_use_of(queues) if queue.facts.by_usage else None
     order = []
     while (head := line.pop(local_use)) is not None:
@@ -66,6 +66,6 @@ def _entry(queues: Queues, candidate: Candidate) -> Entry:
         evicted_s=None if evicted is None else NOW_S + evicted.offset_seconds,
         evicted_why="" if evicted is None else evicted.reason,
     )
-    waiting = Waiting(facts, (), stamp_of(queues.settings, facts))
+    waiting = PendingWorkload(facts, (), stamp_of(queues.settings, facts))
     queue = ClusterQueue(ClusterQueueFacts(candidate.name))
-    return Entry(waiting, queue, Assignment([], {}, candidate.borrowing_level, Tried()))
+    return Entry(waiting, queue, Assignment([], {}, candidate.borrowing_level, FlavorSearchProgress()))

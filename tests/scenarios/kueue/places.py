@@ -5,11 +5,11 @@ from __future__ import annotations
 from shoal.engine.queues.clusterqueue import ClusterQueue
 from shoal.engine.queues.facts import PODS, Admission, PodSetAdmission, WorkloadFacts
 from shoal.engine.queues.flavors.eligibility import asks_for_topology
-from shoal.engine.queues.held import Total, totals_of
 from shoal.engine.queues.state import Queues
-from shoal.engine.queues.tas.place import Misfit, Request, place
+from shoal.engine.queues.tas.place import Request, TopologyRefusal, place
 from shoal.engine.queues.tas.replace import replace
 from shoal.engine.queues.topology_facts import TopologyAssignment
+from shoal.engine.queues.workloads import Total, totals_of
 
 from .answers import Answer, admission_answer, domains_of
 from .case import Case
@@ -24,7 +24,7 @@ def decide(case: Case) -> Answer:
     queue = cluster_queue_of(queues, case, facts)
     requests = requests_of(queues, queue, facts)
     found = place(queues, requests)
-    if isinstance(found, Misfit):
+    if isinstance(found, TopologyRefusal):
         return {
             "admitted": {},
             "inadmissible_or_pending": [facts.key],
@@ -66,16 +66,16 @@ def requests_of(queues: Queues, queue: ClusterQueue, facts: WorkloadFacts) -> li
     ]
 
 
-def _failure(found: Misfit) -> Answer:
+def _failure(found: TopologyRefusal) -> Answer:
     return {"podSet": found.pod_set, "fits": found.fits, "wanted": found.wanted, "unit": found.unit}
 
 
-def _partial(queues: Queues, requests: list[Request], misfit: Misfit) -> Answer:
+def _partial(queues: Queues, requests: list[Request], misfit: TopologyRefusal) -> Answer:
     """Where the pod sets before the one that found no place would have gone."""
     names = [each.total.pod_set.name for each in requests]
     before = requests[: names.index(misfit.pod_set)] if misfit.pod_set in names else []
     found = place(queues, before) if before else {}
-    return {} if isinstance(found, Misfit) else {name: domains_of(each) for name, each in found.items()}
+    return {} if isinstance(found, TopologyRefusal) else {name: domains_of(each) for name, each in found.items()}
 
 
 def _admitted(request: Request, found: dict[str, TopologyAssignment]) -> PodSetAdmission:

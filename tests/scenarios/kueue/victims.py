@@ -7,11 +7,11 @@ from collections.abc import Callable
 from shoal.engine.queues.clusterqueue import ClusterQueue
 from shoal.engine.queues.facts import FlavorResource, Usage, WorkloadFacts
 from shoal.engine.queues.flavors.assigner import assign
-from shoal.engine.queues.held import totals_of
 from shoal.engine.queues.readiness import stamp_of
 from shoal.engine.queues.state import Queues
-from shoal.engine.queues.tas.place import Misfit, place
-from shoal.engine.queues.victims.search import Want, find_victims, oracle
+from shoal.engine.queues.tas.place import TopologyRefusal, place
+from shoal.engine.queues.victims.search import PreemptionRequest, find_victims, oracle
+from shoal.engine.queues.workloads import totals_of
 
 from .answers import Answer
 from .case import Case, Given
@@ -34,7 +34,7 @@ def decide(case: Case) -> Answer:
     if not case.assignment_given:
         found = assign(queues, queue, facts, totals_of(facts), oracle(queues, stamp_s, local_use))
         usage, needs = found.usage, found.to_preempt
-    want = Want(
+    want = PreemptionRequest(
         queue=queue,
         facts=facts,
         usage=usage,
@@ -69,4 +69,4 @@ def _given(given: dict[str, dict[str, Given]], facts: WorkloadFacts) -> tuple[Us
 def _proof(queues: Queues, queue: ClusterQueue, facts: WorkloadFacts, flavors: set[str]) -> Callable[[], bool] | None:
     """Where a flavor with a topology is used, its domains have to hold the pods as well."""
     requests = [each for each in requests_of(queues, queue, facts) if each.flavor in flavors]
-    return (lambda: not isinstance(place(queues, requests), Misfit)) if requests else None
+    return (lambda: not isinstance(place(queues, requests), TopologyRefusal)) if requests else None

@@ -130,7 +130,7 @@ class AdmissionCycles:
         self._cache.unreported.pop(decision.workload, None)
         if not decision.again:
             self._capacity.arrivals.end_admission(decision.workload)
-        if held is not None and self._cache.queues.heirs.has_place(held.facts):
+        if held is not None and self._cache.queues.replacements.has_place(held.facts):
             self._capacity.arrivals.replace(held.facts.replaces, held.key)
         if view is not None and held is not None:
             self._reports.admitted(view, held, decision, now_s)

@@ -155,7 +155,7 @@ class EventHandlers:
         """Give the pods of an elastic job to the Workload under which it runs now."""
         arrivals = self._capacity.arrivals
         if facts.admission is not None:
-            if self._cache.queues.heirs.has_place(facts):
+            if self._cache.queues.replacements.has_place(facts):
                 arrivals.replace(facts.replaces, facts.key)
         elif arrivals.replacement(facts.replaces) == facts.key and self._cache.held(facts.replaces) is not None:
             # The replacement lost its quota, and the job goes on under the earlier Workload.

@@ -15,9 +15,9 @@ from shoal.api.topology import HOSTNAME_LABEL
 from shoal.controllers.queues.workload_cache import WorkloadCache
 from shoal.controllers.queues.workload_status.status_reports import StatusReports
 from shoal.engine.cluster import Cluster
-from shoal.engine.queues.held import Held
 from shoal.engine.queues.state import Queues
 from shoal.engine.queues.topology_facts import QueueNode
+from shoal.engine.queues.workloads import AdmittedWorkload
 
 _SINGLE_POD = "Pod"
 _NodeState = tuple[bool, tuple[Taint, ...]]
@@ -65,7 +65,7 @@ class FailedNodes:
         if suspect != self._suspect or queues.nodes.keys() != self._known_nodes:
             self._suspect, self._known_nodes, self._is_due = suspect, set(queues.nodes), True
 
-    def _check(self, queues: Queues, held: Held) -> None:
+    def _check(self, queues: Queues, held: AdmittedWorkload) -> None:
         view = self._cache.views.get(held.key)
         if view is None or view.owner[0] == _SINGLE_POD or self._cache.is_outdated(held.key):
             return
@@ -82,7 +82,7 @@ class FailedNodes:
         return {cluster.names[pod.row] for pod in pods if pod is not None and not pod.leaving}
 
 
-def _failed(queues: Queues, held: Held, in_use: set[str]) -> Iterator[str]:
+def _failed(queues: Queues, held: AdmittedWorkload, in_use: set[str]) -> Iterator[str]:
     wanted = {pod_set.name: pod_set for pod_set in held.facts.pod_sets}
     for each in held.admission.pod_sets:
         if each.topology is None or each.topology.levels[-1:] != (HOSTNAME_LABEL,):

@@ -7,9 +7,9 @@ from collections.abc import Iterable, Mapping
 
 from shoal.engine.queues.clusterqueue import ClusterQueue
 from shoal.engine.queues.facts import WorkloadFacts
-from shoal.engine.queues.held import Held
 from shoal.engine.queues.reasons import Wait, Yield
 from shoal.engine.queues.state import Queues
+from shoal.engine.queues.workloads import AdmittedWorkload
 
 DEACTIVATED = "Deactivated"
 PREEMPTED = "Preempted"
@@ -124,7 +124,7 @@ def _topology_faults(queues: Queues, used: Iterable[str]) -> Iterable[tuple[str,
             yield "TopologyNotFound", f'there is no Topology "{topology}" for TAS flavor "{name}"'
 
 
-def required_checks(held: Held) -> tuple[str, ...]:
+def required_checks(held: AdmittedWorkload) -> tuple[str, ...]:
     """Names of the checks that the ClusterQueue requires for the flavors of the admission."""
     flavors = {flavor for each in held.admission.pod_sets for flavor in each.flavors.values()}
     return tuple(use.name for use in held.queue.facts.checks if use.concerns(flavors))

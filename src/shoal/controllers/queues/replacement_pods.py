@@ -28,7 +28,7 @@ from shoal.engine.cluster import Cluster
 from shoal.engine.events import Event, PodBound, PodGone, PodRejected
 from shoal.engine.placement import Placement
 from shoal.engine.pods import Holding
-from shoal.engine.queues.held import Held
+from shoal.engine.queues.workloads import AdmittedWorkload
 
 KEPT_AFTER_SUCCESS_S = 10.0
 """How long a place is kept after a pod that succeeded: a job may have more completions than pods at a time."""
@@ -123,7 +123,7 @@ class ReplacementPods:
             if not until_s:
                 del self._until_s[workload]
 
-    def _drop_surplus(self, held: Held, until_s: dict[str, float], placeholders: Placeholders) -> None:
+    def _drop_surplus(self, held: AdmittedWorkload, until_s: dict[str, float], placeholders: Placeholders) -> None:
         kept, missing = frozenset(placeholders.keys(held.key)), self._count_missing(held, placeholders)
         for placeholder in [placeholder for placeholder in until_s if placeholder]:
             if placeholder not in kept or missing.gives_back(placeholder.rsplit("#", 2)[1]):
@@ -150,7 +150,7 @@ class ReplacementPods:
 
     # Inside
 
-    def _count_missing(self, held: Held, placeholders: Placeholders) -> _MissingPlaces:
+    def _count_missing(self, held: AdmittedWorkload, placeholders: Placeholders) -> _MissingPlaces:
         counts = {each.name: each.count for each in held.admission.pod_sets}
         missing = Counter(counts)
         missing.subtract({name: count for name, count in held.facts.reclaimable.items() if name in counts})

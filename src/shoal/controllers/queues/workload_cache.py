@@ -9,10 +9,10 @@ from msgspec import structs
 
 from shoal.controllers.queues.workload_status.status_writer import StatusWriter
 from shoal.engine.queues.facts import Admission, WorkloadFacts
-from shoal.engine.queues.held import Held
 from shoal.engine.queues.kueue import Kueue
 from shoal.engine.queues.settings import Settings
 from shoal.engine.queues.state import Queues
+from shoal.engine.queues.workloads import AdmittedWorkload
 from shoal.store.watched.queue_news import WorkloadSight
 
 
@@ -36,7 +36,7 @@ class WorkloadCache:
         """Begin with empty queues under another configuration."""
         self.kueue = Kueue(Queues(settings))
 
-    def held(self, workload: str) -> Held | None:
+    def held(self, workload: str) -> AdmittedWorkload | None:
         return self.kueue.queues.held.get(workload)
 
     def is_outdated(self, workload: str) -> bool:
@@ -44,7 +44,7 @@ class WorkloadCache:
         return self.writer.is_outdated(workload)
 
 
-def is_quota_unchanged(held: Held, facts: WorkloadFacts) -> bool:
+def is_quota_unchanged(held: AdmittedWorkload, facts: WorkloadFacts) -> bool:
     """Whether the Workload as it is read now holds the same quota, and no other field that matters to others changed.
 
     Most updates of a Workload change only conditions; these need no new cycle.

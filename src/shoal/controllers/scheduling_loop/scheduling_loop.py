@@ -28,11 +28,11 @@ from shoal.controllers.scheduling_loop.cycle_size import CycleSize
 from shoal.controllers.scheduling_loop.protocols import AdmissionDiscipline, PlanExecutor
 from shoal.engine.cluster import Cluster
 from shoal.engine.cycle import STEPS, cycle
+from shoal.engine.cycle_state import Step
 from shoal.engine.events import Event
 from shoal.engine.intake import Intake
 from shoal.engine.placement import Placement
 from shoal.engine.plan import Evict, Place, Plan
-from shoal.engine.round import Step
 from shoal.store.watched.world import WatchedWorld
 
 _log = logging.getLogger("shoal.brain")

@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import msgspec
 
+from shoal.engine.cycle_state import CycleState
 from shoal.engine.devices.demand import Grant
 from shoal.engine.plan import Evict, Move, Nominate, Place
 from shoal.engine.pods import Holding
 from shoal.engine.preemption.claim import Claim
-from shoal.engine.round import Round
 
 Spot = tuple[str, int, Grant | None]
 
@@ -21,7 +21,7 @@ Spot = tuple[str, int, Grant | None]
 class Aftermath:
     """One step's view ahead, on the round's own ledger."""
 
-    def __init__(self, round_: Round) -> None:
+    def __init__(self, round_: CycleState) -> None:
         self._round = round_
         ledger = round_.ledger
         self._mark = ledger.mark()

@@ -8,18 +8,18 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 
+from shoal.engine.cycle_state import CycleState
 from shoal.engine.preemption.aftermath import Aftermath
 from shoal.engine.preemption.claim import Claim
 from shoal.engine.preemption.claims import hear
 from shoal.engine.preemption.policy import VictimPolicy
 from shoal.engine.preemption.reach import Reaches
-from shoal.engine.round import Round
 
 
 class Hearing(ABC):
     """One run of such a step."""
 
-    def __init__(self, round_: Round, policy: VictimPolicy) -> None:
+    def __init__(self, round_: CycleState, policy: VictimPolicy) -> None:
         self.round = round_
         self.policy = policy
         self.reaches = Reaches(round_.cluster)

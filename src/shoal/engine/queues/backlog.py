@@ -8,14 +8,14 @@ from heapq import heappop, heappush
 from msgspec import structs
 
 from shoal.engine.queues.decisions import LineState, StillWaiting
+from shoal.engine.queues.equivalence_class import Told
 from shoal.engine.queues.facts import WorkloadFacts
-from shoal.engine.queues.form_class import Told
-from shoal.engine.queues.held import Kin, Total, Waiting, digest_of, totals_of
-from shoal.engine.queues.line import Line, LocalUse
+from shoal.engine.queues.pending_workloads import LocalUse, PendingWorkloads
+from shoal.engine.queues.quiescence import ActiveTrees
 from shoal.engine.queues.readiness import stamp_of
 from shoal.engine.queues.reasons import Wait
 from shoal.engine.queues.state import Queues
-from shoal.engine.queues.watch import Watch
+from shoal.engine.queues.workloads import Kin, PendingWorkload, Total, digest_of, totals_of
 
 _HASHING = "SchedulingEquivalenceHashing"
 _NOT_YET: Told = (Wait.PENDING, "Not looked at yet")
@@ -25,10 +25,10 @@ _MOST_SHAPES = 10_000
 class Backlog:
     """Lines over the facts of the queues. `watch` is told whose line has somebody in turn."""
 
-    def __init__(self, queues: Queues, watch: Watch) -> None:
+    def __init__(self, queues: Queues, watch: ActiveTrees) -> None:
         self._queues = queues
-        self._watch = watch
-        self._lines: dict[str, Line] = {}
+        self._active_trees = watch
+        self._lines: dict[str, PendingWorkloads] = {}
         self._line_of: dict[str, str] = {}
         """Workload -> cluster queue in whose line it stands."""
         self._aside: dict[str, tuple[WorkloadFacts, Wait, str]] = {}
@@ -48,7 +48,7 @@ class Backlog:
         queue = self._queues.cluster_queues[name].facts
         line = self._lines.get(name)
         if line is None:
-            line = self._lines[name] = Line(is_strict=queue.strategy == "StrictFIFO")
+            line = self._lines[name] = PendingWorkloads(is_strict=queue.strategy == "StrictFIFO")
         shape = digest_of((facts.pod_sets, facts.reclaimable))
         # Where turns go by use, those of one local queue stand together.
         share = facts.queue if queue.by_usage else ""
@@ -57,8 +57,8 @@ class Backlog:
         kin = Kin(facts.priority, shape, share) if has_kin else None
         self._line_of[facts.key] = name
         stamp_s = stamp_of(self._queues.settings, facts)
-        if line.add(Waiting(facts, self._totals(shape, facts), stamp_s, kin=kin)):
-            self._watch.add(name)
+        if line.add(PendingWorkload(facts, self._totals(shape, facts), stamp_s, kin=kin)):
+            self._active_trees.add(name)
 
     def get(self, key: str) -> WorkloadFacts | None:
         """A workload that waits, as it was told."""
@@ -80,7 +80,7 @@ class Backlog:
         line = self._lines.get(name)
         if line is not None:
             line.remove(key)
-            self._watch.stir(name)
+            self._active_trees.stir(name)
 
     def admitted(self, key: str) -> None:
         """The head that was taken out is in line no more."""
@@ -100,10 +100,10 @@ class Backlog:
         line = self._lines.get(self._line_of.get(key, ""))
         return None if line is None else line.told_of(key) or self._told.get(key)
 
-    def line(self, cluster_queue: str) -> Line | None:
+    def line(self, cluster_queue: str) -> PendingWorkloads | None:
         return self._lines.get(cluster_queue)
 
-    def head(self, cluster_queue: str, local_use: LocalUse | None) -> Waiting | None:
+    def head(self, cluster_queue: str, local_use: LocalUse | None) -> PendingWorkload | None:
         """Take out who is next; `None` where nobody is, or nobody may be admitted."""
         queue, line = self._queues.cluster_queues.get(cluster_queue), self._lines.get(cluster_queue)
         if queue is None or line is None or queue.closed is not None:
@@ -114,7 +114,7 @@ class Backlog:
         """Whoever was turned away there may try again."""
         line = self._lines.get(cluster_queue)
         if line is not None and line.wake():
-            self._watch.add(cluster_queue)
+            self._active_trees.add(cluster_queue)
 
     def next_s(self) -> float | None:
         """When the next backoff ends."""
@@ -138,7 +138,7 @@ class Backlog:
         self._aside.clear()
         self._later.clear()
         self._shapes.clear()
-        self._watch.regroup(self._queues)
+        self._active_trees.regroup(self._queues)
         for facts in waiting:
             self.put(facts, now_s)
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from shoal.engine.queues.facts import ClusterQueueFacts, ResourceGroup
-from shoal.engine.queues.held import Held
 from shoal.engine.queues.tree import Node
+from shoal.engine.queues.workloads import AdmittedWorkload
 
 
 class ClusterQueue(Node):
@@ -13,7 +13,7 @@ class ClusterQueue(Node):
     def __init__(self, facts: ClusterQueueFacts) -> None:
         super().__init__(facts.name)
         self.facts = facts
-        self.held: dict[str, Held] = {}
+        self.held: dict[str, AdmittedWorkload] = {}
         """By workload, in the order in which they came."""
         self.closed: tuple[str, str] | None = None
         """Why nothing is admitted, as (reason, words): FlavorNotFound, Stopped, CohortCycle, ..."""

@@ -1,7 +1,7 @@
 """The tree above the cluster queues, grown anew when one of its quotas or parents changes.
 
 A cohort is there as long as it is written down or somebody names it. One that is its own ancestor hangs below nobody,
-so that whoever walks up comes to an end; that its queues admit nobody is said elsewhere (`closed.py`).
+so that whoever walks up comes to an end; that its queues admit nobody is said elsewhere (`inactive.py`).
 """
 
 from __future__ import annotations

@@ -7,7 +7,7 @@ promises too much, and a reservation that comes true early harms nobody.
 from __future__ import annotations
 
 from shoal.engine.queues.facts import WorkloadFacts
-from shoal.engine.queues.held import digest_of
+from shoal.engine.queues.workloads import digest_of
 
 _MOST_FORMS = 10_000
 

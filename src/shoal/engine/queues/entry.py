@@ -8,12 +8,12 @@ from enum import Enum, auto
 from shoal.engine.queues.clusterqueue import ClusterQueue
 from shoal.engine.queues.facts import Usage
 from shoal.engine.queues.flavors.assignment import Assignment
-from shoal.engine.queues.held import Waiting
 from shoal.engine.queues.reasons import Wait
 from shoal.engine.queues.victims.search import Victim
+from shoal.engine.queues.workloads import PendingWorkload
 
 
-class Fate(Enum):
+class HeadOutcome(Enum):
     """What becomes of a head after the cycle."""
 
     TURNED_AWAY = auto()
@@ -33,7 +33,7 @@ class Fate(Enum):
 class Entry:
     """One head and its nomination."""
 
-    waiting: Waiting
+    waiting: PendingWorkload
     queue: ClusterQueue
     assignment: Assignment | None = None
     victims: list[Victim] = field(default_factory=list)
@@ -45,7 +45,7 @@ class Entry:
     """Its domains were lost to others of the cycle, and it was nominated once more."""
     is_cut: bool = False
     """There were no places for the size that it has quota for, and it was nominated smaller."""
-    fate: Fate = Fate.TURNED_AWAY
+    fate: HeadOutcome = HeadOutcome.TURNED_AWAY
     why: Wait = Wait.PENDING
     message: str = ""
 
@@ -57,5 +57,5 @@ class Entry:
     def borrow(self) -> int:
         return 0 if self.assignment is None else self.assignment.borrow
 
-    def turn_away(self, why: Wait, message: str, fate: Fate = Fate.TURNED_AWAY) -> None:
+    def turn_away(self, why: Wait, message: str, fate: HeadOutcome = HeadOutcome.TURNED_AWAY) -> None:
         self.why, self.message, self.fate = why, message, fate

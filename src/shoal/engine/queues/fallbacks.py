@@ -6,17 +6,17 @@ Each is a nomination like the first one, or none; in what order they are tried, 
 
 from __future__ import annotations
 
+from shoal.engine.queues.admitter import Admitter
 from shoal.engine.queues.entry import Entry
 from shoal.engine.queues.facts import Admission
 from shoal.engine.queues.flavors.assignment import Assignment
 from shoal.engine.queues.flavors.modes import Mode
-from shoal.engine.queues.granting import Granting
 from shoal.engine.queues.nomination import Nominator
 from shoal.engine.queues.victims.search import Victim
 
 
 class Fallbacks:
-    def __init__(self, nominator: Nominator, granting: Granting) -> None:
+    def __init__(self, nominator: Nominator, granting: Admitter) -> None:
         self._nominator = nominator
         self._granting = granting
 

@@ -12,9 +12,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from shoal.engine.queues.facts import FlavorFacts
-from shoal.engine.queues.held import Held
 from shoal.engine.queues.tas.forest import Forest
 from shoal.engine.queues.topology_facts import QueueNode, TopologyLevels
+from shoal.engine.queues.workloads import AdmittedWorkload
 
 
 class Forests:
@@ -27,7 +27,7 @@ class Forests:
         flavors: Mapping[str, FlavorFacts],
         topologies: Mapping[str, TopologyLevels],
         nodes: Mapping[str, QueueNode],
-        held: Mapping[str, Held],
+        held: Mapping[str, AdmittedWorkload],
     ) -> None:
         self._flavors = flavors
         self._topologies = topologies
@@ -51,7 +51,7 @@ class Forests:
         self._by_flavor[flavor] = forest
         return forest
 
-    def charge(self, held: Held, sign: int) -> None:
+    def charge(self, held: AdmittedWorkload, sign: int) -> None:
         """Somebody takes his places (1), or gives them back (-1)."""
         for flavor in held.topology_flavors:
             forest = self._by_flavor.get(flavor)
@@ -62,7 +62,7 @@ class Forests:
         self._by_flavor.clear()
 
 
-def _charge(forest: Forest, flavor: str, held: Held, sign: int) -> None:
+def _charge(forest: Forest, flavor: str, held: AdmittedWorkload, sign: int) -> None:
     wanted = {pod_set.name: pod_set for pod_set in held.facts.pod_sets}
     for pod_set in held.admission.pod_sets:
         if pod_set.topology is not None and flavor in pod_set.flavors.values() and pod_set.name in wanted:

@@ -12,25 +12,25 @@ from __future__ import annotations
 from collections.abc import Iterator
 from heapq import heappop, heappush
 
-from shoal.engine.queues.aftermath import Aftermath, standing
+from shoal.engine.queues.admission_cycle import AdmissionCycle
 from shoal.engine.queues.backlog import Backlog
 from shoal.engine.queues.decisions import Decisions, StillWaiting
 from shoal.engine.queues.durations import Durations
-from shoal.engine.queues.entry import Entry, Fate
+from shoal.engine.queues.entry import Entry, HeadOutcome
+from shoal.engine.queues.equivalence_class import Told
 from shoal.engine.queues.facts import WorkloadFacts
-from shoal.engine.queues.form_class import Told
-from shoal.engine.queues.held import Held
-from shoal.engine.queues.line import Line, LocalUse
+from shoal.engine.queues.pending_workloads import LocalUse, PendingWorkloads
 from shoal.engine.queues.proof import Prover
+from shoal.engine.queues.quiescence import ActiveTrees
 from shoal.engine.queues.readiness import stamp_of
+from shoal.engine.queues.requeue import Requeuing, standing
 from shoal.engine.queues.reservations import Reservations
-from shoal.engine.queues.round import Cycle
 from shoal.engine.queues.second_pass import SecondPass, is_due
 from shoal.engine.queues.state import Queues
 from shoal.engine.queues.tree import Node
 from shoal.engine.queues.usage import LocalUsage
-from shoal.engine.queues.victims.mercy import least_run_times
-from shoal.engine.queues.watch import Watch
+from shoal.engine.queues.victims.preemption_cost import least_run_times
+from shoal.engine.queues.workloads import AdmittedWorkload
 
 MOST_CYCLES = 100_000
 
@@ -43,9 +43,9 @@ class Kueue:
         self.usage = LocalUsage(queues.settings)
         self.durations = Durations()
         self.reservations = Reservations(queues, self.durations) if queues.settings.reservations else None
-        self._watch = Watch()
-        self._backlog = Backlog(queues, self._watch)
-        self._aftermath = Aftermath(queues, self._backlog, self._watch, self.reservations)
+        self._active_trees = ActiveTrees()
+        self._backlog = Backlog(queues, self._active_trees)
+        self._aftermath = Requeuing(queues, self._backlog, self._active_trees, self.reservations)
         self._stirred: set[Node] = set()
         """Roots of trees in which something was freed since the last cycle."""
         self._second: dict[str, None] = {}
@@ -87,7 +87,7 @@ class Kueue:
         leaves = self.queues.cluster_queues.values() if root is None else self.queues.leaves_of(root)
         for queue in leaves:
             self._backlog.wake(queue.name)
-            self._watch.stir(queue.name)
+            self._active_trees.stir(queue.name)
 
     # Cycles
 
@@ -98,7 +98,7 @@ class Kueue:
         local_use = self._local_use(now_s)
         if self.reservations is not None:
             self.reservations.prover = prover
-        cycle = Cycle(self.queues, now_s, local_use=local_use, prover=prover, reservations=self.reservations)
+        cycle = AdmissionCycle(self.queues, now_s, local_use=local_use, prover=prover, reservations=self.reservations)
         entries = self._heads(local_use)
         before = standing(entries)
         cycle.nominate(entries)
@@ -110,7 +110,7 @@ class Kueue:
             cycle.touched |= second.touched
         cycle.decide(entries)
         for entry in entries:
-            if entry.fate is Fate.ADMITTED:
+            if entry.fate is HeadOutcome.ADMITTED:
                 self._admitted(self.queues.held[entry.waiting.key], now_s, is_new=True)
         for root in self._aftermath.settle(entries, before, cycle, now_s):
             self.wake(root)
@@ -121,7 +121,7 @@ class Kueue:
         done = []
         for _ in range(most):
             done.append(self.cycle(now_s, prover))
-            if not self._watch.is_any:
+            if not self._active_trees.is_any:
                 break
         return done
 
@@ -129,7 +129,7 @@ class Kueue:
     def is_idle(self) -> bool:
         """Whether the next cycle has nobody to look at before something happens."""
         news = self.queues.is_stale or self._nodes_generation != self.queues.nodes_generation
-        return not (news or self._stirred or self._second or self._watch.is_any)
+        return not (news or self._stirred or self._second or self._active_trees.is_any)
 
     def next_s(self) -> float | None:
         """When time alone may change something: a backoff ends, or somebody has run for as long as it must."""
@@ -142,7 +142,7 @@ class Kueue:
         """Everybody who waits, and why; those not looked at yet wait for their turn."""
         return self._backlog.states()
 
-    def line(self, cluster_queue: str) -> Line | None:
+    def line(self, cluster_queue: str) -> PendingWorkloads | None:
         return self._backlog.line(cluster_queue)
 
     def told_of(self, workload: str) -> Told | None:
@@ -153,10 +153,10 @@ class Kueue:
 
     def _heads(self, local_use: LocalUse | None) -> list[Entry]:
         entries = []
-        for name in self._watch.in_turn():
+        for name in self._active_trees.in_turn():
             head = self._backlog.head(name, local_use)
             if head is None:
-                self._watch.remove(name)
+                self._active_trees.remove(name)
                 continue
             queue = self.queues.cluster_queues[name]
             if head.tried is not None and head.tried_at == self._cycles - 1:
@@ -193,12 +193,12 @@ class Kueue:
             # Whoever is not ready keeps everybody waiting, whatever tree it is in.
             self._stirred.update(queue.root for queue in self.queues.cluster_queues.values())
 
-    def _admitted(self, held: Held, now_s: float, *, is_new: bool) -> None:
+    def _admitted(self, held: AdmittedWorkload, now_s: float, *, is_new: bool) -> None:
         if self.usage.is_on:
             self.usage.admitted(held.facts.queue, held.admission, now_s, is_new=is_new)
         self._note(held)
 
-    def _note(self, held: Held) -> None:
+    def _note(self, held: AdmittedWorkload) -> None:
         """What of a holder matters later."""
         if held.facts.admitted:
             for least_s in {self.queues.settings.min_runtime_s, *least_run_times(held.queue)}:

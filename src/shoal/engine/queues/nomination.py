@@ -9,19 +9,19 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from shoal.engine.queues.clusterqueue import ClusterQueue
-from shoal.engine.queues.entry import Entry, Fate
+from shoal.engine.queues.entry import Entry, HeadOutcome
 from shoal.engine.queues.facts import Usage, WorkloadFacts
 from shoal.engine.queues.flavors.assigner import assign
 from shoal.engine.queues.flavors.assignment import Assignment
 from shoal.engine.queues.flavors.modes import Mode
-from shoal.engine.queues.held import Waiting, totals_of
-from shoal.engine.queues.line import LocalUse
+from shoal.engine.queues.pending_workloads import LocalUse
 from shoal.engine.queues.reasons import Wait
 from shoal.engine.queues.slices import more_counts, other_flavors, predecessor
 from shoal.engine.queues.state import Queues
 from shoal.engine.queues.topologies import Topologies
-from shoal.engine.queues.victims.mercy import Mercy
+from shoal.engine.queues.victims.preemption_cost import PreemptionCost
 from shoal.engine.queues.victims.search import Hearing, Victim
+from shoal.engine.queues.workloads import PendingWorkload, totals_of
 
 _STOPPING = "Waiting for the workload that it replaces to stop"
 _REPLACED = "Another workload has taken its place"
@@ -35,7 +35,7 @@ class Nominator:
     queues: Queues
     topologies: Topologies
     local_use: LocalUse | None = None
-    mercy: Mercy | None = None
+    preemption_cost: PreemptionCost | None = None
     fresh: set[str] = field(default_factory=set)
     """Workloads that were admitted in this cycle."""
 
@@ -87,20 +87,22 @@ class Nominator:
     def _is_turned_away(self, entry: Entry) -> bool:
         facts = entry.waiting.facts
         if any(state in {"Retry", "Rejected"} for state in facts.checks.values()):
-            entry.turn_away(Wait.INADMISSIBLE, "The workload has failed admission checks", Fate.ALONE)
+            entry.turn_away(Wait.INADMISSIBLE, "The workload has failed admission checks", HeadOutcome.ALONE)
         elif not entry.queue.facts.namespaces.matches(self.queues.namespaces.get(facts.namespace, {})):
-            entry.turn_away(Wait.INADMISSIBLE, _wrong_namespace(entry.queue, facts), Fate.NOT_HERE)
+            entry.turn_away(Wait.INADMISSIBLE, _wrong_namespace(entry.queue, facts), HeadOutcome.NOT_HERE)
         elif facts.fault:
-            entry.turn_away(Wait.MISCONFIGURED, facts.fault, Fate.ALONE)
+            entry.turn_away(Wait.MISCONFIGURED, facts.fault, HeadOutcome.ALONE)
         elif (before := predecessor(self.queues, facts, entry.queue)) is not None and before.evicted:
-            entry.turn_away(Wait.VICTIMS, _STOPPING, Fate.ALONE)
-        elif self.queues.heirs.is_replaced(facts):
-            entry.turn_away(Wait.PENDING, _REPLACED, Fate.ALONE)
+            entry.turn_away(Wait.VICTIMS, _STOPPING, HeadOutcome.ALONE)
+        elif self.queues.replacements.is_replaced(facts):
+            entry.turn_away(Wait.PENDING, _REPLACED, HeadOutcome.ALONE)
         else:
             return False
         return True
 
-    def _best(self, waiting: Waiting, queue: ClusterQueue, barred: frozenset[str]) -> tuple[Assignment, list[Victim]]:
+    def _best(
+        self, waiting: PendingWorkload, queue: ClusterQueue, barred: frozenset[str]
+    ) -> tuple[Assignment, list[Victim]]:
         before = predecessor(self.queues, waiting.facts, queue)
         if before is not None:
             return self._at_size(waiting, queue, barred | other_flavors(before), more_counts(waiting.facts, before))
@@ -111,7 +113,7 @@ class Nominator:
         return smaller or (full, victims)
 
     def _smaller(
-        self, waiting: Waiting, queue: ClusterQueue, barred: frozenset[str], is_good: _IsGood
+        self, waiting: PendingWorkload, queue: ClusterQueue, barred: frozenset[str], is_good: _IsGood
     ) -> tuple[Assignment, list[Victim]] | None:
         """The largest size that is good, by halving; None where none is."""
         sizes = [total.count for total in waiting.totals]
@@ -135,7 +137,7 @@ class Nominator:
         return found
 
     def _at_size(
-        self, waiting: Waiting, queue: ClusterQueue, barred: frozenset[str], counts: tuple[int, ...] | None
+        self, waiting: PendingWorkload, queue: ClusterQueue, barred: frozenset[str], counts: tuple[int, ...] | None
     ) -> tuple[Assignment, list[Victim]]:
         queues, facts = self.queues, waiting.facts
         totals = waiting.totals if counts is None else totals_of(facts, counts)
@@ -151,7 +153,7 @@ class Nominator:
 
     def victims(
         self,
-        waiting: Waiting,
+        waiting: PendingWorkload,
         queue: ClusterQueue,
         assignment: Assignment,
         places: Callable[[], bool] | None = None,
@@ -161,11 +163,13 @@ class Nominator:
         proof = places or self.topologies.proof(queue, waiting.facts, assignment)
         return self._hearing(waiting).victims(queue, waiting.facts, assignment.usage, needs, proof)
 
-    def _hearing(self, waiting: Waiting) -> Hearing:
+    def _hearing(self, waiting: PendingWorkload) -> Hearing:
         # Nobody yields to what takes its place.
         replaced = waiting.facts.replaces
         fresh = self.fresh | {replaced} if replaced else self.fresh
-        return Hearing(self.queues, waiting.stamp_s, local_usage=self.local_use, mercy=self.mercy, fresh=fresh)
+        return Hearing(
+            self.queues, waiting.stamp_s, local_usage=self.local_use, preemption_cost=self.preemption_cost, fresh=fresh
+        )
 
 
 def _size(assignment: Assignment) -> int:

@@ -22,13 +22,13 @@ from shoal.engine.queues.entry import Entry
 from shoal.engine.queues.facts import Admission
 from shoal.engine.queues.flavors.assigner import assign
 from shoal.engine.queues.flavors.modes import Answer, Mode
-from shoal.engine.queues.held import Held, Waiting, usage_of
 from shoal.engine.queues.order import classical_rank
 from shoal.engine.queues.proof import Prover
 from shoal.engine.queues.reasons import Wait
 from shoal.engine.queues.state import Queues
 from shoal.engine.queues.topologies import Topologies
 from shoal.engine.queues.tree import Node
+from shoal.engine.queues.workloads import AdmittedWorkload, PendingWorkload, usage_of
 
 NEEDS_ROOM = frozenset({Wait.QUOTA, Wait.TOPOLOGY})
 StandsIn = Callable[[str], str]
@@ -102,7 +102,7 @@ class Reservations:
         if length is not None and now_s + length <= reservation.start_s:
             return None
         usage = usage_of(admission)
-        stand_in = Held(entry.waiting.facts, admission, entry.queue, usage, entry.waiting.stamp_s)
+        stand_in = AdmittedWorkload(entry.waiting.facts, admission, entry.queue, usage, entry.waiting.stamp_s)
         held = self.queues.held
         gone = self.queues.unseat_all(held[key] for key in reservation.ending if key in held)
         self.queues.seat(stand_in)
@@ -111,10 +111,10 @@ class Reservations:
         self.queues.seat_all(gone)
         return None if fits else reservation
 
-    def _earliest(self, waiting: Waiting, queue: ClusterQueue, now_s: float) -> Reservation | None:
+    def _earliest(self, waiting: PendingWorkload, queue: ClusterQueue, now_s: float) -> Reservation | None:
         """The first moment at which what will have ended leaves enough room."""
         ends = sorted(self._ends(queue.root, now_s), key=lambda end: (end[0], end[1].key))
-        gone: list[Held] = []
+        gone: list[AdmittedWorkload] = []
         found: Reservation | None = None
         for index, (end_s, held) in enumerate(ends):
             self.queues.unseat(held)
@@ -126,7 +126,7 @@ class Reservations:
         self.queues.seat_all(gone)
         return found
 
-    def _ends(self, root: Node, now_s: float) -> Iterable[tuple[float, Held]]:
+    def _ends(self, root: Node, now_s: float) -> Iterable[tuple[float, AdmittedWorkload]]:
         for queue in self.queues.leaves_of(root):
             for held in queue.held.values():
                 length = self.durations.expected_s(held.facts)
@@ -137,7 +137,7 @@ class Reservations:
                     began_s = held.facts.admitted_s if held.facts.admitted else now_s
                     yield max(now_s, began_s + length), held
 
-    def _fits(self, waiting: Waiting, queue: ClusterQueue, gone: list[Held]) -> bool:
+    def _fits(self, waiting: PendingWorkload, queue: ClusterQueue, gone: list[AdmittedWorkload]) -> bool:
         assignment = assign(self.queues, queue, waiting.facts, waiting.totals, _nobody_yields)
         if assignment.mode is not Mode.FIT:
             return False

@@ -12,11 +12,11 @@ from msgspec import structs
 from shoal.engine.queues.decisions import Admitted, Decisions, Stopped
 from shoal.engine.queues.facts import Admission, PodSetAdmission
 from shoal.engine.queues.flavors.eligibility import asks_for_topology
-from shoal.engine.queues.held import Held, Total
 from shoal.engine.queues.state import Queues
-from shoal.engine.queues.tas.place import Misfit, Request, place
+from shoal.engine.queues.tas.place import Request, TopologyRefusal, place
 from shoal.engine.queues.tas.replace import replace
 from shoal.engine.queues.tree import Node
+from shoal.engine.queues.workloads import AdmittedWorkload, Total
 
 NODE_FAILURES = "NodeFailures"
 _FAIL_FAST = "TASFailedNodeReplacementFailFast"
@@ -45,14 +45,14 @@ class SecondPass:
         helped = [known[held.key] for held in due if held.key in known and held.key not in self.stuck]
         return [held.key for held in helped if is_due(held) and not held.evicted]
 
-    def _why_hopeless(self, held: Held) -> str:
+    def _why_hopeless(self, held: AdmittedWorkload) -> str:
         """Why no other node does for one that failed; empty where one does, or none failed."""
         if not is_broken(held):
             return ""
         found = replace(self._queues, held)
         return "" if isinstance(found, Admission) else found
 
-    def _is_settled(self, held: Held, why_hopeless: str) -> bool:
+    def _is_settled(self, held: AdmittedWorkload, why_hopeless: str) -> bool:
         if not is_broken(held):
             return self._place(held)
         found = why_hopeless or replace(self._queues, held)
@@ -66,7 +66,7 @@ class SecondPass:
         self._decisions.stopped.append(Stopped(held.key, NODE_FAILURES, found))
         return True
 
-    def _place(self, held: Held) -> bool:
+    def _place(self, held: AdmittedWorkload) -> bool:
         wanted = {pod_set.name: pod_set for pod_set in held.facts.pod_sets}
         requests = []
         for each in held.admission.pod_sets:
@@ -77,7 +77,7 @@ class SecondPass:
             implied = not asks_for_topology(pod_set.topology)
             requests.append(Request(Total.of(pod_set, each.count), flavor, each.count, None, implied))
         found = place(self._queues, requests)
-        if isinstance(found, Misfit):
+        if isinstance(found, TopologyRefusal):
             self._decisions.unplaced[held.key] = f"couldn't assign flavors to pod set {found.pod_set}: {found.message}"
             return False
         pod_sets = tuple(
@@ -91,7 +91,7 @@ class SecondPass:
         known = self._queues.flavors
         return next((name for name in each.flavors.values() if name in known and known[name].topology), None)
 
-    def _adopt(self, held: Held, admission: Admission) -> None:
+    def _adopt(self, held: AdmittedWorkload, admission: Admission) -> None:
         facts = structs.replace(
             held.facts,
             admission=admission,
@@ -104,7 +104,7 @@ class SecondPass:
         self._decisions.admitted.append(Admitted(held.key, facts.queue, admission, again=True))
 
 
-def is_broken(held: Held) -> bool:
+def is_broken(held: AdmittedWorkload) -> bool:
     """Whether some of its pods were on nodes that failed."""
     failed = {(name,) for name in held.facts.unhealthy_nodes}
     return bool(failed) and any(
@@ -115,7 +115,7 @@ def is_broken(held: Held) -> bool:
     )
 
 
-def is_due(held: Held) -> bool:
+def is_due(held: AdmittedWorkload) -> bool:
     """Whether a workload waits for domains only: its checks are passed."""
     if is_broken(held):
         return True

@@ -14,12 +14,12 @@ from collections import Counter
 
 from shoal.engine.queues.clusterqueue import ClusterQueue
 from shoal.engine.queues.facts import Admission, Amounts, PodSetAdmission, WorkloadFacts
-from shoal.engine.queues.held import Held
 from shoal.engine.queues.state import Queues
 from shoal.engine.queues.topology_facts import TopologyAssignment
+from shoal.engine.queues.workloads import AdmittedWorkload
 
 
-def predecessor(queues: Queues, facts: WorkloadFacts, queue: ClusterQueue) -> Held | None:
+def predecessor(queues: Queues, facts: WorkloadFacts, queue: ClusterQueue) -> AdmittedWorkload | None:
     """Who holds what it is to take over."""
     held = queues.held.get(facts.replaces) if facts.replaces else None
     if held is None or held.facts.owner != facts.owner:
@@ -28,7 +28,7 @@ def predecessor(queues: Queues, facts: WorkloadFacts, queue: ClusterQueue) -> He
     return held if held.queue is queue and held.key in queue.held else None
 
 
-def more_counts(facts: WorkloadFacts, held: Held) -> tuple[int, ...]:
+def more_counts(facts: WorkloadFacts, held: AdmittedWorkload) -> tuple[int, ...]:
     """By pod set, how many pods it wants more than are paid for."""
     present = {each.name: _paid(each, held) for each in held.admission.pod_sets}
     return tuple(
@@ -36,13 +36,13 @@ def more_counts(facts: WorkloadFacts, held: Held) -> tuple[int, ...]:
     )
 
 
-def other_flavors(held: Held) -> frozenset[str]:
+def other_flavors(held: AdmittedWorkload) -> frozenset[str]:
     """Those of its queue that it does not have: its pods stay where they are."""
     used = {flavor for each in held.admission.pod_sets for flavor in each.flavors.values()}
     return frozenset(flavor.name for group in held.queue.facts.groups for flavor in group.flavors) - used
 
 
-def together(facts: WorkloadFacts, held: Held, more: Admission) -> Admission:
+def together(facts: WorkloadFacts, held: AdmittedWorkload, more: Admission) -> Admission:
     """The whole admission of a workload that takes over what is held, and gets so much more."""
     before = {each.name: each for each in held.admission.pod_sets}
     sizes = {each.name: each.count for each in facts.pod_sets}
@@ -52,12 +52,14 @@ def together(facts: WorkloadFacts, held: Held, more: Admission) -> Admission:
     return Admission(more.cluster_queue, pod_sets)
 
 
-def _paid(each: PodSetAdmission, held: Held) -> int:
+def _paid(each: PodSetAdmission, held: AdmittedWorkload) -> int:
     wanted = next((one.count for one in held.facts.pod_sets if one.name == each.name), each.count)
     return max(0, min(each.count, wanted) - held.facts.reclaimable.get(each.name, 0))
 
 
-def _joined(more: PodSetAdmission, before: PodSetAdmission | None, held: Held, count: int) -> PodSetAdmission:
+def _joined(
+    more: PodSetAdmission, before: PodSetAdmission | None, held: AdmittedWorkload, count: int
+) -> PodSetAdmission:
     if before is None:
         return more
     paid = _paid(before, held)

@@ -12,18 +12,18 @@ from collections.abc import Iterable
 from typing import Any
 
 from shoal.engine.queues.check_facts import CheckFacts
-from shoal.engine.queues.closed import why_closed
 from shoal.engine.queues.clusterqueue import ClusterQueue
 from shoal.engine.queues.cohorts import grown, sum_all
 from shoal.engine.queues.facts import ClusterQueueFacts, CohortFacts, FlavorFacts, LocalQueueFacts, WorkloadFacts
 from shoal.engine.queues.forests import Forests
-from shoal.engine.queues.heirs import Heirs
-from shoal.engine.queues.held import Held, usage_of
+from shoal.engine.queues.inactive import inactive_reason
+from shoal.engine.queues.replacements import Replacements
 from shoal.engine.queues.settings import Settings
 from shoal.engine.queues.tas.forest import Forest
-from shoal.engine.queues.tas.misfit import Misfit
+from shoal.engine.queues.tas.refusals import TopologyRefusal
 from shoal.engine.queues.topology_facts import QueueNode, TopologyAssignment, TopologyLevels
 from shoal.engine.queues.tree import Cohort, Node
+from shoal.engine.queues.workloads import AdmittedWorkload, usage_of
 
 Fact = FlavorFacts | TopologyLevels | CheckFacts | ClusterQueueFacts | CohortFacts | LocalQueueFacts | QueueNode
 
@@ -42,10 +42,10 @@ class Queues:
         self.namespaces: dict[str, dict[str, str]] = {}
         """Namespace -> labels."""
         self.nodes: dict[str, QueueNode] = {}
-        self.held: dict[str, Held] = {}
+        self.held: dict[str, AdmittedWorkload] = {}
         self.cycles: set[str] = set()
         """Cohorts that are their own ancestor."""
-        self.heirs = Heirs()
+        self.replacements = Replacements()
         self.homeless: dict[str, tuple[WorkloadFacts, float]] = {}
         """Workloads that hold quota of a cluster queue that is not there, and their stamps."""
         self.use_generation = 0
@@ -66,7 +66,7 @@ class Queues:
         self._forests = Forests(self.flavors, self.topologies, self.nodes, self.held)
         self.short_of_nodes: set[Node] = set()
         """Trees in which somebody was turned away for want of nodes since nodes were freed last."""
-        self.when_empty: dict[bytes, dict[str, TopologyAssignment] | Misfit] = {}
+        self.when_empty: dict[bytes, dict[str, TopologyAssignment] | TopologyRefusal] = {}
         """Requests -> their places if no workload used anything: a question of nodes and flavors alone."""
         self._stale = True
 
@@ -133,7 +133,7 @@ class Queues:
         sum_all(self.cohorts.values(), queues)
         for queue in queues:
             queue.generation = self.generation
-            queue.closed = why_closed(self, queue)
+            queue.closed = inactive_reason(self, queue)
         for key, (facts, stamp_s) in list(self.homeless.items()):
             if facts.admission is not None and facts.admission.cluster_queue in self.cluster_queues:
                 del self.homeless[key]
@@ -141,7 +141,7 @@ class Queues:
 
     # Who holds what
 
-    def hold(self, facts: WorkloadFacts, stamp_s: float) -> Held | None:
+    def hold(self, facts: WorkloadFacts, stamp_s: float) -> AdmittedWorkload | None:
         """A workload has its quota reserved; None where its cluster queue is not known."""
         admission = facts.admission
         queue = self.cluster_queues.get(admission.cluster_queue) if admission is not None else None
@@ -153,46 +153,46 @@ class Queues:
         if facts.key in self.held:
             self.release(facts.key)
         self._give_back(facts.key)
-        held = Held(facts, admission, queue, usage_of(admission), stamp_s, facts.evicted_s is not None)
-        if self.heirs.is_replaced(facts):
-            self.heirs.put_aside(held, was_charged=True)
+        held = AdmittedWorkload(facts, admission, queue, usage_of(admission), stamp_s, facts.evicted_s is not None)
+        if self.replacements.is_replaced(facts):
+            self.replacements.put_aside(held, was_charged=True)
             return None
-        self.heirs.not_so(facts.key)
+        self.replacements.not_so(facts.key)
         before = self.held.get(facts.replaces)
-        if self.heirs.takes(facts, before) and before is not None:
+        if self.replacements.takes(facts, before) and before is not None:
             del self.held[before.key]
-            self.heirs.put_aside(before, was_charged=bool(self.unseat_all((before,))))
+            self.replacements.put_aside(before, was_charged=bool(self.unseat_all((before,))))
         self.held[facts.key] = held
         self.seat(held)
         return held
 
-    def release(self, key: str, *, is_over: bool = False) -> Held | None:
+    def release(self, key: str, *, is_over: bool = False) -> AdmittedWorkload | None:
         """It holds nothing any more; `is_over`: nor will it."""
         self.homeless.pop(key, None)
-        if self.heirs.knows(key):
+        if self.replacements.knows(key):
             # What it held has been somebody else's for a while.
-            return self.heirs.gives_up(key, is_over=is_over)
+            return self.replacements.gives_up(key, is_over=is_over)
         held = self.held.pop(key, None)
         if held is not None:
             self.unseat(held)
         self._give_back(key)
         return held
 
-    def seat(self, held: Held) -> None:
+    def seat(self, held: AdmittedWorkload) -> None:
         """Charge what it holds: quota and topology."""
         held.queue.held[held.key] = held
         held.queue.add_all(held.usage)
         if held.topology_flavors:
             self._forests.charge(held, 1)
 
-    def unseat(self, held: Held) -> None:
+    def unseat(self, held: AdmittedWorkload) -> None:
         """The inverse of `seat`; `held` of the whole still knows it, so that a trial can put it back."""
         del held.queue.held[held.key]
         held.queue.remove_all(held.usage)
         if held.topology_flavors:
             self._forests.charge(held, -1)
 
-    def unseat_all(self, helds: Iterable[Held]) -> list[Held]:
+    def unseat_all(self, helds: Iterable[AdmittedWorkload]) -> list[AdmittedWorkload]:
         """Those of them that were seated, in order; `seat_all` puts them back."""
         gone = []
         for held in helds:
@@ -201,7 +201,7 @@ class Queues:
                 gone.append(held)
         return gone
 
-    def seat_all(self, gone: list[Held]) -> None:
+    def seat_all(self, gone: list[AdmittedWorkload]) -> None:
         """The inverse of `unseat_all`."""
         for held in reversed(gone):
             self.seat(held)
@@ -233,7 +233,7 @@ class Queues:
 
     def _give_back(self, key: str) -> None:
         """The place that it took: whose it was is charged again."""
-        aside = self.heirs.give_back(key)
+        aside = self.replacements.give_back(key)
         if aside is None:
             return
         before = aside.held

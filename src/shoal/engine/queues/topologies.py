@@ -11,14 +11,14 @@ from shoal.engine.queues.facts import PODS, Amounts, WorkloadFacts
 from shoal.engine.queues.flavors.assignment import Assignment, PodSetChoice
 from shoal.engine.queues.flavors.eligibility import asks_for_topology, has_only_topology_flavors
 from shoal.engine.queues.flavors.modes import Mode
-from shoal.engine.queues.held import digest_of
 from shoal.engine.queues.reasons import Wait
 from shoal.engine.queues.state import Queues
 from shoal.engine.queues.tas.forest import Forest
 from shoal.engine.queues.tas.overlap import free_of_all
-from shoal.engine.queues.tas.place import Misfit, Request, place
+from shoal.engine.queues.tas.place import Request, TopologyRefusal, place
 from shoal.engine.queues.topology_facts import TopologyAssignment
 from shoal.engine.queues.victims.search import Victim
+from shoal.engine.queues.workloads import digest_of
 
 _MOST_FORMS = 10_000
 SEVERAL_FLAVORS = "more than one flavor with a topology would serve one pod set"
@@ -42,13 +42,13 @@ class Topologies:
             return
         if assignment.mode is Mode.FIT:
             found = place(self.queues, requests)
-            if not isinstance(found, Misfit):
+            if not isinstance(found, TopologyRefusal):
                 adopt(assignment, found)
                 return
             _lower(assignment, Mode.PREEMPT, found.message, found.pod_set)
             self.queues.short_of_nodes.add(queue.root)
         never = self._when_empty(requests)
-        if isinstance(never, Misfit):
+        if isinstance(never, TopologyRefusal):
             _lower(assignment, Mode.NO_FIT, never.message, never.pod_set)
 
     def foresee(self, queue: ClusterQueue, facts: WorkloadFacts, assignment: Assignment, victims: list[Victim]) -> None:
@@ -63,7 +63,7 @@ class Topologies:
         gone = self.queues.unseat_all(victim.held for victim in victims)
         found = place(self.queues, requests) if victims else self._when_empty(requests)
         self.queues.seat_all(gone)
-        if not isinstance(found, Misfit):
+        if not isinstance(found, TopologyRefusal):
             adopt(assignment, found)
 
     def proof(self, queue: ClusterQueue, facts: WorkloadFacts, assignment: Assignment) -> Callable[[], bool] | None:
@@ -73,14 +73,14 @@ class Topologies:
             return None
 
         def fits() -> bool:
-            if isinstance(place(self.queues, requests), Misfit):
+            if isinstance(place(self.queues, requests), TopologyRefusal):
                 self.queues.short_of_nodes.add(queue.root)
                 return False
             return True
 
         return fits
 
-    def _when_empty(self, requests: list[Request]) -> dict[str, TopologyAssignment] | Misfit:
+    def _when_empty(self, requests: list[Request]) -> dict[str, TopologyAssignment] | TopologyRefusal:
         """Depends on nodes alone: worked out once per form and set of nodes."""
         known = self.queues.when_empty
         key = digest_of(requests)

@@ -11,9 +11,9 @@ from collections.abc import Iterator
 
 from shoal.engine.queues.decisions import Stopped
 from shoal.engine.queues.facts import WorkloadFacts
-from shoal.engine.queues.held import Held
 from shoal.engine.queues.readiness import PODS_READY_TIMEOUT, backoff_s, is_worn_out, ready_deadline_s
 from shoal.engine.queues.state import Queues
+from shoal.engine.queues.workloads import AdmittedWorkload
 
 _CHECK = "AdmissionCheck"
 
@@ -43,7 +43,7 @@ def _run_deadline_s(facts: WorkloadFacts) -> float | None:
     return facts.admitted_s + facts.left_s if facts.admitted and facts.left_s is not None else None
 
 
-def _why(queues: Queues, held: Held, now_s: float) -> Stopped | None:
+def _why(queues: Queues, held: AdmittedWorkload, now_s: float) -> Stopped | None:
     facts = held.facts
     if not facts.active:
         return Stopped(held.key, "Deactivated", "The workload is deactivated", deactivate=True)
@@ -65,7 +65,7 @@ def _why(queues: Queues, held: Held, now_s: float) -> Stopped | None:
     return _overdue(queues, held, now_s)
 
 
-def _overdue(queues: Queues, held: Held, now_s: float) -> Stopped | None:
+def _overdue(queues: Queues, held: AdmittedWorkload, now_s: float) -> Stopped | None:
     settings = queues.settings
     deadline = ready_deadline_s(settings, held.facts)
     if deadline is None or now_s < deadline:

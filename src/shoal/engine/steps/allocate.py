@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from functools import partial
 
+from shoal.engine.cycle_state import CycleState
 from shoal.engine.gangs.attempt import Attempt, gang_phase, place_gang
 from shoal.engine.gangs.members import Gang
 from shoal.engine.line import Line, gang_order
 from shoal.engine.pending import MORE_SURPLUS, SURPLUS, USUAL
 from shoal.engine.plan import Place
 from shoal.engine.reasons import Code
-from shoal.engine.round import Round
 from shoal.engine.steps.departures import Departures
 
 
-def allocate(round_: Round) -> None:
+def allocate(round_: CycleState) -> None:
     """The step."""
     cluster = round_.cluster
     fitter = round_.fitter
@@ -37,7 +37,7 @@ def allocate(round_: Round) -> None:
             line.stuck()
 
 
-def _promise_pod(round_: Round, departures: Departures, pod: str) -> bool:
+def _promise_pod(round_: CycleState, departures: Departures, pod: str) -> bool:
     """Promise the pod the node it was promised before, or else the best that there will be."""
     before = departures.promised([pod])
     if len(before) and round_.promise(partial(round_.fitter.pod, pod, before), departures.on(before)):
@@ -46,7 +46,7 @@ def _promise_pod(round_: Round, departures: Departures, pod: str) -> bool:
     return bool(len(rows)) and round_.promise(partial(round_.fitter.pod, pod, rows), departures.on(rows))
 
 
-def _gang(round_: Round, line: Line, gang: Gang, departures: Departures) -> None:
+def _gang(round_: CycleState, line: Line, gang: Gang, departures: Departures) -> None:
     cluster = round_.cluster
     phase = gang_phase(cluster, gang)
     if not _step(round_, gang, phase) and not _promise(round_, gang, departures):
@@ -59,7 +59,7 @@ def _gang(round_: Round, line: Line, gang: Gang, departures: Departures) -> None
         line.helped()
 
 
-def _step(round_: Round, gang: Gang, phase: int) -> bool:
+def _step(round_: CycleState, gang: Gang, phase: int) -> bool:
     """Place what the gang needs, or one thing more, or, when it comes after everybody else, all that still fits."""
     if any(pod in round_.cluster.promised for pod in gang.running):
         # Nothing beyond what it needs may run before that does.
@@ -74,7 +74,7 @@ def _step(round_: Round, gang: Gang, phase: int) -> bool:
     return helped
 
 
-def _promise(round_: Round, gang: Gang, departures: Departures) -> bool:
+def _promise(round_: CycleState, gang: Gang, departures: Departures) -> bool:
     if not round_.cluster.leaving:
         return False
     before = departures.promised(list(gang.waiting))
@@ -83,10 +83,10 @@ def _promise(round_: Round, gang: Gang, departures: Departures) -> bool:
     return round_.promise(partial(_tried, round_, gang), departures.everybody())
 
 
-def _tried(round_: Round, gang: Gang) -> bool:
+def _tried(round_: CycleState, gang: Gang) -> bool:
     return _noted(round_, gang, place_gang(round_.fitter, gang))
 
 
-def _noted(round_: Round, gang: Gang, code: Code) -> bool:
+def _noted(round_: CycleState, gang: Gang, code: Code) -> bool:
     round_.why[gang.name] = code
     return code is Code.PLACED

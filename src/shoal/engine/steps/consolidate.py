@@ -7,6 +7,7 @@ ends where it is and starts again elsewhere; what must yield together moves toge
 
 from __future__ import annotations
 
+from shoal.engine.cycle_state import CycleState, Step
 from shoal.engine.preemption.aftermath import Aftermath
 from shoal.engine.preemption.candidates import Candidates, willing
 from shoal.engine.preemption.claim import Claim
@@ -14,7 +15,6 @@ from shoal.engine.preemption.hearing import Hearing
 from shoal.engine.preemption.moves import Moves, could_be_gathered
 from shoal.engine.preemption.policy import Order, VictimPolicy
 from shoal.engine.preemption.victims import Victims
-from shoal.engine.round import Round, Step
 
 DEFAULT = VictimPolicy()
 
@@ -22,7 +22,7 @@ DEFAULT = VictimPolicy()
 def consolidate(policy: VictimPolicy = DEFAULT) -> Step:
     """The step, with a policy's minimum runtime and limit of moves; the fewest move, or the newest if it says so."""
 
-    def step(round_: Round) -> None:
+    def step(round_: CycleState) -> None:
         _Consolidation(round_, policy).run()
 
     return step
@@ -31,7 +31,7 @@ def consolidate(policy: VictimPolicy = DEFAULT) -> Step:
 class _Consolidation(Hearing):
     """One run of the step."""
 
-    def __init__(self, round_: Round, policy: VictimPolicy) -> None:
+    def __init__(self, round_: CycleState, policy: VictimPolicy) -> None:
         super().__init__(round_, policy)
         self._victims: Victims | None = None
         self._waiting: list[Claim] = []

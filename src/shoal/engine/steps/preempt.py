@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import math
 
+from shoal.engine.cycle_state import CycleState, Step
 from shoal.engine.preemption.aftermath import Aftermath
 from shoal.engine.preemption.candidates import Candidates
 from shoal.engine.preemption.claim import Claim
@@ -18,7 +19,6 @@ from shoal.engine.preemption.hearing import Hearing
 from shoal.engine.preemption.policy import VictimPolicy
 from shoal.engine.preemption.search import Search
 from shoal.engine.preemption.victims import Victims
-from shoal.engine.round import Round, Step
 
 DEFAULT = VictimPolicy()
 
@@ -26,7 +26,7 @@ DEFAULT = VictimPolicy()
 def preempt(policy: VictimPolicy = DEFAULT) -> Step:
     """The step under a policy."""
 
-    def step(round_: Round) -> None:
+    def step(round_: CycleState) -> None:
         _Preemption(round_, policy).run()
 
     return step
@@ -35,7 +35,7 @@ def preempt(policy: VictimPolicy = DEFAULT) -> Step:
 class _Preemption(Hearing):
     """One run of the step. The columns of candidates are made when somebody first needs them."""
 
-    def __init__(self, round_: Round, policy: VictimPolicy) -> None:
+    def __init__(self, round_: CycleState, policy: VictimPolicy) -> None:
         super().__init__(round_, policy)
         self._victims: Victims | None = None
         self._lowest: float | None = None

@@ -33,7 +33,7 @@ from shoal.engine.placement import Placement
 from shoal.engine.plan import Place
 from shoal.engine.pods import Holding
 from shoal.engine.queues.facts import Admission, PodSetAdmission, WorkloadFacts
-from shoal.engine.queues.flavored import flavored, flavors_of
+from shoal.engine.queues.pod_set_constraints import flavors_of, with_pod_set_constraints
 from shoal.engine.queues.state import Queues
 from shoal.engine.queues.topology_facts import TopologyAssignment
 
@@ -97,7 +97,7 @@ class Placeholders:
             ]
             domains = _domains(each)
             for index in free[:missing]:
-                ask = flavored(template.ask, flavors_of(queues, each), domains[index])
+                ask = with_pod_set_constraints(template.ask, flavors_of(queues, each), domains[index])
                 key = _key(facts.key, each.name, index)
                 pods.append(PodArrived(key, ask, template.priority, who=template.who))
         if len(pods) > 1:

@@ -32,7 +32,7 @@ from shoal.controllers.queues.workload_status.status_changes import (
 from shoal.controllers.queues.workload_status.status_writer import EventRecord, StatusChange, StatusWriter
 from shoal.engine.queues.decisions import Admitted, Preempted, Stopped
 from shoal.engine.queues.facts import WorkloadFacts
-from shoal.engine.queues.held import Held, totals_of
+from shoal.engine.queues.workloads import AdmittedWorkload, totals_of
 from shoal.store.queues.made import JOB_UID_LABEL
 from shoal.store.watched.queue_news import Mark, WorkloadSight
 from shoal.store.watched.queues import WatchedQueues
@@ -45,7 +45,7 @@ class StatusReports:
 
     # -- admission ---------------------------------------------------------------------------------------------
 
-    def admitted(self, view: WorkloadSight, held: Held, decision: Admitted, now_s: float) -> None:
+    def admitted(self, view: WorkloadSight, held: AdmittedWorkload, decision: Admitted, now_s: float) -> None:
         queue = decision.admission.cluster_queue
         done = EventRecord("Admitted", f"Admitted by ClusterQueue {queue}, wait time since reservation was 0s")
         if decision.again:
@@ -72,7 +72,7 @@ class StatusReports:
             ),
         )
 
-    def checks_passed(self, view: WorkloadSight, held: Held, now_s: float) -> None:
+    def checks_passed(self, view: WorkloadSight, held: AdmittedWorkload, now_s: float) -> None:
         waited = f"wait time since reservation was {max(0.0, now_s - held.facts.reserved_s):.0f}s"
         event = EventRecord("Admitted", f"Admitted by ClusterQueue {held.queue.name}, {waited}")
         self._writer.write(view.key, StatusChange(view.uid, admit, (event,)))

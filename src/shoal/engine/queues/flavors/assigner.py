@@ -13,13 +13,13 @@ from collections.abc import Iterable
 from shoal.engine.queues.clusterqueue import ClusterQueue
 from shoal.engine.queues.facts import PODS, Amounts, ResourceGroup, Usage, WorkloadFacts
 from shoal.engine.queues.flavors.assignment import Assignment, PodSetChoice, severity
+from shoal.engine.queues.flavors.capacity import FlavorRequest
 from shoal.engine.queues.flavors.eligibility import inferred_flavor, topology_applies
 from shoal.engine.queues.flavors.modes import Choice, Mode, Oracle
-from shoal.engine.queues.flavors.room import Asker
 from shoal.engine.queues.flavors.scan import Scanner
-from shoal.engine.queues.held import Total, Tried
 from shoal.engine.queues.reasons import Wait
 from shoal.engine.queues.state import Queues
+from shoal.engine.queues.workloads import FlavorSearchProgress, Total
 
 NOBODY: frozenset[str] = frozenset()
 
@@ -30,20 +30,20 @@ def assign(
     facts: WorkloadFacts,
     totals: tuple[Total, ...],
     oracle: Oracle,
-    tried: Tried | None = None,
+    tried: FlavorSearchProgress | None = None,
     barred: frozenset[str] = NOBODY,
 ) -> Assignment:
     """The best flavors for a workload of this size; `barred` are flavors that are ruled out from outside."""
     if tried is not None and tried.generation != queue.generation:
         tried = None
     usage: Usage = {}
-    asker = Asker(queue, facts, oracle, queues.settings.fair_sharing)
+    asker = FlavorRequest(queue, facts, oracle, queues.settings.fair_sharing)
     search = _Search(Scanner(queues, asker, barred, usage), totals, tried)
     for members in _together(totals):
         if not search.settle(members):
             break
     chosen = [each for each in search.chosen if each is not None]
-    return Assignment(chosen, usage, search.borrow, Tried(search.last, queue.generation))
+    return Assignment(chosen, usage, search.borrow, FlavorSearchProgress(search.last, queue.generation))
 
 
 class _Search:
@@ -51,7 +51,7 @@ class _Search:
 
     __slots__ = ("borrow", "chosen", "last", "queue", "queues", "scanner", "totals", "tried", "usage")
 
-    def __init__(self, scanner: Scanner, totals: tuple[Total, ...], tried: Tried | None) -> None:
+    def __init__(self, scanner: Scanner, totals: tuple[Total, ...], tried: FlavorSearchProgress | None) -> None:
         self.scanner = scanner
         self.queues = scanner.queues
         self.queue = scanner.asker.queue

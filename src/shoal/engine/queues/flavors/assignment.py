@@ -11,9 +11,9 @@ import msgspec
 
 from shoal.engine.queues.facts import Admission, FlavorResource, PodSetAdmission, Usage
 from shoal.engine.queues.flavors.modes import Choice, Mode
-from shoal.engine.queues.held import Total, Tried
 from shoal.engine.queues.reasons import Wait
 from shoal.engine.queues.topology_facts import TopologyAssignment
+from shoal.engine.queues.workloads import FlavorSearchProgress, Total
 
 SEVEREST_FIRST = (Wait.NO_FLAVOR, Wait.EXCEEDS_MAX_QUOTA, Wait.QUOTA, Wait.TOPOLOGY, Wait.VICTIMS)
 """Of several pod sets the worst is told."""
@@ -57,7 +57,7 @@ class Assignment:
     usage: Usage
     borrow: int
     """The highest borrowing level of all."""
-    tried: Tried
+    tried: FlavorSearchProgress
 
     @property
     def mode(self) -> Mode:

@@ -8,11 +8,11 @@ preempt.
 from __future__ import annotations
 
 from shoal.engine.queues.facts import Fungibility
+from shoal.engine.queues.flavors.capacity import FlavorCapacity
 from shoal.engine.queues.flavors.modes import Mode
-from shoal.engine.queues.flavors.room import Room
 
 
-def looks_further(found: Room, rules: Fungibility) -> bool:
+def looks_further(found: FlavorCapacity, rules: Fungibility) -> bool:
     """Whether the next flavor is tried as well."""
     if found.mode is Mode.FIT:
         return found.borrow > 0 and rules.when_can_borrow == "TryNextFlavor"
@@ -21,7 +21,7 @@ def looks_further(found: Room, rules: Fungibility) -> bool:
     return found.borrow > 0 and rules.when_can_borrow == "TryNextFlavor"
 
 
-def is_better(one: Room, other: Room, rules: Fungibility) -> bool:
+def is_better(one: FlavorCapacity, other: FlavorCapacity, rules: Fungibility) -> bool:
     """A flavor that leads nowhere never wins over one that leads somewhere, however little it would borrow."""
     both_lead_somewhere = one.mode > Mode.NO_CANDIDATES and other.mode > Mode.NO_CANDIDATES
     if both_lead_somewhere and rules.preference == "PreemptionOverBorrowing" and one.borrow != other.borrow:

@@ -10,10 +10,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from shoal.engine.queues.facts import Amounts, PodSet, ResourceGroup, Usage
+from shoal.engine.queues.flavors.capacity import FlavorCapacity, FlavorRequest
 from shoal.engine.queues.flavors.eligibility import why_barred
 from shoal.engine.queues.flavors.fungibility import is_better, looks_further
 from shoal.engine.queues.flavors.modes import Mode
-from shoal.engine.queues.flavors.room import Asker, Room
 from shoal.engine.queues.reasons import Wait
 from shoal.engine.queues.state import Queues
 
@@ -23,9 +23,9 @@ class Found:
     """Where a search ended."""
 
     flavor: str = ""
-    suits: Room | None = None
+    suits: FlavorCapacity | None = None
     """As the worst of its resources does; None where no flavor was found."""
-    each: dict[str, Room] = field(default_factory=dict)
+    each: dict[str, FlavorCapacity] = field(default_factory=dict)
     """By resource."""
     last: int = 0
     """The last flavor that was looked at."""
@@ -39,7 +39,7 @@ class Scanner:
     """What all searches for one workload have in common."""
 
     queues: Queues
-    asker: Asker
+    asker: FlavorRequest
     barred: frozenset[str]
     usage: Usage
     """What earlier pod sets were given; it grows while this is used."""
@@ -68,10 +68,12 @@ class Scanner:
                 break
         return found
 
-    def _weigh(self, name: str, wanted: Amounts, reasons: list[str]) -> tuple[Room, dict[str, Room]]:
+    def _weigh(
+        self, name: str, wanted: Amounts, reasons: list[str]
+    ) -> tuple[FlavorCapacity, dict[str, FlavorCapacity]]:
         """The worst of the resources, and each of them up to one that does not fit."""
-        worst: Room | None = None
-        each: dict[str, Room] = {}
+        worst: FlavorCapacity | None = None
+        each: dict[str, FlavorCapacity] = {}
         for resource, amount in wanted.items():
             fr = (name, resource)
             room = each[resource] = self.asker.room(fr, self.usage.get(fr, 0), amount)
@@ -81,7 +83,7 @@ class Scanner:
                 return room, each
             if worst is None or is_better(worst, room, self.asker.queue.facts.fungibility):
                 worst = room
-        return worst or Room(Mode.FIT, 0), each
+        return worst or FlavorCapacity(Mode.FIT, 0), each
 
     def _refusal(self, name: str, pod_sets: Sequence[PodSet]) -> str:
         if name in self.barred:

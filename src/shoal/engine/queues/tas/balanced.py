@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from shoal.engine.queues.tas.forest import Column
 from shoal.engine.queues.tas.order import Part
-from shoal.engine.queues.tas.rooms import Rooms
+from shoal.engine.queues.tas.pod_counts import DomainPodCounts
 
 MOST_SUMS = 50_000
 """Combinations that are looked at for the tightest set; beyond that the last domain alone is chosen tightly."""
@@ -39,7 +39,7 @@ class Family:
     below_units: Column
 
 
-def balance(rooms: Rooms, need: int) -> tuple[int, list[Part]] | None:
+def balance(rooms: DomainPodCounts, need: int) -> tuple[int, list[Part]] | None:
     """The depth at which pods are even, and who gets how many; None for the usual way."""
     depth = rooms.ask.depth
     lower = depth + 1 if depth < rooms.ask.slice_depth else depth
@@ -57,7 +57,7 @@ def balance(rooms: Rooms, need: int) -> tuple[int, list[Part]] | None:
     return lower, _evenly(chosen, units, need, best.floor)
 
 
-def _spans(rooms: Rooms) -> list[tuple[int, int]]:
+def _spans(rooms: DomainPodCounts) -> list[tuple[int, int]]:
     """Domains of the preferred level, by their parent: first, and after the last."""
     depth, forest = rooms.ask.depth, rooms.forest
     if depth == 0:
@@ -66,7 +66,7 @@ def _spans(rooms: Rooms) -> list[tuple[int, int]]:
     return list(pairwise(above))
 
 
-def _family(rooms: Rooms, lower: int, span: tuple[int, int], need: int) -> Family | None:
+def _family(rooms: DomainPodCounts, lower: int, span: tuple[int, int], need: int) -> Family | None:
     """None where the need does not fit."""
     first, after = span
     below = np.arange(first, after)
@@ -94,7 +94,7 @@ def _fewest(units: Column, need: int) -> int:
     return 0 if not len(sums) or sums[-1] < need else int(np.searchsorted(sums, need)) + 1
 
 
-def _evenness(rooms: Rooms, lower: int, family: Family, domain: int) -> float:
+def _evenness(rooms: DomainPodCounts, lower: int, family: Family, domain: int) -> float:
     """Entropy of the rooms inside a domain."""
     inside = family.below_units
     if lower != rooms.ask.depth:

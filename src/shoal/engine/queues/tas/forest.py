@@ -19,9 +19,9 @@ from shoal.engine.queues.facts import PODS, Amounts, FlavorFacts
 from shoal.engine.queues.topology_facts import QueueNode, TopologyAssignment
 
 if TYPE_CHECKING:
-    from shoal.engine.queues.tas.ask import Ask
+    from shoal.engine.queues.tas.levels_request import TopologyLevelsRequest
+    from shoal.engine.queues.tas.matching_leaves import MatchingLeaves
     from shoal.engine.queues.tas.overlap import Overlap
-    from shoal.engine.queues.tas.suits import Suited
 
 HOSTNAME = "kubernetes.io/hostname"
 
@@ -52,9 +52,9 @@ class Forest:
         """By resource: what each leaf has besides pods that no admission accounts for."""
         self.free: dict[str, Column] = {}
         """Of that, what no assignment uses; negative where too much is promised."""
-        self.suited: dict[object, Suited] = {}
+        self.suited: dict[object, MatchingLeaves] = {}
         """Which leaves suit a pod, by what it asks of nodes."""
-        self.asks: dict[object, Ask | str] = {}
+        self.asks: dict[object, TopologyLevelsRequest | str] = {}
         """Requests that were read against these levels."""
         self.overlaps: tuple[Overlap, ...] | None = None
         """Other flavors' use of the same nodes; None until somebody looked."""

@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from shoal.engine.queues.tas.rooms import NEVER, Level
+from shoal.engine.queues.tas.pod_counts import NEVER, Level
 
 Domains = NDArray[np.intp]
 

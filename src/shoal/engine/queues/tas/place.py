@@ -12,20 +12,20 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from shoal.engine.queues.facts import PodSet
-from shoal.engine.queues.held import Total
-from shoal.engine.queues.tas.ask import read
+from shoal.engine.queues.tas.availability import Bounds, DomainAvailability, Promised
 from shoal.engine.queues.tas.forest import Forest
+from shoal.engine.queues.tas.levels_request import read
 from shoal.engine.queues.tas.merge import merged, shortened
-from shoal.engine.queues.tas.misfit import Misfit, faulty, too_small, with_exclusions
 from shoal.engine.queues.tas.order import Part
+from shoal.engine.queues.tas.refusals import TopologyRefusal, faulty, too_small, with_exclusions
 from shoal.engine.queues.tas.search import Short, search
-from shoal.engine.queues.tas.site import Bounds, Promised, Site
 from shoal.engine.queues.topology_facts import TopologyAssignment
+from shoal.engine.queues.workloads import Total
 
 if TYPE_CHECKING:
     from shoal.engine.queues.state import Queues
 
-__all__ = ["Misfit", "Request", "place"]
+__all__ = ["TopologyRefusal", "Request", "place"]
 
 Assignments = dict[str, TopologyAssignment]
 
@@ -46,7 +46,7 @@ class Request(msgspec.Struct, frozen=True):
         return self.total.pod_set
 
 
-def place(queues: Queues, requests: list[Request], *, empty: bool = False) -> Assignments | Misfit:
+def place(queues: Queues, requests: list[Request], *, empty: bool = False) -> Assignments | TopologyRefusal:
     """A place for every pod of every pod set, or the first that has none. `empty`: as if no workload used anything."""
     promised: Promised = {}
     placed: Assignments = {}
@@ -54,9 +54,9 @@ def place(queues: Queues, requests: list[Request], *, empty: bool = False) -> As
         forest = queues.forest(group[0].flavor)
         if forest is None:
             return faulty(_names(group), f"flavor {group[0].flavor} has no topology").with_placed(placed)
-        site = Site(queues, forest, promised, empty)
+        site = DomainAvailability(queues, forest, promised, empty)
         found, new = _continue(site, group)
-        if isinstance(found, Misfit):
+        if isinstance(found, TopologyRefusal):
             return found.with_placed(placed)
         placed |= found
         for request in group if len(requests) > len(group) else ():
@@ -64,7 +64,7 @@ def place(queues: Queues, requests: list[Request], *, empty: bool = False) -> As
     return placed
 
 
-def place_group(site: Site, group: list[Request]) -> Assignments | Misfit:
+def place_group(site: DomainAvailability, group: list[Request]) -> Assignments | TopologyRefusal:
     """One pod set, or a leader with its workers."""
     workers, leader = _roles(group)
     names = _names(group)
@@ -86,7 +86,7 @@ def place_group(site: Site, group: list[Request]) -> Assignments | Misfit:
     return _assignments(site, found, workers, leader, ask.units[-1])
 
 
-def _continue(site: Site, group: list[Request]) -> tuple[Assignments | Misfit, Assignments]:
+def _continue(site: DomainAvailability, group: list[Request]) -> tuple[Assignments | TopologyRefusal, Assignments]:
     """The group's places, and which of them are new.
 
     Pods that have a place keep it. What is more finds one, within the domain that holds the others where one domain is
@@ -94,14 +94,14 @@ def _continue(site: Site, group: list[Request]) -> tuple[Assignments | Misfit, A
     request, before = group[0], group[0].previous
     if before is None or len(group) > 1:
         found = place_group(site, group)
-        return found, {} if isinstance(found, Misfit) else found
+        return found, {} if isinstance(found, TopologyRefusal) else found
     name = request.pod_set.name
     more = request.count - sum(pods for _, pods in before.domains)
     if more <= 0:
         return {name: shortened(before, request.count)}, {name: TopologyAssignment(before.levels, ())}
     site.bounds = _around(site.forest, request.pod_set, before)
     found = place_group(site, [msgspec.structs.replace(request, count=more, previous=None)])
-    if isinstance(found, Misfit):
+    if isinstance(found, TopologyRefusal):
         return found, {}
     return {name: merged(site.forest, before, found[name])}, found
 
@@ -139,7 +139,9 @@ def _names(group: list[Request]) -> tuple[str, ...]:
     return tuple(request.pod_set.name for request in group)
 
 
-def _assignments(site: Site, parts: list[Part], workers: Request, leader: Request | None, unit: int) -> Assignments:
+def _assignments(
+    site: DomainAvailability, parts: list[Part], workers: Request, leader: Request | None, unit: int
+) -> Assignments:
     by_place = sorted(parts)
     found = {workers.pod_set.name: _assignment(site, [(part.domain, part.units * unit) for part in by_place])}
     if leader is not None:
@@ -147,7 +149,7 @@ def _assignments(site: Site, parts: list[Part], workers: Request, leader: Reques
     return found
 
 
-def _assignment(site: Site, leaves: list[tuple[int, int]]) -> TopologyAssignment:
+def _assignment(site: DomainAvailability, leaves: list[tuple[int, int]]) -> TopologyAssignment:
     paths, levels = site.forest.paths[-1], site.forest.named_levels
     domains = tuple((paths[leaf][-len(levels) :], pods) for leaf, pods in leaves if pods)
     return TopologyAssignment(levels, domains)

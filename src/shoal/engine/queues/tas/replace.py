@@ -18,20 +18,20 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from shoal.engine.queues.facts import Admission, PodSet
-from shoal.engine.queues.held import Held, Total
-from shoal.engine.queues.tas.ask import Ask, read
+from shoal.engine.queues.tas.availability import Bounds, DomainAvailability, Promised
 from shoal.engine.queues.tas.forest import Forest
+from shoal.engine.queues.tas.levels_request import TopologyLevelsRequest, read
 from shoal.engine.queues.tas.merge import merged, without
-from shoal.engine.queues.tas.misfit import Misfit
 from shoal.engine.queues.tas.place import Request, place_group
-from shoal.engine.queues.tas.site import Bounds, Promised, Site
+from shoal.engine.queues.tas.refusals import TopologyRefusal
 from shoal.engine.queues.topology_facts import TopologyAssignment, TopologyRequest
+from shoal.engine.queues.workloads import AdmittedWorkload, Total
 
 if TYPE_CHECKING:
     from shoal.engine.queues.state import Queues
 
 
-def replace(queues: Queues, held: Held) -> Admission | str:
+def replace(queues: Queues, held: AdmittedWorkload) -> Admission | str:
     """The admission with another node for the one that failed, or why there is none."""
     failed = held.facts.unhealthy_nodes
     unhealthy = {(name,) for name in failed}
@@ -48,14 +48,16 @@ def replace(queues: Queues, held: Held) -> Admission | str:
         forest = queues.forest(flavor)
         if forest is None or not forest.by_host:
             return f"flavor {flavor} has no topology that ends at host names"
-        found = _replace(Site(queues, forest, promised), before, pod_set, failed[0])
+        found = _replace(DomainAvailability(queues, forest, promised), before, pod_set, failed[0])
         if isinstance(found, str):
             return found
         pod_sets.append(msgspec.structs.replace(admitted, topology=found))
     return msgspec.structs.replace(held.admission, pod_sets=tuple(pod_sets))
 
 
-def _replace(site: Site, before: TopologyAssignment, pod_set: PodSet, failed: str) -> TopologyAssignment | str:
+def _replace(
+    site: DomainAvailability, before: TopologyAssignment, pod_set: PodSet, failed: str
+) -> TopologyAssignment | str:
     forest = site.forest
     left, lost = without(before, failed)
     gone = next((values for values, _ in left.domains if forest.leaf(left.levels, values) is None), None)
@@ -72,7 +74,7 @@ def _replace(site: Site, before: TopologyAssignment, pod_set: PodSet, failed: st
     site.bounds = Bounds(*within, () if barred is None else (barred,))
     part = msgspec.structs.replace(pod_set, topology=wish)
     found = place_group(site, [Request(Total.of(part, lost), forest.flavor.name, lost, implied=True)])
-    if isinstance(found, Misfit):
+    if isinstance(found, TopologyRefusal):
         return found.message
     site.promise(found[pod_set.name], pod_set)
     return merged(forest, left, found[pod_set.name])
@@ -84,7 +86,7 @@ def _alone(topology: TopologyRequest | None) -> TopologyRequest:
 
 
 def _bounds(
-    forest: Forest, ask: Ask, topology: TopologyRequest, left: TopologyAssignment
+    forest: Forest, ask: TopologyLevelsRequest, topology: TopologyRequest, left: TopologyAssignment
 ) -> tuple[tuple[int, int], TopologyRequest]:
     """The leaves among which the lost pods must go, and what they still ask for.
 
@@ -108,7 +110,7 @@ def _bounds(
     return (0, forest.size), topology
 
 
-def _inside(forest: Forest, ask: Ask, depth: int, inner: int) -> TopologyRequest:
+def _inside(forest: Forest, ask: TopologyLevelsRequest, depth: int, inner: int) -> TopologyRequest:
     """Any place below that depth, in whole slices of the inner layer."""
     level = forest.levels[depth]
     if inner == 1:

@@ -12,7 +12,7 @@ import numpy as np
 
 from shoal.engine.queues.tas.balanced import balance
 from shoal.engine.queues.tas.order import Domains, Part, hand_out, in_order, leader_first, tightest
-from shoal.engine.queues.tas.rooms import Level, Rooms
+from shoal.engine.queues.tas.pod_counts import DomainPodCounts, Level
 
 
 class Short(NamedTuple):
@@ -21,7 +21,7 @@ class Short(NamedTuple):
     fits: int
 
 
-def search(rooms: Rooms, need: int, leaders: int) -> list[Part] | Short:
+def search(rooms: DomainPodCounts, need: int, leaders: int) -> list[Part] | Short:
     """Leaves with their pods, of a forest that has any; `need` is in slices."""
     ask = rooms.ask
     if ask.balanced and not leaders:
@@ -38,7 +38,7 @@ def search(rooms: Rooms, need: int, leaders: int) -> list[Part] | Short:
         depth -= 1
 
 
-def _choose(rooms: Rooms, depth: int, need: int, leaders: int) -> list[Part] | Short:
+def _choose(rooms: DomainPodCounts, depth: int, need: int, leaders: int) -> list[Part] | Short:
     """One domain if one will do; several where the pods may be spread at this level."""
     ask, level = rooms.ask, rooms.level(depth)
     order = in_order(level, None, ask.least, leaders)
@@ -82,7 +82,7 @@ def _holds(level: Level, domain: int, need: int, leaders: int) -> bool:
 
 
 def _descend(
-    rooms: Rooms, depth: int, chosen: list[Part], need: int, leaders: int, balanced: bool = False
+    rooms: DomainPodCounts, depth: int, chosen: list[Part], need: int, leaders: int, balanced: bool = False
 ) -> list[Part] | Short:
     ask, units = rooms.ask, rooms.ask.units
     for at in range(depth, len(units) - 1):
@@ -107,7 +107,7 @@ def _share(level: Level, children: Domains, need: int, least: bool, leaders: int
     return hand_out(level, order, need, least, leaders)
 
 
-def _children(rooms: Rooms, depth: int, parts: list[Part]) -> Domains:
+def _children(rooms: DomainPodCounts, depth: int, parts: list[Part]) -> Domains:
     bounds = rooms.forest.bounds[depth]
     ranges = [np.arange(bounds[domain], bounds[domain + 1]) for domain in sorted(part.domain for part in parts)]
     return ranges[0] if len(ranges) == 1 else np.concatenate(ranges)

@@ -12,8 +12,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from shoal.engine.queues.held import Held
 from shoal.engine.queues.state import Queues
+from shoal.engine.queues.workloads import AdmittedWorkload
 
 
 class Budgets:
@@ -26,14 +26,14 @@ class Budgets:
         self._used: dict[str, int] | None = None
         """Worked out when it is asked for: most workloads have no budget."""
 
-    def allow(self, held: Held) -> bool:
+    def allow(self, held: AdmittedWorkload) -> bool:
         """Whether it may end as well."""
         if held.evicted or not held.facts.budgets:
             return True
         used = self._so_far()
         return all(used.get(use.name, 0) + use.pods <= use.allowed for use in held.facts.budgets)
 
-    def use(self, held: Held) -> None:
+    def use(self, held: AdmittedWorkload) -> None:
         """It ends as well."""
         if not held.evicted:
             _add(self._so_far(), held)
@@ -51,7 +51,7 @@ class Budgets:
         return self._used
 
 
-def are_within(queues: Queues, victims: Iterable[Held]) -> bool:
+def are_within(queues: Queues, victims: Iterable[AdmittedWorkload]) -> bool:
     """Whether all of these may end together, beside those that are stopping already; yes where nobody asks for that."""
     if not queues.settings.respect_budgets:
         return True
@@ -63,6 +63,6 @@ def are_within(queues: Queues, victims: Iterable[Held]) -> bool:
     return True
 
 
-def _add(used: dict[str, int], held: Held) -> None:
+def _add(used: dict[str, int], held: AdmittedWorkload) -> None:
     for use in held.facts.budgets:
         used[use.name] = used.get(use.name, 0) + use.pods

@@ -12,21 +12,21 @@ from collections.abc import Iterable, Iterator
 
 from shoal.engine.queues.clusterqueue import ClusterQueue
 from shoal.engine.queues.facts import FlavorResource, PreemptionRules, Usage
-from shoal.engine.queues.held import Held
 from shoal.engine.queues.reasons import Yield
 from shoal.engine.queues.tree import Cohort, Node
 from shoal.engine.queues.victims.order import ADVANTAGE, OWN, PRIORITY, Source, exceeds, own_source, willing
-from shoal.engine.queues.victims.want import Want
+from shoal.engine.queues.victims.preemption_request import PreemptionRequest
+from shoal.engine.queues.workloads import AdmittedWorkload
 
 
-def classical_sources(want: Want) -> list[Source]:
+def classical_sources(want: PreemptionRequest) -> list[Source]:
     own = own_source(want)
     if want.queue.facts.preemption.reclaim == "Never" or want.queue.parent is None:
         return own
     return own + _others(want, may_end_in_quota=_may_end_in_quota(want, own))
 
 
-def attempts(want: Want, sources: Iterable[Source]) -> tuple[bool, ...]:
+def attempts(want: PreemptionRequest, sources: Iterable[Source]) -> tuple[bool, ...]:
     """Whether to try with borrowing, and without, in this order.
 
     Without the right to borrow on others' borrowing, what is reclaimed must end up within the own quota, so that comes
@@ -51,7 +51,7 @@ def still_owes(queue: ClusterQueue, common: Cohort | None, needs: frozenset[Flav
     return True
 
 
-def could_suffice(want: Want, sources: Iterable[Source], *, borrowing: bool) -> bool:
+def could_suffice(want: PreemptionRequest, sources: Iterable[Source], *, borrowing: bool) -> bool:
     """Whether room is conceivable if all of them went: nobody's leaving frees more than what they use."""
     queue = want.queue
     for fr, amount in want.usage.items():
@@ -68,7 +68,7 @@ def could_suffice(want: Want, sources: Iterable[Source], *, borrowing: bool) -> 
     return True
 
 
-def _others(want: Want, *, may_end_in_quota: bool) -> list[Source]:
+def _others(want: PreemptionRequest, *, may_end_in_quota: bool) -> list[Source]:
     found: list[Source] = []
     rules, needs = want.queue.facts.preemption, want.needs
     below: Node = want.queue
@@ -87,7 +87,9 @@ def _others(want: Want, *, may_end_in_quota: bool) -> list[Source]:
     return [source for source in found if source.holders]
 
 
-def _by_priority(want: Want, holders: list[Held], common: Cohort, *, may_end_in_quota: bool) -> Iterator[Source]:
+def _by_priority(
+    want: PreemptionRequest, holders: list[AdmittedWorkload], common: Cohort, *, may_end_in_quota: bool
+) -> Iterator[Source]:
     rules, priority = want.queue.facts.preemption, want.facts.priority
     others = holders
     if rules.borrow != "Never":
@@ -120,7 +122,7 @@ def _holds(node: Node, wanted: Usage) -> tuple[bool, Usage]:
     return holds, {fr: max(0, amount - node.local_room(fr)) for fr, amount in wanted.items()}
 
 
-def _may_end_in_quota(want: Want, own: list[Source]) -> bool:
+def _may_end_in_quota(want: PreemptionRequest, own: list[Source]) -> bool:
     """Whether the workload can end up within the own quota: if not, who yields only then need not be looked at."""
     queue = want.queue
     if queue.facts.preemption.borrow == "Never" and not _is_under_quota(want):
@@ -132,6 +134,6 @@ def _may_end_in_quota(want: Want, own: list[Source]) -> bool:
     )
 
 
-def _is_under_quota(want: Want) -> bool:
+def _is_under_quota(want: PreemptionRequest) -> bool:
     queue = want.queue
     return all(queue.usage.get(fr, 0) < queue.nominal.get(fr, 0) for fr in want.needs)

@@ -13,8 +13,8 @@ from collections.abc import Iterable
 
 from shoal.engine.queues.victims.candidates import attempts, classical_sources, could_suffice, still_owes
 from shoal.engine.queues.victims.order import OWN, Asked, in_order
+from shoal.engine.queues.victims.preemption_request import Victim
 from shoal.engine.queues.victims.trial import Trial
-from shoal.engine.queues.victims.want import Victim
 
 
 def classical_victims(trial: Trial) -> list[Victim]:

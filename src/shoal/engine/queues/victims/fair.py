@@ -18,10 +18,10 @@ from shoal.engine.queues.reasons import Yield
 from shoal.engine.queues.settings import Settings
 from shoal.engine.queues.tree import Cohort
 from shoal.engine.queues.victims.candidates import could_suffice
-from shoal.engine.queues.victims.contest import Contest, Shares, Turn, Weight
 from shoal.engine.queues.victims.order import PRIORITY, Source, exceeds, in_order, own_source, willing
+from shoal.engine.queues.victims.preemption_request import PreemptionRequest, Victim
+from shoal.engine.queues.victims.target_queue_ordering import Shares, TargetQueue, TargetQueueOrdering, Weight
 from shoal.engine.queues.victims.trial import Trial
-from shoal.engine.queues.victims.want import Victim, Want
 
 Strategy = Callable[[Weight, Weight, Weight], bool]
 """(the asking side's share with the workload, the other's as it is, the other's without the candidate)"""
@@ -47,7 +47,7 @@ def fair_victims(trial: Trial, settings: Settings) -> list[Victim]:
     if not sources or not could_suffice(want, sources, borrowing=True):
         return []
     strategies = [STRATEGIES[name] for name in settings.fair_strategies] or list(STRATEGIES.values())
-    candidates = [Turn(rank, held) for rank, (held, _) in enumerate(in_order(sources, want))]
+    candidates = [TargetQueue(rank, held) for rank, (held, _) in enumerate(in_order(sources, want))]
     with _charged(want):
         search = _FairSearch(trial)
         found = search.by(strategies[0], candidates)
@@ -56,7 +56,7 @@ def fair_victims(trial: Trial, settings: Settings) -> list[Victim]:
     return trial.spare(borrowing=True) if found else []
 
 
-def fair_sources(want: Want) -> list[Source]:
+def fair_sources(want: PreemptionRequest) -> list[Source]:
     """Own workloads as `withinClusterQueue` allows; others', wherever in the tree, from queues that borrow."""
     found = own_source(want)
     policy = want.queue.facts.preemption.reclaim
@@ -69,7 +69,7 @@ def fair_sources(want: Want) -> list[Source]:
     return found
 
 
-def _borrowers(cohort: Cohort, want: Want) -> Iterator[ClusterQueue]:
+def _borrowers(cohort: Cohort, want: PreemptionRequest) -> Iterator[ClusterQueue]:
     for child in cohort.children:
         if isinstance(child, Cohort):
             yield from _borrowers(child, want)
@@ -86,10 +86,10 @@ class _FairSearch:
         self._shares = Shares()
         self._is_entitled = not exceeds(trial.want.queue, trial.want.needs)
         """Whether it stays within its own quota, of what is short, with the workload."""
-        self._refused: list[Turn] = []
+        self._refused: list[TargetQueue] = []
 
-    def by(self, strategy: Strategy, candidates: list[Turn]) -> bool:
-        contest = Contest(self._want.queue, candidates, self._shares)
+    def by(self, strategy: Strategy, candidates: list[TargetQueue]) -> bool:
+        contest = TargetQueueOrdering(self._want.queue, candidates, self._shares)
         for queue in contest.queues():
             if queue is self._want.queue:
                 found = self._take(contest.pop(queue), Yield.IN_CLUSTER_QUEUE)
@@ -103,7 +103,7 @@ class _FairSearch:
 
     def once_per_queue(self) -> bool:
         """Those that were refused, once more: whoever has more than the asking side will have gives one workload."""
-        contest = Contest(self._want.queue, self._refused, self._shares)
+        contest = TargetQueueOrdering(self._want.queue, self._refused, self._shares)
         for queue in contest.queues():
             mine, theirs = contest.sides(queue)
             if self._shares.of(mine) < self._shares.of(theirs) and self._take(contest.pop(queue), Yield.FAIR_SHARING):
@@ -111,7 +111,7 @@ class _FairSearch:
             contest.drop(queue)
         return False
 
-    def _take_by(self, strategy: Strategy, contest: Contest, queue: ClusterQueue) -> bool:
+    def _take_by(self, strategy: Strategy, contest: TargetQueueOrdering, queue: ClusterQueue) -> bool:
         """The first of the queue that the strategy lets go; another queue may be higher after that."""
         side, other = contest.sides(queue)
         mine, before = self._shares.of(side), self._shares.of(other)
@@ -125,7 +125,7 @@ class _FairSearch:
             self._refused.append(turn)
         return False
 
-    def _take(self, turn: Turn, reason: Yield) -> bool:
+    def _take(self, turn: TargetQueue, reason: Yield) -> bool:
         """Whether there is room now."""
         if not self._trial.may_take(turn.held):
             return False
@@ -142,7 +142,7 @@ class _FairSearch:
 
 
 @contextmanager
-def _charged(want: Want) -> Iterator[None]:
+def _charged(want: PreemptionRequest) -> Iterator[None]:
     """Shares count the incoming workload; afterwards the sums are as if it had never been there."""
     nodes = [want.queue, *want.queue.path_up()]
     unknown = [(node, fr) for node in nodes for fr in want.usage if fr not in node.usage]

@@ -14,11 +14,11 @@ from typing import NamedTuple
 
 from shoal.engine.queues.clusterqueue import ClusterQueue
 from shoal.engine.queues.facts import FlavorResource, Reclaim, Within
-from shoal.engine.queues.held import Held
 from shoal.engine.queues.reasons import Yield
 from shoal.engine.queues.tree import Cohort, Node
-from shoal.engine.queues.victims.mercy import Mercy
-from shoal.engine.queues.victims.want import Want
+from shoal.engine.queues.victims.preemption_cost import PreemptionCost
+from shoal.engine.queues.victims.preemption_request import PreemptionRequest
+from shoal.engine.queues.workloads import AdmittedWorkload
 
 ADVANTAGE, PRIORITY, OWN = range(3)
 """Groups, in the order in which they are asked."""
@@ -27,7 +27,7 @@ ADVANTAGE, PRIORITY, OWN = range(3)
 class Source(NamedTuple):
     """Workloads of one queue that may be asked to yield, and on what ground."""
 
-    holders: list[Held]
+    holders: list[AdmittedWorkload]
     group: int
     reason: Yield
     common: Cohort | None = None
@@ -36,19 +36,21 @@ class Source(NamedTuple):
     """They yield only to who ends up within the own quota."""
 
 
-Asked = tuple[Held, Source]
+Asked = tuple[AdmittedWorkload, Source]
 
 
-def willing(queue: ClusterQueue, policy: Within | Reclaim, want: Want) -> list[Held]:
+def willing(queue: ClusterQueue, policy: Within | Reclaim, want: PreemptionRequest) -> list[AdmittedWorkload]:
     """Who in a queue uses what is short and yields under the policy."""
     found = _by_policy(queue, policy, want)
     if want.fresh:
         found = [held for held in found if held.key not in want.fresh]
-    mercy = want.mercy
-    return found if mercy is None else [held for held in found if not mercy.spares(held, want.queue)]
+    preemption_cost = want.preemption_cost
+    return (
+        found if preemption_cost is None else [held for held in found if not preemption_cost.spares(held, want.queue)]
+    )
 
 
-def _by_policy(queue: ClusterQueue, policy: Within | Reclaim, want: Want) -> list[Held]:
+def _by_policy(queue: ClusterQueue, policy: Within | Reclaim, want: PreemptionRequest) -> list[AdmittedWorkload]:
     needs, priority, stamp_s = want.needs, want.facts.priority, want.stamp_s
     holders = queue.held.values()
     match policy:
@@ -67,7 +69,7 @@ def _by_policy(queue: ClusterQueue, policy: Within | Reclaim, want: Want) -> lis
             return []
 
 
-def own_source(want: Want) -> list[Source]:
+def own_source(want: PreemptionRequest) -> list[Source]:
     holders = willing(want.queue, want.queue.facts.preemption.within, want)
     return [Source(holders, OWN, Yield.IN_CLUSTER_QUEUE)] if holders else []
 
@@ -81,7 +83,7 @@ def exceeds(node: Node, needs: Iterable[FlavorResource]) -> bool:
     return False
 
 
-def in_order(sources: Iterable[Source], want: Want) -> Iterator[Asked]:
+def in_order(sources: Iterable[Source], want: PreemptionRequest) -> Iterator[Asked]:
     standings: dict[tuple[bool, int, int], list[Asked]] = {}
     for source in sources:
         group = source.group
@@ -92,16 +94,18 @@ def in_order(sources: Iterable[Source], want: Want) -> Iterator[Asked]:
                 standings[standing] = [(held, source)]
             else:
                 asked.append((held, source))
-    ordered = _sorted(standings, want.mercy)
+    ordered = _sorted(standings, want.preemption_cost)
     return ordered if want.local_usage is None else iter(_by_usage(list(ordered), want.local_usage))
 
 
-def _sorted(standings: dict[tuple[bool, int, int], list[Asked]], mercy: Mercy | None) -> Iterator[Asked]:
+def _sorted(
+    standings: dict[tuple[bool, int, int], list[Asked]], preemption_cost: PreemptionCost | None
+) -> Iterator[Asked]:
     for standing in sorted(standings):
-        if mercy is None:
+        if preemption_cost is None:
             yield from sorted(standings[standing], key=_latest)
         else:
-            yield from sorted(standings[standing], key=lambda asked: (mercy.loss(asked[0]), *_latest(asked)))
+            yield from sorted(standings[standing], key=lambda asked: (preemption_cost.loss(asked[0]), *_latest(asked)))
 
 
 def _latest(asked: Asked) -> tuple[float, str, str]:

@@ -15,14 +15,14 @@ from shoal.engine.queues.state import Queues
 from shoal.engine.queues.tree import lowest_that_fits
 from shoal.engine.queues.victims.classical import classical_victims
 from shoal.engine.queues.victims.fair import fair_victims
-from shoal.engine.queues.victims.mercy import Mercy
+from shoal.engine.queues.victims.preemption_cost import PreemptionCost
+from shoal.engine.queues.victims.preemption_request import PreemptionRequest, Victim
 from shoal.engine.queues.victims.trial import Trial
-from shoal.engine.queues.victims.want import Victim, Want
 
-__all__ = ["Hearing", "Victim", "Want", "find_victims", "oracle"]
+__all__ = ["Hearing", "Victim", "PreemptionRequest", "find_victims", "oracle"]
 
 
-def find_victims(queues: Queues, want: Want) -> list[Victim]:
+def find_victims(queues: Queues, want: PreemptionRequest) -> list[Victim]:
     """Who yields, and why; empty where nobody's leaving would help."""
     trial = Trial(queues, want)
     try:
@@ -41,13 +41,13 @@ class Hearing:
         stamp_s: float,
         *,
         local_usage: Callable[[str], float] | None = None,
-        mercy: Mercy | None = None,
+        preemption_cost: PreemptionCost | None = None,
         fresh: AbstractSet[str] = frozenset(),
     ) -> None:
         self._queues = queues
         self._stamp_s = stamp_s
         self._local_usage = local_usage
-        self._mercy = mercy
+        self._preemption_cost = preemption_cost
         self._fresh = fresh
         self._found: dict[tuple[FlavorResource, int], list[Victim]] = {}
 
@@ -79,7 +79,9 @@ class Hearing:
             return self._found[question]
         found = find_victims(
             self._queues,
-            Want(queue, facts, usage, needs, self._stamp_s, fits, self._local_usage, self._mercy, self._fresh),
+            PreemptionRequest(
+                queue, facts, usage, needs, self._stamp_s, fits, self._local_usage, self._preemption_cost, self._fresh
+            ),
         )
         if question is not None:
             self._found[question] = found

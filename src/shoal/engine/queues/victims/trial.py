@@ -13,11 +13,11 @@ from __future__ import annotations
 
 from shoal.engine.queues.clusterqueue import ClusterQueue
 from shoal.engine.queues.facts import FlavorResource, Usage
-from shoal.engine.queues.held import Held
 from shoal.engine.queues.reasons import Yield
 from shoal.engine.queues.state import Queues
 from shoal.engine.queues.victims.budgets import Budgets
-from shoal.engine.queues.victims.want import Victim, Want
+from shoal.engine.queues.victims.preemption_request import PreemptionRequest, Victim
+from shoal.engine.queues.workloads import AdmittedWorkload
 
 
 class Trial:
@@ -35,24 +35,28 @@ class Trial:
         "want",
     )
 
-    def __init__(self, queues: Queues, want: Want) -> None:
+    def __init__(self, queues: Queues, want: PreemptionRequest) -> None:
         self.want = want
         self._queues = queues
-        self._budgets = Budgets(queues) if want.mercy is not None and want.mercy.settings.respect_budgets else None
+        self._budgets = (
+            Budgets(queues)
+            if want.preemption_cost is not None and want.preemption_cost.settings.respect_budgets
+            else None
+        )
         self._wanted = list(want.usage.items())
-        self._taken: list[tuple[Held, Yield]] = []
-        self._holders: dict[ClusterQueue, dict[str, Held]] = {}
+        self._taken: list[tuple[AdmittedWorkload, Yield]] = []
+        self._holders: dict[ClusterQueue, dict[str, AdmittedWorkload]] = {}
         self._missing = 0
         """At least so much of `_missing_fr` is still missing."""
         self._missing_fr: FlavorResource = ("", "")
         self._missing_own = False
         """Missing in the queue's own quota: only its own workloads make room there."""
 
-    def may_take(self, held: Held) -> bool:
+    def may_take(self, held: AdmittedWorkload) -> bool:
         """Whether those taken so far leave its disruption budgets room for its end."""
         return self._budgets is None or self._budgets.allow(held)
 
-    def take(self, held: Held, reason: Yield) -> None:
+    def take(self, held: AdmittedWorkload, reason: Yield) -> None:
         if self._budgets is not None and held.facts.budgets:
             self._budgets.use(held)
         self._taken.append((held, reason))
@@ -120,7 +124,7 @@ class Trial:
         """What is left over."""
         return {fr: self.want.queue.available(fr) - amount for fr, amount in self._wanted if amount > 0}
 
-    def _unseat(self, held: Held) -> None:
+    def _unseat(self, held: AdmittedWorkload) -> None:
         queue = held.queue
         if self.want.fits is None:
             queue.remove_all(held.usage)
@@ -129,7 +133,7 @@ class Trial:
             self._holders[queue] = dict(queue.held)
         self._queues.unseat(held)
 
-    def _seat(self, held: Held) -> None:
+    def _seat(self, held: AdmittedWorkload) -> None:
         if self.want.fits is None:
             held.queue.add_all(held.usage)
         else:

@@ -1,0 +1,247 @@
+"""Runs one admission cycle over the heads of the queues: nominates all, then decides one by one.
+
+The cycle works on the facts themselves. Capacity that is only reserved for the cycle (for a head whose victims still
+run) is charged when it is decided and released at the end; the charge of an admitted workload stays.
+
+Overlapping victims: the later head is tried as if the earlier head's victims had ended. If that is enough, it waits for
+them as well; otherwise it needs other victims.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from shoal.engine.queues.admitter import Admitter
+from shoal.engine.queues.clusterqueue import ClusterQueue
+from shoal.engine.queues.cycle_capacity import CycleCapacity, Shortfall, own_part
+from shoal.engine.queues.decisions import Decisions, Preempted
+from shoal.engine.queues.entry import Entry, HeadOutcome
+from shoal.engine.queues.facts import Admission
+from shoal.engine.queues.fallbacks import Fallbacks
+from shoal.engine.queues.flavors.assignment import Assignment
+from shoal.engine.queues.flavors.modes import Mode
+from shoal.engine.queues.nomination import Nominator, fits_quota
+from shoal.engine.queues.order import Classical, Tournament
+from shoal.engine.queues.pending_workloads import LocalUse
+from shoal.engine.queues.proof import Proven, Prover
+from shoal.engine.queues.reasons import Wait
+from shoal.engine.queues.reservations import Reservations
+from shoal.engine.queues.state import Queues
+from shoal.engine.queues.topologies import Topologies
+from shoal.engine.queues.tree import Node
+from shoal.engine.queues.victims.budgets import are_within
+from shoal.engine.queues.victims.preemption_cost import PreemptionCost
+
+_NEW_VICTIMS = {"RecomputePreemptionTargetsUponOverlap", "RecomputeAssignmentUponPreemptionTargetsOverlap"}
+"""Kueue's gate, by the name it had before and the one it has now."""
+_OTHER_DOMAINS = "TASRecomputeAssignmentWithinSchedulingCycle"
+_OVERLAP = "Workload has overlapping preemption targets with another workload"
+_OTHERS_VICTIMS = "Waiting for workloads that others preempt"
+_THEIR_PODS = "Waiting for pods of preempted workloads to end"
+_NO_PLACES = "Quota is there, but its pods do not fit on the nodes as they are now"
+_LOST = "Workload no longer fits after processing another workload"
+_BUDGETS = "Workloads that would have to yield are covered by disruption budgets that others of this cycle have used up"
+_NO_CANDIDATES = "Workload requires preemption, but there are no candidate workloads allowed for preemption"
+_NOT_READY = "waiting for all admitted workloads to be in PodsReady condition"
+
+
+class AdmissionCycle:
+    """One pass over some heads."""
+
+    def __init__(
+        self,
+        queues: Queues,
+        now_s: float,
+        *,
+        local_use: LocalUse | None = None,
+        prover: Prover | None = None,
+        reservations: Reservations | None = None,
+    ) -> None:
+        self.decisions = Decisions()
+        self.touched: set[Node] = set()
+        """Roots of trees in which somebody was admitted or told to stop."""
+        self._queues = queues
+        self._now_s = now_s
+        self._reservations = reservations
+        self._topologies = Topologies(queues)
+        self._nominator = Nominator(queues, self._topologies, local_use, PreemptionCost.of(queues.settings, now_s))
+        self._room = CycleCapacity(queues, self._topologies)
+        self._granting = Admitter(queues, self._topologies, prover, now_s)
+        self._fallbacks = Fallbacks(self._nominator, self._granting)
+        self._is_blocked = queues.settings.block_admission and any(
+            not held.facts.pods_ready for held in queues.held.values()
+        )
+
+    def run(self, entries: Sequence[Entry]) -> None:
+        """The whole of it."""
+        self.nominate(entries)
+        self.decide(entries)
+
+    def nominate(self, entries: Sequence[Entry]) -> None:
+        """Look at each as if it were alone."""
+        for entry in entries:
+            self._nominator.nominate(entry)
+
+    def decide(self, entries: Sequence[Entry]) -> None:
+        """Decide on all that were nominated; their `fate` says what becomes of each."""
+        hopeful = [entry for entry in entries if entry.assignment is not None and entry.assignment.mode]
+        fair = self._queues.settings.fair_sharing
+        order = Tournament(self._queues, hopeful) if fair else Classical(self._queues, hopeful)
+        for entry in order:
+            if entry.assignment is not None and self._decide(entry, entry.assignment):
+                order.changed()
+        self._room.give_back()
+
+    def _decide(self, entry: Entry, assignment: Assignment) -> bool:
+        """Decide on one head; whether that changed what others may use."""
+        if assignment.mode is not Mode.FIT and entry.is_renewed and not entry.victims:
+            return self._lost(entry, Wait.TOPOLOGY, _LOST)
+        if assignment.mode is Mode.PREEMPT and not entry.victims:
+            return self._keep_own(entry, assignment)
+        if self._room.is_any_going(entry) and not self._finds_other_victims(entry, assignment):
+            return entry.fate is HeadOutcome.VICTIMS
+        lack = self._room.lack(entry, assignment)
+        if lack is Shortfall.DOMAINS and not entry.is_renewed and _OTHER_DOMAINS in self._queues.settings.gates:
+            # Its domains are gone: others will do, or other victims, as long as the flavors stay.
+            entry.is_renewed = True
+            assignment = self._nominator.again(entry, assignment)
+            return self._decide(entry, assignment)
+        if lack is not Shortfall.NOTHING:
+            if assignment.mode is Mode.PREEMPT:
+                self._skip(entry.queue)
+            entry.turn_away(Wait.QUOTA, _LOST, HeadOutcome.AGAIN)
+            return False
+        if self._delays_somebody(entry, assignment):
+            return False
+        if assignment.mode is Mode.PREEMPT:
+            return self._make_room(entry, assignment)
+        if self._is_blocked:
+            # No flavor was too small for it.
+            entry.waiting.tried = None
+            entry.turn_away(Wait.PODS_READY, _NOT_READY, HeadOutcome.AGAIN)
+            return False
+        return self._admit(entry, assignment)
+
+    def _keep_own(self, entry: Entry, assignment: Assignment) -> bool:
+        """Nobody can go for it yet; those that borrow must not take what is its own meanwhile."""
+        entry.turn_away(entry.why, _joined(entry.message, _NO_CANDIDATES))
+        if entry.queue.facts.preemption.reclaim == "Any":
+            return False
+        self._room.keep(entry, assignment, own_part(entry.queue, assignment))
+        return True
+
+    def _finds_other_victims(self, entry: Entry, assignment: Assignment) -> bool:
+        """Nobody is counted as room for two; whether it goes on, with victims of its own."""
+        if self._queues.settings.gates >= _NEW_VICTIMS:
+            with self._room.without_going(entry.queue.root):
+                proof = self._topologies.proof(entry.queue, entry.waiting.facts, assignment)
+                waits = fits_quota(entry.queue, assignment.usage) and (proof is None or proof())
+                entry.victims = [] if waits else self._nominator.victims(entry.waiting, entry.queue, assignment)
+            if waits:
+                entry.turn_away(Wait.VICTIMS, _OTHERS_VICTIMS, HeadOutcome.VICTIMS)
+                self._room.keep(entry, assignment, assignment.usage)
+                return False
+            if entry.victims:
+                return True
+        return self._lost(entry, Wait.QUOTA, _OVERLAP)
+
+    def _delays_somebody(self, entry: Entry, assignment: Assignment) -> bool:
+        """Whether a start that was promised would come later for it."""
+        if self._reservations is None:
+            return False
+        admission = assignment.admission(entry.queue.name)
+        first = self._reservations.delayed_by(entry, admission, self._now_s)
+        if first is None:
+            return False
+        seconds = max(0.0, first.start_s - self._now_s)
+        message = f"It would delay {first.workload}, which is to start in {seconds:.0f} s"
+        entry.turn_away(Wait.RESERVED, message, HeadOutcome.ALONE)
+        return True
+
+    def _preempt(self, entry: Entry, assignment: Assignment) -> bool:
+        """Tell its victims to stop, unless the cycle's others have used up what disruption budgets allow."""
+        if not are_within(self._queues, (victim.held for victim in entry.victims)):
+            return self._lost(entry, Wait.QUOTA, _BUDGETS)
+        for victim in entry.victims:
+            held = victim.held
+            self._room.go(held)
+            if held.evicted:
+                continue
+            self.touched.add(entry.queue.root)
+            held.stop(self._now_s, "Preempted")
+            self.decisions.preempted.append(Preempted(held.key, entry.waiting.key, victim.reason))
+        words = f"Pending the preemption of {len(entry.victims)} workload(s)"
+        entry.turn_away(Wait.VICTIMS, _joined(entry.message, words), HeadOutcome.VICTIMS)
+        self._keep_for(entry, assignment)
+        return True
+
+    def _keep_for(self, entry: Entry, assignment: Assignment) -> None:
+        """Quota and places, until the cycle ends."""
+        self._room.keep(entry, assignment, assignment.usage)
+        self._granting.claim(entry, self._granting.admission(entry, assignment))
+
+    def _admit(self, entry: Entry, assignment: Assignment) -> bool:
+        admission = self._granting.admission(entry, assignment)
+        proven = self._granting.prove(entry, admission)
+        if proven is Proven.LATER:
+            # Whoever was told to stop for it has given quota back before its room on nodes: nobody else takes either.
+            entry.turn_away(Wait.VICTIMS, _THEIR_PODS, HeadOutcome.VICTIMS)
+            self._keep_for(entry, assignment)
+            return True
+        if proven is Proven.NO_ROOM:
+            return self._elsewhere(entry, assignment, admission)
+        self.decisions.admitted.append(self._granting.grant(entry, admission, proven))
+        self.touched.add(entry.queue.root)
+        self._nominator.fresh.add(entry.waiting.key)
+        entry.fate = HeadOutcome.ADMITTED
+        # Its pods are not ready yet either.
+        self._is_blocked = self._queues.settings.block_admission
+        return True
+
+    def _make_room(self, entry: Entry, assignment: Assignment) -> bool:
+        """Tell victims to stop, if that makes places for its pods as well as quota."""
+        admission = self._granting.admission(entry, assignment)
+        if not self._granting.would_fit(entry, admission):
+            entry.victims = self._fallbacks.room_makers(entry, assignment, admission)
+            if not entry.victims:
+                return self._elsewhere(entry, assignment, admission)
+            if self._room.is_any_going(entry):
+                return self._lost(entry, Wait.TOPOLOGY, _OVERLAP)
+        return self._preempt(entry, assignment)
+
+    def _elsewhere(self, entry: Entry, assignment: Assignment, admission: Admission) -> bool:
+        """Quota fits and the nodes do not: try the flavors that are left, then who could go."""
+        level = entry.borrow
+        found = self._fallbacks.other_flavors(entry, admission)
+        if found is not None:
+            if found.borrow > level:
+                # Those that borrow less come before it: in the next cycle it takes its turn with these flavors.
+                entry.waiting.barred = entry.barred
+                entry.turn_away(Wait.TOPOLOGY, _NO_PLACES, HeadOutcome.AGAIN)
+                return False
+            return self._decide(entry, found)
+        if assignment.mode is Mode.FIT:
+            entry.assignment, entry.victims = assignment, self._fallbacks.room_makers(entry, assignment, admission)
+            if self._room.is_any_going(entry):
+                return self._lost(entry, Wait.TOPOLOGY, _OVERLAP)
+            if entry.victims:
+                return self._preempt(entry, assignment)
+        smaller = self._fallbacks.smaller(entry, assignment)
+        if smaller is not None:
+            return self._decide(entry, smaller)
+        has_likes = all(each.template for each in entry.waiting.facts.pod_sets)
+        entry.turn_away(Wait.TOPOLOGY, _NO_PLACES, HeadOutcome.TURNED_AWAY if has_likes else HeadOutcome.ALONE)
+        return False
+
+    def _lost(self, entry: Entry, why: Wait, message: str) -> bool:
+        """To others of the cycle, though somebody would have yielded to it: it tries again."""
+        self._skip(entry.queue)
+        entry.turn_away(why, message, HeadOutcome.AGAIN)
+        return False
+
+    def _skip(self, queue: ClusterQueue) -> None:
+        self.decisions.skips[queue.name] = self.decisions.skips.get(queue.name, 0) + 1
+
+
+def _joined(message: str, more: str) -> str:
+    return f"{message}. {more}" if message else more

@@ -1,7 +1,0 @@
-"""What would admit a workload that waits: the smallest changes, found by trying them."""
-
-from shoal.engine.queues.help.remedy import Change, Effect, Kind, Remedy
-from shoal.engine.queues.help.search import remedies
-from shoal.engine.queues.help.trials import Budget
-
-__all__ = ["Budget", "Change", "Effect", "Kind", "Remedy", "remedies"]

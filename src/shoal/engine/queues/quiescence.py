@@ -1,0 +1,115 @@
+"""Selects the cluster queues that a cycle has to look at: those with a pending head, in trees that are active.
+
+A tree is active while a cycle could come out differently from the one before. A tree becomes quiescent after a cycle in
+which none of its workloads was admitted, preempted or became inadmissible, and no flavor search advanced; the next
+event in the tree makes it active again. A search that advances may return to an earlier position; when the heads of a
+tree are at positions that an earlier cycle has seen, all combinations have been tried. Either all queues of a tree are
+looked at or none, because pending heads reserve capacity against each other. Trees that share nodes through a topology
+count as one tree.
+
+Rejected: quiescence per queue. A head that lost to capacity that another head only reserved would not be tried again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable, Mapping
+
+from shoal.engine.queues.clusterqueue import ClusterQueue
+from shoal.engine.queues.state import Queues
+from shoal.engine.queues.tree import Node
+
+Group = str
+HeadPositions = Mapping[str, Hashable]
+"""Cluster queue -> its head, and how far the head's search has come."""
+_MOST_SEEN = 128
+_NODES: Group = "nodes"
+
+
+class ActiveTrees:
+    """By tree: the lines that have a head, and whether it rests."""
+
+    def __init__(self) -> None:
+        self._group_of: dict[str, Group] = {}
+        """By cluster queue."""
+        self._lines: dict[Group, set[str]] = {}
+        """Cluster queues with somebody in turn, as far as is known."""
+        self._moving: set[Group] = set()
+        self._seen: dict[Group, set[Hashable]] = {}
+        """How heads stood in cycles since the last news."""
+
+    def regroup(self, queues: Queues) -> None:
+        """Queues or flavors changed: all trees anew, and nothing is known to rest."""
+        shared = {queue.root for queue in queues.cluster_queues.values() if _has_topology(queues, queue)}
+        self._group_of = {
+            name: _NODES if queue.root in shared else _tree(queue.root) for name, queue in queues.cluster_queues.items()
+        }
+        self._lines.clear()
+        self._moving.clear()
+        self._seen.clear()
+
+    def add(self, name: str) -> None:
+        """Somebody is in turn."""
+        group = self._group_of.get(name)
+        if group is not None:
+            self._lines.setdefault(group, set()).add(name)
+            self._stir(group)
+
+    def remove(self, name: str) -> None:
+        """Nobody is."""
+        group = self._group_of.get(name)
+        if group is not None:
+            self._lines.get(group, set()).discard(name)
+
+    def stir(self, name: str) -> None:
+        """Something happened in its tree."""
+        group = self._group_of.get(name)
+        if group is not None and self._lines.get(group):
+            self._stir(group)
+
+    def in_turn(self) -> list[str]:
+        """The lines to look at now."""
+        return sorted(name for group in self._moving for name in self._lines.get(group, ()))
+
+    def settle(self, news: Iterable[str], before: HeadPositions, after: HeadPositions) -> set[str]:
+        """A cycle is over. It goes on in trees with news, and where heads stand as they did in no cycle before.
+
+        Returned are the cluster queues whose search has gone round without an end."""
+        gone_round: set[str] = set()
+        moved = {self._group_of[name] for name in news if name in self._group_of}
+        for group in self._moving - moved:
+            names = [name for name in before if self._group_of.get(name) == group]
+            stood, stands = (tuple((name, each[name]) for name in names) for each in (before, after))
+            seen = self._seen.setdefault(group, set())
+            if stands == stood:
+                continue
+            if stands in seen or len(seen) >= _MOST_SEEN:
+                gone_round.update(name for name in names if before[name] != after[name])
+            else:
+                seen.update((stood, stands))
+                moved.add(group)
+        for group in self._moving - moved:
+            self._seen.pop(group, None)
+        self._moving = {group for group in moved if self._lines.get(group)}
+        return gone_round
+
+    def _stir(self, group: Group) -> None:
+        self._moving.add(group)
+        self._seen.pop(group, None)
+
+    @property
+    def is_any(self) -> bool:
+        return any(self._lines.get(group) for group in self._moving)
+
+
+def _tree(root: Node) -> Group:
+    """A cohort and a queue may have one name."""
+    return f"queue {root.name}" if isinstance(root, ClusterQueue) else f"cohort {root.name}"
+
+
+def _has_topology(queues: Queues, queue: ClusterQueue) -> bool:
+    if "TopologyAwareScheduling" not in queues.settings.gates:
+        return False
+    known = queues.flavors
+    return any(
+        flavor.name in known and known[flavor.name].topology for group in queue.facts.groups for flavor in group.flavors
+    )

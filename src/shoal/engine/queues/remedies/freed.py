@@ -1,0 +1,68 @@
+"""Quota given back by others: how much, and which cluster queue's.
+
+Told in units and not in workloads: who of a queue goes is that queue's affair. In a trial those give first who would
+be asked first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from shoal.engine.queues.clusterqueue import ClusterQueue
+from shoal.engine.queues.facts import FlavorResource
+from shoal.engine.queues.remedies.hypothetical_facts import HypotheticalFacts
+from shoal.engine.queues.remedies.minimum_search import MinimumSearch, smallest
+from shoal.engine.queues.remedies.remedy import Change, Kind, Remedy
+from shoal.engine.queues.remedies.shortage import Short
+from shoal.engine.queues.remedies.trials import Trials
+
+_MOST_GIVERS = 6
+
+
+def given_back(trials: Trials, short: Short) -> Iterator[Remedy | None]:
+    """By one queue; by several where none alone has enough."""
+    givers = _givers(trials, short)[:_MOST_GIVERS]
+    is_found = False
+    for queue in givers:
+        found = smallest(trials, Kind.FREED, _dials(queue, short), only_admission=True)
+        is_found = is_found or found is not None
+        yield found
+    if not is_found and len(givers) > 1:
+        # Who borrows least is turned down first, so that few have to give.
+        dials = [dial for queue in reversed(givers) for dial in _dials(queue, short)]
+        yield smallest(trials, Kind.FREED, dials, only_admission=True)
+
+
+def _givers(trials: Trials, short: Short) -> list[ClusterQueue]:
+    """Who borrows most comes first, then who uses most."""
+    found = [
+        queue for queue in trials.queues.leaves_of(trials.queue.root) if any(queue.usage.get(fr, 0) > 0 for fr in short)
+    ]
+    return sorted(found, key=lambda queue: (-_borrowed(queue, short), -_used(queue, short), queue.name))
+
+
+def _dials(queue: ClusterQueue, short: Short) -> list[MinimumSearch]:
+    return [_dial(queue, fr) for fr in short if queue.usage.get(fr, 0) > 0]
+
+
+def _dial(queue: ClusterQueue, fr: FlavorResource) -> MinimumSearch:
+    flavor, resource = fr
+    used = queue.usage[fr]
+    borrowed = _borrowed(queue, [fr])
+
+    def turn(scene: HypotheticalFacts, amount: int) -> None:
+        scene.give_back(queue, fr, amount)
+
+    def told(amount: int) -> Change:
+        field, before = ("borrowed", borrowed) if amount <= borrowed else ("used", used)
+        return Change("ClusterQueue", queue.name, field, before, before - amount, resource, flavor)
+
+    return MinimumSearch(used, turn, told)
+
+
+def _borrowed(queue: ClusterQueue, short: Short | list[FlavorResource]) -> int:
+    return sum(max(0, queue.usage.get(fr, 0) - queue.subtree.get(fr, 0)) for fr in short)
+
+
+def _used(queue: ClusterQueue, short: Short) -> int:
+    return sum(queue.usage.get(fr, 0) for fr in short)

@@ -1,0 +1,101 @@
+"""What stands in the way whatever else is done: told as it is, without trying.
+
+A workload whose LocalQueue is missing, or whose queue is stopped, is not looked at; trying quotas would say nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from shoal.engine.queues.clusterqueue import ClusterQueue
+from shoal.engine.queues.decisions import StillWaiting
+from shoal.engine.queues.facts import PODS, WorkloadFacts
+from shoal.engine.queues.reasons import Wait
+from shoal.engine.queues.remedies.remedy import Change, Effect, Kind, Remedy
+from shoal.engine.queues.state import Queues
+from shoal.engine.queues.workloads import totals_of
+
+
+def why_in_no_line(queues: Queues, waiting: StillWaiting) -> Remedy:
+    """It takes no part: its door is missing or shut, or it is held back itself."""
+    local = queues.local_queues.get(waiting.queue)
+    if waiting.why is Wait.ON_HOLD and waiting.message.startswith("The workload "):
+        return _correct(waiting.message, Change("Workload", waiting.workload, "spec.active", "false", "true"))
+    if not waiting.message.startswith(("LocalQueue ", "ClusterQueue ")):
+        return _correct(waiting.message)
+    if local is None:
+        return _correct(waiting.message, _missing("LocalQueue", waiting.queue))
+    if local.stop != "None":
+        return _correct(waiting.message, Change("LocalQueue", local.key, "stopPolicy", local.stop, "None"))
+    return _correct(waiting.message, _missing("ClusterQueue", local.cluster_queue))
+
+
+def why_shut(queues: Queues, queue: ClusterQueue) -> Remedy | None:
+    """The cluster queue admits nobody."""
+    if queue.closed is None:
+        return None
+    message = f"ClusterQueue {queue.name} {queue.closed[1]}"
+    return _correct(message, *_openings(queues, queue))
+
+
+def why_turned_away(queues: Queues, queue: ClusterQueue, facts: WorkloadFacts) -> Remedy | None:
+    """The workload is one that this queue does not take, or nobody would."""
+    selector = queue.facts.namespaces
+    if selector.requirements is None:
+        message = f"ClusterQueue {queue.name} has no namespaceSelector, so no namespace may use it"
+        return _correct(message, Change("ClusterQueue", queue.name, "namespaceSelector", None, "{}"))
+    if not selector.matches(queues.namespaces.get(facts.namespace, {})):
+        message = f"the labels of Namespace {facts.namespace} do not match the namespaceSelector of {queue.name}"
+        return _correct(message, Change("Namespace", facts.namespace, "labels"))
+    absent = _not_covered(queues, queue, facts)
+    if absent:
+        message = f"ClusterQueue {queue.name} has no quota of {', '.join(absent)}"
+        return _correct(
+            message, *(Change("ClusterQueue", queue.name, "coveredResources", None, name) for name in absent)
+        )
+    failed = sorted(name for name, state in facts.checks.items() if state in {"Retry", "Rejected"})
+    if failed:
+        return _correct(f"admission check {', '.join(failed)} has said no")
+    return _correct(facts.fault) if facts.fault else None
+
+
+def why_all_wait(queues: Queues) -> Remedy:
+    """Nobody is admitted until the pods of those admitted before are ready."""
+    late = sorted(key for key, held in queues.held.items() if held.facts.admitted and not held.facts.pods_ready)
+    return _correct(f"the pods of {', '.join(late)} are not ready, and until then nobody is admitted")
+
+
+def _not_covered(queues: Queues, queue: ClusterQueue, facts: WorkloadFacts) -> list[str]:
+    """Resources that are asked for and that the queue does not count."""
+    if queues.settings.ignore_undeclared:
+        return []
+    asked = {name for total in totals_of(facts) for name, amount in total.requests.items() if amount}
+    return sorted(asked - queue.group_of.keys() - {PODS})
+
+
+def _openings(queues: Queues, queue: ClusterQueue) -> Iterator[Change]:
+    facts = queue.facts
+    if facts.stop != "None":
+        yield Change("ClusterQueue", queue.name, "stopPolicy", facts.stop, "None")
+        return
+    if facts.cohort in queues.cycles:
+        yield Change("Cohort", facts.cohort, "parentName")
+        return
+    names = dict.fromkeys(flavor.name for group in facts.groups for flavor in group.flavors)
+    for name in names:
+        flavor = queues.flavors.get(name)
+        if flavor is None:
+            yield _missing("ResourceFlavor", name)
+        elif flavor.topology and flavor.topology not in queues.topologies:
+            yield _missing("Topology", flavor.topology)
+    for use in facts.checks:
+        if use.name not in queues.checks:
+            yield _missing("AdmissionCheck", use.name)
+
+
+def _missing(kind: str, name: str) -> Change:
+    return Change(kind, name, "", None, name)
+
+
+def _correct(message: str, *changes: Change) -> Remedy:
+    return Remedy(Kind.CORRECT, Effect.UNTRIED, changes, message)

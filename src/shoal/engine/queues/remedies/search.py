@@ -1,0 +1,99 @@
+"""Which changes would admit a workload now: everything that is worth trying, tried, and sorted by what it costs.
+
+Each remedy is the smallest of its kind: applied to the facts, a cycle that looks at the workload first admits it (or
+tells others to stop for it), and one unit less does not do. The engine has no clock; a number of trials bounds the
+search, and the caller may end it at any time. What was not brought to its end by then is left out, but for workloads
+that would have to end: those are told with the word that fewer may do.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from shoal.engine.queues.clusterqueue import ClusterQueue
+from shoal.engine.queues.kueue import Kueue
+from shoal.engine.queues.proof import Prover
+from shoal.engine.queues.reasons import Wait
+from shoal.engine.queues.remedies.ended import ended
+from shoal.engine.queues.remedies.flavor import other_flavors, other_flavors_with_quota
+from shoal.engine.queues.remedies.freed import given_back
+from shoal.engine.queues.remedies.obstacles import why_all_wait, why_in_no_line, why_shut, why_turned_away
+from shoal.engine.queues.remedies.own import fewer_pods, higher_priority
+from shoal.engine.queues.remedies.quota import more_borrowing, more_lending, more_quota
+from shoal.engine.queues.remedies.remedy import Change, Effect, Kind, Remedy
+from shoal.engine.queues.remedies.shortage import shortages
+from shoal.engine.queues.remedies.trials import Budget, SpentError, Trials
+from shoal.engine.queues.workloads import PendingWorkload
+
+
+def remedies(
+    kueue: Kueue,
+    workload: str,
+    *,
+    prover: Prover | None = None,
+    now_s: float = 0.0,
+    budget: Budget | None = None,
+) -> list[Remedy]:
+    """What would help a workload that waits, the cheapest first; empty for one that does not wait, and where nothing
+    was found. The facts are afterwards what they were, and the budget tells whether it was enough."""
+    kueue.queues.refresh()
+    found = _in_line(kueue, workload)
+    if found is None:
+        aside = next((each for each in kueue.states() if each.workload == workload), None)
+        return [] if aside is None else [why_in_no_line(kueue.queues, aside)]
+    waiting, queue = found
+    told = why_shut(kueue.queues, queue) or why_turned_away(kueue.queues, queue, waiting.facts)
+    if told is not None:
+        return [told]
+    heeded = None if kueue.queues.settings.placement == "quotaOnly" else prover
+    tries = Trials(kueue, waiting, queue, heeded, now_s, budget or Budget())
+    return sorted(_found(tries), key=lambda remedy: remedy.cost)
+
+
+def _in_line(kueue: Kueue, workload: str) -> tuple[PendingWorkload, ClusterQueue] | None:
+    for name, queue in kueue.queues.cluster_queues.items():
+        line = kueue.line(name)
+        waiting = line.get(workload) if line is not None else None
+        if waiting is not None:
+            return waiting, queue
+    return None
+
+
+def _found(trials: Trials) -> list[Remedy]:
+    """As far as the trials go; each remedy once."""
+    found: dict[tuple[Kind, tuple[Change, ...]], Remedy] = {}
+    try:
+        effect, entry = trials.look()
+        if effect is not None:
+            return [Remedy(Kind.TURN, effect)]
+        if entry.why is Wait.PODS_READY:
+            return [why_all_wait(trials.queues)]
+        if entry.why is Wait.RESERVED:
+            return [Remedy(Kind.TURN, Effect.UNTRIED, message=entry.message)]
+        for remedy in _tried(trials, entry.why):
+            if remedy is not None:
+                found.setdefault((remedy.kind, remedy.changes), remedy)
+        for remedy in () if found else other_flavors_with_quota(trials):
+            if remedy is not None:
+                found[remedy.kind, remedy.changes] = remedy
+    except SpentError:
+        pass
+    return list(found.values())
+
+
+def _tried(trials: Trials, why: Wait) -> Iterator[Remedy | None]:
+    short = shortages(trials)
+    is_freed = False
+    for each in short:
+        for found in given_back(trials, each):
+            is_freed = is_freed or found is not None
+            yield found
+        yield more_borrowing(trials, each)
+        yield from more_lending(trials, each)
+        yield from more_quota(trials, each)
+    yield from other_flavors(trials)
+    yield from fewer_pods(trials)
+    if why is Wait.TOPOLOGY or not is_freed:
+        # Quota that is given back makes no room on nodes; a workload that ends does.
+        yield ended(trials)
+    yield higher_priority(trials)

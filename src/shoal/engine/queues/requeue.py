@@ -1,0 +1,100 @@
+"""Requeues the heads of a cycle after it has decided: removed when admitted, pending again, or inadmissible.
+
+A head that is requeued keeps its position. A tree in which nothing changed becomes quiescent (`quiescence.py`).
+Searches over flavors that repeat without end are stopped: their workloads become inadmissible until an event.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+
+from shoal.engine.queues.admission_cycle import AdmissionCycle
+from shoal.engine.queues.backlog import Backlog
+from shoal.engine.queues.decisions import LineState, StillWaiting
+from shoal.engine.queues.entry import Entry, HeadOutcome
+from shoal.engine.queues.pending_workloads import PendingWorkloads
+from shoal.engine.queues.quiescence import ActiveTrees, HeadPositions
+from shoal.engine.queues.reservations import Reservations
+from shoal.engine.queues.state import Queues
+from shoal.engine.queues.tree import Node
+from shoal.engine.queues.workloads import PendingWorkload
+
+
+class Requeuing:
+    def __init__(self, queues: Queues, backlog: Backlog, watch: ActiveTrees, reservations: Reservations | None) -> None:
+        self._queues = queues
+        self._backlog = backlog
+        self._active_trees = watch
+        self._reservations = reservations
+
+    def settle(
+        self, entries: Sequence[Entry], before: HeadPositions, cycle: AdmissionCycle, now_s: float
+    ) -> list[Node]:
+        """Send each where it belongs; returned are the roots of trees in which a promise of a start changed."""
+        changed: list[Node] = []
+        if self._reservations is not None:
+            turned_away = [entry for entry in entries if entry.fate is HeadOutcome.TURNED_AWAY]
+            changed = self._reservations.renew(turned_away, now_s, self._backlog.stands_in)
+        news = [entry.queue.name for entry in entries if self._is_news(entry, cycle)]
+        news += [queue.name for root in cycle.touched for queue in self._queues.leaves_of(root)]
+        gone_round = self._active_trees.settle(news, before, standing(entries))
+        for entry in entries:
+            line = self._backlog.line(entry.queue.name)
+            if line is not None and entry.queue.name in gone_round and not line.is_strict:
+                # It would search for ever, and those behind it would never be looked at.
+                line.set_aside(entry.waiting.key, (entry.why, entry.message))
+                self._active_trees.add(entry.queue.name)
+        return changed
+
+    def _is_news(self, entry: Entry, cycle: AdmissionCycle) -> bool:
+        """Send the head where it belongs; whether it is not where it was."""
+        key, line = entry.waiting.key, self._backlog.line(entry.queue.name)
+        if entry.fate is HeadOutcome.ADMITTED or line is None:
+            self._backlog.admitted(key)
+            return True
+        self._return(entry, line)
+        is_active = line.is_active(key)
+        state: LineState = "active" if is_active else "parked"
+        cycle.decisions.waiting.append(StillWaiting(key, entry.waiting.facts.queue, state, entry.why, entry.message))
+        return not is_active
+
+    def _return(self, entry: Entry, line: PendingWorkloads) -> None:
+        """Back into the line, as what became of it says."""
+        waiting, told = entry.waiting, (entry.why, entry.message)
+        self._backlog.tell(waiting.key, told)
+        goes_on = entry.fate is not HeadOutcome.VICTIMS and waiting.tried is not None and waiting.tried.is_open
+        match entry.fate:
+            case HeadOutcome.NOT_HERE:
+                line.park(told, whole_form=False)
+            case HeadOutcome.VICTIMS:
+                # Once they are gone, all flavors are worth another look.
+                waiting.tried = None
+                line.back(sticky=True)
+            case HeadOutcome.AGAIN:
+                waiting.has_lost = True
+                line.back()
+            case HeadOutcome.TURNED_AWAY if waiting.has_lost and entry.is_resumed and not goes_on:
+                # The flavors behind do not do; those before may.
+                waiting.has_lost, waiting.tried = False, None
+                line.back()
+            case _ if goes_on and entry.assignment is not None:
+                line.back()
+            case _ if line.is_strict and not self._has_start(waiting.key):
+                line.back()
+            case HeadOutcome.ALONE:
+                line.park(told, whole_form=False)
+            case _:
+                line.park(told, whole_form=True)
+
+    def _has_start(self, key: str) -> bool:
+        """Whether others may go ahead without harm: its start is promised."""
+        return self._reservations is not None and self._reservations.of(key) is not None
+
+
+def standing(entries: Sequence[Entry]) -> HeadPositions:
+    """Who is looked at, and from which flavors on."""
+    return {entry.queue.name: _place(entry.waiting) for entry in entries}
+
+
+def _place(waiting: PendingWorkload) -> Hashable:
+    return waiting.key, waiting.tried.place if waiting.tried is not None else (), waiting.barred

@@ -1,0 +1,150 @@
+"""One forest at one moment, as one placement sees it: what is free, less what earlier pod sets of the same workload
+were just given. From it come the rooms for a pod set and, after a failure, why leaves were left out."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from shoal.engine.queues.facts import PODS, Amounts, PodSet
+from shoal.engine.queues.tas.forest import MOST, Column, Forest
+from shoal.engine.queues.tas.levels_request import TopologyLevelsRequest
+from shoal.engine.queues.tas.matching_leaves import suited
+from shoal.engine.queues.tas.overlap import free_of_all
+from shoal.engine.queues.tas.pod_counts import DomainPodCounts
+from shoal.engine.queues.tas.refusals import exhausted
+from shoal.engine.queues.topology_facts import TopologyAssignment
+
+if TYPE_CHECKING:
+    from shoal.engine.queues.state import Queues
+
+Promised = dict[object, Amounts]
+"""What this workload was given already: by host, which all flavors share, or by flavor and domain."""
+
+
+class Bounds(NamedTuple):
+    """Where pods have to be when a node of an admitted workload is replaced."""
+
+    first: int
+    after: int
+    barred: tuple[int, ...]
+    """Leaves that are not to be used: the nodes that failed."""
+
+
+@dataclass(slots=True, eq=False)
+class DomainAvailability:
+    queues: Queues
+    forest: Forest
+    promised: Promised
+    empty: bool = False
+    """As if no workload used anything."""
+    bounds: Bounds | None = None
+    _columns: dict[str, Column | None] = field(default_factory=dict)
+
+    def rooms(self, ask: TopologyLevelsRequest, pod_set: PodSet, leader: PodSet | None) -> DomainPodCounts:
+        """What every leaf could take, with and without the leader."""
+        amounts = needs(pod_set)
+        here = suited(self.forest, pod_set)
+        pods = self._count(amounts, None)
+        self._bar(pods, here.ok)
+        rooms = DomainPodCounts(self.forest, ask, pods)
+        if ask.by_liking:
+            rooms.liking = here.liking
+        if leader is not None:
+            led = needs(leader)
+            can = self._count(led, None)
+            self._bar(can, suited(self.forest, leader).ok)
+            rooms.leader = np.minimum(can, 1)
+            rooms.pods_led = np.where(rooms.leader > 0, self._count(amounts, led), pods)
+            self._bar(rooms.pods_led, here.ok)
+        return rooms
+
+    def exclusions(self, pod_set: PodSet) -> dict[str, int]:
+        """Leaves that take none of these pods, by rule."""
+        here = suited(self.forest, pod_set)
+        inside = self._inside()
+        considered = inside if here.ok is None else inside & here.ok
+        amounts = needs(pod_set)
+        columns = {name: self._free(name) for name in amounts}
+        outside = self.forest.size - int(np.count_nonzero(inside))
+        return {
+            **here.refusals,
+            **({"topologyDomain": outside} if outside else {}),
+            **exhausted(columns, amounts, considered),
+        }
+
+    def promise(self, assignment: TopologyAssignment, pod_set: PodSet) -> None:
+        """Later pod sets of the workload see these pods."""
+        amounts = needs(pod_set)
+        for values, pods in assignment.domains:
+            given = self.promised.setdefault(self._key(values), {})
+            for name, amount in amounts.items():
+                given[name] = min(given.get(name, 0) + amount * pods, MOST)
+        self._columns.clear()
+
+    def _count(self, amounts: Amounts, besides: Amounts | None) -> Column:
+        """Pods per leaf; `besides` is taken off first. A new array."""
+        fewest: Column | None = None
+        for name, amount in amounts.items():
+            column = self._free(name)
+            if column is None:
+                return np.zeros(self.forest.size, np.int64)
+            other = besides.get(name, 0) if besides is not None else 0
+            count = ((column - other) if other else column) // amount
+            fewest = count if fewest is None else np.minimum(fewest, count, out=fewest)
+        return np.zeros(self.forest.size, np.int64) if fewest is None else np.maximum(fewest, 0, out=fewest)
+
+    def _bar(self, pods: Column, ok: NDArray[np.bool_] | None) -> None:
+        if ok is not None:
+            pods *= ok
+        if self.bounds is not None:
+            pods *= self._inside()
+
+    def _inside(self) -> NDArray[np.bool_]:
+        inside = np.ones(self.forest.size, np.bool_)
+        if self.bounds is not None:
+            inside[: self.bounds.first] = False
+            inside[self.bounds.after :] = False
+            inside[list(self.bounds.barred)] = False
+        return inside
+
+    def _free(self, name: str) -> Column | None:
+        """Not to be written to."""
+        if name not in self._columns:
+            if self.empty:
+                column = self.forest.capacity.get(name)
+            else:
+                column = free_of_all(self.queues, self.forest, name)
+            self._columns[name] = self._less_promised(name, column) if self.promised else column
+        return self._columns[name]
+
+    def _less_promised(self, name: str, column: Column | None) -> Column | None:
+        if column is None:
+            return None
+        column = column.copy()
+        for key, amounts in self.promised.items():
+            leaf = self._leaf(key)
+            if leaf is not None:
+                column[leaf] -= amounts.get(name, 0)
+        return column
+
+    def _key(self, values: tuple[str, ...]) -> object:
+        return values[-1] if self.forest.by_host else (self.forest.flavor.name, values)
+
+    def _leaf(self, key: object) -> int | None:
+        if isinstance(key, str):
+            return self.forest.leaf(self.forest.named_levels, (key,)) if self.forest.by_host else None
+        match key:
+            case (str(flavor), tuple(values)) if flavor == self.forest.flavor.name:
+                return self.forest.leaf(self.forest.levels, values)
+        return None
+
+
+def needs(pod_set: PodSet) -> Amounts:
+    """Of one pod on a node, its slot included; what it asks nothing of is left out."""
+    amounts = {name: min(amount, MOST) for name, amount in pod_set.on_node.items() if amount > 0 and name != PODS}
+    amounts[PODS] = 1
+    return amounts

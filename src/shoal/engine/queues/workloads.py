@@ -1,0 +1,155 @@
+"""Defines workloads as the queue engine stores them: pending ones, and those that hold quota.
+
+Values that each cycle would compute again are stored once: totals per pod set, the key by which equal workloads are
+recognized, the charge per flavor and resource.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, NamedTuple
+
+import msgspec
+
+from shoal.engine.queues.facts import PODS, Admission, Amounts, PodSet, Usage, WorkloadFacts
+
+if TYPE_CHECKING:
+    from shoal.engine.queues.clusterqueue import ClusterQueue
+
+
+class Total(msgspec.Struct, frozen=True):
+    """What a pod set wants now: pods that are no longer needed are not counted."""
+
+    pod_set: PodSet
+    count: int
+    requests: Amounts
+    """All pods together, `pods` included."""
+
+    @classmethod
+    def of(cls, pod_set: PodSet, count: int) -> Total:
+        requests = {name: amount * count for name, amount in pod_set.requests.items()}
+        requests[PODS] = requests.get(PODS, 0) + count
+        return cls(pod_set, count, requests)
+
+
+def totals_of(facts: WorkloadFacts, counts: tuple[int, ...] | None = None) -> tuple[Total, ...]:
+    """The pod sets' totals; `counts` instead of their own sizes where a workload is tried smaller."""
+    return tuple(
+        Total.of(
+            pod_set,
+            max(0, pod_set.count - facts.reclaimable.get(pod_set.name, 0)) if counts is None else counts[index],
+        )
+        for index, pod_set in enumerate(facts.pod_sets)
+    )
+
+
+@dataclass(slots=True, eq=False)
+class FlavorSearchProgress:
+    """Where the search over flavors stopped, per pod set and resource, so that it goes on there.
+
+    The index of the last flavor tried; -1 once all were."""
+
+    flavors: list[dict[str, int]] = field(default_factory=list)
+    generation: int = 0
+    """Of the cluster queue's quota tree when this was noted."""
+
+    @property
+    def place(self) -> tuple[tuple[tuple[str, int], ...], ...]:
+        """Where it goes on, as a value; empty where it starts at the first flavor."""
+        return tuple(tuple(sorted(each.items())) for each in self.flavors) if self.is_open else ()
+
+    @property
+    def is_open(self) -> bool:
+        """Whether flavors are left that were not tried."""
+        return any(index != -1 for resources in self.flavors for index in resources.values())
+
+
+class Kin(NamedTuple):
+    """What a workload is for the line."""
+
+    priority: int
+    shape: bytes
+    """Of its pod sets."""
+    share: str = ""
+    """Its local queue, where turns go by use."""
+
+
+@dataclass(slots=True, eq=False)
+class PendingWorkload:
+    """A workload in line."""
+
+    facts: WorkloadFacts
+    totals: tuple[Total, ...]
+    stamp_s: float
+    """By which it stands in line: creation, or an eviction that is not its turn's fault."""
+    tried: FlavorSearchProgress | None = None
+    tried_at: int = 0
+    """The cycle in which it was looked at last."""
+    barred: frozenset[str] = frozenset()
+    """Flavors whose nodes had no places for its pods in the cycle before."""
+    has_lost: bool = False
+    """Its search goes on behind a flavor that it lost to others of its cycle, not for want of room."""
+    kin: Kin | None = None
+    """Equal for workloads of which one is admitted if the other would be; None for one without its like."""
+    alone: bool = False
+    """Turned away for a reason that says nothing about its like."""
+
+    @property
+    def form(self) -> tuple[object, ...]:
+        """The class of the line in which it stands."""
+        return (self.facts.key,) if self.alone or self.kin is None else self.kin
+
+    @property
+    def key(self) -> str:
+        return self.facts.key
+
+
+@dataclass(slots=True, eq=False)
+class AdmittedWorkload:
+    """A workload that holds quota."""
+
+    facts: WorkloadFacts
+    admission: Admission
+    queue: ClusterQueue
+    usage: Usage
+    stamp_s: float
+    evicted: bool = False
+    """It was told to stop and still holds what it holds."""
+    topology_flavors: tuple[str, ...] = field(init=False)
+    """Flavors in whose domains it has pods."""
+
+    def __post_init__(self) -> None:
+        placed = [each for each in self.admission.pod_sets if each.topology is not None]
+        self.topology_flavors = tuple(dict.fromkeys(name for each in placed for name in each.flavors.values()))
+
+    def stop(self, now_s: float, why: str) -> None:
+        """It is told to stop; what it holds is given back once it has."""
+        self.evicted = True
+        self.facts = msgspec.structs.replace(self.facts, evicted_s=now_s, evicted_why=why)
+
+    @property
+    def key(self) -> str:
+        return self.facts.key
+
+    @property
+    def priority(self) -> int:
+        return self.facts.priority
+
+
+def digest_of(value: object) -> bytes:
+    """Equal for equal values."""
+    try:
+        return msgspec.msgpack.encode(value)
+    except OverflowError:
+        # Somebody asks for more than any machine counts.
+        return repr(value).encode()
+
+
+def usage_of(admission: Admission) -> Usage:
+    usage: Usage = {}
+    for pod_set in admission.pod_sets:
+        for resource, amount in pod_set.usage.items():
+            flavor = pod_set.flavors.get(resource)
+            if flavor is not None:
+                usage[flavor, resource] = usage.get((flavor, resource), 0) + amount
+    return usage
