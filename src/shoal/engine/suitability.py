@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from shoal.engine import facts
 from shoal.engine.asks import Ask
+from shoal.engine.charges import Charge
 from shoal.engine.cluster import Cluster
 from shoal.engine.filters import STATIC_FILTERS
 from shoal.engine.filters.rule import Rows, Verdicts
@@ -16,3 +18,15 @@ def suits(cluster: Cluster, ask: Ask, rows: Rows) -> Verdicts:
         if verdicts is not None:
             passes &= verdicts
     return passes
+
+
+def suits_none(cluster: Cluster, charge: Charge) -> bool:
+    """Whether no node could take the ask if it were empty: then only a change of `static_changes` can help.
+
+    Of amounts only cores, memory and pod slots are compared; what is free of devices and of resources by name depends
+    on how devices are cut and shared.
+    """
+    every = cluster.all_rows()
+    rows = every[suits(cluster, charge.ask, every)]
+    plain = slice(facts.CPU, facts.PODS + 1)
+    return not (cluster.total[rows, plain] >= charge.need[plain]).all(axis=1).any()
