@@ -33,7 +33,7 @@ def test_pods_that_fit_nowhere_and_go_leave_nothing_aside() -> None:
         world.round()
         world.go("p")
     pending = world.cluster.pending
-    assert len(pending._aside) + len(pending._lines) + len(pending._examined) < 100
+    assert len(pending._aside) + len(pending._lines) + len(pending._possible) < 100
 
 
 def test_a_node_that_reports_itself_unchanged_makes_no_shape_look_at_labels_again() -> None:

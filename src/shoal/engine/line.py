@@ -15,7 +15,7 @@ from shoal.engine.cluster import Cluster
 from shoal.engine.gangs.attempt import gang_phase
 from shoal.engine.gangs.members import Gang
 from shoal.engine.pending import PROMISED, LineKey, standing
-from shoal.engine.suitability import suits_none
+from shoal.engine.suitability import has_possible_node
 
 Head = tuple[int, int, str, LineKey | Gang]
 
@@ -28,7 +28,7 @@ class Line:
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
         self._pending = cluster.pending
-        cluster.pending.nodes_are(cluster.static_changes.end)
+        cluster.pending.note_nodes(cluster.static_changes.end)
         self._aside: list[Head] = []
         self._helped = False
         self._heap: list[Head] = [*cluster.pending.heads()]
@@ -58,9 +58,11 @@ class Line:
         """The first cannot be helped, and nobody behind it either."""
         head = heappop(self._heap)
         what = head[3]
-        if not isinstance(what, Gang) and self._pending.is_unexamined(what) and suits_none(self._cluster, what[0]):
-            self._pending.set_aside(what)
-            return
+        if not isinstance(what, Gang) and not self._pending.is_known_possible(what):
+            is_possible = has_possible_node(self._cluster, what[0])
+            self._pending.note_possible(what, is_possible=is_possible)
+            if not is_possible:
+                return
         asks = [self._pending[pod].charge.ask for pod in what.waiting] if isinstance(what, Gang) else [what[0].ask]
         if any(ask.near.may_wait_for_others() for ask in asks):
             self._aside.append(head)

@@ -53,13 +53,13 @@ class Pending:
     __slots__ = (
         "_aside",
         "_census",
-        "_examined",
         "_fresh",
         "_gangs",
         "_kinship",
         "_lines",
         "_nodes",
         "_pods",
+        "_possible",
         "_turns",
     )
 
@@ -70,11 +70,11 @@ class Pending:
         self._pods: dict[str, Waiting] = {}
         self._lines: dict[LineKey, list[tuple[int, int, str]]] = {}
         self._aside: dict[LineKey, list[tuple[int, int, str]]] = {}
-        """Lines that only a change of the nodes can help."""
-        self._examined: set[LineKey] = set()
-        """Lines known not to be of these."""
+        """Lines that no node could take even if it were empty."""
+        self._possible: set[LineKey] = set()
+        """Lines that some node could take if it were empty, as far as that was examined."""
         self._nodes = 0
-        """The version of the nodes for which both hold."""
+        """The version of the nodes' properties for which both hold."""
         self._fresh: dict[str, None] = {}
         self._turns = 0
 
@@ -141,27 +141,26 @@ class Pending:
             # Nobody skips what comes and goes behind a head that waits for long. A sorted list is a heap.
             lines[at] = [(*self._pods[pod].order, pod) for pod in self.line(at)]
 
-    def nodes_are(self, version: int) -> None:
-        """The nodes as of this version: if they changed, all lines are looked at again."""
+    def note_nodes(self, version: int) -> None:
+        """The version of the nodes' properties. After a change `heads` returns every line again."""
         if version != self._nodes:
             self._nodes = version
             self._lines |= self._aside
             self._aside = {}
-            self._examined.clear()
+            self._possible.clear()
 
-    def is_unexamined(self, at: LineKey) -> bool:
-        """Whether this is asked for the first time of a line since the nodes changed."""
-        if at in self._examined:
-            return False
-        self._examined.add(at)
-        return True
+    def is_known_possible(self, at: LineKey) -> bool:
+        """Whether `note_possible` has said since the nodes changed that some node could take the line's ask."""
+        return at in self._possible
 
-    def set_aside(self, at: LineKey) -> None:
-        """`heads` leaves the line out until the nodes change."""
-        if at not in self._lines:
+    def note_possible(self, at: LineKey, *, is_possible: bool) -> None:
+        """Record whether some node could take the line's ask if it were empty. If none could, `heads` leaves the line
+        out until the nodes change."""
+        if is_possible:
+            self._possible.add(at)
             return
-        self._aside[at] = self._lines.pop(at)
-        self._examined.discard(at)
+        if at in self._lines:
+            self._aside[at] = self._lines.pop(at)
         if len(self._aside) > 2 * len(self._pods) + _MOST_STALE:
             # No walk clears these of pods that came and went.
             self._aside = {kept: line for kept, line in self._aside.items() if self.line(kept)}
@@ -194,7 +193,7 @@ class Pending:
         self._kinship = self._census.kinship
         self._lines = {}
         self._aside = {}
-        self._examined.clear()
+        self._possible.clear()
         for key, waiting in self._pods.items():
             if not waiting.who.group:
                 self._queue(key, waiting)
@@ -211,7 +210,7 @@ class Pending:
                 return first
             heappop(line)
         del self._lines[at]
-        self._examined.discard(at)
+        self._possible.discard(at)
         return None
 
     def take_fresh(self) -> list[str]:

@@ -20,8 +20,9 @@ def suits(cluster: Cluster, ask: Ask, rows: Rows) -> Verdicts:
     return passes
 
 
-def suits_none(cluster: Cluster, charge: Charge) -> bool:
-    """Whether no node could take the ask if it were empty: then only a change of `static_changes` can help.
+def has_possible_node(cluster: Cluster, charge: Charge) -> bool:
+    """Whether some node could take the ask if it were empty. If none could, only a change that `static_changes` records
+    can help.
 
     Of amounts only cores, memory and pod slots are compared; what is free of devices and of resources by name depends
     on how devices are cut and shared.
@@ -29,4 +30,4 @@ def suits_none(cluster: Cluster, charge: Charge) -> bool:
     every = cluster.all_rows()
     rows = every[suits(cluster, charge.ask, every)]
     plain = slice(facts.CPU, facts.PODS + 1)
-    return not (cluster.total[rows, plain] >= charge.need[plain]).all(axis=1).any()
+    return bool((cluster.total[rows, plain] >= charge.need[plain]).all(axis=1).any())
