@@ -13,6 +13,7 @@ import argparse
 import base64
 import http.client
 import json
+import math
 import os
 import socket
 import ssl
@@ -39,6 +40,10 @@ if TYPE_CHECKING:
     from multiprocessing.queues import Queue
 
 BAR_MS, BAR_RATIO = 250.0, 2.0
+NODES = "100xp5.48xlarge"
+"""They hold 11,000 pods. A flood creates about 4,000 while another tenant's pods are bound, and on full nodes none of
+these would be: this compares times to bind, not capacities."""
+_LONGEST_WAIT_S = 120.0
 _CONNECTIONS = 3
 _SPAWN = get_context("spawn")
 
@@ -54,7 +59,7 @@ class Client:
         authority = base64.b64decode(kubeconfig["clusters"][0]["cluster"]["certificate-authority-data"]).decode()
         self._context = ssl.create_default_context(cadata=authority)
         self._connection = http.client.HTTPSConnection(
-            self._address.hostname or "", self._address.port, context=self._context, timeout=120
+            self._address.hostname or "", self._address.port, context=self._context, timeout=_LONGEST_WAIT_S
         )
 
     def send(self, method: str, path: str, body: str | None = None, media: str = "application/json") -> bytes:
@@ -163,10 +168,15 @@ def _times_to_bind(folder: Path, number: int, prefix: str) -> list[float]:
     for place in range(number):
         began = monotonic()
         client.ask("POST", PODS.format("b"), pod(f"{prefix}{place}", "b"))
-        for line in lines:
-            obj = json.loads(line)["object"]
-            if obj["metadata"]["name"] == f"{prefix}{place}" and obj["spec"].get("nodeName"):
-                break
+        try:
+            for line in lines:
+                obj = json.loads(line)["object"]
+                if obj["metadata"]["name"] == f"{prefix}{place}" and obj["spec"].get("nodeName"):
+                    break
+        except TimeoutError:
+            # The next load may still be measured; this figure is far beyond its bar.
+            taken.append(math.inf)
+            break
         taken.append(monotonic() - began)
         threading.Event().wait(0.05)
     client.send("DELETE", f"{PODS.format('b')}?gracePeriodSeconds=0")
@@ -186,7 +196,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     given = parser.parse_args(arguments)
     with tempfile.TemporaryDirectory(prefix="shoal-attacks-") as name:
         folder = Path(name)
-        server = ServerProcess(folder, "--nodes", "20xp5.48xlarge", is_bare=False)
+        server = ServerProcess(folder, "--nodes", NODES, is_bare=False)
         try:
             _run(folder, server.process.pid, given.quick, given.only)
         finally:

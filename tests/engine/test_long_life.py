@@ -26,6 +26,16 @@ def test_pods_that_come_and_go_behind_one_that_waits_leave_nothing_in_line() -> 
     assert sorted(place.pod for place in world.see(node("m").cpu(4)).round().placed) == ["last", "stays"]
 
 
+def test_pods_that_fit_nowhere_and_go_leave_nothing_aside() -> None:
+    world = Scenario(node("n").cpu(2))
+    for index in range(1000):
+        world.arrive("p", ask().cpu(4 + index))
+        world.round()
+        world.go("p")
+    pending = world.cluster.pending
+    assert len(pending._aside) + len(pending._lines) + len(pending._possible) < 100
+
+
 def test_a_node_that_reports_itself_unchanged_makes_no_shape_look_at_labels_again() -> None:
     world = Scenario(node("n").cpu(8).label("zone", "a"))
     before = world.cluster.static_changes.end

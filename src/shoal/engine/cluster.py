@@ -48,6 +48,9 @@ _LEAST_CHARGES: Final = 4096
 GPU_MODEL_LABEL: Final = "nvidia.com/gpu.product"
 
 
+_PLAIN = slice(facts.CPU, facts.PODS + 1)
+
+
 class Cluster:
     """Columns over nodes, the pods on them and the pods that wait."""
 
@@ -94,7 +97,7 @@ class Cluster:
         self.changes = ChangeLog()
         """Rows whose free amounts, devices or standing changed."""
         self.static_changes = ChangeLog()
-        """Rows whose labels, taints, rank or existence changed."""
+        """Rows whose labels, taints, rank, plain allocatable amounts or existence changed."""
         self.refusing = AdmissionFailures(self.changes, self.static_changes)
         """Rows whose kubelets refused pods."""
         self.news = 0
@@ -170,6 +173,7 @@ class Cluster:
         elif ranked := node.rank is not None and node.rank != self.rank.item(row):
             self._set_rank(row, node.rank or 0)
         admits = self._admits_by(row)
+        plain = self.total[row, _PLAIN].tobytes()
         self._put_amounts(row, node)
         labels = dict(node.labels)
         if node.gpu_model:
@@ -183,6 +187,8 @@ class Cluster:
             # A node reports itself every few seconds; only news of this kind makes every shape look again.
             self._put_labels(row, labels)
             self.dra.node_changed(row)
+        elif plain != self.total[row, _PLAIN].tobytes():
+            self.static_changes.append(row)
         if admits != self._admits_by(row):
             self.refusing.lift(row)
         self.changes.append(row)

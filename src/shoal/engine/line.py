@@ -3,7 +3,8 @@
 A step walks the line once. Whoever cannot be helped takes everybody of the same ask and kin along: nobody behind it
 asks for less, and nothing is freed within a step. Only rules about pods can be met by what the step itself places, the
 pod to be near to or the one that evens out a spread: whoever has such rules is asked once more in the end, as often as
-somebody was helped since.
+somebody was helped since. An ask for which no node would do even if it were empty is set aside until the nodes change,
+so that later walks do not try it.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from shoal.engine.cluster import Cluster
 from shoal.engine.gangs.attempt import gang_phase
 from shoal.engine.gangs.members import Gang
 from shoal.engine.pending import PROMISED, LineKey, standing
+from shoal.engine.suitability import has_possible_node
 
 Head = tuple[int, int, str, LineKey | Gang]
 
@@ -21,10 +23,12 @@ Head = tuple[int, int, str, LineKey | Gang]
 class Line:
     """One walk over everything that waits."""
 
-    __slots__ = ("_aside", "_heap", "_helped", "_pending")
+    __slots__ = ("_aside", "_cluster", "_heap", "_helped", "_pending")
 
     def __init__(self, cluster: Cluster) -> None:
+        self._cluster = cluster
         self._pending = cluster.pending
+        cluster.pending.note_nodes(cluster.static_changes.end)
         self._aside: list[Head] = []
         self._helped = False
         self._heap: list[Head] = [*cluster.pending.heads()]
@@ -54,6 +58,11 @@ class Line:
         """The first cannot be helped, and nobody behind it either."""
         head = heappop(self._heap)
         what = head[3]
+        if not isinstance(what, Gang) and not self._pending.is_known_possible(what):
+            is_possible = has_possible_node(self._cluster, what[0])
+            self._pending.note_possible(what, is_possible=is_possible)
+            if not is_possible:
+                return
         asks = [self._pending[pod].charge.ask for pod in what.waiting] if isinstance(what, Gang) else [what[0].ask]
         if any(ask.near.may_wait_for_others() for ask in asks):
             self._aside.append(head)

@@ -37,6 +37,7 @@ def hear(cluster: Cluster, ask: Ask, *, may_ask: Ask) -> None:
         if first:
             heappush(heap, (*pending[first].order, first, at))
 
+    pending.note_nodes(cluster.static_changes.end)
     for *_, at in pending.heads():
         come(at)
     for gang in cluster.gangs:
