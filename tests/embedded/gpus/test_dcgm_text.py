@@ -7,8 +7,8 @@ import re
 import pytest
 
 from build.gpu_pods import book, gpu_pod, granted
-from shoal.embedded.gpus.book import Book
 from shoal.embedded.gpus.dcgm import DcgmExporter, PodName
+from shoal.embedded.gpus.device_manager import DeviceManager
 from shoal.embedded.gpus.node_gpus import Use
 
 SAMPLE = re.compile(r'(?P<name>[A-Z_0-9]+)\{(?P<labels>(?:[A-Za-z_]+="(?:[^"\\\n]|\\.)*",?)+)\} (?P<value>[0-9.]+)')
@@ -39,12 +39,12 @@ def rows_of(text: str) -> dict[str, list[Row]]:
     return found
 
 
-def scrape(node: Book, at_s: float = 0.0) -> dict[str, list[Row]]:
+def scrape(node: DeviceManager, at_s: float = 0.0) -> dict[str, list[Row]]:
     pods = {uid: PodName("team", f"pod-{uid}") for uid, _ in node.held()}
     return rows_of(DcgmExporter(node).text(pods, at_s))
 
 
-def started(spec: str, count: int = 1, resource: str = "nvidia.com/gpu", use: Use = Use(0.8, 8_000)) -> Book:  # noqa: B008
+def started(spec: str, count: int = 1, resource: str = "nvidia.com/gpu", use: Use = Use(0.8, 8_000)) -> DeviceManager:  # noqa: B008
     node = book(spec)
     for number in range(count):
         granted(node.admit(gpu_pod(str(number), 1, resource)))
