@@ -16,10 +16,11 @@ from shoal.api.meta import ObjectMeta, OwnerReference
 from shoal.api.pod import Pod
 from shoal.store.inventory import Inventory, Placed
 from shoal.store.queues.job_kinds import AnyJob, raw_jobs_of
+from shoal.store.queues.job_parts import JOB_KINDS
 from shoal.store.replicas import KUEUE_QUEUE_LABEL, MOST_REPLICAS
 
-_KUBEFLOW = ("PyTorchJob", "TFJob", "XGBoostJob", "PaddleJob", "JAXJob", "MPIJob")
-_KINDS = frozenset({*(("kubeflow.org", kind) for kind in _KUBEFLOW), ("jobset.x-k8s.io", "JobSet")})
+_KUBEFLOW = frozenset(row.kind.name for row in JOB_KINDS if row.replica_types)
+_KINDS = frozenset((row.kind.group, row.kind.name) for row in JOB_KINDS if row.has_predictable_pods)
 _LABELS = "training.kubeflow.org/"
 
 

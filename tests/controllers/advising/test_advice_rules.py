@@ -250,7 +250,7 @@ CASES: dict[str, Case] = {
         misread_fields,
         {**queue(value=7), "kind": "WorkloadPriorityClass"},
         BARE,
-        "taken as value",
+        "used as value",
     ),
     "a flavor without nodes": (flavors_without_nodes, flavor(a="b"), BARE, "none has a at all"),
     "a flavor of tainted nodes": (

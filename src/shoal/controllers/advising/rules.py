@@ -8,23 +8,17 @@ import msgspec
 
 from shoal.client.ecosystem_kinds import (
     CLUSTER_QUEUES,
-    JAX_JOBS,
     JOB_SETS,
     LEADER_WORKER_SETS,
     LOCAL_QUEUES,
-    MPI_JOBS,
-    PADDLE_JOBS,
-    PYTORCH_JOBS,
     RAY_CLUSTERS,
     RAY_JOBS,
     RESOURCE_FLAVORS,
-    TF_JOBS,
     TRAIN_JOBS,
     VOLCANO_JOBS,
     VOLCANO_POD_GROUPS,
     VOLCANO_QUEUES,
     WORKLOAD_PRIORITY_CLASSES,
-    XGBOOST_JOBS,
 )
 from shoal.client.kind import (
     CONFIG_MAPS,
@@ -74,6 +68,7 @@ from shoal.controllers.advising.serving_rules import (
     open_load_balancers,
     plain_secrets,
 )
+from shoal.store.queues.job_parts import JOB_KINDS
 
 RESOURCE_QUOTAS = Kind("", "v1", "resourcequotas", "ResourceQuota")
 LIMIT_RANGES = Kind("", "v1", "limitranges", "LimitRange")
@@ -131,6 +126,8 @@ def _optional(kind: Kind, *rules: Rule, older: tuple[str, ...] = (), is_rechecke
     return AdvisedKind(kind, rules, older, is_optional=True, is_rechecked=is_rechecked)
 
 
+_MPI_RULES: Final = (*_OPERATOR_RULES, mpi_launchers)
+
 TABLE: Final[tuple[AdvisedKind, ...]] = (
     _built_in(PODS, *_POD_RULES, hints=_POD_HINTS),
     _built_in(JOBS, *_WORKLOAD_RULES),
@@ -146,12 +143,11 @@ TABLE: Final[tuple[AdvisedKind, ...]] = (
     _optional(WORKLOAD_PRIORITY_CLASSES, misread_fields, older=("v1beta1",)),
     _optional(VOLCANO_QUEUES, volcano_queues, is_rechecked=True),
     _optional(VOLCANO_POD_GROUPS, pod_groups),
-    _optional(PYTORCH_JOBS, *_TRAINING_RULES),
-    _optional(TF_JOBS, *_TRAINING_RULES),
-    _optional(XGBOOST_JOBS, *_TRAINING_RULES),
-    _optional(PADDLE_JOBS, *_TRAINING_RULES),
-    _optional(JAX_JOBS, *_TRAINING_RULES),
-    _optional(MPI_JOBS, *_OPERATOR_RULES, mpi_launchers, older=("v1",)),
+    *(
+        _optional(row.kind, *(_MPI_RULES if row.kind.name == "MPIJob" else _TRAINING_RULES), older=row.older)
+        for row in JOB_KINDS
+        if row.replica_types
+    ),
     _optional(JOB_SETS, *_OPERATOR_RULES),
     _optional(TRAIN_JOBS, *_OPERATOR_RULES),
     _optional(RAY_JOBS, *_OPERATOR_RULES, older=("v1alpha1",)),

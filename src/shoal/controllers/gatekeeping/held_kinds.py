@@ -13,23 +13,10 @@ from collections.abc import Callable
 import msgspec
 
 from shoal.api.kueue import Configuration
-from shoal.client.ecosystem_kinds import (
-    JAX_JOBS,
-    JOB_SETS,
-    LEADER_WORKER_SETS,
-    MPI_JOBS,
-    PADDLE_JOBS,
-    PYTORCH_JOBS,
-    RAY_CLUSTERS,
-    RAY_JOBS,
-    RAY_SERVICES,
-    SPARK_APPLICATIONS,
-    TF_JOBS,
-    TRAIN_JOBS,
-    XGBOOST_JOBS,
-)
-from shoal.client.kind import DEPLOYMENTS, JOBS, PODS, REPLICA_SETS, STATEFUL_SETS, Kind
+from shoal.client.ecosystem_kinds import LEADER_WORKER_SETS
+from shoal.client.kind import DEPLOYMENTS, PODS, REPLICA_SETS, STATEFUL_SETS, Kind
 from shoal.controllers.queued_work.frameworks import ALL, Frameworks, frameworks_of
+from shoal.store.queues.job_parts import JOB_KINDS, RUN_POLICY, SUSPEND, Steps
 
 QUEUE_LABEL = "kueue.x-k8s.io/queue-name"
 PRIORITY_LABEL = "kueue.x-k8s.io/priority-class"
@@ -40,8 +27,6 @@ PARENT = "kueue.x-k8s.io/pod-suspending-parent"
 """An annotation of pod templates: who held the pods' owner back."""
 DEFAULT_QUEUE = "default"
 
-APP_WRAPPERS = Kind("workload.codeflare.dev", "v1beta2", "appwrappers", "AppWrapper")
-
 
 class Switch(msgspec.Struct, frozen=True):
     """Kinds that have a word `suspend` at this path."""
@@ -51,18 +36,15 @@ class Switch(msgspec.Struct, frozen=True):
     kinds: tuple[Kind, ...]
 
 
-SWITCHES = (
-    Switch(
-        "jobs",
-        ("spec", "suspend"),
-        (JOBS, JOB_SETS, TRAIN_JOBS, RAY_JOBS, RAY_CLUSTERS, SPARK_APPLICATIONS, APP_WRAPPERS),
-    ),
-    Switch(
-        "training-jobs",
-        ("spec", "runPolicy", "suspend"),
-        (PYTORCH_JOBS, TF_JOBS, XGBOOST_JOBS, PADDLE_JOBS, JAX_JOBS, MPI_JOBS),
-    ),
-    Switch("ray-services", ("spec", "rayClusterConfig", "suspend"), (RAY_SERVICES,)),
+_POLICY_NAMES: dict[Steps, str] = {
+    SUSPEND: "jobs",
+    RUN_POLICY: "training-jobs",
+    ("spec", "rayClusterConfig", "suspend"): "ray-services",
+}
+"""The names of the admission policies, by the path of the field."""
+SWITCHES = tuple(
+    Switch(name, tuple(str(step) for step in path), tuple(row.kind for row in JOB_KINDS if row.shape.suspend == path))
+    for path, name in _POLICY_NAMES.items()
 )
 
 

@@ -1,25 +1,21 @@
 """The table of all kinds of jobs that are queued with a Workload of their own.
 
-A new kind is a row here and a row in `store/queues/job_parts/table.py`. Kinds that cannot be suspended have pods that
+A new kind is a row in `store/queues/job_parts/table.py` and a row here; kinds of Kubeflow's training operator need no
+row here. Kinds that cannot be suspended have pods that
 are queued by scheduling gates; `controllers/queued_pods` handles these.
 """
 
 from __future__ import annotations
 
 from shoal.client.ecosystem_kinds import (
-    JAX_JOBS,
+    APP_WRAPPERS,
     JOB_SETS,
-    MPI_JOBS,
-    PADDLE_JOBS,
-    PYTORCH_JOBS,
     RAY_CLUSTERS,
     RAY_JOBS,
     RAY_SERVICES,
     SPARK_APPLICATIONS,
-    TF_JOBS,
     TRAIN_JOBS,
     VOLCANO_JOBS,
-    XGBOOST_JOBS,
 )
 from shoal.client.kind import JOBS, Kind
 from shoal.controllers.queued_jobs import job_progress
@@ -32,9 +28,10 @@ from shoal.controllers.queued_jobs.pod_set_injection import (
     SparkInjector,
     TrainJobInjector,
 )
+from shoal.store.queues.job_parts import BY_KIND as PARTS
+from shoal.store.queues.job_parts import JOB_KINDS as ROWS
 from shoal.store.queues.job_parts import Steps
 
-APP_WRAPPERS = Kind("workload.codeflare.dev", "v1beta2", "appwrappers", "AppWrapper")
 COMMANDS = Kind("bus.volcano.sh", "v1alpha1", "commands", "Command")
 TRAINING_RUNTIMES = Kind("trainer.kubeflow.org", "v1alpha1", "trainingruntimes", "TrainingRuntime")
 CLUSTER_TRAINING_RUNTIMES = Kind(
@@ -43,12 +40,8 @@ CLUSTER_TRAINING_RUNTIMES = Kind(
 _POLICY: Steps = ("spec", "runPolicy", "schedulingPolicy", "priorityClass")
 
 
-def _versions(kind: Kind, *older: str) -> tuple[Kind, ...]:
-    return (kind, *(kind._replace(version=version) for version in older))
-
-
-def _training(kind: Kind, *older: str) -> QueuedJobKind:
-    return QueuedJobKind(_versions(kind, *older), job_progress.training, priority_class=_POLICY)
+def _versions(kind: Kind) -> tuple[Kind, ...]:
+    return PARTS[kind.group, kind.name].versions
 
 
 JOB_KINDS: tuple[QueuedJobKind, ...] = (
@@ -61,12 +54,7 @@ JOB_KINDS: tuple[QueuedJobKind, ...] = (
         keeps_other_conditions=True,
     ),
     QueuedJobKind((JOB_SETS,), job_progress.job_set, keeps_other_conditions=True),
-    _training(PYTORCH_JOBS),
-    _training(TF_JOBS),
-    _training(XGBOOST_JOBS),
-    _training(PADDLE_JOBS),
-    _training(JAX_JOBS),
-    _training(MPI_JOBS, "v1"),
+    *(QueuedJobKind(row.versions, job_progress.training, priority_class=_POLICY) for row in ROWS if row.replica_types),
     QueuedJobKind(
         (TRAIN_JOBS,),
         job_progress.train_job,
@@ -75,9 +63,9 @@ JOB_KINDS: tuple[QueuedJobKind, ...] = (
         needs_suspended_injection=True,
         refers_to=(TRAINING_RUNTIMES, CLUSTER_TRAINING_RUNTIMES),
     ),
-    QueuedJobKind(_versions(RAY_JOBS, "v1alpha1"), job_progress.ray_job, RayJobInjector()),
-    QueuedJobKind(_versions(RAY_CLUSTERS, "v1alpha1"), job_progress.ray_cluster, is_elastic=True),
-    QueuedJobKind(_versions(RAY_SERVICES, "v1alpha1"), job_progress.ray_service),
+    QueuedJobKind(_versions(RAY_JOBS), job_progress.ray_job, RayJobInjector()),
+    QueuedJobKind(_versions(RAY_CLUSTERS), job_progress.ray_cluster, is_elastic=True),
+    QueuedJobKind(_versions(RAY_SERVICES), job_progress.ray_service),
     QueuedJobKind((SPARK_APPLICATIONS,), job_progress.spark, SparkInjector()),
     QueuedJobKind((APP_WRAPPERS,), job_progress.app_wrapper, AppWrapperInjector()),
     QueuedJobKind((VOLCANO_JOBS,), job_progress.volcano_job, PodSetInjector(), suspended_by="command"),

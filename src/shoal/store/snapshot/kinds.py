@@ -16,6 +16,7 @@ from shoal.client import ecosystem_kinds as others
 from shoal.client import kind as core
 from shoal.client.kind import Kind
 from shoal.client.port import ServedKind
+from shoal.store.queues.job_parts import JOB_KINDS
 
 LIMIT_RANGES = Kind("", "v1", "limitranges", "LimitRange")
 RUNTIME_CLASSES = Kind("node.k8s.io", "v1", "runtimeclasses", "RuntimeClass", is_namespaced=False)
@@ -58,21 +59,8 @@ WANTED: tuple[Kind, ...] = (
     core.DEPLOYMENTS,
     core.STATEFUL_SETS,
     core.REPLICA_SETS,
-    core.JOBS,
-    others.VOLCANO_JOBS,
-    others.JOB_SETS,
-    others.PYTORCH_JOBS,
-    others.TF_JOBS,
-    others.XGBOOST_JOBS,
-    others.PADDLE_JOBS,
-    others.JAX_JOBS,
-    others.MPI_JOBS,
-    others.TRAIN_JOBS,
-    others.RAY_JOBS,
-    others.RAY_CLUSTERS,
-    others.RAY_SERVICES,
+    *(row.kind for row in JOB_KINDS if row.kind != others.APP_WRAPPERS),
     others.LEADER_WORKER_SETS,
-    others.SPARK_APPLICATIONS,
     others.WORKLOADS,
     core.PODS,
 )

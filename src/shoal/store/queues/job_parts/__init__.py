@@ -2,7 +2,23 @@
 back, and how they say that they ended. One table for manifests and for living clusters.
 """
 
-from shoal.store.queues.job_parts.part import Ending, JobShape, Look, Obj, PodPart, Steps, dig, nobody, path_of
-from shoal.store.queues.job_parts.table import SHAPES
+from shoal.store.queues.job_parts.part import Ending, JobKind, JobShape, Look, Obj, PodPart, Steps, dig, nobody, path_of
+from shoal.store.queues.job_parts.table import BY_KIND, JOB_KINDS, RUN_POLICY, SHAPES, SUSPEND
 
-__all__ = ["Ending", "JobShape", "Look", "Obj", "PodPart", "SHAPES", "Steps", "dig", "nobody", "path_of"]
+__all__ = [
+    "BY_KIND",
+    "Ending",
+    "JOB_KINDS",
+    "JobKind",
+    "JobShape",
+    "Look",
+    "Obj",
+    "PodPart",
+    "RUN_POLICY",
+    "SHAPES",
+    "SUSPEND",
+    "Steps",
+    "dig",
+    "nobody",
+    "path_of",
+]

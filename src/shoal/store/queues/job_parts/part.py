@@ -12,6 +12,7 @@ from typing import Annotated, Any
 import msgspec
 from msgspec import Meta
 
+from shoal.client.kind import Kind
 from shoal.units.errors import Where
 
 Obj = dict[str, Any]
@@ -59,6 +60,24 @@ class JobShape(msgspec.Struct, frozen=True):
     """None while it may still make pods."""
     is_left_alone: Callable[[Obj], bool] = _never
     """Queues have nothing to say about such a one: its pods are another's."""
+
+
+class JobKind(msgspec.Struct, frozen=True):
+    """One row of the table of job kinds."""
+
+    kind: Kind
+    shape: JobShape
+    older: tuple[str, ...] = ()
+    """Older versions that are read as well."""
+    replica_types: bool = False
+    """A kind of Kubeflow's training operator: its pods have the labels of that operator."""
+    has_predictable_pods: bool = False
+    """Its pods follow from the object alone, so that a manifest is enough to know them."""
+
+    @property
+    def versions(self) -> tuple[Kind, ...]:
+        """The kind in all versions, the preferred one first."""
+        return (self.kind, *(self.kind._replace(version=version) for version in self.older))
 
 
 def nobody(_kind: str, _namespace: str, _name: str) -> Obj | None:

@@ -1,60 +1,80 @@
-"""The table: every kind of job that has its pods held back by one field, or one command, by API group and kind."""
+"""The table of job kinds: where each has its pod templates, the field that suspends it, and how it says that it ended.
+
+Other lists are derived from it: the kinds that are held back at their creation (`controllers/gatekeeping`), that a
+snapshot contains (`store/snapshot`), whose pods follow from manifests (`store/operator_pods`), and that the advisor
+checks. How a kind's progress is read and its admission injected is in `controllers/queued_jobs/job_kinds.py`.
+"""
 
 from __future__ import annotations
 
+from shoal.client.ecosystem_kinds import (
+    APP_WRAPPERS,
+    JOB_SETS,
+    PYTORCH_JOBS,
+    RAY_CLUSTERS,
+    RAY_JOBS,
+    RAY_SERVICES,
+    SPARK_APPLICATIONS,
+    TRAIN_JOBS,
+    VOLCANO_JOBS,
+)
+from shoal.client.kind import JOBS, Kind
 from shoal.store.queues.job_parts.endings import app_wrapper as wrapper_ending
 from shoal.store.queues.job_parts.endings import by_condition, by_phase, never
 from shoal.store.queues.job_parts.endings import ray_job as ray_job_ending
-from shoal.store.queues.job_parts.part import JobShape, Steps
+from shoal.store.queues.job_parts.part import JobKind, JobShape, Steps
 from shoal.store.queues.job_parts.plain import batch_job, job_set, replica_specs, volcano_job
 from shoal.store.queues.job_parts.ray import ray_cluster, ray_job, uses_a_cluster_that_is_there
 from shoal.store.queues.job_parts.spark import spark_application
 from shoal.store.queues.job_parts.train import train_job
 from shoal.store.queues.job_parts.wrapped import app_wrapper
 
-_SUSPEND: Steps = ("spec", "suspend")
-_RUN_POLICY: Steps = ("spec", "runPolicy", "suspend")
+SUSPEND: Steps = ("spec", "suspend")
+RUN_POLICY: Steps = ("spec", "runPolicy", "suspend")
+_RAY_VERSIONS = ("v1alpha1",)
 _SERVED = "rayClusterConfig"
+_SPARK_ENDING = by_phase(
+    ("status", "applicationState", "state"),
+    ("status", "applicationState", "errorMessage"),
+    {"COMPLETED": True, "FAILED": False, "SUBMISSION_FAILED": False},
+)
+_VOLCANO_ENDING = by_phase(
+    ("status", "state", "phase"),
+    ("status", "state", "message"),
+    {"Completed": True, "Failed": False, "Terminated": False},
+)
 
 
-def _training(specs: str) -> JobShape:
-    return JobShape(replica_specs(specs), _RUN_POLICY, by_condition("Succeeded"))
+def _training(kind: Kind, specs: str, *older: str) -> JobKind:
+    shape = JobShape(replica_specs(specs), RUN_POLICY, by_condition("Succeeded"))
+    return JobKind(kind, shape, older, replica_types=True, has_predictable_pods=True)
 
 
-_PLAIN: dict[tuple[str, str], JobShape] = {
-    ("batch", "Job"): JobShape(batch_job, _SUSPEND, by_condition("Complete")),
-    ("jobset.x-k8s.io", "JobSet"): JobShape(job_set, _SUSPEND, by_condition("Completed")),
-    ("kubeflow.org", "PyTorchJob"): _training("pytorchReplicaSpecs"),
-    ("kubeflow.org", "TFJob"): _training("tfReplicaSpecs"),
-    ("kubeflow.org", "XGBoostJob"): _training("xgbReplicaSpecs"),
-    ("kubeflow.org", "PaddleJob"): _training("paddleReplicaSpecs"),
-    ("kubeflow.org", "JAXJob"): _training("jaxReplicaSpecs"),
-    ("kubeflow.org", "MPIJob"): _training("mpiReplicaSpecs"),
-    ("trainer.kubeflow.org", "TrainJob"): JobShape(train_job, _SUSPEND, by_condition("Complete")),
-    ("ray.io", "RayJob"): JobShape(ray_job, _SUSPEND, ray_job_ending, uses_a_cluster_that_is_there),
-    ("ray.io", "RayCluster"): JobShape(ray_cluster(("spec",)), _SUSPEND, never),
-    ("ray.io", "RayService"): JobShape(ray_cluster(("spec", _SERVED)), ("spec", _SERVED, "suspend"), never),
-    ("sparkoperator.k8s.io", "SparkApplication"): JobShape(
-        spark_application,
-        _SUSPEND,
-        by_phase(
-            ("status", "applicationState", "state"),
-            ("status", "applicationState", "errorMessage"),
-            {"COMPLETED": True, "FAILED": False, "SUBMISSION_FAILED": False},
-        ),
-    ),
-    ("batch.volcano.sh", "Job"): JobShape(
-        volcano_job,
-        (),
-        by_phase(
-            ("status", "state", "phase"),
-            ("status", "state", "message"),
-            {"Completed": True, "Failed": False, "Terminated": False},
-        ),
-    ),
-}
+def _kubeflow(plural: str, name: str, version: str = "v1") -> Kind:
+    return Kind("kubeflow.org", version, plural, name)
 
-SHAPES: dict[tuple[str, str], JobShape] = {
-    **_PLAIN,
-    ("workload.codeflare.dev", "AppWrapper"): JobShape(app_wrapper(_PLAIN), _SUSPEND, wrapper_ending),
-}
+
+_UNWRAPPED = (
+    JobKind(JOBS, JobShape(batch_job, SUSPEND, by_condition("Complete"))),
+    JobKind(JOB_SETS, JobShape(job_set, SUSPEND, by_condition("Completed")), has_predictable_pods=True),
+    _training(PYTORCH_JOBS, "pytorchReplicaSpecs"),
+    _training(_kubeflow("tfjobs", "TFJob"), "tfReplicaSpecs"),
+    _training(_kubeflow("xgboostjobs", "XGBoostJob"), "xgbReplicaSpecs"),
+    _training(_kubeflow("paddlejobs", "PaddleJob"), "paddleReplicaSpecs"),
+    _training(_kubeflow("jaxjobs", "JAXJob"), "jaxReplicaSpecs"),
+    _training(_kubeflow("mpijobs", "MPIJob", "v2beta1"), "mpiReplicaSpecs", "v1"),
+    JobKind(TRAIN_JOBS, JobShape(train_job, SUSPEND, by_condition("Complete"))),
+    JobKind(RAY_JOBS, JobShape(ray_job, SUSPEND, ray_job_ending, uses_a_cluster_that_is_there), _RAY_VERSIONS),
+    JobKind(RAY_CLUSTERS, JobShape(ray_cluster(("spec",)), SUSPEND, never), _RAY_VERSIONS),
+    JobKind(RAY_SERVICES, JobShape(ray_cluster(("spec", _SERVED)), ("spec", _SERVED, "suspend"), never), _RAY_VERSIONS),
+    JobKind(SPARK_APPLICATIONS, JobShape(spark_application, SUSPEND, _SPARK_ENDING)),
+    JobKind(VOLCANO_JOBS, JobShape(volcano_job, (), _VOLCANO_ENDING)),
+)
+_INSIDE = {(row.kind.group, row.kind.name): row.shape for row in _UNWRAPPED}
+
+JOB_KINDS: tuple[JobKind, ...] = (
+    *_UNWRAPPED,
+    JobKind(APP_WRAPPERS, JobShape(app_wrapper(_INSIDE), SUSPEND, wrapper_ending)),
+)
+BY_KIND: dict[tuple[str, str], JobKind] = {(row.kind.group, row.kind.name): row for row in JOB_KINDS}
+SHAPES: dict[tuple[str, str], JobShape] = {key: row.shape for key, row in BY_KIND.items()}
