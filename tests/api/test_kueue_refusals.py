@@ -119,12 +119,12 @@ REFUSED: dict[str, tuple[Plain, str, str]] = {
     "a resource in two groups": (
         queue(group("a"), group("b")),
         "spec.resourceGroups[1].coveredResources[0]",
-        '"cpu" stands in resourceGroups[0] already',
+        '"cpu" is already in resourceGroups[0]',
     ),
     "a flavor in two groups": (
         queue(group("a"), group("a", resources=("memory",))),
         "spec.resourceGroups[1].flavors[0].name",
-        '"a" stands in resourceGroups[0] already',
+        '"a" is already in resourceGroups[0]',
     ),
     "a flavor twice in one group": (queue(group("a", "a")), "spec.resourceGroups[0].flavors[1].name", "named twice"),
     "a flavor whose name is none": (queue(group("A_b")), "spec.resourceGroups[0].flavors[0].name", "is not a name"),

@@ -30,8 +30,8 @@ def test_a_value_below_spec_is_taken_and_told() -> None:
     assert document.value.value == 100
     (text,) = told(document)
     assert text == (
-        "x.json: document 1 (WorkloadPriorityClass x): spec.value: stands below spec, where a cluster refuses it; "
-        "taken as value; write value at the top, beside metadata"
+        "x.json: document 1 (WorkloadPriorityClass x): spec.value: is below spec, where a cluster refuses it; "
+        "it is used as value; write value at the top, beside metadata"
     )
 
 
@@ -74,7 +74,7 @@ def test_a_queue_named_in_an_annotation_is_found() -> None:
 
 def test_a_queue_named_on_the_template_of_a_job_is_found() -> None:
     (text,) = told(job({}, {}, {"labels": {QUEUE_NAME: "lq"}}))
-    assert f'spec.template.metadata.labels[{QUEUE_NAME}]: "lq" stands on the template' in text
+    assert f'spec.template.metadata.labels[{QUEUE_NAME}]: "lq" is on the pod template' in text
 
 
 def test_a_job_that_names_its_queue_rightly_is_no_slip() -> None:

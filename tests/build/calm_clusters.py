@@ -31,7 +31,7 @@ from shoal.embedded.machines.machine import Machine
 from shoal.engine.cycle import STEPS
 from shoal.engine.profile import DEFAULT_POLICY, POLICIES
 from shoal.wiring.controllers import CONTROLLERS, own_controllers
-from shoal.wiring.life import Life
+from shoal.wiring.process_tasks import ProcessTasks
 from shoal.wiring.run_choice import RunChoice
 from shoal.wiring.shoal import start_shoal
 
@@ -69,7 +69,7 @@ async def calm_cluster(
         def way_in(agent: str) -> Api:
             return crew.way_in("system:shoal", agent)
 
-        life = Life(way_in("life"), way_in("caches"), cluster.clock)
+        life = ProcessTasks(way_in("life"), way_in("caches"), cluster.clock)
         life.draw = random.Random(seed)
         life.informers = Informers(way_in("caches"), cluster.clock, life.draw)
         choice = RunChoice(

@@ -11,8 +11,8 @@ from collections.abc import Awaitable, Callable, Sequence
 from build.small_clusters import Make, SmallCluster
 from shoal.client.context import Context
 from shoal.client.informers import Informers
-from shoal.client.learning import LearningApi
 from shoal.client.recorder import Recorder
+from shoal.client.write_through import WriteThroughApi
 
 Check = Callable[[], Awaitable[None]]
 _LONGEST_STEPS = 400
@@ -38,7 +38,7 @@ async def crash_often(
 
 def _started(cluster: SmallCluster, makes: Sequence[Make]) -> list[asyncio.Task[None]]:
     informers = Informers(cluster.api, cluster.clock, cluster.draw)
-    api = LearningApi(cluster.api, informers)
+    api = WriteThroughApi(cluster.api, informers)
     tasks = [asyncio.ensure_future(informers.run())]
     for make in makes:
         recorder = Recorder(cluster.api, cluster.clock, "test")

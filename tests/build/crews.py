@@ -15,8 +15,8 @@ from build.small_clusters import Make, SmallCluster
 from build.stormy_api import CALM, StormyApi, Weather
 from shoal.client.context import Context
 from shoal.client.informers import Informers
-from shoal.client.learning import LearningApi
 from shoal.client.recorder import Recorder
+from shoal.client.write_through import WriteThroughApi
 from shoal.embedded.apiserver.calls import Actor
 from shoal.embedded.apiserver.inside.api import InsideApi
 from shoal.embedded.kubelets.fleet import Fleet
@@ -49,7 +49,7 @@ class Process:
     def _context(self, name: str, api: StormyApi) -> Context:
         crew = self._crew
         recorder = Recorder(api, crew.cluster.clock, name)
-        learning = LearningApi(api, self._informers)
+        learning = WriteThroughApi(api, self._informers)
         return Context(name, learning, self._informers, crew.cluster.clock, crew.draw, recorder)
 
     @property

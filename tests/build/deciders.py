@@ -17,10 +17,10 @@ from shoal.api.pod import Pod
 from shoal.client.context import Context
 from shoal.client.informers import Informers
 from shoal.client.kind import NODES, PODS
-from shoal.client.learning import LearningApi
 from shoal.client.port import Api
 from shoal.client.recorder import Recorder
 from shoal.client.served import Served
+from shoal.client.write_through import WriteThroughApi
 from shoal.controllers.binding.writer import Writer
 from shoal.engine.cluster import Cluster
 from shoal.engine.cycle import cycle
@@ -42,8 +42,8 @@ from shoal.engine.placement import Placement
 from shoal.engine.plan import Place
 from shoal.engine.profile import DEFAULT_POLICY, profile_named
 from shoal.store.watched.devices import WatchedDevices
+from shoal.store.watched.pod_views import PodView
 from shoal.store.watched.reading import value_of
-from shoal.store.watched.sights import PodSight
 from shoal.store.watched.volumes import WatchedVolumes
 
 Told = DevicesSeen | DevicesGone | DeviceSetSeen | ClaimSeen | ClaimGone
@@ -54,7 +54,7 @@ class Decider:
 
     def __init__(self, cluster: SmallCluster, api: Api | None = None) -> None:
         self.informers = Informers(api or cluster.api, cluster.clock, cluster.draw)
-        learning = LearningApi(api or cluster.api, self.informers)
+        learning = WriteThroughApi(api or cluster.api, self.informers)
         recorder = Recorder(cluster.api, cluster.clock, "test")
         self.context = Context("test", learning, self.informers, cluster.clock, cluster.draw, recorder)
         self.served = Served(self.context)
@@ -90,7 +90,7 @@ class Decider:
         rule = self.volumes.rule(pod)
         return rule if isinstance(rule, str) else PodArrived(pod.metadata.key, ask_of_pod(asking, rule, refs))
 
-    def decided(self, name: str) -> tuple[PodSight, Place] | str:
+    def decided(self, name: str) -> tuple[PodView, Place] | str:
         """Where the pod is to go, or why nowhere."""
         item = self.informers.of(PODS).get("default", name)
         assert item is not None
@@ -104,7 +104,7 @@ class Decider:
         placed = cycle(cluster, placement, now_s=0.0, seed=0).placed
         if not placed:
             return "fits nowhere"
-        sight = PodSight(arrived.key, "default", name, item.uid, item.version, "shoal", arrived)
+        sight = PodView(arrived.key, "default", name, item.uid, item.version, "shoal", arrived)
         return sight, placed[0]
 
     async def bind(self, name: str) -> Place:

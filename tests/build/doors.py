@@ -17,7 +17,7 @@ from aiohttp.streams import StreamReader
 from multidict import CIMultiDict, CIMultiDictProxy
 from yarl import URL
 
-from shoal.embedded.apiserver.server.plane import Plane, open_plane
+from shoal.embedded.apiserver.server.control_plane import ControlPlane, open_plane
 from shoal.embedded.apiserver.server.receiving import LARGEST_BODY
 from shoal.embedded.apiserver.settings import AuthorizationMode, Settings
 from shoal.embedded.apiserver.storage.memory import MemoryStorage
@@ -81,7 +81,7 @@ class _Connection:
 
 
 class InProcess:
-    def __init__(self, plane: Plane, told: Told) -> None:
+    def __init__(self, plane: ControlPlane, told: Told) -> None:
         self.plane = plane
         self.told = told
 

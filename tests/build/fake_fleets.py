@@ -17,7 +17,7 @@ from shoal.client.port import Patch
 from shoal.embedded.apiserver.calls import Actor
 from shoal.embedded.apiserver.dynamic.endpoints import ANNOTATION
 from shoal.embedded.apiserver.inside.api import InsideApi
-from shoal.embedded.apiserver.server.plane import Plane
+from shoal.embedded.apiserver.server.control_plane import ControlPlane
 from shoal.embedded.kubelets.endpoint.endpoint import Endpoint, EndpointSettings
 from shoal.embedded.kubelets.endpoint.metrics_objects import metrics_objects
 
@@ -28,7 +28,7 @@ _ROOM = {"cpu": "4", "memory": "16Gi", "pods": "110"}
 
 
 class FakeFleet:
-    def __init__(self, plane: Plane, kubectl: Kubectl, nodes: FakeNodes, endpoint: Endpoint) -> None:
+    def __init__(self, plane: ControlPlane, kubectl: Kubectl, nodes: FakeNodes, endpoint: Endpoint) -> None:
         self.plane = plane
         self.api = InsideApi(plane, ADMIN, "test")
         self.nodes = nodes

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from shoal.embedded.apiserver.streams.terminal import Answer
-from shoal.embedded.kubelets.sight import LogLine, NodeSight, Usage
+from shoal.embedded.kubelets.node_view import LogLine, NodeView, Usage
 
 Obj = dict[str, Any]
 START_S = 1_767_225_600.0
@@ -108,7 +108,7 @@ class FakeNodes:
     def __getitem__(self, name: str) -> FakeNode:
         return self.all[name]
 
-    def node(self, name: str) -> NodeSight | None:
+    def node(self, name: str) -> NodeView | None:
         return self.all.get(name)
 
     def names(self) -> Sequence[str]:

@@ -49,8 +49,8 @@ from shoal.engine.events import (
     TopologyGone,
     TopologySeen,
 )
-from shoal.store.watched.world import WatchedWorld, WatchSettings
-from shoal.store.world import world_of
+from shoal.store.manifest_cluster import world_of
+from shoal.store.watched.cluster import WatchedCluster, WatchSettings
 
 E = TypeVar("E")
 OURS = "default-scheduler"
@@ -81,7 +81,7 @@ class FedWorld:
         served = Served(context)
         self.wakes = 0
         watched = settings or WatchSettings(schedulers=frozenset({OURS}))
-        self.world = WatchedWorld(context, served, watched, self._wake)
+        self.world = WatchedCluster(context, served, watched, self._wake)
         asyncio.run(served.look())
         self.objects: dict[tuple[str, str, str], Obj] = {}
         self._version = 0

@@ -6,7 +6,7 @@ from typing import Any
 
 import msgspec
 
-from shoal.embedded.gpus.book import Book
+from shoal.embedded.gpus.device_manager import DeviceManager
 from shoal.embedded.gpus.node_gpus import Grant, Refused
 from shoal.embedded.machines.fleet_spec import read_fleet
 
@@ -14,8 +14,8 @@ Obj = dict[str, Any]
 GPU = "nvidia.com/gpu"
 
 
-def book(spec: str) -> Book:
-    return Book(read_fleet(spec)[0])
+def book(spec: str) -> DeviceManager:
+    return DeviceManager(read_fleet(spec)[0])
 
 
 def gpu_pod(uid: str, amount: int = 1, resource: str = GPU, **annotations: str) -> Obj:

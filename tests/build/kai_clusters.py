@@ -16,7 +16,7 @@ from shoal.client.presence import KAI, Presence
 from shoal.controllers.kai.admission import KaiAdmission
 from shoal.controllers.scheduling_loop.disciplines import Disciplines
 from shoal.embedded.apiserver.foreign.definitions import definitions_of, tables
-from shoal.store.watched.world import WatchSettings
+from shoal.store.watched.cluster import WatchSettings
 
 QUEUE_LABEL = "kai.scheduler/queue"
 GROUP = "pod-group-name"

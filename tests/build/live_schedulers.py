@@ -21,16 +21,16 @@ from shoal.client.context import Context
 from shoal.client.informers import Informers
 from shoal.client.item import Obj
 from shoal.client.kind import NODES, PODS
-from shoal.client.learning import LearningApi
 from shoal.client.port import Api
 from shoal.client.recorder import Recorder
 from shoal.client.served import Served
+from shoal.client.write_through import WriteThroughApi
 from shoal.controllers.scheduling_loop.scheduling_loop import SchedulingLoopSettings
 from shoal.engine.cluster import Cluster
 from shoal.engine.mix import Mix
 from shoal.engine.placement import Placement
 from shoal.engine.profile import DEFAULT_POLICY, profile_named
-from shoal.store.watched.world import WatchSettings
+from shoal.store.watched.cluster import WatchSettings
 from shoal.wiring.scheduling_loop import brain_of
 
 Prepare = Callable[["LiveScheduler"], None]
@@ -50,7 +50,7 @@ class LiveScheduler:
         api = api or cluster.api
         self._cluster = cluster
         self.informers = Informers(api, cluster.clock, cluster.draw)
-        learning, recorder = LearningApi(api, self.informers), Recorder(api, cluster.clock, "shoal-scheduler")
+        learning, recorder = WriteThroughApi(api, self.informers), Recorder(api, cluster.clock, "shoal-scheduler")
         self.context = Context("shoal-scheduler", learning, self.informers, cluster.clock, cluster.draw, recorder)
         self.served = Served(self.context)
         self.loop = brain_of(

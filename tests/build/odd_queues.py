@@ -24,7 +24,7 @@ from shoal.client.port import Deletion
 from shoal.controllers.kai.admission import KaiAdmission
 from shoal.controllers.scheduling_loop.disciplines import Disciplines
 from shoal.controllers.volcano.admission import VolcanoAdmission
-from shoal.store.watched.world import WatchSettings
+from shoal.store.watched.cluster import WatchSettings
 
 _GPU = "nvidia.com/gpu"
 _OWN = {"a": 2, "b": 2, "c": 0}

@@ -14,7 +14,7 @@ from build.live_schedulers import LiveScheduler, Prepare
 from shoal.controllers.scheduler.executor import SchedulerExecutor
 from shoal.controllers.scheduler.known import Writer
 from shoal.engine.plan import Place
-from shoal.store.watched.sights import PodSight
+from shoal.store.watched.pod_views import PodView
 from shoal.units.errors import ConflictError
 
 _LOOK_S = 0.25
@@ -32,7 +32,7 @@ def writing_by(writer: Writer) -> Prepare:
 class _Plain:
     """Nothing is made ready, and nothing is taken back."""
 
-    async def free(self, sight: PodSight, /) -> None: ...
+    async def free(self, sight: PodView, /) -> None: ...
 
 
 class Waiting(_Plain):
@@ -48,7 +48,7 @@ class Waiting(_Plain):
     def go_on(self, node: str) -> None:
         self._open.add(node)
 
-    async def prepare(self, sight: PodSight, place: Place, is_wanted: Callable[[], bool], /) -> Mapping[str, str]:
+    async def prepare(self, sight: PodView, place: Place, is_wanted: Callable[[], bool], /) -> Mapping[str, str]:
         if not sight.name.startswith(self._start):
             return {}
         self.nodes.append(place.node)
@@ -67,7 +67,7 @@ class Waiting(_Plain):
 class Deaf(Waiting):
     """The same, and does not notice that it is not wanted any more."""
 
-    async def prepare(self, sight: PodSight, place: Place, is_wanted: Callable[[], bool], /) -> Mapping[str, str]:
+    async def prepare(self, sight: PodView, place: Place, is_wanted: Callable[[], bool], /) -> Mapping[str, str]:
         return await super().prepare(sight, place, lambda: True)
 
 
@@ -79,7 +79,7 @@ class Broken(_Plain):
         self._times = times
         self._error = error
 
-    async def prepare(self, _sight: PodSight, _place: Place, _is_wanted: Callable[[], bool], /) -> Mapping[str, str]:
+    async def prepare(self, _sight: PodView, _place: Place, _is_wanted: Callable[[], bool], /) -> Mapping[str, str]:
         self.calls += 1
         if self.calls <= self._times:
             raise self._error

@@ -14,7 +14,7 @@ from shoal.embedded.apiserver.rest.changing import change
 from shoal.embedded.apiserver.rest.creating import create
 from shoal.embedded.apiserver.rest.deleting import DeleteOptions, delete
 from shoal.embedded.apiserver.rest.incoming import accepted
-from shoal.embedded.apiserver.server.plane import Plane, open_plane
+from shoal.embedded.apiserver.server.control_plane import ControlPlane, open_plane
 from shoal.embedded.apiserver.settings import Settings
 from shoal.embedded.apiserver.state.record import Record
 from shoal.embedded.apiserver.storage.memory import MemoryStorage
@@ -26,7 +26,7 @@ ADMIN = Actor("admin", ("system:masters", "system:authenticated"))
 class Operations:
     """Reads and writes of one user, by plain names."""
 
-    def __init__(self, plane: Plane) -> None:
+    def __init__(self, plane: ControlPlane) -> None:
         self.plane = plane
         self.stage = plane.stage
         self.state = plane.stage.state

@@ -20,8 +20,8 @@ from shoal.client.port import Api
 from shoal.controllers.queues.admission_loop import QueueAdmission
 from shoal.controllers.scheduling_loop.scheduling_loop import SchedulingLoopSettings
 from shoal.embedded.apiserver.foreign.definitions import definitions_of, tables
+from shoal.store.watched.cluster import WatchSettings
 from shoal.store.watched.queues import WatchedQueues
-from shoal.store.watched.world import WatchSettings
 
 POD_SET_LABEL = "kueue.x-k8s.io/podset"
 WORKLOAD_ANNOTATION = "kueue.x-k8s.io/workload"

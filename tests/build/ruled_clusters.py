@@ -28,7 +28,7 @@ from shoal.controllers.volcano.controller import volcano_controller
 from shoal.embedded.apiserver.calls import Actor
 from shoal.embedded.apiserver.foreign.definitions import definitions_of, tables
 from shoal.embedded.apiserver.inside.api import InsideApi
-from shoal.embedded.apiserver.server.plane import open_plane
+from shoal.embedded.apiserver.server.control_plane import open_plane
 from shoal.embedded.apiserver.settings import Settings
 from shoal.embedded.apiserver.storage.memory import MemoryStorage
 from shoal.store.watched.queues import WatchedQueues

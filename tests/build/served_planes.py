@@ -11,13 +11,13 @@ from typing import Any
 import msgspec
 
 from shoal.embedded.apiserver.security.kubeconfig import write_kubeconfig
-from shoal.embedded.apiserver.server.plane import Plane, open_plane
+from shoal.embedded.apiserver.server.control_plane import ControlPlane, open_plane
 from shoal.embedded.apiserver.server.run import _end, _server, bind
 from shoal.embedded.apiserver.settings import Settings
 
 
 class ServedPlane(msgspec.Struct, frozen=True):
-    plane: Plane
+    plane: ControlPlane
     kubeconfig: Path
 
 

@@ -23,12 +23,12 @@ from shoal.client.context import Context, Controller
 from shoal.client.informers import Informers
 from shoal.client.item import Item, Obj
 from shoal.client.kind import EVENTS, PODS, Kind
-from shoal.client.learning import LearningApi
 from shoal.client.port import Api, Deletion, Patch
 from shoal.client.recorder import Recorder
+from shoal.client.write_through import WriteThroughApi
 from shoal.embedded.apiserver.calls import Actor
 from shoal.embedded.apiserver.inside.api import InsideApi
-from shoal.embedded.apiserver.server.plane import Plane, open_plane
+from shoal.embedded.apiserver.server.control_plane import ControlPlane, open_plane
 from shoal.embedded.apiserver.settings import AuthorizationMode, Settings
 from shoal.embedded.apiserver.storage.memory import MemoryStorage
 
@@ -39,7 +39,7 @@ Make = Callable[[Context], Controller]
 
 
 class SmallCluster:
-    def __init__(self, plane: Plane, clock: LoopClock, seed: int) -> None:
+    def __init__(self, plane: ControlPlane, clock: LoopClock, seed: int) -> None:
         self.plane = plane
         self.clock = clock
         self.api: Api = InsideApi(plane, ADMIN, "test")
@@ -48,7 +48,7 @@ class SmallCluster:
         self.tasks: list[asyncio.Task[Any]] = []
 
     def context(self, name: str = "test", api: Api | None = None) -> Context:
-        learning = LearningApi(api or self.api, self.informers)
+        learning = WriteThroughApi(api or self.api, self.informers)
         return Context(name, learning, self.informers, self.clock, self.draw, Recorder(self.api, self.clock, name))
 
     def start(self, *makers: Make, api: Api | None = None) -> None:

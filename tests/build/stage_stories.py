@@ -7,13 +7,13 @@ from typing import Any
 import msgspec
 
 from shoal.embedded.gpus.node_gpus import Refused
-from shoal.embedded.kubelets import life
-from shoal.embedded.kubelets.due import Timetable
-from shoal.embedded.kubelets.life import Scene
+from shoal.embedded.kubelets import pod_verbs as life
 from shoal.embedded.kubelets.pod_facts import PodFacts
 from shoal.embedded.kubelets.pod_run import ContainerRun, PodRun, new_run
 from shoal.embedded.kubelets.pod_status import status_of
+from shoal.embedded.kubelets.pod_verbs import Scene
 from shoal.embedded.kubelets.stage_files import read_stages
+from shoal.embedded.kubelets.timetable import Timetable
 
 Obj = dict[str, Any]
 START_S = 1_767_225_600.0

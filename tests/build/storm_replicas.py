@@ -23,7 +23,7 @@ from shoal.client.lease_lock import Lock
 from shoal.client.port import Api
 from shoal.engine.cycle import STEPS
 from shoal.engine.profile import DEFAULT_POLICY, POLICIES
-from shoal.wiring.life import Life
+from shoal.wiring.process_tasks import ProcessTasks
 from shoal.wiring.run_choice import RunChoice
 from shoal.wiring.shoal import start_shoal
 
@@ -92,7 +92,7 @@ class Replica:
         while True:
             try:
                 await election.run(self._lead)
-            except Exception as error:  # noqa: BLE001 - as `Life` has it: what broke starts again, and the test hears of it
+            except Exception as error:  # noqa: BLE001 - as `ProcessTasks` has it: what broke starts again, and the test hears of it
                 self._crew.hear(error)
                 await asyncio.sleep(1)
 
@@ -100,7 +100,7 @@ class Replica:
         """As `wiring/run.py` has it."""
         clock = self._crew.cluster.clock
         self._crew.leads(self.name)
-        life = Life(self._way_in("life"), self._way_in("caches"), clock)
+        life = ProcessTasks(self._way_in("life"), self._way_in("caches"), clock)
         life.draw = random.Random(self._crew.draw.getrandbits(32))
         life.informers = Informers(self._way_in("caches"), clock, life.draw)
         own = RunConfiguration()

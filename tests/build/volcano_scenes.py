@@ -24,7 +24,7 @@ from shoal.controllers.volcano.controller import VolcanoController
 from shoal.controllers.volcano.names import COMMANDS
 from shoal.embedded.apiserver.foreign.definitions import definitions
 from shoal.engine.queues.disciplines.volcano.objects import GROUP
-from shoal.store.watched.world import WatchSettings
+from shoal.store.watched.cluster import WatchSettings
 
 _GROUPS = {VOLCANO_QUEUES.group, VOLCANO_JOBS.group, COMMANDS.group}
 

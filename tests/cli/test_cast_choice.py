@@ -9,8 +9,8 @@ import pytest
 
 from shoal.cli.cast_choice import CastChoice, Scheduler
 from shoal.cli.main import main
+from shoal.wiring.cluster_clock import Moment
 from shoal.wiring.controllers import CONTROLLERS, DEFAULT_SCHEDULER
-from shoal.wiring.pace import Moment
 from shoal.wiring.run_choice import OWN_NAMES
 
 

@@ -132,7 +132,7 @@ def test_a_node_that_does_not_exist_is_answered_with_the_nearest(
     name, *more = command
     assert shoal(name, node[:-1] + "_", *more, "--kubeconfig", str(kubeconfig)) == 2
     line = _only_line(capsys)
-    assert f'there is no node "{node[:-1]}_"' in line
+    assert f'node "{node[:-1]}_"' in line
     assert f"the nearest: {node}" in line
 
 

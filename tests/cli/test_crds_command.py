@@ -35,7 +35,7 @@ async def test_kinds_with_several_versions_lead_to_the_service(
 @pytest.mark.parametrize("said", ["hooks", "/hooks", "a/", "a/b/c"])
 def test_a_service_without_its_namespace_is_refused(said: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["crds", "--webhook-service", said]) == 2
-    assert "is no namespace and name; as in shoal-system/shoal-webhook" in capsys.readouterr().err
+    assert "is not NAMESPACE/NAME; as in shoal-system/shoal-webhook" in capsys.readouterr().err
 
 
 def test_the_oldest_version_is_stored_where_that_is_asked_for(capsys: pytest.CaptureFixture[str]) -> None:

@@ -29,7 +29,7 @@ LISTS = ["placed", "nominated", "moved", "evicted", "admitted", "preempted", "wa
 GROUP = "scheduling.k8s.io/group-name"
 
 
-class Door:
+class Command:
     """The command on objects, in this process."""
 
     def __init__(self, folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -64,15 +64,15 @@ class Door:
 
 
 @pytest.fixture
-def door(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Door:
-    return Door(tmp_path, capsys)
+def command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Command:
+    return Command(tmp_path, capsys)
 
 
 # -- the document --------------------------------------------------------------------------------------------
 
 
-def test_the_document_has_every_list_in_every_round(door: Door) -> None:
-    document = door.json(node("n", 2), pod("t/a", 1), pod("t/b", 8))
+def test_the_document_has_every_list_in_every_round(command: Command) -> None:
+    document = command.json(node("n", 2), pod("t/a", 1), pod("t/b", 8))
     assert list(document) == ["rounds", "quiet"]
     assert document["quiet"] is True
     for round_ in document["rounds"]:
@@ -84,25 +84,25 @@ def test_the_document_has_every_list_in_every_round(door: Door) -> None:
     assert list(refused["reason"]) == ["code", "message", "help"]
 
 
-def test_rounds_go_on_until_one_changes_nothing(door: Door) -> None:
-    rounds = door.json(node("n", 2), pod("t/a", 1))["rounds"]
+def test_rounds_go_on_until_one_changes_nothing(command: Command) -> None:
+    rounds = command.json(node("n", 2), pod("t/a", 1))["rounds"]
     assert [len(round_["placed"]) for round_ in rounds] == [1, 0]
 
 
-def test_a_number_of_rounds_may_end_before_things_are_settled(door: Door) -> None:
-    document = door.json(node("n", 2), pod("t/a", 1), options=("--cycles", "1"))
+def test_a_number_of_rounds_may_end_before_things_are_settled(command: Command) -> None:
+    document = command.json(node("n", 2), pod("t/a", 1), options=("--cycles", "1"))
     assert len(document["rounds"]) == 1
     assert document["quiet"] is False
 
 
-def test_a_refusal_is_an_answer(door: Door) -> None:
-    code, out = door.run(pod("t/a", 1))
+def test_a_refusal_is_an_answer(command: Command) -> None:
+    code, out = command.run(pod("t/a", 1))
     assert code == 0
     assert "NoNodes" in out
 
 
-def test_every_code_is_of_the_closed_list(door: Door) -> None:
-    refused = door.refused(
+def test_every_code_is_of_the_closed_list(command: Command) -> None:
+    refused = command.refused(
         node("n", 2), pod("t/a", 9), pod("t/b", nodeSelector={"x": "y"}), pod("t/c", limits={"cpu": 99})
     )
     assert {name: reason["code"] for name, reason in refused.items()} == {
@@ -113,72 +113,72 @@ def test_every_code_is_of_the_closed_list(door: Door) -> None:
     assert {reason["code"] for reason in refused.values()} <= set(Code)
 
 
-def test_the_code_is_the_commonest_cause(door: Door) -> None:
+def test_the_code_is_the_commonest_cause(command: Command) -> None:
     tainted: dict[str, Any] = {"spec": {"taints": [{"key": "k", "effect": "NoSchedule"}]}}
     nodes = [node("a", 8, **tainted), node("b", 8, **tainted), node("c")]
-    reason = door.refused(*nodes, pod("t/a", 1))["t/a"]
+    reason = command.refused(*nodes, pod("t/a", 1))["t/a"]
     assert reason["code"] == "UntoleratedTaint"
     assert reason["message"].startswith("0/3 nodes are available: 2 node(s) had untolerated taint {k")
 
 
-def test_the_same_manifests_give_the_same_answer_byte_for_byte(door: Door) -> None:
+def test_the_same_manifests_give_the_same_answer_byte_for_byte(command: Command) -> None:
     world = [node(f"n{n}", 4) for n in range(3)] + [pod(f"t/p{n}", n % 5) for n in range(12)]
-    assert door.run(*world, options=("--json",)) == door.run(*world, options=("--json",))
+    assert command.run(*world, options=("--json",)) == command.run(*world, options=("--json",))
 
 
 # -- what a world has ----------------------------------------------------------------------------------------
 
 
-def test_pods_on_nodes_hold_their_devices_and_finished_ones_do_not(door: Door) -> None:
+def test_pods_on_nodes_hold_their_devices_and_finished_ones_do_not(command: Command) -> None:
     ended = {"phase": "Succeeded"}
     world = [node("n", 2), pod("t/runs", 1, on="n"), pod("t/ended", 1, on="n", status=ended), pod("t/new", 1)]
-    assert door.json(*world)["rounds"][0]["placed"] == [{"pod": "t/new", "node": "n", "devices": [1]}]
+    assert command.json(*world)["rounds"][0]["placed"] == [{"pod": "t/new", "node": "n", "devices": [1]}]
 
 
-def test_the_oldest_pod_is_first_in_line(door: Door) -> None:
+def test_the_oldest_pod_is_first_in_line(command: Command) -> None:
     young, old = (
         pod(f"t/{name}", 2, meta={"creationTimestamp": f"{year}-01-01T00:00:00Z"})
         for name, year in (("y", 2026), ("o", 2020))
     )
-    assert door.placed(node("n", 2), young, old) == {"t/o": "n"}
+    assert command.placed(node("n", 2), young, old) == {"t/o": "n"}
 
 
-def test_higher_priority_goes_first(door: Door) -> None:
+def test_higher_priority_goes_first(command: Command) -> None:
     world = [node("n", 2), priority_class("high", 100), pod("t/low", 2), pod("t/high", 2, priorityClassName="high")]
-    assert door.placed(*world) == {"t/high": "n"}
+    assert command.placed(*world) == {"t/high": "n"}
 
 
-def test_the_default_class_is_everybodys(door: Door) -> None:
+def test_the_default_class_is_everybodys(command: Command) -> None:
     world = [priority_class("usual", 50, globalDefault=True), pod("t/a", 2, priority=10), pod("t/b", 2)]
-    assert door.placed(node("n", 2), *world) == {"t/b": "n"}
+    assert command.placed(node("n", 2), *world) == {"t/b": "n"}
 
 
-def test_a_gated_pod_waits_for_its_gates(door: Door) -> None:
+def test_a_gated_pod_waits_for_its_gates(command: Command) -> None:
     gated = pod("t/a", 1, schedulingGates=[{"name": "quota"}])
-    assert door.refused(node("n", 2), gated)["t/a"] == {
+    assert command.refused(node("n", 2), gated)["t/a"] == {
         "code": "SchedulingGated",
         "message": "Scheduling is blocked due to non-empty scheduling gates: quota.",
         "help": "Remove quota.",
     }
 
 
-def test_room_that_a_terminating_pod_leaves_is_promised_and_then_given(door: Door) -> None:
+def test_room_that_a_terminating_pod_leaves_is_promised_and_then_given(command: Command) -> None:
     leaving = pod("t/old", 2, on="n", meta={"deletionTimestamp": "2026-01-01T00:00:00Z"})
-    first, second, *_ = door.json(node("n", 2), leaving, pod("t/new", 2))["rounds"]
+    first, second, *_ = command.json(node("n", 2), leaving, pod("t/new", 2))["rounds"]
     assert first["nominated"] == [{"pod": "t/new", "node": "n", "devices": [0, 1]}]
     assert first["refused"] == []
     assert second["placed"] == [{"pod": "t/new", "node": "n", "devices": [0, 1]}]
 
 
-def test_a_terminating_pod_that_is_kept_is_never_replaced(door: Door) -> None:
+def test_a_terminating_pod_that_is_kept_is_never_replaced(command: Command) -> None:
     leaving = pod("t/old", 2, on="n", meta={"deletionTimestamp": "2026-01-01T00:00:00Z"})
-    document = door.json(node("n", 2), leaving, pod("t/new", 2), options=("--keep-terminating",))
+    document = command.json(node("n", 2), leaving, pod("t/new", 2), options=("--keep-terminating",))
     assert document["quiet"] is True
     assert [round_["placed"] for round_ in document["rounds"]] == [[]] * len(document["rounds"])
     assert document["rounds"][-1]["nominated"] == [{"pod": "t/new", "node": "n", "devices": [0, 1]}]
 
 
-def test_room_is_kept_for_daemon_sets(door: Door) -> None:
+def test_room_is_kept_for_daemon_sets(command: Command) -> None:
     exporter = thing(
         "apps/v1",
         "DaemonSet",
@@ -188,7 +188,7 @@ def test_room_is_kept_for_daemon_sets(door: Door) -> None:
             "template": {"metadata": {"labels": {"app": "x"}}, "spec": pod("x", limits={"cpu": 2})["spec"]},
         },
     )
-    assert door.placed(node("n", cpu=4), exporter, pod("t/a", limits={"cpu": 3})) == {}
+    assert command.placed(node("n", cpu=4), exporter, pod("t/a", limits={"cpu": 3})) == {}
 
 
 # -- makers of pods ------------------------------------------------------------------------------------------
@@ -202,32 +202,32 @@ MAKERS: dict[str, Object] = {
 
 
 @pytest.mark.parametrize("maker", MAKERS.values(), ids=MAKERS)
-def test_without_its_pods_it_makes_them(door: Door, maker: Object) -> None:
-    assert door.placed(node("n", 8), maker) == {"t/x-0": "n", "t/x-1": "n"}
+def test_without_its_pods_it_makes_them(command: Command, maker: Object) -> None:
+    assert command.placed(node("n", 8), maker) == {"t/x-0": "n", "t/x-1": "n"}
 
 
 @pytest.mark.parametrize("maker", MAKERS.values(), ids=MAKERS)
-def test_with_pods_of_its_own_it_makes_none(door: Door, maker: Object) -> None:
+def test_with_pods_of_its_own_it_makes_none(command: Command, maker: Object) -> None:
     owner = {"apiVersion": "x", "kind": maker["kind"], "name": "x", "uid": "1", "controller": True}
-    assert door.placed(node("n", 8), maker, pod("t/x-abc", 1, meta={"ownerReferences": [owner]})) == {"t/x-abc": "n"}
+    assert command.placed(node("n", 8), maker, pod("t/x-abc", 1, meta={"ownerReferences": [owner]})) == {"t/x-abc": "n"}
 
 
-def test_a_deployment_leaves_the_pods_to_its_replica_set(door: Door) -> None:
+def test_a_deployment_leaves_the_pods_to_its_replica_set(command: Command) -> None:
     owner = {"apiVersion": "apps/v1", "kind": "Deployment", "name": "x", "uid": "1", "controller": True}
     inner = replicas("ReplicaSet", "t/x-5d", 1, 1, ownerReferences=[owner])
-    assert door.placed(node("n", 8), replicas("Deployment", "t/x", 1, 1), inner) == {"t/x-5d-0": "n"}
+    assert command.placed(node("n", 8), replicas("Deployment", "t/x", 1, 1), inner) == {"t/x-5d-0": "n"}
 
 
-def test_a_suspended_job_makes_no_pods_and_says_so(door: Door) -> None:
-    assert door.placed(node("n", 8), job("t/x", 2, 1, suspend=True)) == {}
-    assert "Job t/x): is suspended and makes no pods" in door.err
+def test_a_suspended_job_makes_no_pods_and_says_so(command: Command) -> None:
+    assert command.placed(node("n", 8), job("t/x", 2, 1, suspend=True)) == {}
+    assert "Job t/x): is suspended and makes no pods" in command.err
 
 
-def test_a_job_that_a_queue_holds_back_is_decided_as_one_gang(door: Door) -> None:
+def test_a_job_that_a_queue_holds_back_is_decided_as_one_gang(command: Command) -> None:
     queued = job("t/x", 4, 1, labels={"kueue.x-k8s.io/queue-name": "q"}, suspend=True)
-    assert door.placed(node("n", 3), queued) == {}
-    assert door.refused(node("n", 3), queued)["t/x"]["code"] == "GangDoesNotFit"
-    assert len(door.placed(node("n", 4), queued)) == 4
+    assert command.placed(node("n", 3), queued) == {}
+    assert command.refused(node("n", 3), queued)["t/x"]["code"] == "GangDoesNotFit"
+    assert len(command.placed(node("n", 4), queued)) == 4
 
 
 # -- gangs ---------------------------------------------------------------------------------------------------
@@ -237,38 +237,38 @@ def members(count: int, gpus: int, **more: Any) -> list[Object]:
     return [pod(f"t/g-{n}", gpus, annotations={GROUP: "g"}, **more) for n in range(count)]
 
 
-def test_a_gang_is_placed_whole_or_not_at_all(door: Door) -> None:
+def test_a_gang_is_placed_whole_or_not_at_all(command: Command) -> None:
     world = [volcano_group("t/g", 3), *members(3, 2)]
-    assert door.placed(node("n", 4), *world) == {}
-    assert set(door.refused(node("n", 4), *world)) == {"t/g"}
-    assert len(door.placed(node("n", 6), *world)) == 3
+    assert command.placed(node("n", 4), *world) == {}
+    assert set(command.refused(node("n", 4), *world)) == {"t/g"}
+    assert len(command.placed(node("n", 6), *world)) == 3
 
 
-def test_a_gang_says_how_many_of_it_could_run(door: Door) -> None:
-    reason = door.refused(node("n", 4), volcano_group("t/g", 3), *members(3, 2))["t/g"]
+def test_a_gang_says_how_many_of_it_could_run(command: Command) -> None:
+    reason = command.refused(node("n", 4), volcano_group("t/g", 3), *members(3, 2))["t/g"]
     assert reason["code"] == "GangDoesNotFit"
     assert "2 of 3" in reason["help"]
 
 
-def test_pods_beyond_the_minimum_are_told_about_one_by_one(door: Door) -> None:
-    refused = door.refused(node("n", 4), volcano_group("t/g", 2), *members(3, 2))
+def test_pods_beyond_the_minimum_are_told_about_one_by_one(command: Command) -> None:
+    refused = command.refused(node("n", 4), volcano_group("t/g", 2), *members(3, 2))
     assert {name: reason["code"] for name, reason in refused.items()} == {"t/g-2": "NoDeviceFits"}
 
 
-def test_a_warning_is_one_line_whatever_the_input_held(door: Door) -> None:
-    code, _ = door.run(thing("v1", "Od\nd", "t/a"))
+def test_a_warning_is_one_line_whatever_the_input_held(command: Command) -> None:
+    code, _ = command.run(thing("v1", "Od\nd", "t/a"))
     assert code == 0
-    assert door.err.count("\n") == 1
-    assert "Od d (v1) is not read and was skipped" in door.err
+    assert command.err.count("\n") == 1
+    assert "Od d (v1) is not read and was skipped" in command.err
 
 
-def test_a_selector_that_no_node_meets_is_told_with_its_field_and_what_may_have_been_meant(door: Door) -> None:
+def test_a_selector_that_no_node_meets_is_told_with_its_field_and_what_may_have_been_meant(command: Command) -> None:
     here = node("n", 8, labels={"nvidia.com/gpu.product": "NVIDIA-A100-SXM4-80GB"})
     key = "nvidia.com/gpu.product"
     required = {"key": key, "operator": "In", "values": ["A100-SXM4-80GB"]}
     terms = {"nodeSelectorTerms": [{"matchExpressions": [required]}]}
     affinity = {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": terms}}
-    code, _ = door.run(
+    code, _ = command.run(
         here,
         pod("t/a", 1, nodeSelector={key: "A100-SXM4-80GB"}),
         pod("t/b", 1, nodeSelector={key: "A100-SXM4-80GB"}),
@@ -276,7 +276,7 @@ def test_a_selector_that_no_node_meets_is_told_with_its_field_and_what_may_have_
         pod("t/d", 1, nodeSelector={key: "NVIDIA-A100-SXM4-80GB"}),
     )
     assert code == 0
-    first, second = door.err.splitlines()
+    first, second = command.err.splitlines()
     said = "no node has nvidia.com/gpu.product=A100-SXM4-80GB; did you mean NVIDIA-A100-SXM4-80GB?"
     assert first.startswith("shoal: warning: ")
     assert first.endswith(
@@ -288,34 +288,34 @@ def test_a_selector_that_no_node_meets_is_told_with_its_field_and_what_may_have_
     )
 
 
-def test_a_minimum_above_the_pods_there_are_is_an_answer_and_a_warning(door: Door) -> None:
-    refused = door.refused(node("n", 8), volcano_group("t/g", 5), *members(2, 1))
+def test_a_minimum_above_the_pods_there_are_is_an_answer_and_a_warning(command: Command) -> None:
+    refused = command.refused(node("n", 8), volcano_group("t/g", 5), *members(2, 1))
     assert refused["t/g"]["code"] == "GangTooSmall"
     assert (
-        "world.json: document 1 (PodGroup t/g): spec.minMember: needs 5 pods, and only 2 of its pods are there"
-        in door.err
+        "world.json: document 1 (PodGroup t/g): spec.minMember: needs 5 pods, and only 2 of its pods exist"
+        in command.err
     )
 
 
-def test_pods_of_a_group_that_nobody_declared_wait_for_it(door: Door) -> None:
-    assert door.refused(node("n", 8), *members(2, 1))["t/g"]["code"] == "GangUnknown"
+def test_pods_of_a_group_that_nobody_declared_wait_for_it(command: Command) -> None:
+    assert command.refused(node("n", 8), *members(2, 1))["t/g"]["code"] == "GangUnknown"
 
 
 # -- bad input -----------------------------------------------------------------------------------------------
 
 
-def test_kinds_that_are_not_read_are_named_once_with_their_number(door: Door) -> None:
+def test_kinds_that_are_not_read_are_named_once_with_their_number(command: Command) -> None:
     services = [thing("v1", "Service", f"t/s{n}") for n in range(3)]
-    assert door.placed(node("n", 1), pod("t/a", 1), *services) == {"t/a": "n"}
-    assert door.err.splitlines() == [
-        line for line in door.err.splitlines() if "Service (v1) is not read and was skipped, 3 of them" in line
+    assert command.placed(node("n", 1), pod("t/a", 1), *services) == {"t/a": "n"}
+    assert command.err.splitlines() == [
+        line for line in command.err.splitlines() if "Service (v1) is not read and was skipped, 3 of them" in line
     ]
 
 
 COMPLAINTS: dict[str, tuple[list[Object], str]] = {
     "an unknown priority class": (
         [priority_class("gpu-high", 10), pod("t/a", priorityClassName="gpu-hihg")],
-        'document 1 (Pod t/a): spec.priorityClassName: no PriorityClass "gpu-hihg" is there; did you mean gpu-high?',
+        'document 1 (Pod t/a): spec.priorityClassName: PriorityClass "gpu-hihg" not found; did you mean gpu-high?',
     ),
     "two groups on one pod": (
         [pod("t/a", annotations={GROUP: "g"}, labels={"scheduling.x-k8s.io/pod-group": "h"})],
@@ -351,34 +351,35 @@ COMPLAINTS: dict[str, tuple[list[Object], str]] = {
             kai_group("t/g", subGroups=[{"name": "a", "minMember": 1}]),
             pod("t/p", annotations={"pod-group-name": "g"}, labels={"kai.scheduler/subgroup-name": "b"}),
         ],
-        '(Pod t/p): metadata.labels[kai.scheduler/subgroup-name]: "b" is no subgroup of PodGroup t/g; its subgroups: a',
+        '(Pod t/p): metadata.labels[kai.scheduler/subgroup-name]: "b" is not a subgroup of PodGroup t/g; '
+        "its subgroups: a",
     ),
     "two pods of one name": (
         [replicas("StatefulSet", "t/x", 1), pod("t/x-0")],
-        "(StatefulSet t/x): metadata.name: makes a pod t/x-0, which is there already",
+        "(StatefulSet t/x): metadata.name: makes a pod t/x-0, which already exists",
     ),
 }
 
 
 @pytest.mark.parametrize(("objects", "words"), COMPLAINTS.values(), ids=COMPLAINTS)
-def test_one_clear_line_about(door: Door, objects: list[Object], words: str) -> None:
-    complaint = door.complaint(*objects)
+def test_one_clear_line_about(command: Command, objects: list[Object], words: str) -> None:
+    complaint = command.complaint(*objects)
     assert complaint.startswith("shoal: ")
     assert words in complaint
     assert "world.json: document 1 (" in complaint
 
 
-def test_a_selector_that_can_match_nothing_offers_what_was_meant(door: Door) -> None:
+def test_a_selector_that_can_match_nothing_offers_what_was_meant(command: Command) -> None:
     labels = {"nvidia.com/gpu.product": "NVIDIA-A100-SXM4-80GB"}
     wanted = pod("t/a", 1, nodeSelector={"nvidia.com/gpu.product": "A100-SXM4-80GB"})
-    reason = door.refused(node("n", 1, labels=labels), wanted)["t/a"]
+    reason = command.refused(node("n", 1, labels=labels), wanted)["t/a"]
     assert reason["code"] == "NodeAffinityMismatch"
     assert reason["help"] == ("No node has nvidia.com/gpu.product=A100-SXM4-80GB; did you mean NVIDIA-A100-SXM4-80GB?")
 
 
-def test_what_is_in_the_way_is_named(door: Door) -> None:
+def test_what_is_in_the_way_is_named(command: Command) -> None:
     world = [node("n", 2), pod("t/small", 1, on="n", priority=5), pod("t/new", 2, preemptionPolicy="Never")]
-    assert door.refused(*world)["t/new"]["help"] == (
+    assert command.refused(*world)["t/new"]["help"] == (
         "The nearest node is n: it has 1 of 2 empty GPUs. Free 1 GPU on n (t/small)."
     )
 
@@ -395,13 +396,13 @@ def test_manifests_come_from_standard_input_too(
     assert json.loads(capsys.readouterr().out)["rounds"][0]["placed"][0]["pod"] == "t/a"
 
 
-def test_a_policy_decides_between_nodes_that_fit(door: Door) -> None:
+def test_a_policy_decides_between_nodes_that_fit(command: Command) -> None:
     world = [node("n", 8), node("m", 8), pod("t/a", 4, on="m"), pod("t/b", 4)]
-    assert door.placed(*world, options=("--policy", "bestfit")) == {"t/b": "m"}
+    assert command.placed(*world, options=("--policy", "bestfit")) == {"t/b": "m"}
     assert main(["decide", "-f", "x", "--policy", "all"]) == 2
 
 
-def test_a_scheduler_configuration_decides_instead_of_a_policy(door: Door, tmp_path: Path) -> None:
+def test_a_scheduler_configuration_decides_instead_of_a_policy(command: Command, tmp_path: Path) -> None:
     config = tmp_path / "scheduler.yaml"
     config.write_text(
         """
@@ -418,11 +419,11 @@ def test_a_scheduler_configuration_decides_instead_of_a_policy(door: Door, tmp_p
         """
     )
     world = [node("n", 8, labels={"zone": "a"}), node("m", 8, labels={"zone": "b"}), pod("t/a", 1)]
-    assert door.placed(*world, options=("--scheduler-config", str(config))) == {"t/a": "m"}
+    assert command.placed(*world, options=("--scheduler-config", str(config))) == {"t/a": "m"}
 
 
-def test_the_text_says_who_went_where_and_who_waits(door: Door) -> None:
-    code, out = door.run(node("n", 2), pod("t/a", 1), pod("t/b", 8))
+def test_the_text_says_who_went_where_and_who_waits(command: Command) -> None:
+    code, out = command.run(node("n", 2), pod("t/a", 1), pod("t/b", 8))
     assert code == 0
     lines = [line.rstrip() for line in out.splitlines()]
     assert lines[0] == "1 placed, 1 waiting after 2 rounds"
@@ -430,9 +431,9 @@ def test_the_text_says_who_went_where_and_who_waits(door: Door) -> None:
     assert any(line.startswith("  t/b  NoDeviceFits: 0/1 nodes are available") for line in lines)
 
 
-def test_a_large_answer_stays_on_a_screen(door: Door) -> None:
+def test_a_large_answer_stays_on_a_screen(command: Command) -> None:
     world = [node(f"n{n}", 1) for n in range(60)] + [pod(f"t/p{n}", 1) for n in range(90)]
-    _, out = door.run(*world)
+    _, out = command.run(*world)
     assert len(out.splitlines()) < 50
     assert "and 40 more; --json has them all" in out
     assert "and 27 more" in " ".join(out.split())

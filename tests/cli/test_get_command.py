@@ -57,7 +57,7 @@ def test_gangs_that_wait_come_first_with_the_reason(get: Get) -> None:
 def test_a_gang_that_lost_pods_runs_with_too_few(get: Get) -> None:
     (found,) = get.json("gangs", node("n", 8), volcano_group("g", 3), pod("a", 1, "n", annotations={GROUP: "g"}))
     assert (found["state"], found["running"], found["needs"], found["code"]) == ("runs", 1, 3, "GangTooSmall")
-    assert "2 pods ended or got lost" in found["message"]
+    assert "2 pods ended or were lost" in found["message"]
 
 
 def test_gangs_of_one_namespace(get: Get) -> None:
@@ -88,7 +88,7 @@ def test_a_gang_without_pods_comes_last(get: Get) -> None:
 
 
 def test_no_gangs_are_a_line_and_an_empty_list(get: Get) -> None:
-    assert get.text("gangs", node("n")) == "no gangs are there\n"
+    assert get.text("gangs", node("n")) == "no gangs found\n"
     assert get.json("gangs", node("n")) == []
 
 

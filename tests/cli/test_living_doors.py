@@ -204,13 +204,13 @@ def test_who_is_wrong_can_be_asked_about(doors: Doors) -> None:
     assert words(doors.living("why", "t/odd")) == told
     assert "left out" not in doors.err
     doors.living("why", "pod/odd", code=2)
-    assert 'no pod "odd" is there' in doors.err
+    assert 'pod "odd" not found' in doors.err
 
 
 @pytest.mark.parametrize("name", ["inferenceservice/llama", "inferenceservices.serving.kserve.io/u/llama"])
 def test_an_object_that_no_decision_reads_is_told_of_by_what_is_there_of_it(name: str, doors: Doors) -> None:
     told = words(doors.living("why", name))
-    assert told.startswith("inferenceservice u/llama is there, and has no pods")
+    assert told.startswith("inferenceservice u/llama exists and has no pods")
     assert "no decision reads it" in told
 
 
@@ -244,7 +244,7 @@ def test_a_snapshot_in_yaml_decides_alike(doors: Doors, tmp_path: Path) -> None:
 
 def test_a_snapshot_is_not_written_over_what_is_no_file(doors: Doors, tmp_path: Path) -> None:
     doors.living("snapshot", "-o", str(tmp_path), code=2)
-    assert "is there already and cannot be replaced" in doors.err
+    assert "already exists and cannot be replaced" in doors.err
     doors.living("snapshot", "-o", str(tmp_path / "absent" / "file"), code=2)
     assert "cannot be written" in doors.err
 

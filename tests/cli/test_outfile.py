@@ -60,7 +60,7 @@ def test_a_folder_that_is_not_there_is_refused_at_once(tmp_path: Path) -> None:
 
 def test_a_folder_in_its_place_is_refused_at_once(tmp_path: Path) -> None:
     (tmp_path / "a.svg").mkdir()
-    with pytest.raises(UserError, match="is there already and cannot be replaced"):
+    with pytest.raises(UserError, match="already exists and cannot be replaced"):
         OutFile(tmp_path / "a.svg", ".svg")
 
 

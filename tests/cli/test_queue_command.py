@@ -66,10 +66,10 @@ def test_the_table_has_a_line_per_flavor_and_resource(command: Command) -> None:
 
 def test_a_queue_that_admits_nobody_says_why_below_the_table(command: Command) -> None:
     queue = gpu_queue("t", gpus(8), stopPolicy="Hold")
-    assert "t admits nobody: it is stopped\n" in command.text(flavor(), *queue)
+    assert "t admits no workloads: it is stopped\n" in command.text(flavor(), *queue)
     lost = gpu_queue("t", gpus(8))
-    assert "from t/q admits nobody: its ClusterQueue t is not there\n" in command.text(flavor(), lost[1])
-    assert "no ClusterQueue" in command.err
+    assert "from t/q admits no workloads: its ClusterQueue t is not there\n" in command.text(flavor(), lost[1])
+    assert "ClusterQueue t not found" in command.err
 
 
 def test_who_holds_and_who_waits_is_told_on_request(command: Command) -> None:
@@ -119,7 +119,7 @@ def test_behind_the_head_of_a_strict_queue_it_is_said_who_that_is(command: Comma
     jobs = [gpu_job("t/first", 1, 8), gpu_job("t/next", 1, 1, "2026-01-02T00:00:00Z")]
     listed = command.json(flavor(), *queue, *jobs, options=("--workloads",))["workloads"]["waiting"]
     reasons = {each["workload"]: each["reason"] for each in listed}
-    assert reasons["t/job-next"]["message"] == "It stands behind t/job-first in a StrictFIFO queue."
+    assert reasons["t/job-next"]["message"] == "It is behind t/job-first in a StrictFIFO queue."
     assert reasons["t/job-first"]["code"] == "ExceedsMaxQuota"
 
 

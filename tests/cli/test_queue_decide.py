@@ -20,7 +20,7 @@ from shoal.views.waits import HELP
 LATE = "2026-01-02T00:00:00Z"
 
 
-class Door:
+class Command:
     """The command on objects, in this process."""
 
     def __init__(self, folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -46,8 +46,8 @@ class Door:
 
 
 @pytest.fixture
-def door(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Door:
-    return Door(tmp_path, capsys)
+def command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Command:
+    return Command(tmp_path, capsys)
 
 
 def reclaimed() -> list[Object]:
@@ -56,19 +56,19 @@ def reclaimed() -> list[Object]:
     return [node("n", 8), flavor(), *queues, gpu_workload("b/old", 1, 8, "f"), gpu_job("a/new", 1, 8, LATE)]
 
 
-def test_an_admission_names_queue_count_and_flavors(door: Door) -> None:
-    first, *_ = door.rounds(node("n", 8), flavor(), *gpu_queue("t", gpus(8)), gpu_job("t/a", 2, 4))
+def test_an_admission_names_queue_count_and_flavors(command: Command) -> None:
+    first, *_ = command.rounds(node("n", 8), flavor(), *gpu_queue("t", gpus(8)), gpu_job("t/a", 2, 4))
     pod_set = {"name": "main", "count": 2, "flavors": {"nvidia.com/gpu": "f"}, "topology": []}
     assert first["admitted"] == [{"workload": "t/job-a", "queue": "t/q", "podSets": [pod_set]}]
     assert (first["preempted"], first["waiting"]) == ([], [])
 
 
-def test_an_admission_tells_the_pods_of_each_domain(door: Door) -> None:
+def test_an_admission_tells_the_pods_of_each_domain(command: Command) -> None:
     level = "example.com/rack"
     fleet = [node(f"n-{rack}", 2, labels={level: rack, "fleet": "x"}) for rack in "ab"]
     racks = [topology(KUEUE, "racks", level), flavor(topologyName="racks", nodeLabels={"fleet": "x"})]
     wide = gpu_workload("t/w", 3, 1, topologyRequest={"preferred": level})
-    first, *_ = door.rounds(*fleet, *racks, *gpu_queue("t", gpus(8)), wide)
+    first, *_ = command.rounds(*fleet, *racks, *gpu_queue("t", gpus(8)), wide)
     (pod_set,) = first["admitted"][0]["podSets"]
     assert sorted(pod_set["topology"], key=lambda each: str(each["values"])) == [
         {"values": ["a"], "count": 2},
@@ -76,14 +76,14 @@ def test_an_admission_tells_the_pods_of_each_domain(door: Door) -> None:
     ]
 
 
-def test_a_preemption_names_whom_it_is_for_and_kueues_reason(door: Door) -> None:
-    first, second, *_ = door.rounds(*reclaimed())
+def test_a_preemption_names_whom_it_is_for_and_kueues_reason(command: Command) -> None:
+    first, second, *_ = command.rounds(*reclaimed())
     assert first["preempted"] == [{"workload": "b/old", "for": "a/job-new", "reason": "InCohortReclamation"}]
     assert [each["workload"] for each in second["admitted"]] == ["a/job-new"]
 
 
-def test_who_waits_is_told_with_state_and_reason_in_every_round(door: Door) -> None:
-    rounds = door.rounds(*reclaimed())
+def test_who_waits_is_told_with_state_and_reason_in_every_round(command: Command) -> None:
+    rounds = command.rounds(*reclaimed())
     (waiting,) = rounds[0]["waiting"]
     assert list(waiting) == ["workload", "queue", "state", "reason"]
     assert list(waiting["reason"]) == ["code", "message", "help"]
@@ -93,120 +93,120 @@ def test_who_waits_is_told_with_state_and_reason_in_every_round(door: Door) -> N
     assert (left["workload"], left["state"], left["reason"]["code"]) == ("b/old", "parked", "WaitingForQuota")
 
 
-def test_whoever_stands_in_no_line_is_parked(door: Door) -> None:
+def test_whoever_stands_in_no_line_is_parked(command: Command) -> None:
     lost = gpu_job("t/a", 1, 1)
-    (waiting,) = door.rounds(*gpu_queue("u", gpus(8)), flavor(), lost)[-1]["waiting"]
+    (waiting,) = command.rounds(*gpu_queue("u", gpus(8)), flavor(), lost)[-1]["waiting"]
     assert (waiting["workload"], waiting["state"]) == ("t/job-a", "parked")
     assert waiting["reason"]["code"] == "Misconfigured"
     assert "t/q" in waiting["reason"]["message"]
 
 
-def test_whoever_stands_behind_another_in_a_strict_queue_is_told_whom(door: Door) -> None:
+def test_whoever_stands_behind_another_in_a_strict_queue_is_told_whom(command: Command) -> None:
     queue = gpu_queue("t", gpus(4), queueingStrategy="StrictFIFO")
     world = [node("n", 8), flavor(), *queue, gpu_workload("t/held", 1, 2, "f")]
-    first, second = door.rounds(*world, gpu_job("t/a", 1, 4), gpu_job("t/b", 1, 1, LATE))[-1]["waiting"]
+    first, second = command.rounds(*world, gpu_job("t/a", 1, 4), gpu_job("t/b", 1, 1, LATE))[-1]["waiting"]
     assert first["reason"]["code"] == "WaitingForQuota"
     assert second["reason"]["code"] == "PendingEvaluation"
     assert "behind t/job-a" in second["reason"]["message"]
 
 
-def test_a_drained_queue_preempts_for_nobody(door: Door) -> None:
+def test_a_drained_queue_preempts_for_nobody(command: Command) -> None:
     queue = gpu_queue("t", gpus(8), stopPolicy="HoldAndDrain")
-    first, *_ = door.rounds(node("n", 8), flavor(), *queue, gpu_workload("t/w", 1, 8, "f"))
+    first, *_ = command.rounds(node("n", 8), flavor(), *queue, gpu_workload("t/w", 1, 8, "f"))
     assert first["preempted"] == [{"workload": "t/w", "for": "", "reason": "ClusterQueueStopped"}]
 
 
-def test_open_checks_are_named_beside_the_admission(door: Door) -> None:
+def test_open_checks_are_named_beside_the_admission(command: Command) -> None:
     status = {"conditions": [condition("Active")]}
     check = {"apiVersion": KUEUE, "kind": "AdmissionCheck", "metadata": {"name": "c"}, "status": status}
     check["spec"] = {"controllerName": "example.com/c"}
     queue = gpu_queue("t", gpus(8), admissionChecksStrategy={"admissionChecks": [{"name": "c"}]})
     world = [node("n", 8), check, flavor(), *queue, gpu_job("t/a", 1, 1)]
-    first, *_ = door.rounds(*world)
+    first, *_ = command.rounds(*world)
     assert first["admitted"][0]["checks"] == ["c"]
     assert first["placed"] == []
-    assert "waits for c" in door.text(*world)
+    assert "waits for c" in command.text(*world)
 
 
 @pytest.mark.parametrize("nodes", [[], [node("n", 8)]])
-def test_a_reason_says_where_placement_is_not_proven(door: Door, nodes: list[Object]) -> None:
+def test_a_reason_says_where_placement_is_not_proven(command: Command, nodes: list[Object]) -> None:
     world = [*nodes, flavor(), *gpu_queue("t", gpus(4)), gpu_job("t/a", 1, 5)]
-    (waiting,) = door.rounds(*world)[-1]["waiting"]
+    (waiting,) = command.rounds(*world)[-1]["waiting"]
     assert ("not proven: no nodes are known" in waiting["reason"]["help"]) is (not nodes)
 
 
-def test_nodes_of_other_flavors_prove_nothing(door: Door) -> None:
+def test_nodes_of_other_flavors_prove_nothing(command: Command) -> None:
     world = [node("n", 8), flavor(nodeLabels={"gpu": "new"}), *gpu_queue("t", gpus(4))]
-    first, *_, last = door.rounds(*world, gpu_job("t/a", 1, 4), gpu_job("t/b", 1, 4, LATE))
+    first, *_, last = command.rounds(*world, gpu_job("t/a", 1, 4), gpu_job("t/b", 1, 4, LATE))
     assert [each["workload"] for each in first["admitted"]] == ["t/job-a"]
     assert "not proven: no nodes of its flavors are known." in last["waiting"][0]["reason"]["help"]
 
 
-def test_kept_terminating_nothing_is_free(door: Door) -> None:
-    rounds = door.rounds(*reclaimed(), options=("--keep-terminating",))
+def test_kept_terminating_nothing_is_free(command: Command) -> None:
+    rounds = command.rounds(*reclaimed(), options=("--keep-terminating",))
     assert [each for round_ in rounds for each in round_["admitted"]] == []
 
 
-def test_a_label_that_names_a_queue_holds_nothing_back_where_there_are_no_queues(door: Door) -> None:
-    (first, _) = door.rounds(node("n", 8), job("t/a", 2, 1, labels=IN_Q))
+def test_a_label_that_names_a_queue_holds_nothing_back_where_there_are_no_queues(command: Command) -> None:
+    (first, _) = command.rounds(node("n", 8), job("t/a", 2, 1, labels=IN_Q))
     assert [each["pod"] for each in first["placed"]] == ["t/a-0", "t/a-1"]
     assert (first["admitted"], first["waiting"]) == ([], [])
 
 
-def test_a_pod_of_no_queue_goes_its_own_way(door: Door) -> None:
+def test_a_pod_of_no_queue_goes_its_own_way(command: Command) -> None:
     world = [node("n", 8), flavor(), *gpu_queue("t", gpus(0)), pod("u/free", 1), gpu_job("t/a", 1, 1)]
-    first, *_, last = door.rounds(*world)
+    first, *_, last = command.rounds(*world)
     assert [each["pod"] for each in first["placed"]] == ["u/free"]
     assert [each["workload"] for each in last["waiting"]] == ["t/job-a"]
     assert last["refused"] == []
 
 
-def test_the_picture_folds_rounds_and_counts_first(door: Door) -> None:
-    text = door.text(*reclaimed())
+def test_the_picture_folds_rounds_and_counts_first(command: Command) -> None:
+    text = command.text(*reclaimed())
     assert text.startswith("1 admitted, 1 preempted, 1 workload waiting, 1 placed after ")
     assert "a/job-new  by a/q  1 x main on f" in text
     assert "b/old  for a/job-new (InCohortReclamation)" in text
     assert "b/old  WaitingForQuota: " in text
 
 
-def test_without_nodes_nobody_who_was_admitted_is_told_to_wait(door: Door) -> None:
-    text = door.text(flavor(), *gpu_queue("t", gpus(8)), gpu_job("t/a", 2, 2), gpu_workload("t/held", 2, 1, "f"))
+def test_without_nodes_nobody_who_was_admitted_is_told_to_wait(command: Command) -> None:
+    text = command.text(flavor(), *gpu_queue("t", gpus(8)), gpu_job("t/a", 2, 2), gpu_workload("t/held", 2, 1, "f"))
     assert text.startswith("1 admitted after ")
     assert text.splitlines()[-1] == "no nodes are known: where the pods of those admitted run is left open"
     assert "GangDoesNotFit" not in text
 
 
-def test_pods_that_have_ended_and_given_their_quota_back_are_not_made(door: Door) -> None:
+def test_pods_that_have_ended_and_given_their_quota_back_are_not_made(command: Command) -> None:
     held = gpu_workload("t/held", 8, 1, "f")
     held["status"]["reclaimablePods"] = [{"name": "main", "count": 3}]
-    *_, last = rounds = door.rounds(node("n", 8), flavor(), *gpu_queue("t", gpus(8)), held, gpu_job("t/next", 3, 1))
+    *_, last = rounds = command.rounds(node("n", 8), flavor(), *gpu_queue("t", gpus(8)), held, gpu_job("t/next", 3, 1))
     assert len([each for round_ in rounds for each in round_["placed"]]) == 8
     assert (last["waiting"], last["refused"]) == ([], [])
 
 
-def test_pods_that_ran_and_had_to_end_are_not_among_the_placed(door: Door) -> None:
+def test_pods_that_ran_and_had_to_end_are_not_among_the_placed(command: Command) -> None:
     queue = gpu_queue("t", gpus(8), preemption=BY_PRIORITY)
     low, high = gpu_workload("t/low", 1, 8), gpu_workload("t/high", 1, 8, priority=9, at=LATE)
     low["status"] = gpu_workload("t/low", 1, 8, "f")["status"]
-    text = door.text(node("n", 8), flavor(), *queue, low, high)
+    text = command.text(node("n", 8), flavor(), *queue, low, high)
     placed = text[text.index("\nplaced") :].partition("waiting in queues")[0]
     assert "t/high-main-0" in placed
     assert "t/low-main-0  on n" not in placed
 
 
-def test_the_same_manifests_give_the_same_answer_in_any_order(door: Door) -> None:
+def test_the_same_manifests_give_the_same_answer_in_any_order(command: Command) -> None:
     world = [*reclaimed(), gpu_job("a/other", 1, 2, LATE), gpu_job("b/other", 1, 2)]
-    assert door.rounds(*world) == door.rounds(*reversed(world))
+    assert command.rounds(*world) == command.rounds(*reversed(world))
 
 
-def test_what_is_wrong_with_a_queue_is_one_line_with_object_and_field(door: Door) -> None:
+def test_what_is_wrong_with_a_queue_is_one_line_with_object_and_field(command: Command) -> None:
     queue, door_ = gpu_queue("t", gpus(-1))
-    line = door.complaint(queue, door_)
+    line = command.complaint(queue, door_)
     assert "(ClusterQueue t): spec.resourceGroups[0].flavors[0].resources[0].nominalQuota" in line
 
 
-def test_a_workload_of_too_many_pods_is_refused_and_not_made(door: Door) -> None:
-    line = door.complaint(flavor(), *gpu_queue("t", gpus(8)), gpu_workload("t/w", 2_000_000, 1))
+def test_a_workload_of_too_many_pods_is_refused_and_not_made(command: Command) -> None:
+    line = command.complaint(flavor(), *gpu_queue("t", gpus(8)), gpu_workload("t/w", 2_000_000, 1))
     assert "(Workload t/w): spec.podSets: 2,000,000 pods of one workload" in line
 
 
@@ -217,13 +217,13 @@ def test_there_is_help_for_every_reason_to_wait_and_the_page_has_them_all() -> N
     assert sorted(re.findall(r"^\| `(\w+)`", table, re.MULTILINE)) == sorted(Wait)
 
 
-def test_a_job_of_a_kind_that_only_queues_read_gets_pods_and_is_not_said_to_be_skipped(door: Door) -> None:
+def test_a_job_of_a_kind_that_only_queues_read_gets_pods_and_is_not_said_to_be_skipped(command: Command) -> None:
     template = {"template": {"spec": {"containers": [{"name": "c", "resources": {"limits": {"nvidia.com/gpu": 2}}}]}}}
     replicas = {"Master": {"replicas": 1, **template}, "Worker": {"replicas": 2, **template}}
     spec = {"pytorchReplicaSpecs": replicas, "runPolicy": {"suspend": True}}
     torch = thing("kubeflow.org/v1", "PyTorchJob", "t/llm", spec=spec)
     torch["metadata"]["labels"] = IN_Q
-    first, *_ = door.rounds(node("n", 8), flavor(), *gpu_queue("t", gpus(8)), torch)
+    first, *_ = command.rounds(node("n", 8), flavor(), *gpu_queue("t", gpus(8)), torch)
     assert [each["count"] for each in first["admitted"][0]["podSets"]] == [1, 2]
     assert len(first["placed"]) == 3
-    assert door.err == ""
+    assert command.err == ""

@@ -45,10 +45,10 @@ FILES: dict[str, tuple[str, str]] = {
         "leaderElection: leaseDuration > renewDeadline > 1.2 x retryPeriod > 0 must hold; as in 7s, 5s and 1s",
     ),
     "another version": (OWN.replace("v1alpha1", "v2"), "supported values are config.shoal.dev/v1alpha1"),
-    "the same kind twice": (f"{OWN}---\n{OWN}", "stands in the files twice; keep one of them"),
+    "the same kind twice": (f"{OWN}---\n{OWN}", "is defined twice; keep one of them"),
     "what is no configuration": (
         "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: x}\n",
-        'is no configuration that "shoal run" reads',
+        'is not a configuration that "shoal run" reads',
     ),
     "what is no YAML": ("kind: [\n", "line 2, column 1"),
     "two profiles of one name": (

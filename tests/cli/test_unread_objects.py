@@ -35,7 +35,7 @@ def test_pods_are_found_below_those_that_the_operator_made() -> None:
         owned(pod("u/of-another-namespace"), "InferenceService", "llama"),
         pod("t/of-nobody"),
     )
-    assert outcome == "is there; pods: 1 runs, 1 waits"
+    assert outcome == "exists; pods: 1 runs, 1 waits"
     assert chapters["pods"] == ["n: runs", "those that wait: waits"]
 
 
@@ -44,4 +44,4 @@ def test_owners_in_a_ring_end_somewhere() -> None:
         owned(replicas("ReplicaSet", f"t/{one}", 1), "ReplicaSet", other) for one, other in (("a", "b"), ("b", "a"))
     ]
     outcome, _ = told(*ring, owned(pod("t/lost"), "ReplicaSet", "a"))
-    assert outcome == "is there, and has no pods: nobody has made any for it"
+    assert outcome == "exists and has no pods yet"

@@ -66,7 +66,7 @@ def test_an_empty_address_is_refused_and_is_not_every_address(
 def test_an_address_that_cannot_be_one_is_refused(host: str, home: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["up", "--host", host, "--port", "0", "--nodes", "none"]) == 2
     err = capsys.readouterr().err
-    assert "is no address and no name of a host" in err
+    assert "is neither an address nor a host name" in err
     assert len(err) < 300
 
 

@@ -64,7 +64,7 @@ def test_of_a_pod_behind_gates(story: Story) -> None:
 def test_of_a_pod_that_never_preempts(story: Story) -> None:
     world = [node("n", 1), priority_class("high", 9), pod("t/old", 1, on="n")]
     waiting = pod("t/new", 1, priorityClassName="high", preemptionPolicy="Never")
-    assert "preemption its policy is never to make others yield" in story.of("t/new", *world, waiting)
+    assert "preemption its preemption policy is Never" in story.of("t/new", *world, waiting)
 
 
 def test_of_a_gang_that_waits(story: Story) -> None:
@@ -102,16 +102,16 @@ def test_a_bare_name_will_do_where_one_namespace_has_it(story: Story) -> None:
 def test_a_name_that_nobody_has_offers_what_comes_near(story: Story) -> None:
     world = [pod("team-a/train-0"), pod("team-b/serve-0")]
     assert story.complaint("team-a/trian-0", *world) == (
-        'shoal: no pod or gang "team-a/trian-0" is there; did you mean team-a/train-0?\n'
+        'shoal: pod or gang "team-a/trian-0" not found; did you mean team-a/train-0?\n'
     )
-    assert story.complaint("xyz", *world) == 'shoal: no pod or gang "xyz" is there; 2 pods and gangs are there\n'
+    assert story.complaint("xyz", *world) == 'shoal: pod or gang "xyz" not found; 2 pods and gangs exist\n'
 
 
 def test_of_a_gang_that_lost_pods_which_nobody_has_made_again(story: Story) -> None:
     member = {GROUP: "g"}
     told = story.of("g", node("n", 4), volcano_group("g", 3), pod("a", 1, on="n", annotations=member))
     assert told.startswith("gang default/g runs with 1 of 3 pods: GangTooSmall")
-    assert "lost 2 pods ended or got lost, and nobody has made others in their place yet" in told
+    assert "lost 2 pods ended or were lost and have not been replaced yet" in told
     assert "pods n: default/a" in told
 
 
@@ -121,4 +121,4 @@ def test_of_a_pod_whose_volume_claim_is_missing(story: Story) -> None:
     of_the_cluster = {"apiVersion": "storage.k8s.io/v1", "kind": "StorageClass", "metadata": {"name": "fast"}}
     told = story.of("new", node("n", 4), of_the_cluster, waits)
     assert told.startswith("default/new waits: VolumesNotReady")
-    assert 'volumes persistentvolumeclaim "data" not found. Create the claim, or mend its name' in told
+    assert 'volumes persistentvolumeclaim "data" not found. Create the claim, or correct its name' in told

@@ -74,7 +74,7 @@ def test_a_workload_of_a_living_cluster_is_not_admitted_because_it_would_be(why:
     world = [living_node(), flavor(), *gpu_queue("t", gpus(8))]
     told = why.told("job/j", *world, gpu_job("t/j", 1, 4))
     assert told.startswith("job t/j, queued as workload t/job-j, waits: by now it would be admitted")
-    assert "status nobody has decided about it yet; do the controllers of the queues run?" in told
+    assert "status it has not been considered yet; are the queue controllers running?" in told
     assert "would hold 1 x main of f in t" in told
     said = {**condition("QuotaReserved", "False", reason="Pending"), "message": "couldn't assign flavors"}
     waiting = gpu_workload("t/w", 1, 4) | {"status": {"conditions": [said]}}
@@ -105,7 +105,7 @@ def test_two_kinds_of_one_name_are_told_apart(why: Why) -> None:
 
 def test_a_kind_before_the_name_narrows_what_comes_near(why: Why) -> None:
     world = [node("n", 4), pod("t/train", 1), job("t/train-job", 1)]
-    assert why.refused("job/trian-job", *world) == 'shoal: no job "trian-job" is there; did you mean job/t/train-job?\n'
+    assert why.refused("job/trian-job", *world) == 'shoal: job "trian-job" not found; did you mean job/t/train-job?\n'
 
 
 def owned(name: str, at: int, on: str, phase: str, gpus_asked: int = 1) -> Object:

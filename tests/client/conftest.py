@@ -24,7 +24,7 @@ from shoal.client.port import Api
 from shoal.client.refusals import NotFoundError
 from shoal.embedded.apiserver.calls import Actor
 from shoal.embedded.apiserver.inside.api import InsideApi
-from shoal.embedded.apiserver.server.plane import open_plane
+from shoal.embedded.apiserver.server.control_plane import open_plane
 from shoal.embedded.apiserver.settings import Settings
 from shoal.embedded.apiserver.storage.memory import MemoryStorage
 

@@ -340,13 +340,13 @@ async def test_a_server_that_says_when_to_come_back_is_not_asked_before() -> Non
 async def test_becoming_and_ceasing_to_be_leader_are_events_of_the_lease() -> None:
     server, noted = ScriptedApi(), list[Obj]()
 
-    class Kept(ScriptedApi):
+    class Held(ScriptedApi):
         async def create(self, kind: Kind, obj: Obj) -> Item:
             noted.append(obj)
             return await super().create(kind, obj)
 
     clock = LoopClock(START_S)
-    events = Recorder(Kept(), clock, "shoal")
+    events = Recorder(Held(), clock, "shoal")
     writing = asyncio.ensure_future(events.run())
 
     async def work() -> None:

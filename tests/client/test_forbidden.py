@@ -16,7 +16,7 @@ from shoal.client.rbac_advice import rbac_advice
 from shoal.client.refusals import ForbiddenError, refusal_of
 from shoal.embedded.apiserver.calls import Actor
 from shoal.embedded.apiserver.inside.api import InsideApi
-from shoal.embedded.apiserver.server.plane import open_plane
+from shoal.embedded.apiserver.server.control_plane import open_plane
 from shoal.embedded.apiserver.settings import Settings
 from shoal.embedded.apiserver.storage.memory import MemoryStorage
 
@@ -54,7 +54,7 @@ CASES: list[tuple[str, str, str, str]] = [
 @pytest.mark.parametrize(("what", "rule", "command"), [row[1:] for row in CASES], ids=[row[0] for row in CASES])
 def test_the_rule_that_lacks_is_said_with_the_commands_that_grant_it(what: str, rule: str, command: str) -> None:
     first, second = rbac_advice(refused(f"x is forbidden: {WORDS.format(what)}")).split("to grant it:\n")
-    assert yaml.safe_load(first.removeprefix("the rule that lacks:\n")) == yaml.safe_load(rule)
+    assert yaml.safe_load(first.removeprefix("the missing rule:\n")) == yaml.safe_load(rule)
     role, binding = (line.strip() for line in second.split("\n"))
     assert role == command
     assert "--serviceaccount=shoal:shoal" in binding

@@ -8,9 +8,9 @@ from build.scripted_api import ScriptedApi
 from build.small_clusters import START_S
 from build.virtual_time import virtual
 from shoal.client.clock import LoopClock
-from shoal.client.guarded import Guarded
 from shoal.client.item import Item
 from shoal.client.kind import CONFIG_MAPS, Kind
+from shoal.client.optimistic_update import OptimisticUpdate
 from shoal.client.port import Patch
 from shoal.client.refusals import ForbiddenError, StaleError
 
@@ -37,7 +37,7 @@ class Answering(ScriptedApi):
 async def test_it_is_the_object_that_was_seen_or_none() -> None:
     api = Answering()
     item = await api.made()
-    guarded = Guarded(api, LoopClock(START_S), lambda: None)
+    guarded = OptimisticUpdate(api, LoopClock(START_S), lambda: None)
     assert await guarded.merged(CONFIG_MAPS, item, {"metadata": {"labels": {"x": "y"}}, "status": {"z": 1}}, "status")
     ((subresource, patch),) = api.patches
     assert (subresource, patch.how) == ("status", "merge")
@@ -52,7 +52,7 @@ async def test_what_is_refused_is_tried_later_each_time() -> None:
     api, clock = Answering(ForbiddenError("not you")), LoopClock(START_S)
     item = await api.made()
     called: list[float] = []
-    guarded = Guarded(api, clock, lambda: called.append(clock.seconds() - START_S))
+    guarded = OptimisticUpdate(api, clock, lambda: called.append(clock.seconds() - START_S))
     for _ in range(40):
         # Nothing is to be worked out anew: whoever asks is not the reason.
         assert await guarded.merged(CONFIG_MAPS, item, {})
@@ -71,4 +71,4 @@ async def test_what_is_no_answer_of_a_server_is_not_hidden() -> None:
     api = Answering(ZeroDivisionError())
     item = await api.made()
     with pytest.raises(ZeroDivisionError):
-        await Guarded(api, LoopClock(START_S), lambda: None).merged(CONFIG_MAPS, item, {})
+        await OptimisticUpdate(api, LoopClock(START_S), lambda: None).merged(CONFIG_MAPS, item, {})

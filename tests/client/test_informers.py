@@ -21,9 +21,9 @@ from shoal.client.informer import Informer
 from shoal.client.informers import Informers
 from shoal.client.item import Change, Item, Listed
 from shoal.client.kind import CONFIG_MAPS, NODES, PODS, Kind
-from shoal.client.learning import LearningApi
 from shoal.client.port import EVERYTHING, Batches, Deletion, Select
 from shoal.client.refusals import NO_ANSWER, AlreadyExistsError, BusyError, ForbiddenError, NotFoundError
+from shoal.client.write_through import WriteThroughApi
 from shoal.units.errors import BugError, ConflictError, TemporaryError, UserError
 
 NAMES = ("a", "b", "c")
@@ -92,7 +92,7 @@ async def _storm(history: list[Step], seed: int) -> None:
     index = informer.index("x", values)
     diary = Diary(informer)
     following = asyncio.ensure_future(informers.run())
-    own = LearningApi(storm, informers)
+    own = WriteThroughApi(storm, informers)
     writes = []
     for what, name, pause_s in history:
         api = own if what.startswith("own-") else server
@@ -115,7 +115,7 @@ async def _storm(history: list[Step], seed: int) -> None:
     await asyncio.gather(following, return_exceptions=True)
 
 
-async def _write(api: ScriptedApi | LearningApi, what: str, name: str, draw: random.Random) -> None:
+async def _write(api: ScriptedApi | WriteThroughApi, what: str, name: str, draw: random.Random) -> None:
     data = {"x": draw.choice("12")}
     try:
         if what == "create":
@@ -135,7 +135,7 @@ async def test_own_writes_are_in_the_cache_at_once(tmp_path: Path) -> None:
     async with small_cluster(tmp_path) as cluster:
         informer = cluster.informers.of(CONFIG_MAPS)
         await informer.synced()
-        own = LearningApi(cluster.api, cluster.informers)
+        own = WriteThroughApi(cluster.api, cluster.informers)
         made = await own.create(CONFIG_MAPS, {"metadata": {"name": "a", "namespace": "default"}, "data": {"x": "1"}})
         assert version_of(informer, "a") == made.version
         changed = await own.update(CONFIG_MAPS, {**made.obj(), "data": {"x": "2"}})

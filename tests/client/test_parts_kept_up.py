@@ -8,7 +8,7 @@ import pytest
 
 from build.virtual_time import virtual
 from shoal.client.clock import LoopClock
-from shoal.client.upkeep import kept_up
+from shoal.client.supervise import supervised
 
 
 class Part:
@@ -32,7 +32,7 @@ class Part:
 @virtual
 async def test_a_part_whose_group_of_tasks_breaks_is_begun_again() -> None:
     part = Part()
-    task = asyncio.ensure_future(kept_up(LoopClock(0.0), "part", part.run))
+    task = asyncio.ensure_future(supervised(LoopClock(0.0), "part", part.run))
     await asyncio.sleep(60)
     assert (part.begun, task.done()) == (3, False)
     task.cancel()
@@ -51,7 +51,7 @@ async def test_a_part_that_breaks_while_it_is_ended_is_not_begun_again() -> None
         finally:
             raise KeyError("one odd fact")
 
-    task = asyncio.ensure_future(kept_up(LoopClock(0.0), "part", run))
+    task = asyncio.ensure_future(supervised(LoopClock(0.0), "part", run))
     await asyncio.sleep(1)
     task.cancel()
     await asyncio.gather(task, return_exceptions=True)

@@ -14,7 +14,7 @@ from shoal.client.ecosystem_kinds import CLUSTER_QUEUES
 from shoal.client.informer import Informer
 from shoal.client.item import Item, Obj
 from shoal.client.kind import DEFINITIONS
-from shoal.client.newest_words import NewestWords
+from shoal.client.kueue_versions import KueueVersionsApi
 from shoal.client.port import Patch
 from shoal.embedded.apiserver.foreign.converting import kueue_definitions
 from shoal.store.snapshot.reading import read_snapshot
@@ -51,7 +51,7 @@ async def test_what_people_wrote_in_the_older_version_is_what_they_meant(tmp_pat
     async with unconverted(tmp_path) as cluster:
         stored = (await cluster.get(CLUSTER_QUEUES, "cq"))["spec"]
         assert (stored["cohort"], stored["flavorFungibility"]["whenCanBorrow"]) == ("shared", "Borrow")
-        api = NewestWords(cluster.api)
+        api = KueueVersionsApi(cluster.api)
         informer = Informer(api, CLUSTER_QUEUES, cluster.clock, cluster.draw)
         cluster.tasks.append(asyncio.ensure_future(informer.run()))
         await informer.synced()
@@ -75,7 +75,7 @@ async def test_a_snapshot_has_them_too(tmp_path: Path) -> None:
 @virtual
 async def test_a_status_is_written_beside_old_words(tmp_path: Path) -> None:
     async with unconverted(tmp_path) as cluster:
-        api = NewestWords(cluster.api)
+        api = KueueVersionsApi(cluster.api)
         written = await api.patch(
             CLUSTER_QUEUES, "", "cq", Patch("merge", {"status": {"pendingWorkloads": 2}}), "status"
         )

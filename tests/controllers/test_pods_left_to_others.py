@@ -17,7 +17,7 @@ from shoal.client.presence import KUEUE, Presence
 from shoal.controllers.scheduling_loop.disciplines import Disciplines
 from shoal.controllers.scheduling_loop.foreign_scheduler import ForeignSchedulerGuard
 from shoal.engine.profile import DEFAULT_POLICY, profile_named
-from shoal.store.watched.world import WatchSettings
+from shoal.store.watched.cluster import WatchSettings
 from shoal.wiring.disciplines import give_desks
 from shoal.wiring.run_choice import RunChoice
 

@@ -11,13 +11,13 @@ from build.virtual_time import virtual
 from build.volcano_scenes import VolcanoScene, bare_volcano, volcano
 from shoal.client.item import Obj
 from shoal.client.kind import Kind
-from shoal.client.learning import LearningApi
 from shoal.client.refusals import BusyError
+from shoal.client.write_through import WriteThroughApi
 
 _GPU = "nvidia.com/gpu"
 
 
-class SlowToBind(LearningApi):
+class SlowToBind(WriteThroughApi):
     """The first bindings of pods whose names begin with an `a` are refused, and that takes a while."""
 
     def __init__(self, cluster: SmallCluster) -> None:

@@ -16,7 +16,7 @@ from shoal.cli.main import app
 from shoal.embedded.apiserver.foreign.definitions import definitions
 from shoal.embedded.controllers.node_lifecycle.heartbeats import GRACE_S
 from shoal.embedded.gpus.node_gpus import Use
-from shoal.embedded.kubelets import wishes
+from shoal.embedded.kubelets import pod_annotations as wishes
 from shoal.embedded.kubelets.durations import seconds_of
 from shoal.embedded.kubelets.faults import FAULT, GPU_FAULTS, FaultKind
 from shoal.embedded.kubelets.settings import FleetSettings

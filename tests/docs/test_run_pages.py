@@ -15,7 +15,7 @@ from shoal.telemetry.fleet import measure_fleet
 from shoal.telemetry.queue_levels import CohortFigure, QueueFigure
 from shoal.telemetry.queues import QueueMetrics
 from shoal.telemetry.unadmitted import UnadmittedFigure
-from shoal.wiring.door import Measured, Telemetry
+from shoal.wiring.telemetry import Measured, Telemetry
 
 METRICS = (ROOT / "docs" / "metrics.md").read_text(encoding="utf-8")
 PERMISSIONS = (ROOT / "docs" / "permissions.md").read_text(encoding="utf-8")

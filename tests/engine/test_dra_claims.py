@@ -154,7 +154,7 @@ def test_a_pod_waits_for_a_claim_that_is_not_there_and_starts_when_it_is() -> No
     world = fleet("a").arrive("p", OURS)
     assert world.round().placed == []
     assert why(world, OURS) == (
-        '0/1 nodes are available: resourceclaim "ours" not found. No node is looked at before that is mended.'
+        '0/1 nodes are available: resourceclaim "ours" not found. Nodes are not examined until this is corrected.'
     )
     world.apply(there_is("team/ours", claim(wants(1))))
     assert [place.node for place in world.round().placed] == ["a"]

@@ -219,7 +219,7 @@ NO_TREES: dict[str, tuple[tuple[Part, ...], str]] = {
     ),
     "a part inside itself": ((Part("a", "a", 1),), "part a is its own ancestor"),
     "below a circle": ((Part("c", "a", 1), Part("a", "b", 1), Part("b", "a", 1)), "part a is its own ancestor"),
-    "a name of two parts": ((Part("a", "", 1), Part("a", "", 2)), "part a is there twice"),
+    "a name of two parts": ((Part("a", "", 1), Part("a", "", 2)), "part a is defined twice"),
     "a part without a name": ((Part("", "", 1),), "a part has no name"),
     "a part inside one that nobody declared": ((Part("a", "b", 1),), "part a is inside part b, which is not there"),
 }

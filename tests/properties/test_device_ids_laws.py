@@ -15,7 +15,7 @@ from build.gpu_pods import book
 from shoal.api.node import Node
 from shoal.api.pod import Pod
 from shoal.api.wire import dec_hook
-from shoal.embedded.gpus.book import Book
+from shoal.embedded.gpus.device_manager import DeviceManager
 from shoal.embedded.gpus.node_gpus import Refused
 from shoal.engine.cluster import Cluster
 from shoal.engine.devices.bench import Bench
@@ -38,7 +38,7 @@ REPLICATED = ("g5.12xlarge[time-slicing=3]", "g5.12xlarge[mps=4,many-per-request
 CUT = ("dgx-a100-80[mig=all-balanced]", "dgx-a100-40[mig=all-1g.5gb,strategy=single]", "dgx-a100-80[mig=all-1g.10gb]")
 
 
-def node_of(spec: str, broken: Iterable[int] = ()) -> tuple[Book, Node]:
+def node_of(spec: str, broken: Iterable[int] = ()) -> tuple[DeviceManager, Node]:
     """A machine, some of whose GPUs do not work, and its Node object."""
     machine = book(spec)
     for gpu in broken:
@@ -114,7 +114,7 @@ class Scene:
 
 
 def place(
-    pods: list[Obj], node: Node, machine: Book, *, is_asked: bool, ids: NodeIds | None = None
+    pods: list[Obj], node: Node, machine: DeviceManager, *, is_asked: bool, ids: NodeIds | None = None
 ) -> tuple[Scene, list[tuple[Obj, Grant]]]:
     """All that fit, decided upon by the engine, written down and shown to the kubelet."""
     scene = Scene(node)

@@ -16,7 +16,7 @@ from shoal.engine.intake import Intake
 from shoal.engine.mix import Mix
 from shoal.engine.placement import Placement
 from shoal.engine.profile import DEFAULT_POLICY, profile_named
-from shoal.store.world import world_of
+from shoal.store.manifest_cluster import world_of
 from shoal.units.errors import UserError
 from shoal.views.why import kube_line
 

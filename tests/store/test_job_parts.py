@@ -47,7 +47,7 @@ def test_a_train_job_is_counted_by_its_runtime() -> None:
     assert sizes(only(runtime, train)) == {"node": 3}
     train["spec"]["trainer"] = {"numNodes": 5}
     assert sizes(only(runtime, train)) == {"node": 5}
-    with pytest.raises(UserError, match=r"spec.runtimeRef.name.*no ClusterTrainingRuntime torch is there"):
+    with pytest.raises(UserError, match=r"spec.runtimeRef.name.*ClusterTrainingRuntime torch not found"):
         world(*queues(), train)
 
 
@@ -105,7 +105,7 @@ def test_an_app_wrapper_brings_what_it_wraps() -> None:
         "spec.components[2].template.spec.parts[0].template",
     ]
     components[2]["podSets"] = [{"path": "template.spec.nowhere"}]
-    with pytest.raises(UserError, match=r"spec.components\[2\].podSets: no pod template stands at"):
+    with pytest.raises(UserError, match=r"spec.components\[2\].podSets: no pod template at"):
         shape.read({"metadata": {"name": "w"}, "spec": {"components": components}}, Where(), nobody)
 
 

@@ -9,7 +9,7 @@ import pytest
 from build.gpu_queues import documents_of
 from build.manifests import Object, node, pod, thing
 from shoal.engine.events import GroupSeen, PodArrived
-from shoal.store.world import World, world_of
+from shoal.store.manifest_cluster import ManifestCluster, world_of
 from shoal.units.errors import UserError
 
 GANG = {"shoal.dev/gang": "true"}
@@ -24,11 +24,11 @@ def training(annotations: dict[str, str] | None = None, *, policy: Object | None
     return made
 
 
-def world(*objects: Object) -> World:
+def world(*objects: Object) -> ManifestCluster:
     return world_of(documents_of(node("n", 8), *objects))
 
 
-def arrived(found: World) -> dict[str, str]:
+def arrived(found: ManifestCluster) -> dict[str, str]:
     """Pod -> gang."""
     return {event.key: event.who.group for event in found.events if isinstance(event, PodArrived)}
 

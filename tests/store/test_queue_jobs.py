@@ -131,7 +131,9 @@ def test_priority_is_the_workloads_class_before_the_pods() -> None:
 
 def test_a_class_that_is_not_there_is_the_writers_mistake() -> None:
     classes = [thing(KUEUE, "WorkloadPriorityClass", "high", value=100)]
-    with pytest.raises(UserError, match=r"Job t/a\): metadata.labels.*no WorkloadPriorityClass .*did you mean high"):
+    with pytest.raises(
+        UserError, match=r"Job t/a\): metadata.labels.*WorkloadPriorityClass .* not found.*did you mean high"
+    ):
         workloads(*classes, job("t/a", 1, labels={**IN_Q, "kueue.x-k8s.io/priority-class": "hihg"}))
 
 
@@ -211,7 +213,7 @@ def test_a_group_is_held_back_until_all_are_there_unless_it_is_admitted_fast() -
     early = pod("t/a", labels=IN_GROUP, annotations={TOTAL: "3"})
     found = world(*queues(), early)
     assert found.workloads == []
-    assert "pod group t/g waits for 3 pods, and only 1 are there: held back" in found.warnings[0]
+    assert "pod group t/g waits for 3 pods, and only 1 exist: held back" in found.warnings[0]
     fast = pod("t/a", labels=IN_GROUP, annotations={TOTAL: "3", "kueue.x-k8s.io/pod-group-fast-admission": "true"})
     assert sizes(only(fast)) == {"main": 3}
 

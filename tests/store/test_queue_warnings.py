@@ -47,7 +47,7 @@ def test_a_circle_of_cohorts_is_told_once_and_whole() -> None:
     found = warnings(*queues(), cohort("a", "b"), cohort("b", "c"), cohort("c", "a"), cohort("d", "a"))
     assert found == [
         document(1, "Cohort a", "spec.parentName")
-        + "cohorts in a circle, a -> b -> c -> a: their cluster queues admit nobody"
+        + "cohorts in a circle, a -> b -> c -> a: their cluster queues admit no workloads"
     ]
 
 
@@ -55,7 +55,7 @@ def test_a_workload_that_holds_quota_of_a_queue_that_is_not_there_is_told() -> N
     status = {"admission": {**admission(), "clusterQueue": "ghost"}, "conditions": [condition("QuotaReserved")]}
     told = [line for line in warnings(*queues(), workload(status=status)) if "ghost" in line]
     assert [line.partition("status.")[2] for line in told] == [
-        "admission.clusterQueue: no ClusterQueue ghost is there: what it holds is counted nowhere"
+        "admission.clusterQueue: ClusterQueue ghost not found: its usage is not counted"
     ]
     done = {**status, "conditions": [condition("Finished")]}
     assert not any("ghost" in line for line in warnings(*queues(), workload(status=done)))
@@ -79,16 +79,16 @@ MISSING: dict[str, tuple[list[Object], str]] = {
     "a local queue to nowhere": (
         [*queues(), local_queue("t/lost", "gone")],
         document(1, "LocalQueue t/lost", "spec.clusterQueue")
-        + "no ClusterQueue gone is there: its workloads are held back; there are cq",
+        + "ClusterQueue gone not found: its workloads are held back; there are cq",
     ),
     "a flavor that is not there": (
         [cluster_queue(), local_queue()],
         document(1, "ClusterQueue cq", "spec.resourceGroups[0].flavors[0].name")
-        + "no ResourceFlavor f is there: the cluster queue admits nobody",
+        + "ResourceFlavor f not found: the cluster queue admits no workloads",
     ),
     "a topology that is not there": (
         [flavor(nodeLabels={"a": "b"}, topologyName="dc"), cluster_queue(), local_queue()],
-        document(1, "ResourceFlavor f", "spec.topologyName") + "no Topology dc is there",
+        document(1, "ResourceFlavor f", "spec.topologyName") + "Topology dc not found",
     ),
     "a check that is not there": (
         [
@@ -97,7 +97,7 @@ MISSING: dict[str, tuple[list[Object], str]] = {
             local_queue(),
         ],
         document(1, "ClusterQueue cq", "spec.admissionChecksStrategy.admissionChecks[0].name")
-        + "no AdmissionCheck budget is there: the cluster queue admits nobody",
+        + "AdmissionCheck budget not found: the cluster queue admits no workloads",
     ),
     "a namespace that may not use the queue": (
         [flavor(), cluster_queue(namespaceSelector={"matchLabels": {"team": "x"}}), local_queue()],

@@ -61,7 +61,9 @@ def test_an_object_of_the_same_name_stands_for_a_job_without_saying_so() -> None
 def test_two_workloads_of_one_name_are_refused() -> None:
     group = {**IN_GROUP, "kueue.x-k8s.io/pod-group-name": "job-train"}
     lone = pod("t/a", labels=group, annotations={TOTAL: "1"})
-    with pytest.raises(UserError, match=r"Pod t/a\): metadata.name: makes a workload t/job-train, which is there"):
+    with pytest.raises(
+        UserError, match=r"Pod t/a\): metadata.name: makes a workload t/job-train, which already exists"
+    ):
         world(*queues(), job("t/train", 2, labels=IN_Q), lone)
 
 

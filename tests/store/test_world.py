@@ -35,7 +35,7 @@ from shoal.engine.events import (
 )
 from shoal.engine.groups import GroupFacts, Part, TopologyFacts, Wish
 from shoal.engine.who import Who
-from shoal.store.world import World, world_of
+from shoal.store.manifest_cluster import ManifestCluster, world_of
 from shoal.units.errors import UserError
 
 GROUP = "scheduling.k8s.io/group-name"
@@ -44,7 +44,7 @@ TIER = "shoal.dev/hypernode-tier-{}"
 KUEUE, KAI = "kueue.x-k8s.io/v1beta1", "kai.scheduler/v1alpha1"
 
 
-def world(*objects: Object) -> World:
+def world(*objects: Object) -> ManifestCluster:
     return world_of(read(json.dumps({"apiVersion": "v1", "kind": "List", "items": list(objects)}), "w.json"))
 
 
@@ -476,7 +476,7 @@ IN_CIRCLE = [hyper_node("a", 1, exactly("HyperNode", "b")), hyper_node("b", 2, e
 WRONG: dict[str, tuple[list[Object], str]] = {
     "a tier that nobody named": (
         [*NETWORK, volcano_group("t/g", 1, networkTopology={"mode": "hard", "highestTierName": "swich"})],
-        'spec.networkTopology.highestTierName: no tier "swich" is there; did you mean switch?',
+        'spec.networkTopology.highestTierName: tier "swich" not found; did you mean switch?',
     ),
     "a tier below all": (
         [*NETWORK, volcano_group("t/g", 1, networkTopology={"mode": "hard", "highestTierAllowed": 0})],
@@ -484,18 +484,18 @@ WRONG: dict[str, tuple[list[Object], str]] = {
     ),
     "a network that is not there": (
         [volcano_group("t/g", 1, networkTopology={"mode": "hard", "highestTierAllowed": 1})],
-        "(PodGroup t/g): spec.networkTopology: no HyperNode is there; add the HyperNodes to the manifests",
+        "(PodGroup t/g): spec.networkTopology: no HyperNodes found; add the HyperNodes to the manifests",
     ),
     "a topology that is not there": (
         [kai_group("t/g", 1, topologyConstraint={"topology": "net", "requiredTopologyLevel": "rack"})],
-        'spec.topologyConstraint.topology: no Topology "net" is there; there is none at all',
+        'spec.topologyConstraint.topology: Topology "net" not found; there is none at all',
     ),
     "a level that the topology does not have": (
         [
             topology(KAI, "net", "example.com/rack"),
             kai_group("t/g", 1, topologyConstraint={"topology": "net", "requiredTopologyLevel": "example.com/rak"}),
         ],
-        'requiredTopologyLevel: no level of Topology net "example.com/rak" is there; did you mean example.com/rack?',
+        'requiredTopologyLevel: level of Topology net "example.com/rak" not found; did you mean example.com/rack?',
     ),
     "a hyper node inside itself": (IN_CIRCLE, 'spec.members[0]: "a" would be inside itself'),
     "required and preferred at once": (
@@ -593,4 +593,4 @@ def test_a_volcano_group_without_its_priority_class_counts_with_none_and_it_is_s
     (seen_group,) = (event.group for event in found.events if isinstance(event, GroupSeen))
     assert (seen_group.minimum, seen_group.priority) == (1, None)
     (said,) = found.warnings
-    assert 'PodGroup default/g): spec.priorityClassName: no PriorityClass "high" is there' in said
+    assert 'PodGroup default/g): spec.priorityClassName: PriorityClass "high" not found' in said

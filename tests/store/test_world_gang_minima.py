@@ -10,13 +10,13 @@ import pytest
 from build.manifests import Object, job, pod, thing, volcano_group
 from shoal.api.decode import read
 from shoal.engine.events import GroupSeen, PodArrived
-from shoal.store.world import World, world_of
+from shoal.store.manifest_cluster import ManifestCluster, world_of
 from shoal.units.errors import UserError
 
 GANG = {"shoal.dev/gang": "true"}
 
 
-def world(*objects: Object) -> World:
+def world(*objects: Object) -> ManifestCluster:
     return world_of(read(json.dumps({"apiVersion": "v1", "kind": "List", "items": list(objects)}), "w.json"))
 
 
@@ -36,7 +36,7 @@ def test_a_job_written_by_hand_is_a_gang_of_the_pods_it_would_make() -> None:
 
 def test_of_a_job_in_a_cluster_the_specification_counts_and_not_the_pods_that_are_there() -> None:
     made = world(job("j", 3, annotations=GANG), owned("j-0", "j"))
-    assert "needs 3 pods, and only 1 of its pods are there" in "\n".join(made.warnings)
+    assert "needs 3 pods, and only 1 of its pods exist" in "\n".join(made.warnings)
 
 
 @pytest.mark.parametrize(("phase", "needed"), [("Succeeded", 2), ("Failed", 3)])

@@ -10,15 +10,15 @@ import pytest
 from shoal.api.decode import read
 from shoal.engine.events import PodArrived
 from shoal.engine.reasons import Code
-from shoal.store.kept import Kept
-from shoal.store.world import World, world_of
+from shoal.store.held_pods import HeldPod
+from shoal.store.manifest_cluster import ManifestCluster, world_of
 
 Obj = dict[str, Any]
 NONE_MAKES_IT = "kubernetes.io/no-provisioner"
 BOUND = {"pv.kubernetes.io/bind-completed": "yes"}
 
 
-def world(*objects: Obj) -> World:
+def world(*objects: Obj) -> ManifestCluster:
     return world_of(read(json.dumps({"apiVersion": "v1", "kind": "List", "items": list(objects)}), "w.json"))
 
 
@@ -71,15 +71,15 @@ def storage_class(provisioner: str = "x", mode: str = "Immediate") -> Obj:
     return {**made, "provisioner": provisioner, "volumeBindingMode": mode}
 
 
-def waits_for(found: World, key: str = "default/p") -> str:
+def waits_for(found: ManifestCluster, key: str = "default/p") -> str:
     hold = found.gated[key]
-    assert isinstance(hold, Kept)
+    assert isinstance(hold, HeldPod)
     assert hold.code == Code.VOLUMES
     assert key not in {event.key for event in found.events if isinstance(event, PodArrived)}
     return hold.message
 
 
-def goes_to(found: World, *nodes: str) -> set[str]:
+def goes_to(found: ManifestCluster, *nodes: str) -> set[str]:
     (event,) = (each for each in found.events if isinstance(each, PodArrived))
     assert not found.warnings
     terms = event.ask.nodes

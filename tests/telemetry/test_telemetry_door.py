@@ -10,13 +10,13 @@ import aiohttp
 import pytest
 
 from build.promtool import faults
-from shoal.client.connection_timeouts import Haste
+from shoal.client.connection_timeouts import Timeouts
 from shoal.engine.queues.decisions import Admitted, Decisions
 from shoal.engine.queues.facts import Admission
 from shoal.prometheus.exposition import OPEN, PLAIN
 from shoal.prometheus.registry import Registry
-from shoal.telemetry.door import DoorSettings, TelemetryDoor
 from shoal.telemetry.health import Health
+from shoal.telemetry.metrics_endpoint import MetricsEndpoint, MetricsEndpointSettings
 from shoal.telemetry.process import measure_process
 from shoal.telemetry.queues import QueueMetrics
 from shoal.telemetry.requests import LeaderMetrics, RequestMetrics
@@ -25,7 +25,7 @@ from shoal.units.errors import UserError
 
 
 class Open:
-    def __init__(self, door: TelemetryDoor, session: aiohttp.ClientSession) -> None:
+    def __init__(self, door: MetricsEndpoint, session: aiohttp.ClientSession) -> None:
         self.door = door
         self.session = session
 
@@ -36,9 +36,11 @@ class Open:
 
 @asynccontextmanager
 async def opened(
-    registry: Registry | None = None, health: Health | None = None, haste: Haste | None = None
+    registry: Registry | None = None, health: Health | None = None, haste: Timeouts | None = None
 ) -> AsyncIterator[Open]:
-    door = TelemetryDoor(registry or Registry(), health or Health({}, {}), DoorSettings(port=0), haste or Haste())
+    door = MetricsEndpoint(
+        registry or Registry(), health or Health({}, {}), MetricsEndpointSettings(port=0), haste or Timeouts()
+    )
     await door.start()
     async with aiohttp.ClientSession() as session:
         yield Open(door, session)
@@ -95,7 +97,7 @@ async def test_no_story_is_told_through_the_door() -> None:
 
 
 async def test_who_says_nothing_is_hung_up_on() -> None:
-    async with opened(haste=Haste(first_request_s=0.05)) as there:
+    async with opened(haste=Timeouts(first_request_s=0.05)) as there:
         host, _, port = there.door.address.rpartition(":")
         reader, writer = await asyncio.open_connection(host, int(port))
         writer.write(b"GET /metrics HTTP/1.1\r\nHost: a\r\nX-Slow")
@@ -105,7 +107,7 @@ async def test_who_says_nothing_is_hung_up_on() -> None:
 
 
 async def test_who_comes_beyond_the_limit_is_hung_up_on() -> None:
-    async with opened(haste=Haste(most=2)) as there:
+    async with opened(haste=Timeouts(most=2)) as there:
         host, _, port = there.door.address.rpartition(":")
         held = [await asyncio.open_connection(host, int(port)) for _ in range(3)]
         assert await asyncio.wait_for(held[2][0].read(), 60) == b""
@@ -129,7 +131,7 @@ async def test_an_address_that_is_taken_is_the_users_to_change() -> None:
     async with opened() as there:
         port = int(there.door.address.rpartition(":")[2])
         with pytest.raises(UserError, match="metrics cannot be served at 127"):
-            await TelemetryDoor(Registry(), Health({}, {}), DoorSettings(port=port)).start()
+            await MetricsEndpoint(Registry(), Health({}, {}), MetricsEndpointSettings(port=port)).start()
 
 
 @pytest.mark.external("promtool")

@@ -68,7 +68,7 @@ def test_a_reason_keeps_kueues_words_and_says_what_helps() -> None:
 
 def test_only_who_has_not_been_looked_at_stands_behind_another() -> None:
     ahead = wait_reason(StillWaiting("t/w", "t/q", "active", Wait.PENDING, "Not looked at yet"), behind="t/v")
-    assert ahead.message == "It stands behind t/v in a StrictFIFO queue."
+    assert ahead.message == "It is behind t/v in a StrictFIFO queue."
     told = wait_reason(StillWaiting("t/w", "t/q", "active", Wait.QUOTA, "no quota"), behind="t/v")
     assert told.message == "no quota."
 

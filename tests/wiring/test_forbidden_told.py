@@ -36,7 +36,7 @@ async def test_the_same_refusal_is_told_once_and_recorded_on_the_lease(
         assert len([one for one in caplog.records if one.name == "shoal"]) == 2
         events = await cluster.events("shoal")
         assert [(one["reason"], one["type"], one["count"]) for one in events] == [("Forbidden", "Warning", 1)] * 2
-        assert events[0]["message"].startswith("RBAC does not let ann list nodes: the rule that lacks is ")
+        assert events[0]["message"].startswith("RBAC does not let ann list nodes: the missing rule is ")
         reporter.allowed("list", "", "nodes")
         assert len(reporter) == 1
         assert reporter.tell(_refused()), "taken away again, it is news again"
@@ -74,7 +74,7 @@ def test_what_a_quota_refused_is_not_rbacs() -> None:
             "create",
             'resource "pods/binding" in API group "" in the namespace "team-a"',
             (
-                "create pods/binding in namespace team-a: the rule that lacks is "
+                "create pods/binding in namespace team-a: the missing rule is "
                 '{apiGroups: [""], resources: ["pods/binding"], verbs: ["create"]}'
             ),
         ),
@@ -82,14 +82,14 @@ def test_what_a_quota_refused_is_not_rbacs() -> None:
             "watch",
             'resource "workloads" in API group "kueue.x-k8s.io" at the cluster scope',
             (
-                "watch workloads.kueue.x-k8s.io: the rule that lacks is "
+                "watch workloads.kueue.x-k8s.io: the missing rule is "
                 '{apiGroups: ["kueue.x-k8s.io"], resources: ["workloads"], verbs: ["watch"]}'
             ),
         ),
         (
             "get",
             'path "/metrics"',
-            'get /metrics: the rule that lacks is {nonResourceURLs: ["/metrics"], verbs: ["get"]}',
+            'get /metrics: the missing rule is {nonResourceURLs: ["/metrics"], verbs: ["get"]}',
         ),
     ],
 )

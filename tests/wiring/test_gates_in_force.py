@@ -11,12 +11,12 @@ from build.small_clusters import SmallCluster, small_cluster
 from build.virtual_time import virtual
 from shoal.client.served import Served
 from shoal.controllers.gatekeeping.policies import BINDINGS, rendezvous_policy
-from shoal.wiring.gates import gates_stand
-from shoal.wiring.life import Life
+from shoal.wiring.policies_in_force import gates_stand
+from shoal.wiring.process_tasks import ProcessTasks
 
 
 async def waited(cluster: SmallCluster, *, are_at_once: bool) -> float:
-    life = Life(cluster.api, cluster.api, cluster.clock)
+    life = ProcessTasks(cluster.api, cluster.api, cluster.clock)
     served = Served(life.context("shoal", cluster.api))
     served.when_there(BINDINGS)
     await served.look()

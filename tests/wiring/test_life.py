@@ -13,17 +13,17 @@ from build.virtual_time import virtual
 from shoal.client.clock import LoopClock, WallClock
 from shoal.client.kind import NODES, Kind
 from shoal.client.port import Api
+from shoal.wiring.cluster_clock import Moment, clock_of, go_on, keep, moment, note
 from shoal.wiring.controllers import CONTROLLERS, make
-from shoal.wiring.life import Life
-from shoal.wiring.pace import Moment, clock_of, go_on, keep, moment, note
+from shoal.wiring.process_tasks import ProcessTasks
 
 _LEASES = Kind("coordination.k8s.io", "v1", "leases", "Lease")
 _READY = {"type": "Ready", "status": "True"}
 _TAINT = {"key": "node.kubernetes.io/not-ready", "effect": "NoSchedule"}
 
 
-def _life(cluster: SmallCluster) -> Life:
-    return Life(cluster.api, cluster.api, cluster.clock)
+def _life(cluster: SmallCluster) -> ProcessTasks:
+    return ProcessTasks(cluster.api, cluster.api, cluster.clock)
 
 
 @virtual
@@ -157,7 +157,7 @@ async def test_what_is_opened_for_an_inner_life_is_closed_when_that_ends_and_not
     async with small_cluster(tmp_path) as cluster:
         outer, closed = _life(cluster), list[str]()
 
-        def enter(life: Life) -> Api:
+        def enter(life: ProcessTasks) -> Api:
             async def close() -> None:
                 closed.append("closed")
 

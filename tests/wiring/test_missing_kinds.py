@@ -42,7 +42,7 @@ async def test_what_is_not_there_is_told_once_and_what_comes_is_told_too(
             await cluster.pass_time(2)
             await served.look()
         assert [one.message for one in caplog.records if one.name == "shoal"][1:] == [
-            "the kinds of Kueue are there now"
+            "the kinds of Kueue are served now"
         ]
 
 

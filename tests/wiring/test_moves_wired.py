@@ -11,7 +11,7 @@ from shoal.cli.run import run_choice
 from shoal.cli.run_files import read_run_files
 from shoal.client.kind import PODS
 from shoal.client.port import Deletion
-from shoal.wiring.life import Life
+from shoal.wiring.process_tasks import ProcessTasks
 from shoal.wiring.shoal import start_shoal
 
 TEXT = """\
@@ -28,7 +28,7 @@ async def test_the_place_of_a_moved_pods_successor_is_kept(tmp_path: Path) -> No
     file = tmp_path / "run.yaml"
     file.write_text(TEXT)
     async with small_cluster(tmp_path) as cluster:
-        life = Life(cluster.api, cluster.api, cluster.clock)
+        life = ProcessTasks(cluster.api, cluster.api, cluster.clock)
         try:
             await start_shoal(life, lambda _: cluster.api, run_choice(read_run_files([file])))
             life.start("caches", life.informers.run)

@@ -27,7 +27,7 @@ from shoal.engine.queues.settings import Settings
 from shoal.engine.queues.state import Queues
 from shoal.prometheus.exposition import text_of
 from shoal.prometheus.registry import Registry
-from shoal.store.watched.queue_news import Mark, WorkloadSight
+from shoal.store.watched.queue_changes import Mark, WorkloadView
 from shoal.telemetry.queues import Happened, QueueMetrics
 from shoal.wiring.queue_measures import QueueLevels
 
@@ -56,7 +56,7 @@ class World:
 
     def __init__(self) -> None:
         self.kueue = Kueue(Queues(Settings(fair_sharing=True, usage_half_life_s=100.0)))
-        self.seen: list[WorkloadSight] = []
+        self.seen: list[WorkloadView] = []
         self.now_s = 0.0
         facts = ClusterQueueFacts("vision", "lab", quotas(2000), namespaces=Selector.EVERYTHING, by_usage=True)
         for fact in (
@@ -78,12 +78,12 @@ class World:
     def measure(self, around: Callable[[Callable[[], Decisions]], Decisions]) -> None:
         raise AssertionError("nobody asks for it here")
 
-    def sights(self) -> list[WorkloadSight]:
+    def sights(self) -> list[WorkloadView]:
         return self.seen
 
     def sees(self, facts: WorkloadFacts) -> None:
         self.kueue.put_workload(facts, self.now_s)
-        self.seen.append(WorkloadSight(facts.key, "u", 1, 1, facts, queue=facts.queue))
+        self.seen.append(WorkloadView(facts.key, "u", 1, 1, facts, queue=facts.queue))
 
     def __getitem__(self, sample: str) -> float:
         found = dict(line.rsplit(" ", 1) for line in text_of(self._registry.read()).decode().splitlines())
@@ -141,8 +141,8 @@ def test_who_is_not_admitted_is_counted_by_why_also_where_the_queue_is_not_there
         ("runs", "team/gpus", {"QuotaReserved": Mark(True), "Admitted": Mark(True)}),
         ("typo", "team/gpu", {"QuotaReserved": Mark(False, "Misconfigured")}),
     ):
-        world.seen.append(WorkloadSight(f"team/{name}", "u", 1, 1, queue=queue, marks=marks))
-    world.seen.append(WorkloadSight("team/done", "u", 1, 1, queue="team/gpus", is_finished=True))
+        world.seen.append(WorkloadView(f"team/{name}", "u", 1, 1, queue=queue, marks=marks))
+    world.seen.append(WorkloadView("team/done", "u", 1, 1, queue="team/gpus", is_finished=True))
     for queue, reason, cause, count in (
         ("vision", "NoReservation", "PendingEvaluation", 1),
         ("vision", "NoReservation", "WaitingForQuota", 2),
@@ -158,7 +158,7 @@ def test_who_is_not_admitted_is_counted_by_why_also_where_the_queue_is_not_there
 
 def test_work_that_is_done_and_still_there_is_counted() -> None:
     world = World()
-    world.seen.append(WorkloadSight("team/done", "u", 1, 1, queue="team/gpus", is_finished=True))
+    world.seen.append(WorkloadView("team/done", "u", 1, 1, queue="team/gpus", is_finished=True))
     assert world[f"finished_workloads{{{CQ},{ROLE}}}"] == 1
     assert world[f'local_queue_finished_workloads{{name="gpus",namespace="team",{ROLE}}}'] == 1
 

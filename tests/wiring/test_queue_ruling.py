@@ -20,7 +20,7 @@ from shoal.client.kind import CONFIG_MAPS, DEFINITIONS, JOBS, LEASES, NAMESPACES
 from shoal.controllers.gatekeeping.policies import BINDINGS
 from shoal.embedded.apiserver.foreign.converting import kueue_definitions
 from shoal.engine.cycle import STEPS
-from shoal.wiring.life import Life
+from shoal.wiring.process_tasks import ProcessTasks
 from shoal.wiring.queue_ruling import QueueRuling
 from shoal.wiring.shoal import start_shoal
 
@@ -37,7 +37,7 @@ _PARTS = ("jobs", "pods", "gatekeeper")
 
 @asynccontextmanager
 async def begun(cluster: SmallCluster, kueue: Configuration | None = None) -> AsyncIterator[QueueRuling]:
-    life = Life(cluster.api, cluster.api, cluster.clock)
+    life = ProcessTasks(cluster.api, cluster.api, cluster.clock)
     choice = chosen_run(None, kueue, *_PARTS, names=("shoal", "batch"))
     ruling = QueueRuling(cluster.context(), choice)
     await ruling.begin(life, _PARTS)
@@ -105,7 +105,7 @@ async def test_kueue_is_where_the_file_says_that_it_is_installed(tmp_path: Path)
         await cluster.create(LEASES, {"metadata": {"name": "c1f6bfd2.kueue.x-k8s.io"}, "spec": spec}, "queues")
         choice = chosen_run(None, None, *_PARTS)
         own = replace(choice.own, namespaces=ProjectNamespaces(kueue="queues"))
-        life = Life(cluster.api, cluster.api, cluster.clock)
+        life = ProcessTasks(cluster.api, cluster.api, cluster.clock)
         ruling = QueueRuling(cluster.context(), replace(choice, own=own))
         await ruling.begin(life, _PARTS)
         try:
@@ -148,7 +148,7 @@ async def test_a_scheduler_alone_places_pods_of_kueues_groups_one_by_one_while_k
         spec = {"holderIdentity": "kueue", "renewTime": cluster.clock.micro_text(), "leaseDurationSeconds": 15}
         await cluster.create(NAMESPACES, {"metadata": {"name": "kueue-system"}})
         await cluster.create(LEASES, {"metadata": {"name": "c1f6bfd2.kueue.x-k8s.io"}, "spec": spec}, "kueue-system")
-        life = Life(cluster.api, cluster.api, cluster.clock)
+        life = ProcessTasks(cluster.api, cluster.api, cluster.clock)
         try:
             await start_shoal(life, lambda _: cluster.api, replace(chosen_run(None, None, "scheduler"), steps=STEPS))
             life.start("caches", life.informers.run)
@@ -175,7 +175,7 @@ async def test_jobs_that_name_no_queue_are_held_and_queued_where_the_configurati
         await write_configuration(cluster)
         await cluster.create(NAMESPACES, {"metadata": {"name": "managed", "labels": {"team": "a"}}})
         await cluster.pass_time(2)
-        life = Life(cluster.api, cluster.api, cluster.clock)
+        life = ProcessTasks(cluster.api, cluster.api, cluster.clock)
         try:
             await start_shoal(life, lambda _: cluster.api, chosen_run())
             life.start("caches", life.informers.run)
@@ -199,7 +199,7 @@ async def test_kinds_that_the_configuration_does_not_list_are_nobodys_business(t
         await write_configuration(cluster)
         await cluster.create(NAMESPACES, {"metadata": {"name": "managed", "labels": {"team": "a"}}})
         await cluster.pass_time(2)
-        life = Life(cluster.api, cluster.api, cluster.clock)
+        life = ProcessTasks(cluster.api, cluster.api, cluster.clock)
         try:
             await start_shoal(life, lambda _: cluster.api, chosen_run())
             life.start("caches", life.informers.run)
@@ -227,7 +227,7 @@ async def test_jobs_that_are_there_already_are_looked_at_when_the_rules_change(t
             await cluster.create(DEFINITIONS, definition)
         for name in ("managed", "other"):
             await cluster.create(NAMESPACES, {"metadata": {"name": name, "labels": {"team": name[0]}}})
-        life = Life(cluster.api, cluster.api, cluster.clock)
+        life = ProcessTasks(cluster.api, cluster.api, cluster.clock)
         try:
             await start_shoal(life, lambda _: cluster.api, chosen_run())
             life.start("caches", life.informers.run)

@@ -159,7 +159,7 @@ async def test_a_rule_that_lacks_is_told_once_with_the_rule_and_the_command(
         told = [one.message for one in caplog.records if one.name == "shoal" and "RBAC" in one.message]
         assert told == [
             (
-                "RBAC does not let ann create pods/binding in namespace default: the rule that lacks is "
+                "RBAC does not let ann create pods/binding in namespace default: the missing rule is "
                 '{apiGroups: [""], resources: ["pods/binding"], verbs: ["create"]}; '
                 "all that shoal run needs: shoal permissions | kubectl apply -f -"
             )

@@ -25,9 +25,9 @@ from shoal.controllers.queues.admission_loop import QueueAdmission
 from shoal.prometheus.exposition import text_of
 from shoal.store.watched.queues import WatchedQueues
 from shoal.units.errors import UserError
-from shoal.wiring.door import Measured, Telemetry, door_settings
-from shoal.wiring.life import Life
+from shoal.wiring.process_tasks import ProcessTasks
 from shoal.wiring.shoal import start_shoal
+from shoal.wiring.telemetry import Measured, Telemetry, door_settings
 
 
 class Read:
@@ -131,7 +131,7 @@ async def test_queues_are_told_under_kueues_names(tmp_path: Path) -> None:
 async def test_a_process_is_ready_while_it_stands_by_and_once_it_works(tmp_path: Path) -> None:
     async with small_cluster(tmp_path) as cluster:
         telemetry = Telemetry("1.0", cluster.clock, Measured(lease="shoal"))
-        life = Life(cluster.api, cluster.api, cluster.clock)
+        life = ProcessTasks(cluster.api, cluster.api, cluster.clock)
         settings = door_settings("127.0.0.1:0")
         assert settings is not None
         url = f"http://{await telemetry.open(life, settings)}"
@@ -184,7 +184,7 @@ def test_the_door_can_be_left_out() -> None:
 async def test_it_is_counted_how_many_objects_wait_to_be_looked_at(tmp_path: Path) -> None:
     async with small_cluster(tmp_path) as cluster:
         telemetry = Telemetry("1.0", cluster.clock, Measured())
-        life = Life(cluster.api, cluster.api, cluster.clock)
+        life = ProcessTasks(cluster.api, cluster.api, cluster.clock)
         choice = structs.replace(run_choice(read_run_files([])), controllers=("advisor",))
         await start_shoal(life, lambda _: cluster.api, choice, telemetry)
         text = text_of(telemetry.registry.read()).decode()
@@ -200,7 +200,7 @@ async def test_objects_that_wait_are_added_up_over_the_loops_of_a_part(tmp_path:
         return None
 
     async with small_cluster(tmp_path) as cluster:
-        life = Life(cluster.api, cluster.api, cluster.clock)
+        life = ProcessTasks(cluster.api, cluster.api, cluster.clock)
         context, _idle = life.context("busy", cluster.api), life.context("idle", cluster.api)
         loops = [Loop(context, nothing) for _ in range(2)]
         for number, loop in enumerate(loops):

@@ -13,7 +13,7 @@ from build.virtual_time import virtual
 from shoal.cli.run import run_choice
 from shoal.cli.run_files import read_run_files
 from shoal.client.kind import PODS
-from shoal.wiring.life import Life
+from shoal.wiring.process_tasks import ProcessTasks
 from shoal.wiring.shoal import start_shoal
 
 FIT = """\
@@ -46,7 +46,7 @@ async def running(folder: Path) -> AsyncIterator[SmallCluster]:
     async with small_cluster(folder) as cluster:
         for name in ("n1", "n2", "n3"):
             await add_node(cluster, name, cpu="8", labels={"pool": "a" if name == "n3" else "b"})
-        life = Life(cluster.api, cluster.api, cluster.clock)
+        life = ProcessTasks(cluster.api, cluster.api, cluster.clock)
         try:
             await start_shoal(life, lambda _: cluster.api, run_choice(read_run_files([file])))
             life.start("caches", life.informers.run)

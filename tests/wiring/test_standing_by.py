@@ -17,7 +17,7 @@ from build.small_clusters import SmallCluster, small_cluster
 from build.virtual_time import virtual
 from shoal.api.run_configuration import LeaderElectionRules
 from shoal.client.kind import LEASES
-from shoal.wiring.life import Life
+from shoal.wiring.process_tasks import ProcessTasks
 from shoal.wiring.standing_by import work_in_turn
 
 RULES = LeaderElectionRules()
@@ -26,7 +26,7 @@ RULES = LeaderElectionRules()
 @asynccontextmanager
 async def begun(cluster: SmallCluster, stage: Stage) -> AsyncIterator[None]:
     """A `shoal up` beside that server."""
-    life = Life(cluster.api, cluster.api, cluster.clock)
+    life = ProcessTasks(cluster.api, cluster.api, cluster.clock)
 
     async def at_once() -> None:
         life.start("work", lambda: stage.work("at once"))
@@ -81,7 +81,7 @@ async def test_while_another_process_holds_the_lease_nothing_is_done_and_its_end
             await cluster.pass_time(300)
             assert (stage.most, await holder_of(cluster)) == (0, "vm_1")
             assert [one.getMessage() for one in caplog.records if one.levelno >= logging.WARNING] == [
-                "stands by: vm_1 holds the lease kube-system/shoal and does the work"
+                "standing by: vm_1 holds the lease kube-system/shoal and is active"
             ]
             renewing.cancel()
             await cluster.until(lambda: stage.working == ["later"], 22)

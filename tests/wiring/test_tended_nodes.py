@@ -10,7 +10,7 @@ import pytest
 from build.small_clusters import SmallCluster, small_cluster
 from shoal.client.kind import NODES
 from shoal.units.errors import UserError
-from shoal.wiring.tended import check_untended
+from shoal.wiring.simulator_check import check_untended
 
 
 async def _node(cluster: SmallCluster, name: str, url: str) -> None:

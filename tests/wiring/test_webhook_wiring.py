@@ -26,7 +26,7 @@ from shoal.controllers.gatekeeping.policies import OURS
 from shoal.embedded.apiserver.foreign.converting import kueue_definitions
 from shoal.units.errors import UserError, Where
 from shoal.wiring.hooks import UNHELD, is_wanted, settings_of, shut, start_webhook, take_away_former
-from shoal.wiring.life import Life
+from shoal.wiring.process_tasks import ProcessTasks
 
 Obj = dict[str, Any]
 _SPEED = 50.0
@@ -44,7 +44,7 @@ async def running(cluster: SmallCluster, api: Api, rules: WebhookRules) -> Async
     for definition in kueue_definitions():
         await cluster.create(DEFINITIONS, definition)
     await cluster.until(lambda: _has_queues(cluster), 600)
-    life = Life(api, api, cluster.clock)
+    life = ProcessTasks(api, api, cluster.clock)
     start_webhook(life, api, chosen_run(rules, EVERYTHING))
     try:
         yield
@@ -102,7 +102,7 @@ async def test_definitions_that_lead_to_a_webhook_that_this_process_does_not_hav
         led = conversion(Address("https://127.0.0.1:9443"), b"")
         for definition in kueue_definitions():
             await cluster.create(DEFINITIONS, {**definition, "spec": {**definition["spec"], "conversion": led}})
-        life = Life(cluster.api, cluster.api, cluster.clock)
+        life = ProcessTasks(cluster.api, cluster.api, cluster.clock)
         start_webhook(life, cluster.api, chosen_run(WebhookRules(enabled=enabled)))
         await cluster.pass_time(300)
         await life.end()
@@ -118,7 +118,7 @@ async def test_definitions_that_lead_nowhere_are_not_spoken_of(
     async with small_cluster(tmp_path) as cluster:
         for definition in kueue_definitions():
             await cluster.create(DEFINITIONS, definition)
-        life = Life(cluster.api, cluster.api, cluster.clock)
+        life = ProcessTasks(cluster.api, cluster.api, cluster.clock)
         start_webhook(life, cluster.api, chosen_run())
         await cluster.pass_time(300)
         await life.end()
@@ -147,7 +147,7 @@ def test_beside_an_older_server_what_a_former_life_has_left_is_written_anew_befo
             await cluster.until(lambda: _has_queues(cluster))
             await _leave_one_behind(cluster)
             api = OlderServer(cluster)
-            life = Life(api, api, cluster.clock)
+            life = ProcessTasks(api, api, cluster.clock)
             try:
                 hook = start_webhook(life, api, chosen_run(), is_beside=True)
                 assert hook is not None
@@ -165,7 +165,7 @@ def test_beside_an_older_server_what_a_former_life_has_left_is_written_anew_befo
 async def test_beside_a_server_that_has_policies_nothing_is_left_of_a_former_life(tmp_path: Path) -> None:
     async with small_cluster(tmp_path) as cluster:
         await _leave_one_behind(cluster)
-        life = Life(cluster.api, cluster.api, cluster.clock)
+        life = ProcessTasks(cluster.api, cluster.api, cluster.clock)
         try:
             hook = start_webhook(life, cluster.api, chosen_run(), is_beside=True)
             assert hook is not None

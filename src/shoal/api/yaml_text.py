@@ -163,7 +163,7 @@ class _Builder:
 
     def _alias(self, event: Any) -> None:
         if event.anchor not in self._anchors:
-            raise self.error(f"alias *{event.anchor} stands before its anchor is complete", event.start_mark)
+            raise self.error(f"alias *{event.anchor} is used before its anchor is complete", event.start_mark)
         value, size = self._anchors[event.anchor]
         self._size += size
         self._aliased += size

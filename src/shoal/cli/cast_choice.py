@@ -11,7 +11,7 @@ import typer
 
 if TYPE_CHECKING:
     from shoal.embedded.machines.machine import Machine
-    from shoal.wiring.cast import Cast
+    from shoal.wiring.cluster_options import ClusterOptions
     from shoal.wiring.run_choice import RunChoice
 
 NONE = "none"
@@ -102,11 +102,11 @@ class CastChoice(msgspec.Struct, frozen=True, kw_only=True):
     def has_shoal(self) -> bool:
         return self.has_controllers and self.scheduler is Scheduler.SHOAL
 
-    def cast(self, kubeconfig: Path | None = None) -> Cast:
+    def cast(self, kubeconfig: Path | None = None) -> ClusterOptions:
         """Raises UserError for what cannot be read: before anything is started or written."""
-        from shoal.wiring.cast import Cast
+        from shoal.wiring.cluster_clock import Moment
+        from shoal.wiring.cluster_options import ClusterOptions
         from shoal.wiring.controllers import CONTROLLERS, DEFAULT_SCHEDULER
-        from shoal.wiring.pace import Moment
 
         machines = self._machines()
         if self.stages:
@@ -114,8 +114,8 @@ class CastChoice(msgspec.Struct, frozen=True, kw_only=True):
 
             read_stages(self.stages)
         if self.is_split and kubeconfig is not None:
-            return Cast(speed=self.speed, children=self.parts(kubeconfig), has_foreign=self.has_foreign)
-        return Cast(
+            return ClusterOptions(speed=self.speed, children=self.parts(kubeconfig), has_foreign=self.has_foreign)
+        return ClusterOptions(
             machines=machines,
             controllers=tuple(
                 name

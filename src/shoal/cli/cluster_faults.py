@@ -56,7 +56,7 @@ def partition(node: Node, kubeconfig: Kubeconfig = None, context: KubeContext = 
 def reboot(node: Node, kubeconfig: Kubeconfig = None, context: KubeContext = "") -> None:
     """Restart a node: what ran on it has ended, and it comes back by itself."""
     _break(node, "reboot", kubeconfig, context)
-    typer.echo(f"node {node} is told to reboot")
+    typer.echo(f"node {node} reboots")
 
 
 def spot_interrupt(node: Node, kubeconfig: Kubeconfig = None, context: KubeContext = "") -> None:
@@ -134,7 +134,7 @@ def _break(node: str, kind: str, kubeconfig: Path | None, context: str) -> None:
 
 def _note_real(node: str, *, is_simulated: bool) -> None:
     if not is_simulated:
-        typer.echo(f"shoal: node {node} names no simulated kubelet; nobody may be there to heed this", err=True)
+        typer.echo(f"shoal: node {node} is not known to be simulated; a real kubelet ignores this", err=True)
 
 
 def _ask_server(fault: str, body: dict[str, int], kubeconfig: Path | None, context: str) -> None:

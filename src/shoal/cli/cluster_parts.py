@@ -84,7 +84,7 @@ def _checked(address: str) -> str:
         is_good = False
     if not is_good:
         where, fix = Where(path="--kubelet-address"), "as in 192.168.1.20"
-        raise UserError(f"{excerpt(address)} is no address of a machine", where=where, fix=fix)
+        raise UserError(f"{excerpt(address)} is not an IP address", where=where, fix=fix)
     return address
 
 

@@ -62,5 +62,5 @@ def _client(service: str) -> dict[str, Any]:
     namespace, _, name = service.partition("/")
     if not namespace or not name or "/" in name:
         fix = "as in shoal-system/shoal-webhook"
-        raise UserError(f"{excerpt(service)} is no namespace and name", where=Where(path="--webhook-service"), fix=fix)
+        raise UserError(f"{excerpt(service)} is not NAMESPACE/NAME", where=Where(path="--webhook-service"), fix=fix)
     return {"service": {"namespace": namespace, "name": name, "port": 443, "path": "/convert"}}

@@ -29,10 +29,13 @@ def decide(
         str, typer.Option(metavar="ORDER", help="Which pods yield first to others; workloads yield as in Kueue.")
     ] = "lowest-priority-first",
     min_runtime: Annotated[
-        float, typer.Option(min=0, metavar="SECONDS", help="Nobody yields or moves before it has run this long.")
+        float,
+        typer.Option(
+            min=0, metavar="SECONDS", help="Pods that have run for less than this are not preempted or moved."
+        ),
     ] = 0,
     break_budgets: Annotated[
-        bool, typer.Option("--break-budgets", help="Disruption budgets give way when there is no other way.")
+        bool, typer.Option("--break-budgets", help="Violate disruption budgets when nothing else helps.")
     ] = False,
     no_moves: Annotated[
         bool, typer.Option("--no-moves", help="No running pod moves elsewhere so that another fits.")

@@ -28,8 +28,8 @@ from shoal.sim.queued_pods import speaks_of_queues
 from shoal.sim.queued_world import Queued, QueuedWorld
 from shoal.sim.rounds import Rounds
 from shoal.store.inventory import Inventory
+from shoal.store.manifest_cluster import ManifestCluster, world_of
 from shoal.store.queues import queue_world
-from shoal.store.world import World, world_of
 from shoal.units.errors import UserError, Where, one_line
 
 Limits = Callable[[Settings], Settings]
@@ -40,7 +40,7 @@ Limits = Callable[[Settings], Settings]
 class Loaded:
     """A cluster as the manifests describe it, ready for its first round."""
 
-    world: World
+    world: ManifestCluster
     intake: Intake
     placement: Placement
     now_s: float

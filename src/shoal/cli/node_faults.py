@@ -28,7 +28,7 @@ async def node_of(api: Api, name: str) -> Obj:
         names = [item.name for item in (await api.list(NODES)).items]
         near = get_close_matches(name, names, 3, 0.5) or sorted(names)[:3]
         fix = f"the nearest: {', '.join(near)}" if near else "the cluster has no nodes"
-        raise UserError(f"there is no node {excerpt(name)}", fix=fix) from None
+        raise UserError(f"node {excerpt(name)} not found", fix=fix) from None
 
 
 async def break_node(api: Api, name: str, kind: str) -> bool:

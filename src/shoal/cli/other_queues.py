@@ -19,7 +19,7 @@ from shoal.sim.kai_queues import is_queue as is_kai
 from shoal.sim.kai_queues import kai_queues, kai_units
 from shoal.sim.volcano_queues import is_queue as is_volcano
 from shoal.sim.volcano_queues import volcano_groups, volcano_tree
-from shoal.store.kept import Kept
+from shoal.store.held_pods import HeldPod
 from shoal.views.other_queues import OtherQueue
 from shoal.views.queue_backlog import plain
 
@@ -36,7 +36,7 @@ def other_queues_of(source: Source) -> list[OtherQueue]:
     if not has_other_queues(source.documents):
         return []
     loaded = source.taken()
-    waiting = Counter(hold.queue for hold in loaded.world.gated.values() if isinstance(hold, Kept) and hold.queue)
+    waiting = Counter(hold.queue for hold in loaded.world.gated.values() if isinstance(hold, HeldPod) and hold.queue)
     return [*_of_volcano(source.documents, waiting), *_of_kai(source.documents, loaded, waiting)]
 
 

@@ -32,7 +32,7 @@ class OutFile:
         self._target = Path(os.path.realpath(path))
         if self._target.exists() and not (self._target.is_file() and os.access(self._target, os.W_OK)):
             fix = "name a file that may be written"
-            raise UserError("is there already and cannot be replaced", where=self._where, fix=fix)
+            raise UserError("already exists and cannot be replaced", where=self._where, fix=fix)
         self._new_neighbour().unlink()
 
     def write(self, text: str | bytes) -> int:

@@ -8,8 +8,8 @@ from shoal.api.node import Node
 from shoal.cli.living import Source
 from shoal.cli.manifests import Loaded
 from shoal.sim.queue_outlook import outlook
+from shoal.store.held_pods import HeldPod
 from shoal.store.inventory import Inventory
-from shoal.store.kept import Kept
 from shoal.store.queues.members import Members
 from shoal.views.decision import Reason
 from shoal.views.gang_list import GangLine, gang_order, gangs_of
@@ -58,7 +58,7 @@ def _queued(loaded: Loaded) -> dict[str, tuple[str, Reason]]:
     found = {
         hold.group: (hold.queue, Reason(hold.code, hold.message, hold.help))
         for hold in loaded.world.gated.values()
-        if isinstance(hold, Kept) and hold.group
+        if isinstance(hold, HeldPod) and hold.group
     }
     queued = loaded.queued
     if queued is None:

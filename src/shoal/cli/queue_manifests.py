@@ -22,7 +22,7 @@ from shoal.sim.queue_future import Future, future_of
 from shoal.sim.queue_rounds import QueueRounds
 from shoal.sim.queued_pods import speaks_of_queues
 from shoal.store.inventory import Inventory
-from shoal.store.queues import QueueWorld, queue_world
+from shoal.store.queues import ManifestQueues, queue_world
 from shoal.units.errors import UserError, Where
 
 Lived = tuple[Future, Sequence[WorkloadFacts]]
@@ -45,7 +45,7 @@ def are_queues(documents: Sequence[Document]) -> bool:
     return speaks_of_queues(Inventory(documents))
 
 
-def queues_of(documents: Sequence[Document], where: Sequence[str]) -> QueueWorld:
+def queues_of(documents: Sequence[Document], where: Sequence[str]) -> ManifestQueues:
     """The world of queues; `where` says where the documents are from."""
     inventory = Inventory(documents)
     if not speaks_of_queues(inventory):

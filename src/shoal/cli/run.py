@@ -60,9 +60,9 @@ def run(
     from msgspec.structs import replace
 
     from shoal.cli.run_files import read_run_files
-    from shoal.wiring.door import door_settings
-    from shoal.wiring.pace import Moment
+    from shoal.wiring.cluster_clock import Moment
     from shoal.wiring.run import run as run_on
+    from shoal.wiring.telemetry import door_settings
 
     files = read_run_files(config or [])
     own = files.own

@@ -42,7 +42,7 @@ def read_run_files(paths: Sequence[Path]) -> RunFiles:
         for document in documents:
             name, value = _read(document)
             if name in found:
-                raise UserError("stands in the files twice", where=document.where, fix="keep one of them")
+                raise UserError("is defined twice", where=document.where, fix="keep one of them")
             found[name], places[name] = value, document.where
     own, kueue, profiles = (found.get(name) for name in ("own", "kueue", "profiles"))
     return RunFiles(
@@ -64,7 +64,7 @@ def _read(document: Document) -> tuple[str, RunConfiguration | Configuration | K
         if value.api_version.startswith(f"{GROUP}/"):
             return "profiles", kube_profiles(scheduler_config(value, where, OWN_PLUGINS))
     raise UserError(
-        f"is no configuration that {excerpt('shoal run')} reads",
+        f"is not a configuration that {excerpt('shoal run')} reads",
         where=where,
         fix=f"it reads {RUN_KIND} ({RUN_VERSION}), Kueue's Configuration and KubeSchedulerConfiguration",
     )

@@ -7,12 +7,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from shoal.wiring.life import Life
+    from shoal.wiring.process_tasks import ProcessTasks
     from shoal.wiring.up import Show
 
 
 def shown_live(kubeconfig: Path) -> Show:
-    async def show(life: Life, _: Callable[[], None]) -> None:
+    async def show(life: ProcessTasks, _: Callable[[], None]) -> None:
         from rich.console import Console
 
         from shoal.cli.board import LiveBoard

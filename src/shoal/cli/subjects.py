@@ -116,9 +116,9 @@ class Subjects:
         near += [bare[each] for each in difflib.get_close_matches(short, bare, n=_NEAR, cutoff=_ALIKE)]
         shown = [f"{kind}/{each}" if kind else each for each in dict.fromkeys(near)][:_NEAR]
         what = kind or "pod or gang"
-        many = f"{len(names):,} {kind or 'pods and gang'}s are there" if len(names) != 1 else f"1 {what} is there"
+        many = f"{len(names):,} {kind or 'pods and gang'}s exist" if len(names) != 1 else f"1 {what} exists"
         fix = f"did you mean {' or '.join(shown)}?" if shown else many
-        return UserError(f"no {what} {excerpt(name if kind else text)} is there", fix=fix)
+        return UserError(f"{what} {excerpt(name if kind else text)} not found", fix=fix)
 
 
 def kind_called(word: str) -> str:

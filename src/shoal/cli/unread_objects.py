@@ -69,7 +69,7 @@ def unread_story(unread: Unread, documents: Sequence[Document]) -> Story:
     pods = _pods_of(unread, documents)
     waiting = sorted(pod.metadata.name for pod in pods if not pod.spec.node_name)
     words = counted(pods, len(waiting), 0)
-    what = f"is there; pods: {words}" if words else "is there, and has no pods: nobody has made any for it"
+    what = f"exists; pods: {words}" if words else "exists and has no pods yet"
     story = Story(f"{unread.kind.lower()} {unread.namespace}/{unread.name}", what)
     story.tell("pods", *by_node(pods), f"those that wait: {few(waiting, _MOST_NAMES)}" if waiting else "")
     story.tell("read", "no decision reads it, only what its operator makes of it: shoal why pod/... tells of a pod")

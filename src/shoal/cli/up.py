@@ -86,7 +86,8 @@ def up(
     foreign: Annotated[
         bool,
         typer.Option(
-            "--foreign-kinds/--no-foreign-kinds", help="Whether kinds such as Kueue's and Kubeflow's are there."
+            "--foreign-kinds/--no-foreign-kinds",
+            help="Install the kinds of other projects, such as Kueue's and Kubeflow's.",
         ),
     ] = True,
     processes: Annotated[

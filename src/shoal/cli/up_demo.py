@@ -19,7 +19,7 @@ from shoal.cli.up import log_into, run_in, wants_board
 if TYPE_CHECKING:
     from shoal.cli.board import LiveBoard
     from shoal.embedded.apiserver.settings import Settings
-    from shoal.wiring.life import Life
+    from shoal.wiring.process_tasks import ProcessTasks
 
 _SEED = 42
 
@@ -37,7 +37,7 @@ def run_demo(port: int, speed: float, *, board: bool | None) -> None:
         cast = CastChoice(nodes=NODES, speed=speed, metrics_port=0).cast()
         boards: list[LiveBoard] = []
 
-        async def show(life: Life, stop: Callable[[], None]) -> None:
+        async def show(life: ProcessTasks, stop: Callable[[], None]) -> None:
             await _show(life, stop, settings.kubeconfig, boards, is_drawn)
 
         def serve(settings: Settings, ready: Callable[[str], None]) -> None:
@@ -49,7 +49,7 @@ def run_demo(port: int, speed: float, *, board: bool | None) -> None:
 
 
 async def _show(
-    life: Life, stop: Callable[[], None], kubeconfig: Path, boards: list[LiveBoard], is_drawn: bool
+    life: ProcessTasks, stop: Callable[[], None], kubeconfig: Path, boards: list[LiveBoard], is_drawn: bool
 ) -> None:
     import asyncio
 

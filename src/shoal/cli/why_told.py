@@ -166,7 +166,7 @@ class Teller:
             group = "" if counts else group_of_maker(self._documents, subject.kind, subject.key)
             if group in self._loaded.world.gated:
                 return renamed(self._told(group), f"{subject.kind} {subject.key}, by its PodGroup {group},")
-            words = f"has no pods yet; its PodGroup {group} is there" if group else without_pods(value)
+            words = f"has no pods yet; its PodGroup {group} exists" if group else without_pods(value)
             story = Story(f"{subject.kind} {subject.key}:", f"pods: {counts}" if counts else words)
             story.tell("pods", *by_node(pods), *lost)
             return story

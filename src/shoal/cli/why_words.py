@@ -26,7 +26,7 @@ _TOLD = ("QuotaReserved", "Admitted", "Evicted", "Preempted", "PodsReady", "Requ
 _STOPPED = ("Evicted", "Preempted")
 _HEAD = ("asks", "conditions", "gang", "gates", "queue", "needs")
 """Chapters that come before what others say of it."""
-NOBODY_DECIDES = "nobody has decided about it yet; do the controllers of the queues run?"
+NOBODY_DECIDES = "it has not been considered yet; are the queue controllers running?"
 
 
 def tell_as_living(story: Story, pod: Pod, others: Iterable[Pod]) -> None:

@@ -18,7 +18,7 @@ from aiohttp.web_protocol import RequestHandler
 Handler = Callable[[web.BaseRequest], Awaitable[web.StreamResponse]]
 
 
-class Haste(msgspec.Struct, frozen=True):
+class Timeouts(msgspec.Struct, frozen=True):
     first_request_s: float = 10.0
     """From the connection to the end of the first request's headers."""
     reading_s: float = 30.0
@@ -27,7 +27,7 @@ class Haste(msgspec.Struct, frozen=True):
     """Connections at once; whoever comes beyond is hung up on."""
 
 
-class Hurried(RequestHandler):
+class TimedConnection(RequestHandler):
     """One client's connection: `first_request_s` until its first request is told, `reading_s` until it has read."""
 
     __slots__ = ("_alarm", "_first_request_s", "_reading_s")
@@ -79,10 +79,10 @@ def cut_off(transport: asyncio.Transport | None) -> None:
         transport.abort()
 
 
-class HurriedServer(web.Server):
+class TimedServer(web.Server):
     """Makes a connection for each client, up to `most`."""
 
-    def __init__(self, handler: Handler, haste: Haste, **options: Any) -> None:
+    def __init__(self, handler: Handler, haste: Timeouts, **options: Any) -> None:
         super().__init__(handler, **options)
         self.haste = haste
         self._options = options
@@ -91,10 +91,10 @@ class HurriedServer(web.Server):
         return _Counted(self, self.haste, loop=asyncio.get_running_loop(), **self._options)
 
 
-class _Counted(Hurried):
+class _Counted(TimedConnection):
     __slots__ = ("_most", "_server")
 
-    def __init__(self, server: HurriedServer, haste: Haste, **options: Any) -> None:
+    def __init__(self, server: TimedServer, haste: Timeouts, **options: Any) -> None:
         super().__init__(server, haste.first_request_s, haste.reading_s, **options)
         self._server = server
         self._most = haste.most

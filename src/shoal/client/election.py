@@ -37,7 +37,7 @@ Told = Callable[[Lock, str], None]
 
 def _stands_by(lock: Lock, holder: str) -> None:
     # Whoever started it would take its silence for a fault.
-    _log.warning("stands by: %s holds the lease %s/%s and does the work", holder, lock.namespace, lock.name)
+    _log.warning("standing by: %s holds the lease %s/%s and is active", holder, lock.namespace, lock.name)
 
 
 class LeaderElection:

@@ -1,9 +1,9 @@
 """One kind of object kept in step with the server: a list, then a watch, and both again whenever that breaks.
 
-Promises: once `synced`, what is here was true at one moment and becomes true of later ones in order; an object is never
-replaced by an older version of itself; whoever writes through `learning.LearningApi` finds the own write here at once,
-so that a controller never decides twice because a watch is slow. Handlers are called for every difference, also for
-those that a list after a gap finds.
+Guarantees: once `synced`, the cache equals the server at one moment and then follows it in order; an object is never
+replaced by an older version of itself; a write through `write_through.WriteThroughApi` is in the cache at once, so that
+a controller does not decide twice because a watch is slow. Handlers are called for every difference, also for those
+that a list after a gap finds.
 
 Rejected: expectations (counters of writes that were not seen yet). They have to be kept right by every controller, and
 time out when they are not.

@@ -16,12 +16,12 @@ from collections.abc import Callable
 
 from shoal.client.item import Item, Obj
 from shoal.client.kind import Kind
-from shoal.client.newest_words import NewestWords
+from shoal.client.kueue_versions import KueueVersionsApi
 from shoal.client.port import GENTLY, Api, Deletion, Patch
 from shoal.client.refusals import LeaseEndedError
 
 
-class LeasedApi(NewestWords):
+class LeasedApi(KueueVersionsApi):
     def __init__(self, api: Api, is_leading: Callable[[], bool]) -> None:
         super().__init__(api)
         self._is_leading = is_leading

@@ -18,7 +18,7 @@ def rbac_advice(error: ForbiddenError) -> str:
     inside = f" -n {error.namespace}" if error.namespace else ""
     return "\n".join(
         (
-            "the rule that lacks:",
+            "the missing rule:",
             *(f"  {line}" for line in _rule(error)),
             "to grant it:",
             f"  kubectl create {role} {name} --verb={error.verb} {_what(error)}{inside}",

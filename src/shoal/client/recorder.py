@@ -70,8 +70,8 @@ BINDING, SCHEDULING = Deed("Binding"), Deed("Scheduling")
 class Recorder:
     """One reporter (`component`: `default-scheduler`, `kubelet`). Of a node it speaks for, `host` is the name."""
 
-    def __init__(self, api: Api, clock: Clock, component: str, pen: Pen | None = None) -> None:
-        self._pen = pen or Pen(api, clock, component)
+    def __init__(self, api: Api, clock: Clock, component: str, pen: EventWriter | None = None) -> None:
+        self._pen = pen or EventWriter(api, clock, component)
         self._component = component
 
     def named(self, component: str) -> Recorder:
@@ -120,7 +120,7 @@ Said = tuple[str, str, str, str, str, Deed | None]
 _Same = tuple[str, str, str, str, Said]
 
 
-class Pen:
+class EventWriter:
     """What is to be written, in order. The queue is bounded: in a storm of Events the oldest are not written."""
 
     def __init__(self, api: Api, clock: Clock, owner: str) -> None:

@@ -72,7 +72,7 @@ def parts_fault(parts: tuple[Part, ...]) -> str:
         if not part.name:
             return "a part has no name"
         if part.name in parents:
-            return f"part {part.name} is there twice"
+            return f"part {part.name} is defined twice"
         parents[part.name] = part.parent
     rooted = {""}
     for start in parents:

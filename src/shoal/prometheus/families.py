@@ -41,14 +41,14 @@ class Head(msgspec.Struct, frozen=True):
 
     def __post_init__(self) -> None:
         if not _NAME.fullmatch(self.name) or not self.help:
-            raise ValueError(f"{self.name!r} is no name of a metric, or nothing says what it means")
+            raise ValueError(f"{self.name!r} is not a metric name, or its help is empty")
         if self.type == "counter" and not self.name.endswith("_total"):
             raise ValueError(f"{self.name}: the name of a counter ends in _total")
         for label in self.labels:
             if not _LABEL.fullmatch(label) or label.startswith("__") or label in _RESERVED[self.type]:
-                raise ValueError(f"{self.name}: {label!r} is no name of a label")
+                raise ValueError(f"{self.name}: {label!r} is not a label name")
         if len(set(self.labels)) < len(self.labels):
-            raise ValueError(f"{self.name}: a label stands there twice")
+            raise ValueError(f"{self.name}: duplicate label")
         if list(self.bounds) != sorted(set(self.bounds)) or (self.type == "histogram") != bool(self.bounds):
             raise ValueError(f"{self.name}: a histogram, and nothing else, has bounds, and they grow")
 

@@ -96,7 +96,7 @@ class Registry:
             return
         for name in {head.name, *head.samples}:
             if name in self._names:
-                raise ValueError(f"{name} stands for something else already: {self._names[name]}")
+                raise ValueError(f"{name} is already registered: {self._names[name]}")
         self._names.update(dict.fromkeys((head.name, *head.samples), head.help))
 
     def _safely(self, name: str, read: Callable[[], Any]) -> Any:

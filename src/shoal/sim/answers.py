@@ -19,7 +19,7 @@ from shoal.sim.queue_answers import told_admitted, told_preempted, told_unproven
 from shoal.sim.queue_rounds import QueueRecord, QueueRounds
 from shoal.sim.refusals import waiting_gangs, waiting_pods
 from shoal.sim.rounds import MOST_ROUNDS, Record, Rounds
-from shoal.store.kept import Hold, Kept
+from shoal.store.held_pods import HeldPod, Hold
 from shoal.views.decision import Decision, Evicted, Moved, Placed, Reason, Refused, Round
 
 
@@ -83,13 +83,13 @@ class _Teller:
         for pod in waiting_pods(self._cluster, gangs):
             yield Refused(pod=pod, reason=explainer.pod(pod))
         for key, hold in self._gated.items():
-            is_group = isinstance(hold, Kept) and hold.group == key
+            is_group = isinstance(hold, HeldPod) and hold.group == key
             reason = hold_reason(hold)
             yield Refused(group=key, reason=reason) if is_group else Refused(pod=key, reason=reason)
 
 
 def hold_reason(hold: Hold) -> Reason:
-    if isinstance(hold, Kept):
+    if isinstance(hold, HeldPod):
         kept = f"Kept by {hold.queue}: " if hold.queue else ""
         return Reason(hold.code, f"{kept}{hold.message.rstrip('.')}.", hold.help)
     names = ", ".join(hold)

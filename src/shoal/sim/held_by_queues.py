@@ -19,8 +19,8 @@ from shoal.engine.from_api.membership import KUEUE_GROUP_LABEL, KUEUE_TOTAL_ANNO
 from shoal.engine.reasons import Code
 from shoal.sim import kai_queues, volcano_queues
 from shoal.sim.queued_pods import GATES
-from shoal.store.kept import Kept
-from shoal.store.world import World
+from shoal.store.held_pods import HeldPod
+from shoal.store.manifest_cluster import ManifestCluster
 from shoal.units.numbers import whole_of
 
 _QUEUE_LABEL = "kueue.x-k8s.io/queue-name"
@@ -48,7 +48,7 @@ def _is_volcano_job(document: Document, grouped_jobs: set[tuple[str, str]]) -> b
     return is_job and (meta_of(value).namespace, meta_of(value).name) in grouped_jobs
 
 
-def hold_queued_pods(documents: Sequence[Document], world: World) -> None:
+def hold_queued_pods(documents: Sequence[Document], world: ManifestCluster) -> None:
     """Removes held pods from the events of `world`, and adds the reasons for them and for gated pods of Kueue."""
     arrived = [event for event in world.events if isinstance(event, PodArrived)]
     priorities = {event.key: event.priority for event in arrived}
@@ -59,14 +59,14 @@ def hold_queued_pods(documents: Sequence[Document], world: World) -> None:
     if kept:
         world.events = [event for event in world.events if not (isinstance(event, PodArrived) and event.key in kept)]
         world.gated |= kept
-    gated = {key for key, hold in world.gated.items() if not isinstance(hold, Kept) and GATES.intersection(hold)}
+    gated = {key for key, hold in world.gated.items() if not isinstance(hold, HeldPod) and GATES.intersection(hold)}
     if gated:
         pods = [each.value for each in documents if isinstance(each.value, Pod)]
         sizes = group_sizes(pods)
         world.gated |= {pod.metadata.key: _held_by_kueue(pod, sizes) for pod in pods if pod.metadata.key in gated}
 
 
-def _held_by_kueue(pod: Pod, sizes: Mapping[tuple[str, str], int]) -> Kept:
+def _held_by_kueue(pod: Pod, sizes: Mapping[tuple[str, str], int]) -> HeldPod:
     names = [gate.name for gate in pod.spec.scheduling_gates]
     others = [name for name in names if name not in GATES]
     opened = ", ".join(name for name in names if name in GATES)
@@ -74,9 +74,9 @@ def _held_by_kueue(pod: Pod, sizes: Mapping[tuple[str, str], int]) -> Kept:
     queue, group = pod.metadata.labels.get(_QUEUE_LABEL, ""), pod.metadata.labels.get(KUEUE_GROUP_LABEL, "")
     cause, remedy = _group_message(pod, group, sizes) if group else ("", "")
     if not cause and not queue:
-        cause, remedy = f"It names no queue by the label {_QUEUE_LABEL}.", "Name one on whoever makes the pod."
+        cause, remedy = f"It names no queue by the label {_QUEUE_LABEL}.", "Set it on the pod's owner."
     help_ = [remedy, f"Its queue opens {opened} when it is admitted.", f"Remove {', '.join(others)}." if others else ""]
-    return Kept(
+    return HeldPod(
         Code.GATED,
         " ".join(part for part in (words, cause) if part),
         " ".join(part for part in help_ if part),

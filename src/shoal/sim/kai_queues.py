@@ -25,7 +25,7 @@ from shoal.engine.queues.facts import Amounts
 from shoal.engine.queues.kueue import Kueue
 from shoal.engine.queues.state import Queues
 from shoal.engine.who import Who
-from shoal.store.kept import Kept
+from shoal.store.held_pods import HeldPod
 
 _GROUP = "scheduling.run.ai/"
 _MAX_CYCLES = 10_000
@@ -58,7 +58,7 @@ def kai_units(documents: Sequence[Document], events: Iterable[Event], now_s: flo
     return units
 
 
-def held_by_kai(documents: Sequence[Document], events: Sequence[Event], now_s: float) -> dict[str, Kept]:
+def held_by_kai(documents: Sequence[Document], events: Sequence[Event], now_s: float) -> dict[str, HeldPod]:
     """The reason by held pod."""
     queues = kai_queues(documents)
     if not queues:
@@ -70,7 +70,7 @@ def held_by_kai(documents: Sequence[Document], events: Sequence[Event], now_s: f
     def usage_of(queue: str, is_non_preemptible: bool) -> Amounts:
         return usage.get((queue, "allocatedNonPreemptible" if is_non_preemptible else "allocated"), {})
 
-    found: dict[str, Kept] = {}
+    found: dict[str, HeldPod] = {}
     for unit in units.all.values():
         if not unit.waiting or not unit.spec.is_known or not unit.is_ready:
             # A gang with missing pods waits for them, not for quota.
@@ -82,7 +82,7 @@ def held_by_kai(documents: Sequence[Document], events: Sequence[Event], now_s: f
         if code == POD_SCHEDULING_ERRORS:
             message = "other workloads that exceed their quota would have to be evicted; not decided on files"
         group = unit.spec.name if unit.spec.name not in unit.waiting else ""
-        kept = Kept(code, message, queue=f"KAI queue {unit.spec.queue}", group=group)
+        kept = HeldPod(code, message, queue=f"KAI queue {unit.spec.queue}", group=group)
         found |= dict.fromkeys(unit.waiting, kept)
     return found
 

@@ -22,7 +22,7 @@ from shoal.api.resources import effective_requests
 from shoal.engine.from_api.membership import KUEUE_GROUP_LABEL, KUEUE_TOTAL_ANNOTATION, group_of
 from shoal.engine.queues.facts import PodSet, WorkloadFacts
 from shoal.store.inventory import Inventory
-from shoal.store.queues import QueueWorld
+from shoal.store.queues import ManifestQueues
 from shoal.store.queues.job_kinds import jobs_of
 from shoal.store.replicas import MOST_REPLICAS
 from shoal.units.errors import UserError, Where
@@ -45,7 +45,7 @@ def speaks_of_queues(inventory: Inventory) -> bool:
     return any(inventory.of(kind) for kind in (ClusterQueue, LocalQueue, Cohort, Workload))
 
 
-def queued_pods(documents: Sequence[Document], found: QueueWorld) -> QueuedPods:
+def queued_pods(documents: Sequence[Document], found: ManifestQueues) -> QueuedPods:
     """Documents for whoever reads pods, once queues have been read."""
     owned = {pod for pods in found.pods.values() for pod in pods}
     read = _jobs_read(documents, found)
@@ -64,7 +64,7 @@ def queued_pods(documents: Sequence[Document], found: QueueWorld) -> QueuedPods:
     return result
 
 
-def _jobs_read(documents: Sequence[Document], found: QueueWorld) -> set[int]:
+def _jobs_read(documents: Sequence[Document], found: ManifestQueues) -> set[int]:
     """Objects that only queues read, where a workload was made of them: nobody has to say that they were skipped."""
     workloads = {facts.key for facts in found.workloads}
     return {

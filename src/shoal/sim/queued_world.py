@@ -13,7 +13,7 @@ from shoal.engine.queues.kueue import Kueue
 from shoal.engine.queues.state import Queues
 from shoal.sim.queue_pods import QueuePods
 from shoal.sim.queued_pods import QueuedPods, queued_pods
-from shoal.store.queues import QueueWorld
+from shoal.store.queues import ManifestQueues
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +26,7 @@ class Queued:
     """All of them, as they were found."""
 
 
-def kueue_of(world: QueueWorld, now_s: float) -> Kueue:
+def kueue_of(world: ManifestQueues, now_s: float) -> Kueue:
     """The discipline with everybody in line or in possession."""
     queues = Queues(world.settings)
     for fact in world.facts:
@@ -45,7 +45,7 @@ def kueue_of(world: QueueWorld, now_s: float) -> Kueue:
 class QueuedWorld:
     """What was read of queues, until the pods have been read as well."""
 
-    def __init__(self, world: QueueWorld, documents: Sequence[Document]) -> None:
+    def __init__(self, world: ManifestQueues, documents: Sequence[Document]) -> None:
         self.world = world
         self._found: QueuedPods = queued_pods(documents, world)
 

@@ -22,7 +22,7 @@ from shoal.sim.explain import Explainer
 from shoal.sim.queue_story import GoOn, most_of, queue_names, queue_story
 from shoal.sim.refusals import code_of
 from shoal.sim.rounds import Record, Rounds
-from shoal.store.kept import Hold, Kept
+from shoal.store.held_pods import HeldPod, Hold
 from shoal.units.errors import UserError, excerpt
 from shoal.views.asks import ask_words, condition_words
 from shoal.views.decision_text import device_words
@@ -66,8 +66,8 @@ class _Known:
         short = name.rpartition("/")[2]
         near += [bare[each] for each in difflib.get_close_matches(short, bare, n=_NEAR, cutoff=_ALIKE)]
         names = list(dict.fromkeys(near))[:_NEAR]
-        fix = f"did you mean {' or '.join(names)}?" if names else f"{len(self._names):,} pods and gangs are there"
-        raise UserError(f"no pod or gang {excerpt(name)} is there", fix=fix)
+        fix = f"did you mean {' or '.join(names)}?" if names else f"{len(self._names):,} pods and gangs exist"
+        raise UserError(f"pod or gang {excerpt(name)} not found", fix=fix)
 
 
 class _Told:
@@ -157,7 +157,7 @@ class _Told:
         reason = hold_reason(hold)
         story = Story(title, "waits", reason.code)
         label = "volumes" if reason.code == Code.VOLUMES else "gates"
-        story.tell("queue" if isinstance(hold, Kept) and hold.queue else label, reason.message, reason.help)
+        story.tell("queue" if isinstance(hold, HeldPod) and hold.queue else label, reason.message, reason.help)
         return story
 
     def _member(self, key: str, gang: Gang) -> Story:
@@ -191,7 +191,9 @@ class _Told:
             if gang.waiting:
                 story.tell("waiting", few(list(gang.waiting), _MOST_PODS), "they are beyond its minimum")
             return story
-        held = next((hold for hold in self._gated.values() if isinstance(hold, Kept) and hold.group == gang.name), None)
+        held = next(
+            (hold for hold in self._gated.values() if isinstance(hold, HeldPod) and hold.group == gang.name), None
+        )
         if held is not None and not gang.waiting:
             return self._held(f"gang {gang.name}", held)
         if lost := lost_pods(cluster, gang):

@@ -35,7 +35,7 @@ from shoal.engine.queues.disciplines.volcano.pod_counts import count_pods
 from shoal.engine.queues.disciplines.volcano.queue_quotas import QueueQuotas, total_capacity
 from shoal.engine.queues.disciplines.volcano.queue_tree import QueueTree, Usage
 from shoal.sim.volcano_quotas import held_by_quotas
-from shoal.store.kept import Kept
+from shoal.store.held_pods import HeldPod
 
 _GROUP = "scheduling.volcano.sh/"
 
@@ -58,7 +58,7 @@ def volcano_groups(documents: Iterable[Document]) -> dict[str, PodGroup]:
 
 def held_by_volcano(
     documents: Sequence[Document], waiting: Iterable[Pod], priorities: Mapping[str, int], nodes: Iterable[NodeFacts]
-) -> dict[str, Kept]:
+) -> dict[str, HeldPod]:
     """The reason by held pod, or by group if it has no pods yet. `waiting`: existing and future pods to place."""
     tree = volcano_tree(documents)
     if tree is None:
@@ -105,13 +105,13 @@ def _usage(tree: QueueTree, groups: Mapping[str, PodGroup], members: Mapping[str
     return usage
 
 
-def _reason(name: str, group: PodGroup, refusal: Refusal) -> Kept:
+def _reason(name: str, group: PodGroup, refusal: Refusal) -> HeldPod:
     more = (
         "The group continues when other groups of the queue finish, or with more capability."
         if refusal.is_quota
         else ""
     )
-    return Kept(refusal.reason, refusal.message, more, f"Volcano queue {group.queue}", name)
+    return HeldPod(refusal.reason, refusal.message, more, f"Volcano queue {group.queue}", name)
 
 
 def _queue(document: Document) -> Queue | None:

@@ -20,7 +20,7 @@ from shoal.engine.queues.disciplines.volcano.queue_quotas import QueueQuotas
 from shoal.engine.queues.kueue import Kueue
 from shoal.engine.queues.reasons import Wait
 from shoal.engine.queues.state import Queues
-from shoal.store.kept import Kept
+from shoal.store.held_pods import HeldPod
 
 _MAX_CYCLES = 10_000
 _NEEDS_PREEMPTION = "other groups that exceed what their queues deserve would have to be evicted; not decided on files"
@@ -31,7 +31,7 @@ def held_by_quotas(
     groups: Mapping[str, PodGroup],
     members: Mapping[str, Sequence[GroupPod]],
     ranks: Mapping[str, int],
-) -> dict[str, Kept]:
+) -> dict[str, HeldPod]:
     """The reason by held pod of enqueued groups; empty if no queue declares how quota is shared."""
     if not quotas.is_configured:
         return {}
@@ -76,8 +76,8 @@ class _ManifestQuotas:
             self._cycles(units)
         return len(self._admitted) > before
 
-    def held_pods(self) -> dict[str, Kept]:
-        found: dict[str, Kept] = {}
+    def held_pods(self) -> dict[str, HeldPod]:
+        found: dict[str, HeldPod] = {}
         for unit in self._units():
             words = (
                 _NEEDS_PREEMPTION
@@ -85,7 +85,7 @@ class _ManifestQuotas:
                 else f"queue resource quota insufficient in queue {unit.queue}"
             )
             more = "The group continues when other groups of the queue finish, or when the queue deserves more."
-            reason = Kept(NOT_ENOUGH_RESOURCES, words, more, f"Volcano queue {unit.queue}", unit.group)
+            reason = HeldPod(NOT_ENOUGH_RESOURCES, words, more, f"Volcano queue {unit.queue}", unit.group)
             found |= dict.fromkeys(unit.waiting, reason)
         return found
 

@@ -8,7 +8,7 @@ A pod group of Kueue needs as many pods as it says that it has. It is no gang wh
 (fast admission, serving), nor while Kueue itself runs in the cluster: Kueue has admitted the group as a whole then, and
 replaces pods that cannot be placed. `shoal.dev/gang: "true"` on its pods makes it one all the same.
 
-How many a controller's gang needs is what its specification says, not how many of its pods are there yet. A pod that
+How many a controller's gang needs is what its specification says, not how many of its pods exist yet. A pod that
 succeeded has done its part: the gang needs one less.
 """
 
@@ -40,7 +40,7 @@ from shoal.store.ended_members import less_those_that_ended
 from shoal.store.impossible_gangs import why_impossible
 from shoal.store.inventory import Inventory, Placed
 from shoal.store.pod_makers import GANG, RENDEZVOUS, Owner, PodMaker, makers_of, top_owner
-from shoal.store.watched.troubles import words_of
+from shoal.store.watched.object_faults import words_of
 from shoal.units.errors import UserError, Where, excerpt
 
 
@@ -132,7 +132,7 @@ class _Gatherer:
             self._add(self._reader.volcano(group, pods, volcano.where), volcano.where, "spec.minMember")
             name = group.spec.priority_class_name
             if name and not self._reader.knows_class(group):
-                missing = f"no PriorityClass {excerpt(name)} is there: the group has priority 0"
+                missing = f"PriorityClass {excerpt(name)} not found: the group has priority 0"
                 self._found.warnings.append(f"{volcano.at('spec.priorityClassName')}: {missing}")
         for kai in self._inventory.of(KaiPodGroup):
             for member in self._of.get(kai.value.metadata.key, []):
@@ -161,7 +161,7 @@ class _Gatherer:
             self._found.warnings.append(f"{where}: no pod belongs to it")
         elif facts.minimum > len(members):
             self._found.warnings.append(
-                f"{where.with_path(path)}: needs {facts.minimum} pods, and only {len(members)} of its pods are there"
+                f"{where.with_path(path)}: needs {facts.minimum} pods, and only {len(members)} of its pods exist"
             )
 
     def _dissolve(self, name: str) -> None:
@@ -239,7 +239,7 @@ class _Gatherer:
         self._found.facts.append(GroupFacts(name=name, minimum=minimum, wish=wish))
         where = maker.where if maker is not None else members[0].placed.where
         if minimum > len(members):
-            self._found.warnings.append(f"{where}: needs {minimum} pods, and only {len(members)} of its pods are there")
+            self._found.warnings.append(f"{where}: needs {minimum} pods, and only {len(members)} of its pods exist")
 
     def _minimum(self, maker: PodMaker | None, members: list[Member], ended: list[Member]) -> int | None:
         """How many must start together; None where nobody says that any should."""

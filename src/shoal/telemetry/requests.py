@@ -29,7 +29,7 @@ class LeaderMetrics:
 
     def __init__(self, registry: Registry) -> None:
         self._leads = registry.gauge(
-            "leader_election_master_status", "Whether this process leads (1) or stands by (0).", ("name",)
+            "leader_election_master_status", "Whether this process is the leader (1) or a standby (0).", ("name",)
         )
 
     def stands_by(self, name: str) -> None:

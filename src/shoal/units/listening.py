@@ -9,9 +9,9 @@ _LONGEST = 253
 
 
 def check_listening(host: str, where: Where) -> None:
-    """UserError for a text that is no address and no name of a host."""
+    """UserError for a text that is neither an address nor a host name."""
     if not host.strip():
         fix = "name an address, as in 127.0.0.1, or 0.0.0.0 for every address of this machine"
         raise UserError("names no address to listen on", where=where, fix=fix)
     if not host.isascii() or not host.isprintable() or len(host) > _LONGEST:
-        raise UserError(f"{excerpt(host)} is no address and no name of a host", where=where)
+        raise UserError(f"{excerpt(host)} is neither an address nor a host name", where=where)

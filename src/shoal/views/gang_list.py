@@ -97,7 +97,7 @@ def _line(cluster: Cluster, gang: Gang, code: str, message: str) -> GangLine:
 
 def show_gangs(console: Console, gangs: Sequence[GangLine], *, is_wide: bool = False) -> None:
     if not gangs:
-        console.print("no gangs are there")
+        console.print("no gangs found")
         return
     headings = ["gang", "state", "needs", "run", "wait", "GPUs", "because"]
     leasts = [NAME, KIND, NUMBER, NUMBER, NUMBER, NUMBER, WORDS]

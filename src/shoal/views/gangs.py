@@ -20,9 +20,7 @@ def gang_message(gang: GroupEvidence, pod: Evidence) -> str:
     """What is short, and what one of its pods sees of the nodes."""
     match gang.code:
         case Code.GANG_UNKNOWN:
-            return (
-                f"its {_pods(gang.exist)} {'names' if gang.exist == 1 else 'name'} a group of which there is no object."
-            )
+            return f"its {_pods(gang.exist)} {'names' if gang.exist == 1 else 'name'} a group that does not exist."
         case Code.GANG_MALFORMED if gang.is_unreadable:
             return f"its gang cannot be as it is written: {gang.fault}."
         case Code.GANG_MALFORMED:
@@ -86,4 +84,4 @@ def lost_pods(cluster: Cluster, gang: Gang) -> int:
 
 
 def lost_words(lost: int) -> str:
-    return f"{_pods(lost)} ended or got lost, and nobody has made others in their place yet"
+    return f"{_pods(lost)} ended or were lost and have not been replaced yet"

@@ -64,7 +64,7 @@ def show_queues(console: Console, queues: Sequence[QueueLine], *, is_wide: bool 
         leasts += [KIND, WORDS]
     shown = queues if is_wide else queues[:MOST_LINES]
     if not shown:
-        console.print("no local queues are there")
+        console.print("no local queues found")
         return
     show_table(console, headings, leasts, [_row(line)[: len(headings)] for line in shown])
     if len(queues) > len(shown):

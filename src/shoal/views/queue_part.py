@@ -52,8 +52,8 @@ def _meant(tree: Tree, text: str, namespace: str) -> TreeNode:
         names = " or ".join(f"{node.kind.lower()}/{node.name}" for node in found[:_NEAR])
         raise UserError(f"{excerpt(text)} is the name of several", fix=f"say {names}")
     near = difflib.get_close_matches(name, [node.name for node in nodes if kind in (None, node.kind)], _NEAR)
-    fix = f"did you mean {' or '.join(dict.fromkeys(near))}?" if near else f"{len(nodes):,} are there"
-    raise UserError(f"no cohort, cluster queue or local queue {excerpt(name)} is there", fix=fix)
+    fix = f"did you mean {' or '.join(dict.fromkeys(near))}?" if near else f"{len(nodes):,} exist"
+    raise UserError(f"cohort, cluster queue or local queue {excerpt(name)} not found", fix=fix)
 
 
 def workloads_in(workloads: Workloads, part: TreeNode) -> Workloads:

@@ -38,7 +38,7 @@ def show_tree(console: Console, tree: Tree) -> None:
     if closed:
         console.print()
     for node in closed:
-        console.print(Text(f"{_KINDS[node.kind]}{node.name} admits nobody: {node.closed}", "red"))
+        console.print(Text(f"{_KINDS[node.kind]}{node.name} admits no workloads: {node.closed}", "red"))
 
 
 def _headline(tree: Tree) -> Text:

@@ -15,10 +15,10 @@ _MOST = 4
 _MOST_TAINTS = 3
 
 HINDRANCES: Mapping[Code, str] = {
-    Code.NEVER_PREEMPTS: "its policy is never to make others yield",
-    Code.NO_VICTIMS: "nobody who may yield stands where it could run",
-    Code.ONLY_HIGHER: "whoever is in the way is of no lower priority, of another queue, or may not be made to yield",
-    Code.TOO_EARLY: "whoever would have to yield has not run long enough yet",
+    Code.NEVER_PREEMPTS: "its preemption policy is Never",
+    Code.NO_VICTIMS: "no pod that may be preempted is on a node where it could run",
+    Code.ONLY_HIGHER: "the pods in the way have no lower priority, are in another queue, or may not be preempted",
+    Code.TOO_EARLY: "the pods to preempt have not run long enough yet",
     Code.BUDGETS: "disruption budgets forbid the evictions that would help",
     Code.NOT_ENOUGH: "even if all of lower priority yielded, it would not fit",
 }

@@ -20,7 +20,7 @@ HELP: Mapping[Wait, str] = {
     Wait.MISCONFIGURED: "Correct what is named.",
     Wait.PENDING: "It is looked at in its turn.",
     Wait.PODS_READY: "It is tried again when the pods of those admitted before are ready.",
-    Wait.GATED: "It is looked at once its gates are open.",
+    Wait.GATED: "It is considered once its gates are open.",
     Wait.ON_HOLD: "Nothing is admitted here until that is undone.",
     Wait.INADMISSIBLE: "Waiting does not help: correct what is named.",
     Wait.RESERVED: "It starts when the gang before it has started, or where it ends in time.",
@@ -35,8 +35,8 @@ def wait_reason(waiting: StillWaiting, behind: str = "", unproven: str = "") -> 
     if waiting.why is Wait.TOPOLOGY and "topology" in message:
         help_ += " A wider topology level may help."
     if waiting.why is Wait.PENDING and behind:
-        message = f"It stands behind {behind} in a StrictFIFO queue"
-        help_ = f"It is looked at once {behind} has been admitted."
+        message = f"It is behind {behind} in a StrictFIFO queue"
+        help_ = f"It is considered once {behind} has been admitted."
     if unproven and waiting.why not in _HELD_BACK:
         help_ = f"{help_} {unproven_sentence(unproven)}"
     return Reason(waiting.why, f"{_once(message).rstrip('.')}.", help_)

@@ -70,7 +70,7 @@ def nearest_sentence(evidence: Evidence) -> str:
     if evidence.nodes == 0:
         return "The cluster has no nodes yet."
     if unusable(evidence):
-        return "No node is looked at before that is mended."
+        return "Nodes are not examined until this is corrected."
     if not evidence.nearest:
         return "No node may take this pod, however empty: its rules about nodes, or their taints, leave none."
     if not evidence.shortfalls:
@@ -96,7 +96,7 @@ _WITHOUT_AMOUNT: Mapping[Code, str] = {
     Code.CLAIM_ELSEWHERE: "cannot use what {} is allocated to",
     Code.CLAIMS: "cannot serve {}",
     Code.SPREAD: "lies where too many of these pods are already",
-    Code.SPREAD_LABEL: "lacks a label by which these pods are spread",
+    Code.SPREAD_LABEL: "does not have the topology label of the spread constraint",
     Code.POD_AFFINITY: "has none of the pods near that this one must be near to",
     Code.POD_ANTI_AFFINITY: "has pods near that this one must keep away from",
     Code.KEPT_AWAY: "has pods near that keep this one away",

@@ -16,7 +16,7 @@ from shoal.client.context import Context, Controller
 
 if TYPE_CHECKING:
     from shoal.client.item import Obj
-    from shoal.embedded.apiserver.server.plane import Plane
+    from shoal.embedded.apiserver.server.control_plane import ControlPlane
 
 
 class Row(msgspec.Struct, frozen=True):
@@ -71,7 +71,7 @@ def make(name: str, context: Context) -> Controller:
     return MAKERS[name](context)
 
 
-def own_controllers(plane: Plane) -> dict[str, tuple[str, Callable[[Context], Controller]]]:
+def own_controllers(plane: ControlPlane) -> dict[str, tuple[str, Callable[[Context], Controller]]]:
     """User and maker of those that need the server's own keys, and so run only beside it."""
     from shoal.embedded.apiserver.security.service_accounts import Holder, TokenSigner
     from shoal.embedded.controllers.certificates.authority import authority_signer

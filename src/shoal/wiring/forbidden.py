@@ -75,6 +75,6 @@ def advice_line(error: ForbiddenError) -> str:
         )
     where = f" in namespace {error.namespace}" if error.namespace else ""
     return (
-        f"RBAC does not let {error.user} {error.verb} {what}{where}: the rule that lacks is {rule}; "
+        f"RBAC does not let {error.user} {error.verb} {what}{where}: the missing rule is {rule}; "
         "all that shoal run needs: shoal permissions | kubectl apply -f -"
     )

@@ -27,7 +27,7 @@ from shoal.controllers.gatekeeping.hooks import BESIDE, HOOKS, NAME, PROVIDED, A
 from shoal.controllers.gatekeeping.installer import says
 from shoal.controllers.gatekeeping.policies import OLDER_POLICIES, OURS, POLICIES
 from shoal.units.errors import ShoalError
-from shoal.wiring.life import Life
+from shoal.wiring.process_tasks import ProcessTasks
 from shoal.wiring.queue_ruling import QueueRuling
 from shoal.wiring.run_choice import RunChoice
 
@@ -59,7 +59,7 @@ _CONVERTED_KIND = f"{CLUSTER_QUEUES.plural}.{CLUSTER_QUEUES.group}"
 """All of Kueue's definitions lead to the same webhook; this one is looked at."""
 
 
-def start_webhook(life: Life, api: Api, choice: RunChoice, *, is_beside: bool = False) -> Hook | None:
+def start_webhook(life: ProcessTasks, api: Api, choice: RunChoice, *, is_beside: bool = False) -> Hook | None:
     """From when it is wanted on, for as long as `life`. `api` is its way in. `is_beside`: of a server on this
     machine that starts when we do."""
     if GATEKEEPER not in choice.controllers:
@@ -69,7 +69,7 @@ def start_webhook(life: Life, api: Api, choice: RunChoice, *, is_beside: bool = 
         life.start("conversion", lambda: tell_of_conversion(api))
         return None
     # Caches of its own: those of whoever leads end with that.
-    inner = Life(api, api, life.clock)
+    inner = ProcessTasks(api, api, life.clock)
     inner.informers.outage = life.informers.outage
     life.at_end(inner.end)
     hook = Hook(inner, choice, is_beside=is_beside)
@@ -78,7 +78,7 @@ def start_webhook(life: Life, api: Api, choice: RunChoice, *, is_beside: bool = 
 
 
 class Hook:
-    def __init__(self, life: Life, choice: RunChoice, *, is_beside: bool) -> None:
+    def __init__(self, life: ProcessTasks, choice: RunChoice, *, is_beside: bool) -> None:
         self._life = life
         self._rules = choice.own.webhook
         self._is_beside = is_beside

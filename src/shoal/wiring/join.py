@@ -9,22 +9,22 @@ from shoal.client.http.settings import KubeSettings
 from shoal.client.kind import CLUSTER_ROLES
 from shoal.client.port import Api
 from shoal.client.refusals import ForbiddenError, NotFoundError
-from shoal.wiring.cast import Cast
-from shoal.wiring.life import Life
+from shoal.wiring.cluster_options import ClusterOptions
 from shoal.wiring.nodes import start_nodes
 from shoal.wiring.process import Pacing, live, way_in
+from shoal.wiring.process_tasks import ProcessTasks
 from shoal.wiring.provided import has_metrics, provide_metrics
-from shoal.wiring.tended import check_untended
+from shoal.wiring.simulator_check import check_untended
 
 _PATIENCE_S = 60.0
 _OWN_ROLE = "system:shoal:fleet"
 """Among the roles that only Shoal's own server has from the start."""
 
 
-def run_nodes(access: Access, cast: Cast, ready: Callable[[str], None]) -> None:
+def run_nodes(access: Access, cast: ClusterOptions, ready: Callable[[str], None]) -> None:
     """Until SIGINT or SIGTERM. `ready` is called with where metrics are."""
 
-    async def begin(life: Life) -> None:
+    async def begin(life: ProcessTasks) -> None:
         await check_untended(life.api, [machine.name for machine in cast.machines])
         life.start("caches", life.informers.run)
         kubelets = way_in(life, access, KubeSettings(manager="kubelet"))
@@ -38,10 +38,10 @@ def run_nodes(access: Access, cast: Cast, ready: Callable[[str], None]) -> None:
     live(access, Pacing(cast.speed, cast.since, is_child=cast.is_child), begin)
 
 
-def run_controllers(access: Access, cast: Cast, ready: Callable[[str], None]) -> None:
+def run_controllers(access: Access, cast: ClusterOptions, ready: Callable[[str], None]) -> None:
     """Until SIGINT or SIGTERM; all as the kubeconfig's user, each under its own name as a manager of fields."""
 
-    async def begin(life: Life) -> None:
+    async def begin(life: ProcessTasks) -> None:
         life.start_controllers(cast.controllers, lambda _, name: way_in(life, access, KubeSettings(manager=name)))
         life.start("caches", life.informers.run)
         await life.informers.synced()

@@ -82,7 +82,7 @@ class MissingKinds:
                 _log.warning("%s", missing_line(need, list(missing), self._parts))
             elif before and not missing:
                 # As loud as the line that told of them: who reads the one waits for the other.
-                _log.warning("the kinds of %s are there now", need.owner)
+                _log.warning("the kinds of %s are served now", need.owner)
             self._told[need.project] = missing
 
     def _came(self, _: Kind) -> None:

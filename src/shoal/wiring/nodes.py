@@ -10,20 +10,20 @@ import msgspec
 from shoal.client.kind import CONFIG_MAPS
 from shoal.client.refusals import NotFoundError
 from shoal.embedded.apiserver.dynamic.endpoints import ANNOTATION as ENDPOINT
-from shoal.embedded.gpus.book import Book
 from shoal.embedded.gpus.contention import Contention
+from shoal.embedded.gpus.device_manager import DeviceManager
 from shoal.embedded.kubelets.endpoint.api_server_trust import NAME, NAMESPACE, trusting
 from shoal.embedded.kubelets.endpoint.endpoint import Endpoint, EndpointSettings, Ports
 from shoal.embedded.kubelets.fleet import Fleet
 from shoal.embedded.kubelets.settings import FleetSettings
 from shoal.units.errors import BugError, UserError
-from shoal.wiring.cast import Cast
-from shoal.wiring.life import Life
+from shoal.wiring.cluster_options import ClusterOptions
+from shoal.wiring.process_tasks import ProcessTasks
 
 if TYPE_CHECKING:
     from shoal.client.item import Obj
     from shoal.client.port import Api
-    from shoal.embedded.kubelets.sight import NodeSight
+    from shoal.embedded.kubelets.node_view import NodeView
     from shoal.embedded.machines.machine import Machine
 
 _MANY, _LEASE_S, _MANY_LEASE_S, _ELSEWHERE_S = 100, 10.0, 40.0, 20.0
@@ -34,7 +34,7 @@ _METRICS = "shoal.dev/metrics"
 
 
 async def start_nodes(
-    life: Life, api: Api, cast: Cast, figures: Callable[[], str] = str, *, is_own: bool = True
+    life: ProcessTasks, api: Api, cast: ClusterOptions, figures: Callable[[], str] = str, *, is_own: bool = True
 ) -> tuple[Fleet, Ports, str]:
     """The fleet, where its doors are, and what their certificate is signed with. `api` is the kubelets' way in;
     `figures` are told beside the fleet's own; `is_own`: the server is that of this cluster."""
@@ -47,7 +47,9 @@ async def start_nodes(
     return fleet, ports, endpoint.ca
 
 
-async def _doors(life: Life, nodes: _Expected, cast: Cast, figures: Callable[[], str]) -> tuple[Endpoint, Ports]:
+async def _doors(
+    life: ProcessTasks, nodes: _Expected, cast: ClusterOptions, figures: Callable[[], str]
+) -> tuple[Endpoint, Ports]:
     """Open. Where nobody asked for a port, the usual one, or any if somebody has it."""
     trust = await _trust(life.api)
     wanted = (_METRICS_PORT, 0) if cast.metrics_port is None else (cast.metrics_port,)
@@ -87,13 +89,13 @@ def lease_s(nodes: int, *, is_own: bool) -> float:
     return _MANY_LEASE_S if is_own else _ELSEWHERE_S
 
 
-def _fleet_settings(cast: Cast, ports: Ports, *, is_own: bool) -> FleetSettings:
+def _fleet_settings(cast: ClusterOptions, ports: Ports, *, is_own: bool) -> FleetSettings:
     return FleetSettings(
         lease_every_s=lease_s(len(cast.machines), is_own=is_own),
         kubelet_address=cast.kubelet_address,
         kubelet_port=ports.kubelet_port,
         stage_folders=cast.stages,
-        gpus=lambda machine: Book(machine, Contention(is_on=cast.has_contention)),
+        gpus=lambda machine: DeviceManager(machine, Contention(is_on=cast.has_contention)),
     )
 
 
@@ -103,7 +105,7 @@ class _Expected:
     def __init__(self) -> None:
         self.fleet: Fleet | None = None
 
-    def node(self, name: str) -> NodeSight | None:
+    def node(self, name: str) -> NodeView | None:
         return self.fleet.node(name) if self.fleet is not None else None
 
     def names(self) -> Sequence[str]:

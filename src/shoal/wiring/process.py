@@ -14,13 +14,13 @@ import msgspec
 from shoal.client.broken_connections import tell_in_a_line
 from shoal.client.http.access import Access
 from shoal.client.http.api import KubeApi
+from shoal.client.http.connection_pool import always
 from shoal.client.http.settings import KubeSettings
-from shoal.client.http.wires import always
+from shoal.wiring.cluster_clock import Moment, clock_of
 from shoal.wiring.first_answer import Tell, first_answer
-from shoal.wiring.life import Life
-from shoal.wiring.pace import Moment, clock_of
+from shoal.wiring.process_tasks import ProcessTasks
 
-Begin = Callable[[Life], Awaitable[None]]
+Begin = Callable[[ProcessTasks], Awaitable[None]]
 _OURS = KubeSettings()
 
 
@@ -45,7 +45,9 @@ def live(
         uvloop.run(_live(access, pacing, begin, settings, unanswered))
 
 
-def way_in(life: Life, access: Access, settings: KubeSettings, may_write: Callable[[], bool] = always) -> KubeApi:
+def way_in(
+    life: ProcessTasks, access: Access, settings: KubeSettings, may_write: Callable[[], bool] = always
+) -> KubeApi:
     """One of its own, closed with everything else."""
     api = KubeApi(access, random.Random(), settings, may_write)
     life.at_end(api.close)
@@ -61,7 +63,7 @@ async def _live(access: Access, pacing: Pacing, begin: Begin, settings: KubeSett
     for name in (signal.SIGINT, signal.SIGTERM):
         asyncio.get_running_loop().add_signal_handler(name, stop.set)
     api = KubeApi(access, random.Random(), settings)
-    life = Life(api, api, clock_of(pacing.speed, pacing.since))
+    life = ProcessTasks(api, api, clock_of(pacing.speed, pacing.since))
     if pacing.is_child:
         _end_with_parent(stop)
 

@@ -14,7 +14,7 @@ from shoal.engine.queues.kueue import Kueue
 from shoal.engine.queues.shares import share_of
 from shoal.engine.queues.tree import Node
 from shoal.engine.queues.workloads import totals_of
-from shoal.store.watched.queue_news import WorkloadSight
+from shoal.store.watched.queue_changes import WorkloadView
 from shoal.telemetry.queue_levels import CohortFigure, QueueFigure, QuotaFigure
 from shoal.telemetry.unadmitted import UnadmittedFigure
 
@@ -23,7 +23,7 @@ _NO_RESERVATION, _DELAYED = "NoReservation", "PendingDelayedTopologyRequests"
 
 
 class Watched(Protocol):
-    def sights(self) -> list[WorkloadSight]: ...
+    def sights(self) -> list[WorkloadView]: ...
 
 
 class AdmissionDiscipline(Protocol):
@@ -176,11 +176,11 @@ class QueueLevels:
         return usage.seen(local.key, self._now_s())
 
 
-def is_open(sight: WorkloadSight) -> bool:
+def is_open(sight: WorkloadView) -> bool:
     return not (sight.is_finished or sight.is_leaving)
 
 
-def why_unadmitted(sight: WorkloadSight) -> tuple[str, str]:
+def why_unadmitted(sight: WorkloadView) -> tuple[str, str]:
     """Reason and underlying cause; silence of the conditions is that of a workload nobody has looked at."""
     reserved, admitted = sight.mark("QuotaReserved"), sight.mark("Admitted")
     if not reserved.is_true:

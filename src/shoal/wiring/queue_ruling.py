@@ -16,9 +16,9 @@ from shoal.client.context import Context
 from shoal.client.presence import KUEUE, Presence
 from shoal.controllers.gatekeeping.held_kinds import HoldingRules, holding_rules_of
 from shoal.controllers.queued_work.rules import JobRules, job_rules_of
+from shoal.store.watched.object_faults import ObjectFaults
 from shoal.store.watched.queue_configuration import ConfigurationWatch
-from shoal.store.watched.troubles import Troubles
-from shoal.wiring.life import Life
+from shoal.wiring.process_tasks import ProcessTasks
 from shoal.wiring.run_choice import QUEUES, SCHEDULER, RunChoice
 
 _PATIENCE_S = 5.0
@@ -36,7 +36,7 @@ class QueueRuling:
         """Called when Kueue comes or goes, unless the desk of the queues looks for it."""
         if choice.kueue is None:
             # What is wrong with it is the desk's to tell.
-            self._watch = ConfigurationWatch(context, Troubles(), self._take, where)
+            self._watch = ConfigurationWatch(context, ObjectFaults(), self._take, where)
         self._take(choice.kueue)
 
     def holding(self) -> HoldingRules | None:
@@ -49,7 +49,7 @@ class QueueRuling:
         """Whoever went by other rules so far looks at everything again."""
         self._then.append(then)
 
-    async def begin(self, life: Life, parts: tuple[str, ...]) -> None:
+    async def begin(self, life: ProcessTasks, parts: tuple[str, ...]) -> None:
         """Returns when the rules are known, so that nobody begins by others. Who may not read them goes by the usual
         ones, and whoever tells of missing permissions tells of it."""
         if not (_GO_BY_IT | {SCHEDULER}) & {*parts}:

@@ -18,15 +18,15 @@ from shoal.client.lease_lock import Lock, Timing
 from shoal.client.leased import LeasedApi
 from shoal.client.port import Api
 from shoal.client.recorder import Recorder
-from shoal.wiring.door import Telemetry
-from shoal.wiring.gates import gates_stand
 from shoal.wiring.hooks import start_webhook
-from shoal.wiring.life import Life
-from shoal.wiring.measuring import open_door, telemetry_of
+from shoal.wiring.metrics_server import open_door, telemetry_of
+from shoal.wiring.policies_in_force import gates_stand
 from shoal.wiring.process import Pacing, live, way_in
+from shoal.wiring.process_tasks import ProcessTasks
 from shoal.wiring.run_choice import RunChoice
 from shoal.wiring.shoal import load_parts, start_shoal
 from shoal.wiring.standing_by import check_alone, is_beside_up, work_in_turn
+from shoal.wiring.telemetry import Telemetry
 
 _log = logging.getLogger("shoal")
 
@@ -42,7 +42,7 @@ def run(access: Access, choice: RunChoice, ready: Callable[[str], None], unanswe
         keeps_managed_fields=False,
     )
 
-    async def begin(life: Life) -> None:
+    async def begin(life: ProcessTasks) -> None:
         election = choice.own.leader_election
         lock = _lock(choice)
         events = Recorder(life.api, life.clock, "shoal")
@@ -54,10 +54,10 @@ def run(access: Access, choice: RunChoice, ready: Callable[[str], None], unanswe
         def may_write() -> bool:
             return all(one.is_leading for one in elections)
 
-        def enter(inner: Life) -> Api:
+        def enter(inner: ProcessTasks) -> Api:
             return LeasedApi(telemetry.observed(way_in(inner, access, settings, may_write)), may_write)
 
-        async def work(inner: Life) -> None:
+        async def work(inner: ProcessTasks) -> None:
             telemetry.begins()
             await _work(inner, enter, choice, telemetry)
             if hook is not None:
@@ -103,7 +103,9 @@ def run(access: Access, choice: RunChoice, ready: Callable[[str], None], unanswe
     live(access, pacing, begin, settings, unanswered=None if choice.is_child else unanswered)
 
 
-async def _work(life: Life, enter: Callable[[Life], Api], choice: RunChoice, telemetry: Telemetry) -> None:
+async def _work(
+    life: ProcessTasks, enter: Callable[[ProcessTasks], Api], choice: RunChoice, telemetry: Telemetry
+) -> None:
     served = await start_shoal(life, lambda _: enter(life), choice, telemetry)
     life.start("caches", life.informers.run)
     await life.informers.synced()

@@ -9,7 +9,7 @@ from shoal.api.node_affinity import NodeAffinity
 from shoal.api.run_configuration import RunConfiguration
 from shoal.engine.cycle_state import Step
 from shoal.engine.profile import Builder
-from shoal.wiring.pace import Moment
+from shoal.wiring.cluster_clock import Moment
 
 SCHEDULER, QUEUES, VOLCANO, KAI = "scheduler", "queues", "volcano", "kai"
 SCHEDULER_OF = {VOLCANO: "volcano", KAI: "kai-scheduler"}

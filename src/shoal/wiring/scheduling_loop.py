@@ -13,9 +13,9 @@ from shoal.controllers.scheduling_loop.protocols import PlanExecutor
 from shoal.controllers.scheduling_loop.scheduling_loop import SchedulingLoop, SchedulingLoopSettings
 from shoal.engine.cluster import Cluster
 from shoal.engine.placement import Placement
+from shoal.store.watched.cluster import WatchedCluster, WatchSettings
 from shoal.store.watched.devices import WatchedDevices
 from shoal.store.watched.volumes import WatchedVolumes
-from shoal.store.watched.world import WatchedWorld, WatchSettings
 
 
 def brain_of(
@@ -29,9 +29,9 @@ def brain_of(
     """It has hands if it places pods; desks are given to it. `rolled_back`: called for each half gang that is."""
     parts: list[tuple[WatchedDevices, WatchedVolumes]] = []
 
-    def make_world(wake: Callable[[], None]) -> WatchedWorld:
+    def make_world(wake: Callable[[], None]) -> WatchedCluster:
         parts.append((WatchedDevices(context, served, wake), WatchedVolumes(context, wake)))
-        return WatchedWorld(context, served, watch, wake, *parts[0])
+        return WatchedCluster(context, served, watch, wake, *parts[0])
 
     scheduling = SchedulingLoop(context.clock, make_world, placement, settings)
     if settings.places:

@@ -21,15 +21,15 @@ from shoal.controllers.scheduling_loop.scheduling_loop import SchedulingLoop, Sc
 from shoal.engine.cluster import Cluster
 from shoal.engine.mix import Mix
 from shoal.engine.placement import Placement
+from shoal.store.watched.cluster import WatchSettings
 from shoal.store.watched.profiles import PodProfile
-from shoal.store.watched.world import WatchSettings
 from shoal.wiring.disciplines import give_desks
-from shoal.wiring.door import Telemetry
-from shoal.wiring.life import Life
 from shoal.wiring.missing_kinds import MissingKinds
+from shoal.wiring.process_tasks import ProcessTasks
 from shoal.wiring.queue_ruling import QueueRuling
 from shoal.wiring.run_choice import KAI, QUEUES, SCHEDULER, VOLCANO, RunChoice
 from shoal.wiring.scheduling_loop import brain_of
+from shoal.wiring.telemetry import Telemetry
 
 WayIn = Callable[[str], Api]
 """The way in of a part, which signs its writes with its name."""
@@ -41,7 +41,9 @@ _KUBERNETES = "default-scheduler"
 PARTS = (SCHEDULER, QUEUES, *BESIDE, VOLCANO, KAI)
 
 
-async def start_shoal(life: Life, way_in: WayIn, choice: RunChoice, telemetry: Telemetry | None = None) -> Served:
+async def start_shoal(
+    life: ProcessTasks, way_in: WayIn, choice: RunChoice, telemetry: Telemetry | None = None
+) -> Served:
     """Everything that was chosen, and what the server has. The caches are the caller's to start, afterwards."""
     own = life.context("shoal", way_in("shoal"))
     served, ruling = Served(own), QueueRuling(own, choice)
@@ -95,7 +97,9 @@ def load_parts() -> None:
     import shoal.wiring.shoal_makers  # noqa: F401 - imported for its effect on later imports
 
 
-def _start_volcano(life: Life, context_of: Callable[[str], Context], served: Served, choice: RunChoice) -> Presence:
+def _start_volcano(
+    life: ProcessTasks, context_of: Callable[[str], Context], served: Served, choice: RunChoice
+) -> Presence:
     """Its objects are looked after; returned is whether Volcano does so itself."""
     from shoal.controllers.volcano.controller import volcano_controller
 
@@ -105,7 +109,9 @@ def _start_volcano(life: Life, context_of: Callable[[str], Context], served: Ser
     return found
 
 
-def _measure(telemetry: Telemetry, life: Life, scheduling: SchedulingLoop, choice: RunChoice, served: Served) -> None:
+def _measure(
+    telemetry: Telemetry, life: ProcessTasks, scheduling: SchedulingLoop, choice: RunChoice, served: Served
+) -> None:
     """Times rounds, and so comes before the other hands."""
     watching = telemetry.follow_scheduler(scheduling, life.informers.of(PODS), choice.scheduler_names)
     scheduling.executors = (watching, *scheduling.executors)
@@ -118,7 +124,7 @@ def _measure(telemetry: Telemetry, life: Life, scheduling: SchedulingLoop, choic
 
 
 def _scheduling(
-    life: Life, way_in: WayIn, served: Served, choice: RunChoice, telemetry: Telemetry | None, kueue: Presence
+    life: ProcessTasks, way_in: WayIn, served: Served, choice: RunChoice, telemetry: Telemetry | None, kueue: Presence
 ) -> SchedulingLoop:
     context = life.context("shoal-scheduler", way_in("shoal-scheduler"))
     names = frozenset(choice.scheduler_names)

@@ -18,7 +18,7 @@ from shoal.client.lease_lock import Lock, Timing
 from shoal.client.port import Api
 from shoal.client.refusals import ForbiddenError, NotFoundError
 from shoal.units.errors import TemporaryError
-from shoal.wiring.life import Life
+from shoal.wiring.process_tasks import ProcessTasks
 from shoal.wiring.run_choice import OWN_NAMES
 
 _log = logging.getLogger("shoal")
@@ -60,7 +60,7 @@ async def _holder(api: Api, lock: Lock) -> str:
     return lease.read(_Lease).spec.holder_identity or ""
 
 
-async def work_in_turn(life: Life, api: Api, rules: LeaderElectionRules, at_once: Work, later: Work) -> None:
+async def work_in_turn(life: ProcessTasks, api: Api, rules: LeaderElectionRules, at_once: Work, later: Work) -> None:
     """For a cluster that has Shoal in it: keep the lease that others wait for. Where only a former life of this cluster
     holds it, which is dead since the folder is ours, work begins at once; where somebody else does, `later` begins as
     soon as that one lets go of it, and ends with the lease.

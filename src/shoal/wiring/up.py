@@ -13,13 +13,13 @@ from shoal.client.port import Api
 from shoal.embedded.apiserver.calls import Actor
 from shoal.embedded.apiserver.inside.api import InsideApi
 from shoal.embedded.apiserver.server.run import serve
-from shoal.wiring.cast import Cast
-from shoal.wiring.life import Life
-from shoal.wiring.pace import OwnClock, clock_of, go_on, keep, moment, note
-from shoal.wiring.split import Child
+from shoal.wiring.child_processes import Child
+from shoal.wiring.cluster_clock import OwnClock, clock_of, go_on, keep, moment, note
+from shoal.wiring.cluster_options import ClusterOptions
+from shoal.wiring.process_tasks import ProcessTasks
 
 if TYPE_CHECKING:
-    from shoal.embedded.apiserver.server.plane import Plane
+    from shoal.embedded.apiserver.server.control_plane import ControlPlane
     from shoal.embedded.apiserver.settings import Settings
     from shoal.wiring.run_choice import RunChoice
 
@@ -27,16 +27,16 @@ _SYSTEM, _AUTHENTICATED = "system:serviceaccounts", "system:authenticated"
 _CACHES, _FLEET, _SHOAL = "system:kube-controller-manager", "system:shoal:fleet", "system:shoal"
 _HOOKS = ("admissionregistration.k8s.io", "mutatingwebhookconfigurations")
 _PATIENCE_S = 30.0
-Show = Callable[[Life, Callable[[], None]], Coroutine[Any, Any, None]]
+Show = Callable[[ProcessTasks, Callable[[], None]], Coroutine[Any, Any, None]]
 """Looks at what lives until it is cancelled, or ends it all by calling its last argument."""
 
 
-def up(settings: Settings, cast: Cast, ready: Callable[[str], None], show: Show | None = None) -> None:
+def up(settings: Settings, cast: ClusterOptions, ready: Callable[[str], None], show: Show | None = None) -> None:
     """Blocks until SIGINT or SIGTERM. `ready` is called with the URL once the nodes are ready."""
 
     @asynccontextmanager
-    async def beside(plane: Plane, _: str, stop: Callable[[], None]) -> AsyncIterator[None]:
-        life = Life(
+    async def beside(plane: ControlPlane, _: str, stop: Callable[[], None]) -> AsyncIterator[None]:
+        life = ProcessTasks(
             _as(plane, Actor("admin", ("system:masters", _AUTHENTICATED)), "shoal"), _caches(plane), plane.clock
         )
         try:
@@ -57,13 +57,13 @@ def up(settings: Settings, cast: Cast, ready: Callable[[str], None], show: Show 
     serve(settings, ready, beside, make_clock)
 
 
-async def _keep_time(life: Life, clock: OwnClock) -> None:
+async def _keep_time(life: ProcessTasks, clock: OwnClock) -> None:
     await go_on(clock, life.api)
     life.start("clock", lambda: keep(clock, life.api))
     life.at_end(lambda: note(clock, life.api))
 
 
-async def _settle(life: Life, plane: Plane, cast: Cast) -> None:
+async def _settle(life: ProcessTasks, plane: ControlPlane, cast: ClusterOptions) -> None:
     if any(True for _ in plane.stage.state.reader.all(*_HOOKS)) and cast.shoal is None:
         await _forget_hooks(life, cast)
     if cast.is_alone:
@@ -93,7 +93,9 @@ async def _settle(life: Life, plane: Plane, cast: Cast) -> None:
         await gates_stand()
 
 
-async def _start_nodes(life: Life, plane: Plane, cast: Cast, figures: Callable[[], str]) -> None:
+async def _start_nodes(
+    life: ProcessTasks, plane: ControlPlane, cast: ClusterOptions, figures: Callable[[], str]
+) -> None:
     from shoal.wiring.nodes import start_nodes
     from shoal.wiring.provided import provide_metrics
 
@@ -102,7 +104,7 @@ async def _start_nodes(life: Life, plane: Plane, cast: Cast, figures: Callable[[
     await provide_metrics(life.api, ports, ca)
 
 
-async def _start_children(life: Life, cast: Cast) -> None:
+async def _start_children(life: ProcessTasks, cast: ClusterOptions) -> None:
     since = ("--clock", str(moment(life.clock)))
     children = [Child([*command, *since]) for command in cast.children]
     for child in children:
@@ -113,7 +115,7 @@ async def _start_children(life: Life, cast: Cast) -> None:
                 await child.is_ready.wait()
 
 
-async def _start_hook(life: Life, plane: Plane, choice: RunChoice) -> None:
+async def _start_hook(life: ProcessTasks, plane: ControlPlane, choice: RunChoice) -> None:
     """Before anybody makes jobs or pods: what an earlier life has left leads nowhere."""
     from shoal.wiring.hooks import start_webhook
 
@@ -122,7 +124,7 @@ async def _start_hook(life: Life, plane: Plane, choice: RunChoice) -> None:
         await hook.stands()
 
 
-async def _forget_hooks(life: Life, cast: Cast) -> None:
+async def _forget_hooks(life: ProcessTasks, cast: ClusterOptions) -> None:
     """Unless a process of this cluster's own writes them anew, nobody answers where an earlier life did."""
     from shoal.wiring.hooks import take_away_former
 
@@ -131,11 +133,11 @@ async def _forget_hooks(life: Life, cast: Cast) -> None:
 
 
 async def _start_shoal(
-    life: Life, plane: Plane, choice: RunChoice
+    life: ProcessTasks, plane: ControlPlane, choice: RunChoice
 ) -> tuple[Callable[[], Awaitable[None]] | None, Callable[[], str]]:
     """What to wait for once the caches run, and what is measured."""
-    from shoal.wiring.gates import gates_stand
-    from shoal.wiring.measuring import telemetry_beside
+    from shoal.wiring.metrics_server import telemetry_beside
+    from shoal.wiring.policies_in_force import gates_stand
     from shoal.wiring.shoal import start_shoal
     from shoal.wiring.standing_by import work_in_turn
 
@@ -162,15 +164,15 @@ async def _start_shoal(
     return (gates[0] if gates else None), telemetry.text
 
 
-def _as(plane: Plane, actor: Actor, agent: str) -> Api:
+def _as(plane: ControlPlane, actor: Actor, agent: str) -> Api:
     return InsideApi(plane, actor, agent)
 
 
-def _caches(plane: Plane) -> Api:
+def _caches(plane: ControlPlane) -> Api:
     return _as(plane, Actor(_CACHES, (_AUTHENTICATED,)), "shoal")
 
 
-async def _start_controllers(life: Life, plane: Plane, cast: Cast) -> None:
+async def _start_controllers(life: ProcessTasks, plane: ControlPlane, cast: ClusterOptions) -> None:
     """Those that need the server's keys stay with it, wherever the others are."""
     from shoal.wiring.controllers import own_controllers
 

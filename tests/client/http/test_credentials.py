@@ -11,8 +11,8 @@ import pytest
 
 from shoal.client.http.access import Access, Program
 from shoal.client.http.credentials import Credentials, Shown
+from shoal.client.http.exec_plugin import Ticket
 from shoal.client.http.kubeconfig import read_kubeconfig
-from shoal.client.http.program import Ticket
 from shoal.units.errors import TemporaryError, UserError
 
 GIVEN = "given"

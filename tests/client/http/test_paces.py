@@ -5,10 +5,10 @@ from __future__ import annotations
 import asyncio
 
 from build.virtual_time import virtual
-from shoal.client.http.pace import Pace
+from shoal.client.http.rate_limit import RateLimit
 
 
-async def _times(pace: Pace, number: int) -> list[float]:
+async def _times(pace: RateLimit, number: int) -> list[float]:
     loop = asyncio.get_running_loop()
     began, times = loop.time(), []
     for _ in range(number):
@@ -19,12 +19,12 @@ async def _times(pace: Pace, number: int) -> list[float]:
 
 @virtual
 async def test_a_burst_goes_at_once_and_the_rest_evenly() -> None:
-    assert await _times(Pace(10, 3), 6) == [0, 0, 0, 0.1, 0.2, 0.3]
+    assert await _times(RateLimit(10, 3), 6) == [0, 0, 0, 0.1, 0.2, 0.3]
 
 
 @virtual
 async def test_a_rest_gives_the_burst_back_and_no_more() -> None:
-    pace = Pace(10, 3)
+    pace = RateLimit(10, 3)
     await _times(pace, 6)
     await asyncio.sleep(1000)
     assert await _times(pace, 5) == [0, 0, 0, 0.1, 0.2]
@@ -32,7 +32,7 @@ async def test_a_rest_gives_the_burst_back_and_no_more() -> None:
 
 @virtual
 async def test_those_who_wait_together_go_in_the_order_they_came() -> None:
-    pace, order = Pace(10, 1), list[int]()
+    pace, order = RateLimit(10, 1), list[int]()
 
     async def one(number: int) -> None:
         await pace.turn()
@@ -44,12 +44,12 @@ async def test_those_who_wait_together_go_in_the_order_they_came() -> None:
 
 @virtual
 async def test_no_pace_is_no_wait() -> None:
-    assert await _times(Pace(0, 0), 1000) == [0.0] * 1000
+    assert await _times(RateLimit(0, 0), 1000) == [0.0] * 1000
 
 
 @virtual
 async def test_while_the_server_wants_to_be_left_alone_nobody_has_a_turn() -> None:
-    pace = Pace(0, 0)
+    pace = RateLimit(0, 0)
     pace.rest(7)
     pace.rest(3)
     assert await _times(pace, 2) == [7, 7]
@@ -57,6 +57,6 @@ async def test_while_the_server_wants_to_be_left_alone_nobody_has_a_turn() -> No
 
 @virtual
 async def test_a_server_that_wants_to_be_left_alone_for_ever_is_asked_after_a_minute() -> None:
-    pace = Pace(10, 1)
+    pace = RateLimit(10, 1)
     pace.rest(1e9)
     assert await _times(pace, 1) == [60]

@@ -13,7 +13,7 @@ import pytest
 from build.told_server import POD, Server, status
 from shoal.client.http.access import Access, Program
 from shoal.client.http.api import KubeApi
-from shoal.client.http.program import Ticket, run_program
+from shoal.client.http.exec_plugin import Ticket, run_program
 from shoal.client.kind import PODS
 from shoal.client.refusals import UnauthorizedError
 from shoal.units.errors import TemporaryError, UserError
@@ -65,12 +65,12 @@ async def test_the_program_is_told_of_the_server_and_has_its_own_environment() -
 
 
 WRONG: list[tuple[str, str, str]] = [
-    ("nothing", "", "is no ExecCredential"),
+    ("nothing", "", "is not an ExecCredential"),
     ("another kind", json.dumps({"kind": "X", "apiVersion": V1}), 'is "X" of'),
     ("another version", json.dumps({"kind": "ExecCredential", "apiVersion": "v2"}), "and no ExecCredential of"),
     ("no status", json.dumps({"kind": "ExecCredential", "apiVersion": V1}), "has neither a token nor a certificate"),
     ("half a certificate", credential(clientKeyData="secret"), "a key without its certificate"),
-    ("no date", credential(token="secret", expirationTimestamp="soon"), "is no ExecCredential"),  # noqa: S106
+    ("no date", credential(token="secret", expirationTimestamp="soon"), "is not an ExecCredential"),  # noqa: S106
 ]
 
 
@@ -95,7 +95,7 @@ async def test_a_program_that_fails_says_why_and_is_tried_again() -> None:
 
 async def test_a_program_that_has_to_ask_needs_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("sys.stdin", None)
-    with pytest.raises(UserError, match="there is no terminal"):
+    with pytest.raises(UserError, match="needs a terminal"):
         await run_program(Program(sys.executable, V1, mode="Always"), WHERE)
 
 

@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from build.virtual_time import in_virtual_time, virtual
-from shoal.client.http.wire import Answer, Wire
-from shoal.client.http.wires import Wires
+from shoal.client.http.connection_pool import ConnectionPool
+from shoal.client.http.http1_connection import Answer, Http1Connection
 
 ASK = b"POST /x HTTP/1.1\r\nHost: h\r\nContent-Length: 2\r\n\r\n{}"
 FINE = b"HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\none"
@@ -58,9 +58,9 @@ class Told:
 
 
 @asynccontextmanager
-async def served(told: Told, most: int = 4) -> AsyncIterator[Wires]:
+async def served(told: Told, most: int = 4) -> AsyncIterator[ConnectionPool]:
     server = await asyncio.start_server(told.serve, "127.0.0.1", 0)
-    wires = Wires(*server.sockets[0].getsockname(), tls=None, server_name="", most=most, connect_s=5)
+    wires = ConnectionPool(*server.sockets[0].getsockname(), tls=None, server_name="", most=most, connect_s=5)
     try:
         yield wires
     finally:
@@ -69,7 +69,7 @@ async def served(told: Told, most: int = 4) -> AsyncIterator[Wires]:
         await server.wait_closed()
 
 
-async def asked(wires: Wires) -> Answer:
+async def asked(wires: ConnectionPool) -> Answer:
     return await wires.ask(ASK, 5)
 
 
@@ -116,7 +116,7 @@ FAULTS: list[tuple[str, Sequence[bytes]]] = [
 async def test_what_is_no_answer_ends_the_connection_and_no_more(said: Sequence[bytes]) -> None:
     told = Told(said, [FINE])
     async with served(told) as wires:
-        with pytest.raises(OSError, match=r"closed the connection|is no HTTP"):
+        with pytest.raises(OSError, match=r"closed the connection|is not HTTP"):
             await asked(wires)
         assert (await asked(wires)).body == b"one"
     # A write is sent once: whether it was done is for those to find out who asked.
@@ -188,7 +188,7 @@ class Ear(asyncio.Transport):
 @given(st.sampled_from([FINE, IN_PIECES]), st.lists(st.integers(1, 80), max_size=6))
 def test_an_answer_is_the_same_in_whatever_pieces_it_comes(said: bytes, cuts: list[int]) -> None:
     async def story() -> Answer:
-        wire = Wire()
+        wire = Http1Connection()
         wire.connection_made(Ear())
         asking = asyncio.ensure_future(wire.ask(ASK))
         await asyncio.sleep(0)
@@ -204,7 +204,7 @@ def test_an_answer_is_the_same_in_whatever_pieces_it_comes(said: bytes, cuts: li
 
 @virtual
 async def test_an_answer_has_its_limit() -> None:
-    wire = Wire(most_bytes=2)
+    wire = Http1Connection(most_bytes=2)
     wire.connection_made(Ear())
     asking = asyncio.ensure_future(wire.ask(ASK))
     await asyncio.sleep(0)

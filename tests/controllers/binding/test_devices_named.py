@@ -14,13 +14,13 @@ from build.small_clusters import SmallCluster, small_cluster
 from build.virtual_time import in_virtual_time, virtual
 from shoal.client.item import Obj
 from shoal.client.kind import NODES, PODS
-from shoal.embedded.gpus.book import Book
+from shoal.embedded.gpus.device_manager import DeviceManager
 
 GPU, SHARED, MIG = "nvidia.com/gpu", "nvidia.com/gpu.shared", "nvidia.com/mig-1g.10gb"
 DEVICES = "shoal.dev/devices"
 
 
-async def add_machine(cluster: SmallCluster, spec: str) -> Book:
+async def add_machine(cluster: SmallCluster, spec: str) -> DeviceManager:
     machine = book(spec)
     has = {"cpu": "96", "memory": "1Ti", "pods": "110"}
     has |= {name: str(one.allocatable) for name, one in machine.resources().items()}

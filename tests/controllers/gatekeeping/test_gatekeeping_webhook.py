@@ -23,9 +23,9 @@ from shoal.client.refusals import RefusedError
 from shoal.client.served import Served
 from shoal.controllers.gatekeeping.held_kinds import GATE, MANAGED, QUEUE_LABEL, HoldingRules
 from shoal.controllers.gatekeeping.hooks import HOOKS, NAME, Address
-from shoal.controllers.gatekeeping.papers import machine_date
 from shoal.controllers.gatekeeping.rendezvous import ASKS
 from shoal.controllers.gatekeeping.webhook import Webhook, WebhookSettings
+from shoal.controllers.gatekeeping.webhook_certs import machine_date
 from shoal.embedded.apiserver.foreign.converting import kueue_definitions
 
 Obj = dict[str, Any]

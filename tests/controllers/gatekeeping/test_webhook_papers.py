@@ -10,17 +10,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from build.depth import examples
-from shoal.controllers.gatekeeping.papers import LEAF_LIFE, Papers, new_papers, renewed
+from shoal.controllers.gatekeeping.webhook_certs import LEAF_LIFE, WebhookCerts, new_papers, renewed
 
 _HOSTS = ("127.0.0.1", "hook.example.svc")
 _START = datetime(2026, 1, 1, tzinfo=UTC)
 
 
-def _leaf(papers: Papers) -> x509.Certificate:
+def _leaf(papers: WebhookCerts) -> x509.Certificate:
     return x509.load_pem_x509_certificate(papers.certificate)
 
 
-def _is_trusted(papers: Papers, bundle: bytes, now: datetime) -> bool:
+def _is_trusted(papers: WebhookCerts, bundle: bytes, now: datetime) -> bool:
     """Whether who knows that bundle accepts what the papers show."""
     leaf = _leaf(papers)
     for authority in x509.load_pem_x509_certificates(bundle):
@@ -52,15 +52,15 @@ def test_a_new_name_is_a_reason_for_a_new_certificate() -> None:
 
 def test_a_key_of_another_certificate_is_found_out() -> None:
     papers, other = new_papers(_HOSTS, _START), new_papers(_HOSTS, _START)
-    mixed = Papers(papers.bundle, papers.authority_key, papers.certificate, other.key)
+    mixed = WebhookCerts(papers.bundle, papers.authority_key, papers.certificate, other.key)
     assert renewed(mixed, _HOSTS, _START).certificate != papers.certificate
-    wrong = Papers(papers.bundle, other.authority_key, papers.certificate, papers.key)
+    wrong = WebhookCerts(papers.bundle, other.authority_key, papers.certificate, papers.key)
     assert renewed(wrong, _HOSTS, _START).authority_key != other.authority_key
 
 
 def test_papers_that_nobody_can_read_are_refused() -> None:
     with pytest.raises(ValueError, match=r"."):
-        renewed(Papers(b"no", b"no", b"no", b"no"), _HOSTS, _START)
+        renewed(WebhookCerts(b"no", b"no", b"no", b"no"), _HOSTS, _START)
 
 
 @settings(max_examples=examples(20), deadline=None)

@@ -41,7 +41,7 @@ async def test_pods_of_full_unknown_and_lacking_queues_and_groups_say_why_they_w
         small = "0/1 nodes are available: the gang needs 3 pods, and only 2 exist. Create 1 pod more"
         assert (await _told(cluster, "a")).startswith(small)
         assert (await _told(cluster, "b")).startswith(small)
-        assert "names a group of which there is no object. Add the PodGroup" in await _told(cluster, "lost")
+        assert "names a group that does not exist. Add the PodGroup" in await _told(cluster, "lost")
         (said,) = (await cluster.get(KAI_POD_GROUPS, "kg"))["status"]["schedulingConditions"]
         assert (said["type"], said["status"], said["reason"]) == ("UnschedulableOnNodePool", "True", "NotReady")
         assert said["message"].endswith("Waiting for 3 pods, currently 2 existing")

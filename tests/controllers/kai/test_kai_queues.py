@@ -27,8 +27,8 @@ from build.virtual_time import virtual
 from shoal.client.ecosystem_kinds import KAI_POD_GROUPS, KAI_QUEUES
 from shoal.client.item import Item, Obj
 from shoal.client.kind import EVENTS, LEASES, PODS, Kind
-from shoal.client.learning import LearningApi
 from shoal.client.port import Deletion
+from shoal.client.write_through import WriteThroughApi
 
 
 @virtual
@@ -186,7 +186,7 @@ async def test_queues_say_what_is_held_and_asked_for_below_them(tmp_path: Path) 
         assert (await cluster.get(KAI_QUEUES, "department"))["status"]["childQueues"] == ["team"]
 
 
-class SlowOfLeases(LearningApi):
+class SlowOfLeases(WriteThroughApi):
     async def get(self, kind: Kind, namespace: str, name: str) -> Item:
         if kind == LEASES:
             await asyncio.sleep(5)

@@ -27,10 +27,10 @@ from shoal.client.ecosystem_kinds import JOB_SETS, KUEUE, PYTORCH_JOBS, WORKLOAD
 from shoal.client.informers import Informers
 from shoal.client.item import Item, Listed, Obj
 from shoal.client.kind import JOBS, Kind
-from shoal.client.learning import LearningApi
 from shoal.client.port import EVERYTHING, GENTLY, Api, Batches, Deletion, Patch, Select, ServedKind
 from shoal.client.recorder import Recorder
 from shoal.client.refusals import NotFoundError
+from shoal.client.write_through import WriteThroughApi
 from shoal.controllers.queued_jobs.job_kinds import BY_KIND
 from shoal.embedded.controllers.jobs.controller import job_controller
 from shoal.store.queues.job_parts import dig
@@ -102,7 +102,7 @@ class Process:
     def __init__(self, cluster: SmallCluster, api: Api) -> None:
         informers = Informers(api, cluster.clock, cluster.draw)
         recorder = Recorder(cluster.api, cluster.clock, "test")
-        context = Context("test", LearningApi(api, informers), informers, cluster.clock, cluster.draw, recorder)
+        context = Context("test", WriteThroughApi(api, informers), informers, cluster.clock, cluster.draw, recorder)
         self.tasks = [asyncio.ensure_future(informers.run()), asyncio.ensure_future(queued_jobs()(context).run())]
 
     async def end(self) -> None:
@@ -392,7 +392,7 @@ def test_conflicts_lost_answers_and_broken_watches_at_once(tmp_path: Path, seed:
             tasks = [asyncio.ensure_future(informers.run())]
             for make in (job_controller, queued_jobs()):
                 recorder = Recorder(cluster.api, cluster.clock, "test")
-                api = LearningApi(storm, informers)
+                api = WriteThroughApi(storm, informers)
                 context = Context("test", api, informers, cluster.clock, draw, recorder)
                 tasks += [asyncio.ensure_future(make(context).run()), asyncio.ensure_future(recorder.run())]
             unrest = Unrest(cluster, draw, jobs=4)

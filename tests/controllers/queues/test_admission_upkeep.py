@@ -35,9 +35,9 @@ from shoal.client.ecosystem_kinds import (
 )
 from shoal.client.item import Item
 from shoal.client.kind import EVENTS, LEASES, NAMESPACES, NODES, PODS, Kind
-from shoal.client.learning import LearningApi
 from shoal.client.port import Deletion, Patch
 from shoal.client.refusals import InvalidError
+from shoal.client.write_through import WriteThroughApi
 
 GATE = "kueue.x-k8s.io/topology"
 _HOST = "kubernetes.io/hostname"
@@ -192,7 +192,7 @@ async def _gated(cluster: SmallCluster, name: str, **spec: Any) -> None:
     await cluster.create(PODS, body)
 
 
-class RefusesOne(LearningApi):
+class RefusesOne(WriteThroughApi):
     """A policy, say, that lets nobody change this pod."""
 
     async def patch(self, kind: Kind, namespace: str, name: str, patch: Patch, subresource: str = "") -> Item:

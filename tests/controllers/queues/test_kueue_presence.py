@@ -24,9 +24,9 @@ from build.small_clusters import SmallCluster
 from build.virtual_time import virtual
 from shoal.client.item import Item
 from shoal.client.kind import DEPLOYMENTS, LEASES, NAMESPACES, Kind
-from shoal.client.learning import LearningApi
 from shoal.client.presence import KAI, KUEUE, VOLCANO, Presence, Sign
 from shoal.client.refusals import ForbiddenError
+from shoal.client.write_through import WriteThroughApi
 
 _LEASE = "c1f6bfd2.kueue.x-k8s.io"
 
@@ -91,7 +91,7 @@ async def test_kueue_is_found_only_in_its_own_namespace(tmp_path: Path, sign: Si
         assert (presence.is_there, elsewhere.is_there) == (False, True)
 
 
-class WithoutLeases(LearningApi):
+class WithoutLeases(WriteThroughApi):
     """May not read Leases, and neither Deployments if told so."""
 
     refused: tuple[Kind, ...] = (LEASES,)

@@ -17,9 +17,9 @@ from shoal.client.ecosystem_kinds import CLUSTER_QUEUES, LOCAL_QUEUES, RESOURCE_
 from shoal.client.informer import Informer
 from shoal.client.item import Item, Obj
 from shoal.client.kind import DEFINITIONS, Kind
-from shoal.client.learning import LearningApi
-from shoal.client.newest_words import NewestWords
+from shoal.client.kueue_versions import KueueVersionsApi
 from shoal.client.port import Patch
+from shoal.client.write_through import WriteThroughApi
 from shoal.controllers.queued_pods.workload_drafts import WorkloadPriority
 from shoal.embedded.apiserver.foreign.converting import kueue_definitions
 
@@ -61,7 +61,7 @@ async def _older_cluster(folder: Path) -> AsyncIterator[SmallCluster]:
         yield cluster
 
 
-class Counting(LearningApi):
+class Counting(WriteThroughApi):
     """Counts what is written into statuses."""
 
     writes = 0
@@ -75,7 +75,7 @@ class Counting(LearningApi):
 async def test_statuses_show_usage_in_the_older_fields_and_are_written_once(tmp_path: Path) -> None:
     async with _older_cluster(tmp_path) as cluster:
         api = Counting(cluster.api, cluster.informers)
-        start_admission(cluster, api=NewestWords(api))
+        start_admission(cluster, api=KueueVersionsApi(api))
         await cluster.create(_older(WORKLOADS), workload("a", cpu="2"))
 
         async def is_used() -> bool:
@@ -96,7 +96,7 @@ async def test_statuses_show_usage_in_the_older_fields_and_are_written_once(tmp_
 @virtual
 async def test_newer_fields_are_converted_and_read_back(tmp_path: Path) -> None:
     async with _older_cluster(tmp_path) as cluster:
-        kind, api = _older(WORKLOADS), NewestWords(cluster.api)
+        kind, api = _older(WORKLOADS), KueueVersionsApi(cluster.api)
         informer = Informer(api, kind, cluster.clock, cluster.draw)
         rank = WorkloadPriority(7, "kueue.x-k8s.io", "WorkloadPriorityClass", "high").to_api()
         made = workload("a", **rank)
@@ -126,7 +126,7 @@ async def test_objects_without_renamed_fields_are_passed_on_unchanged(tmp_path: 
         for definition in kueue_definitions():
             await cluster.create(DEFINITIONS, definition)
         await cluster.pass_time(2)
-        api = NewestWords(cluster.api)
+        api = KueueVersionsApi(cluster.api)
         obj = workload("a") if kind is WORKLOADS else {"metadata": {"name": "a"}, "spec": {}}
         made = await api.create(kind, {**obj, "metadata": {"name": "a", "namespace": "default"}})
         assert made.data == (await cluster.api.get(kind, made.namespace, "a")).data

@@ -25,13 +25,13 @@ from shoal.client.conditions import Moment, Status, put
 from shoal.client.ecosystem_kinds import CLUSTER_QUEUES, RESOURCE_FLAVORS, WORKLOADS
 from shoal.client.item import Item
 from shoal.client.kind import Kind
-from shoal.client.learning import LearningApi
 from shoal.client.port import Patch
+from shoal.client.write_through import WriteThroughApi
 from shoal.controllers.queues.workload_status.status_writer import StatusChange, StatusWriter
 from shoal.store.watched.queues import WatchedQueues
 
 
-class Hanging(LearningApi):
+class Hanging(WriteThroughApi):
     """The first write of the Workload `a` hangs until `goes_on` is set."""
 
     def __init__(self, cluster: SmallCluster) -> None:

@@ -14,9 +14,9 @@ from build.small_clusters import small_cluster
 from build.virtual_time import in_virtual_time, virtual
 from shoal.client.item import Item
 from shoal.client.kind import NODES, PODS, PRIORITY_CLASSES, Kind
-from shoal.client.learning import LearningApi
 from shoal.client.port import Deletion, Patch
 from shoal.client.refusals import ForbiddenError
+from shoal.client.write_through import WriteThroughApi
 from shoal.controllers.scheduler.executor import SchedulerExecutor
 from shoal.controllers.scheduling_loop.scheduling_loop import SchedulingLoopSettings
 from shoal.engine.cluster import Cluster
@@ -170,7 +170,7 @@ def test_whatever_breaks_while_a_pod_is_bound_it_is_tried_again(times: int, tmp_
     in_virtual_time(story())
 
 
-class _Speechless(LearningApi):
+class _Speechless(WriteThroughApi):
     """Nobody can be told anything."""
 
     async def patch(self, kind: Kind, namespace: str, name: str, patch: Patch, subresource: str = "") -> Item:

@@ -20,8 +20,8 @@ from shoal.client.kind import (
     RESOURCE_SLICES,
     Kind,
 )
-from shoal.client.learning import LearningApi
 from shoal.client.refusals import InvalidError
+from shoal.client.write_through import WriteThroughApi
 from shoal.embedded.controllers.claim_templates.controller import resource_claim_controller
 
 _ASKS = {"devices": {"requests": [{"name": "gpu", "exactly": {"deviceClassName": "gpus"}}]}}
@@ -95,7 +95,7 @@ async def test_a_claim_that_fits_is_used_as_it_is(tmp_path: Path) -> None:
         assert after["status"]["allocation"] == before["status"]["allocation"]
 
 
-class _Refusing(LearningApi):
+class _Refusing(WriteThroughApi):
     """Nobody is bound to the node that the first pod was to go to."""
 
     node = ""

@@ -20,7 +20,7 @@ from shoal.client.kind import JOBS, NODES, PODS, Kind
 from shoal.client.port import Deletion
 from shoal.client.refusals import ForbiddenError
 from shoal.embedded.controllers.jobs.controller import job_controller
-from shoal.store.watched.world import WatchSettings
+from shoal.store.watched.cluster import WatchSettings
 
 LIGHT = "pod-group.scheduling.sigs.k8s.io"
 

@@ -12,11 +12,11 @@ from build.small_clusters import SmallCluster, small_cluster
 from build.virtual_time import virtual
 from shoal.client.item import Item, Obj
 from shoal.client.kind import DISRUPTION_BUDGETS, PODS, PRIORITY_CLASSES, Kind
-from shoal.client.learning import LearningApi
 from shoal.client.port import GENTLY, Deletion
 from shoal.client.refusals import BusyError, ForbiddenError
+from shoal.client.write_through import WriteThroughApi
 from shoal.embedded.controllers.disruption.controller import disruption_controller
-from shoal.store.watched.world import WatchSettings
+from shoal.store.watched.cluster import WatchSettings
 
 START = "2026-01-01T00:00:00Z"
 
@@ -142,7 +142,7 @@ async def test_pods_under_a_budget_that_allows_nothing_stay_and_others_yield(tmp
         assert target["reason"] == "PreemptionByScheduler"
 
 
-class NoEnds(LearningApi):
+class NoEnds(WriteThroughApi):
     """Somebody forbids that pods are deleted."""
 
     tried = 0
@@ -312,7 +312,7 @@ async def test_a_pod_that_comes_back_moves_so_that_a_larger_one_fits(tmp_path: P
         assert await places(cluster) == {"big": source, "successor": target, other: target}
 
 
-class ClosedDoor(LearningApi):
+class ClosedDoor(WriteThroughApi):
     """Somebody else has used up what the budgets allowed, and the caches do not know it yet."""
 
     tried = 0
@@ -345,7 +345,7 @@ async def test_an_end_that_a_budget_refuses_at_the_door_is_no_end(tmp_path: Path
         assert not await condition(cluster, "kept", "DisruptionTarget")
 
 
-class Slow(LearningApi):
+class Slow(WriteThroughApi):
     """Bindings take a while; of some it is not known what became of them."""
 
     def __init__(self, cluster: SmallCluster, *, fails: bool) -> None:

@@ -11,9 +11,9 @@ from build.small_clusters import SmallCluster, small_cluster
 from build.virtual_time import virtual
 from shoal.client.item import Obj
 from shoal.client.kind import NODES, PODS, Kind
-from shoal.client.learning import LearningApi
 from shoal.client.port import Deletion
 from shoal.client.refusals import BusyError, ForbiddenError
+from shoal.client.write_through import WriteThroughApi
 from shoal.embedded.scheduler.controller import default_scheduler
 
 AT_ONCE = Deletion(grace_s=0)
@@ -123,7 +123,7 @@ async def test_pods_that_somebody_else_binds_hold_what_they_ask(tmp_path: Path) 
         assert not await is_bound(cluster, "large")
 
 
-class Interfering(LearningApi):
+class Interfering(WriteThroughApi):
     """Whoever is to be bound was bound by somebody else a moment before."""
 
     async def post(self, kind: Kind, namespace: str, name: str, subresource: str, obj: Obj) -> Obj:
@@ -146,7 +146,7 @@ async def test_a_pod_that_somebody_else_bound_first_counts_where_it_is(tmp_path:
         assert (facts.names[holding.row], holding.bound) == ((await places(cluster))["a"], True)
 
 
-class Unwilling(LearningApi):
+class Unwilling(WriteThroughApi):
     """A webhook, say, refuses some pods."""
 
     tried = 0
@@ -178,7 +178,7 @@ async def test_a_binding_that_is_refused_is_told_and_tried_more_and_more_seldom(
         )
 
 
-class Hesitant(LearningApi):
+class Hesitant(WriteThroughApi):
     """Each binding is done at its third try; the answers to some are lost."""
 
     def __init__(self, cluster: SmallCluster) -> None:

@@ -15,7 +15,7 @@ from build.small_clusters import SmallCluster, small_cluster
 from build.virtual_time import in_virtual_time, virtual
 from shoal.client.item import Listed
 from shoal.client.kind import NODES, PODS, PRIORITY_CLASSES, Kind
-from shoal.client.newest_words import NewestWords
+from shoal.client.kueue_versions import KueueVersionsApi
 from shoal.client.port import EVERYTHING, Api, Batches, Select
 from shoal.engine.admission_failures import LASTS_S
 
@@ -59,7 +59,7 @@ async def test_a_pod_is_not_bound_where_another_scheduler_took_its_room_meanwhil
         assert await places(cluster) == {"p": "n2", "other": "n1"}
 
 
-class LateWatches(NewestWords):
+class LateWatches(KueueVersionsApi):
     """From `hold` on, what happens to pods is not heard by watches."""
 
     def __init__(self, api: Api) -> None:

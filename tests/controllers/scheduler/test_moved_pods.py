@@ -21,7 +21,7 @@ from shoal.engine.intake import Intake
 from shoal.engine.ledger import Ledger
 from shoal.engine.plan import Move, Plan
 from shoal.engine.who import Who
-from shoal.store.watched.sights import PodSight
+from shoal.store.watched.pod_views import PodView
 
 JOB = {"apiVersion": "batch/v1", "kind": "Job", "name": "j", "uid": "u", "controller": True}
 
@@ -141,8 +141,8 @@ class _Mind:
     def wake(self) -> None:
         """Nobody sleeps."""
 
-    def sight(self, key: str) -> PodSight:
-        return PodSight(key, "default", key, key, 1, "shoal")
+    def sight(self, key: str) -> PodView:
+        return PodView(key, "default", key, key, 1, "shoal")
 
     def owner(self, key: str) -> tuple[str, str, str]:
         return ("default", "Job", key[0])

@@ -13,7 +13,7 @@ from build.volcano_scenes import bare_volcano, volcano
 from shoal.controllers.scheduling_loop.disciplines import Disciplines
 from shoal.controllers.scheduling_loop.protocols import SchedulerState
 from shoal.controllers.volcano.admission import VolcanoAdmission
-from shoal.store.watched.world import WatchSettings
+from shoal.store.watched.cluster import WatchSettings
 
 
 class Faulty:

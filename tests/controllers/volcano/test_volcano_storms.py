@@ -24,9 +24,9 @@ from shoal.client.context import Context
 from shoal.client.ecosystem_kinds import VOLCANO_JOBS, VOLCANO_POD_GROUPS, VOLCANO_QUEUES
 from shoal.client.informers import Informers
 from shoal.client.kind import PODS
-from shoal.client.learning import LearningApi
 from shoal.client.recorder import Recorder
 from shoal.client.refusals import NotFoundError
+from shoal.client.write_through import WriteThroughApi
 
 GPUS = "nvidia.com/gpu"
 LIMITS = {"small": 4, "large": 8}
@@ -187,6 +187,6 @@ def test_through_a_storm_of_conflicts_lost_answers_and_broken_watches(tmp_path: 
 def _start(cluster: SmallCluster, api: StormyApi, draw: random.Random) -> list[asyncio.Task[None]]:
     informers = Informers(api, cluster.clock, draw)
     recorder = Recorder(cluster.api, cluster.clock, "test")
-    context = Context("test", LearningApi(api, informers), informers, cluster.clock, draw, recorder)
+    context = Context("test", WriteThroughApi(api, informers), informers, cluster.clock, draw, recorder)
     runs = (informers.run(), volcano(context).run(), recorder.run())
     return [asyncio.ensure_future(run) for run in runs]

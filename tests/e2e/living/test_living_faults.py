@@ -146,7 +146,7 @@ def test_a_job_cut_off_for_long_completes_each_index_once(faulty: Kubectl) -> No
 def test_a_rebooted_node_comes_back_by_itself(faulty: Kubectl) -> None:
     on_first(faulty, deployment(LATE))
     boot = faulty.get("node", FIRST)["status"]["nodeInfo"]["bootID"]
-    assert told(faulty, "reboot", FIRST) == f"node {FIRST} is told to reboot"
+    assert told(faulty, "reboot", FIRST) == f"node {FIRST} reboots"
     until(lambda: faulty.get("node", FIRST)["status"]["nodeInfo"]["bootID"] != boot)
     until(lambda: "shoal.dev/fault" not in faulty.get("node", FIRST)["metadata"]["annotations"])
     wait(faulty, f"node/{FIRST}", READY)

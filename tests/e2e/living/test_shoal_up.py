@@ -36,7 +36,7 @@ def test_it_places_pods_and_holds_jobs_from_the_start(
         assert [one["metadata"]["name"] for one in pods(kubectl)] == ["free"]
         until(lambda: kubectl.names("workloads"))
         with shoal_process(server.kubeconfig, "run") as second:
-            until(lambda: "stands by: shoal-up_" in second.said)
+            until(lambda: "standing by: shoal-up_" in second.said)
 
 
 def test_the_figures_of_its_queues_stand_where_those_of_its_nodes_do(tmp_path: Path, kubectl_home: Path) -> None:

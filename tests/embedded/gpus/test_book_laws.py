@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from build.depth import examples
 from build.gpu_pods import book, gpu_pod
 from shoal.data.mig import Layout, layouts
-from shoal.embedded.gpus.book import Book
+from shoal.embedded.gpus.device_manager import DeviceManager
 from shoal.embedded.gpus.mig_cuts import cut
 from shoal.embedded.gpus.node_gpus import Refused, Use
 
@@ -27,7 +27,7 @@ SPECS = (
 )
 
 
-def state(node: Book) -> Any:
+def state(node: DeviceManager) -> Any:
     return (
         {name: (one.capacity, one.allocatable) for name, one in node.resources().items()},
         [(uid, held) for uid, held in node.held()],

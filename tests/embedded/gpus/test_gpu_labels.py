@@ -6,16 +6,16 @@ import msgspec
 import pytest
 
 from build.gpu_pods import book
-from shoal.embedded.gpus.book import Book
+from shoal.embedded.gpus.device_manager import DeviceManager
 from shoal.engine.spelling.node_words import layout_of_node
 from shoal.units.errors import Where
 
 
-def labels_of(node: Book) -> dict[str, str]:
+def labels_of(node: DeviceManager) -> dict[str, str]:
     return {name: value for name, value in node.labels().items() if value is not None}
 
 
-def words_of(node: Book) -> dict[str, str]:
+def words_of(node: DeviceManager) -> dict[str, str]:
     return {name: value for name, value in node.annotations().items() if value is not None}
 
 

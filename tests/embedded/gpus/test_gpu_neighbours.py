@@ -9,15 +9,15 @@ from hypothesis import strategies as st
 from build.depth import examples
 from build.fleets import machine
 from build.gpu_pods import book, config_map, gpu_pod, granted
-from shoal.embedded.gpus.book import Book
 from shoal.embedded.gpus.contention import Contention, pace
+from shoal.embedded.gpus.device_manager import DeviceManager
 from shoal.embedded.gpus.node_gpus import Use
 from shoal.embedded.machines.fleet_spec import read_fleet
 
 MIG = "nvidia.com/mig-1g.10gb"
 
 
-def running(spec: str, utils: list[float], resource: str = "nvidia.com/gpu", memory: int = 100) -> Book:
+def running(spec: str, utils: list[float], resource: str = "nvidia.com/gpu", memory: int = 100) -> DeviceManager:
     node = book(spec)
     for number, util in enumerate(utils):
         granted(node.admit(gpu_pod(str(number), 1, resource)))
@@ -55,7 +55,7 @@ def test_a_neighbour_that_stops_gives_its_time_back() -> None:
 
 
 def test_contention_can_be_switched_off() -> None:
-    node = Book(read_fleet("g5.xlarge[time-slicing=4]")[0], Contention(is_on=False))
+    node = DeviceManager(read_fleet("g5.xlarge[time-slicing=4]")[0], Contention(is_on=False))
     for uid in "ab":
         node.admit(gpu_pod(uid))
         assert node.start(uid, "main", Use(1.0, 20_000)) is None
@@ -110,7 +110,7 @@ def test_what_a_program_usually_takes_always_fits() -> None:
 
 
 def test_shares_find_room_beside_a_program_that_held_its_gpu_whole_before() -> None:
-    node = Book(machine(gpus=2))
+    node = DeviceManager(machine(gpus=2))
     granted(node.admit(gpu_pod("old")))
     assert node.start("old", "main", Use()) is None
     four = "version: v1\nsharing: {timeSlicing: {resources: [{name: nvidia.com/gpu, replicas: 4}]}}"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from build.gpu_pods import book, gpu_pod, granted
-from shoal.embedded.gpus.book import Book
+from shoal.embedded.gpus.device_manager import DeviceManager
 from shoal.embedded.gpus.node_gpus import Use
 from shoal.embedded.gpus.smi import Said, nvidia_smi
 from shoal.embedded.gpus.smi_node import sight_of_container, sight_of_node
@@ -13,18 +13,20 @@ from shoal.embedded.gpus.smi_node import sight_of_container, sight_of_node
 MIG = "nvidia.com/mig-1g.10gb"
 
 
-def busy(spec: str = "p5.48xlarge", amount: int = 2, resource: str = "nvidia.com/gpu", **annotations: str) -> Book:
+def busy(
+    spec: str = "p5.48xlarge", amount: int = 2, resource: str = "nvidia.com/gpu", **annotations: str
+) -> DeviceManager:
     node = book(spec)
     granted(node.admit(gpu_pod("a", amount, resource, **annotations)))
     assert node.start("a", "main", Use(0.9, 4_000)) is None
     return node
 
 
-def inside(node: Book, *options: str) -> Said:
+def inside(node: DeviceManager, *options: str) -> Said:
     return nvidia_smi(sight_of_container(node, "a", "main", 0.0), options)
 
 
-def on_node(node: Book, *options: str) -> Said:
+def on_node(node: DeviceManager, *options: str) -> Said:
     return nvidia_smi(sight_of_node(node, 0.0, "2026/01/31 12:00:00.000"), options)
 
 
@@ -122,7 +124,7 @@ def test_a_gpu_off_the_bus_cannot_be_asked() -> None:
     assert "GPU is lost" in said.text
 
 
-def matrix(node: Book) -> list[list[str]]:
+def matrix(node: DeviceManager) -> list[list[str]]:
     lines = on_node(node, "topo", "-m").text.splitlines()
     return [line.split("\t") for line in lines[: len(node.machine.gpus) + 1]]
 

@@ -15,7 +15,7 @@ from build.depth import examples
 from build.endpoint_clients import Doors, doors_of
 from build.fake_nodes import START_S, FakeNodes
 from shoal.embedded.kubelets.endpoint.log_text import LogText, stamp
-from shoal.embedded.kubelets.sight import LogLine, LogWanted
+from shoal.embedded.kubelets.node_view import LogLine, LogWanted
 
 LOG = "/containerLogs/default/web/main"
 PATIENCE_S = 60

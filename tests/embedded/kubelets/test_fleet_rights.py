@@ -17,13 +17,13 @@ from build.virtual_time import virtual
 from shoal.client.clock import LoopClock
 from shoal.client.context import Context
 from shoal.client.kind import LEASES, NODES, PODS
-from shoal.client.learning import LearningApi
 from shoal.client.recorder import Recorder
+from shoal.client.write_through import WriteThroughApi
 from shoal.embedded.apiserver.bootstrap.default_roles import default_roles
 from shoal.embedded.apiserver.calls import Attributes
 from shoal.embedded.apiserver.inside.api import InsideApi
 from shoal.embedded.apiserver.security.rbac import Rbac
-from shoal.embedded.apiserver.server.plane import open_plane
+from shoal.embedded.apiserver.server.control_plane import open_plane
 from shoal.embedded.apiserver.settings import Settings
 from shoal.embedded.apiserver.storage.memory import MemoryStorage
 from shoal.embedded.kubelets.fleet import Fleet
@@ -40,7 +40,7 @@ async def _ruled(folder: Path) -> AsyncIterator[SmallCluster]:
     cluster = SmallCluster(plane, clock, 1)
     api = InsideApi(plane, _FLEET, "kubelet")
     pen = Recorder(api, clock, "kubelet")
-    context = Context("kubelet", LearningApi(api, cluster.informers), cluster.informers, clock, cluster.draw, pen)
+    context = Context("kubelet", WriteThroughApi(api, cluster.informers), cluster.informers, clock, cluster.draw, pen)
     works = (cluster.informers.run(), Fleet(context, [machine(gpus=1)]).run(), pen.run())
     tasks = [asyncio.ensure_future(work) for work in works]
     try:

@@ -52,13 +52,13 @@ def test_a_stage_that_cannot_be_read_is_told_with_file_line_and_field(text: str,
 
 
 def test_a_folder_that_is_not_there_is_told() -> None:
-    with pytest.raises(UserError, match="no such folder of stages"):
+    with pytest.raises(UserError, match="folder not found"):
         read_stages([Path("/nowhere/stages")])
 
 
 def test_a_folder_without_stages_is_told(tmp_path: Path) -> None:
     (tmp_path / "crash.yaml.txt").write_text(_GOOD)
-    with pytest.raises(UserError, match="there is no stage in this folder"):
+    with pytest.raises(UserError, match="the folder has no stages"):
         read_stages([tmp_path])
 
 

@@ -7,7 +7,7 @@ from importlib.resources import files
 import msgspec
 import pytest
 
-from shoal.embedded.machines.boxes import parse_boxes
+from shoal.embedded.machines.on_premises import parse_boxes
 from shoal.units.errors import BugError
 
 GOOD = msgspec.json.decode(files("shoal.embedded.machines").joinpath("boxes.json").read_bytes())

@@ -7,8 +7,8 @@ import re
 import pytest
 
 from shoal.data.instances import catalog
-from shoal.embedded.machines.boxes import boxes
 from shoal.embedded.machines.fleet_spec import read_fleet
+from shoal.embedded.machines.on_premises import boxes
 from shoal.units.errors import UserError
 from shoal.units.quantity import Quantity
 

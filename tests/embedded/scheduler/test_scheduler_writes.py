@@ -12,9 +12,9 @@ from build.small_clusters import SmallCluster, small_cluster
 from build.virtual_time import in_virtual_time, virtual
 from shoal.client.item import Item, Obj
 from shoal.client.kind import NODES, PODS, PRIORITY_CLASSES, STORAGE_CLASSES, VOLUME_CLAIMS, Kind
-from shoal.client.learning import LearningApi
 from shoal.client.port import GENTLY, Deletion
 from shoal.client.refusals import BusyError
+from shoal.client.write_through import WriteThroughApi
 from shoal.embedded.scheduler.controller import default_scheduler
 from shoal.embedded.scheduler.scheduler import Scheduler
 
@@ -54,7 +54,7 @@ async def failures(cluster: SmallCluster, name: str) -> list[str]:
     return [one["message"] for one in await cluster.events(name) if one["type"] == "Warning"]
 
 
-class HeldBindings(LearningApi):
+class HeldBindings(WriteThroughApi):
     """Bindings wait until somebody lets them go."""
 
     def __init__(self, cluster: SmallCluster) -> None:
@@ -151,7 +151,7 @@ async def test_a_bug_on_the_way_costs_its_pod_a_delay_and_nothing_else(
             self.asked += 1
             if self.asked == 1:
                 raise KeyError("surprise")
-            return await LearningApi.post(self, kind, namespace, name, subresource, obj)
+            return await WriteThroughApi.post(self, kind, namespace, name, subresource, obj)
 
     async with small_cluster(tmp_path) as cluster:
         await add_node(cluster, "n1", cpu="1")
@@ -176,7 +176,7 @@ async def test_a_pod_without_a_place_is_tried_again_after_five_minutes_though_no
 
 @virtual
 async def test_whoever_could_not_be_ended_because_the_server_was_busy_is_ended_soon_after(tmp_path: Path) -> None:
-    class Busy(LearningApi):
+    class Busy(WriteThroughApi):
         refused = 0
 
         async def delete(self, kind: Kind, namespace: str, name: str, how: Deletion = GENTLY) -> Item | None:

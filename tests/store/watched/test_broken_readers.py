@@ -18,7 +18,7 @@ from shoal.client.kind import DISRUPTION_BUDGETS, NODES, PODS
 from shoal.client.port import Deletion
 from shoal.client.served import Served
 from shoal.engine.events import Event, GroupSeen, NodeSeen, PodArrived, PodBound, PodGone
-from shoal.store.watched.world import WatchedWorld, WatchSettings
+from shoal.store.watched.cluster import WatchedCluster, WatchSettings
 
 E = TypeVar("E")
 TRAIN = {"scheduling.k8s.io/group-name": "train"}
@@ -38,7 +38,7 @@ class Listener:
         self.heard: list[Event] = []
         self.broke = 0
         self.wakes = 0
-        self.world = WatchedWorld(context, Served(context), WatchSettings(), self._wake)
+        self.world = WatchedCluster(context, Served(context), WatchSettings(), self._wake)
 
     def _wake(self) -> None:
         self.wakes += 1

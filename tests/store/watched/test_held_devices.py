@@ -17,7 +17,7 @@ from shoal.engine.events import PodBound
 from shoal.engine.intake import Intake
 from shoal.engine.spelling import HeldDevices
 from shoal.store.watched.held_spots import HeldSpots
-from shoal.store.watched.pod_words import Words
+from shoal.store.watched.pod_annotations import PodAnnotationFields
 
 GPU = "nvidia.com/gpu"
 GROUP = "runai-gpu-group"
@@ -157,9 +157,9 @@ def test_nothing_is_left_of_pods_that_came_and_went() -> None:
     for number in range(2000):
         key, on = f"pod-{number}", f"n{draw.randrange(3)}"
         words = (
-            Words({GROUP: f"g{number // 2}"}, {})
+            PodAnnotationFields({GROUP: f"g{number // 2}"}, {})
             if draw.random() < 0.5
-            else Words({}, {"shoal.dev/devices": str(draw.randrange(8))})
+            else PodAnnotationFields({}, {"shoal.dev/devices": str(draw.randrange(8))})
         )
         there[key] = on, held_spots.spots(key, on, words)
         if draw.random() < 0.2:

@@ -8,7 +8,7 @@ from build.fed_worlds import FedWorld
 from build.manifests import node, pod
 from shoal.engine.domains.rules import PodRules
 from shoal.engine.events import PodArrived
-from shoal.store.watched.world import WatchSettings
+from shoal.store.watched.cluster import WatchSettings
 
 KUBE = "default-scheduler"
 LABELS = {"app": "web", "pod-template-hash": "1"}

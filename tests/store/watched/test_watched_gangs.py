@@ -186,11 +186,11 @@ def test_a_group_that_cannot_be_read_is_told_and_its_pods_wait() -> None:
     fed = FedWorld()
     fed.put(volcano_group("train", 2, networkTopology={"mode": "hard"}), pod("a", annotations=VOLCANO), pod("b"))
     (seen,) = fed.heard(GroupSeen)
-    assert "no HyperNode is there" in seen.group.unreadable
+    assert "no HyperNodes found" in seen.group.unreadable
     assert groups_of(fed) == {"default/a": "default/train", "default/b": ""}
     (trouble,) = fed.world.take_troubles()
     assert (trouble.kind.name, trouble.key) == ("PodGroup", "default/train")
-    assert "no HyperNode is there" in trouble.message
+    assert "no HyperNodes found" in trouble.message
     fed.put(volcano_group("train", 2))
     assert minima(fed) == {"default/train": 2}
 

@@ -8,7 +8,7 @@ from build.fed_worlds import FedWorld
 from build.manifests import node, pod, priority_class, thing
 from shoal.client.item import Obj
 from shoal.engine.events import NodeRefused, OthersSeen, PodArrived, PodBound, PodGone
-from shoal.store.watched.world import WatchSettings
+from shoal.store.watched.cluster import WatchSettings
 
 READY = {"type": "Ready", "status": "True"}
 

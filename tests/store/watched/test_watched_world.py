@@ -14,14 +14,14 @@ from shoal.client.item import Obj
 from shoal.client.kind import NODES, PODS
 from shoal.client.served import Served
 from shoal.engine.events import Event, GroupSeen, NodeSeen, PodArrived, PodBound
-from shoal.store.watched.world import WatchedWorld, WatchSettings
+from shoal.store.watched.cluster import WatchedCluster, WatchSettings
 from shoal.wiring.foreign_kinds import provide_foreign
 
 
-def watched(cluster: SmallCluster, **settings: Any) -> tuple[WatchedWorld, Served]:
+def watched(cluster: SmallCluster, **settings: Any) -> tuple[WatchedCluster, Served]:
     context = cluster.context("shoal")
     served = Served(context)
-    return WatchedWorld(context, served, WatchSettings(**settings), lambda: None), served
+    return WatchedCluster(context, served, WatchSettings(**settings), lambda: None), served
 
 
 def waiting(name: str, **more: Any) -> Obj:

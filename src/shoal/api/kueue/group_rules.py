@@ -92,7 +92,7 @@ def _check_quota(quota: ResourceQuota, owner: Owner, where: Where) -> None:
 
 def _once(seen: dict[str, int], name: str, group: int, where: Where) -> None:
     if name in seen:
-        what = "is named twice" if seen[name] == group else f"stands in resourceGroups[{seen[name]}] already"
+        what = "is named twice" if seen[name] == group else f"is already in resourceGroups[{seen[name]}]"
         raise UserError(f"{excerpt(name)} {what}", where=where, fix="each belongs to one group only")
     seen[name] = group
 

@@ -73,7 +73,7 @@ def misplaced_queue(value: ApiStruct | Unknown) -> MisplacedQueue | None:
 
 
 def _queue_slip(queue: MisplacedQueue) -> Slip:
-    what = "stands on the template of the pods" if queue.is_label else "is an annotation"
+    what = "is on the pod template" if queue.is_label else "is an annotation"
     return Slip(queue.path, f"{excerpt(queue.name)} {what}, where no cluster looks for it", _PUT_IT_THERE)
 
 
@@ -88,7 +88,7 @@ def _cluster_queue(queue: ClusterQueue) -> Iterator[Slip]:
 
 def _priority_class(priority_class: WorkloadPriorityClass) -> Iterator[Slip]:
     if priority_class.spec is not None and priority_class.spec.value is not None:
-        what = "stands below spec, where a cluster refuses it; taken as value"
+        what = "is below spec, where a cluster refuses it; it is used as value"
         yield Slip("spec.value", what, "write value at the top, beside metadata")
 
 

@@ -10,11 +10,11 @@ import msgspec
 
 from shoal.client.http.access import Access
 from shoal.client.http.connection import Connection
+from shoal.client.http.connection_pool import always
 from shoal.client.http.discovery import Discovery
 from shoal.client.http.pages import Lines, changes_of, items_of, left_of, object_of, opened
 from shoal.client.http.settings import KubeSettings
 from shoal.client.http.slim import slim_item_of, whole_item_of
-from shoal.client.http.wires import always
 from shoal.client.item import Item, Listed, Obj
 from shoal.client.kind import Kind
 from shoal.client.port import EVERYTHING, GENTLY, Batches, Deletion, Patch, Select, ServedKind

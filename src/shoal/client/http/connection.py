@@ -21,12 +21,12 @@ import msgspec
 
 from shoal.client.http.access import Access
 from shoal.client.http.address import Address
+from shoal.client.http.connection_pool import always
 from shoal.client.http.credentials import Credentials, Shown
-from shoal.client.http.line import Line, keep_alive
-from shoal.client.http.pace import Pace
+from shoal.client.http.http1_connection import Answer
+from shoal.client.http.rate_limit import RateLimit
+from shoal.client.http.session import Session, keep_alive
 from shoal.client.http.settings import KubeSettings
-from shoal.client.http.wire import Answer
-from shoal.client.http.wires import always
 from shoal.client.item import Obj
 from shoal.client.refusals import NO_ANSWER, BusyError, RefusedError, UnauthorizedError, refusal_of
 from shoal.units.errors import UserError, Where
@@ -54,10 +54,10 @@ class Connection:
         self.access = access
         self._settings = settings
         self._credentials = Credentials(access)
-        self._pace = Pace(settings.requests_per_second, settings.burst)
+        self._pace = RateLimit(settings.requests_per_second, settings.burst)
         self._address = Address(access.server)
         self._last = Shown(access.token, access.certificate, access.key, access.authority)
-        self._line = Line(access, self._last, settings, may_write)
+        self._line = Session(access, self._last, settings, may_write)
 
     async def ask(
         self,
@@ -92,7 +92,7 @@ class Connection:
                 raise refusal
             is_second = True
 
-    async def _at_leisure(self, line: Line, asked: _Request) -> Answer:
+    async def _at_leisure(self, line: Session, asked: _Request) -> Answer:
         """Reads, which may be large and compressed, and all that goes through a proxy."""
         async with line.requests().request(
             asked.method,
@@ -135,7 +135,7 @@ class Connection:
     async def close(self) -> None:
         await self._line.close()
 
-    async def _shown_line(self) -> Line:
+    async def _shown_line(self) -> Session:
         """The line that shows what is to be shown now."""
         now_s = asyncio.get_running_loop().time()
         shown = self._credentials.known(now_s)

@@ -18,7 +18,7 @@ from time import time
 import msgspec
 
 from shoal.client.http.access import Access, Program, is_header_text
-from shoal.client.http.program import Ticket, run_program
+from shoal.client.http.exec_plugin import Ticket, run_program
 from shoal.units.errors import ShoalError, UserError, Where
 
 _log = logging.getLogger("shoal.store")

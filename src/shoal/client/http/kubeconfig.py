@@ -23,7 +23,7 @@ from msgspec import structs
 
 from shoal.api.files import read_whole
 from shoal.client.http.access import Access, is_header_text
-from shoal.client.http.program import program_of, told_of
+from shoal.client.http.exec_plugin import program_of, told_of
 from shoal.units.errors import UserError, Where, excerpt
 
 T = TypeVar("T")
@@ -118,7 +118,7 @@ def read_kubeconfig(files: Sequence[Path], context: str = "") -> Access:
     name = context or merged.current
     entry = merged.entry("contexts", name)
     if entry is None:
-        what = f"there is no context {excerpt(name)}" if name else "no context is current"
+        what = f"context {excerpt(name)} not found" if name else "no context is current"
         known = ", ".join(merged.names("contexts"))
         raise UserError(what, where=Where(shown), fix=f"choose one of: {known}" if known else "it has no contexts")
     chosen = _typed(entry, _Context)
@@ -171,7 +171,7 @@ def _access(where: str, namespace: str, cluster_entry: _Entry, user_entry: _Entr
         what = "insecure-skip-tls-verify and a certificate-authority exclude each other"
         raise UserError(what, where=cluster_entry.where, fix="remove one of them")
     if cluster.proxy_url and not cluster.proxy_url.startswith(_PROXIES):
-        what = f"{excerpt(cluster.proxy_url)} is no http or https proxy; others are not supported"
+        what = f"{excerpt(cluster.proxy_url)} is not an http or https proxy; other proxies are not supported"
         raise UserError(what, where=cluster_entry.where.below("proxy-url"))
     certificate, key_pem = _bytes(user_entry, "client-certificate"), _bytes(user_entry, "client-key")
     if bool(certificate) != bool(key_pem):
@@ -213,7 +213,7 @@ def _with_program(access: Access, entry: _Entry, said: object, cluster: _Cluster
 def _server(entry: _Entry, server: str) -> str:
     if server.startswith(("https://", "http://")) and len(server.partition("//")[2].strip("/")):
         return server.rstrip("/")
-    what = f"{excerpt(server)} is no address" if server else "there is no address"
+    what = f"{excerpt(server)} is not a URL" if server else "the server address is missing"
     raise UserError(what, where=entry.where.below("server"), fix="it looks like https://10.0.0.1:6443")
 
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 import msgspec
 
 from shoal.client.item import Item
-from shoal.client.pieces import beginning_of
+from shoal.client.json_sections import beginning_of
 
 _FIELD = b'"managedFields":'
 _OPEN = _FIELD + b"["

@@ -18,7 +18,7 @@ from shoal.client.informer import Informer
 from shoal.client.item import Item, Obj, Seen
 from shoal.client.kind import Kind
 from shoal.client.owned_pods.pod_view import Meta
-from shoal.client.owning import controlled_by
+from shoal.client.owner_reference import controlled_by
 from shoal.client.port import Api, Patch
 from shoal.client.refusals import InvalidError, NotFoundError
 from shoal.units.errors import ConflictError

@@ -16,7 +16,7 @@ from shoal.api.pod import Pod
 from shoal.client.context import Context
 from shoal.client.item import Key, Obj
 from shoal.client.kind import PODS, RESOURCE_CLAIMS, Kind
-from shoal.client.owning import controlled_by
+from shoal.client.owner_reference import controlled_by
 from shoal.client.port import Patch
 from shoal.client.refusals import AlreadyExistsError
 from shoal.controllers.binding.users import User

@@ -34,8 +34,8 @@ from shoal.store.dra.extended import EXTENDED
 from shoal.store.volumes.rules import NOWHERE
 from shoal.store.watched.device_ids import chosen_ids, devices_annotation, needs_taken
 from shoal.store.watched.devices import WatchedDevices
+from shoal.store.watched.pod_views import PodView
 from shoal.store.watched.reading import value_of
-from shoal.store.watched.sights import PodSight
 from shoal.store.watched.volumes import WatchedVolumes
 from shoal.units.errors import ConflictError, TemporaryError
 
@@ -58,7 +58,7 @@ class Writer:
         self._attached = Attachment(context, devices.claims.by_key)
 
     async def prepare(
-        self, sight: PodSight, place: Place, is_wanted: Callable[[], bool] = lambda: True
+        self, sight: PodView, place: Place, is_wanted: Callable[[], bool] = lambda: True
     ) -> dict[str, str]:
         """Claims and volumes are the pod's when this returns, which may take minutes; annotations for its binding.
         Nothing is waited for once it is not wanted there any more."""
@@ -79,7 +79,7 @@ class Writer:
             await self._serve_claims(value_of(PODS, item, Pod), user, claims, place.node)
         return self._named(item, demand, place)
 
-    async def free(self, sight: PodSight) -> None:
+    async def free(self, sight: PodView) -> None:
         """Claims that were allocated for the pod alone, which is on no node, are free to be allocated otherwise."""
         user, writer = User(sight.namespace, sight.name, sight.uid), self._claim_writer()
         for ref in sight.event.ask.claims if sight.event is not None else ():

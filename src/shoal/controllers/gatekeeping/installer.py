@@ -122,7 +122,7 @@ class Installer:
                 self._right[kind, name] = (item.version, wanted)
                 return
             if not is_ours(present):
-                raise InvalidError(f"{kind.name} {name} is somebody else's and stays as it is")
+                raise InvalidError(f"{kind.name} {name} was not created by Shoal and is not changed")
         body = {"apiVersion": kind.api_version, "kind": kind.name, **wanted}
         await self._context.api.patch(kind, "", name, Patch("apply", body, force=True))
 

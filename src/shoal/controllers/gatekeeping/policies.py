@@ -2,7 +2,7 @@
 objects that Shoal installs.
 
 Kubernetes evaluates them itself: nothing of Shoal has to answer while a job is created, and while Shoal is away no job
-slips in. Each holding is there twice: for objects that name their queue, and, with the LocalQueue `default` of the
+slips in. Each holding is defined twice: for objects that name their queue, and, with the LocalQueue `default` of the
 object's namespace as its parameter, for those that do not. Only the first fails closed: it concerns labelled objects
 alone, while the second would stop every pod of a cluster whose queues were uninstalled.
 

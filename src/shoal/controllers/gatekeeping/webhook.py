@@ -38,10 +38,10 @@ from shoal.controllers.gatekeeping.hooks import (
     conversion,
 )
 from shoal.controllers.gatekeeping.installer import is_ours, says
-from shoal.controllers.gatekeeping.paper_secret import PaperSecret
-from shoal.controllers.gatekeeping.papers import Papers, machine_date
 from shoal.controllers.gatekeeping.policies import BINDINGS, OLDER_BINDINGS, OLDER_POLICIES, POLICIES
 from shoal.controllers.gatekeeping.reviews import admitted, converted
+from shoal.controllers.gatekeeping.webhook_cert_secret import WebhookCertSecret
+from shoal.controllers.gatekeeping.webhook_certs import WebhookCerts, machine_date
 from shoal.controllers.gatekeeping.webhook_server import Answer, WebhookServer
 from shoal.units.errors import ConflictError, ShoalError
 
@@ -80,10 +80,10 @@ class Webhook:
         self._rules = rules
         address = settings.address
         hosts = (*settings.names, *address.hosts())
-        self._secret = PaperSecret(context, (address.namespace, _PAPERS), hosts, settings.date)
+        self._secret = WebhookCertSecret(context, (address.namespace, _PAPERS), hosts, settings.date)
         answers: dict[str, Answer] = {HOLDING_PATH: self._held, RENDEZVOUS_PATH: self._met, CONVERTING_PATH: converted}
         self.server = WebhookServer(answers)
-        self._papers: Papers | None = None
+        self._papers: WebhookCerts | None = None
         self._wakeup = asyncio.Event()
         self._brake = _Brake(context.clock)
         self.stands = asyncio.Event()

@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 from aiohttp import web
 
-from shoal.controllers.gatekeeping.papers import Papers
+from shoal.controllers.gatekeeping.webhook_certs import WebhookCerts
 from shoal.units.errors import TemporaryError
 
 Obj = dict[str, Any]
@@ -30,7 +30,7 @@ class WebhookServer:
         self._runner: web.AppRunner | None = None
         self.port = 0
 
-    def show(self, papers: Papers) -> None:
+    def show(self, papers: WebhookCerts) -> None:
         # The library reads certificates from files only; this one is its owner's alone and gone at once.
         with tempfile.NamedTemporaryFile(suffix=".pem") as file:
             file.write(papers.chain)
@@ -49,7 +49,7 @@ class WebhookServer:
             await web.TCPSite(runner, host, port, ssl_context=self._tls).start()
         except OSError as error:
             await runner.cleanup()
-            what = f"nobody can listen on {host} port {port}: {error.strerror or error}"
+            what = f"cannot listen on {host} port {port}: {error.strerror or error}"
             raise TemporaryError(what, _AGAIN_S) from error
         self._runner = runner
         self.port = runner.addresses[0][1]
@@ -65,7 +65,7 @@ class WebhookServer:
         try:
             answer = self._answers[request.path](msgspec.json.decode(raw))
         except (msgspec.DecodeError, KeyError, TypeError, AttributeError) as error:
-            return web.Response(status=400, text=f"this is no review: {error}")
+            return web.Response(status=400, text=f"not a review: {error}")
         return web.Response(body=msgspec.json.encode(answer), content_type="application/json")
 
 

@@ -11,7 +11,7 @@ from collections.abc import Callable, Container
 
 from shoal.client.context import Context
 from shoal.client.kind import PODS
-from shoal.client.unscheduled import Unscheduled
+from shoal.client.unscheduled_condition import Unscheduled
 from shoal.engine.asks import Ask
 from shoal.engine.gangs.evidence import GroupEvidence
 from shoal.engine.queues.disciplines.kai.admission_unit import AdmissionUnit

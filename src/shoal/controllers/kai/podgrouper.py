@@ -31,7 +31,7 @@ from shoal.client.loop import Loop
 from shoal.client.port import Patch
 from shoal.client.refusals import AlreadyExistsError
 from shoal.client.served import Served
-from shoal.client.unscheduled import Unscheduled
+from shoal.client.unscheduled_condition import Unscheduled
 from shoal.controllers.kai.desired_pod_group import DesiredPodGroup, desired_pod_group, group_owner
 from shoal.controllers.kai.owner_chains import OwnerChains, OwnerMissingError
 from shoal.controllers.kai.workload_object import WorkloadObject, at, workload_object

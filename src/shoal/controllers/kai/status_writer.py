@@ -17,10 +17,10 @@ import msgspec
 from shoal.api.groups.kai import GROUP_ANNOTATION
 from shoal.client.context import Context
 from shoal.client.ecosystem_kinds import KAI_POD_GROUPS, KAI_QUEUES
-from shoal.client.guarded import Guarded
 from shoal.client.informer import Informer
 from shoal.client.item import Item
 from shoal.client.kind import PODS, Kind
+from shoal.client.optimistic_update import OptimisticUpdate
 from shoal.controllers.kai.pod_conditions import HeldPodConditions
 from shoal.engine.queues.disciplines.kai.admission_unit import AdmissionUnit, gang_of
 from shoal.engine.queues.disciplines.kai.admission_units import AdmissionUnits
@@ -77,7 +77,7 @@ class KaiStatusWriter:
         """Unit of a pod without a group -> the recorded reason and message."""
         self._pod_conditions = HeldPodConditions(context, units, nodes)
         self._wake = asyncio.Event()
-        self._guarded = Guarded(context.api, context.clock, self._wake.set)
+        self._guarded = OptimisticUpdate(context.api, context.clock, self._wake.set)
         self._is_active = False
         """False until a round was decided: before that nothing is known."""
 

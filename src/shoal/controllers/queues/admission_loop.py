@@ -20,7 +20,7 @@ from functools import partial
 
 from shoal.client.context import Context
 from shoal.client.presence import KUEUE, Presence
-from shoal.client.upkeep import kept_up
+from shoal.client.supervise import supervised
 from shoal.controllers.queues.admission_cycles import AdmissionCycles
 from shoal.controllers.queues.disruption_facts import DisruptionFacts
 from shoal.controllers.queues.event_handlers import EventHandlers
@@ -39,7 +39,7 @@ from shoal.engine.events import Event, NodeGone, NodeSeen, PodBound, PodGone
 from shoal.engine.plan import Place
 from shoal.engine.queues.decisions import Decisions
 from shoal.engine.queues.kueue import Kueue
-from shoal.store.watched.queue_news import QueueNews
+from shoal.store.watched.queue_changes import QueueChanges
 from shoal.store.watched.queues import WatchedQueues
 
 _RETRY_S = 1.0
@@ -68,7 +68,7 @@ class QueueAdmission:
         self._elastic = ElasticGates(
             context, watched.workload, self.arrivals.replacement, lambda: not self.presence.is_there
         )
-        self._news: list[QueueNews] = []
+        self._news: list[QueueChanges] = []
         self._is_freed = False
         """Nodes may have free capacity that they did not have in the last round."""
 
@@ -174,7 +174,7 @@ class QueueAdmission:
         }
         async with asyncio.TaskGroup() as group:
             for name, run in parts.items():
-                group.create_task(kept_up(self._context.clock, name, run))
+                group.create_task(supervised(self._context.clock, name, run))
 
     async def synced(self) -> None:
         """Returns when the caches are filled; until then no round decides anything."""

@@ -20,7 +20,7 @@ from shoal.engine.queues.facts import LocalQueueFacts, WorkloadFacts
 from shoal.engine.queues.reasons import Wait
 from shoal.engine.queues.settings import Settings
 from shoal.engine.queues.state import Fact
-from shoal.store.watched.queue_news import QueueNews, WorkloadSight
+from shoal.store.watched.queue_changes import QueueChanges, WorkloadView
 
 _log = logging.getLogger("shoal.queues")
 
@@ -37,7 +37,7 @@ class EventHandlers:
         self._refused: dict[str, tuple[int, str]] = {}
         """Workloads whose status the server refused: at which generation, and its message."""
 
-    def handle(self, news: QueueNews, now_s: float) -> list[str]:
+    def handle(self, news: QueueChanges, now_s: float) -> list[str]:
         """Returns the Workloads that could not be handled; the caller has them reported again."""
         cache = self._cache
         failed: list[str] = []
@@ -113,7 +113,7 @@ class EventHandlers:
         self._capacity.forget(key)
         cache.kueue.drop_workload(key, now_s)
 
-    def _handle_workload(self, view: WorkloadSight, now_s: float) -> None:
+    def _handle_workload(self, view: WorkloadView, now_s: float) -> None:
         cache, key = self._cache, view.key
         cache.views[key] = view
         if view.is_finished:
@@ -132,7 +132,7 @@ class EventHandlers:
         self._put(self._completed(view, view.facts), now_s)
         self._reconcile(view, now_s)
 
-    def _finish(self, view: WorkloadSight, now_s: float) -> None:
+    def _finish(self, view: WorkloadView, now_s: float) -> None:
         self._capacity.release(view.key)
         if (replacement := self._capacity.arrivals.replacement(view.key)) != view.key:
             # The places kept for it belong to its replacement.
@@ -144,7 +144,7 @@ class EventHandlers:
             kueue.durations.learn(view.facts, view.ran_s)
         kueue.drop_workload(view.key, now_s)
 
-    def _completed(self, view: WorkloadSight, facts: WorkloadFacts) -> WorkloadFacts:
+    def _completed(self, view: WorkloadView, facts: WorkloadFacts) -> WorkloadFacts:
         """The facts with what only a live cluster tells: without a PodsReady condition the pods are not ready yet."""
         if self._cache.queues.settings.wait_for_pods_ready and facts.admitted and "PodsReady" not in view.marks:
             facts = structs.replace(facts, pods_ready=False)
@@ -190,7 +190,7 @@ class EventHandlers:
             mark = cache.views[facts.key].mark("PodsReady")
             self._capacity.want(facts.key, 0.0 if mark.is_true else mark.since_s)
 
-    def _reconcile(self, view: WorkloadSight, now_s: float) -> None:
+    def _reconcile(self, view: WorkloadView, now_s: float) -> None:
         facts = view.facts
         if facts is None or self._cache.is_outdated(view.key):
             return

@@ -12,7 +12,7 @@ from collections.abc import Collection, Mapping
 
 from shoal.controllers.queues.placeholders.placeholder_pods import Placeholders
 from shoal.controllers.queues.placeholders.placeholder_swap import PlaceholderSwap
-from shoal.controllers.scheduling_loop.protocols import Sights
+from shoal.controllers.scheduling_loop.protocols import PodViews
 from shoal.engine.events import Event, PodArrived, PodBound, PodGone
 from shoal.engine.intake import Intake
 from shoal.engine.placement import Placement
@@ -22,7 +22,7 @@ PATIENCE_S = 2.0
 
 
 class PodArrivals:
-    def __init__(self, intake: Intake, placement: Placement, pod_cache: Sights) -> None:
+    def __init__(self, intake: Intake, placement: Placement, pod_cache: PodViews) -> None:
         self._intake = intake
         self._placement = placement
         self._pod_cache = pod_cache

@@ -16,7 +16,7 @@ from shoal.engine.queues.clusterqueue import ClusterQueue
 from shoal.engine.queues.facts import FlavorResource, LocalQueueFacts, Usage
 from shoal.engine.queues.kueue import Kueue
 from shoal.engine.queues.state import Queues
-from shoal.store.watched.queue_news import WorkloadSight
+from shoal.store.watched.queue_changes import WorkloadView
 
 
 class QueueCounts(msgspec.Struct):
@@ -43,7 +43,7 @@ class AllQueueCounts(msgspec.Struct):
     local_queues: dict[str, QueueCounts] = {}
 
 
-def count_queues(queues: Queues, views: Mapping[str, WorkloadSight]) -> AllQueueCounts:
+def count_queues(queues: Queues, views: Mapping[str, WorkloadView]) -> AllQueueCounts:
     found = AllQueueCounts()
     pending = Counter(view.queue for view in views.values() if is_pending(queues, view))
     for key, count in pending.items():
@@ -66,7 +66,7 @@ def count_queues(queues: Queues, views: Mapping[str, WorkloadSight]) -> AllQueue
     return found
 
 
-def is_pending(queues: Queues, view: WorkloadSight) -> bool:
+def is_pending(queues: Queues, view: WorkloadView) -> bool:
     facts = view.facts
     return facts is not None and facts.active and not view.is_finished and view.key not in queues.held
 

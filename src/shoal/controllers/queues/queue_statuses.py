@@ -25,9 +25,9 @@ from shoal.client.ecosystem_kinds import (
     RESOURCE_FLAVORS,
     WORKLOADS,
 )
-from shoal.client.guarded import Guarded
 from shoal.client.item import Item
 from shoal.client.kind import Kind
+from shoal.client.optimistic_update import OptimisticUpdate
 from shoal.controllers.queues.messages import active_condition
 from shoal.controllers.queues.queue_counts import (
     AllQueueCounts,
@@ -40,9 +40,9 @@ from shoal.engine.queues.kueue import Kueue
 from shoal.engine.queues.shares import share_of
 from shoal.engine.queues.state import Queues
 from shoal.engine.queues.tree import Node
-from shoal.store.watched.queue_news import WorkloadSight
+from shoal.store.watched.object_faults import ObjectFaults
+from shoal.store.watched.queue_changes import WorkloadView
 from shoal.store.watched.queues import WatchedQueues
-from shoal.store.watched.troubles import Troubles
 
 _log = logging.getLogger("shoal.queues")
 IN_USE = "kueue.x-k8s.io/resource-in-use"
@@ -57,11 +57,11 @@ class QueueStatuses:
         self._context = context
         self._watched = watched
         self._kueue: Kueue | None = None
-        self._views: Mapping[str, WorkloadSight] = {}
+        self._views: Mapping[str, WorkloadView] = {}
         self._noted = asyncio.Event()
-        self._guarded = Guarded(context.api, context.clock, self._noted.set)
+        self._guarded = OptimisticUpdate(context.api, context.clock, self._noted.set)
 
-    def note(self, kueue: Kueue, views: Mapping[str, WorkloadSight]) -> None:
+    def note(self, kueue: Kueue, views: Mapping[str, WorkloadView]) -> None:
         """A round has ended with this state."""
         self._kueue, self._views = kueue, views
         self._noted.set()
@@ -222,7 +222,7 @@ class QueueStatuses:
         return True
 
 
-def record_unreadable(context: Context, troubles: Troubles) -> None:
+def record_unreadable(context: Context, troubles: ObjectFaults) -> None:
     """Record an Event on each object that cannot be read, except Workloads: their QuotaReserved condition and its Event
     say so."""
     for fault in troubles.take():

@@ -23,7 +23,7 @@ import msgspec
 from shoal.controllers.queues.placeholders.placeholder_pods import KEPT_S, Placeholders
 from shoal.controllers.queues.pod_arrivals import PodArrivals
 from shoal.controllers.queues.workload_cache import WorkloadCache
-from shoal.controllers.scheduling_loop.protocols import Sights
+from shoal.controllers.scheduling_loop.protocols import PodViews
 from shoal.engine.cluster import Cluster
 from shoal.engine.events import Event, PodBound, PodGone, PodRejected
 from shoal.engine.placement import Placement
@@ -42,7 +42,7 @@ class _LostPod(msgspec.Struct, frozen=True):
 
 
 class ReplacementPods:
-    def __init__(self, cache: WorkloadCache, arrivals: PodArrivals, pod_cache: Sights, cluster: Cluster) -> None:
+    def __init__(self, cache: WorkloadCache, arrivals: PodArrivals, pod_cache: PodViews, cluster: Cluster) -> None:
         self._cache = cache
         self._arrivals = arrivals
         self._pod_cache = pod_cache

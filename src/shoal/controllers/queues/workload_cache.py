@@ -13,14 +13,14 @@ from shoal.engine.queues.kueue import Kueue
 from shoal.engine.queues.settings import Settings
 from shoal.engine.queues.state import Queues
 from shoal.engine.queues.workloads import AdmittedWorkload
-from shoal.store.watched.queue_news import WorkloadSight
+from shoal.store.watched.queue_changes import WorkloadView
 
 
 class WorkloadCache:
     def __init__(self, settings: Settings, writer: StatusWriter) -> None:
         self.writer = writer
         self.kueue = Kueue(Queues(settings))
-        self.views: dict[str, WorkloadSight] = {}
+        self.views: dict[str, WorkloadView] = {}
         """Each Workload as it was read last."""
         self.unreported: dict[str, None] = {}
         """Pending Workloads whose condition has not been brought up to date since something changed."""

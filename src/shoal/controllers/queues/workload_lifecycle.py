@@ -9,7 +9,7 @@ from shoal.controllers.queues.messages import DEACTIVATED, required_checks
 from shoal.controllers.queues.workload_status.status_reports import StatusReports
 from shoal.engine.queues.facts import WorkloadFacts
 from shoal.engine.queues.state import Queues
-from shoal.store.watched.queue_news import WorkloadSight
+from shoal.store.watched.queue_changes import WorkloadView
 
 _BACKED_OFF = frozenset({"PodsReadyTimeout", "AdmissionCheck"})
 
@@ -20,7 +20,7 @@ class WorkloadLifecycle:
         self._later: list[tuple[float, str]] = []
         self._backoffs: dict[str, float] = {}
 
-    def reconcile(self, queues: Queues, view: WorkloadSight, facts: WorkloadFacts, now_s: float) -> bool:
+    def reconcile(self, queues: Queues, view: WorkloadView, facts: WorkloadFacts, now_s: float) -> bool:
         """Returns whether this admitted the Workload: all its checks are ready."""
         evicted = view.mark("Evicted")
         if not facts.active:
@@ -59,7 +59,7 @@ class WorkloadLifecycle:
 
     # Inside
 
-    def _requeue(self, queues: Queues, view: WorkloadSight, facts: WorkloadFacts, now_s: float) -> None:
+    def _requeue(self, queues: Queues, view: WorkloadView, facts: WorkloadFacts, now_s: float) -> None:
         mark = view.mark("Requeued")
         if "Requeued" not in view.marks or mark.is_true:
             return

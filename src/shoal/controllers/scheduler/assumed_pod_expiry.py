@@ -18,12 +18,12 @@ import logging
 from shoal.client.context import Context
 from shoal.controllers.scheduler.bindings import Bindings
 from shoal.controllers.scheduler.evictions import Evictions
-from shoal.controllers.scheduler.known import SchedulerState, Sights
+from shoal.controllers.scheduler.known import PodViews, SchedulerState
 from shoal.controllers.scheduler.outcomes import Outcomes
 from shoal.controllers.scheduler.pod_state import State, state_of
 from shoal.engine.events import PodBound, PodRejected, PodStays
 from shoal.engine.pods import Holding
-from shoal.store.watched.sights import PodSight
+from shoal.store.watched.pod_views import PodView
 
 _log = logging.getLogger("shoal.scheduler")
 LOOK_S = 10.0
@@ -34,7 +34,7 @@ class AssumedPodExpiry:
         self,
         context: Context,
         scheduling: SchedulerState,
-        world: Sights,
+        world: PodViews,
         bindings: Bindings,
         endings: Evictions,
         outcomes: Outcomes,
@@ -70,7 +70,7 @@ class AssumedPodExpiry:
             return holding.leaving and not self._endings.is_under_way(key)
         return not holding.promised and not self._bindings.is_under_way(key)
 
-    async def _ask(self, key: str, holding: Holding, sight: PodSight) -> None:
+    async def _ask(self, key: str, holding: Holding, sight: PodView) -> None:
         state = await state_of(self._context, sight)
         if self._scheduling.cluster.pods.get(key) is not holding or not self._is_abandoned(key, holding):
             return

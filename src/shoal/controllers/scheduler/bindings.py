@@ -25,7 +25,7 @@ from shoal.client.context import Context
 from shoal.client.item import Obj
 from shoal.client.kind import PODS
 from shoal.client.port import Select
-from shoal.controllers.scheduler.known import SchedulerState, Sights, Writer
+from shoal.controllers.scheduler.known import PodViews, SchedulerState, Writer
 from shoal.controllers.scheduler.outcomes import Outcomes
 from shoal.controllers.scheduler.pod_conditions import PodReporter
 from shoal.controllers.scheduler.pod_state import State, state_of
@@ -34,7 +34,7 @@ from shoal.controllers.scheduler.write_pool import WritePool
 from shoal.engine.events import PodRejected
 from shoal.engine.overcommitment import is_overcommitted
 from shoal.engine.plan import Place
-from shoal.store.watched.sights import PodSight
+from shoal.store.watched.pod_views import PodView
 from shoal.units.errors import BugError, ConflictError, ShoalError, TemporaryError
 
 _log = logging.getLogger("shoal.scheduler")
@@ -48,7 +48,7 @@ class _Try:
 
     __slots__ = ("before", "is_off", "is_over", "over", "pause", "place", "sight")
 
-    def __init__(self, place: Place, sight: PodSight, before: _Try | None) -> None:
+    def __init__(self, place: Place, sight: PodView, before: _Try | None) -> None:
         self.place = place
         self.sight = sight
         self.before = before
@@ -80,7 +80,7 @@ class Bindings:
         self,
         context: Context,
         scheduling: SchedulerState,
-        world: Sights,
+        world: PodViews,
         pool: WritePool,
         outcomes: Outcomes,
         writer: Writer | None,
@@ -249,7 +249,7 @@ class Bindings:
         await self._context.api.post(PODS, sight.namespace, sight.name, "binding", body)
         return True
 
-    def _may_wait(self, place: Place, sight: PodSight) -> bool:
+    def _may_wait(self, place: Place, sight: PodView) -> bool:
         """Whether there are claims or volumes to be made ready: most pods have none."""
         if place.grant is not None and place.grant.claims:
             return True

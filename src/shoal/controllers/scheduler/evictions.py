@@ -18,7 +18,7 @@ from shoal.client.port import Deletion
 from shoal.client.recorder import Deed, reference_of
 from shoal.client.refusals import BusyError, NotFoundError, RefusedError
 from shoal.controllers.scheduler.bindings import Bindings
-from shoal.controllers.scheduler.known import SchedulerState, Sights
+from shoal.controllers.scheduler.known import PodViews, SchedulerState
 from shoal.controllers.scheduler.outcomes import Outcomes
 from shoal.controllers.scheduler.pod_conditions import PodReporter, about
 from shoal.controllers.scheduler.pod_state import State, state_of
@@ -26,7 +26,7 @@ from shoal.controllers.scheduler.write_pool import WritePool
 from shoal.engine.events import PodRejected, PodStays
 from shoal.engine.plan import Evict, Move
 from shoal.engine.reasons import Code
-from shoal.store.watched.sights import PodSight
+from shoal.store.watched.pod_views import PodView
 from shoal.units.errors import ConflictError, ShoalError
 
 YIELDS = "PreemptionByScheduler"
@@ -42,7 +42,7 @@ class Evictions:
         self,
         context: Context,
         scheduling: SchedulerState,
-        world: Sights,
+        world: PodViews,
         pool: WritePool,
         outcomes: Outcomes,
         bindings: Bindings,
@@ -67,7 +67,7 @@ class Evictions:
         else:
             self._pool.add(partial(self._end, ending, sight))
 
-    def end(self, sight: PodSight, reason: str, words: str, event: tuple[str, str]) -> None:
+    def end(self, sight: PodView, reason: str, words: str, event: tuple[str, str]) -> None:
         """For a reason of one's own; the engine learns of it when it is done."""
         if self._under_way.get(sight.key) != sight.uid:
             self._under_way[sight.key] = sight.uid
@@ -77,7 +77,7 @@ class Evictions:
         """Whether its end is being brought about."""
         return key in self._under_way
 
-    async def _end(self, ending: Evict | Move, sight: PodSight) -> None:
+    async def _end(self, ending: Evict | Move, sight: PodView) -> None:
         if not sight.node and not await self._is_bound(sight):
             self._under_way.pop(sight.key, None)
             return
@@ -98,7 +98,7 @@ class Evictions:
         current = self._world.sight(pod)
         return current.node if current is not None else ""
 
-    async def _is_bound(self, sight: PodSight) -> bool:
+    async def _is_bound(self, sight: PodView) -> bool:
         """Of a pod that was to be bound when it was told to yield: nobody has to end what has not begun."""
         with self._pool.aside():
             await self._bindings.called_off(sight.key)
@@ -112,7 +112,7 @@ class Evictions:
         sight = self._world.sight(beneficiary)
         return Deed("Preempting", reference_of(about(sight)) if sight is not None else ())
 
-    def _preemptor(self, beneficiary: str, victim: PodSight) -> str:
+    def _preemptor(self, beneficiary: str, victim: PodView) -> str:
         """The scheduler that the other one names, of a gang any of its pods."""
         gang = self._scheduling.cluster.gangs.find(beneficiary)
         members = (beneficiary,) if gang is None else (*gang.waiting, *gang.running)
@@ -125,7 +125,7 @@ class Evictions:
         return f"pod {sight.uid}" if sight is not None else f"pod group {beneficiary}"
 
     async def _ended(
-        self, sight: PodSight, condition: tuple[str, str], event: tuple[str, str], deed: Deed | None = None
+        self, sight: PodView, condition: tuple[str, str], event: tuple[str, str], deed: Deed | None = None
     ) -> None:
         try:
             if await self._is_ended(sight, condition):
@@ -137,7 +137,7 @@ class Evictions:
             if self._under_way.get(sight.key) == sight.uid:
                 del self._under_way[sight.key]
 
-    async def _is_ended(self, sight: PodSight, condition: tuple[str, str]) -> bool:
+    async def _is_ended(self, sight: PodView, condition: tuple[str, str]) -> bool:
         """Whether it is ending, or gone."""
         for number in range(_TRIES):
             try:
@@ -160,7 +160,7 @@ class Evictions:
                 return True
         return False
 
-    async def _write(self, sight: PodSight, condition: tuple[str, str]) -> None:
+    async def _write(self, sight: PodView, condition: tuple[str, str]) -> None:
         api = self._context.api
         at = PODS, sight.namespace, sight.name
         if self._has_budget(sight.key):
@@ -174,7 +174,7 @@ class Evictions:
             await self._note(sight, condition)
             await api.delete(*at, Deletion(uid=sight.uid))
 
-    async def _note(self, sight: PodSight, condition: tuple[str, str]) -> None:
+    async def _note(self, sight: PodView, condition: tuple[str, str]) -> None:
         reason, words = condition
         body: Obj = {
             "type": "DisruptionTarget",
@@ -190,14 +190,14 @@ class Evictions:
     def _has_budget(self, key: str) -> bool:
         return any(key in budget.pods for budget in self._scheduling.cluster.budgets.values())
 
-    async def _stays(self, key: str, sight: PodSight) -> None:
+    async def _stays(self, key: str, sight: PodView) -> None:
         try:
             await self._say_stays(sight)
         finally:
             if self._under_way.get(key) == sight.uid:
                 del self._under_way[key]
 
-    async def _say_stays(self, sight: PodSight) -> None:
+    async def _say_stays(self, sight: PodView) -> None:
         """Later each time: whoever asked for its end would ask again at once."""
         wait_s = self._outcomes.delay_s(sight.key)
         if wait_s:

@@ -11,11 +11,11 @@ import logging
 from collections.abc import Callable, Sequence
 
 from shoal.client.context import Context
-from shoal.client.upkeep import kept_up
+from shoal.client.supervise import supervised
 from shoal.controllers.scheduler.assumed_pod_expiry import AssumedPodExpiry
 from shoal.controllers.scheduler.bindings import Bindings
 from shoal.controllers.scheduler.evictions import Evictions
-from shoal.controllers.scheduler.known import SchedulerState, Sights, Writer
+from shoal.controllers.scheduler.known import PodViews, SchedulerState, Writer
 from shoal.controllers.scheduler.nominations import Nominations
 from shoal.controllers.scheduler.outcomes import Outcomes
 from shoal.controllers.scheduler.partial_gangs import PartialGangs
@@ -36,7 +36,7 @@ class SchedulerExecutor:
         self,
         context: Context,
         scheduling: SchedulerState,
-        world: Sights,
+        world: PodViews,
         writer: Writer | None = None,
         rolled_back: Callable[[], None] = lambda: None,
     ) -> None:
@@ -94,4 +94,4 @@ class SchedulerExecutor:
         # Each by itself: a fault in telling people must not end the bindings that are under way.
         async with asyncio.TaskGroup() as group:
             for part in (self._binders, self._others, self._refusals, self._half_gangs, self._forgotten):
-                group.create_task(kept_up(self._clock, type(part).__name__, part.run))
+                group.create_task(supervised(self._clock, type(part).__name__, part.run))

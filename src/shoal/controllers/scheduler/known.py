@@ -10,8 +10,8 @@ from shoal.engine.cluster import Cluster
 from shoal.engine.placement import Placement
 from shoal.engine.plan import Place
 from shoal.engine.who import Who
-from shoal.store.watched.sights import PodSight
-from shoal.store.watched.troubles import Trouble
+from shoal.store.watched.object_faults import ObjectFault
+from shoal.store.watched.pod_views import PodView
 
 
 class SchedulerState(Protocol):
@@ -55,10 +55,10 @@ class UnplaceablePod(Protocol):
     def is_leaving(self) -> bool: ...
 
 
-class Sights(Protocol):
+class PodViews(Protocol):
     """Pods as they were seen last."""
 
-    def sight(self, key: str, /) -> PodSight | None: ...
+    def sight(self, key: str, /) -> PodView | None: ...
 
     @property
     def others_place_gpus(self) -> bool:
@@ -77,7 +77,7 @@ class Sights(Protocol):
         """What a pod asks for apart from its volumes, who it is, and what is said of nodes that only they rule out."""
         ...
 
-    def take_troubles(self) -> Sequence[Trouble]:
+    def take_troubles(self) -> Sequence[ObjectFault]:
         """What is wrong with objects, since the last call."""
         ...
 
@@ -85,7 +85,7 @@ class Sights(Protocol):
 class Writer(Protocol):
     """Makes what a pod needs ready on its node."""
 
-    async def prepare(self, sight: PodSight, place: Place, is_wanted: Callable[[], bool], /) -> Mapping[str, str]:
+    async def prepare(self, sight: PodView, place: Place, is_wanted: Callable[[], bool], /) -> Mapping[str, str]:
         """Claims and volumes are the pod's when this returns, which may take minutes; annotations for its binding.
         Raises as soon as the pod is not wanted there any more.
 
@@ -93,6 +93,6 @@ class Writer(Protocol):
         """
         ...
 
-    async def free(self, sight: PodSight, /) -> None:
+    async def free(self, sight: PodView, /) -> None:
         """What was made ready for the pod alone and keeps it from other nodes is taken back; it is on none."""
         ...

@@ -25,7 +25,7 @@ from shoal.engine.intake import Intake
 from shoal.engine.ledger import Ledger
 from shoal.engine.plan import Move, Place, Plan
 from shoal.store.watched.pod_states import Owner
-from shoal.store.watched.sights import PodSight
+from shoal.store.watched.pod_views import PodView
 
 KEPT_S = 120.0
 """After the end of the pod: a Job creates the next in ten seconds, in twenty when the pod failed before."""
@@ -33,8 +33,8 @@ TOGETHER_S = 10.0
 """How long the members of a gang wait for each other."""
 
 
-class Sights(Protocol):
-    def sight(self, key: str, /) -> PodSight | None: ...
+class PodViews(Protocol):
+    def sight(self, key: str, /) -> PodView | None: ...
 
     def owner(self, key: str, /) -> Owner | None: ...
 
@@ -45,7 +45,7 @@ class SchedulerState(Protocol):
     @property
     def intake(self) -> Intake: ...
     @property
-    def world(self) -> Sights: ...
+    def world(self) -> PodViews: ...
 
     def wake(self) -> None: ...
 

@@ -11,14 +11,14 @@ from functools import partial
 
 from shoal.client.context import Context
 from shoal.client.refusals import NotFoundError
-from shoal.controllers.scheduler.known import Sights
+from shoal.controllers.scheduler.known import PodViews
 from shoal.controllers.scheduler.pod_conditions import PodReporter
 from shoal.controllers.scheduler.write_pool import WritePool
 from shoal.units.errors import ConflictError
 
 
 class Nominations:
-    def __init__(self, context: Context, world: Sights, pool: WritePool) -> None:
+    def __init__(self, context: Context, world: PodViews, pool: WritePool) -> None:
         self._world = world
         self._pool = pool
         self._teller = PodReporter(context)

@@ -23,11 +23,11 @@ import msgspec
 from shoal.client.context import Context
 from shoal.client.kind import PODS
 from shoal.controllers.scheduler.evictions import YIELDS, Evictions
-from shoal.controllers.scheduler.known import SchedulerState, Sights
+from shoal.controllers.scheduler.known import PodViews, SchedulerState
 from shoal.controllers.scheduler.outcomes import Outcomes
 from shoal.engine.gangs.attempt import is_running
 from shoal.engine.gangs.members import Gang
-from shoal.store.watched.sights import PodSight
+from shoal.store.watched.pod_views import PodView
 
 _log = logging.getLogger("shoal.scheduler")
 LOOK_S = 5.0
@@ -55,7 +55,7 @@ class PartialGangs:
         self,
         context: Context,
         scheduling: SchedulerState,
-        world: Sights,
+        world: PodViews,
         endings: Evictions,
         outcomes: Outcomes,
         rolled_back: Callable[[], None],
@@ -129,7 +129,7 @@ class PartialGangs:
         pods = self._scheduling.cluster.pods
         return all(pods[pod].bound or pod in failing for pod in gang.running)
 
-    def _left_half(self, gang: Gang, failing: set[str], *, was_whole: bool) -> list[PodSight]:
+    def _left_half(self, gang: Gang, failing: set[str], *, was_whole: bool) -> list[PodView]:
         """Its bound pods, if it was left half."""
         bound = list(self._bound(gang))
         least = gang.facts.minimum if gang.facts is not None else 0
@@ -142,7 +142,7 @@ class PartialGangs:
         is_half = any(sight is not None and sight.created_s <= latest_s for sight in waiting)
         return bound if is_half else []
 
-    def _had_to_yield(self, sight: PodSight) -> bool:
+    def _had_to_yield(self, sight: PodView) -> bool:
         """Whether its end was begun, and never done."""
         item = self._pods.get(sight.namespace, sight.name)
         if item is None or _MARK not in item.data:
@@ -150,7 +150,7 @@ class PartialGangs:
         conditions = item.read(_Pod).status.conditions
         return any((one.type, one.status) == ("DisruptionTarget", "True") for one in conditions)
 
-    def _bound(self, gang: Gang) -> Iterator[PodSight]:
+    def _bound(self, gang: Gang) -> Iterator[PodView]:
         cluster = self._scheduling.cluster
         for pod in gang.running:
             holding = cluster.pods[pod]
@@ -159,7 +159,7 @@ class PartialGangs:
                 if sight is not None and sight.node:
                     yield sight
 
-    def _roll_back(self, gang: Gang, bound: list[PodSight]) -> None:
+    def _roll_back(self, gang: Gang, bound: list[PodView]) -> None:
         if gang.name not in self._undone:
             self._undone.add(gang.name)
             self._rolled_back()

@@ -12,7 +12,7 @@ from shoal.client.item import Obj
 from shoal.client.kind import PODS
 from shoal.client.port import Patch
 from shoal.client.recorder import BINDING, SCHEDULING, Deed, Recorder
-from shoal.store.watched.sights import PodSight
+from shoal.store.watched.pod_views import PodView
 from shoal.units.errors import ShoalError
 
 UNSCHEDULABLE = "Unschedulable"
@@ -42,12 +42,12 @@ class PodReporter:
         self._pods = context.informers.of(PODS)
         self._pens: dict[str, Recorder] = {}
 
-    def bound(self, sight: PodSight, node: str) -> None:
+    def bound(self, sight: PodView, node: str) -> None:
         words = f"Successfully assigned {sight.namespace}/{sight.name} to {node}"
         self.record(sight, "Scheduled", words, deed=BINDING)
 
     def record(
-        self, sight: PodSight, reason: str, words: str, *, is_warning: bool = False, deed: Deed | None = None
+        self, sight: PodView, reason: str, words: str, *, is_warning: bool = False, deed: Deed | None = None
     ) -> None:
         """In the name that the pod calls its scheduler by."""
         pen = self._pens.get(sight.scheduler)
@@ -55,14 +55,14 @@ class PodReporter:
             pen = self._pens[sight.scheduler] = self._context.events.named(sight.scheduler)
         pen.record(about(sight), reason, words, type_="Warning" if is_warning else "Normal", deed=deed)
 
-    async def failed(self, sight: PodSight, error: ShoalError) -> None:
+    async def failed(self, sight: PodView, error: ShoalError) -> None:
         """The server will not have the pod where it was to go."""
         words = str(error)
         if not words.startswith("running "):
             words = f'binding rejected: running Bind plugin "DefaultBinder": {words}'
         await self.waits(sight, words, SCHEDULER_ERROR)
 
-    async def waits(self, sight: PodSight, words: str, reason: str = UNSCHEDULABLE) -> bool:
+    async def waits(self, sight: PodView, words: str, reason: str = UNSCHEDULABLE) -> bool:
         """Whether there was anything to write: not where it stands there already."""
         item = self._pods.get(sight.namespace, sight.name)
         if item is None or item.uid != sight.uid:
@@ -87,16 +87,16 @@ class PodReporter:
         await self.patch(sight, {"conditions": [condition]})
         return True
 
-    async def nominated(self, sight: PodSight, node: str) -> None:
+    async def nominated(self, sight: PodView, node: str) -> None:
         """An empty node takes a nomination back."""
         await self.patch(sight, {"nominatedNodeName": node or None})
 
-    async def patch(self, sight: PodSight, status: Obj) -> None:
+    async def patch(self, sight: PodView, status: Obj) -> None:
         """Of this very pod, not of one that has its name by now."""
         patch = Patch("strategic", {"metadata": {"uid": sight.uid}, "status": status})
         await self._context.api.patch(PODS, sight.namespace, sight.name, patch, "status")
 
 
-def about(sight: PodSight) -> Obj:
+def about(sight: PodView) -> Obj:
     meta = {"name": sight.name, "namespace": sight.namespace, "uid": sight.uid}
     return {"kind": "Pod", "apiVersion": "v1", "metadata": meta}

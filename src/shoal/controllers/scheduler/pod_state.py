@@ -10,7 +10,7 @@ import msgspec
 from shoal.client.context import Context
 from shoal.client.kind import PODS
 from shoal.client.refusals import NotFoundError
-from shoal.store.watched.sights import PodSight
+from shoal.store.watched.pod_views import PodView
 from shoal.units.errors import ShoalError, TemporaryError
 
 _log = logging.getLogger("shoal.scheduler")
@@ -39,7 +39,7 @@ class _Pod(msgspec.Struct):
     spec: _Spec
 
 
-async def state_of(context: Context, sight: PodSight) -> State:
+async def state_of(context: Context, sight: PodView) -> State:
     """Asked until there is an answer; the caches know it too when this returns."""
     while True:
         try:

@@ -10,7 +10,7 @@ from collections import Counter
 
 from msgspec import structs
 
-from shoal.controllers.scheduler.known import SchedulerState, Sights
+from shoal.controllers.scheduler.known import PodViews, SchedulerState
 from shoal.engine.asks import Ask
 from shoal.engine.cluster import Cluster
 from shoal.engine.evidence import Evidences
@@ -32,7 +32,7 @@ _STANDS_IN = "#"
 
 
 class RefusalMessages:
-    def __init__(self, scheduling: SchedulerState, world: Sights) -> None:
+    def __init__(self, scheduling: SchedulerState, world: PodViews) -> None:
         self._scheduling = scheduling
         self._world = world
         self._evidences = Evidences(scheduling.cluster)

@@ -19,14 +19,14 @@ import msgspec
 from shoal.client.context import Context
 from shoal.client.item import Obj
 from shoal.client.kind import NODES, PODS
-from shoal.client.upkeep import kept_up
+from shoal.client.supervise import supervised
 from shoal.controllers.scheduler.gang_arrivals import GangArrivals
-from shoal.controllers.scheduler.known import SchedulerState, Sights
+from shoal.controllers.scheduler.known import PodViews, SchedulerState
 from shoal.controllers.scheduler.pod_conditions import UNSCHEDULABLE, PodReporter
 from shoal.controllers.scheduler.refusal_messages import RefusalMessages
 from shoal.engine.from_api.saving import CHECKPOINT_ANNOTATION
 from shoal.engine.plan import Refuse, RefuseGroup
-from shoal.store.watched.troubles import Trouble
+from shoal.store.watched.object_faults import ObjectFault
 from shoal.units.errors import ShoalError
 from shoal.views.live_refusals import held_words
 
@@ -41,8 +41,8 @@ _AHEAD_S = 60.0
 """By which clocks may disagree before it is told."""
 _TO_COME = "CheckpointToCome"
 _TO_COME_WORDS = (
-    f"metadata.annotations[{CHECKPOINT_ANNOTATION}]: lies in the future, and counts as now; "
-    "the clock of whoever wrote it, or the scheduler's, is wrong"
+    f"metadata.annotations[{CHECKPOINT_ANNOTATION}]: is in the future and counts as now; "
+    "the clock of its writer or of the scheduler is wrong"
 )
 
 
@@ -55,7 +55,7 @@ class _Turn(msgspec.Struct, frozen=True):
 
 
 class Refusals:
-    def __init__(self, context: Context, scheduling: SchedulerState, world: Sights) -> None:
+    def __init__(self, context: Context, scheduling: SchedulerState, world: PodViews) -> None:
         self._context = context
         self._clock = context.clock
         self._scheduling = scheduling
@@ -92,7 +92,7 @@ class Refusals:
         """Until cancelled."""
         async with asyncio.TaskGroup() as group:
             for name, part in (("waiting pods", self._look_again), ("held pods", self._look_at_held)):
-                group.create_task(kept_up(self._clock, f"looking again at {name}", part))
+                group.create_task(supervised(self._clock, f"looking again at {name}", part))
             while True:
                 self._wakeup.clear()
                 await self._tell_all()
@@ -181,7 +181,7 @@ class Refusals:
                     self._ahead.add(state.uid)
                     if state.uid not in before:
                         await self._tried(
-                            key, self._tell_trouble(Trouble(PODS, key, state.uid, _TO_COME, _TO_COME_WORDS))
+                            key, self._tell_trouble(ObjectFault(PODS, key, state.uid, _TO_COME, _TO_COME_WORDS))
                         )
             await self._clock.sleep(_HELD_S)
 
@@ -203,7 +203,7 @@ class Refusals:
         words = self._words.of_mounting(key) or held_words(sight.held, len(self._scheduling.cluster.row_of))
         await self._say(key, words)
 
-    async def _tell_trouble(self, trouble: Trouble) -> None:
+    async def _tell_trouble(self, trouble: ObjectFault) -> None:
         """On the object itself: a pod that waits says it in its condition, whatever else it is in an Event."""
         sight = self._world.sight(trouble.key) if trouble.kind == PODS else None
         if sight is not None and sight.held:

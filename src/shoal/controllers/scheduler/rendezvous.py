@@ -27,7 +27,7 @@ from shoal.controllers.scheduler.pod_conditions import about
 from shoal.engine.gangs.members import Gang
 from shoal.engine.plan import Place
 from shoal.store.pod_makers import RENDEZVOUS
-from shoal.store.watched.sights import PodSight
+from shoal.store.watched.pod_views import PodView
 from shoal.units.numbers import whole_of
 
 ASKS = RENDEZVOUS
@@ -122,7 +122,7 @@ class Rendezvous:
         """Gang -> ranks by uid that were given here: bindings of one gang are under way at the same time."""
         self._companies: dict[str, _Company] = {}
 
-    def facts(self, place: Place, sight: PodSight) -> dict[str, str]:
+    def facts(self, place: Place, sight: PodView) -> dict[str, str]:
         """Annotations for the pod's binding; none unless it asks."""
         item = self._pods.get(sight.namespace, sight.name)
         if item is None or _ASKED not in item.data:

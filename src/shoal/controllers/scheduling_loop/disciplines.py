@@ -14,7 +14,7 @@ import logging
 from collections.abc import Callable, Sequence
 
 from shoal.client.clock import Clock
-from shoal.client.upkeep import kept_up
+from shoal.client.supervise import supervised
 from shoal.controllers.scheduling_loop.protocols import AdmissionDiscipline
 from shoal.engine.events import Event
 from shoal.engine.intake import Intake
@@ -60,7 +60,7 @@ class Disciplines:
     async def run(self) -> None:
         async with asyncio.TaskGroup() as group:
             for discipline in self._disciplines:
-                group.create_task(kept_up(self._clock, type(discipline).__name__, discipline.run))
+                group.create_task(supervised(self._clock, type(discipline).__name__, discipline.run))
 
     # Inside
 

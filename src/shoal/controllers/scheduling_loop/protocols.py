@@ -14,7 +14,7 @@ from shoal.engine.events import Event, PodArrived, PodBound
 from shoal.engine.intake import Intake
 from shoal.engine.placement import Placement
 from shoal.engine.plan import Evict, Place, Plan
-from shoal.store.watched.sights import PodSight
+from shoal.store.watched.pod_views import PodView
 
 
 class PlanExecutor(Protocol):
@@ -63,10 +63,10 @@ class AdmissionDiscipline(Protocol):
         ...
 
 
-class Sights(Protocol):
+class PodViews(Protocol):
     """Pods as they were seen last."""
 
-    def sight(self, key: str, /) -> PodSight | None: ...
+    def sight(self, key: str, /) -> PodView | None: ...
 
     def told(self) -> Sequence[PodArrived | PodBound]:
         """What is said of each pod that is there, as it stands: for who has to begin anew."""
@@ -83,7 +83,7 @@ class SchedulerState(Protocol):
     @property
     def placement(self) -> Placement: ...
     @property
-    def world(self) -> Sights: ...
+    def world(self) -> PodViews: ...
 
     def wake(self) -> None:
         """A round is due."""

@@ -23,7 +23,7 @@ import msgspec
 from msgspec import structs
 
 from shoal.client.clock import Clock
-from shoal.client.upkeep import kept_up
+from shoal.client.supervise import supervised
 from shoal.controllers.scheduling_loop.cycle_size import CycleSize
 from shoal.controllers.scheduling_loop.protocols import AdmissionDiscipline, PlanExecutor
 from shoal.engine.cluster import Cluster
@@ -33,7 +33,7 @@ from shoal.engine.events import Event
 from shoal.engine.intake import Intake
 from shoal.engine.placement import Placement
 from shoal.engine.plan import Evict, Place, Plan
-from shoal.store.watched.world import WatchedWorld
+from shoal.store.watched.cluster import WatchedCluster
 
 _log = logging.getLogger("shoal.brain")
 _AGAIN_S = 1.0
@@ -56,7 +56,7 @@ class SchedulingLoop:
     def __init__(
         self,
         clock: Clock,
-        make_world: Callable[[Callable[[], None]], WatchedWorld],
+        make_world: Callable[[Callable[[], None]], WatchedCluster],
         placement: Callable[[Cluster], Placement],
         settings: SchedulingLoopSettings,
     ) -> None:
@@ -88,9 +88,9 @@ class SchedulingLoop:
         await self.world.synced()
         async with asyncio.TaskGroup() as group:
             for executor in self.executors:
-                group.create_task(kept_up(self.clock, type(executor).__name__, executor.run))
+                group.create_task(supervised(self.clock, type(executor).__name__, executor.run))
             if self.discipline is not None:
-                group.create_task(kept_up(self.clock, type(self.discipline).__name__, self.discipline.run))
+                group.create_task(supervised(self.clock, type(self.discipline).__name__, self.discipline.run))
                 await self._known_to(self.discipline)
             while True:
                 self._wakeup.clear()

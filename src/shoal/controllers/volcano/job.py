@@ -10,7 +10,7 @@ from msgspec import field
 from shoal.api.wire import ApiStruct
 from shoal.client.ecosystem_kinds import VOLCANO_JOBS
 from shoal.client.item import Key, Obj
-from shoal.client.owning import controlled_by
+from shoal.client.owner_reference import controlled_by
 from shoal.controllers.volcano.names import SCHEDULER
 from shoal.controllers.volcano.views import ViewReader
 from shoal.engine.queues.disciplines.volcano.objects import DEFAULT_QUEUE, Meta

@@ -16,7 +16,7 @@ from shoal.client.context import Context
 from shoal.client.index import Index
 from shoal.client.item import Item
 from shoal.client.kind import PODS
-from shoal.client.unscheduled import Unscheduled
+from shoal.client.unscheduled_condition import Unscheduled
 from shoal.controllers.volcano.names import SCHEDULER
 from shoal.controllers.volcano.views import pod_of
 from shoal.engine.asks import Ask

@@ -16,8 +16,8 @@ from typing import NamedTuple
 import msgspec
 
 from shoal.data.gpus import find_model
-from shoal.embedded.gpus.book import Book
 from shoal.embedded.gpus.dcgm_fields import FIELDS, Field, Sample, Totals
+from shoal.embedded.gpus.device_manager import DeviceManager
 from shoal.embedded.gpus.device_name import device_name
 from shoal.embedded.gpus.devices import Device
 from shoal.embedded.gpus.driver import DRIVER
@@ -47,7 +47,7 @@ Labels = tuple[tuple[str, str], ...]
 
 
 class DcgmExporter:
-    def __init__(self, book: Book, booted_s: float | None = None) -> None:
+    def __init__(self, book: DeviceManager, booted_s: float | None = None) -> None:
         """Without a moment of boot the first scrape is it."""
         self._book = book
         self._totals = [Totals() for _ in book.machine.gpus]
@@ -99,7 +99,7 @@ class DcgmExporter:
 class _Scrape:
     """What is the same for all rows of one text."""
 
-    def __init__(self, book: Book, pods: Mapping[str, PodName], at_s: float) -> None:
+    def __init__(self, book: DeviceManager, pods: Mapping[str, PodName], at_s: float) -> None:
         self._book, self._pods, self._at_s = book, pods, at_s
         found: dict[str, dict[tuple[str, str], Holder]] = {}
         for uid, held in book.held():
@@ -163,7 +163,7 @@ def _of(sample: Sample, reading: Reading) -> Sample:
     return Sample(reading, sample.totals, sample.xid)
 
 
-def _fault_labels(book: Book, seat: GpuSeat) -> Labels:
+def _fault_labels(book: DeviceManager, seat: GpuSeat) -> Labels:
     fault = book.xid(seat.index)
     if fault is None:
         return (("err_code", "0"), ("err_msg", "No Error"))

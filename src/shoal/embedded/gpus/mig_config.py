@@ -75,7 +75,7 @@ def targets(specs: Specs, seats: Sequence[GpuSeat]) -> Mapping[int, MigSpec] | P
             wanted[seat.index] = spec
     missing = [index for spec in specs if spec.devices != "all" for index in spec.devices if index >= len(seats)]
     if missing:
-        return Problem(f"there is no GPU {missing[0]}", f"the node has {len(seats)}")
+        return Problem(f"no GPU {missing[0]}", f"the node has {len(seats)}")
     if not wanted and any(spec.enabled for spec in specs):
         return Problem("the layout speaks of no GPU of this node", "see its devices and device-filter")
     return wanted

@@ -13,7 +13,7 @@ import zlib
 import msgspec
 
 from shoal.data.gpus import Model, find_model
-from shoal.embedded.gpus.book import Book
+from shoal.embedded.gpus.device_manager import DeviceManager
 from shoal.embedded.gpus.programs import Programs
 from shoal.embedded.machines.machine import GpuSeat
 
@@ -44,13 +44,13 @@ class Reading(msgspec.Struct, frozen=True):
     memory_mhz: int
 
 
-def read_gpu(book: Book, seat: GpuSeat, at_s: float) -> Reading:
+def read_gpu(book: DeviceManager, seat: GpuSeat, at_s: float) -> Reading:
     gpu = book.gpus[seat.index]
     used = sum(book.programs.memory_mib(uuid) for uuid in [*(one.uuid for one in gpu.cuts), seat.uuid])
     return _reading(seat, gpu_load(book, seat, at_s), used, seat.memory_mib)
 
 
-def gpu_load(book: Book, seat: GpuSeat, at_s: float) -> float:
+def gpu_load(book: DeviceManager, seat: GpuSeat, at_s: float) -> float:
     """0 to 1, of a whole GPU."""
     cuts = book.gpus[seat.index].cuts
     if not cuts:
@@ -64,7 +64,7 @@ def power_w(model: Model | None, util: float) -> float:
     return limit * (_IDLE_POWER + (1 - _IDLE_POWER) * util * 0.95)
 
 
-def read_instance(book: Book, seat: GpuSeat, uuid: str, memory_mib: int, at_s: float) -> Reading:
+def read_instance(book: DeviceManager, seat: GpuSeat, uuid: str, memory_mib: int, at_s: float) -> Reading:
     util = rippled(load(book.programs, uuid), uuid, at_s)
     return _reading(seat, util, book.programs.memory_mib(uuid), memory_mib)
 

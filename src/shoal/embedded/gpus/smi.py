@@ -14,9 +14,9 @@ import msgspec
 from shoal.embedded.gpus.smi_mig import list_instances, list_profiles
 from shoal.embedded.gpus.smi_query import QueryError, query_apps, query_gpus
 from shoal.embedded.gpus.smi_report import report
-from shoal.embedded.gpus.smi_sight import GpuSight, SeenGpu
 from shoal.embedded.gpus.smi_table import table
 from shoal.embedded.gpus.smi_topology import topology
+from shoal.embedded.gpus.smi_view import GpuView, SeenGpu
 
 _BAD_ARGUMENT, _NOT_FOUND, _LOST = 2, 6, 15
 _FORMS = "nvidia-smi, -L, -q, --query-gpu=..., --query-compute-apps=..., topo -m, mig -lgi and mig -lgip"
@@ -27,7 +27,7 @@ class Said(NamedTuple):
     code: int = 0
 
 
-def nvidia_smi(sight: GpuSight, options: Sequence[str]) -> Said:
+def nvidia_smi(sight: GpuView, options: Sequence[str]) -> Said:
     words = list(_joined(options))
     chosen = [word.partition("=")[2] for word in words if word.startswith(("-i=", "--id="))]
     words = [word for word in words if not word.startswith(("-i=", "--id="))]
@@ -41,7 +41,7 @@ def nvidia_smi(sight: GpuSight, options: Sequence[str]) -> Said:
     return _answer(msgspec.structs.replace(sight, gpus=tuple(gpus)), words)
 
 
-def _answer(sight: GpuSight, words: Sequence[str]) -> Said:
+def _answer(sight: GpuView, words: Sequence[str]) -> Said:
     match words:
         case []:
             return Said(table(sight))
@@ -60,7 +60,7 @@ def _answer(sight: GpuSight, words: Sequence[str]) -> Said:
     return Said(f"nvidia-smi {' '.join(words)}: a simulated GPU answers {_FORMS}\n", _BAD_ARGUMENT)
 
 
-def list_gpus(sight: GpuSight) -> str:
+def list_gpus(sight: GpuView) -> str:
     lines: list[str] = []
     for gpu in sight.gpus:
         lines.append(f"GPU {gpu.index}: {gpu.name} (UUID: {gpu.uuid})")
@@ -71,7 +71,7 @@ def list_gpus(sight: GpuSight) -> str:
     return "".join(f"{line}\n" for line in lines)
 
 
-def _query(sight: GpuSight, words: Sequence[str]) -> Said:
+def _query(sight: GpuView, words: Sequence[str]) -> Said:
     given = dict(word.partition("=")[::2] for word in words)
     form = given.get("--format", "").split(",")
     if "csv" not in form or not set(given) <= {"--query-gpu", "--query-compute-apps", "--format"}:

@@ -6,12 +6,12 @@ from collections.abc import Iterator, Sequence
 
 from shoal.data.gpus import find_model
 from shoal.data.mig import Layout
-from shoal.embedded.gpus.smi_sight import GpuSight, SeenGpu
+from shoal.embedded.gpus.smi_view import GpuView, SeenGpu
 
 _WIDTH = 78
 
 
-def list_instances(sight: GpuSight) -> str:
+def list_instances(sight: GpuView) -> str:
     rows = [
         f"{gpu.index:>4}  MIG {one.profile:<16} {one.profile_id:>7}  {one.number:>9}  {one.start:>8}:{one.width}"
         for gpu in sight.gpus
@@ -20,7 +20,7 @@ def list_instances(sight: GpuSight) -> str:
     return _boxed("GPU instances:", " GPU   Name              Profile ID  Instance ID  Start:Size", rows)
 
 
-def list_profiles(sight: GpuSight) -> str:
+def list_profiles(sight: GpuView) -> str:
     rows = [row for gpu in sight.gpus if (facts := _layout(gpu)) is not None for row in _profiles(gpu, facts)]
     head = " GPU   Name                ID   Instances       Memory     SM    DEC   ENC   JPEG"
     return _boxed("GPU instance profiles:", head, rows)

@@ -4,32 +4,32 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from shoal.embedded.gpus.book import Book
+from shoal.embedded.gpus.device_manager import DeviceManager
 from shoal.embedded.gpus.device_name import device_name
 from shoal.embedded.gpus.mig_cuts import Cut
 from shoal.embedded.gpus.readings import read_gpu, read_instance
-from shoal.embedded.gpus.smi_sight import GpuSight, Instance, Process, SeenGpu
+from shoal.embedded.gpus.smi_view import GpuView, Instance, Process, SeenGpu
 from shoal.embedded.machines.machine import GpuSeat
 
 _PROGRAM = "python3"
 _DOUBLE_BIT = 48
 
 
-def sight_of_node(book: Book, at_s: float, at: str = "") -> GpuSight:
+def sight_of_node(book: DeviceManager, at_s: float, at: str = "") -> GpuView:
     gpus = (_seen(book, seat, seat.index, None, at_s) for seat in book.machine.gpus)
-    return GpuSight(tuple(gpus), at)
+    return GpuView(tuple(gpus), at)
 
 
-def sight_of_container(book: Book, uid: str, container: str, at_s: float, at: str = "") -> GpuSight:
+def sight_of_container(book: DeviceManager, uid: str, container: str, at_s: float, at: str = "") -> GpuView:
     """Neighbours on a shared GPU are felt in its load and memory; their processes are of another namespace."""
     devices = book.devices_of(uid, container)
     own = {device.physical for device in devices}
     seats = [book.machine.gpus[index] for index in sorted({device.gpu for device in devices})]
     gpus = (_seen(book, seat, number, (own, uid), at_s) for number, seat in enumerate(seats))
-    return GpuSight(tuple(gpus), at)
+    return GpuView(tuple(gpus), at)
 
 
-def _seen(book: Book, seat: GpuSeat, number: int, own: tuple[set[str], str] | None, at_s: float) -> SeenGpu:
+def _seen(book: DeviceManager, seat: GpuSeat, number: int, own: tuple[set[str], str] | None, at_s: float) -> SeenGpu:
     gpu, reading, fault = book.gpus[seat.index], read_gpu(book, seat, at_s), book.xid(seat.index)
     cuts = [one for one in gpu.cuts if own is None or one.uuid in own[0]]
     return SeenGpu(
@@ -59,7 +59,7 @@ def _seen(book: Book, seat: GpuSeat, number: int, own: tuple[set[str], str] | No
     )
 
 
-def _instance(book: Book, seat: GpuSeat, one: Cut, at_s: float) -> Instance:
+def _instance(book: DeviceManager, seat: GpuSeat, one: Cut, at_s: float) -> Instance:
     reading = read_instance(book, seat, one.uuid, one.memory_mib, at_s)
     return Instance(
         profile=one.profile.name,
@@ -74,7 +74,7 @@ def _instance(book: Book, seat: GpuSeat, one: Cut, at_s: float) -> Instance:
     )
 
 
-def _processes(book: Book, seat: GpuSeat, cuts: Iterable[Cut], uid: str | None) -> Iterable[Process]:
+def _processes(book: DeviceManager, seat: GpuSeat, cuts: Iterable[Cut], uid: str | None) -> Iterable[Process]:
     for physical, instance in ((seat.uuid, None), *((one.uuid, one.instance) for one in cuts)):
         for program in book.programs.on(physical):
             if uid is None or program.uid == uid:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 from shoal.data.gpus import find_model
 from shoal.embedded.gpus.driver import DRIVER
-from shoal.embedded.gpus.smi_sight import GpuSight, Process, SeenGpu
+from shoal.embedded.gpus.smi_view import GpuView, Process, SeenGpu
 
 _NONE = "[N/A]"
 _Value = str | int | float | None
@@ -16,7 +16,7 @@ class QueryError(Exception):
     """A field that does not exist, in nvidia-smi's words."""
 
 
-_Get = Callable[[SeenGpu, GpuSight], _Value]
+_Get = Callable[[SeenGpu, GpuView], _Value]
 _GPU: Mapping[str, tuple[str, _Get]] = {
     "timestamp": ("", lambda _, sight: sight.at or None),
     "driver_version": ("", lambda _g, _s: DRIVER),
@@ -69,7 +69,7 @@ _APP: Mapping[str, tuple[str, Callable[[SeenGpu, Process], _Value]]] = {
 }
 
 
-def query_gpus(sight: GpuSight, fields: str, form: Sequence[str]) -> str:
+def query_gpus(sight: GpuView, fields: str, form: Sequence[str]) -> str:
     names = [name.strip() for name in fields.split(",")]
     columns = [_GPU.get(_ALSO.get(name, name)) for name in names]
     found = [column for column in columns if column is not None]
@@ -79,7 +79,7 @@ def query_gpus(sight: GpuSight, fields: str, form: Sequence[str]) -> str:
     return _csv(head, rows, form)
 
 
-def query_apps(sight: GpuSight, fields: str, form: Sequence[str]) -> str:
+def query_apps(sight: GpuView, fields: str, form: Sequence[str]) -> str:
     names = [name.strip() for name in fields.split(",")]
     columns = [_APP.get(name) for name in names]
     found = [column for column in columns if column is not None]

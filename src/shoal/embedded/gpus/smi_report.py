@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from shoal.embedded.gpus.driver import CUDA, DRIVER
-from shoal.embedded.gpus.smi_sight import GpuSight, SeenGpu
+from shoal.embedded.gpus.smi_view import GpuView, SeenGpu
 
 _NAME_WIDTH = 42
 
 
-def report(sight: GpuSight) -> str:
+def report(sight: GpuView) -> str:
     lines = ["", "==============NVSMI LOG==============", ""]
     lines += [_line(0, "Timestamp", sight.at or "N/A"), _line(0, "Driver Version", DRIVER)]
     lines += [_line(0, "CUDA Version", CUDA), "", _line(0, "Attached GPUs", str(len(sight.gpus)))]

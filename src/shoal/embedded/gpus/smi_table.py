@@ -5,18 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from shoal.embedded.gpus.driver import CUDA, DRIVER
-from shoal.embedded.gpus.smi_sight import GpuSight, SeenGpu
+from shoal.embedded.gpus.smi_view import GpuView, SeenGpu
 
 _EDGE = f"+{'-' * 89}+"
 _THREE = f"+{'-' * 41}+{'-' * 24}+{'-' * 22}+"
 _MIG_EDGE = f"+{'-' * 22}+{'-' * 37}+{'-' * 28}+"
 
 
-def table(sight: GpuSight) -> str:
+def table(sight: GpuView) -> str:
     return "".join(f"{line}\n" for line in _lines(sight))
 
 
-def _lines(sight: GpuSight) -> Iterator[str]:
+def _lines(sight: GpuView) -> Iterator[str]:
     if sight.at:
         yield sight.at
     yield _EDGE
@@ -50,7 +50,7 @@ def _gpu(gpu: SeenGpu) -> Iterator[str]:
     yield _THREE
 
 
-def _mig(sight: GpuSight) -> Iterator[str]:
+def _mig(sight: GpuView) -> Iterator[str]:
     yield _EDGE
     yield _row("MIG devices:")
     yield _MIG_EDGE
@@ -64,7 +64,7 @@ def _mig(sight: GpuSight) -> Iterator[str]:
     yield ""
 
 
-def _processes(sight: GpuSight) -> Iterator[str]:
+def _processes(sight: GpuView) -> Iterator[str]:
     for gpu in sight.gpus:
         for one in gpu.processes:
             instance = "N/A  N/A" if one.instance is None else f"{one.instance:>3}    0"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from shoal.data.gpus import find_model
-from shoal.embedded.gpus.smi_sight import GpuSight, SeenGpu
+from shoal.embedded.gpus.smi_view import GpuView, SeenGpu
 
 _LINKS = {"nvlink2": 6, "nvlink3": 12, "nvlink4": 18, "nvlink5": 18}
 _LEGEND = """
@@ -16,7 +16,7 @@ Legend:
 """
 
 
-def topology(sight: GpuSight) -> str:
+def topology(sight: GpuView) -> str:
     head = [f"GPU{gpu.index}" for gpu in sight.gpus]
     lines = ["\t".join(["", *head, "CPU Affinity", "NUMA Affinity", "GPU NUMA ID"])]
     for gpu in sight.gpus:

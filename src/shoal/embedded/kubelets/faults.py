@@ -56,7 +56,7 @@ def gpu_faults_of(annotations: Mapping[str, str], gpus: int) -> dict[int, int]:
     for index in found:
         # Python refuses to read numbers of thousands of digits.
         if not index.isascii() or not index.isdecimal() or len(index) > 9 or int(index) >= gpus:
-            raise UserError(f"{GPU_FAULTS}: there is no GPU {excerpt(index)}; this node has {gpus}")
+            raise UserError(f"{GPU_FAULTS}: no GPU {excerpt(index)}; this node has {gpus}")
     return {int(index): xid for index, xid in found.items()}
 
 

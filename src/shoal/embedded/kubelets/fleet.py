@@ -21,20 +21,20 @@ from shoal.client.context import Context
 from shoal.client.informer import Handler, Informer
 from shoal.client.item import Item, Obj
 from shoal.client.kind import CONFIG_MAPS, NODES, PODS, Kind
-from shoal.embedded.gpus.book import Book
+from shoal.embedded.gpus.device_manager import DeviceManager
 from shoal.embedded.kubelets.addresses import NETWORK, SIZE, Addresses
-from shoal.embedded.kubelets.due import Timetable
-from shoal.embedded.kubelets.ground import Ground
+from shoal.embedded.kubelets.context import FleetContext
 from shoal.embedded.kubelets.leases import Leases
-from shoal.embedded.kubelets.news import TERMINAL
 from shoal.embedded.kubelets.node_faults import NodeFaults
 from shoal.embedded.kubelets.node_keeper import NodeKeeper
 from shoal.embedded.kubelets.pod_facts import Glance, glance_at
 from shoal.embedded.kubelets.pod_writer import PodWriter
 from shoal.embedded.kubelets.policy_watch import PolicyWatch
+from shoal.embedded.kubelets.relevant_changes import TERMINAL
 from shoal.embedded.kubelets.settings import FleetSettings
 from shoal.embedded.kubelets.simulated_node import SimulatedNode
 from shoal.embedded.kubelets.stage_files import read_stages
+from shoal.embedded.kubelets.timetable import Timetable
 from shoal.embedded.kubelets.writes import Writes
 from shoal.embedded.machines.machine import Machine
 from shoal.units.errors import UserError
@@ -69,7 +69,7 @@ class Fleet:
         context, settings = self._context, self._settings
         self._configs: dict[str, Obj] = {}
         self._nodes: dict[str, SimulatedNode] = {}
-        self._ground = Ground(
+        self._ground = FleetContext(
             context.clock,
             self._pods,
             self._node_items,
@@ -80,7 +80,7 @@ class Fleet:
             lambda node, uid: self._pod_writes.add((node, uid)),
             lambda node: self._keeper.writes.add(node),  # noqa: PLW0108 - there is no keeper yet
         )
-        make = settings.gpus or Book
+        make = settings.gpus or DeviceManager
         for machine in self._machines.values():
             self._nodes[machine.name] = SimulatedNode(machine, make(machine), self._ground)
         writer = PodWriter(context.api, self._ground, self._nodes)

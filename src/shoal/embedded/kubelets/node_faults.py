@@ -19,8 +19,8 @@ from shoal.client.refusals import NotFoundError
 from shoal.embedded.gpus.mig_manager import STATE
 from shoal.embedded.gpus.node_gpus import Complaint
 from shoal.embedded.kubelets.cluster_policy import ClusterPolicy
+from shoal.embedded.kubelets.context import FleetContext
 from shoal.embedded.kubelets.faults import FAULT, GPU_FAULTS, Fault, fault_of, gpu_faults_of
-from shoal.embedded.kubelets.ground import Ground
 from shoal.embedded.kubelets.leases import Leases
 from shoal.embedded.kubelets.node_keeper import NodeHead, NodeKeeper, node_events
 from shoal.embedded.kubelets.node_object import boot_id_of
@@ -38,7 +38,7 @@ T = TypeVar("T")
 
 
 class NodeFaults:
-    def __init__(self, api: Api, ground: Ground, keeper: NodeKeeper, leases: Leases) -> None:
+    def __init__(self, api: Api, ground: FleetContext, keeper: NodeKeeper, leases: Leases) -> None:
         self._api = api
         self._ground = ground
         self._keeper = keeper

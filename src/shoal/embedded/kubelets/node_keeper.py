@@ -17,7 +17,7 @@ from shoal.client.item import Item, Obj
 from shoal.client.kind import NODES
 from shoal.client.port import Api, Patch
 from shoal.client.refusals import AlreadyExistsError, NotFoundError
-from shoal.embedded.kubelets.ground import Ground
+from shoal.embedded.kubelets.context import FleetContext
 from shoal.embedded.kubelets.node_object import conditions, node_of, node_status
 from shoal.embedded.kubelets.simulated_node import SimulatedNode
 from shoal.embedded.kubelets.writes import Writes
@@ -55,7 +55,7 @@ class _Judged(msgspec.Struct, frozen=True, gc=False):
 
 
 class NodeKeeper:
-    def __init__(self, api: Api, ground: Ground, nodes: Mapping[str, SimulatedNode]) -> None:
+    def __init__(self, api: Api, ground: FleetContext, nodes: Mapping[str, SimulatedNode]) -> None:
         self._api = api
         self._ground = ground
         self._nodes = nodes
@@ -138,7 +138,7 @@ class NodeKeeper:
         return status
 
 
-def node_events(ground: Ground, node: SimulatedNode, reason: str, message: str, type_: str = "Normal") -> None:
+def node_events(ground: FleetContext, node: SimulatedNode, reason: str, message: str, type_: str = "Normal") -> None:
     """As the kubelet does it, the uid of an event about a node is the node's name."""
     about = {"kind": "Node", "apiVersion": "v1", "metadata": {"name": node.name, "uid": node.name}}
     warns = type_ == "Warning"

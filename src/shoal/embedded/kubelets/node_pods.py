@@ -11,16 +11,16 @@ from collections.abc import Callable, Mapping
 
 from shoal.client.item import Item
 from shoal.embedded.gpus.node_gpus import Grant, NodeGpus, Refused, Use
-from shoal.embedded.kubelets import life, wishes
+from shoal.embedded.kubelets import pod_annotations, pod_verbs
 from shoal.embedded.kubelets.admission import Room, misplaced
-from shoal.embedded.kubelets.ground import Ground
-from shoal.embedded.kubelets.life import Scene
-from shoal.embedded.kubelets.news import TERMINAL, is_contradicted, is_news
+from shoal.embedded.kubelets.context import FleetContext
 from shoal.embedded.kubelets.pod_events import Said, say
 from shoal.embedded.kubelets.pod_facts import Glance, PodFacts, facts_of, glance_at
+from shoal.embedded.kubelets.pod_recovery import restored
 from shoal.embedded.kubelets.pod_run import ContainerRun, PodRun, new_run
 from shoal.embedded.kubelets.pod_status import Held, phase_of
-from shoal.embedded.kubelets.restoring import restored
+from shoal.embedded.kubelets.pod_verbs import Scene
+from shoal.embedded.kubelets.relevant_changes import TERMINAL, is_contradicted, is_news
 
 _SOON_S = 0.3
 """A pod that will run so soon is not said to be pending first."""
@@ -29,7 +29,7 @@ _MOST_STEPS = 1_000
 
 
 class NodePods:
-    def __init__(self, node: str, room: Room, gpus: NodeGpus, ground: Ground) -> None:
+    def __init__(self, node: str, room: Room, gpus: NodeGpus, ground: FleetContext) -> None:
         self.runs: dict[str, PodRun] = {}
         self.grants: dict[str, tuple[Grant, ...]] = {}
         self.host_ip = ""
@@ -69,15 +69,15 @@ class NodePods:
             # The status says which one it is about.
             run.changes += bool(run.generation)
             run.generation = glance.metadata.generation
-            life.follow_images(scene)
+            pod_verbs.follow_images(scene)
         if glance.status.phase in TERMINAL and not run.is_over:
             # Somebody else has ended it (the garbage collector of pods, a node that was given up).
             run.phase = glance.status.phase
-            life.stop(scene, 0.0)
+            pod_verbs.stop(scene, 0.0)
         if is_deleted:
             run.is_deleted = True
             grace_s = glance.metadata.deletion_grace_period_seconds
-            life.stop(scene, run.grace_s if grace_s is None else float(grace_s))
+            pod_verbs.stop(scene, run.grace_s if grace_s is None else float(grace_s))
             if run.is_over and not run.is_dismissed:
                 run.changes += 1
         self._go_on(scene)
@@ -117,7 +117,7 @@ class NodePods:
         run.base = item.version
         run.grace_s = float(facts.spec.termination_grace_period_seconds)
         names = [one.name for one in run.containers]
-        for words in wishes.complaints(facts.metadata.annotations, names) if known is None else ():
+        for words in pod_annotations.complaints(facts.metadata.annotations, names) if known is None else ():
             self.say(run, "InvalidAnnotation", words, "Warning")
         if known is None or known.is_over:
             return run
@@ -129,7 +129,7 @@ class NodePods:
         for one in run.containers:
             if one.is_alive:
                 one.error = self.started(run, one, facts) or ""
-        life.advance(scene)
+        pod_verbs.advance(scene)
         return run
 
     def _keep_address(self, run: PodRun, facts: PodFacts) -> None:
@@ -171,7 +171,7 @@ class NodePods:
         due = self._ground.timetable.first(run, scene.facts)
         steps = 0
         while due is not None and due.at_s <= scene.now_s + 1e-6 and steps < _MOST_STEPS:
-            life.play(scene, due)
+            pod_verbs.play(scene, due)
             due = self._ground.timetable.first(run, scene.facts)
             steps += 1
         self._cancel(run.uid)
@@ -230,7 +230,8 @@ class NodePods:
         if not self._has_devices(run.uid, one.name):
             return None
         said = facts.metadata.annotations
-        util, memory = wishes.share(said, "gpu-util", one.name), wishes.mebibytes(said, "gpu-memory", one.name)
+        util = pod_annotations.share(said, "gpu-util", one.name)
+        memory = pod_annotations.mebibytes(said, "gpu-memory", one.name)
         self._is_stirred = True
         self.before_use()
         error = self._gpus.start(run.uid, one.name, Use(Use().util if util is None else util, memory))

@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 from msgspec import structs
 
 from shoal.embedded.apiserver.streams.terminal import Answer, CannedTerminal, Place
-from shoal.embedded.gpus.book import Book
+from shoal.embedded.gpus.device_manager import DeviceManager
 from shoal.embedded.gpus.node_gpus import Grant, NodeGpus
 from shoal.embedded.gpus.smi import nvidia_smi
 from shoal.embedded.gpus.smi_node import sight_of_container
@@ -23,7 +23,7 @@ def answer(place: Place, command: Sequence[str], gpus: NodeGpus, grants: Sequenc
     container = place.container["name"]
     mine = [grant for grant in grants if grant.container == container]
     words = _words(command)
-    if mine and isinstance(gpus, Book) and words and words[0].rpartition("/")[2] == "nvidia-smi":
+    if mine and isinstance(gpus, DeviceManager) and words and words[0].rpartition("/")[2] == "nvidia-smi":
         at = datetime.fromtimestamp(now_s, UTC).strftime("%a %b %e %H:%M:%S %Y")
         sight = sight_of_container(gpus, place.pod["metadata"]["uid"], container, now_s, at)
         said = nvidia_smi(sight, words[1:])

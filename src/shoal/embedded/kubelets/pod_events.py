@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from shoal.embedded.kubelets.ground import Ground
+from shoal.embedded.kubelets.context import FleetContext
 from shoal.embedded.kubelets.pod_run import PodRun
 
 
@@ -15,7 +15,7 @@ class Said(NamedTuple):
     container: str = ""
 
 
-def say(ground: Ground, node: str, run: PodRun, said: Said) -> None:
+def say(ground: FleetContext, node: str, run: PodRun, said: Said) -> None:
     warns = said.type_ == "Warning"
     if not warns and not ground.settings.has_events:
         return

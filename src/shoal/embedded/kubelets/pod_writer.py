@@ -12,7 +12,7 @@ from shoal.client.item import Item
 from shoal.client.kind import PODS
 from shoal.client.port import Api, Deletion, Patch
 from shoal.client.refusals import NotFoundError, StaleError
-from shoal.embedded.kubelets.ground import Ground
+from shoal.embedded.kubelets.context import FleetContext
 from shoal.embedded.kubelets.pod_facts import facts_of
 from shoal.embedded.kubelets.pod_run import PodRun
 from shoal.embedded.kubelets.pod_status import status_of
@@ -20,7 +20,7 @@ from shoal.embedded.kubelets.simulated_node import SimulatedNode
 
 
 class PodWriter:
-    def __init__(self, api: Api, ground: Ground, nodes: Mapping[str, SimulatedNode]) -> None:
+    def __init__(self, api: Api, ground: FleetContext, nodes: Mapping[str, SimulatedNode]) -> None:
         self._api = api
         self._ground = ground
         self._nodes = nodes

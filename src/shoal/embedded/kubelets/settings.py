@@ -27,4 +27,4 @@ class FleetSettings(msgspec.Struct, frozen=True):
     """Writes under way at once."""
     stage_folders: tuple[Path, ...] = ()
     gpus: Callable[[Machine], NodeGpus] | None = None
-    """What keeps a node's GPUs; None is `gpus.book.Book`."""
+    """What keeps a node's GPUs; None is `gpus.book.DeviceManager`."""

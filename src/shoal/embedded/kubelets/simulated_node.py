@@ -13,21 +13,21 @@ import msgspec
 
 from shoal.client.item import Item
 from shoal.embedded.apiserver.streams.terminal import Answer, Place
-from shoal.embedded.gpus.book import Book
 from shoal.embedded.gpus.dcgm import DcgmExporter, PodName
+from shoal.embedded.gpus.device_manager import DeviceManager
 from shoal.embedded.gpus.node_gpus import NodeGpus
-from shoal.embedded.kubelets import life
+from shoal.embedded.kubelets import pod_verbs as life
 from shoal.embedded.kubelets.admission import Room, amount
 from shoal.embedded.kubelets.container_logs import lines
+from shoal.embedded.kubelets.context import FleetContext
 from shoal.embedded.kubelets.faults import xid_words
-from shoal.embedded.kubelets.ground import Ground
 from shoal.embedded.kubelets.known_programs import printed
 from shoal.embedded.kubelets.node_object import boot_id_of
 from shoal.embedded.kubelets.node_pods import NodePods
 from shoal.embedded.kubelets.node_terminal import answer
+from shoal.embedded.kubelets.node_view import LogLine, Usage
 from shoal.embedded.kubelets.pod_facts import PodFacts, facts_of, glance_at
 from shoal.embedded.kubelets.pod_run import PodRun
-from shoal.embedded.kubelets.sight import LogLine, Usage
 from shoal.embedded.machines.machine import Machine
 
 Obj = dict[str, Any]
@@ -47,7 +47,7 @@ class _Labelled(msgspec.Struct, frozen=True, gc=False):
 
 
 class SimulatedNode:
-    def __init__(self, machine: Machine, gpus: NodeGpus, ground: Ground) -> None:
+    def __init__(self, machine: Machine, gpus: NodeGpus, ground: FleetContext) -> None:
         self.name = machine.name
         self.machine = machine
         self.gpus = gpus
@@ -56,7 +56,7 @@ class SimulatedNode:
         """Why it takes no pods, while it still says so."""
         self.boot_id = boot_id_of(machine.name, "first")
         self.gpu_faults: dict[int, int] = {}
-        self._exporter = DcgmExporter(gpus, ground.clock.seconds()) if isinstance(gpus, Book) else None
+        self._exporter = DcgmExporter(gpus, ground.clock.seconds()) if isinstance(gpus, DeviceManager) else None
         self._ground = ground
         self._has_recalled = False
         self.pods = NodePods(machine.name, Room(machine.allocatable), gpus, ground)

@@ -55,10 +55,10 @@ def read_stage(text: str, file: str) -> Stage:
 
 def _of_folder(folder: Path) -> Iterator[Stage]:
     if not folder.is_dir():
-        raise UserError(f"{folder}: there is no such folder of stages")
+        raise UserError(f"{folder}: folder not found")
     paths = sorted((*folder.glob("*.yaml"), *folder.glob("*.yml")))
     if not paths:
-        raise UserError(f"{folder}: there is no stage in this folder; stages are files *.yaml")
+        raise UserError(f"{folder}: the folder has no stages; stages are files *.yaml")
     for path in paths:
         try:
             yield read_stage(path.read_text("utf-8"), str(path))

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping
 
+from shoal.embedded.machines.fleet_entry import FleetEntry
 from shoal.embedded.machines.machine import Machine
 from shoal.embedded.machines.places import Place
 from shoal.embedded.machines.seats import identity, seats_of
 from shoal.embedded.machines.shape import Shape
-from shoal.embedded.machines.wish import Wish
 
 MACHINE = "nvidia.com/gpu.machine"
 CLIQUE = "nvidia.com/gpu.clique"
@@ -23,7 +23,7 @@ _SYSTEM_MIB = 255 + 11 * _PODS
 _ROOT_LEFT = 0.9
 
 
-def machine(name: str, wish: Wish, place: Place) -> Machine:
+def machine(name: str, wish: FleetEntry, place: Place) -> Machine:
     shape = wish.shape
     seats = seats_of(name, shape)
     cuttable = (model := shape.gpu_model()) is not None and bool(model.mig)
@@ -46,7 +46,7 @@ def machine(name: str, wish: Wish, place: Place) -> Machine:
     )
 
 
-def _labels(name: str, wish: Wish, place: Place) -> Mapping[str, str]:
+def _labels(name: str, wish: FleetEntry, place: Place) -> Mapping[str, str]:
     shape = wish.shape
     found = {
         "beta.kubernetes.io/arch": shape.arch,

@@ -8,7 +8,7 @@ from functools import cache
 
 from shoal.data.gpus import models
 from shoal.data.instances import catalog
-from shoal.embedded.machines.boxes import boxes
+from shoal.embedded.machines.on_premises import boxes
 from shoal.embedded.machines.shape import Shape, of_box, of_instance
 from shoal.units.errors import UserError, Where, excerpt
 

@@ -7,15 +7,15 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 
 from shoal.embedded.machines.assembly import machine
+from shoal.embedded.machines.fleet_entry import FleetEntry
 from shoal.embedded.machines.machine import Machine
 from shoal.embedded.machines.places import place
-from shoal.embedded.machines.wish import Wish
 from shoal.units.errors import UserError, Where
 
 MOST_MACHINES = 100_000
 
 
-def fleet(wishes: Sequence[Wish]) -> tuple[Machine, ...]:
+def fleet(wishes: Sequence[FleetEntry]) -> tuple[Machine, ...]:
     total = sum(wish.count for wish in wishes)
     if total > MOST_MACHINES:
         where = wishes[-1].where if wishes else Where()
@@ -23,7 +23,7 @@ def fleet(wishes: Sequence[Wish]) -> tuple[Machine, ...]:
     return tuple(_machines(wishes))
 
 
-def _machines(wishes: Sequence[Wish]) -> Iterator[Machine]:
+def _machines(wishes: Sequence[FleetEntry]) -> Iterator[Machine]:
     names: Counter[str] = Counter()
     rack = -1
     for wish in wishes:

@@ -12,10 +12,10 @@ from collections.abc import Iterator
 
 from shoal.embedded.machines.catalogue import find_shape
 from shoal.embedded.machines.fleet import MOST_MACHINES, fleet
+from shoal.embedded.machines.fleet_entry import FleetEntry
 from shoal.embedded.machines.machine import Machine
 from shoal.embedded.machines.options import with_options
 from shoal.embedded.machines.profiles import wishes_of_file
-from shoal.embedded.machines.wish import Wish
 from shoal.units.errors import UserError, Where, excerpt
 
 EXAMPLE = "8xp5.48xlarge,4xdgx-a100-80"
@@ -38,7 +38,7 @@ def _parts(text: str) -> Iterator[str]:
     yield text[start:].strip()
 
 
-def _wishes(part: str) -> list[Wish]:
+def _wishes(part: str) -> list[FleetEntry]:
     where = Where(path=f"--nodes {part}" if part else "--nodes")
     if part.lower().endswith(_FILES):
         return wishes_of_file(part)
@@ -47,7 +47,7 @@ def _wishes(part: str) -> list[Wish]:
         what = f"{excerpt(part)} is not a machine" if part else "an entry is empty"
         raise UserError(what, where=where, fix=f"write e.g. {EXAMPLE}")
     count = _count(match["count"], where)
-    wish = Wish(find_shape(match["name"].strip(), where), count, where=where)
+    wish = FleetEntry(find_shape(match["name"].strip(), where), count, where=where)
     return [with_options(wish, match["options"] or "")]
 
 

@@ -25,8 +25,8 @@ import msgspec
 from shoal.devices.layout import NumaPolicy
 from shoal.embedded.gpus.mig_layouts import layout_problem
 from shoal.embedded.machines.catalogue import nearest
+from shoal.embedded.machines.fleet_entry import FleetEntry
 from shoal.embedded.machines.machine import Sharing
-from shoal.embedded.machines.wish import Wish
 from shoal.units.errors import UserError, Where, excerpt
 
 STRATEGIES = ("none", "single", "mixed")
@@ -39,7 +39,7 @@ _FLAGS = ("rename", "one-per-request", "many-per-request", "spot", "taint")
 _VALUES = ("mig", "strategy", "time-slicing", "mps", "name", "zone", "region", "numa-policy")
 
 
-def with_options(wish: Wish, text: str) -> Wish:
+def with_options(wish: FleetEntry, text: str) -> FleetEntry:
     """The wish with the options of one pair of brackets."""
     given = _given(text, wish.where)
     strategy = given.get("strategy", "")
@@ -60,7 +60,7 @@ def with_options(wish: Wish, text: str) -> Wish:
     return checked(changed)
 
 
-def checked(wish: Wish) -> Wish:
+def checked(wish: FleetEntry) -> FleetEntry:
     """The wish, if such machines can be; for options and for profile files alike."""
     where = wish.where
     if wish.name and not _NAME.fullmatch(wish.name):
@@ -76,7 +76,7 @@ def checked(wish: Wish) -> Wish:
     return wish
 
 
-def _check_gpus(wish: Wish) -> None:
+def _check_gpus(wish: FleetEntry) -> None:
     model, where = wish.shape.gpu_model(), wish.where
     if model is None:
         if wish.mig_config or wish.sharing or wish.mig_strategy:

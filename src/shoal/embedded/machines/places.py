@@ -13,7 +13,7 @@ from collections.abc import Mapping
 
 import msgspec
 
-from shoal.embedded.machines.wish import Wish
+from shoal.embedded.machines.fleet_entry import FleetEntry
 
 REGION = "topology.kubernetes.io/region"
 ZONE = "topology.kubernetes.io/zone"
@@ -34,7 +34,7 @@ class Place(msgspec.Struct, frozen=True):
         return {REGION: self.region, ZONE: self.zone, BLOCK: self.block, RACK: self.rack}
 
 
-def place(wish: Wish, rack: int) -> Place:
+def place(wish: FleetEntry, rack: int) -> Place:
     """The place of a machine in the fleet's rack of this number."""
     region = wish.region or wish.shape.region
     if wish.zone:

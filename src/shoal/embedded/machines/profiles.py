@@ -29,10 +29,10 @@ from shoal.api.yaml_text import read_yaml
 from shoal.data.gpus import find_model
 from shoal.embedded.machines.catalogue import find_shape, nearest, require_model
 from shoal.embedded.machines.fleet import MOST_MACHINES, fleet
+from shoal.embedded.machines.fleet_entry import FleetEntry
 from shoal.embedded.machines.machine import Machine, Sharing
 from shoal.embedded.machines.options import STRATEGIES, checked
 from shoal.embedded.machines.shape import Shape, even, usable_mib
-from shoal.embedded.machines.wish import Wish
 from shoal.units.annotation_numbers import groups
 from shoal.units.errors import UserError, Where, excerpt
 from shoal.units.quantity import Quantity
@@ -76,7 +76,7 @@ def read_profiles(path: str) -> tuple[Machine, ...]:
     return fleet(wishes_of_file(path))
 
 
-def wishes_of_file(path: str) -> list[Wish]:
+def wishes_of_file(path: str) -> list[FleetEntry]:
     try:
         text = Path(path).read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
@@ -101,7 +101,7 @@ def _lines(text: str) -> list[int]:
     return [] if root is None else [item.start_mark.line + 1 for item in root.value[0][1].value]
 
 
-def _wish(entry: Any, where: Where) -> Wish:
+def _wish(entry: Any, where: Where) -> FleetEntry:
     if isinstance(entry, dict):
         for key in entry:
             if key not in _FIELDS:
@@ -116,7 +116,7 @@ def _wish(entry: Any, where: Where) -> Wish:
     if profile.strategy and profile.strategy not in STRATEGIES:
         fix = "none, single or mixed"
         raise UserError(f"unknown {excerpt(profile.strategy)}", where=where.key("strategy"), fix=fix)
-    wish = Wish(
+    wish = FleetEntry(
         shape=_shape(profile, where),
         count=profile.count,
         name=profile.name,
@@ -204,7 +204,7 @@ def _sharing(profile: _Profile, where: Where) -> Sharing | None:
 
 def _positive(given: int | None, default: int, where: Where) -> int:
     if given is not None and not 1 <= given <= MOST_MACHINES:
-        raise UserError(f"{given} is no sensible number", where=where, fix=f"1 to {MOST_MACHINES}")
+        raise UserError(f"{given} is out of range", where=where, fix=f"1 to {MOST_MACHINES}")
     return default if given is None else given
 
 

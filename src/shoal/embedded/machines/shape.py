@@ -10,7 +10,7 @@ import msgspec
 
 from shoal.data.gpus import Model, find_model
 from shoal.data.instances import Instance
-from shoal.embedded.machines.boxes import Box
+from shoal.embedded.machines.on_premises import OnPremisesMachine
 
 _REGIONS = {"aws": "us-east-1", "gcp": "us-central1", "azure": "eastus"}
 _OWN_REGION = "on-prem"
@@ -80,7 +80,7 @@ def of_instance(instance: Instance) -> Shape:
     )
 
 
-def of_box(box: Box) -> Shape:
+def of_box(box: OnPremisesMachine) -> Shape:
     model = find_model(box.gpu) if box.gpu else None
     return Shape(
         name=box.name,

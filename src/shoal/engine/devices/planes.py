@@ -31,7 +31,7 @@ _LEAST_WIDTH: Final = 8
 MOST_NUMA: Final = 16
 UNKNOWN: Final = -1
 
-Plane: TypeAlias = NDArray[np.signedinteger[Any]]
+ControlPlane: TypeAlias = NDArray[np.signedinteger[Any]]
 
 
 class DevicePlanes:
@@ -62,7 +62,7 @@ class DevicePlanes:
         self.full: NDArray[np.int32] = np.zeros((0, _LEAST_WIDTH), np.int32)
         """What COMPUTE would be, were nothing taken: nothing on devices in MIG mode and on broken ones."""
         self.count: NDArray[np.int32] = np.zeros(0, np.int32)
-        self.planes: list[Plane] = [
+        self.planes: list[ControlPlane] = [
             self.compute,
             *(np.zeros((0, _LEAST_WIDTH), np.int32) for _ in (MEMORY, CORES, SLOTS)),
             np.zeros((0, _LEAST_WIDTH), np.int64),
@@ -221,7 +221,7 @@ class DevicePlanes:
         taken, promised = self.taken(SLICES, row), self.promised(SLICES, row)
         return any(map(is_held_twice, map(sub, taken, promised) if promised else taken))
 
-    def _is_below_zero(self, left: Plane, promised: list[int]) -> bool:
+    def _is_below_zero(self, left: ControlPlane, promised: list[int]) -> bool:
         return bool((left + np.array(promised) < 0 if promised else left < 0).any())
 
     def taken(self, plane: int, row: int) -> list[int]:
@@ -304,7 +304,7 @@ class DevicePlanes:
             wider[:, : column.shape[1]] = column
             setattr(self, name, wider)
 
-    def _replace(self, planes: list[Plane]) -> None:
+    def _replace(self, planes: list[ControlPlane]) -> None:
         self.planes = planes
         self.compute = planes[COMPUTE]
 

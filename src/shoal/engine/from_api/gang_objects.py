@@ -134,7 +134,9 @@ def check_kai_part(group: KaiPodGroup, part: str, where: Where) -> None:
         return
     named = ", ".join(each.name for each in parts) or "none"
     raise UserError(
-        f"{excerpt(part)} is no subgroup of PodGroup {group.metadata.key}", where=where, fix=f"its subgroups: {named}"
+        f"{excerpt(part)} is not a subgroup of PodGroup {group.metadata.key}",
+        where=where,
+        fix=f"its subgroups: {named}",
     )
 
 

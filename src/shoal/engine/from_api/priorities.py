@@ -77,5 +77,5 @@ class Priorities:
         if rank is None:
             close = difflib.get_close_matches(name, self._known, n=1)
             fix = f"did you mean {close[0]}?" if close else "add the PriorityClass to the manifests"
-            raise UserError(f"no PriorityClass {excerpt(name)} is there", where=where, fix=fix)
+            raise UserError(f"PriorityClass {excerpt(name)} not found", where=where, fix=fix)
         return rank

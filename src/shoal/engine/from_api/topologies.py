@@ -100,7 +100,7 @@ class Topologies:
             return Wish()
         tiers = self._tree.tiers
         if not tiers:
-            raise UserError("no HyperNode is there", where=where, fix="add the HyperNodes to the manifests")
+            raise UserError("no HyperNodes found", where=where, fix="add the HyperNodes to the manifests")
         highest = network.highest_tier_allowed
         if network.highest_tier_name:
             highest = self._tree.tier_named(network.highest_tier_name)
@@ -141,4 +141,4 @@ def _unknown(what: str, name: str, known: Iterable[str], where: Where) -> UserEr
         fix = f"did you mean {close[0]}?"
     else:
         fix = f"there are {', '.join(names)}" if names else "there is none at all"
-    return UserError(f"no {what} {excerpt(name)} is there", where=where, fix=fix)
+    return UserError(f"{what} {excerpt(name)} not found", where=where, fix=fix)

@@ -115,7 +115,7 @@ def topology_fault(annotations: Words) -> str:
     try:
         _topology.decode(text or "{}")
     except msgspec.DecodeError as error:
-        return f"{error}; it names no device, and they go by their numbers until it is mended"
+        return f"{error}; it is ignored, and devices are named by their index"
     return ""
 
 

@@ -43,9 +43,11 @@ def _groups(
             if flavor.name not in known:
                 here = placed.at(f"spec.resourceGroups[{index}].flavors[{place}].name")
                 idle = (
-                    "the cluster queue admits nobody" if isinstance(placed.value, ClusterQueue) else "it is of no use"
+                    "the cluster queue admits no workloads"
+                    if isinstance(placed.value, ClusterQueue)
+                    else "it is of no use"
                 )
-                yield f"{here}: no ResourceFlavor {flavor.name} is there: {idle}"
+                yield f"{here}: ResourceFlavor {flavor.name} not found: {idle}"
 
 
 def _checks(inventory: Inventory) -> Iterator[str]:
@@ -54,7 +56,7 @@ def _checks(inventory: Inventory) -> Iterator[str]:
         for index, rule in enumerate(queue.value.spec.admission_checks_strategy.admission_checks):
             if rule.name not in known:
                 here = queue.at(f"spec.admissionChecksStrategy.admissionChecks[{index}].name")
-                yield f"{here}: no AdmissionCheck {rule.name} is there: the cluster queue admits nobody"
+                yield f"{here}: AdmissionCheck {rule.name} not found: the cluster queue admits no workloads"
 
 
 def _homeless(inventory: Inventory) -> Iterator[str]:
@@ -65,7 +67,7 @@ def _homeless(inventory: Inventory) -> Iterator[str]:
         admission = None if status.is_true("Finished") else status.admission
         if admission is not None and admission.cluster_queue not in queues:
             here = placed.at("status.admission.clusterQueue")
-            yield f"{here}: no ClusterQueue {admission.cluster_queue} is there: what it holds is counted nowhere"
+            yield f"{here}: ClusterQueue {admission.cluster_queue} not found: its usage is not counted"
 
 
 def _flavors(inventory: Inventory) -> Iterator[str]:
@@ -74,7 +76,7 @@ def _flavors(inventory: Inventory) -> Iterator[str]:
     for flavor in inventory.of(ResourceFlavor):
         spec = flavor.value.spec
         if spec.topology_name and spec.topology_name not in topologies:
-            yield f"{flavor.at('spec.topologyName')}: no Topology {spec.topology_name} is there"
+            yield f"{flavor.at('spec.topologyName')}: Topology {spec.topology_name} not found"
         mine = [node for node in nodes if spec.node_labels.items() <= node.metadata.labels.items()]
         if not spec.node_labels or not nodes:
             continue
@@ -106,7 +108,7 @@ def _circles(cohorts: list[Placed[Cohort]]) -> Iterator[str]:
             told.update(path)
             circle = " -> ".join([*path, name])
             here = where[name].at("spec.parentName")
-            yield f"{here}: cohorts in a circle, {circle}: their cluster queues admit nobody"
+            yield f"{here}: cohorts in a circle, {circle}: their cluster queues admit no workloads"
 
 
 def _doors(inventory: Inventory, namespaces: Mapping[str, Mapping[str, str]]) -> Iterator[str]:
@@ -117,7 +119,7 @@ def _doors(inventory: Inventory, namespaces: Mapping[str, Mapping[str, str]]) ->
         queue = queues.get(name)
         if queue is None:
             there = f"; there are {', '.join(sorted(queues))}" if queues else ""
-            yield f"{here}: no ClusterQueue {name} is there: its workloads are held back{there}"
+            yield f"{here}: ClusterQueue {name} not found: its workloads are held back{there}"
             continue
         selector = queue.spec.namespace_selector
         if selector is not None and not selector_of(selector).matches(namespaces.get(namespace, {})):

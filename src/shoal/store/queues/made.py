@@ -121,7 +121,7 @@ class Maker:
         if unmade.key in self.objects:
             return
         if unmade.key in self._made:
-            raise placed.wrong("metadata.name", f"makes a workload {unmade.key}, which is there already")
+            raise placed.wrong("metadata.name", f"makes a workload {unmade.key}, which already exists")
         self._made[unmade.key] = Made(unmade, placed, pods)
 
     def _pods(self) -> None:

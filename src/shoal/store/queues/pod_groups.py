@@ -64,7 +64,7 @@ class PodGroups:
             elif len(members) < total and not fast:
                 warnings.append(
                     f"{first.where}: pod group {namespace}/{group} waits for {total} pods, and only {len(members)} "
-                    "are there: held back"
+                    "exist: held back"
                 )
             else:
                 yield self._grouped(namespace, group, members[:total], total)

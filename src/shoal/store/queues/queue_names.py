@@ -40,7 +40,7 @@ class QueueNames:
         if slip is None:
             return DEFAULT_QUEUE if DEFAULT_QUEUE in self._queues.get(meta.namespace, {}) else ""
         if not self.miss(meta.namespace, slip.name, placed.at(slip.path)):
-            what = "stands on the template of the pods" if slip.is_label else "is an annotation"
+            what = "is on the pod template" if slip.is_label else "is an annotation"
             taken = "where no cluster looks for it; taken for a label of the object itself"
             self._told.setdefault(f"{placed.at(slip.path)}: {excerpt(slip.name)} {what}, {taken}", 0)
         return slip.name

@@ -23,7 +23,7 @@ from shoal.api.kueue.conversion import V1BETA2
 from shoal.api.wire import to_json
 from shoal.client.item import Item
 from shoal.client.kind import CONFIG_MAPS, LEASES, PODS, Kind
-from shoal.client.newest_words import relabelled
+from shoal.client.kueue_versions import relabelled
 from shoal.client.port import Api
 from shoal.client.presence import KUEUE, is_renewed
 from shoal.client.refusals import ForbiddenError, NotFoundError, RefusedError

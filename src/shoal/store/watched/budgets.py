@@ -18,11 +18,11 @@ from shoal.client.kind import DISRUPTION_BUDGETS
 from shoal.engine.events import BudgetGone, BudgetSeen, Event
 from shoal.engine.groups import BudgetFacts
 from shoal.engine.who import Traits
-from shoal.store.watched.one_by_one import read_each
+from shoal.store.watched.object_faults import UNREADABLE, ObjectFault, ObjectFaults, words_of
 from shoal.store.watched.pod_states import PodState
 from shoal.store.watched.pods import Pods
 from shoal.store.watched.reading import value_of
-from shoal.store.watched.troubles import UNREADABLE, Trouble, Troubles, words_of
+from shoal.store.watched.tolerant_reading import read_each
 from shoal.units.errors import UserError
 
 
@@ -34,7 +34,7 @@ class _Budget(msgspec.Struct):
 
 
 class Budgets:
-    def __init__(self, budgets: Informer, pods: Pods, troubles: Troubles, stir: Callable[[], None]) -> None:
+    def __init__(self, budgets: Informer, pods: Pods, troubles: ObjectFaults, stir: Callable[[], None]) -> None:
         self._informer = budgets
         self._pods = pods
         self._troubles = troubles
@@ -101,7 +101,7 @@ class Budgets:
             value = value_of(DISRUPTION_BUDGETS, item, PodDisruptionBudget)
         except UserError as error:
             key = f"{namespace}/{name}"
-            self._troubles.put(Trouble(DISRUPTION_BUDGETS, key, item.uid, UNREADABLE, words_of(error)))
+            self._troubles.put(ObjectFault(DISRUPTION_BUDGETS, key, item.uid, UNREADABLE, words_of(error)))
             return
         self._dirty[namespace, name] = None
         if before is not None and before.value.spec == value.spec:

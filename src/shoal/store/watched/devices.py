@@ -41,9 +41,9 @@ from shoal.store.watched.claim_needs import needs_of
 from shoal.store.watched.claims import KnownClaims
 from shoal.store.watched.dependents import Dependents
 from shoal.store.watched.node_devices import NodeDevices
+from shoal.store.watched.object_faults import UNREADABLE, ObjectFault, ObjectFaults, words_of
 from shoal.store.watched.pools import KnownPools
 from shoal.store.watched.reading import value_of
-from shoal.store.watched.troubles import UNREADABLE, Trouble, Troubles, words_of
 from shoal.units.errors import UserError, Where
 
 V = TypeVar("V", bound=ApiStruct)
@@ -59,7 +59,7 @@ class WatchedDevices:
         self._wake = wake
         self._informers = context.informers
         self._served = served
-        self._troubles = Troubles()
+        self._troubles = ObjectFaults()
         self._sets = DeviceSets()
         self.pools = KnownPools()
         self.claims = KnownClaims()
@@ -90,7 +90,7 @@ class WatchedDevices:
     async def synced(self) -> None:
         await self._informers.synced([NODES, *(found for kind in _KINDS if (found := self._served.find(kind)))])
 
-    def take_troubles(self) -> list[Trouble]:
+    def take_troubles(self) -> list[ObjectFault]:
         """Objects that cannot be read, each once."""
         return self._troubles.take()
 
@@ -144,7 +144,7 @@ class WatchedDevices:
             try:
                 value = value_of(kind, item, what)
             except UserError as error:
-                self._troubles.put(Trouble(kind, key, item.uid, UNREADABLE, words_of(error)))
+                self._troubles.put(ObjectFault(kind, key, item.uid, UNREADABLE, words_of(error)))
                 return None
             self._troubles.settle(kind, key)
             return value

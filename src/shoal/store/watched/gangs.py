@@ -26,12 +26,12 @@ from shoal.engine.groups import GroupFacts
 from shoal.engine.who import Traits, Who
 from shoal.store.gangs import Member
 from shoal.store.pod_makers import Owner
-from shoal.store.watched.company_reading import CompanyReader
-from shoal.store.watched.group_objects import Company, GroupObjects
-from shoal.store.watched.one_by_one import read_each
+from shoal.store.watched.gang_reading import GangReaderByName
+from shoal.store.watched.group_objects import GangObjects, GroupObjects
+from shoal.store.watched.object_faults import ObjectFaults
 from shoal.store.watched.pod_states import PodState
 from shoal.store.watched.pods import Pods
-from shoal.store.watched.troubles import Troubles
+from shoal.store.watched.tolerant_reading import read_each
 
 _MOST_SIGNS = 16_384
 _Standing = tuple[str, str, str]
@@ -64,16 +64,16 @@ class _Unit(msgspec.Struct):
 
 
 class WatchedGangs:
-    def __init__(self, pods: Pods, objects: GroupObjects, troubles: Troubles) -> None:
+    def __init__(self, pods: Pods, objects: GroupObjects, troubles: ObjectFaults) -> None:
         self._pods = pods
         self._objects = objects
-        self._reader = CompanyReader(pods, objects, troubles)
-        self._units: dict[Company, _Unit] = {}
-        self._company_of: dict[str, Company] = {}
-        self._dirty: dict[Company, None] = {}
+        self._reader = GangReaderByName(pods, objects, troubles)
+        self._units: dict[GangObjects, _Unit] = {}
+        self._company_of: dict[str, GangObjects] = {}
+        self._dirty: dict[GangObjects, None] = {}
         self._signs: dict[_Sign, _Sign] = {}
         self._unmoved: dict[Owner, Owner | None] = {}
-        self._unchanged: dict[Company, None] = {}
+        self._unchanged: dict[GangObjects, None] = {}
         """News that could not be taken in."""
         self._moved: dict[str, None] = {}
         """Pods that left a gang without a word of their own."""
@@ -108,7 +108,7 @@ class WatchedGangs:
         for company in self._units:
             self._make_old(company)
 
-    def _make_old(self, company: Company) -> None:
+    def _make_old(self, company: GangObjects) -> None:
         unit = self._units.get(company)
         if unit is None:
             if not company.group or not self._objects.is_there(company):
@@ -134,7 +134,7 @@ class WatchedGangs:
         events: list[Event] = []
         others, self._moved = list(self._moved), {}
 
-        def renew(company: Company) -> None:
+        def renew(company: GangObjects) -> None:
             unit = self._units.get(company)
             if unit is None:
                 return
@@ -153,7 +153,7 @@ class WatchedGangs:
     def _move(self, owner: Owner, above: Owner | None) -> None:
         """Whoever stands above this owner is another one now: its pods may belong elsewhere."""
         for place in (owner, above):
-            unit = self._units.get(Company(owner=place)) if place is not None else None
+            unit = self._units.get(GangObjects(owner=place)) if place is not None else None
             for key in list(unit.members) if unit is not None else ():
                 state = self._pods.get(key)
                 if state is not None and state.owner == owner:
@@ -192,21 +192,21 @@ class WatchedGangs:
             self._signs.clear()
         return self._signs.setdefault(sign, sign)
 
-    def _company(self, state: PodState) -> Company | None:
+    def _company(self, state: PodState) -> GangObjects | None:
         if state.fault or (state.is_finished and not state.has_succeeded):
             return None
         if state.who.group:
-            return Company(state.who.group)
-        return Company(owner=self._objects.top(state.owner)) if state.owner is not None else None
+            return GangObjects(state.who.group)
+        return GangObjects(owner=self._objects.top(state.owner)) if state.owner is not None else None
 
-    def _matters(self, company: Company, unit: _Unit) -> bool:
+    def _matters(self, company: GangObjects, unit: _Unit) -> bool:
         """Whether a pod more or less may make a difference."""
         return bool(company.group) or unit.told is not None or self._objects.is_marked(company.owner)
 
     # -- reading ----------------------------------------------------------------------------------------------------
 
     def _renew(
-        self, company: Company, unit: _Unit, priorities: Priorities, topologies: Topologies, events: list[Event]
+        self, company: GangObjects, unit: _Unit, priorities: Priorities, topologies: Topologies, events: list[Event]
     ) -> list[str]:
         """Read a company, or what is new of it; its pods whose standing has changed."""
         fresh = unit.fresh

@@ -17,8 +17,8 @@ from shoal.client.item import Item
 from shoal.client.kind import DEPLOYMENTS, JOBS, REPLICA_SETS, STATEFUL_SETS, Kind
 from shoal.store.pod_makers import GANG, KAI_MINIMUM, VOLCANO_MINIMUM, Owner
 from shoal.store.replicas import KUEUE_QUEUE_LABEL
+from shoal.store.watched.object_faults import UNREADABLE, ObjectFault, ObjectFaults, words_of
 from shoal.store.watched.reading import document_of
-from shoal.store.watched.troubles import UNREADABLE, Trouble, Troubles, words_of
 from shoal.units.errors import UserError
 
 MAKERS = (JOBS, REPLICA_SETS, STATEFUL_SETS, DEPLOYMENTS)
@@ -29,7 +29,7 @@ _MARKS = (
 )
 
 
-class Company(NamedTuple):
+class GangObjects(NamedTuple):
     """What may hold pods together: the name of a group, or an owner."""
 
     group: str = ""
@@ -76,7 +76,7 @@ _heads = msgspec.json.Decoder(_Head)
 
 
 class GroupObjects:
-    def __init__(self, informers: Informers, troubles: Troubles, stir: Callable[[], None]) -> None:
+    def __init__(self, informers: Informers, troubles: ObjectFaults, stir: Callable[[], None]) -> None:
         self._informers = informers
         self._troubles = troubles
         self._stir = stir
@@ -85,9 +85,9 @@ class GroupObjects:
         self._makers: dict[str, Informer] = {}
         self._known: dict[Owner, _Maker] = {}
         """Makers on which something is written, or above whom somebody stands."""
-        self._of_workload: dict[str, dict[Company, None]] = {}
-        self._workload_of: dict[Company, str] = {}
-        self._changed: dict[Company, None] = {}
+        self._of_workload: dict[str, dict[GangObjects, None]] = {}
+        self._workload_of: dict[GangObjects, str] = {}
+        self._changed: dict[GangObjects, None] = {}
         self._moved: dict[Owner, Owner | None] = {}
 
     def follow(self) -> None:
@@ -113,7 +113,7 @@ class GroupObjects:
     def _group_changed(self, before: Item | None, after: Item | None) -> None:
         item = after or before
         if item is not None and not _is_same(before, after):
-            self._changed[Company(f"{item.namespace}/{item.name}")] = None
+            self._changed[GangObjects(f"{item.namespace}/{item.name}")] = None
             self._stir()
 
     def _workload_changed(self, before: Item | None, after: Item | None) -> None:
@@ -136,10 +136,10 @@ class GroupObjects:
         if above != (now.above if now is not None else None):
             self._moved.setdefault(owner, above)
         if was != now:
-            self._changed[Company(owner=owner)] = None
+            self._changed[GangObjects(owner=owner)] = None
             self._stir()
 
-    def take_changed(self) -> list[Company]:
+    def take_changed(self) -> list[GangObjects]:
         changed, self._changed = self._changed, {}
         return list(changed)
 
@@ -159,7 +159,7 @@ class GroupObjects:
         maker = self._known.get(owner)
         return maker is not None and maker.is_marked
 
-    def is_there(self, company: Company) -> bool:
+    def is_there(self, company: GangObjects) -> bool:
         namespace, _, name = company.group.partition("/")
         return any(informer.get(namespace, name) is not None for informer in self._groups)
 
@@ -172,7 +172,7 @@ class GroupObjects:
             for document in self._read([makers], namespace, name)
         ]
 
-    def groups(self, company: Company, reference: WorkloadReference | None) -> list[Document]:
+    def groups(self, company: GangObjects, reference: WorkloadReference | None) -> list[Document]:
         """Group objects of that name. `reference` is what the pods say of their Workload."""
         namespace, _, name = company.group.partition("/")
         found = self._read(self._groups, namespace, name)
@@ -181,11 +181,11 @@ class GroupObjects:
             found += self._read([self._workloads] if self._workloads is not None else [], namespace, reference.name)
         return found
 
-    def forget(self, company: Company) -> None:
+    def forget(self, company: GangObjects) -> None:
         """Nobody is in it any more."""
         self._note_workload(company, "")
 
-    def _note_workload(self, company: Company, workload: str) -> None:
+    def _note_workload(self, company: GangObjects, workload: str) -> None:
         before = self._workload_of.pop(company, "")
         if before:
             del self._of_workload[before][company]
@@ -207,7 +207,7 @@ class GroupObjects:
         """On the object that it is about."""
         for kind, item in self._meant(error.where.obj):
             key = f"{item.namespace}/{item.name}"
-            self._troubles.put(Trouble(kind, key, item.uid, UNREADABLE, words_of(error)))
+            self._troubles.put(ObjectFault(kind, key, item.uid, UNREADABLE, words_of(error)))
 
     def praise(self, documents: Iterable[Document]) -> None:
         """They were read, and nothing is wrong with them."""

@@ -14,7 +14,7 @@ from collections.abc import Mapping, Sequence
 from shoal.engine.devices.kind import Spots
 from shoal.engine.spelling import UNKNOWN_IDS, HeldDevices, device_names, names, spots_of_pod
 from shoal.store.watched.parts import Devices
-from shoal.store.watched.pod_words import Words
+from shoal.store.watched.pod_annotations import PodAnnotationFields
 from shoal.units.errors import UserError, Where
 
 
@@ -30,13 +30,13 @@ class HeldSpots:
         return len(self._held) + len(self._called)
 
     @staticmethod
-    def has_any(words: Words) -> bool:
+    def has_any(words: PodAnnotationFields) -> bool:
         """Whether the pod says anything about devices."""
         annotations = words.annotations
         is_told = words.allocated or names.OWN_DEVICES in annotations or names.HAMI_ALLOCATED in annotations
         return bool(is_told) or any(name.startswith(names.DEVICE_GROUP) for name in words.labels)
 
-    def spots(self, pod: str, node: str, words: Words, before: Spots = ()) -> Spots:
+    def spots(self, pod: str, node: str, words: PodAnnotationFields, before: Spots = ()) -> Spots:
         """None where the pod says nothing, or nothing that can be read: it gets what is left. `before` is what was
         answered last time."""
         # What the kubelet gave counts: a device plugin may choose other devices than the scheduler.

@@ -21,9 +21,9 @@ from shoal.engine.from_api import HyperTree
 from shoal.engine.spelling import topology_fault
 from shoal.engine.spelling.names import OWN_TOPOLOGY
 from shoal.store.nodes import node_seen
-from shoal.store.watched.one_by_one import read_each
+from shoal.store.watched.object_faults import INVALID_ANNOTATION, UNREADABLE, ObjectFault, ObjectFaults, words_of
 from shoal.store.watched.reading import place_of, value_of
-from shoal.store.watched.troubles import INVALID_ANNOTATION, UNREADABLE, Trouble, Troubles, words_of
+from shoal.store.watched.tolerant_reading import read_each
 from shoal.units.errors import UserError, Where
 
 _NOTHING = Raw()
@@ -56,7 +56,7 @@ _heads = msgspec.json.Decoder(_Head)
 
 
 class Nodes:
-    def __init__(self, nodes: Informer, troubles: Troubles, stir: Callable[[], None]) -> None:
+    def __init__(self, nodes: Informer, troubles: ObjectFaults, stir: Callable[[], None]) -> None:
         self._informer = nodes
         self._troubles = troubles
         self._stir = stir
@@ -158,12 +158,12 @@ class Nodes:
             events.append(self._seen(node))
         except UserError as error:
             # What is known of it stands: pods that run on it are true all the same.
-            self._troubles.put(Trouble(NODES, name, item.uid, UNREADABLE, words_of(error)))
+            self._troubles.put(ObjectFault(NODES, name, item.uid, UNREADABLE, words_of(error)))
             return
         self._told.add(name)
         if fault := topology_fault(node.metadata.annotations):
             words = words_of(UserError(fault, where=_TOPOLOGY))
-            self._troubles.put(Trouble(NODES, name, item.uid, INVALID_ANNOTATION, words))
+            self._troubles.put(ObjectFault(NODES, name, item.uid, INVALID_ANNOTATION, words))
         else:
             self._troubles.settle(NODES, name)
 
@@ -182,7 +182,7 @@ class Nodes:
             return None
 
     def _complain(self, informer: Informer, item: Item, error: UserError) -> None:
-        self._troubles.put(Trouble(informer.kind, item.name, item.uid, UNREADABLE, words_of(error)))
+        self._troubles.put(ObjectFault(informer.kind, item.name, item.uid, UNREADABLE, words_of(error)))
 
 
 class _Labels(msgspec.Struct, gc=False):

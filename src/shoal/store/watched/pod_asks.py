@@ -21,8 +21,8 @@ from shoal.engine.from_api.node_rules import both_rules
 from shoal.engine.spelling import names
 from shoal.engine.who import Traits, Who
 from shoal.store.watched.parts import Devices, Volumes
+from shoal.store.watched.pod_annotations import pod_of
 from shoal.store.watched.pod_heads import Head, Spec, head_of
-from shoal.store.watched.pod_words import pod_of
 from shoal.store.watched.profiles import USUAL, PodProfile
 from shoal.store.watched.reading import value_of
 from shoal.store.watched.usual_spread import Shared, is_spread, shared_labels, with_usual_spread

@@ -15,7 +15,7 @@ import msgspec
 from msgspec import Raw
 
 from shoal.client.item import Item
-from shoal.client.pieces import beginning_of, status_of
+from shoal.client.json_sections import beginning_of, status_of
 from shoal.store.watched.pod_heads import Status
 
 _CLAIMS = b'"resourceClaimStatuses"'

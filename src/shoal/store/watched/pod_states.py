@@ -13,10 +13,10 @@ from shoal.engine.events import PodArrived, PodBound
 from shoal.engine.who import NOBODY, Who
 from shoal.store.pod_makers import RENDEZVOUS
 from shoal.store.watched.held_spots import HeldSpots
+from shoal.store.watched.pod_annotations import PodAnnotationFields, words_on
 from shoal.store.watched.pod_changes import StatusChange
 from shoal.store.watched.pod_heads import Head, Spec, Status
-from shoal.store.watched.pod_words import Words, words_on
-from shoal.store.watched.sights import PodSight
+from shoal.store.watched.pod_views import PodView
 
 KUEUE_WORKLOAD_ANNOTATION = "kueue.x-k8s.io/workload"
 KUEUE_POD_SET_LABEL = "kueue.x-k8s.io/podset"
@@ -40,7 +40,7 @@ class PodState(msgspec.Struct, gc=False):
     daemon_set: str = ""
     node: str = ""
     nominated: str = ""
-    names_devices: Words | None = None
+    names_devices: PodAnnotationFields | None = None
     """What it says of the devices it holds, until it is told of: what its node calls them may be heard after it."""
     allocated: int = 0
     """A hash of the devices that its kubelet gave it, so that only other ones are read."""
@@ -104,9 +104,9 @@ class PodState(msgspec.Struct, gc=False):
         holds; later only resources may change, and claims and volumes are not looked up again for those with any."""
         return self.ask is not None and (not self.node or spec.claims_devices or spec.mounts_claims)
 
-    def sight(self, key: str, item: Item, *, is_ours: bool) -> PodSight:
+    def sight(self, key: str, item: Item, *, is_ours: bool) -> PodView:
         is_kept = is_ours and not self.node and not self.is_finished
-        return PodSight(
+        return PodView(
             key,
             item.namespace,
             item.name,
@@ -151,7 +151,7 @@ def state_of(item: Item, head: Head, before: PodState | None) -> PodState:
     return state
 
 
-def _read_words(state: PodState, namespace: str, words: Words) -> None:
+def _read_words(state: PodState, namespace: str, words: PodAnnotationFields) -> None:
     if words.labels:
         state.pod_set = intern(words.labels.get(KUEUE_POD_SET_LABEL, ""))
     if words.annotations:

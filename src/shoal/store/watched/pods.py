@@ -19,15 +19,15 @@ from shoal.engine.events import NodeRefused, PodArrived, PodBound, PodGone
 from shoal.engine.spelling import devices_fault
 from shoal.engine.who import Who
 from shoal.store.watched.held_spots import HeldSpots
-from shoal.store.watched.one_by_one import read_each
+from shoal.store.watched.object_faults import INVALID_ANNOTATION, UNREADABLE, ObjectFault, ObjectFaults, words_of
 from shoal.store.watched.parts import Devices
+from shoal.store.watched.pod_annotations import words_on
 from shoal.store.watched.pod_asks import PodAsks
 from shoal.store.watched.pod_changes import status_change
 from shoal.store.watched.pod_heads import Head, head_of
 from shoal.store.watched.pod_states import PodState, state_of
-from shoal.store.watched.pod_words import words_on
-from shoal.store.watched.sights import PodSight
-from shoal.store.watched.troubles import INVALID_ANNOTATION, UNREADABLE, Trouble, Troubles, words_of
+from shoal.store.watched.pod_views import PodView
+from shoal.store.watched.tolerant_reading import read_each
 from shoal.units.errors import UserError
 
 
@@ -37,7 +37,7 @@ class Pods:
         pods: Informer,
         asks: PodAsks,
         schedulers: frozenset[str],
-        troubles: Troubles,
+        troubles: ObjectFaults,
         stir: Callable[[], None],
         devices: Devices | None = None,
     ) -> None:
@@ -88,7 +88,7 @@ class Pods:
                 self._touch(key)
         except msgspec.DecodeError as error:
             self._drop(key)
-            self._troubles.put(Trouble(PODS, key, after.uid, UNREADABLE, f"cannot be read: {error}"))
+            self._troubles.put(ObjectFault(PODS, key, after.uid, UNREADABLE, f"cannot be read: {error}"))
         except Exception:
             # It may run, and take room: nothing is decided before it has been tried again.
             self._unread[key] = None
@@ -156,14 +156,14 @@ class Pods:
                     state.ask = ask
         except UserError as error:
             state.fault = words_of(error)
-            self._troubles.put(Trouble(PODS, key, item.uid, UNREADABLE, state.fault))
+            self._troubles.put(ObjectFault(PODS, key, item.uid, UNREADABLE, state.fault))
             if state.node:
                 # It runs whatever is wrong with it, and takes room.
                 state.ask = self._asks.bare(item)
         else:
             fault = devices_fault(head.metadata.annotations)
             if fault is not None:
-                self._troubles.put(Trouble(PODS, key, item.uid, INVALID_ANNOTATION, words_of(fault)))
+                self._troubles.put(ObjectFault(PODS, key, item.uid, INVALID_ANNOTATION, words_of(fault)))
             else:
                 self._troubles.settle(PODS, key)
         self._states[key] = state
@@ -272,7 +272,7 @@ class Pods:
             return None
         return PodArrived(key, state.ask, state.priority, state.daemon_set, who, state.nominated)
 
-    def sight(self, key: str) -> PodSight | None:
+    def sight(self, key: str) -> PodView | None:
         state, item = self._states.get(key), self.item(key)
         if state is None or item is None:
             return None

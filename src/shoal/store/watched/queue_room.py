@@ -17,8 +17,8 @@ from shoal.client.context import Context
 from shoal.client.item import Item
 from shoal.client.kind import PODS as POD_KIND
 from shoal.engine.queues.facts import Amounts
+from shoal.store.queues.manifest_queues import WORKLOAD_ANNOTATION
 from shoal.store.queues.room import POD_SET_LABEL
-from shoal.store.queues.world import WORKLOAD_ANNOTATION
 
 _FINISHED = frozenset({"Succeeded", "Failed"})
 _MOST_SPECS = 10_000

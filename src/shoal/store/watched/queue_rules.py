@@ -31,8 +31,8 @@ from shoal.engine.from_api.queues import (
     settings_of,
 )
 from shoal.engine.queues.settings import Settings
+from shoal.store.watched.object_faults import UNREADABLE, ObjectFault, ObjectFaults, words_of
 from shoal.store.watched.reading import value_of
-from shoal.store.watched.troubles import UNREADABLE, Trouble, Troubles, words_of
 from shoal.units.errors import UserError, Where
 
 LIMIT_RANGES = Kind("", "v1", "limitranges", "LimitRange")
@@ -45,7 +45,7 @@ class QueueRules:
     """`moved` is called when workloads have to be read anew."""
 
     def __init__(
-        self, context: Context, troubles: Troubles, moved: Callable[[], None], configuration: Configuration | None
+        self, context: Context, troubles: ObjectFaults, moved: Callable[[], None], configuration: Configuration | None
     ) -> None:
         self._context = context
         self._troubles = troubles
@@ -112,7 +112,7 @@ class QueueRules:
                 try:
                     value = value_of(kind, after, wanted)
                 except UserError as error:
-                    self._troubles.put(Trouble(kind, name, after.uid, UNREADABLE, words_of(error)))
+                    self._troubles.put(ObjectFault(kind, name, after.uid, UNREADABLE, words_of(error)))
             if value is None:
                 known.pop(item.key, None)
             else:

@@ -25,17 +25,17 @@ from shoal.client.served import Served
 from shoal.engine.from_api import Priorities
 from shoal.engine.queues.settings import Settings
 from shoal.engine.queues.state import Fact
-from shoal.store.watched.one_by_one import read_each
+from shoal.store.watched.covered_resources import CoveredResources
+from shoal.store.watched.object_faults import UNREADABLE, ObjectFault, ObjectFaults, words_of
 from shoal.store.watched.queue_caches import TOLD, QueueCaches
+from shoal.store.watched.queue_changes import QueueChanges, WorkloadView
 from shoal.store.watched.queue_configuration import ConfigurationWatch
-from shoal.store.watched.queue_doors import Doors
 from shoal.store.watched.queue_facts import FACT_OF, FactReader
-from shoal.store.watched.queue_news import QueueNews, WorkloadSight
 from shoal.store.watched.queue_room import TakenRoom
 from shoal.store.watched.queue_rules import QueueRules
-from shoal.store.watched.queue_sights import sight_of
 from shoal.store.watched.reading import value_of
-from shoal.store.watched.troubles import UNREADABLE, Trouble, Troubles, words_of
+from shoal.store.watched.tolerant_reading import read_each
+from shoal.store.watched.workload_views import sight_of
 from shoal.units.errors import ShoalError, UserError
 
 _log = logging.getLogger("shoal.queues")
@@ -54,15 +54,15 @@ class WatchedQueues:
         namespace: str = KUEUE.namespace,
     ) -> None:
         """`configuration` given here is not looked for in the cluster, nor in Kueue's namespace there."""
-        self.troubles = Troubles()
+        self.troubles = ObjectFaults()
         self._context = context
         self._served = served
         self._wake = wake
         self._synced = asyncio.Event()
         self._rereads = False
         self._is_configured = False
-        self._sights: dict[str, WorkloadSight] = {}
-        self._doors = Doors()
+        self._sights: dict[str, WorkloadView] = {}
+        self._doors = CoveredResources()
         self._room = TakenRoom(self._accounted)
         self._reader = FactReader(self._room.on)
         self.rules = QueueRules(context, self.troubles, self._all_again, configuration)
@@ -102,10 +102,10 @@ class WatchedQueues:
         except UserError:
             return None
 
-    def sight(self, key: str) -> WorkloadSight | None:
+    def sight(self, key: str) -> WorkloadView | None:
         return self._sights.get(key)
 
-    def sights(self) -> list[WorkloadSight]:
+    def sights(self) -> list[WorkloadView]:
         return list(self._sights.values())
 
     async def synced(self) -> None:
@@ -135,9 +135,9 @@ class WatchedQueues:
         """Tell all workloads once more at the next drain."""
         self._rereads = True
 
-    def drain(self) -> QueueNews:
+    def drain(self) -> QueueChanges:
         """What happened since the last call; what could not be read is read again a moment later."""
-        news = QueueNews()
+        news = QueueChanges()
         if self._is_configured:
             self._is_configured = False
             news.settings = self.rules.settings
@@ -154,7 +154,7 @@ class WatchedQueues:
         self._tell_room(news)
         return news
 
-    def _tell_of(self, kind: Kind, changed: Mapping[str, Item | None], news: QueueNews, name: str) -> None:
+    def _tell_of(self, kind: Kind, changed: Mapping[str, Item | None], news: QueueChanges, name: str) -> None:
         self._tell(kind, name, changed[name], news)
 
     def _tell_later(self, kind: Kind, names: Iterable[str]) -> None:
@@ -189,7 +189,7 @@ class WatchedQueues:
         self._rereads = True
         self._wake()
 
-    def _tell(self, kind: Kind, name: str, item: Item | None, news: QueueNews) -> None:
+    def _tell(self, kind: Kind, name: str, item: Item | None, news: QueueChanges) -> None:
         served = self.kind(kind) or kind
         self.troubles.settle(served, name)
         value: Fact | None = None
@@ -200,7 +200,7 @@ class WatchedQueues:
                     return
                 value = self._reader.read(kind, served, item, self.settings.usage_weights)
             except UserError as error:
-                self.troubles.put(Trouble(served, name, item.uid, UNREADABLE, words_of(error)))
+                self.troubles.put(ObjectFault(served, name, item.uid, UNREADABLE, words_of(error)))
         if kind is NAMESPACES:
             return
         if kind is KUEUE_TOPOLOGIES and item is not None:
@@ -214,7 +214,7 @@ class WatchedQueues:
             if sight.queue in moved:
                 self.again(sight.key)
 
-    def _tell_workload(self, key: str, item: Item | None, news: QueueNews) -> None:
+    def _tell_workload(self, key: str, item: Item | None, news: QueueChanges) -> None:
         served = self.kind(WORKLOADS) or WORKLOADS
         if item is None:
             self._sights.pop(key, None)
@@ -227,13 +227,13 @@ class WatchedQueues:
             self._sights[key] = sight
             news.workloads.append(sight)
             if sight.fault:
-                self.troubles.put(Trouble(served, key, item.uid, UNREADABLE, sight.fault))
+                self.troubles.put(ObjectFault(served, key, item.uid, UNREADABLE, sight.fault))
             else:
                 self.troubles.settle(served, key)
         if self._room.is_on:
             self._room.recount(key)
 
-    def _tell_room(self, news: QueueNews) -> None:
+    def _tell_room(self, news: QueueChanges) -> None:
         stirred, self._room.stirred = self._room.stirred, set()
         nodes = self._context.informers.of(NODES)
         for name in stirred:

@@ -58,7 +58,7 @@ def test_a_queue_without_a_selector_admits_nobody_and_says_so_wherever_one_looks
     ran = shoal("queue", "research-queue", kubeconfig=queued.kubeconfig)
     listed = " ".join(ran.out.split())
     assert ran.code == 0, ran.err
-    assert "research-queue admits nobody: it has no namespaceSelector" in listed
+    assert "research-queue admits no workloads: it has no namespaceSelector" in listed
     queued("create", "-f-", given=training("train", 1))
     assert CLOSED in until(lambda: why_waiting(queued))
     assert CLOSED in until(lambda: events(queued, "train").get("Inadmissible", ""))

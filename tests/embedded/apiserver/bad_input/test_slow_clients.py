@@ -18,9 +18,9 @@ from aiohttp.abc import AbstractStreamWriter
 from shoal.embedded.apiserver.calls import Actor
 from shoal.embedded.apiserver.server.accept import PLAIN
 from shoal.embedded.apiserver.server.answers import answer, refusal
+from shoal.embedded.apiserver.server.chunked import PIECE, ChunkedAnswer
 from shoal.embedded.apiserver.server.connections import USER, Connections, Patience
 from shoal.embedded.apiserver.server.open_responses import Most, OpenResponses
-from shoal.embedded.apiserver.server.pieces import PIECE, Pieces
 from shoal.embedded.apiserver.server.receiving import body_bytes
 from shoal.embedded.apiserver.server.run import listening
 from shoal.embedded.apiserver.status import ApiError
@@ -29,7 +29,7 @@ _PATIENCE_S = 20
 Streams = tuple[asyncio.StreamReader, asyncio.StreamWriter]
 
 
-class Much(Pieces):
+class Much(ChunkedAnswer):
     """More than a connection takes before its client reads. `ended` is set once nobody writes it any more."""
 
     def __init__(self) -> None:

@@ -12,7 +12,7 @@ from build.cluster_reader import FakeReader
 from build.depth import examples
 from shoal.embedded.apiserver.calls import Actor, Admission, Call
 from shoal.embedded.apiserver.catalog import Catalog
-from shoal.embedded.apiserver.dynamic.doors import AtDoors
+from shoal.embedded.apiserver.dynamic.admission_index import AdmissionIndex
 from shoal.embedded.apiserver.dynamic.rules import Matcher
 from shoal.embedded.apiserver.resource import Resource, Subresource
 from shoal.embedded.apiserver.status import ApiError
@@ -155,7 +155,7 @@ class _Named(NamedTuple):
 
 
 def test_at_a_door_is_whoever_may_be_meant_by_such_a_write_in_order() -> None:
-    doors: AtDoors[_Named] = AtDoors(matcher())
+    doors: AdmissionIndex[_Named] = AdmissionIndex(matcher())
     doors.set(
         [
             _Named("all", [rule(["*"])]),
@@ -171,7 +171,7 @@ def test_at_a_door_is_whoever_may_be_meant_by_such_a_write_in_order() -> None:
 
 def test_a_door_is_looked_at_again_when_something_else_is_configured_or_served() -> None:
     catalog = Catalog((PODS, NEW))
-    doors: AtDoors[_Named] = AtDoors(Matcher(catalog, FakeReader()))
+    doors: AdmissionIndex[_Named] = AdmissionIndex(Matcher(catalog, FakeReader()))
     for_old = [_Named("old", [rule(["boxes"], apiVersions=["v1"])])]
     doors.set(for_old)
     assert not doors.of(write(NEW).call, "CREATE")

@@ -14,7 +14,7 @@ from shoal.embedded.apiserver.flowcontrol.control import FlowControl, Seat
 from shoal.embedded.apiserver.flowcontrol.large_requests import AT_ONCE, LargeRequests
 from shoal.embedded.apiserver.flowcontrol.levels import Flow, Limits, PriorityLevel
 from shoal.embedded.apiserver.large_work import LargeWork, Turn
-from shoal.embedded.apiserver.rest.stage import computed
+from shoal.embedded.apiserver.rest.context import computed
 from shoal.embedded.apiserver.status import ApiError
 
 ADA = Actor("ada", ("system:authenticated",))

@@ -22,7 +22,7 @@ R = TypeVar("R")
 LARGE = {f"k{number}": "v" * 20 for number in range(2_000)}
 
 
-class Pieces:
+class ChunkedAnswer:
     """Counts the pieces of work that were done outside of the event loop."""
 
     def __init__(self, ops: Operations) -> None:
@@ -48,7 +48,7 @@ def plain(obj: dict[str, Any]) -> dict[str, Any]:
 
 async def test_a_large_object_is_stored_as_it_would_be_if_it_were_taken_for_a_small_one(tmp_path: Path) -> None:
     async with operations(tmp_path) as ops:
-        pieces = Pieces(ops)
+        pieces = ChunkedAnswer(ops)
         small = await ops.create("configmaps", config_map("a", **LARGE))
         assert pieces.number == 0
         large = await ops.create("configmaps", config_map("b", **LARGE), size=100_000)
@@ -59,7 +59,7 @@ async def test_a_large_object_is_stored_as_it_would_be_if_it_were_taken_for_a_sm
 async def test_a_short_patch_of_a_large_object_is_worked_out_outside_of_the_event_loop(tmp_path: Path) -> None:
     async with operations(tmp_path) as ops:
         await ops.create("configmaps", config_map("a", **LARGE))
-        pieces = Pieces(ops)
+        pieces = ChunkedAnswer(ops)
         call: Call = ops.call("patch", "configmaps", "a", size=20)
         await patch(ops.stage, call, "merge", {"data": {"more": "1"}}, [])
         assert pieces.number >= 4

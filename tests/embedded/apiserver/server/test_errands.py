@@ -7,7 +7,7 @@ import logging
 
 import pytest
 
-from shoal.embedded.apiserver.server.errands import Errands
+from shoal.embedded.apiserver.server.background_retries import BackgroundRetries
 from shoal.embedded.apiserver.status import internal, unavailable
 
 
@@ -28,7 +28,7 @@ class Chore:
 
 @pytest.mark.parametrize("fault", [internal("the disk is full"), ValueError("a bug")])
 async def test_what_fails_is_tried_again_and_told(fault: Exception, caplog: pytest.LogCaptureFixture) -> None:
-    errands, chore = Errands(first_s=0.0), Chore(fault, fault)
+    errands, chore = BackgroundRetries(first_s=0.0), Chore(fault, fault)
     errands.start("the count of beans", chore.do)
     async with asyncio.timeout(60):
         await chore.done.wait()
@@ -38,7 +38,7 @@ async def test_what_fails_is_tried_again_and_told(fault: Exception, caplog: pyte
 
 
 async def test_what_is_asked_for_while_it_runs_runs_once_more_and_never_beside_itself() -> None:
-    errands, gate, twice, running = Errands(), asyncio.Event(), asyncio.Event(), list[str]()
+    errands, gate, twice, running = BackgroundRetries(), asyncio.Event(), asyncio.Event(), list[str]()
     seen: list[int] = []
 
     async def do() -> None:
@@ -62,7 +62,7 @@ async def test_what_is_asked_for_while_it_runs_runs_once_more_and_never_beside_i
 
 async def test_nothing_runs_after_the_end_and_the_end_is_no_failure(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.DEBUG, "shoal.cluster")
-    errands, late = Errands(), Chore()
+    errands, late = BackgroundRetries(), Chore()
     refused, waiting = Chore(unavailable("the server is shutting down")), Chore(*[internal("full")] * 9)
     never = asyncio.Event()
     errands.start("refused", refused.do)

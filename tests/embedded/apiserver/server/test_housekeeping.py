@@ -9,15 +9,15 @@ import pytest
 
 from shoal.embedded.apiserver.resource import Home, Obj
 from shoal.embedded.apiserver.rest.creating import born
+from shoal.embedded.apiserver.server.control_plane import ControlPlane, open_plane
 from shoal.embedded.apiserver.server.housekeeping import Housekeeping
-from shoal.embedded.apiserver.server.plane import Plane, open_plane
 from shoal.embedded.apiserver.settings import Settings
 
 EVENTS = Home("", "events")
 
 
 @pytest.fixture
-async def plane(tmp_path: Path) -> AsyncIterator[Plane]:
+async def plane(tmp_path: Path) -> AsyncIterator[ControlPlane]:
     opened = await open_plane(Settings(None, tmp_path / "kubeconfig"), ("127.0.0.1", 1))
     yield opened
     await opened.close()
@@ -27,13 +27,13 @@ def event(name: str, **fields: object) -> Obj:
     return {"kind": "Event", "apiVersion": "v1", "metadata": {"name": name, "namespace": "default"}, **fields}
 
 
-async def store(plane: Plane, obj: Obj) -> None:
+async def store(plane: ControlPlane, obj: Obj) -> None:
     resource = plane.stage.catalog.builtin(EVENTS)
     ref = resource.ref("default", obj["metadata"]["name"])
     await plane.stage.state.commit([born(plane.stage, ref, obj)])
 
 
-async def test_an_event_that_nobody_touched_for_an_hour_goes_and_newer_ones_stay(plane: Plane) -> None:
+async def test_an_event_that_nobody_touched_for_an_hour_goes_and_newer_ones_stay(plane: ControlPlane) -> None:
     await store(plane, event("old", lastTimestamp="2020-01-01T00:00:00Z"))
     await store(plane, event("again", series={"lastObservedTime": "2020-01-01T00:00:00.000000Z"}))
     await store(plane, event("new"))

@@ -7,7 +7,7 @@ from typing import cast
 import pytest
 from aiohttp.abc import AbstractStreamWriter
 
-from shoal.embedded.apiserver.server.pieces import Items, Part, Pieces
+from shoal.embedded.apiserver.server.chunked import ChunkedAnswer, Items, Part
 
 
 class _Wire:
@@ -23,7 +23,7 @@ class _Wire:
 
 async def _sent(parts: list[Part]) -> list[bytes]:
     wire = _Wire()
-    pieces = Pieces(parts, sum(map(len, parts)), "application/json")
+    pieces = ChunkedAnswer(parts, sum(map(len, parts)), "application/json")
     await pieces.write(cast("AbstractStreamWriter", wire))
     return wire.written
 
@@ -31,7 +31,7 @@ async def _sent(parts: list[Part]) -> list[bytes]:
 async def test_what_goes_out_is_what_the_parts_say_and_as_long_as_was_announced() -> None:
     parts: list[Part] = [b"[", *(memoryview(b"<%06d>" % number) for number in range(100_000)), b"]"]
     whole = b"".join(await _sent(parts))
-    pieces = Pieces(parts, len(whole), "application/json")
+    pieces = ChunkedAnswer(parts, len(whole), "application/json")
     assert whole == pieces.joined()
     assert pieces.size == len(whole)
 

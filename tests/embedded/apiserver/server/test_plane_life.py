@@ -7,7 +7,7 @@ from pathlib import Path
 
 from build.planes import Operations, config_map, operations
 from shoal.embedded.apiserver.resource import Home, Obj, Ref
-from shoal.embedded.apiserver.server.plane import open_plane
+from shoal.embedded.apiserver.server.control_plane import open_plane
 from shoal.embedded.apiserver.settings import Settings
 from shoal.embedded.apiserver.storage.memory import MemoryStorage
 

@@ -11,10 +11,10 @@ from build.virtual_time import virtual
 from shoal.client.context import Context
 from shoal.client.informers import Informers
 from shoal.client.kind import PODS, VOLUME_CLAIMS, Kind
-from shoal.client.learning import LearningApi
 from shoal.client.port import EVERYTHING, Batches, Deletion, Select
 from shoal.client.recorder import Recorder
 from shoal.client.refusals import NotFoundError
+from shoal.client.write_through import WriteThroughApi
 from shoal.embedded.apiserver.calls import Actor
 from shoal.embedded.apiserver.inside.api import InsideApi
 from shoal.embedded.controllers.volumes.controller import claim_protection
@@ -38,7 +38,7 @@ def protected(cluster: SmallCluster) -> LateOfPods:
     api = LateOfPods(cluster.plane, Actor("late", ("system:masters", "system:authenticated")), "late")
     informers = Informers(api, cluster.clock, cluster.draw)
     told = Recorder(api, cluster.clock, "late")
-    context = Context("late", LearningApi(api, informers), informers, cluster.clock, cluster.draw, told)
+    context = Context("late", WriteThroughApi(api, informers), informers, cluster.clock, cluster.draw, told)
     protector = claim_protection(context)
     cluster.tasks += [asyncio.ensure_future(informers.run()), asyncio.ensure_future(protector.run())]
     return api

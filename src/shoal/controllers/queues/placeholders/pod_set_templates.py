@@ -18,14 +18,14 @@ from shoal.api.meta import ObjectMeta
 from shoal.api.node_affinity import NodeAffinity
 from shoal.api.pod import Pod, PodTemplate
 from shoal.client.ecosystem_kinds import WORKLOADS
-from shoal.controllers.scheduling_loop.protocols import Sights
+from shoal.controllers.scheduling_loop.protocols import PodViews
 from shoal.engine.asks import Ask
 from shoal.engine.from_api import Priorities, ask_of_pod, who_of_pod
 from shoal.engine.from_api.node_rules import both_rules
 from shoal.engine.queues.facts import WorkloadFacts
 from shoal.engine.who import Who
+from shoal.store.watched.cluster import WatchedCluster
 from shoal.store.watched.queues import WatchedQueues
-from shoal.store.watched.world import WatchedWorld
 from shoal.units.errors import UserError, Where
 from shoal.units.numbers import whole_of
 
@@ -88,10 +88,10 @@ def unrelated(who: Who) -> Who:
 
 class TemplateAsks:
     """Computes the requests of a pod set's pods; `pod_cache` knows claims, profiles and volumes if it is a
-    `WatchedWorld`, otherwise only the template counts."""
+    `WatchedCluster`, otherwise only the template counts."""
 
-    def __init__(self, pod_cache: Sights, watched: WatchedQueues) -> None:
-        self._world = pod_cache if isinstance(pod_cache, WatchedWorld) else None
+    def __init__(self, pod_cache: PodViews, watched: WatchedQueues) -> None:
+        self._world = pod_cache if isinstance(pod_cache, WatchedCluster) else None
         self._watched = watched
 
     def of(self, pod: Pod, pod_set: str) -> Ask:

@@ -34,7 +34,7 @@ from shoal.engine.queues.decisions import Admitted, Preempted, Stopped
 from shoal.engine.queues.facts import WorkloadFacts
 from shoal.engine.queues.workloads import AdmittedWorkload, totals_of
 from shoal.store.queues.made import JOB_UID_LABEL
-from shoal.store.watched.queue_news import Mark, WorkloadSight
+from shoal.store.watched.queue_changes import Mark, WorkloadView
 from shoal.store.watched.queues import WatchedQueues
 
 
@@ -45,7 +45,7 @@ class StatusReports:
 
     # -- admission ---------------------------------------------------------------------------------------------
 
-    def admitted(self, view: WorkloadSight, held: AdmittedWorkload, decision: Admitted, now_s: float) -> None:
+    def admitted(self, view: WorkloadView, held: AdmittedWorkload, decision: Admitted, now_s: float) -> None:
         queue = decision.admission.cluster_queue
         done = EventRecord("Admitted", f"Admitted by ClusterQueue {queue}, wait time since reservation was 0s")
         if decision.again:
@@ -72,16 +72,16 @@ class StatusReports:
             ),
         )
 
-    def checks_passed(self, view: WorkloadSight, held: AdmittedWorkload, now_s: float) -> None:
+    def checks_passed(self, view: WorkloadView, held: AdmittedWorkload, now_s: float) -> None:
         waited = f"wait time since reservation was {max(0.0, now_s - held.facts.reserved_s):.0f}s"
         event = EventRecord("Admitted", f"Admitted by ClusterQueue {held.queue.name}, {waited}")
         self._writer.write(view.key, StatusChange(view.uid, admit, (event,)))
 
-    def checks_listed(self, view: WorkloadSight, names: tuple[str, ...]) -> None:
+    def checks_listed(self, view: WorkloadView, names: tuple[str, ...]) -> None:
         change = StatusChange(view.uid, lambda status, moment: set_checks(status, names, moment))
         self._writer.write(view.key, change)
 
-    def pending(self, view: WorkloadSight, facts: WorkloadFacts | None, reason_and_message: tuple[str, str]) -> None:
+    def pending(self, view: WorkloadView, facts: WorkloadFacts | None, reason_and_message: tuple[str, str]) -> None:
         """Does nothing if the condition already says so."""
         mark = view.mark("QuotaReserved")
         present = Mark(False, *reason_and_message, mark.since_s)
@@ -99,7 +99,7 @@ class StatusReports:
 
     # -- the end of an admission -------------------------------------------------------------------------------
 
-    def preempted(self, view: WorkloadSight, decision: Preempted, paths: tuple[str, str]) -> None:
+    def preempted(self, view: WorkloadView, decision: Preempted, paths: tuple[str, str]) -> None:
         found = self._watched.sight(decision.beneficiary)
         uid = found.uid if found is not None else ""
         message = preempted(uid, _job_uid(self._watched.workload(decision.beneficiary)), decision.reason, paths)
@@ -107,7 +107,7 @@ class StatusReports:
         eviction = Eviction(PREEMPTED, message, cause=reason, preempted_for=reason)
         self._evict(view, eviction, EventRecord("Preempted", message))
 
-    def preempted_other(self, beneficiary: WorkloadSight, victim: WorkloadSight, queue: str) -> None:
+    def preempted_other(self, beneficiary: WorkloadView, victim: WorkloadView, queue: str) -> None:
         """An Event on the preemptor."""
         own, other = (one.facts.priority if one.facts is not None else 0 for one in (beneficiary, victim))
         message = f"Preempted workload {victim.key} (UID: {victim.uid}) in ClusterQueue {queue}"
@@ -117,10 +117,10 @@ class StatusReports:
         )
         self._writer.record(beneficiary.key, EventRecord("PreemptedWorkload", f"{message}; {priorities}"))
 
-    def unplaced(self, view: WorkloadSight, why: str) -> None:
+    def unplaced(self, view: WorkloadView, why: str) -> None:
         self._writer.record(view.key, EventRecord("SecondPassFailed", why, "Warning"))
 
-    def stopped(self, view: WorkloadSight, facts: WorkloadFacts, decision: Stopped) -> None:
+    def stopped(self, view: WorkloadView, facts: WorkloadFacts, decision: Stopped) -> None:
         if decision.deactivate and facts.active:
             self._deactivate(view, facts, decision)
             return
@@ -136,37 +136,37 @@ class StatusReports:
         )
         self._evict(view, eviction)
 
-    def deactivated(self, view: WorkloadSight) -> None:
+    def deactivated(self, view: WorkloadView) -> None:
         """The Workload was deactivated: by a user, or by Shoal for the cause in its DeactivationTarget condition."""
         mark = view.mark("DeactivationTarget")
         cause = mark.reason if mark.is_true else ""
         reason, message = deactivated(cause, mark.message)
         self._evict(view, Eviction(reason, message, cause, resets_requeues=True))
 
-    def nodes_failed(self, view: WorkloadSight, nodes: tuple[str, ...]) -> None:
+    def nodes_failed(self, view: WorkloadView, nodes: tuple[str, ...]) -> None:
         """`nodes` are all nodes that have failed now; nodes that recovered are removed from the status."""
         change = StatusChange(view.uid, lambda status, _: set_unhealthy_nodes(status, nodes))
         self._writer.write(view.key, change)
 
     # -- requeueing --------------------------------------------------------------------------------------------
 
-    def requeued(self, view: WorkloadSight, reason: str, message: str) -> None:
+    def requeued(self, view: WorkloadView, reason: str, message: str) -> None:
         change = StatusChange(view.uid, lambda status, moment: requeue(status, (reason, message), moment))
         self._writer.write(view.key, change)
 
-    def places_dropped(self, view: WorkloadSight, count: int, after_s: float) -> None:
+    def places_dropped(self, view: WorkloadView, count: int, after_s: float) -> None:
         message = f"Places for {count} pod(s) were released: the pods were not created within {after_s:.0f} s"
         self._writer.record(view.key, EventRecord("PlacesReleased", message, "Warning"))
 
     # Inside
 
-    def _evict(self, view: WorkloadSight, eviction: Eviction, *extra: EventRecord) -> None:
+    def _evict(self, view: WorkloadView, eviction: Eviction, *extra: EventRecord) -> None:
         events = (EventRecord(f"EvictedDueTo{eviction.reason}", eviction.message), *extra)
         self._writer.write(
             view.key, StatusChange(view.uid, lambda status, moment: evict(status, eviction, moment), events)
         )
 
-    def _deactivate(self, view: WorkloadSight, facts: WorkloadFacts, decision: Stopped) -> None:
+    def _deactivate(self, view: WorkloadView, facts: WorkloadFacts, decision: Stopped) -> None:
         refused = checks_in_state(facts.checks, "Rejected")
         events: tuple[EventRecord, ...] = ()
         if refused:

@@ -29,8 +29,8 @@ from shoal.embedded.apiserver.aggregated.local import (
 from shoal.embedded.apiserver.aggregated.server import Server, Servers, server_of
 from shoal.embedded.apiserver.calls import SERVER, Call
 from shoal.embedded.apiserver.rest.changing import change
+from shoal.embedded.apiserver.rest.context import ServerContext
 from shoal.embedded.apiserver.rest.creating import born
-from shoal.embedded.apiserver.rest.stage import Stage
 from shoal.embedded.apiserver.state.record import Write
 from shoal.embedded.apiserver.state.watch import Event
 
@@ -48,7 +48,7 @@ class Discovery(Protocol):
 class FollowedServices:
     """Starts with `start`, once everything is stored that is there from the start, and ends with `close`."""
 
-    def __init__(self, stage: Stage, servers: Servers, discovery: Discovery) -> None:
+    def __init__(self, stage: ServerContext, servers: Servers, discovery: Discovery) -> None:
         self._stage = stage
         self._servers = servers
         self._discovery = discovery

@@ -15,7 +15,7 @@ import msgspec
 
 from shoal.embedded.apiserver.schema.node import ANY, Schema
 
-Wire = dict[str, Any]
+Http1Connection = dict[str, Any]
 _encode = msgspec.json.Encoder().encode
 _PLAIN = re.compile(r"[\w./:-]*", re.ASCII).fullmatch
 """What stands in JSON as it is."""

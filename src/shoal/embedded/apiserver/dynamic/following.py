@@ -17,8 +17,8 @@ from shoal.embedded.apiserver.dynamic.gate import DynamicAdmission
 from shoal.embedded.apiserver.dynamic.rules import EXEMPT, GROUP
 from shoal.embedded.apiserver.resource import Home, Obj
 from shoal.embedded.apiserver.rest.changing import change
-from shoal.embedded.apiserver.rest.stage import Stage
-from shoal.embedded.apiserver.server.errands import Errands
+from shoal.embedded.apiserver.rest.context import ServerContext
+from shoal.embedded.apiserver.server.background_retries import BackgroundRetries
 from shoal.embedded.apiserver.state.record import Record
 from shoal.embedded.apiserver.state.watch import Event
 
@@ -27,10 +27,10 @@ _SELF = Actor("system:serviceaccount:kube-system:validatingadmissionpolicy-statu
 
 
 class FollowedConfigurations:
-    def __init__(self, stage: Stage, dynamic: DynamicAdmission) -> None:
+    def __init__(self, stage: ServerContext, dynamic: DynamicAdmission) -> None:
         self._stage = stage
         self._dynamic = dynamic
-        self._errands = Errands()
+        self._errands = BackgroundRetries()
         for record in stage.state.list(_VALIDATING, None).records:
             self._note(record)
         stage.state.on_commit(self._committed)

@@ -10,8 +10,8 @@ import msgspec
 from shoal.embedded.apiserver import status
 from shoal.embedded.apiserver.admission.plugin import forbid
 from shoal.embedded.apiserver.calls import Admission
+from shoal.embedded.apiserver.dynamic.admission_index import AdmissionIndex
 from shoal.embedded.apiserver.dynamic.conditions import ConditionsError
-from shoal.embedded.apiserver.dynamic.doors import AtDoors
 from shoal.embedded.apiserver.dynamic.invocations import Invocation, Invoking
 from shoal.embedded.apiserver.dynamic.mutation import Mutation, MutationFault
 from shoal.embedded.apiserver.dynamic.policy import Binding, Policy
@@ -43,7 +43,7 @@ class Failure(msgspec.Struct, frozen=True):
 
 class MutatingPolicies:
     def __init__(self, invoking: Invoking) -> None:
-        self.policies: AtDoors[Policy] = AtDoors(invoking.matcher)
+        self.policies: AdmissionIndex[Policy] = AdmissionIndex(invoking.matcher)
         self._invoking = invoking
 
     async def mutate(self, admission: Admission, turn: Round) -> None:

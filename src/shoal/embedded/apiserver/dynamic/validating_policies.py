@@ -17,8 +17,8 @@ from shoal.embedded.apiserver.calls import Admission
 from shoal.embedded.apiserver.cel.faults import CelFault
 from shoal.embedded.apiserver.cel.kinds import Kind
 from shoal.embedded.apiserver.cel.values import kind_name
+from shoal.embedded.apiserver.dynamic.admission_index import AdmissionIndex
 from shoal.embedded.apiserver.dynamic.conditions import ConditionsError
-from shoal.embedded.apiserver.dynamic.doors import AtDoors
 from shoal.embedded.apiserver.dynamic.expressions import Expression, Scope
 from shoal.embedded.apiserver.dynamic.invocations import Invocation, Invoking
 from shoal.embedded.apiserver.dynamic.policy import Binding, Policy
@@ -66,7 +66,7 @@ def compiled(spec: Mapping[str, Any], visible: Mapping[str, Kind]) -> Body:
 
 class ValidatingPolicies:
     def __init__(self, invoking: Invoking) -> None:
-        self.policies: AtDoors[Policy] = AtDoors(invoking.matcher)
+        self.policies: AdmissionIndex[Policy] = AdmissionIndex(invoking.matcher)
         self._invoking = invoking
 
     async def validate(self, admission: Admission) -> None:

@@ -8,8 +8,8 @@ import logging
 from shoal.embedded.apiserver import status
 from shoal.embedded.apiserver.admission.plugin import forbid
 from shoal.embedded.apiserver.calls import Admission
+from shoal.embedded.apiserver.dynamic.admission_index import AdmissionIndex
 from shoal.embedded.apiserver.dynamic.conditions import ConditionsError
-from shoal.embedded.apiserver.dynamic.doors import AtDoors
 from shoal.embedded.apiserver.dynamic.expressions import Allows, authorizer_of
 from shoal.embedded.apiserver.dynamic.operations import PatchFault, applied
 from shoal.embedded.apiserver.dynamic.question import request_of
@@ -25,8 +25,8 @@ _log = logging.getLogger("shoal.cluster")
 
 class Webhooks:
     def __init__(self, matcher: Matcher, versions: Versions, reviewing: Reviewing, allows: Allows) -> None:
-        self.mutating: AtDoors[Webhook] = AtDoors(matcher)
-        self.validating: AtDoors[Webhook] = AtDoors(matcher)
+        self.mutating: AdmissionIndex[Webhook] = AdmissionIndex(matcher)
+        self.validating: AdmissionIndex[Webhook] = AdmissionIndex(matcher)
         self._matcher = matcher
         self._versions = versions
         self._reviewing = reviewing

@@ -52,7 +52,7 @@ def schema(written: Any, where: Where) -> Obj:
         return _list(written, where)
     if isinstance(written, dict):
         return _object(written, where)
-    raise UserError(f"{written!r} is no type", where=where)
+    raise UserError(f"{written!r} is not a type", where=where)
 
 
 def field_name(written: str) -> str:
@@ -83,7 +83,7 @@ def _type(word: str, where: Where) -> Obj:
     if "|" in word:
         return {"type": "string", "enum": word.split("|")}
     raise UserError(
-        f"{word!r} is no type", where=where, fix=f"one of {', '.join(_PLAIN)}, or words with | between them"
+        f"{word!r} is not a type", where=where, fix=f"one of {', '.join(_PLAIN)}, or words with | between them"
     )
 
 
@@ -91,7 +91,7 @@ def _value(text: str, where: Where) -> Any:
     try:
         return yaml.safe_load(text)
     except yaml.YAMLError:
-        raise UserError(f"{text!r} is no value", where=where) from None
+        raise UserError(f"{text!r} is not a value", where=where) from None
 
 
 def _list(written: list[Any], where: Where) -> Obj:

@@ -23,6 +23,7 @@ from shoal.client.refusals import refusal_of
 from shoal.embedded.apiserver import status
 from shoal.embedded.apiserver.calls import Actor, Attributes, Call, Verb
 from shoal.embedded.apiserver.rest import codec, reading
+from shoal.embedded.apiserver.rest.context import computed
 from shoal.embedded.apiserver.rest.creating import create
 from shoal.embedded.apiserver.rest.deleting import delete, delete_options
 from shoal.embedded.apiserver.rest.incoming import accepted, at_home
@@ -30,14 +31,13 @@ from shoal.embedded.apiserver.rest.options import ReadOptions
 from shoal.embedded.apiserver.rest.patching import patch
 from shoal.embedded.apiserver.rest.replacing import replace
 from shoal.embedded.apiserver.rest.selection import Selection, fields_asked_for, name_asked_for, selection
-from shoal.embedded.apiserver.rest.stage import computed
 from shoal.embedded.apiserver.rest.watching import seen_as
 from shoal.embedded.apiserver.security.verdict import refusal
 from shoal.embedded.apiserver.state.record import Record
 from shoal.embedded.apiserver.state.watch import Event
 
 if TYPE_CHECKING:
-    from shoal.embedded.apiserver.server.plane import Plane
+    from shoal.embedded.apiserver.server.control_plane import ControlPlane
 
 _T = TypeVar("_T")
 _ELSEWHERE = ("scale",)
@@ -47,7 +47,7 @@ _ELSEWHERE = ("scale",)
 class InsideApi:
     """One user's way in. `agent` is the manager of the fields it writes."""
 
-    def __init__(self, plane: Plane, actor: Actor, agent: str) -> None:
+    def __init__(self, plane: ControlPlane, actor: Actor, agent: str) -> None:
         self._stage = plane.stage
         self._virtual = plane.virtual
         self._faults = plane.faults

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from shoal.embedded.apiserver.kinds.core.cluster_addresses import allocate, taken
 from shoal.embedded.apiserver.resource import Home, Obj, Ref, Resource
-from shoal.embedded.apiserver.rest.stage import Stage
+from shoal.embedded.apiserver.rest.context import ServerContext
 
 _SERVICES = Home("", "services")
 ALLOCATION = Ref(_SERVICES, "", "")
@@ -35,7 +35,7 @@ def may_need_others(resource: Resource, new: Obj, old: Obj) -> bool:
     return has_addresses(resource) and any(before.get(name) != after.get(name) for name in _DECIDES)
 
 
-def give_addresses(stage: Stage, service: Obj, old: Obj | None = None) -> None:
+def give_addresses(stage: ServerContext, service: Obj, old: Obj | None = None) -> None:
     """In place. Raises ApiError for what the Service chose and cannot have."""
     mine = (service["metadata"]["namespace"], service["metadata"]["name"])
     others = (

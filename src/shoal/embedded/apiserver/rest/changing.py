@@ -20,15 +20,15 @@ from shoal.embedded.apiserver import status
 from shoal.embedded.apiserver.apply.tracking import keep_times, track
 from shoal.embedded.apiserver.calls import Admission, Call
 from shoal.embedded.apiserver.field_errors import FieldError
-from shoal.embedded.apiserver.kinds.doors import DOORS
 from shoal.embedded.apiserver.kinds.metadata import check_metadata_update
+from shoal.embedded.apiserver.kinds.subresources import DOORS
 from shoal.embedded.apiserver.large_work import LARGE_BYTES
 from shoal.embedded.apiserver.resource import Obj, Ref
 from shoal.embedded.apiserver.rest import codec
 from shoal.embedded.apiserver.rest.addresses import ALLOCATION, give_addresses, may_need_others
+from shoal.embedded.apiserver.rest.context import ServerContext, computed
 from shoal.embedded.apiserver.rest.ownership import elsewhere, reset_by, tracked_as
 from shoal.embedded.apiserver.rest.quota import commit_charged, object_lock
-from shoal.embedded.apiserver.rest.stage import Stage, computed
 from shoal.embedded.apiserver.schema.zeros import fill
 from shoal.embedded.apiserver.state.record import Record, Write
 from shoal.embedded.apiserver.strategy import Strategy
@@ -43,7 +43,7 @@ _DELETION = ("deletionTimestamp", "deletionGracePeriodSeconds")
 """Kept where they are left out; what else is sent in them is refused."""
 
 
-async def change(stage: Stage, call: Call, make: Make, *, applied: bool = False) -> Obj | Record:
+async def change(stage: ServerContext, call: Call, make: Make, *, applied: bool = False) -> Obj | Record:
     """Replace the object named by the call by what `make` makes of it; NotFound if it is not there."""
     ref = call.resource.ref(call.namespace, call.name)
     if _is_short(stage, call, stage.state.get(ref)):
@@ -69,7 +69,7 @@ async def change(stage: Stage, call: Call, make: Make, *, applied: bool = False)
         return await _changed_under_lock(stage, call, make, applied)
 
 
-async def _changed_under_lock(stage: Stage, call: Call, make: Make, applied: bool) -> Obj | Record:
+async def _changed_under_lock(stage: ServerContext, call: Call, make: Make, applied: bool) -> Obj | Record:
     """One try, which no other writer can overtake. The caller holds the object's lock."""
     record = _present(stage, call, call.resource.ref(call.namespace, call.name))
     work = _Work(record, call, is_dynamic=stage.dynamic.concerns(call, "UPDATE"))
@@ -77,17 +77,17 @@ async def _changed_under_lock(stage: Stage, call: Call, make: Make, applied: boo
     return await _committed(stage, work)
 
 
-def _is_short(stage: Stage, call: Call, record: Record | None) -> bool:
+def _is_short(stage: ServerContext, call: Call, record: Record | None) -> bool:
     """Whether a change of this object waits neither for a webhook nor for the worker thread."""
     is_small = call.size < LARGE_BYTES and (record is None or len(record.data) < LARGE_BYTES)
     return is_small and not _asks_webhooks(stage, call)
 
 
-def _asks_webhooks(stage: Stage, call: Call) -> bool:
+def _asks_webhooks(stage: ServerContext, call: Call) -> bool:
     return call.resource.conversion_webhook is not None or stage.dynamic.asks_webhooks(call, "UPDATE")
 
 
-def _present(stage: Stage, call: Call, ref: Ref) -> Record:
+def _present(stage: ServerContext, call: Call, ref: Ref) -> Record:
     record = stage.state.get(ref)
     if record is None:
         raise status.not_found(call.resource.plural, call.resource.group, call.name)
@@ -111,7 +111,7 @@ class _Work:
         self.is_gone = False
 
 
-async def _work_out(stage: Stage, work: _Work, make: Make, applied: bool) -> None:
+async def _work_out(stage: ServerContext, work: _Work, make: Make, applied: bool) -> None:
     call = work.admission.call
     # A short patch of a large object costs as much as the object.
     call.size = max(call.size, len(work.record.data))
@@ -144,7 +144,7 @@ async def _work_out(stage: Stage, work: _Work, make: Make, applied: bool) -> Non
             await stage.dynamic.validate(work.admission)
 
 
-async def _shown(stage: Stage, work: _Work) -> Obj:
+async def _shown(stage: ServerContext, work: _Work) -> Obj:
     call = work.admission.call
     if codec.is_ready(stage, work.record, call.resource):
         return await computed(stage, call, work.record.obj)
@@ -164,7 +164,7 @@ def _check_version(call: Call, metadata: Obj, before: Obj) -> None:
         raise status.conflict(resource.plural, resource.group, call.name)
 
 
-async def _admitted(stage: Stage, work: _Work, applied: bool) -> None:
+async def _admitted(stage: ServerContext, work: _Work, applied: bool) -> None:
     call = work.admission.call
     await computed(stage, call, _complete, stage, work, applied)
     stage.plugins.mutate(work.admission)
@@ -174,7 +174,7 @@ async def _admitted(stage: Stage, work: _Work, applied: bool) -> None:
     work.new = work.admission.written
 
 
-def _complete(stage: Stage, work: _Work, applied: bool) -> None:
+def _complete(stage: ServerContext, work: _Work, applied: bool) -> None:
     call = work.admission.call
     call.resource.strategy.default(work.new)
     fill(work.new, call.resource.schema)
@@ -239,7 +239,7 @@ def _validate(call: Call, new: Obj, old: Obj) -> None:
         call.warnings.extend(strategy.warnings(new, old))
 
 
-async def _committed(stage: Stage, work: _Work) -> Obj | Record:
+async def _committed(stage: ServerContext, work: _Work) -> Obj | Record:
     """Store the change under the lock that the caller holds."""
     if work.is_same and not work.is_gone:
         return work.record
@@ -251,7 +251,7 @@ async def _committed(stage: Stage, work: _Work) -> Obj | Record:
         return await _stored(stage, work)
 
 
-async def _stored(stage: Stage, work: _Work) -> Obj | Record:
+async def _stored(stage: ServerContext, work: _Work) -> Obj | Record:
     call, resource = work.admission.call, work.admission.call.resource
     if call.dry_run:
         stage.quotas.charges(work.admission, gone=work.is_gone)

@@ -23,7 +23,7 @@ from shoal.embedded.apiserver.crds.pruning import conform_custom
 from shoal.embedded.apiserver.kinds.conversion import convert_builtin
 from shoal.embedded.apiserver.large_work import LARGE_BYTES
 from shoal.embedded.apiserver.resource import Obj, Resource
-from shoal.embedded.apiserver.rest.stage import Stage, computed, turn_of
+from shoal.embedded.apiserver.rest.context import ServerContext, computed, turn_of
 from shoal.embedded.apiserver.state.record import Record
 from shoal.embedded.apiserver.status import too_large
 from shoal.units.errors import UserError
@@ -44,7 +44,7 @@ def is_stored_version(resource: Resource) -> bool:
     return resource.version == resource.storage_version and home == (resource.group, resource.plural)
 
 
-def is_ready(stage: Stage, record: Record, resource: Resource) -> bool:
+def is_ready(stage: ServerContext, record: Record, resource: Resource) -> bool:
     """Whether the bytes of a record are what this version shows.
 
     Of a custom resource they are not if they were written before its definition last changed: then they may hold fields
@@ -58,7 +58,7 @@ def is_ready(stage: Stage, record: Record, resource: Resource) -> bool:
     return record.revision > stage.catalog.settled(resource.home) and record.data.startswith(prefix_of(resource))
 
 
-async def shown(stage: Stage, call: Call, record: Record) -> Obj:
+async def shown(stage: ServerContext, call: Call, record: Record) -> Obj:
     """The object of a record in the version of the call's resource; the caller's own."""
     if is_ready(stage, record, call.resource):
         obj: Obj = _decode(record.data)
@@ -66,7 +66,7 @@ async def shown(stage: Stage, call: Call, record: Record) -> Obj:
     return (await _all_converted(stage, call, [record], _as_it_is))[0]
 
 
-async def all_shown(stage: Stage, call: Call, records: Sequence[Record]) -> list[Obj]:
+async def all_shown(stage: ServerContext, call: Call, records: Sequence[Record]) -> list[Obj]:
     objs: list[Obj] = []
     late: list[int] = []
     size = 0
@@ -86,14 +86,14 @@ async def all_shown(stage: Stage, call: Call, records: Sequence[Record]) -> list
     return objs
 
 
-async def line(stage: Stage, call: Call, record: Record) -> bytes:
+async def line(stage: ServerContext, call: Call, record: Record) -> bytes:
     """The bytes of one object in the version of the call's resource."""
     if is_ready(stage, record, call.resource):
         return record.data
     return (await _all_converted(stage, call, [record], _encode))[0]
 
 
-async def lines(stage: Stage, call: Call, records: Sequence[Record]) -> list[bytes]:
+async def lines(stage: ServerContext, call: Call, records: Sequence[Record]) -> list[bytes]:
     """The bytes of each object in the version of the call's resource."""
     late = [index for index, record in enumerate(records) if not is_ready(stage, record, call.resource)]
     found = [record.data for record in records]
@@ -103,7 +103,7 @@ async def lines(stage: Stage, call: Call, records: Sequence[Record]) -> list[byt
     return found
 
 
-async def to_stored(stage: Stage, obj: Obj, resource: Resource) -> Obj:
+async def to_stored(stage: ServerContext, obj: Obj, resource: Resource) -> Obj:
     """The object as it is kept: in the storage version, kind and apiVersion first."""
     if is_stored_version(resource):
         kept = obj
@@ -112,7 +112,7 @@ async def to_stored(stage: Stage, obj: Obj, resource: Resource) -> Obj:
     return ordered(kept)
 
 
-async def checked(stage: Stage, call: Call, obj: Obj) -> Obj:
+async def checked(stage: ServerContext, call: Call, obj: Obj) -> Obj:
     """`to_stored`, refused if it is too large to be stored."""
     if call.size >= LARGE_BYTES and converts_here(call.resource) and not is_stored_version(call.resource):
         stored = stage.catalog.stored(call.resource.home) or call.resource
@@ -124,7 +124,7 @@ async def checked(stage: Stage, call: Call, obj: Obj) -> Obj:
     return kept
 
 
-def as_read_back(stage: Stage, obj: Obj, resource: Resource) -> Obj:
+def as_read_back(stage: ServerContext, obj: Obj, resource: Resource) -> Obj:
     """What was written, in the words in which it will be read: what the stored version has other words for is said in
     those, so that writing it again changes nothing. Only where the server converts by itself; the caller's own."""
     stored = stage.catalog.stored(resource.home)
@@ -137,7 +137,7 @@ def as_read_back(stage: Stage, obj: Obj, resource: Resource) -> Obj:
         return obj
 
 
-def as_defined(stage: Stage, kept: Obj, resource: Resource) -> Obj:
+def as_defined(stage: ServerContext, kept: Obj, resource: Resource) -> Obj:
     """What is about to be stored, by the definition as it is now: it may have changed since the request was read.
 
     In place, and without waiting for anybody, so that it holds at the commit. What is in another version than the new
@@ -153,7 +153,7 @@ def as_defined(stage: Stage, kept: Obj, resource: Resource) -> Obj:
     return kept
 
 
-def _is_served(stage: Stage, resource: Resource) -> bool:
+def _is_served(stage: ServerContext, resource: Resource) -> bool:
     return stage.catalog.find(resource.group, resource.version, resource.plural) is resource
 
 
@@ -177,7 +177,7 @@ def converts_here(resource: Resource) -> bool:
     return not resource.is_custom or resource.conversion_webhook is None
 
 
-async def _in_stored_version(stage: Stage, obj: Obj, resource: Resource) -> Obj:
+async def _in_stored_version(stage: ServerContext, obj: Obj, resource: Resource) -> Obj:
     stored = stage.catalog.stored(resource.home) or resource
     if converts_here(resource):
         return _converted_here([obj], resource, stored.api_version)[0]
@@ -191,7 +191,7 @@ def _converted_here(objs: list[Obj], resource: Resource, to: str) -> list[Obj]:
 
 
 async def _all_converted(
-    stage: Stage, call: Call, records: Sequence[Record], finish: Callable[[Obj], _Finished]
+    stage: ServerContext, call: Call, records: Sequence[Record], finish: Callable[[Obj], _Finished]
 ) -> list[_Finished]:
     """What `finish` makes of the objects, which are not stored in the version of the call's resource."""
     is_large = sum(len(record.data) for record in records) >= LARGE_BYTES
@@ -204,7 +204,7 @@ async def _all_converted(
 
 
 async def _batch_converted(
-    stage: Stage, call: Call, batch: Sequence[Record], finish: Callable[[Obj], _Finished], *, is_large: bool
+    stage: ServerContext, call: Call, batch: Sequence[Record], finish: Callable[[Obj], _Finished], *, is_large: bool
 ) -> list[_Finished]:
     resource = call.resource
 
@@ -247,7 +247,7 @@ def _as_it_is(obj: Obj) -> Obj:
     return obj
 
 
-def _default_as_stored(stage: Stage, obj: Obj, resource: Resource) -> None:
+def _default_as_stored(stage: ServerContext, obj: Obj, resource: Resource) -> None:
     """The version that the object is stored in drops what it does not know and fills in defaults; in place."""
     group, _, version = str(obj.get("apiVersion", "")).rpartition("/")
     written = stage.catalog.find(group, version, resource.plural)

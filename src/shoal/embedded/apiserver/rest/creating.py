@@ -15,10 +15,10 @@ from shoal.embedded.apiserver.large_work import LARGE_BYTES
 from shoal.embedded.apiserver.resource import Obj, Ref, Resource
 from shoal.embedded.apiserver.rest import codec
 from shoal.embedded.apiserver.rest.addresses import ALLOCATION, give_addresses, has_addresses
+from shoal.embedded.apiserver.rest.context import ServerContext, computed
 from shoal.embedded.apiserver.rest.incoming import at_home
 from shoal.embedded.apiserver.rest.ownership import elsewhere, reset_by
 from shoal.embedded.apiserver.rest.quota import commit_charged, object_lock
-from shoal.embedded.apiserver.rest.stage import Stage, computed
 from shoal.embedded.apiserver.schema.zeros import fill, fill_part
 from shoal.embedded.apiserver.state.record import Record, Write
 from shoal.units.errors import BugError
@@ -29,7 +29,7 @@ _LONGEST_PREFIX = 58
 _SERVER_SETS = ("selfLink", "deletionTimestamp", "deletionGracePeriodSeconds")
 
 
-async def create(stage: Stage, call: Call, obj: Obj, options: Obj | None = None) -> Obj | Record:
+async def create(stage: ServerContext, call: Call, obj: Obj, options: Obj | None = None) -> Obj | Record:
     """Create the object; of a dry run what would have been stored, else the record."""
     at_home(call, obj)
     obj = await computed(stage, call, codec.as_read_back, stage, obj, call.resource)
@@ -50,7 +50,7 @@ async def create(stage: Stage, call: Call, obj: Obj, options: Obj | None = None)
     raise BugError("the last try of a generated name neither returned nor raised")
 
 
-def _check_definition(stage: Stage, call: Call, name: str) -> None:
+def _check_definition(stage: ServerContext, call: Call, name: str) -> None:
     """While a definition goes, its objects go: none may join them. Nor may any be there without it."""
     group, plural = call.resource.home
     definition = stage.state.reader.get("apiextensions.k8s.io", "customresourcedefinitions", "", f"{plural}.{group}")
@@ -61,7 +61,7 @@ def _check_definition(stage: Stage, call: Call, name: str) -> None:
         raise status.forbidden(plural, group, name, why)
 
 
-async def prepared(stage: Stage, admission: Admission, *, applied: bool = False) -> Obj:
+async def prepared(stage: ServerContext, admission: Admission, *, applied: bool = False) -> Obj:
     """All that happens to a new object before it is stored."""
     call, resource = admission.call, admission.call.resource
     if resource.is_custom:
@@ -82,7 +82,7 @@ async def prepared(stage: Stage, admission: Admission, *, applied: bool = False)
     return obj
 
 
-def _complete(stage: Stage, admission: Admission, applied: bool) -> None:
+def _complete(stage: ServerContext, admission: Admission, applied: bool) -> None:
     call, resource = admission.call, admission.call.resource
     resource.strategy.default(admission.written)
     fill(admission.written, resource.schema)
@@ -112,14 +112,14 @@ def _finish(call: Call, obj: Obj, is_dynamic: bool) -> None:
     call.warnings.extend(resource.strategy.warnings(obj, None))
 
 
-def _name(stage: Stage, admission: Admission, metadata: Obj) -> None:
+def _name(stage: ServerContext, admission: Admission, metadata: Obj) -> None:
     """Generated after webhooks were asked: they see the name that the client gave, or none."""
     if not metadata.get("name") and metadata.get("generateName"):
         metadata["name"] = metadata["generateName"][:_LONGEST_PREFIX] + stage.new_suffix()
         admission.name = metadata["name"]
 
 
-def _set_by_server(stage: Stage, obj: Obj, resource: Resource) -> None:
+def _set_by_server(stage: ServerContext, obj: Obj, resource: Resource) -> None:
     metadata = obj["metadata"]
     metadata["uid"] = stage.new_uid()
     metadata["creationTimestamp"] = stage.clock.text()
@@ -141,7 +141,7 @@ def _validate_new(resource: Resource, obj: Obj) -> None:
         raise status.invalid(resource.kind, resource.home.group, name, errors)
 
 
-async def creation_of(stage: Stage, admission: Admission, obj: Obj) -> Obj | Record:
+async def creation_of(stage: ServerContext, admission: Admission, obj: Obj) -> Obj | Record:
     """Store what was prepared."""
     call, resource = admission.call, admission.call.resource
     name = obj["metadata"]["name"]
@@ -180,13 +180,13 @@ def _write_of(ref: Ref, resource: Resource, obj: Obj, kept: Obj) -> Write:
     return Write(ref, kept, None, metadata["uid"], metadata.get("labels") or {}, resource.strategy.fields(obj))
 
 
-async def _stored(stage: Stage, admission: Admission, write: Write) -> Record:
+async def _stored(stage: ServerContext, admission: Admission, write: Write) -> Record:
     """With what comes with it and what it costs, in one commit."""
     writes = [write, *_furniture(stage, write.ref)]
     return (await commit_charged(stage, admission, writes, lambda: _check_again(stage, admission, write)))[0]
 
 
-def _check_again(stage: Stage, admission: Admission, write: Write) -> None:
+def _check_again(stage: ServerContext, admission: Admission, write: Write) -> None:
     """The last look before the commit: a definition may have changed, or be going, since its object was prepared."""
     call = admission.call
     if call.size >= LARGE_BYTES and call.resource.namespaced:
@@ -197,11 +197,11 @@ def _check_again(stage: Stage, admission: Admission, write: Write) -> None:
         codec.as_defined(stage, write.obj, call.resource)
 
 
-def _furniture(stage: Stage, ref: Ref) -> list[Write]:
+def _furniture(stage: ServerContext, ref: Ref) -> list[Write]:
     return [born(stage, one, obj) for one, obj in stage.furnish(ref) if stage.state.get(one) is None]
 
 
-def born(stage: Stage, ref: Ref, obj: Obj) -> Write:
+def born(stage: ServerContext, ref: Ref, obj: Obj) -> Write:
     """An object of the server's own making, as it is first stored."""
     metadata = {**obj["metadata"], "uid": stage.new_uid(), "creationTimestamp": stage.clock.text()}
     stored = stage.catalog.stored(ref.home)

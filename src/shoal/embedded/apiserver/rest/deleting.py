@@ -11,9 +11,9 @@ from shoal.embedded.apiserver import field_errors, status
 from shoal.embedded.apiserver.calls import Admission, Call
 from shoal.embedded.apiserver.resource import Obj
 from shoal.embedded.apiserver.rest import codec
+from shoal.embedded.apiserver.rest.context import ServerContext
 from shoal.embedded.apiserver.rest.quota import commit_charged, object_lock
 from shoal.embedded.apiserver.rest.selection import Selection
-from shoal.embedded.apiserver.rest.stage import Stage
 from shoal.embedded.apiserver.state.record import Record, Write
 
 _LATEST_S = 253_402_300_799
@@ -63,7 +63,9 @@ def delete_options(obj: object) -> DeleteOptions:
     return options
 
 
-async def delete(stage: Stage, call: Call, options: DeleteOptions, *, asks: bool = True) -> tuple[Obj | Record, bool]:
+async def delete(
+    stage: ServerContext, call: Call, options: DeleteOptions, *, asks: bool = True
+) -> tuple[Obj | Record, bool]:
     """What is left (the marked object) or was there, and whether it is gone.
 
     Webhooks and policies are not asked (`asks`) about a deletion that follows from what they were asked about.
@@ -93,7 +95,7 @@ async def delete(stage: Stage, call: Call, options: DeleteOptions, *, asks: bool
 
 
 async def let_go(
-    stage: Stage, call: Call, record: Record, obj: Obj, options: DeleteOptions
+    stage: ServerContext, call: Call, record: Record, obj: Obj, options: DeleteOptions
 ) -> tuple[Obj | Record, bool]:
     """Delete an object whose lock the caller holds, without asking anybody. `obj` is the caller's copy, and changed."""
     fate = _fate(stage, call, obj, options)
@@ -101,7 +103,7 @@ async def let_go(
 
 
 async def delete_all(
-    stage: Stage, call: Call, chosen: Selection, options: DeleteOptions, *, asks: bool = True
+    stage: ServerContext, call: Call, chosen: Selection, options: DeleteOptions, *, asks: bool = True
 ) -> list[tuple[Obj | Record, bool]]:
     """Delete every object that is selected; those that others delete meanwhile do not matter."""
     namespace = call.namespace if call.resource.namespaced and call.namespace else None
@@ -151,7 +153,7 @@ class _Fate(msgspec.Struct, frozen=True):
     """Marked, or marked anew; a second deletion may change nothing."""
 
 
-def _fate(stage: Stage, call: Call, obj: Obj, options: DeleteOptions) -> _Fate:
+def _fate(stage: ServerContext, call: Call, obj: Obj, options: DeleteOptions) -> _Fate:
     """The object is marked in place where it has to wait for somebody."""
     resource, metadata = call.resource, obj["metadata"]
     is_counted = not resource.strategy.ends_when_empty
@@ -179,7 +181,7 @@ def _fate(stage: Stage, call: Call, obj: Obj, options: DeleteOptions) -> _Fate:
     return _Fate(resource.strategy.with_deletion_begun(obj, stage.clock.text()), False, True)
 
 
-def _mark(stage: Stage, metadata: Obj, marked: str | None, grace: int) -> None:
+def _mark(stage: ServerContext, metadata: Obj, marked: str | None, grace: int) -> None:
     """Say when the object is to be gone; the first deletion counts as a change of what is wanted."""
     metadata["deletionTimestamp"] = _later(stage, grace)
     metadata["deletionGracePeriodSeconds"] = grace
@@ -187,12 +189,14 @@ def _mark(stage: Stage, metadata: Obj, marked: str | None, grace: int) -> None:
         metadata["generation"] += 1
 
 
-async def _kept(stage: Stage, call: Call, fate: _Fate) -> Obj | None:
+async def _kept(stage: ServerContext, call: Call, fate: _Fate) -> Obj | None:
     """What is left, as it is stored; None when nothing is, or nothing else than before."""
     return None if fate.is_gone or not fate.is_changed else await codec.to_stored(stage, fate.obj, call.resource)
 
 
-async def _done(stage: Stage, call: Call, record: Record, fate: _Fate, kept: Obj | None) -> tuple[Obj | Record, bool]:
+async def _done(
+    stage: ServerContext, call: Call, record: Record, fate: _Fate, kept: Obj | None
+) -> tuple[Obj | Record, bool]:
     """Under the lock that the caller holds."""
     if fate.is_gone:
         if not call.dry_run:
@@ -230,12 +234,12 @@ def _finalizers(call: Call, present: list[str], options: DeleteOptions) -> list[
     return kept
 
 
-def _later(stage: Stage, seconds: int) -> str:
+def _later(stage: ServerContext, seconds: int) -> str:
     instant = datetime.fromtimestamp(min(int(stage.clock.seconds()) + seconds, _LATEST_S), UTC)
     return instant.strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
-async def _remove(stage: Stage, call: Call, record: Record, obj: Obj) -> None:
+async def _remove(stage: ServerContext, call: Call, record: Record, obj: Obj) -> None:
     """The object goes, and gives back what quotas counted for it."""
     admission = Admission("DELETE", call, call.name, None, obj)
     write = Write(record.ref, None, record, record.uid, record.labels, record.fields)

@@ -17,15 +17,15 @@ from shoal.embedded.apiserver.calls import Admission, Call
 from shoal.embedded.apiserver.kinds.pods.eviction import evict as evict_pod
 from shoal.embedded.apiserver.kinds.pods.eviction import mark_evicted
 from shoal.embedded.apiserver.resource import Home, Obj, Ref
+from shoal.embedded.apiserver.rest.context import ServerContext
 from shoal.embedded.apiserver.rest.deleting import check_preconditions, delete_options, let_go
-from shoal.embedded.apiserver.rest.stage import Stage
 from shoal.embedded.apiserver.state.record import Record, Write
 
 _PODS = Home("", "pods")
 _BUDGETS = Home("policy", "poddisruptionbudgets")
 
 
-async def evict(stage: Stage, call: Call, eviction: Obj) -> Obj:
+async def evict(stage: ServerContext, call: Call, eviction: Obj) -> Obj:
     """The answer to an eviction that is done. Raises 429 for one that a budget forbids."""
     eviction = await _admitted(stage, call, eviction)
     options = delete_options(eviction.get("deleteOptions"))
@@ -43,7 +43,7 @@ async def evict(stage: Stage, call: Call, eviction: Obj) -> Obj:
     return {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "code": 201}
 
 
-async def _admitted(stage: Stage, call: Call, eviction: Obj) -> Obj:
+async def _admitted(stage: ServerContext, call: Call, eviction: Obj) -> Obj:
     if (eviction["metadata"].get("name") or call.name) != call.name:
         raise status.bad_request("name in URL does not match name in Eviction object")
     call.dry_run = call.dry_run or bool((eviction.get("deleteOptions") or {}).get("dryRun"))
@@ -55,7 +55,7 @@ async def _admitted(stage: Stage, call: Call, eviction: Obj) -> Obj:
     return admission.written
 
 
-async def _marked(stage: Stage, call: Call, record: Record) -> Record:
+async def _marked(stage: ServerContext, call: Call, record: Record) -> Record:
     """The pod as it says why it ends, its budget charged; of a dry run the pod as it is."""
     while True:
         pod, now = record.obj(), stage.clock.text()
@@ -74,7 +74,7 @@ async def _marked(stage: Stage, call: Call, record: Record) -> Record:
                 return (await stage.state.commit([mark, charge]))[0]
 
 
-def _charge(stage: Stage, budget: Obj) -> Write | None:
+def _charge(stage: ServerContext, budget: Obj) -> Write | None:
     """None when the budget is no longer as it was when it let the pod go."""
     metadata = budget["metadata"]
     ref = Ref(_BUDGETS, metadata["namespace"], metadata["name"])

@@ -11,9 +11,9 @@ from shoal.embedded.apiserver.patches.merge_patch import merge_patch
 from shoal.embedded.apiserver.patches.strategic import strategic_merge
 from shoal.embedded.apiserver.resource import Obj
 from shoal.embedded.apiserver.rest.changing import change
+from shoal.embedded.apiserver.rest.context import ServerContext, computed
 from shoal.embedded.apiserver.rest.patch_text import as_kind
 from shoal.embedded.apiserver.rest.server_side import apply_object
-from shoal.embedded.apiserver.rest.stage import Stage, computed
 from shoal.embedded.apiserver.state.record import Record
 
 PatchType = Literal["json", "merge", "strategic", "apply"]
@@ -27,7 +27,7 @@ PATCH_TYPES: dict[str, PatchType] = {
 
 
 async def patch(
-    stage: Stage, call: Call, how: PatchType, body: Any, duplicates: list[str], options: Obj | None = None
+    stage: ServerContext, call: Call, how: PatchType, body: Any, duplicates: list[str], options: Obj | None = None
 ) -> tuple[Obj | Record, bool]:
     """The patched object, and whether an apply created it."""
     if how == "apply":

@@ -11,19 +11,19 @@ from collections.abc import Callable, Sequence
 from shoal.embedded.apiserver.admission.quota.book import QUOTAS
 from shoal.embedded.apiserver.calls import Admission
 from shoal.embedded.apiserver.resource import Ref
-from shoal.embedded.apiserver.rest.stage import Stage
-from shoal.embedded.apiserver.rest.till import Errand, all_quotas, commit_together, result
+from shoal.embedded.apiserver.rest.context import ServerContext
+from shoal.embedded.apiserver.rest.quota_commits import PendingWrite, all_quotas, commit_together, result
 from shoal.embedded.apiserver.state.locks import Hold
 from shoal.embedded.apiserver.state.record import Record, Write
 
 
-def object_lock(stage: Stage, ref: Ref) -> Hold:
+def object_lock(stage: ServerContext, ref: Ref) -> Hold:
     """What whoever writes an object holds while it is read, decided and committed."""
     return stage.state.lock(ref, all_quotas(ref.namespace)) if ref.home == QUOTAS else stage.state.lock(ref)
 
 
 async def commit_charged(
-    stage: Stage,
+    stage: ServerContext,
     admission: Admission,
     writes: Sequence[Write],
     check: Callable[[], None] | None = None,
@@ -39,7 +39,7 @@ async def commit_charged(
         if check is not None:
             check()
         return await stage.state.commit(writes)
-    errand = Errand(admission, writes, check, gone=gone)
+    errand = PendingWrite(admission, writes, check, gone=gone)
     if writes[0].ref.home != QUOTAS:
         return await stage.till.served(stage, errand)
     await commit_together(stage, admission.namespace, [errand])

@@ -8,10 +8,10 @@ import msgspec
 
 from shoal.embedded.apiserver import status
 from shoal.embedded.apiserver.calls import Call
+from shoal.embedded.apiserver.rest.context import ServerContext
 from shoal.embedded.apiserver.rest.continues import Position, position_of, token
 from shoal.embedded.apiserver.rest.options import ReadOptions
 from shoal.embedded.apiserver.rest.selection import Selection, selection
-from shoal.embedded.apiserver.rest.stage import Stage
 from shoal.embedded.apiserver.state.record import Record
 
 _NOW = -1
@@ -29,14 +29,14 @@ class Listed(msgspec.Struct):
     remaining: int | None = None
 
 
-def get(stage: Stage, call: Call) -> Record:
+def get(stage: ServerContext, call: Call) -> Record:
     record = stage.state.get(call.resource.ref(call.namespace, call.name))
     if record is None:
         raise status.not_found(call.resource.plural, call.resource.group, call.name)
     return record
 
 
-def list_(stage: Stage, call: Call, options: ReadOptions) -> Listed:
+def list_(stage: ServerContext, call: Call, options: ReadOptions) -> Listed:
     chosen = selection(call.resource, options.label_selector, options.field_selector)
     namespace = call.namespace if call.resource.namespaced and call.namespace else None
     at, after = _place(stage, options)
@@ -77,24 +77,24 @@ def _revision(text: str, refused: Callable[[str], status.ApiError], lead: str) -
     raise refused(f'{lead}resourceVersion: Invalid value: "{text}": strconv.ParseUint: parsing "{text}": {why}')
 
 
-def check_revision(stage: Stage, text: str) -> None:
+def check_revision(stage: ServerContext, text: str) -> None:
     """Of a single object: Kubernetes does not take a word for a bad request there."""
     _check_past(stage, _revision(text, lambda words: status.ApiError(500, "", words), ""))
 
 
-def wanted_revision(stage: Stage, text: str) -> int:
+def wanted_revision(stage: ServerContext, text: str) -> int:
     """The revision a client names for a list; it must have been."""
     wanted = _revision(text, status.bad_request, "invalid resource version: ")
     _check_past(stage, wanted)
     return wanted
 
 
-def _check_past(stage: Stage, wanted: int) -> None:
+def _check_past(stage: ServerContext, wanted: int) -> None:
     if wanted > stage.state.revision:
         raise status.from_the_future(wanted, stage.state.revision)
 
 
-def _place(stage: Stage, options: ReadOptions) -> tuple[int | None, tuple[str, str] | None]:
+def _place(stage: ServerContext, options: ReadOptions) -> tuple[int | None, tuple[str, str] | None]:
     if options.continues:
         position = position_of(options.continues)
         if options.resource_version and options.resource_version != "0":
@@ -115,7 +115,7 @@ def _thinned(records: Sequence[Record], chosen: Selection) -> Sequence[Record]:
 
 
 def _page(
-    stage: Stage,
+    stage: ServerContext,
     call: Call,
     limit: int,
     chosen: Selection,

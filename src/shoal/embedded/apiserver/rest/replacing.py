@@ -8,13 +8,13 @@ from shoal.embedded.apiserver import field_errors, status
 from shoal.embedded.apiserver.calls import Call
 from shoal.embedded.apiserver.resource import Obj
 from shoal.embedded.apiserver.rest.changing import change
+from shoal.embedded.apiserver.rest.context import ServerContext, computed
 from shoal.embedded.apiserver.rest.creating import create
 from shoal.embedded.apiserver.rest.rights import check_may_create
-from shoal.embedded.apiserver.rest.stage import Stage, computed
 from shoal.embedded.apiserver.state.record import Record
 
 
-async def replace(stage: Stage, call: Call, obj: Obj) -> tuple[Obj | Record, bool]:
+async def replace(stage: ServerContext, call: Call, obj: Obj) -> tuple[Obj | Record, bool]:
     """What is there now, and whether it was created for that. Who was overtaken by a creation or deletion goes on."""
     ref = call.resource.ref(call.namespace, call.name)
     has_version = bool(obj["metadata"].get("resourceVersion"))
@@ -46,7 +46,7 @@ def _copied(obj: Obj) -> Obj:
     return copy
 
 
-async def _created(stage: Stage, call: Call, obj: Obj) -> Obj | Record:
+async def _created(stage: ServerContext, call: Call, obj: Obj) -> Obj | Record:
     check_may_create(stage, call)
     obj["metadata"].pop("resourceVersion", None)
     return await create(stage, msgspec.structs.replace(call, verb="create"), obj)

@@ -9,10 +9,10 @@ from __future__ import annotations
 
 from shoal.embedded.apiserver import status
 from shoal.embedded.apiserver.calls import Attributes, Call
-from shoal.embedded.apiserver.rest.stage import Stage
+from shoal.embedded.apiserver.rest.context import ServerContext
 
 
-def check_may_create(stage: Stage, call: Call) -> None:
+def check_may_create(stage: ServerContext, call: Call) -> None:
     """Raises Forbidden, in the words of this refusal alone: only the authorizer's reason, which may be empty."""
     resource = call.resource
     asked = Attributes(

@@ -27,8 +27,8 @@ from shoal.embedded.apiserver.patches.copying import copied
 from shoal.embedded.apiserver.resource import Obj
 from shoal.embedded.apiserver.rest import codec
 from shoal.embedded.apiserver.rest.changing import change
+from shoal.embedded.apiserver.rest.context import ServerContext
 from shoal.embedded.apiserver.rest.incoming import still_at_home
-from shoal.embedded.apiserver.rest.stage import Stage
 from shoal.embedded.apiserver.schema.node import Schema
 from shoal.embedded.apiserver.state.record import Record
 from shoal.embedded.apiserver.status import ApiError
@@ -39,7 +39,7 @@ _REPLICAS = whole([("spec", "replicas")])
 _BUILT_IN_PATHS = (".spec.replicas", ".status.replicas", ".spec.selector")
 
 
-async def read_scale(stage: Stage, call: Call) -> Obj:
+async def read_scale(stage: ServerContext, call: Call) -> Obj:
     record = stage.state.get(call.resource.ref(call.namespace, call.name))
     if record is None:
         raise status.not_found(call.resource.plural, call.resource.group, call.name)
@@ -51,7 +51,7 @@ async def read_scale(stage: Stage, call: Call) -> Obj:
     return scale
 
 
-async def change_scale(stage: Stage, call: Call, schema: Schema, make: Callable[[Obj], Obj]) -> Obj:
+async def change_scale(stage: ServerContext, call: Call, schema: Schema, make: Callable[[Obj], Obj]) -> Obj:
     """Set the replicas to those of the Scale that `make` makes of its own copy of the present one."""
 
     def tracked(present: Obj) -> Obj:
@@ -70,13 +70,13 @@ async def change_scale(stage: Stage, call: Call, schema: Schema, make: Callable[
     return await _changed(stage, call, tracked)
 
 
-async def apply_to_scale(stage: Stage, call: Call, schema: Schema, config: Obj) -> Obj:
+async def apply_to_scale(stage: ServerContext, call: Call, schema: Schema, config: Obj) -> Obj:
     """Set the replicas to those of the Scale that comes of applying the configuration to the present one."""
     applier = Applier(call.field_manager, VERSION, schema, force=call.force, subresource=SCALE)
     return await _changed(stage, call, lambda present: apply(present, config, applier, now=stage.clock.text()))
 
 
-async def _changed(stage: Stage, call: Call, make: Callable[[Obj], Obj]) -> Obj:
+async def _changed(stage: ServerContext, call: Call, make: Callable[[Obj], Obj]) -> Obj:
     async def make_whole(present: Obj) -> Obj:
         owners = _Owners(call, present)
         before = scale_of(call, present)

@@ -16,12 +16,12 @@ from shoal.embedded.apiserver.foreign.provided import is_untouched, without_owne
 from shoal.embedded.apiserver.resource import Obj
 from shoal.embedded.apiserver.rest import codec
 from shoal.embedded.apiserver.rest.changing import change
+from shoal.embedded.apiserver.rest.context import ServerContext, computed
 from shoal.embedded.apiserver.rest.creating import creation_of
 from shoal.embedded.apiserver.rest.creating import prepared as prepared_creation
 from shoal.embedded.apiserver.rest.incoming import accepted, at_home, unnamed
 from shoal.embedded.apiserver.rest.ownership import elsewhere, reset_by, tracked_as
 from shoal.embedded.apiserver.rest.rights import check_may_create
-from shoal.embedded.apiserver.rest.stage import Stage, computed
 from shoal.embedded.apiserver.schema.go_values import json_kind
 from shoal.embedded.apiserver.state.record import Record
 
@@ -29,7 +29,7 @@ _DEFINITIONS = ("apiextensions.k8s.io", "customresourcedefinitions")
 
 
 async def apply_object(
-    stage: Stage, call: Call, body: Any, problems: list[str], options: Obj | None
+    stage: ServerContext, call: Call, body: Any, problems: list[str], options: Obj | None
 ) -> tuple[Obj | Record, bool]:
     """The applied object, and whether it was created for that."""
     resource = call.resource
@@ -80,7 +80,7 @@ def configuration(call: Call, body: Any, problems: list[str], wanted: tuple[str,
     return config
 
 
-def _merged(stage: Stage, call: Call, live: Obj | None, wanted: Obj) -> Obj:
+def _merged(stage: ServerContext, call: Call, live: Obj | None, wanted: Obj) -> Obj:
     resource = call.resource
     if live is not None:
         resource.strategy.default(live)
@@ -120,7 +120,7 @@ def _typed(call: Call, merged: Obj) -> Obj:
         ) from None
 
 
-async def _created(stage: Stage, call: Call, wanted: Obj, options: Obj | None) -> Obj | Record:
+async def _created(stage: ServerContext, call: Call, wanted: Obj, options: Obj | None) -> Obj | Record:
     """An apply of what is not there creates it, owned by the applier, who has to have the right to."""
     check_may_create(stage, call)
     obj = await computed(stage, call, _merged, stage, call, None, wanted)

@@ -10,14 +10,14 @@ from shoal.embedded.apiserver.kinds.pods.binding import bind as bind_pod
 from shoal.embedded.apiserver.kinds.pods.binding import check_binding
 from shoal.embedded.apiserver.resource import Home, Obj
 from shoal.embedded.apiserver.rest.changing import change
+from shoal.embedded.apiserver.rest.context import ServerContext
 from shoal.embedded.apiserver.rest.quota import commit_charged
-from shoal.embedded.apiserver.rest.stage import Stage
 from shoal.embedded.apiserver.state.record import Record, Write
 
 PODS = Home("", "pods")
 
 
-async def bind(stage: Stage, call: Call, binding: Obj) -> Obj:
+async def bind(stage: ServerContext, call: Call, binding: Obj) -> Obj:
     """Place a pod on a node; the binding's labels and annotations come with it, in one write."""
     pods = stage.catalog.builtin(PODS)
     name = call.name or binding.get("metadata", {}).get("name", "")
@@ -48,7 +48,7 @@ async def bind(stage: Stage, call: Call, binding: Obj) -> Obj:
 # -- namespaces ------------------------------------------------------------------------------------------------------
 
 
-async def finalize(stage: Stage, call: Call, wanted: Obj) -> Obj | Record:
+async def finalize(stage: ServerContext, call: Call, wanted: Obj) -> Obj | Record:
     """Take finalizers from a namespace's spec; with the last one it goes."""
 
     async def make(present: Obj) -> Obj:

@@ -18,10 +18,10 @@ import msgspec
 from shoal.embedded.apiserver.calls import Call
 from shoal.embedded.apiserver.resource import Obj
 from shoal.embedded.apiserver.rest import codec
+from shoal.embedded.apiserver.rest.context import ServerContext
 from shoal.embedded.apiserver.rest.options import ReadOptions
 from shoal.embedded.apiserver.rest.reading import revision_of, wanted_revision
 from shoal.embedded.apiserver.rest.selection import Selection, selection
-from shoal.embedded.apiserver.rest.stage import Stage
 from shoal.embedded.apiserver.state.record import Record
 from shoal.embedded.apiserver.state.watch import Event, Watch
 from shoal.embedded.apiserver.status import ApiError, bad_request
@@ -44,7 +44,7 @@ class Stream:
 
     def __init__(
         self,
-        stage: Stage,
+        stage: ServerContext,
         call: Call,
         options: ReadOptions,
         render: Render | None,

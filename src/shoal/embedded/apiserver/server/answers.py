@@ -13,10 +13,10 @@ from shoal.embedded.apiserver.calls import Call
 from shoal.embedded.apiserver.large_work import LARGE_BYTES, Turn
 from shoal.embedded.apiserver.resource import Obj, Resource
 from shoal.embedded.apiserver.rest import codec
+from shoal.embedded.apiserver.rest.context import ServerContext, computed, turn_of
 from shoal.embedded.apiserver.rest.reading import Listed
-from shoal.embedded.apiserver.rest.stage import Stage, computed, turn_of
 from shoal.embedded.apiserver.server.accept import Form
-from shoal.embedded.apiserver.server.pieces import AT_LEAST, Items, Part, Pieces
+from shoal.embedded.apiserver.server.chunked import AT_LEAST, ChunkedAnswer, Items, Part
 from shoal.embedded.apiserver.server.warning_headers import headers_of
 from shoal.embedded.apiserver.server.yaml_answers import as_yaml, as_yaml_slowly
 from shoal.embedded.apiserver.state.record import Record
@@ -36,7 +36,9 @@ def answer(code: int, body: bytes | Mapping[str, object], form: Form, call: Call
     return _made(code, as_yaml(data) if form.is_yaml else data, form, call)
 
 
-async def _said(stage: Stage, code: int, body: bytes | Mapping[str, object], form: Form, call: Call) -> web.Response:
+async def _said(
+    stage: ServerContext, code: int, body: bytes | Mapping[str, object], form: Form, call: Call
+) -> web.Response:
     data = body if isinstance(body, bytes) else await computed(stage, call, _encode, body)
     if form.is_yaml:
         if call.verb in ("get", "list"):
@@ -77,11 +79,11 @@ def no_page() -> web.Response:
     return web.Response(status=404, text="404 page not found\n", headers={"X-Content-Type-Options": "nosniff"})
 
 
-async def make_pretty(stage: Stage, response: web.StreamResponse, asked: str, user: str) -> None:
+async def make_pretty(stage: ServerContext, response: web.StreamResponse, asked: str, user: str) -> None:
     """Indent a body for people who read it raw."""
     if not isinstance(response, web.Response) or response.content_type != _JSON or asked.lower() in ("false", "0"):
         return
-    body = response.body.joined() if isinstance(response.body, Pieces) else response.body
+    body = response.body.joined() if isinstance(response.body, ChunkedAnswer) else response.body
     if isinstance(body, bytes):
         if len(body) < LARGE_BYTES:
             response.body = msgspec.json.format(body, indent=2)
@@ -89,7 +91,9 @@ async def make_pretty(stage: Stage, response: web.StreamResponse, asked: str, us
             response.body = await stage.large.run(Turn(user), msgspec.json.format, body, indent=2)
 
 
-async def one(stage: Stage, code: int, found: Obj | Record, call: Call, form: Form, include: str = "") -> web.Response:
+async def one(
+    stage: ServerContext, code: int, found: Obj | Record, call: Call, form: Form, include: str = ""
+) -> web.Response:
     resource = call.resource
     if form.shape == "object":
         if isinstance(found, Record):
@@ -104,7 +108,7 @@ async def one(stage: Stage, code: int, found: Obj | Record, call: Call, form: Fo
     )
 
 
-async def listed(stage: Stage, found: Listed, call: Call, form: Form, include: str = "") -> web.Response:
+async def listed(stage: ServerContext, found: Listed, call: Call, form: Form, include: str = "") -> web.Response:
     resource = call.resource
     metadata: Obj = {"resourceVersion": str(found.revision)}
     if found.continues:
@@ -121,14 +125,14 @@ async def listed(stage: Stage, found: Listed, call: Call, form: Form, include: s
     return await _said(stage, 200, partial_list(objs, metadata, form.version), form, call)
 
 
-async def _long(stage: Stage, parts: Items | list[Part], form: Form, call: Call) -> web.Response:
+async def _long(stage: ServerContext, parts: Items | list[Part], form: Form, call: Call) -> web.Response:
     size = parts.size if isinstance(parts, Items) else sum(map(len, parts))
     if size < AT_LEAST or form.is_yaml:
         return await _said(stage, 200, b"".join(parts), form, call)
-    return _warned(web.Response(body=Pieces(parts, size, _JSON)), call)
+    return _warned(web.Response(body=ChunkedAnswer(parts, size, _JSON)), call)
 
 
-async def row(stage: Stage, record: Record, call: Call, form: Form, include: str, *, first: bool) -> bytes:
+async def row(stage: ServerContext, record: Record, call: Call, form: Form, include: str, *, first: bool) -> bytes:
     """One object of a watch as a table of one row (columns only in the first) or as metadata alone."""
     obj = await codec.shown(stage, call, record)
     if form.shape == "partial":
@@ -138,7 +142,7 @@ async def row(stage: Stage, record: Record, call: Call, form: Form, include: str
 
 
 def _table(
-    stage: Stage,
+    stage: ServerContext,
     resource: Resource,
     objs: Sequence[Obj],
     form: Form,
@@ -158,7 +162,7 @@ def _table(
     )
 
 
-async def _list_parts(stage: Stage, call: Call, records: Sequence[Record], metadata: Obj) -> Items | list[Part]:
+async def _list_parts(stage: ServerContext, call: Call, records: Sequence[Record], metadata: Obj) -> Items | list[Part]:
     resource = call.resource
     kind = resource.list_kind or f"{resource.kind}List"
     head = f'{{"kind":"{kind}","apiVersion":"{resource.api_version}","metadata":'.encode()
@@ -180,7 +184,7 @@ async def _list_parts(stage: Stage, call: Call, records: Sequence[Record], metad
 
 
 async def _table_parts(
-    stage: Stage, records: Sequence[Record], call: Call, form: Form, include: str, metadata: Obj
+    stage: ServerContext, records: Sequence[Record], call: Call, form: Form, include: str, metadata: Obj
 ) -> list[Part]:
     """A long table, made some rows at a time: decoded, ten thousand pods are more than everything else there is."""
     parts: list[Part] = []

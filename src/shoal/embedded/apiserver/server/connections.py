@@ -19,9 +19,9 @@ from aiohttp import web
 from aiohttp.http_exceptions import HttpProcessingError
 from aiohttp.web_protocol import RequestHandler
 
-from shoal.client.connection_timeouts import Hurried, size_of
+from shoal.client.connection_timeouts import TimedConnection, size_of
+from shoal.embedded.apiserver.server.chunked import PIECE, ChunkedAnswer
 from shoal.embedded.apiserver.server.open_responses import OpenResponses
-from shoal.embedded.apiserver.server.pieces import PIECE, Pieces
 
 
 class Patience(msgspec.Struct, frozen=True):
@@ -41,7 +41,7 @@ USER = web.RequestKey("USER", str)
 Handler = Callable[[web.BaseRequest], Awaitable[web.StreamResponse]]
 
 
-class Connection(Hurried):
+class Connection(TimedConnection):
     """One client's."""
 
     __slots__ = ("_most", "_server")
@@ -66,7 +66,7 @@ class Connection(Hurried):
         if size <= PIECE or resp.prepared:
             return await super().finish_response(request, resp, start_time)
         if isinstance(resp, web.Response) and isinstance(resp.body, bytes):
-            resp.body = Pieces([resp.body], size, resp.headers.get("Content-Type", "application/octet-stream"))
+            resp.body = ChunkedAnswer([resp.body], size, resp.headers.get("Content-Type", "application/octet-stream"))
         user = request.get(USER)
         if user is None:
             return await super().finish_response(request, resp, start_time)

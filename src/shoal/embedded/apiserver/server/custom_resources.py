@@ -21,10 +21,10 @@ from shoal.embedded.apiserver.foreign.provided import brought, provider_of
 from shoal.embedded.apiserver.resource import Home, Obj, Ref, Resource
 from shoal.embedded.apiserver.rest.changing import change
 from shoal.embedded.apiserver.rest.codec import ordered
+from shoal.embedded.apiserver.rest.context import ServerContext
 from shoal.embedded.apiserver.rest.deleting import DeleteOptions, delete_all
 from shoal.embedded.apiserver.rest.selection import EVERYTHING
-from shoal.embedded.apiserver.rest.stage import Stage
-from shoal.embedded.apiserver.server.errands import Errands
+from shoal.embedded.apiserver.server.background_retries import BackgroundRetries
 from shoal.embedded.apiserver.state.record import Record, Write
 from shoal.embedded.apiserver.state.watch import Event
 
@@ -53,9 +53,9 @@ _version_of = msgspec.json.Decoder(_Version).decode
 class CustomResources:
     """Keeps the catalog in step with the stored definitions until `close`."""
 
-    def __init__(self, stage: Stage) -> None:
+    def __init__(self, stage: ServerContext) -> None:
         self._stage = stage
-        self._errands = Errands()
+        self._errands = BackgroundRetries()
         self._names: dict[str, _Names] = {}
         self._shapes: dict[str, tuple[Obj, Obj, str]] = {}
         """What the catalog has of each: its spec and the names it was given."""

@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from shoal.embedded.apiserver.resource import Home, Ref
-from shoal.embedded.apiserver.rest.stage import Stage
+from shoal.embedded.apiserver.rest.context import ServerContext
 from shoal.embedded.apiserver.security.aggregation import gathered_rules, outdated
-from shoal.embedded.apiserver.server.errands import Errands
+from shoal.embedded.apiserver.server.background_retries import BackgroundRetries
 from shoal.embedded.apiserver.state.record import Write
 from shoal.embedded.apiserver.state.watch import Event
 
@@ -21,9 +21,9 @@ _ROLES = Home("rbac.authorization.k8s.io", "clusterroles")
 class GatheredRoles:
     """Follows the roles until `close`."""
 
-    def __init__(self, stage: Stage) -> None:
+    def __init__(self, stage: ServerContext) -> None:
         self._stage = stage
-        self._errands = Errands()
+        self._errands = BackgroundRetries()
         stage.state.on_commit(self._committed)
         self._start()
 

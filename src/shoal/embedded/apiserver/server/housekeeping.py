@@ -10,8 +10,8 @@ from datetime import UTC, datetime
 from shoal.embedded.apiserver import status
 from shoal.embedded.apiserver.calls import SERVER, Call
 from shoal.embedded.apiserver.resource import Home
+from shoal.embedded.apiserver.rest.context import ServerContext
 from shoal.embedded.apiserver.rest.deleting import DeleteOptions, delete
-from shoal.embedded.apiserver.rest.stage import Stage
 from shoal.embedded.apiserver.state.record import Record
 
 _EVENTS = Home("", "events")
@@ -25,7 +25,7 @@ _log = logging.getLogger("shoal.cluster")
 class Housekeeping:
     """Runs from `start` to `stop`."""
 
-    def __init__(self, stage: Stage) -> None:
+    def __init__(self, stage: ServerContext) -> None:
         self._stage = stage
         self._task: asyncio.Task[None] | None = None
 

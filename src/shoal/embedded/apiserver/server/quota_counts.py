@@ -15,8 +15,8 @@ import msgspec
 from shoal.embedded.apiserver import status
 from shoal.embedded.apiserver.admission.quota.book import QUOTAS
 from shoal.embedded.apiserver.resource import Ref
-from shoal.embedded.apiserver.rest.stage import Stage
-from shoal.embedded.apiserver.rest.till import quota_writes, quotas_lock
+from shoal.embedded.apiserver.rest.context import ServerContext
+from shoal.embedded.apiserver.rest.quota_commits import quota_writes, quotas_lock
 from shoal.embedded.apiserver.state.watch import Event
 
 _ENDING = 503
@@ -25,7 +25,7 @@ _log = logging.getLogger("shoal.cluster")
 
 
 class QuotaCounts:
-    def __init__(self, stage: Stage) -> None:
+    def __init__(self, stage: ServerContext) -> None:
         self._stage = stage
         self._tasks: set[asyncio.Task[None]] = set()
         self._failed: set[Ref] = set()

@@ -13,9 +13,9 @@ from shoal.embedded.apiserver import status
 from shoal.embedded.apiserver.bodies.decode import decode
 from shoal.embedded.apiserver.calls import Call
 from shoal.embedded.apiserver.large_work import LARGE_BYTES
+from shoal.embedded.apiserver.rest.context import ServerContext, computed
 from shoal.embedded.apiserver.rest.patch_text import read_patch
 from shoal.embedded.apiserver.rest.patching import PatchType
-from shoal.embedded.apiserver.rest.stage import Stage, computed
 
 LARGEST_BODY = 3 * 1024 * 1024
 BODY_S = 30.0
@@ -52,7 +52,7 @@ _MASTERS = "system:masters"
 
 
 async def body_object(
-    stage: Stage,
+    stage: ServerContext,
     request: web.BaseRequest,
     call: Call,
     *,
@@ -69,7 +69,9 @@ async def body_object(
     return await computed(stage, call, decode, body, media, kind=kind, with_duplicates=find_duplicates)
 
 
-async def body_patch(stage: Stage, request: web.BaseRequest, call: Call, how: PatchType) -> tuple[Any, list[str]]:
+async def body_patch(
+    stage: ServerContext, request: web.BaseRequest, call: Call, how: PatchType
+) -> tuple[Any, list[str]]:
     """The patch of a body, and what strict reading has against it."""
     body = await body_bytes(request)
     _note_size(stage, call, len(body))
@@ -84,7 +86,7 @@ def _copies(patch: Any) -> bool:
     return isinstance(patch, list) and any(isinstance(one, dict) and one.get("op") == "copy" for one in patch)
 
 
-def _note_size(stage: Stage, call: Call, size: int) -> None:
+def _note_size(stage: ServerContext, call: Call, size: int) -> None:
     call.size = size
     if size >= LARGE_BYTES and _MASTERS not in call.actor.groups:
         stage.large.check(call.actor.name)

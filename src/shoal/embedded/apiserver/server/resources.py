@@ -11,6 +11,7 @@ from shoal.embedded.apiserver import status
 from shoal.embedded.apiserver.calls import Call
 from shoal.embedded.apiserver.resource import Obj
 from shoal.embedded.apiserver.rest import reading
+from shoal.embedded.apiserver.rest.context import ServerContext, computed
 from shoal.embedded.apiserver.rest.creating import create
 from shoal.embedded.apiserver.rest.deleting import DeleteOptions, delete, delete_all, delete_options
 from shoal.embedded.apiserver.rest.incoming import accepted, at_home, still_at_home
@@ -19,19 +20,18 @@ from shoal.embedded.apiserver.rest.patching import PATCH_TYPES, patch
 from shoal.embedded.apiserver.rest.replacing import replace
 from shoal.embedded.apiserver.rest.scaling import SCALE
 from shoal.embedded.apiserver.rest.selection import selection
-from shoal.embedded.apiserver.rest.stage import Stage, computed
 from shoal.embedded.apiserver.rest.subresources import finalize
 from shoal.embedded.apiserver.server import answers, component_statuses
 from shoal.embedded.apiserver.server.accept import PLAIN, Form, form_of
 from shoal.embedded.apiserver.server.receiving import body_object, body_patch
 from shoal.embedded.apiserver.server.scales import Scales
-from shoal.embedded.apiserver.server.spoken import Spoken
 from shoal.embedded.apiserver.server.streaming import OpenStreams, stream_watch
+from shoal.embedded.apiserver.server.subresource_bodies import SubresourceBodies
 from shoal.embedded.apiserver.server.virtual import Virtual
 from shoal.embedded.apiserver.state.record import Record
 
 _GET_SUBRESOURCES = ("status", "ephemeralcontainers", "resize", "approval", "finalize")
-_REPLACED_BY: Mapping[tuple[str, str, str], Callable[[Stage, Call, Obj], Awaitable[Obj | Record]]] = {
+_REPLACED_BY: Mapping[tuple[str, str, str], Callable[[ServerContext, Call, Obj], Awaitable[Obj | Record]]] = {
     ("", "namespaces", "finalize"): finalize
 }
 """What a replacement behind a door comes to, where it is another than of the whole object."""
@@ -46,9 +46,9 @@ seconds of waiting alone. A server need not heed limits; rows are small and made
 class Resources:
     def __init__(
         self,
-        stage: Stage,
+        stage: ServerContext,
         virtual: Mapping[tuple[str, str, str], Virtual],
-        spoken: Spoken,
+        spoken: SubresourceBodies,
         streams: OpenStreams,
     ) -> None:
         self._stage = stage
@@ -218,7 +218,7 @@ def _check_patch_options(request: web.BaseRequest, how: str) -> None:
         raise status.ApiError(422, "Invalid", words, details=details)
 
 
-async def _delete_options(stage: Stage, request: web.BaseRequest, call: Call) -> DeleteOptions:
+async def _delete_options(stage: ServerContext, request: web.BaseRequest, call: Call) -> DeleteOptions:
     body, _ = await body_object(stage, request, call, find_duplicates=False, may_be_empty=True)
     given = dict(body) if isinstance(body, dict) else {}
     if given.get("kind", "DeleteOptions") != "DeleteOptions":

@@ -25,7 +25,7 @@ from shoal.client.broken_connections import tell_in_a_line
 from shoal.client.clock import Clock, WallClock
 from shoal.embedded.apiserver.security.kubeconfig import write_kubeconfig
 from shoal.embedded.apiserver.server.connections import Connections
-from shoal.embedded.apiserver.server.plane import Plane, open_plane
+from shoal.embedded.apiserver.server.control_plane import ControlPlane, open_plane
 from shoal.embedded.apiserver.server.receiving import LARGEST_BODY
 from shoal.embedded.apiserver.settings import Settings
 from shoal.units.errors import UserError
@@ -38,13 +38,13 @@ _PATIENCE_S = 1.0
 
 
 Stop = Callable[[], None]
-Beside = Callable[[Plane, str, Stop], AbstractAsyncContextManager[None]]
+Beside = Callable[[ControlPlane, str, Stop], AbstractAsyncContextManager[None]]
 """What lives with the server, in its loop: entered once requests are answered (at this URL), left before they no longer
 are. Calling the last argument ends the server."""
 
 
 @asynccontextmanager
-async def alone(_: Plane, __: str, ___: Stop) -> AsyncIterator[None]:
+async def alone(_: ControlPlane, __: str, ___: Stop) -> AsyncIterator[None]:
     yield
 
 
@@ -128,7 +128,7 @@ def _stop_signal() -> asyncio.Event:
     return stop
 
 
-def _server(plane: Plane) -> Connections:
+def _server(plane: ControlPlane) -> Connections:
     loop = asyncio.get_running_loop()
 
     def request(
@@ -149,7 +149,7 @@ def _server(plane: Plane) -> Connections:
     )
 
 
-async def _end(plane: Plane, server: Connections, listener: asyncio.Server) -> None:
+async def _end(plane: ControlPlane, server: Connections, listener: asyncio.Server) -> None:
     listener.close()
     # Watches end by themselves when nothing can happen any more; then nobody is left to wait for.
     plane.door.end_watches()

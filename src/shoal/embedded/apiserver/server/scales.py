@@ -7,16 +7,16 @@ from typing import Any
 
 from shoal.embedded.apiserver.calls import Call
 from shoal.embedded.apiserver.resource import Obj
+from shoal.embedded.apiserver.rest.context import ServerContext
 from shoal.embedded.apiserver.rest.patch_text import as_kind
 from shoal.embedded.apiserver.rest.patching import PatchType, patched
 from shoal.embedded.apiserver.rest.scaling import KIND, VERSION, apply_to_scale, change_scale, read_scale
 from shoal.embedded.apiserver.rest.server_side import configuration
-from shoal.embedded.apiserver.rest.stage import Stage
-from shoal.embedded.apiserver.server.spoken import Spoken
+from shoal.embedded.apiserver.server.subresource_bodies import SubresourceBodies
 
 
 class Scales:
-    def __init__(self, stage: Stage, spoken: Spoken) -> None:
+    def __init__(self, stage: ServerContext, spoken: SubresourceBodies) -> None:
         self._stage = stage
         self._spoken = spoken
 

@@ -10,8 +10,8 @@ from aiohttp import web
 
 from shoal.client.connection_timeouts import cut_off
 from shoal.embedded.apiserver.calls import Call
+from shoal.embedded.apiserver.rest.context import ServerContext
 from shoal.embedded.apiserver.rest.options import ReadOptions
-from shoal.embedded.apiserver.rest.stage import Stage
 from shoal.embedded.apiserver.rest.watching import Stream
 from shoal.embedded.apiserver.server import answers
 from shoal.embedded.apiserver.server.accept import Form
@@ -45,7 +45,7 @@ class OpenStreams:
 
 
 async def stream_watch(
-    stage: Stage, streams: OpenStreams, request: web.BaseRequest, call: Call, options: ReadOptions, form: Form
+    stage: ServerContext, streams: OpenStreams, request: web.BaseRequest, call: Call, options: ReadOptions, form: Form
 ) -> web.StreamResponse:
     render = _render(stage, call, form, request.query.get("includeObject", ""))
     timeout_s = float(options.timeout_s) if options.timeout_s else random.uniform(_SHORTEST_S, _LONGEST_S)
@@ -82,7 +82,7 @@ def _heading(form: Form) -> tuple[str, str] | None:
     return ("Table" if form.shape == "table" else "PartialObjectMetadata", f"meta.k8s.io/{form.version}")
 
 
-def _render(stage: Stage, call: Call, form: Form, include: str) -> Callable[[Record], Awaitable[bytes]] | None:
+def _render(stage: ServerContext, call: Call, form: Form, include: str) -> Callable[[Record], Awaitable[bytes]] | None:
     if form.shape == "object":
         return None
     is_first = True

@@ -8,7 +8,7 @@ from aiohttp import web
 
 from shoal.embedded.apiserver.calls import Actor, Admission, Call
 from shoal.embedded.apiserver.resource import Obj, Resource
-from shoal.embedded.apiserver.rest.stage import Stage
+from shoal.embedded.apiserver.rest.context import ServerContext
 from shoal.embedded.apiserver.server.paths import Target
 from shoal.embedded.apiserver.streams.channels import check_origin
 
@@ -20,7 +20,10 @@ _CONNECTS = {"attach": "PodAttachOptions", "exec": "PodExecOptions", "portforwar
 
 class Upgrades:
     def __init__(
-        self, stage: Stage, conversations: Mapping[tuple[str, str, str], Conversation], names: Collection[str] = ()
+        self,
+        stage: ServerContext,
+        conversations: Mapping[tuple[str, str, str], Conversation],
+        names: Collection[str] = (),
     ) -> None:
         """`names`: under which names clients reach this server."""
         self._stage = stage

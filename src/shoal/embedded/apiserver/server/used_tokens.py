@@ -6,9 +6,9 @@ It happens behind the request, and at most once a day for each Secret.
 from __future__ import annotations
 
 from shoal.embedded.apiserver.resource import Home, Ref
-from shoal.embedded.apiserver.rest.stage import Stage
+from shoal.embedded.apiserver.rest.context import ServerContext
 from shoal.embedded.apiserver.security.legacy_tokens import LAST_USED, with_last_used
-from shoal.embedded.apiserver.server.errands import Errands
+from shoal.embedded.apiserver.server.background_retries import BackgroundRetries
 from shoal.embedded.apiserver.state.record import Write
 
 _SECRETS = Home("", "secrets")
@@ -17,9 +17,9 @@ _SECRETS = Home("", "secrets")
 class UsedTokens:
     """Labels until `close`."""
 
-    def __init__(self, stage: Stage) -> None:
+    def __init__(self, stage: ServerContext) -> None:
         self._stage = stage
-        self._errands = Errands()
+        self._errands = BackgroundRetries()
 
     def used(self, namespace: str, name: str) -> None:
         ref = Ref(_SECRETS, namespace, name)

@@ -14,8 +14,8 @@ from shoal.embedded.apiserver.admission.plugin import Plugin
 from shoal.embedded.apiserver.calls import Admission, Call
 from shoal.embedded.apiserver.resource import Obj
 from shoal.embedded.apiserver.rest import subresources
+from shoal.embedded.apiserver.rest.context import ServerContext
 from shoal.embedded.apiserver.rest.evicting import evict as evict_pod
-from shoal.embedded.apiserver.rest.stage import Stage
 from shoal.embedded.apiserver.security import reviews
 from shoal.embedded.apiserver.security.authenticate import Authenticator
 from shoal.embedded.apiserver.security.authorize import Authorizer
@@ -27,7 +27,7 @@ Virtual = Callable[[Call, Obj], Awaitable[Obj]]
 
 
 def virtual_resources(
-    stage: Stage,
+    stage: ServerContext,
     authenticator: Authenticator,
     authorizer: Authorizer,
     signer: TokenSigner,

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from shoal.embedded.apiserver.state.shelf import Shelf, bounds, key_of
+from shoal.embedded.apiserver.state.sorted_records import SortedRecords, bounds, key_of
 
 if TYPE_CHECKING:
     from shoal.embedded.apiserver.state.record import Record
@@ -40,7 +40,7 @@ class Cut(msgspec.Struct, frozen=True):
     limit: int = 0
 
 
-def page(shelf: Shelf, cut: Cut, revision: int, newer: Sequence[Event]) -> Page:
+def page(shelf: SortedRecords, cut: Cut, revision: int, newer: Sequence[Event]) -> Page:
     """`newer` are the events of the resource after `revision`, oldest first."""
     start, end = shelf.span(cut.namespace, cut.after)
     if not newer:

@@ -14,7 +14,7 @@ from shoal.embedded.apiserver.resource import Home, Ref
 
 if TYPE_CHECKING:
     from shoal.embedded.apiserver.state.record import Obj, Record
-    from shoal.embedded.apiserver.state.shelf import Shelf
+    from shoal.embedded.apiserver.state.sorted_records import SortedRecords
 
 _BUDGET_BYTES = 4 << 20
 """Bytes of JSON that may stay decoded."""
@@ -25,7 +25,7 @@ class StateReader:
 
     __slots__ = ("_decoded", "_shelves", "_size_bytes")
 
-    def __init__(self, shelves: Mapping[Home, Shelf]) -> None:
+    def __init__(self, shelves: Mapping[Home, SortedRecords]) -> None:
         self._shelves = shelves
         self._decoded: dict[Ref, tuple[Record, Obj]] = {}
         self._size_bytes = 0

@@ -14,7 +14,7 @@ import msgspec
 from shoal.embedded.apiserver.resource import Home, Ref
 from shoal.embedded.apiserver.state.history import History, Limits
 from shoal.embedded.apiserver.state.record import Describe, Record, unread
-from shoal.embedded.apiserver.state.shelf import Shelf
+from shoal.embedded.apiserver.state.sorted_records import SortedRecords
 from shoal.embedded.apiserver.state.watch import Event
 
 if TYPE_CHECKING:
@@ -28,14 +28,14 @@ _TOGETHER = 256
 class Found(msgspec.Struct, frozen=True):
     """What is there, and what happened lately."""
 
-    shelves: dict[Home, Shelf]
+    shelves: dict[Home, SortedRecords]
     history: History
     folded: int
     """Up to which revision the storage has folded its changes."""
 
 
 def resume(loaded: Loaded, describe: Describe, limits: Limits, now_s: float) -> Found:
-    shelves: dict[Home, Shelf] = {}
+    shelves: dict[Home, SortedRecords] = {}
     for change in loaded.objects:
         _put(shelves, change, describe)
     history = History(limits, max(loaded.floor, _FIRST))
@@ -46,7 +46,9 @@ def resume(loaded: Loaded, describe: Describe, limits: Limits, now_s: float) -> 
     return Found(shelves, history, loaded.floor)
 
 
-def _batches(shelves: dict[Home, Shelf], changes: Iterable[Change], describe: Describe) -> Iterable[list[Event]]:
+def _batches(
+    shelves: dict[Home, SortedRecords], changes: Iterable[Change], describe: Describe
+) -> Iterable[list[Event]]:
     events: list[Event] = []
     for change in changes:
         event = _event(shelves, change, describe)
@@ -59,7 +61,7 @@ def _batches(shelves: dict[Home, Shelf], changes: Iterable[Change], describe: De
         yield events
 
 
-def _event(shelves: dict[Home, Shelf], change: Change, describe: Describe) -> Event | None:
+def _event(shelves: dict[Home, SortedRecords], change: Change, describe: Describe) -> Event | None:
     if change.data is not None:
         record, before = _put(shelves, change, describe)
         return Event("ADDED" if before is None else "MODIFIED", record, before)
@@ -68,11 +70,11 @@ def _event(shelves: dict[Home, Shelf], change: Change, describe: Describe) -> Ev
     return Event("DELETED", before.at(change.revision), before) if before is not None else None
 
 
-def _put(shelves: dict[Home, Shelf], change: Change, describe: Describe) -> tuple[Record, Record | None]:
+def _put(shelves: dict[Home, SortedRecords], change: Change, describe: Describe) -> tuple[Record, Record | None]:
     home, namespace, name = change.ref
     shelf = shelves.get(home)
     if shelf is None:
-        shelf = shelves[home] = Shelf(home)
+        shelf = shelves[home] = SortedRecords(home)
     known = shelf.get(change.ref)
     ref = known.ref if known is not None else Ref(shelf.home, namespace, name)
     record = unread(ref, change.revision, change.data or b"", describe)

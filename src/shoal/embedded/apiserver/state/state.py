@@ -25,7 +25,7 @@ from shoal.embedded.apiserver.state.locks import Hold, Locks
 from shoal.embedded.apiserver.state.reader import StateReader
 from shoal.embedded.apiserver.state.record import Describe, Record, Write
 from shoal.embedded.apiserver.state.resume import Found, resume
-from shoal.embedded.apiserver.state.shelf import Shelf
+from shoal.embedded.apiserver.state.sorted_records import SortedRecords
 from shoal.embedded.apiserver.state.watch import Event, Parking, Watch, open_watch
 from shoal.embedded.apiserver.status import already_exists, conflict, expired, from_the_future, unavailable
 from shoal.embedded.apiserver.storage.port import Change, Storage
@@ -36,7 +36,7 @@ Records = list[Record]
 Hook = Callable[[Events], None]
 _FOLD_EVERY = 100
 """Revisions between two requests to the storage to fold old changes."""
-_EMPTY = Shelf(Home("", ""))
+_EMPTY = SortedRecords(Home("", ""))
 _encode = msgspec.json.Encoder().encode
 
 
@@ -216,10 +216,10 @@ class State:
         """The same address made of words that other records hold already."""
         return Ref(self._shelf(ref.home).home, intern(ref.namespace), ref.name)
 
-    def _shelf(self, home: Home) -> Shelf:
+    def _shelf(self, home: Home) -> SortedRecords:
         shelf = self._shelves.get(home)
         if shelf is None:
-            shelf = self._shelves[home] = Shelf(home)
+            shelf = self._shelves[home] = SortedRecords(home)
         return shelf
 
     def _publish(self, tickets: Sequence[Ticket], is_durable: bool) -> int:

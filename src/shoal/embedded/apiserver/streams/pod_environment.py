@@ -6,7 +6,7 @@ import re
 from typing import Any
 
 from shoal.embedded.apiserver.bootstrap.own_service import CLUSTER_ADDRESS
-from shoal.embedded.gpus.smi_sight import GpuSight
+from shoal.embedded.gpus.smi_view import GpuView
 from shoal.units.errors import UserError
 from shoal.units.quantity import Quantity
 
@@ -50,7 +50,7 @@ def environment(pod: Obj, container: Obj, node: Obj | None = None) -> dict[str, 
         if value is not None:
             services.pop(one["name"], None)
             found[one["name"]] = known[one["name"]] = _expanded(value, known)
-    devices = GpuSight.of(container, None, pod).device_ids()
+    devices = GpuView.of(container, None, pod).device_ids()
     if devices:
         found["NVIDIA_VISIBLE_DEVICES"] = ",".join(devices)
     return {"HOME": "/root", **found} | services

@@ -14,7 +14,7 @@ import msgspec
 
 from shoal.embedded.apiserver.streams.pod_environment import environment
 from shoal.embedded.gpus.smi import nvidia_smi
-from shoal.embedded.gpus.smi_sight import GpuSight
+from shoal.embedded.gpus.smi_view import GpuView
 
 Obj = dict[str, Any]
 NOT_FOUND = 127
@@ -69,7 +69,7 @@ def _variables(place: Place, names: Sequence[str]) -> Answer:
 
 
 def _nvidia_smi(place: Place, options: Sequence[str]) -> Answer:
-    sight = GpuSight.of(place.container, place.node, place.pod)
+    sight = GpuView.of(place.container, place.node, place.pod)
     if not sight.gpus:
         return Answer(stderr="nvidia-smi: not found: this container asks for no GPU\n", code=NOT_FOUND)
     said = nvidia_smi(sight, options)

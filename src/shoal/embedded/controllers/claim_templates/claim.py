@@ -10,7 +10,7 @@ import msgspec
 from shoal.client.bound_pods import FINISHED
 from shoal.client.item import Obj
 from shoal.client.kind import PODS
-from shoal.client.owning import controlled_by
+from shoal.client.owner_reference import controlled_by
 
 POD_CLAIM = "resource.kubernetes.io/pod-claim-name"
 PROTECTION = "resource.kubernetes.io/delete-protection"

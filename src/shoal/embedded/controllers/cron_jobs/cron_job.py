@@ -11,7 +11,7 @@ import msgspec
 
 from shoal.client.item import Item
 from shoal.client.kind import CRON_JOBS
-from shoal.client.owning import controlled_by
+from shoal.client.owner_reference import controlled_by
 
 Obj = dict[str, Any]
 SCHEDULED_AT = "batch.kubernetes.io/cronjob-scheduled-timestamp"

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from shoal.client.item import Obj
 from shoal.client.kind import SERVICES
-from shoal.client.owning import controlled_by
+from shoal.client.owner_reference import controlled_by
 from shoal.embedded.controllers.endpoint_slices.services import HEADLESS, Pod, Service
 
 MAX_ENDPOINTS = 100

@@ -11,7 +11,7 @@ from collections.abc import Iterable
 import msgspec
 
 from shoal.client.kind import JOBS
-from shoal.client.owning import controlled_by
+from shoal.client.owner_reference import controlled_by
 from shoal.embedded.controllers.jobs.job import Job, Obj
 from shoal.embedded.controllers.jobs.names import TRACKING
 from shoal.embedded.controllers.jobs.pods import JobPod

@@ -15,7 +15,7 @@ from shoal.client.context import Context, Controller
 from shoal.client.item import Item, Key, Obj
 from shoal.client.kind import PODS, VOLUME_CLAIMS
 from shoal.client.loop import Loop
-from shoal.client.owning import controlled_by
+from shoal.client.owner_reference import controlled_by
 from shoal.client.refusals import AlreadyExistsError, RefusedError
 
 _MARK = b'"ephemeral"'

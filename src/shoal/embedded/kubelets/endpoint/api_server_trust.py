@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from shoal.embedded.kubelets.endpoint.endpoint import EndpointSettings
-from shoal.embedded.kubelets.sight import Obj
+from shoal.embedded.kubelets.node_view import Obj
 
 NAMESPACE, NAME = "kube-system", "extension-apiserver-authentication"
 

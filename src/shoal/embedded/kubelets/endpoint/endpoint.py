@@ -19,14 +19,14 @@ from aiohttp import web
 from shoal.client.certificates import new_authority, new_server
 from shoal.embedded.apiserver.security.showing import show
 from shoal.embedded.kubelets.endpoint.callers import Caller, Callers
-from shoal.embedded.kubelets.endpoint.exporter_doors import ExporterDoors
+from shoal.embedded.kubelets.endpoint.exporter_routes import ExporterRoutes
 from shoal.embedded.kubelets.endpoint.metrics_api import LabelsOf, MetricsApi
-from shoal.embedded.kubelets.endpoint.metrics_doors import PREFIX, MetricsDoors
 from shoal.embedded.kubelets.endpoint.metrics_objects import SERVER_NAME
-from shoal.embedded.kubelets.endpoint.node_doors import NodeDoors
+from shoal.embedded.kubelets.endpoint.metrics_routes import PREFIX, MetricsRoutes
+from shoal.embedded.kubelets.endpoint.node_routes import NodeRoutes
 from shoal.embedded.kubelets.endpoint.places import CutOff, Places, Refusal
-from shoal.embedded.kubelets.endpoint.pod_doors import PodDoors
-from shoal.embedded.kubelets.sight import Nodes
+from shoal.embedded.kubelets.endpoint.pod_routes import PodRoutes
+from shoal.embedded.kubelets.node_view import Nodes
 from shoal.units.errors import UserError
 
 _SHUTDOWN_S = 0.2
@@ -82,15 +82,15 @@ class Endpoint:
         self._callers = Callers(settings.client_ca, settings.proxy_ca, settings.proxy_names)
         places = Places(nodes)
         doors = (
-            PodDoors(places, seconds, settings.follow_every_s),
-            NodeDoors(places, seconds),
-            MetricsDoors(MetricsApi(nodes, labels_of), seconds),
+            PodRoutes(places, seconds, settings.follow_every_s),
+            NodeRoutes(places, seconds),
+            MetricsRoutes(MetricsApi(nodes, labels_of), seconds),
         )
         self._kubelet = web.Application(middlewares=[_refusals, self._checked])
         for door in doors:
             self._kubelet.add_routes(door.routes())
         self._exporter = web.Application(middlewares=[_refusals])
-        self._exporter.add_routes(ExporterDoors(nodes, settings.figures).routes())
+        self._exporter.add_routes(ExporterRoutes(nodes, settings.figures).routes())
         self._runners: list[web.AppRunner] = []
         self.ca = ""
         """Of the port's certificate, as PEM: what an APIService has to trust."""

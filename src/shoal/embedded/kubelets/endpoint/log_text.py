@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from math import inf
 from operator import attrgetter
 
-from shoal.embedded.kubelets.sight import LogLine, LogWanted
+from shoal.embedded.kubelets.node_view import LogLine, LogWanted
 
 _AT = attrgetter("at_s")
 

@@ -14,7 +14,7 @@ from shoal.api.selector_text import parse_label_selector
 from shoal.api.selectors import Selector
 from shoal.embedded.apiserver.status import bad_request
 from shoal.embedded.kubelets.endpoint.summary import rfc3339
-from shoal.embedded.kubelets.sight import Nodes, NodeSight, Obj, Usage
+from shoal.embedded.kubelets.node_view import Nodes, NodeView, Obj, Usage
 from shoal.units.errors import UserError
 
 GROUP, VERSION = "metrics.k8s.io", "v1beta1"
@@ -85,7 +85,7 @@ class MetricsApi:
                 containers = [{"name": name, "usage": _usage(one)} for name, one in used.items()]
                 yield _with_time("PodMetrics", metadata, now_s) | {"containers": containers}
 
-    def _reachable(self) -> Iterator[NodeSight]:
+    def _reachable(self) -> Iterator[NodeView]:
         for name in self._nodes.names():
             node = self._nodes.node(name)
             if node is not None and node.is_reachable():

@@ -7,7 +7,7 @@ import base64
 
 from shoal.embedded.apiserver.dynamic.endpoints import ANNOTATION
 from shoal.embedded.kubelets.endpoint.metrics_api import GROUP, VERSION
-from shoal.embedded.kubelets.sight import Obj
+from shoal.embedded.kubelets.node_view import Obj
 
 NAMESPACE, SERVICE = "kube-system", "metrics-server"
 SERVER_NAME = f"{SERVICE}.{NAMESPACE}.svc"

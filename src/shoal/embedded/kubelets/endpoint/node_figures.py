@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from shoal.embedded.kubelets.node_object import VERSION
-from shoal.embedded.kubelets.sight import NodeSight, Obj, Usage
+from shoal.embedded.kubelets.node_view import NodeView, Obj, Usage
 from shoal.embedded.kubelets.times import read
 from shoal.prometheus.exposition import text_of
 from shoal.prometheus.families import Head, Type
@@ -34,7 +34,7 @@ class NodeFigures:
         self._processor: dict[str, tuple[float, float]] = {}
         """Of each node, when it was read last and its seconds of processor time until then."""
 
-    def own(self, node: NodeSight) -> bytes:
+    def own(self, node: NodeView) -> bytes:
         running = list(_running(node, 0.0))
         pods = len({pod["metadata"]["uid"] for pod, _, _, _ in running})
         build: _Numbers = [((VERSION, "linux/amd64"), 1)]
@@ -57,7 +57,7 @@ class NodeFigures:
             )
         )
 
-    def resource(self, node: NodeSight, now_s: float) -> bytes:
+    def resource(self, node: NodeView, now_s: float) -> bytes:
         """What metrics-server reads."""
         running = list(_running(node, now_s))
         readings: list[Reading] = []
@@ -85,7 +85,7 @@ class NodeFigures:
         readings.append(_reading("gauge", "resource_scrape_error", words, (), [((), 0)]))
         return text_of(readings)
 
-    def cadvisor(self, node: NodeSight, now_s: float) -> bytes:
+    def cadvisor(self, node: NodeView, now_s: float) -> bytes:
         running = list(_running(node, now_s))
         used_s: _Numbers = [(("", "/", "", "", "", "", "total"), self._processor_s(node, now_s))]
         kept: _Numbers = [(("", "/", "", "", "", ""), node.usage().memory_bytes)]
@@ -112,7 +112,7 @@ class NodeFigures:
         readings.append(_reading("gauge", "machine_memory_bytes", "Amount of memory installed.", (), memory))
         return text_of(readings)
 
-    def probes(self, node: NodeSight, now_s: float) -> bytes:
+    def probes(self, node: NodeView, now_s: float) -> bytes:
         found: _Numbers = []
         for pod, spec, _, since_s in _running(node, now_s):
             is_ready = bool((_status(pod, spec["name"]) or {}).get("ready"))
@@ -127,14 +127,14 @@ class NodeFigures:
         words = "Cumulative number of a liveness, readiness or startup probe for a container by result."
         return text_of((_reading("counter", "prober_probe_total", words, _PROBE, found),))
 
-    def _processor_s(self, node: NodeSight, now_s: float) -> float:
+    def _processor_s(self, node: NodeView, now_s: float) -> float:
         before_s, total_s = self._processor.get(node.name, (now_s, 0.0))
         total_s += max(now_s - before_s, 0.0) * node.usage().cpu_milli / 1000
         self._processor[node.name] = (now_s, total_s)
         return total_s
 
 
-def _running(node: NodeSight, now_s: float) -> Iterator[_Running]:
+def _running(node: NodeView, now_s: float) -> Iterator[_Running]:
     for pod, used in node.pod_usage():
         specs = (*pod["spec"].get("initContainers", ()), *pod["spec"]["containers"])
         for spec in specs:

@@ -11,7 +11,7 @@ from typing import Any
 from aiohttp import web
 
 from shoal.embedded.apiserver.streams.kubelets import NODE_HEADER
-from shoal.embedded.kubelets.sight import Nodes, NodeSight
+from shoal.embedded.kubelets.node_view import Nodes, NodeView
 
 Obj = dict[str, Any]
 _SPECS = ("containers", "initContainers", "ephemeralContainers")
@@ -37,7 +37,7 @@ class Places:
     def is_named(self, request: web.Request) -> bool:
         return bool(request.match_info.get("node") or request.headers.get(NODE_HEADER))
 
-    def node(self, request: web.Request) -> NodeSight:
+    def node(self, request: web.Request) -> NodeView:
         """The node that a request names, in whichever way."""
         name = request.match_info.get("node") or request.headers.get(NODE_HEADER, "")
         if not name:
@@ -52,7 +52,7 @@ class Places:
             raise CutOff
         return found
 
-    def pod(self, request: web.Request, missing: str) -> tuple[NodeSight, Obj]:
+    def pod(self, request: web.Request, missing: str) -> tuple[NodeView, Obj]:
         """The pod of the path and the node that runs it; `missing` is what to say of one that is not there."""
         namespace, name = request.match_info["namespace"], request.match_info["pod"]
         nodes = (

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 
-from shoal.embedded.kubelets.sight import NodeSight, Obj, Usage
+from shoal.embedded.kubelets.node_view import NodeView, Obj, Usage
 
 
-def pod_list(node: NodeSight) -> Obj:
+def pod_list(node: NodeView) -> Obj:
     """The pods that run."""
     return {"kind": "PodList", "apiVersion": "v1", "metadata": {}, "items": [pod for pod, _ in node.pod_usage()]}
 
 
-def stats_summary(node: NodeSight, now_s: float) -> Obj:
+def stats_summary(node: NodeView, now_s: float) -> Obj:
     now = rfc3339(now_s)
     pods = [_pod(pod, used, now) for pod, used in node.pod_usage()]
     return {"node": {"nodeName": node.name, **_figures(node.usage(), now)}, "pods": pods}

@@ -48,5 +48,5 @@ class WorkloadPriorities:
         if value is None:
             close = difflib.get_close_matches(name, self._known, n=1)
             fix = f"did you mean {close[0]}?" if close else "add the WorkloadPriorityClass to the manifests"
-            raise UserError(f"no WorkloadPriorityClass {excerpt(name)} is there", where=where, fix=fix)
+            raise UserError(f"WorkloadPriorityClass {excerpt(name)} not found", where=where, fix=fix)
         return value

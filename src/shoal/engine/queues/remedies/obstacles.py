@@ -62,7 +62,7 @@ def why_turned_away(queues: Queues, queue: ClusterQueue, facts: WorkloadFacts) -
 def why_all_wait(queues: Queues) -> Remedy:
     """Nobody is admitted until the pods of those admitted before are ready."""
     late = sorted(key for key, held in queues.held.items() if held.facts.admitted and not held.facts.pods_ready)
-    return _correct(f"the pods of {', '.join(late)} are not ready, and until then nobody is admitted")
+    return _correct(f"the pods of {', '.join(late)} are not ready, and no workload is admitted until they are")
 
 
 def _not_covered(queues: Queues, queue: ClusterQueue, facts: WorkloadFacts) -> list[str]:

@@ -40,7 +40,7 @@ def train_job(job: Obj, where: Where, look: Look) -> tuple[PodPart, ...]:
     runtime = look(reference.kind, namespace, reference.name)
     if runtime is None:
         at = f" in {namespace}" if namespace else ""
-        raise UserError(f"no {reference.kind} {reference.name} is there{at}", where=here.below("runtimeRef.name"))
+        raise UserError(f"{reference.kind} {reference.name} not found{at}", where=here.below("runtimeRef.name"))
     inner = dig(runtime, ("spec", "template", "spec")) or {}
     parts = replicated_jobs(inner, Where(obj=f"{reference.kind} {reference.name}", path="spec.template.spec"), ())
     nodes = spec.trainer.num_nodes

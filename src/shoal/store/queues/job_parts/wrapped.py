@@ -73,5 +73,5 @@ def _declared(pod_set: _PodSet, template: Obj, where: Where) -> tuple[int, Steps
     steps = tuple(int(word[1:-1]) if word.startswith("[") and word[1:-1].isdigit() else word for word in words if word)
     found = dig({"template": template}, steps)
     if steps[:1] != ("template",) or not isinstance(found, dict):
-        raise UserError(f"no pod template stands at {excerpt(pod_set.path)}", where=where.below("podSets"))
+        raise UserError(f"no pod template at {excerpt(pod_set.path)}", where=where.below("podSets"))
     return pod_set.replicas, steps[1:], found

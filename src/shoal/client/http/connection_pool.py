@@ -1,0 +1,90 @@
+"""As many connections to one server as may be open at once: opened when needed, used again while they are good.
+
+One that has been silent for a while is not used any more: servers and what stands before them end connections without a
+word, and a write that meets such an end has no answer.
+
+`may_send` is asked when a connection has been found, right before the request is written to it: a request may have
+waited for a connection longer than its process was the leader.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import ssl
+from collections.abc import Callable
+
+from shoal.client.http.http1_connection import Answer, Http1Connection
+from shoal.client.refusals import LeaseEndedError
+
+_LONGEST_IDLE_S = 30.0
+
+
+def always() -> bool:
+    return True
+
+
+class ConnectionPool:
+    """`close` it. Requests that are under way then have no answer."""
+
+    def __init__(
+        self,
+        host: str,
+        port: int,
+        *,
+        tls: ssl.SSLContext | None,
+        server_name: str,
+        most: int,
+        connect_s: float,
+        may_send: Callable[[], bool] = always,
+    ) -> None:
+        self._to = host, port
+        self._tls = tls
+        self._server_name = (server_name or host) if tls is not None else None
+        self._connect_s = connect_s
+        self._may_send = may_send
+        self._turns = asyncio.Semaphore(most)
+        self._idle: list[Http1Connection] = []
+        self._busy: set[Http1Connection] = set()
+        self._is_closed = False
+
+    async def ask(self, request: bytes, timeout_s: float) -> Answer:
+        """Raises OSError (TimeoutError too) where there is no answer, LeaseEndedError where it was not sent."""
+        async with asyncio.timeout(timeout_s), self._turns:
+            wire = self._rested() or await self._opened()
+            self._busy.add(wire)
+            try:
+                if self._is_closed:
+                    raise ConnectionAbortedError("the connection is being closed")
+                if not self._may_send():
+                    raise LeaseEndedError()
+                return await wire.ask(request)
+            finally:
+                self._busy.discard(wire)
+                if wire.is_open and not self._is_closed:
+                    self._idle.append(wire)
+                else:
+                    wire.abort()
+
+    def close(self) -> None:
+        self._is_closed = True
+        for wire in (*self._idle, *self._busy):
+            wire.abort()
+        self._idle.clear()
+
+    def _rested(self) -> Http1Connection | None:
+        """The one used last: the others grow old, and are let go."""
+        oldest_s = asyncio.get_running_loop().time() - _LONGEST_IDLE_S
+        while self._idle:
+            wire = self._idle.pop()
+            if wire.is_open and wire.idle_since_s >= oldest_s:
+                return wire
+            wire.abort()
+        return None
+
+    async def _opened(self) -> Http1Connection:
+        loop = asyncio.get_running_loop()
+        async with asyncio.timeout(self._connect_s):
+            _, wire = await loop.create_connection(
+                Http1Connection, *self._to, ssl=self._tls, server_hostname=self._server_name
+            )
+        return wire

@@ -1,0 +1,216 @@
+"""Programs that say who asks: users of kubeconfigs with `exec` (client.authentication.k8s.io, v1 and v1beta1).
+
+The program is run as it is written, without a shell, with a time limit; what it is told stands in KUBERNETES_EXEC_INFO.
+What it answers is never shown, what it says on its standard error is: that is for people.
+
+Rejected: a library. docs/dependencies.md compares.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import os
+import sys
+from asyncio.subprocess import DEVNULL, PIPE
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, Literal
+
+import msgspec
+
+from shoal.client.http.access import Access, Program
+from shoal.units.errors import TemporaryError, UserError, Where, excerpt
+
+_GROUP = "client.authentication.k8s.io"
+_VERSIONS = (f"{_GROUP}/v1", f"{_GROUP}/v1beta1")
+_LIMIT_S, _PERSON_LIMIT_S = 60.0, 600.0
+_AGAIN_S = 5.0
+_MOST_BYTES = 2**20
+"""Of an answer: tokens and certificates have some kilobytes."""
+_SHOWN_BYTES = 4096
+_ERRORS = 2
+"""The file descriptor."""
+
+
+class Ticket(msgspec.Struct, frozen=True):
+    """What the program gave."""
+
+    token: str = ""
+    certificate: bytes = b""
+    key: bytes = b""
+    expires_s: float | None = None
+    """Since 1970."""
+
+    def __repr__(self) -> str:
+        return f"Ticket(until {self.expires_s})"
+
+
+class _Variable(msgspec.Struct):
+    name: str
+    value: str = ""
+
+
+class _Exec(msgspec.Struct, rename="camel"):
+    api_version: str
+    command: str
+    args: list[str] | None = None
+    env: list[_Variable] | None = None
+    install_hint: str = ""
+    provide_cluster_info: bool = False
+    interactive_mode: Literal["Never", "IfAvailable", "Always", ""] = ""
+
+
+class _Status(msgspec.Struct, rename="camel"):
+    token: str | None = None
+    client_certificate_data: str | None = None
+    client_key_data: str | None = None
+    expiration_timestamp: datetime | None = None
+
+
+class _Credential(msgspec.Struct, rename="camel"):
+    api_version: str
+    kind: str
+    status: _Status | None = None
+
+
+def program_of(said: object, where: Where, folder: Path) -> tuple[Program, bool]:
+    """What `exec` of a kubeconfig says, and whether it is to be told of the server."""
+    try:
+        found = msgspec.convert(said, _Exec)
+    except msgspec.ValidationError as error:
+        raise UserError(str(error), where=where) from None
+    if found.api_version not in _VERSIONS:
+        raise UserError(f"{excerpt(found.api_version)} is not known", where=where, fix=f"use {_VERSIONS[0]}")
+    if not found.command:
+        raise UserError("command is missing", where=where)
+    if not found.interactive_mode and found.api_version == _VERSIONS[0]:
+        raise UserError("interactiveMode is missing", where=where, fix="say Never, IfAvailable or Always")
+    is_path = os.sep in found.command
+    program = Program(
+        command=str(folder / found.command) if is_path else found.command,
+        api_version=found.api_version,
+        arguments=tuple(found.args or ()),
+        environment=tuple((one.name, one.value) for one in found.env or ()),
+        hint=found.install_hint,
+        mode=found.interactive_mode or "IfAvailable",
+    )
+    return program, found.provide_cluster_info
+
+
+def told_of(access: Access, config: object) -> dict[str, Any]:
+    """The server, in the words of the protocol; `config` is what the kubeconfig keeps for the program."""
+    told: dict[str, Any] = {"server": access.server}
+    if access.tls_name:
+        told["tls-server-name"] = access.tls_name
+    if access.is_insecure:
+        told["insecure-skip-tls-verify"] = True
+    if access.authority:
+        told["certificate-authority-data"] = base64.b64encode(access.authority.encode()).decode()
+    if access.proxy:
+        told["proxy-url"] = access.proxy
+    return told | ({"config": config} if config is not None else {})
+
+
+async def run_program(program: Program, where: str, limit_s: float = _LIMIT_S) -> Ticket:
+    """Raises UserError for what a person has to mend, and TemporaryError if the program did not do its work.
+
+    `limit_s` is how long it may take if it asks nobody.
+    """
+    has_terminal = sys.stdin is not None and sys.stdin.isatty()
+    if program.mode == "Always" and not has_terminal:
+        raise UserError(
+            f"{program.command} needs a terminal for its question, and standard input is none", where=Where(where)
+        )
+    asks = has_terminal and program.mode != "Never"
+    spec = {"interactive": asks} | ({"cluster": program.cluster} if program.cluster is not None else {})
+    info = {"kind": "ExecCredential", "apiVersion": program.api_version, "spec": spec}
+    told = {**dict(program.environment), "KUBERNETES_EXEC_INFO": msgspec.json.encode(info).decode()}
+    try:
+        transport, process = await asyncio.get_running_loop().subprocess_exec(
+            _Process,
+            program.command,
+            *program.arguments,
+            stdin=None if asks else DEVNULL,
+            stdout=PIPE,
+            stderr=None if asks else PIPE,
+            env={**os.environ, **told},
+        )
+    except OSError as error:
+        what = f"{program.command} cannot be run: {error.strerror or error}"
+        fix = program.hint or "install it, or use a user with a token"
+        raise UserError(what, where=Where(where), fix=fix) from None
+    answer = await _answer(transport, process, program, _PERSON_LIMIT_S if asks else limit_s)
+    return _ticket(answer, program, where)
+
+
+class _Process(asyncio.SubprocessProtocol):
+    """Collects what the program writes, and ends it when it writes more than an answer has."""
+
+    def __init__(self) -> None:
+        self.answer = bytearray()
+        self.words = b""
+        """The last that it wrote on its standard error."""
+        self.has_ended = asyncio.Event()
+        self._transport: asyncio.BaseTransport | None = None
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._transport = transport
+
+    def pipe_data_received(self, fd: int, data: bytes) -> None:
+        if fd == _ERRORS:
+            self.words = (self.words + data)[-_SHOWN_BYTES:]
+            return
+        self.answer += data
+        if self.is_too_much and self._transport is not None:
+            self._transport.close()
+
+    def connection_lost(self, _: Exception | None) -> None:
+        self.has_ended.set()
+
+    @property
+    def is_too_much(self) -> bool:
+        return len(self.answer) > _MOST_BYTES
+
+
+async def _answer(transport: asyncio.SubprocessTransport, process: _Process, program: Program, limit_s: float) -> bytes:
+    try:
+        async with asyncio.timeout(limit_s):
+            await process.has_ended.wait()
+    except TimeoutError:
+        raise TemporaryError(f"{program.command} did not answer within {limit_s:g} s", _AGAIN_S) from None
+    finally:
+        transport.close()
+    if process.is_too_much:
+        raise TemporaryError(f"{program.command} answered more than {_MOST_BYTES // 2**20} MiB", _AGAIN_S)
+    if code := transport.get_returncode():
+        said = " ".join(process.words.decode(errors="replace").split())[-300:]
+        raise TemporaryError(f"{program.command} ended with {code}: {said or 'no words'}", _AGAIN_S)
+    return bytes(process.answer)
+
+
+def _ticket(answer: bytes, program: Program, where: str) -> Ticket:
+    def wrong(what: str) -> UserError:
+        return UserError(f"what {program.command} answered {what}", where=Where(where))
+
+    try:
+        found = msgspec.json.decode(answer, type=_Credential)
+    except msgspec.MsgspecError as error:
+        raise wrong(f"is not an ExecCredential: {error}") from None
+    if found.kind != "ExecCredential" or found.api_version != program.api_version:
+        said = f"{excerpt(found.kind)} of {excerpt(found.api_version)}"
+        raise wrong(f"is {said} and no ExecCredential of {program.api_version}")
+    status = found.status or _Status()
+    if bool(status.client_certificate_data) != bool(status.client_key_data):
+        raise wrong("has a certificate without its key, or a key without its certificate")
+    if not status.token and not status.client_key_data:
+        raise wrong("has neither a token nor a certificate")
+    expires = status.expiration_timestamp
+    if expires is not None and expires.tzinfo is None:
+        expires = expires.replace(tzinfo=UTC)
+    return Ticket(
+        token=status.token or "",
+        certificate=(status.client_certificate_data or "").encode(),
+        key=(status.client_key_data or "").encode(),
+        expires_s=expires.timestamp() if expires is not None else None,
+    )

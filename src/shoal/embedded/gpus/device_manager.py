@@ -1,0 +1,197 @@
+"""The GPUs of one simulated node: what is advertised, who holds what, what runs, what broke.
+
+The parts each know one thing (`mig_manager`, `plugin_manager`, `allocation`, `programs`, `labels`, `words`); this one
+keeps them in step. After every change of layout or configuration the devices are listed anew, and what is advertised,
+labelled and annotated is read from that list, so they cannot disagree.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from shoal.embedded.gpus import mig_manager, numa, plugin_manager
+from shoal.embedded.gpus.allocation import Allocation, Held, Rules
+from shoal.embedded.gpus.contention import DOCUMENTED, Contention
+from shoal.embedded.gpus.devices import Device, inventory
+from shoal.embedded.gpus.environment import environment
+from shoal.embedded.gpus.labels import COMING_AND_GOING, Scene, gpu_labels
+from shoal.embedded.gpus.mig_cuts import Gpu
+from shoal.embedded.gpus.mig_manager import MigManager
+from shoal.embedded.gpus.node_annotations import own_words
+from shoal.embedded.gpus.node_gpus import Complaint, Counted, Grant, Refused, Use
+from shoal.embedded.gpus.plugin_config import PluginConfig
+from shoal.embedded.gpus.plugin_manager import PluginManager
+from shoal.embedded.gpus.programs import Programs
+from shoal.embedded.gpus.restoring import held_in_status
+from shoal.embedded.gpus.xids import Xid, xid_of
+from shoal.embedded.machines.machine import Machine
+
+Obj = dict[str, Any]
+
+
+class DeviceManager:
+    """Implements NodeGpus."""
+
+    def __init__(self, machine: Machine, contention: Contention = DOCUMENTED) -> None:
+        self.machine = machine
+        self._mig = MigManager(machine)
+        self._plugin = PluginManager(machine)
+        self._xids: dict[int, Xid] = {}
+        self._unhealthy: set[int] = set()
+        self._allocation = Allocation(lambda gpu: gpu not in self._unhealthy)
+        self._policy = machine.annotations.get(numa.POLICY, "none")
+        self.programs = Programs(lambda: self._plugin.config.sharing, contention)
+        self._devices: dict[str, tuple[Device, ...]] = {}
+        self._by_id: dict[str, Device] = {}
+        self._labels_before: set[str] = set()
+        self._words_before: set[str] = set()
+        self._problem = ""
+        self._list_devices()
+
+    # What the node offers.
+
+    def resources(self) -> Mapping[str, Counted]:
+        return {
+            name: Counted(len(devices), len(self._allocation.healthy(devices)))
+            for name, devices in self._devices.items()
+        }
+
+    def labels(self) -> Mapping[str, str | None]:
+        found = gpu_labels(self._scene)
+        if self._mig.config:
+            found |= {mig_manager.LABEL: self._mig.config, mig_manager.STATE: self._mig.state}
+        return _with_gone(found, self._labels_before)
+
+    def annotations(self) -> Mapping[str, str | None]:
+        return _with_gone(own_words(self._scene, self._devices, self._unhealthy), self._words_before)
+
+    def configure(self, labels: Mapping[str, str], configs: Mapping[str, Obj]) -> Sequence[str]:
+        # Whoever kept the node before may have left labels of a layout that is no more.
+        self._labels_before.update(name for name in labels if name.startswith(COMING_AND_GOING))
+        told = labels.get(numa.POLICY) or self.machine.annotations.get(numa.POLICY, "none")
+        self._policy = told if told in numa.POLICIES else "none"
+        strategy, source = labels.get(plugin_manager.STRATEGY, ""), labels.get(mig_manager.SOURCE, "")
+        happened = [self._plugin.follow(labels.get(plugin_manager.LABEL, ""), configs, strategy)]
+        if wanted := labels.get(mig_manager.LABEL):
+            happened.append(self._mig.follow(wanted, configs, self._allocation.is_used, source))
+        if any(happened):
+            happened.append(self._list_devices())
+        return [words for words in happened if words]
+
+    # Pods.
+
+    def admit(self, pod: Obj) -> tuple[Grant, ...] | Refused:
+        config = self._plugin.config
+        rules = Rules(self._policy, config.one_per_request, config.packed)
+        held = self._allocation.admit(pod, self._devices, rules)
+        return held if isinstance(held, Refused) else self._grants(held)
+
+    def restore(self, pod: Obj) -> tuple[Grant, ...]:
+        uid = pod["metadata"]["uid"]
+        if not self._allocation.of(uid):
+            self._allocation.restore(uid, list(held_in_status(pod, self._by_id)))
+        return self._grants(self._allocation.of(uid))
+
+    def release(self, uid: str) -> None:
+        self.programs.stop_pod(uid)
+        self._allocation.release(uid)
+
+    def held(self) -> Iterator[tuple[str, tuple[Held, ...]]]:
+        """By pod, what each container holds."""
+        return self._allocation.items()
+
+    # Programs.
+
+    def start(self, uid: str, container: str, use: Use) -> str | None:
+        devices = self.devices_of(uid, container)
+        lost = next((device.gpu for device in devices if self._is_lost(device.gpu)), None)
+        if lost is not None:
+            return "RuntimeError: No CUDA GPUs are available"
+        return self.programs.start(uid, container, devices, use) if devices else None
+
+    def stop(self, uid: str, container: str) -> None:
+        self.programs.stop(uid, container)
+
+    def pace(self, uid: str) -> float:
+        return self.programs.pace(uid)
+
+    # Health.
+
+    def fail(self, index: int, xid: int) -> Sequence[str]:
+        if not 0 <= index < len(self.machine.gpus):
+            return ()
+        fault = xid_of(xid)
+        self._xids[index] = fault
+        if fault.marks_unhealthy():
+            self._unhealthy.add(index)
+        running = self.programs.on_gpu(index)
+        if fault.victims == "none":
+            running = []
+        elif fault.victims == "newest" and self._plugin.config.sharing != "mps":
+            # Clients of MPS share one server, and die of each other's faults.
+            running = running[-1:]
+        return list(dict.fromkeys(program.uid for program in running))
+
+    def mend(self, index: int) -> None:
+        self._xids.pop(index, None)
+        self._unhealthy.discard(index)
+
+    def is_healthy(self, device_id: str) -> bool:
+        device = self._by_id.get(device_id)
+        return device is not None and device.gpu not in self._unhealthy
+
+    # For exporters and terminals.
+
+    @property
+    def gpus(self) -> tuple[Gpu, ...]:
+        """How each GPU is cut."""
+        return self._mig.gpus
+
+    @property
+    def config(self) -> PluginConfig:
+        return self._plugin.config
+
+    def xid(self, index: int) -> Xid | None:
+        return self._xids.get(index)
+
+    def devices_of(self, uid: str, container: str) -> list[Device]:
+        return [device for one in self._allocation.of(uid) if one.container == container for device in one.devices]
+
+    # The rest.
+
+    @property
+    def _scene(self) -> Scene:
+        return Scene(self.machine.gpus, self._mig.gpus, self._plugin.config)
+
+    def _is_lost(self, gpu: int) -> bool:
+        fault = self._xids.get(gpu)
+        return fault is not None and fault.is_lost
+
+    def _list_devices(self) -> str:
+        """Resources that were offered once stay known, with no devices, as kubelets keep them. A complaint, if any."""
+        found = inventory(self.machine.gpus, self._mig.gpus, self._plugin.config)
+        self._devices = {**dict.fromkeys(self._devices, ()), **found.devices}
+        self._by_id = {device.id: device for devices in self._devices.values() for device in devices}
+        changed = found.problem != self._problem
+        self._problem = found.problem
+        return Complaint(f"the device plugin does not start: {found.problem}") if found.problem and changed else ""
+
+    def _grants(self, held: Sequence[Held]) -> tuple[Grant, ...]:
+        return tuple(
+            Grant(
+                container=one.container,
+                resource=one.resource,
+                device_ids=tuple(device.id for device in one.devices),
+                gpus=tuple(sorted({device.gpu for device in one.devices})),
+                environment=environment(one, self._plugin.config.sharing),
+            )
+            for one in held
+        )
+
+
+def _with_gone(found: Mapping[str, str], before: set[str]) -> dict[str, str | None]:
+    """What was said once and is so no more is taken away."""
+    gone: dict[str, str | None] = dict.fromkeys(before - found.keys())
+    before.update(found)
+    return {**gone, **found}

@@ -1,0 +1,110 @@
+"""The GPUs that a command sees: in a container its own, numbered from zero; on the node all."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterator
+from typing import Any
+
+import msgspec
+
+from shoal.embedded.gpus.device_name import device_name
+from shoal.units.numbers import whole_of
+
+Obj = dict[str, Any]
+_WHOLE = ("nvidia.com/gpu", "nvidia.com/gpu.shared")
+_MIG = "nvidia.com/mig-"
+_DEFAULT_PRODUCT, _DEFAULT_MIB = "NVIDIA-GPU", 81920
+_MOST_GPUS = 1024
+"""Of one container that are shown: more than any node has."""
+_SPACE = uuid.UUID("6f0a7c56-5f35-4b60-9a35-6d2c8a6b1f6e")
+
+
+class Process(msgspec.Struct, frozen=True):
+    pid: int
+    name: str
+    memory_mib: int
+    instance: int | None = None
+    """The GPU instance it runs on."""
+
+
+class Instance(msgspec.Struct, frozen=True):
+    """A MIG device."""
+
+    profile: str
+    uuid: str
+    number: int
+    """Of the GPU instance."""
+    profile_id: int = 0
+    start: int = 0
+    width: int = 1
+    memory_mib: int = 0
+    used_mib: int = 0
+    sm: int = 0
+
+
+class SeenGpu(msgspec.Struct, frozen=True):
+    index: int
+    name: str
+    memory_mib: int
+    uuid: str
+    pci: str
+    model: str = ""
+    serial: str = ""
+    numa: int = 0
+    island: int = 0
+    used_mib: int = 0
+    reserved_mib: int = 0
+    util_percent: int = 0
+    temperature_c: int = 30
+    memory_temperature_c: int = 37
+    power_w: float | None = None
+    power_limit_w: int | None = None
+    sm_mhz: int = 345
+    memory_mhz: int = 1215
+    double_bit_errors: int = 0
+    is_mig: bool = False
+    is_lost: bool = False
+    instances: tuple[Instance, ...] = ()
+    processes: tuple[Process, ...] = ()
+
+
+class GpuView(msgspec.Struct, frozen=True):
+    gpus: tuple[SeenGpu, ...]
+    at: str = ""
+    """The time in words, for what shows it."""
+
+    @classmethod
+    def of(cls, container: Obj, node: Obj | None, pod: Obj) -> GpuView:
+        """From the objects alone, where nobody knows the devices: one idle GPU for each that the container asks for.
+
+        Identities are made from the names of node and pod, so that the same pod always sees the same GPUs.
+        """
+        labels = ((node or {}).get("metadata") or {}).get("labels") or {}
+        name = device_name(str(labels.get("nvidia.com/gpu.product") or _DEFAULT_PRODUCT))
+        memory = whole_of(str(labels.get("nvidia.com/gpu.memory") or ""))
+        mib = _DEFAULT_MIB if memory is None else memory
+        metadata = pod["metadata"]
+        owner = f"{(pod.get('spec') or {}).get('nodeName', '')}/{metadata.get('uid') or metadata['name']}"
+        gpus = []
+        for index, profile in enumerate(_asked(container)):
+            identity = uuid.uuid5(_SPACE, f"{owner}/{index}")
+            cut = (Instance(profile, f"MIG-{identity}", 7, memory_mib=mib),) if profile else ()
+            pci = f"00000000:{0x10 + index:02X}:00.0"
+            gpus.append(SeenGpu(index, name, mib, f"GPU-{identity}", pci, is_mig=bool(profile), instances=cut))
+        return cls(tuple(gpus))
+
+    def device_ids(self) -> list[str]:
+        """What a container may use, as its environment names it."""
+        return [one for gpu in self.gpus for one in ([cut.uuid for cut in gpu.instances] or [gpu.uuid])]
+
+
+def _asked(container: Obj) -> Iterator[str]:
+    """For each GPU asked for, its MIG profile, or nothing for a whole one."""
+    resources = container.get("resources") or {}
+    amounts = {**(resources.get("requests") or {}), **(resources.get("limits") or {})}
+    for name, amount in sorted(amounts.items()):
+        is_mig = name.startswith(_MIG)
+        if is_mig or name in _WHOLE:
+            count = min(whole_of(str(amount)) or 0, _MOST_GPUS)
+            yield from [name[len(_MIG) :] if is_mig else ""] * count

@@ -1,0 +1,40 @@
+"""What all nodes of a fleet share."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import msgspec
+
+from shoal.client.clock import Clock
+from shoal.client.informer import Informer
+from shoal.client.item import Item
+from shoal.client.recorder import Recorder
+from shoal.embedded.kubelets.addresses import Addresses
+from shoal.embedded.kubelets.pod_facts import nodes_of
+from shoal.embedded.kubelets.pod_run import PodRun
+from shoal.embedded.kubelets.settings import FleetSettings
+from shoal.embedded.kubelets.timetable import Timetable
+
+
+class FleetContext(msgspec.Struct, frozen=True):
+    clock: Clock
+    pods: Informer
+    nodes: Informer
+    timetable: Timetable
+    addresses: Addresses
+    settings: FleetSettings
+    events: Recorder
+    """In the kubelet's name."""
+    pod_changed: Callable[[str, str], None]
+    """Node and uid: its status wants to be written."""
+    node_changed: Callable[[str], None]
+
+    def pods_on(self, node: str) -> list[Item]:
+        """Those bound to it, as the server has them."""
+        return self.pods.index("node", nodes_of)[node]
+
+    def item(self, run: PodRun) -> Item | None:
+        """The pod as the server has it; None once it is gone."""
+        found = self.pods.get(run.namespace, run.name)
+        return found if found is not None and found.uid == run.uid else None

@@ -1,0 +1,108 @@
+"""The kubelet's paths below a pod: its log, a command in it, and what is refused."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+
+from aiohttp import web
+
+from shoal.embedded.apiserver.status import ApiError
+from shoal.embedded.apiserver.streams.channels import Wanted, check_upgrade, say
+from shoal.embedded.apiserver.streams.exec_pod import refused_stream
+from shoal.embedded.apiserver.streams.log_options import log_options
+from shoal.embedded.apiserver.streams.log_runs import container_status, is_previous
+from shoal.embedded.kubelets.endpoint.log_text import LogText
+from shoal.embedded.kubelets.endpoint.places import CutOff, Places, Refusal, has_container
+from shoal.embedded.kubelets.node_view import LogWanted, NodeView, Obj
+
+_TRUE = ("1", "t", "true")
+
+
+class PodRoutes:
+    def __init__(self, places: Places, seconds: Callable[[], float], follow_every_s: float) -> None:
+        """`seconds` tells the cluster's time; how often a followed log is looked at is time of this machine."""
+        self._places = places
+        self._seconds = seconds
+        self._follow_every_s = follow_every_s
+
+    def routes(self) -> list[web.RouteDef]:
+        pod = "/{namespace}/{pod}"
+        found = [web.get(f"/containerLogs{pod}/{{container}}", self._log)]
+        for path in (f"/exec{pod}/{{container}}", f"/exec{pod}/{{uid}}/{{container}}"):
+            found += [web.get(path, self._command), web.post(path, self._command)]
+        for name in ("attach", "portForward"):
+            found.append(web.route("*", f"/{name}/{{rest:.*}}", self._refuse))
+        return found
+
+    async def _log(self, request: web.Request) -> web.StreamResponse:
+        name, container = request.match_info["pod"], request.match_info["container"]
+        node, pod = self._places.pod(request, f'pod "{name}" does not exist')
+        if not has_container(pod, container):
+            raise Refusal(404, f'container "{container}" not found in pod "{name}"')
+        try:
+            options = log_options(request.query, name)
+            previous = is_previous(pod, container, previous=options.previous)
+        except ApiError as error:
+            raise Refusal(error.code, error.message) from None
+        wanted = LogWanted(
+            container,
+            previous,
+            options.follow and not previous,
+            options.timestamps,
+            options.tail_lines,
+            options.since_s(self._seconds()),
+            options.limit_bytes,
+        )
+        if wanted.follow:
+            return await self._followed(request, node, pod, wanted)
+        lines = node.log(pod["metadata"]["uid"], container, previous=previous)
+        return web.Response(body=LogText(wanted).more(lines))
+
+    async def _followed(self, request: web.Request, node: NodeView, pod: Obj, wanted: LogWanted) -> web.StreamResponse:
+        """Until the run that it began with is over."""
+        container, metadata = wanted.container, pod["metadata"]
+        uid, run, text = metadata["uid"], _run(pod, container), LogText(wanted)
+        response = web.StreamResponse(headers={"Content-Type": "text/plain"})
+        await response.prepare(request)
+        while True:
+            # Asked before the lines are read: what is written last must not be missed.
+            is_running = node.is_running(uid, container)
+            now = node.pod(metadata["namespace"], metadata["name"])
+            is_over = now is None or _run(now, container) != run
+            more = text.more(node.log(uid, container, previous=is_over))
+            if more:
+                await response.write(more)
+            if text.is_full or is_over or not is_running:
+                await response.write_eof()
+                return response
+            await asyncio.sleep(self._follow_every_s)
+            if not node.is_reachable():
+                raise CutOff
+
+    async def _command(self, request: web.Request) -> web.StreamResponse:
+        node, pod = self._places.pod(request, "pod does not exist")
+        container, query = request.match_info["container"], request.query
+        uid = pod["metadata"]["uid"]
+        if request.match_info.get("uid", uid) != uid:
+            raise Refusal(404, "pod does not exist")
+        command = query.getall("command", [])
+        if not command:
+            raise Refusal(400, "you must specify at least one command for the container")
+        if not node.is_running(uid, container):
+            raise Refusal(500, f'unable to upgrade connection: container not found ("{container}")')
+        flags = (query.get(name, "") in _TRUE for name in ("input", "output", "error", "tty"))
+        try:
+            check_upgrade(request)
+        except ApiError as error:
+            raise Refusal(error.code, error.message) from None
+        return await say(request, node.run(uid, container, command), Wanted(*flags))
+
+    async def _refuse(self, request: web.Request) -> web.StreamResponse:
+        name = request.path.split("/")[1].lower()
+        raise Refusal(400, refused_stream(name).message)
+
+
+def _run(pod: Obj, container: str) -> int:
+    """Which run of the container this is: it is started again under the same name."""
+    return int((container_status(pod, container) or {}).get("restartCount") or 0)

@@ -1,0 +1,274 @@
+"""What the verbs of stages do to a pod: the rules of the kubelet, on the few words kept of each pod.
+
+Promises: containers start in the kubelet's order (init containers one by one, sidecars before those after them, then
+all others at once), end once per start, and a pod that is over stays so. Devices are taken at admission, used between
+a container's start and end, and given back when the pod is over, whatever way that came.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple, Protocol
+
+from shoal.embedded.gpus.node_gpus import Refused
+from shoal.embedded.kubelets import pod_annotations as wishes
+from shoal.embedded.kubelets.addresses import EXHAUSTED
+from shoal.embedded.kubelets.pod_facts import Container, PodFacts
+from shoal.embedded.kubelets.pod_run import ContainerRun, Ended, PodRun
+from shoal.embedded.kubelets.restart_policy import restarts
+from shoal.embedded.kubelets.timetable import Due, back_off_s
+
+_FRESH_AFTER_S = 600.0
+"""A container that ran so long starts anew with its back-off."""
+_SANDBOX_AGAIN_S = 10.0
+"""A pod without an address is tried again so much later."""
+KILLED, TERMINATED = 137, 143
+
+
+class Host(Protocol):
+    """The node, as far as a pod's life touches it."""
+
+    def admit(self, run: PodRun, facts: PodFacts) -> Refused | None: ...
+
+    def address(self, run: PodRun, facts: PodFacts) -> str:
+        """Empty if none is left."""
+        ...
+
+    def started(self, run: PodRun, one: ContainerRun, facts: PodFacts) -> str | None:
+        """The error that its program meets."""
+        ...
+
+    def stopped(self, run: PodRun, one: ContainerRun) -> None: ...
+
+    def over(self, run: PodRun) -> None: ...
+
+    def say(self, run: PodRun, reason: str, message: str, type_: str, container: str = "") -> None:
+        """An Event about the pod."""
+        ...
+
+
+class Scene(NamedTuple):
+    """One pod at one moment on its node."""
+
+    run: PodRun
+    facts: PodFacts
+    host: Host
+    now_s: float
+
+
+def play(scene: Scene, due: Due) -> None:
+    """The stage's time has come."""
+    run, facts, host, now_s = scene
+    stage = due.stage
+    one = run.containers[due.container] if due.container >= 0 else None
+    for event in stage.next.events:
+        host.say(run, event.reason, _filled(event.message, scene, due), event.type, one.name if one else "")
+    for condition in stage.next.conditions:
+        message = _filled(condition.message, scene, due)
+        run.extra = {**(run.extra or {}), condition.type: (condition.status, condition.reason, message)}
+    verb = stage.next.verb
+    if one is None:
+        _play_pod(scene, verb, stage.next.reason, stage.next.message)
+    elif stage.of == "health":
+        one.health = "unready" if verb == "started" else "ready" if verb == "ready" else "failing"
+        one.health_since_s = now_s
+    elif verb == "start":
+        _start(scene, one, facts.all_containers()[due.container])
+    elif verb == "restart":
+        one.restarts += 1
+        _start(scene, one, facts.all_containers()[due.container])
+    else:
+        code = (
+            wishes.whole(facts.metadata.annotations, stage.next.code_from, one.name) if stage.next.code_from else None
+        )
+        at_s = max(min(due.at_s, now_s), one.started_s)
+        message = _filled(stage.next.message, scene, due) or one.error
+        code = stage.next.code if code is None else code
+        end(
+            scene,
+            one,
+            Ended(one.started_s, at_s, code, stage.next.reason or ("Error" if code else "Completed"), message),
+        )
+    advance(scene)
+    run.changes += 1
+
+
+def stop(scene: Scene, grace_s: float) -> None:
+    """All containers are asked to end, and have that long. Asked again, a shorter time counts."""
+    run, now_s = scene.run, scene.now_s
+    if run.is_over:
+        return
+    if run.stop_since_s is None or grace_s < run.grace_s:
+        run.grace_s = grace_s
+    run.changes += 1
+    if run.stop_since_s is None:
+        run.stop_since_s = now_s
+    for one in run.containers:
+        if one.step == "running":
+            one.step, one.since_s, one.health = "stopping", now_s, "unready"
+            scene.host.say(run, "Killing", f"Stopping container {one.name}", "Normal", one.name)
+    advance(scene)
+
+
+def follow_images(scene: Scene) -> None:
+    """Containers whose image is another one now are started again with it, whatever the restart policy says."""
+    run, now_s = scene.run, scene.now_s
+    if run.is_over or run.stop_since_s is not None:
+        return
+    for one, spec in zip(run.containers, scene.facts.all_containers(), strict=False):
+        if one.role == "init" or not one.image or one.image == spec.image:
+            continue
+        if one.step == "crashed":
+            # The back-off belongs to the definition.
+            one.crashes, one.since_s = 1, now_s
+        if one.step == "running":
+            one.step, one.since_s, one.health, one.is_replaced = "stopping", now_s, "unready", True
+            words = f"Container {one.name} definition changed, will be restarted"
+            scene.host.say(run, "Killing", words, "Normal", one.name)
+            run.changes += 1
+
+
+def fail(scene: Scene, reason: str, message: str) -> None:
+    """The pod is to end as Failed, gracefully."""
+    run = scene.run
+    if not run.is_over:
+        run.phase, run.reason, run.message = "Failed", reason, message
+        stop(scene, float(scene.facts.spec.termination_grace_period_seconds))
+
+
+def kill(scene: Scene, code: int, reason: str, message: str = "") -> None:
+    """All containers end at once; what restarts is decided as after any exit."""
+    for one in scene.run.containers:
+        if one.is_alive:
+            end(scene, one, Ended(one.started_s, scene.now_s, code, reason, message))
+    advance(scene)
+    scene.run.changes += 1
+
+
+def end(scene: Scene, one: ContainerRun, ended: Ended) -> None:
+    """One container's run is over."""
+    run, facts, now_s = scene.run, scene.facts, scene.now_s
+    long_run = ended.finished_s - ended.started_s >= _FRESH_AFTER_S
+    one.ended, one.error, one.health = ended, "", ""
+    one.crashes = 1 if long_run or one.is_replaced else one.crashes + 1
+    is_wanted = one.is_replaced or restarts(facts, run, one, ended.code)
+    stays = run.stop_since_s is not None or not is_wanted
+    one.step, one.since_s = "ended" if stays else "crashed", ended.finished_s if stays else now_s
+    scene.host.stopped(run, one)
+    if not stays and back_off_s(one.crashes):
+        words = f"Back-off restarting failed container {one.name} in pod {run.name}_{run.namespace}({run.uid})"
+        scene.host.say(run, "BackOff", words, "Warning", one.name)
+
+
+def _play_pod(scene: Scene, verb: str, reason: str, message: str) -> None:
+    run, facts, host, now_s = scene
+    if verb == "admit":
+        run.admitted_s = run.since_s = now_s
+        refused = host.admit(run, facts)
+        if refused is not None:
+            run.phase, run.reason = "Failed", refused.reason
+            run.message = f"Pod was rejected: {refused.message}"
+            host.say(run, refused.reason, refused.message, "Warning")
+            _over(scene)
+            return
+        run.step = "admitted"
+    elif verb == "sandbox":
+        run.ip = host.address(run, facts)
+        if not run.ip:
+            host.say(run, "FailedCreatePodSandBox", EXHAUSTED, "Warning")
+            run.since_s = now_s + _SANDBOX_AGAIN_S
+            return
+        run.step, run.since_s = "running", now_s
+        run.sandboxes += 1
+    elif verb == "fail":
+        fail(scene, reason, message)
+
+
+def _start(scene: Scene, one: ContainerRun, spec: Container) -> None:
+    run, facts, host, now_s = scene
+    one.step, one.since_s, one.started_s = "running", now_s, now_s
+    one.work_s, one.paced_s = 0.0, now_s
+    one.image, one.is_replaced = spec.image, False
+    one.health, one.health_since_s = ("starting" if spec.startup_probe else "unready"), now_s
+    one.error = host.started(run, one, facts) or ""
+    pulled = f'Container image "{spec.image}" already present on machine and can be accessed by the pod'
+    host.say(run, "Pulled", pulled, "Normal", one.name)
+    host.say(run, "Created", "Container created", "Normal", one.name)
+    host.say(run, "Started", "Container started", "Normal", one.name)
+
+
+def advance(scene: Scene) -> None:
+    """Whose turn it is now."""
+    run, now_s = scene.run, scene.now_s
+    if run.is_over:
+        return
+    if run.stop_since_s is not None:
+        if not any(one.is_alive for one in run.containers):
+            _over(scene)
+        return
+    if run.step != "running":
+        return
+    is_clear = _prepare(scene)
+    mains = run.of("main")
+    for one in mains:
+        if is_clear and one.step == "blocked":
+            one.step, one.since_s = "waiting", now_s
+    if run.stop_since_s is None and all(one.step == "ended" for one in mains):
+        run.phase = _outcome(run)
+        stop(scene, float(scene.facts.spec.termination_grace_period_seconds))
+
+
+def _prepare(scene: Scene) -> bool:
+    """Whether all that comes before the main containers has done its part; the next in order gets its turn."""
+    run = scene.run
+    for one in run.containers:
+        if one.role == "main":
+            return True
+        if one.step == "blocked":
+            one.step, one.since_s = "waiting", scene.now_s
+        if one.role == "init" and one.step == "ended" and one.ended is not None:
+            if one.ended.code == 0:
+                continue
+            run.phase = "Failed"
+            stop(scene, run.grace_s)
+            return False
+        if one.role == "init" or not (one.is_started and one.step == "running"):
+            return False
+    return True
+
+
+def _over(scene: Scene) -> None:
+    run = scene.run
+    is_prepared = run.step == "running" and all(one.ended is not None or one.role == "main" for one in run.containers)
+    for one in run.containers:
+        if one.step not in ("ended", "crashed") and is_prepared and not _has_failed(run):
+            words = "The container could not be located when the pod was terminated"
+            one.ended = Ended(0.0, 0.0, KILLED, "ContainerStatusUnknown", words)
+        one.step = "ended"
+    run.phase = run.phase or _outcome(run)
+    run.step, run.since_s = "over", scene.now_s
+    scene.host.over(run)
+
+
+def _has_failed(run: PodRun) -> bool:
+    """Before its main containers had their turn."""
+    return any(one.role == "init" and one.ended is not None and one.ended.code for one in run.containers)
+
+
+def _outcome(run: PodRun) -> str:
+    ended = [one.ended for one in run.containers if one.role == "main"]
+    return "Succeeded" if all(one is not None and one.code == 0 for one in ended) else "Failed"
+
+
+def _filled(words: str, scene: Scene, due: Due) -> str:
+    if "{" not in words:
+        return words
+    spec = scene.facts.all_containers()[due.container] if due.container >= 0 else None
+    filling = {
+        "{container}": spec.name if spec else "",
+        "{image}": spec.image if spec else "",
+        "{pod}": scene.run.name,
+        "{namespace}": scene.run.namespace,
+    }
+    for name, value in filling.items():
+        words = words.replace(name, value)
+    return words

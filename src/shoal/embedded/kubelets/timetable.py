@@ -1,0 +1,117 @@
+"""What happens next to a pod, and when: the first of all clocks that its stages have started.
+
+Pure, and asked again after every change: nothing is remembered but the moment at which each state began, so a process
+that starts in the middle of a pod's life goes on where the last one was.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+from zlib import crc32
+
+from shoal.embedded.kubelets import pod_annotations as wishes
+from shoal.embedded.kubelets.pod_facts import Container, PodFacts, Probe
+from shoal.embedded.kubelets.pod_run import ContainerRun, PodRun
+from shoal.embedded.kubelets.stage import Number, Stage, Stages
+
+FIRST_BACK_OFF_S, LONGEST_BACK_OFF_S = 10.0, 300.0
+_POD = -1
+
+
+class Due(NamedTuple):
+    at_s: float
+    stage: Stage
+    container: int
+    """Which of the run's; -1 is the pod itself."""
+
+
+class Timetable:
+    def __init__(self, stages: Stages, pull_s: float, seed: int) -> None:
+        self._stages = stages
+        self._pull_s = pull_s
+        self._seed = seed
+
+    def first(self, run: PodRun, facts: PodFacts) -> Due | None:
+        """None: nothing will happen by itself."""
+        return min(self._all(run, facts), key=lambda due: due.at_s, default=None)
+
+    def _all(self, run: PodRun, facts: PodFacts) -> Iterator[Due]:
+        if run.is_over:
+            return
+        if run.stop_since_s is None:
+            for stage in self._stages.of("pod", run.step):
+                if stage.fits(facts, None, has_error=False):
+                    yield from self._pod_due(stage, run, facts)
+        if run.step != "running":
+            return
+        specs = facts.all_containers()
+        for at, one in enumerate(run.containers):
+            if at >= len(specs) or one.step in ("blocked", "ended"):
+                continue
+            if one.is_alive or run.stop_since_s is None:
+                yield from self._container_dues(run, facts, at, specs[at])
+
+    def _pod_due(self, stage: Stage, run: PodRun, facts: PodFacts) -> Iterator[Due]:
+        after = stage.after
+        delay_s = wishes.duration(facts.metadata.annotations, after.annotation) if after.annotation else None
+        began_s = run.since_s
+        if delay_s is None and after.number == "deadline":
+            delay_s, began_s = facts.spec.active_deadline_seconds, run.admitted_s
+        if delay_s is None:
+            delay_s = after.wait_s
+        if delay_s is not None:
+            yield Due(began_s + delay_s + self._jitter(stage, run.uid, 0), stage, _POD)
+
+    def _container_dues(self, run: PodRun, facts: PodFacts, at: int, spec: Container) -> Iterator[Due]:
+        one = run.containers[at]
+        has_error = bool(one.error)
+        for stage in self._stages.of("container", one.step):
+            if stage.fits(facts, one.role, has_error=has_error):
+                yield from self._due(stage, run, facts, at, spec)
+        if one.step == "running" and one.health:
+            for stage in self._stages.of("health", one.health):
+                if stage.fits(facts, one.role, has_error=has_error):
+                    yield from self._due(stage, run, facts, at, spec)
+
+    def _due(self, stage: Stage, run: PodRun, facts: PodFacts, at: int, spec: Container) -> Iterator[Due]:
+        one, after = run.containers[at], stage.after
+        delay_s = wishes.duration(facts.metadata.annotations, after.annotation, spec.name) if after.annotation else None
+        if delay_s is None and after.number is not None:
+            delay_s = self._number(after.number, run, one, spec)
+        if delay_s is None:
+            delay_s = after.wait_s
+        if delay_s is None:
+            return
+        delay_s += self._jitter(stage, run.uid, one.restarts)
+        if after.is_work:
+            yield Due(one.paced_s + max(delay_s - one.work_s, 0.0) / max(one.pace, 1e-6), stage, at)
+        else:
+            yield Due((one.health_since_s if stage.of == "health" else one.since_s) + delay_s, stage, at)
+
+    def _number(self, number: Number, run: PodRun, one: ContainerRun, spec: Container) -> float | None:
+        if number == "image-pull":
+            return self._pull_s
+        if number == "back-off":
+            return back_off_s(one.crashes)
+        if number == "grace":
+            return run.grace_s
+        if number == "readiness":
+            return _probe_s(spec.readiness_probe)
+        return _probe_s(spec.startup_probe) if number == "startup" else None
+
+    def _jitter(self, stage: Stage, uid: str, restarts: int) -> float:
+        """The same each time it is asked for."""
+        most_s = stage.after.jitter_s
+        if not most_s:
+            return 0.0
+        return most_s * crc32(f"{self._seed}/{uid}/{stage.name}/{restarts}".encode()) / 2**32
+
+
+def back_off_s(crashes: int) -> float:
+    """The first restart is at once."""
+    return 0.0 if crashes < 2 else min(FIRST_BACK_OFF_S * float(1 << min(crashes - 2, 10)), LONGEST_BACK_OFF_S)
+
+
+def _probe_s(probe: Probe | None) -> float | None:
+    return None if probe is None else probe.initial_delay_seconds + (probe.success_threshold - 1) * probe.period_seconds

@@ -1,0 +1,63 @@
+"""The pods of a set of manifests, those included that controllers would make: who each is to the others, what its
+priority is, and which gangs have pods that succeeded.
+
+Ages are told by order, not by time: of two pods without a creation time the one that was written first is older.
+"""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+from shoal.api.pod import Pod
+from shoal.engine.from_api import Priorities, Rank, who_of_pod
+from shoal.store.gangs import Member
+from shoal.store.inventory import Inventory, Placed
+from shoal.store.operator_pods import OperatorPods
+from shoal.store.replicas import made_pods
+from shoal.units.errors import UserError, Where
+
+FIRST = datetime.min.replace(tzinfo=UTC)
+
+
+class ManifestPods:
+    def __init__(
+        self, inventory: Inventory, priorities: Priorities, operators: OperatorPods, warnings: list[str]
+    ) -> None:
+        self._priorities = priorities
+        self.ranks: dict[str, Rank] = {}
+        """By the key of a pod that is there."""
+        self.ended: list[Member] = []
+        """A gang needs one less for each pod that succeeded."""
+        made = [*made_pods(inventory, warnings), *operators.made(warnings)]
+        self.there = self._read([*inventory.of(Pod), *made])
+        """All that have not ended."""
+
+    def _read(self, pods: list[Placed[Pod]]) -> list[Member]:
+        members: dict[str, Member] = {}
+        by_age = sorted(range(len(pods)), key=lambda at: pods[at].value.metadata.creation_timestamp or FIRST)
+        orders = {at: order for order, at in enumerate(by_age)}
+        for at, placed in enumerate(pods):
+            pod = placed.value
+            key = pod.metadata.key
+            if pod.is_finished():
+                self._note_end(placed)
+                continue
+            if key in members:
+                raise UserError(
+                    f"makes a pod {key}, which already exists", where=placed.where.with_path("metadata.name")
+                )
+            try:
+                rank = self._priorities.of_pod(pod.spec, Where(path="spec"))
+                who = who_of_pod(pod, rank, order=orders[at])
+            except UserError as error:
+                raise placed.told(error) from error
+            self.ranks[key] = rank
+            members[key] = Member(placed, who)
+        return list(members.values())
+
+    def _note_end(self, placed: Placed[Pod]) -> None:
+        if placed.value.has_succeeded():
+            try:
+                self.ended.append(Member(placed, who_of_pod(placed.value, Rank())))
+            except UserError as error:
+                raise placed.told(error) from error

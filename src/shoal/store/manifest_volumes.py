@@ -1,0 +1,116 @@
+"""Volumes of manifests: where the claims of a pod let it go, or why it has to wait for them, as for a living cluster.
+
+A pod that some cluster made (it has a uid) is told what this cluster would say of its claims, if claims, volumes or
+classes of the cluster are among the manifests. Of a pod written by hand nobody knows which claims will be there: those
+that are given count for what is certain about them, and all others let it go anywhere.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from functools import cached_property
+from typing import TypeVar
+
+from msgspec.structs import replace
+
+from shoal.api.decode import convert
+from shoal.api.meta import DEFAULT_NAMESPACE
+from shoal.api.node import Node
+from shoal.api.node_affinity import NodeAffinity
+from shoal.api.pod import Pod
+from shoal.client.item import Key
+from shoal.client.volumes.needs import Mounts, VolumeNeeds
+from shoal.client.volumes.values import Claim, StorageClass, Volume, Written
+from shoal.engine.events import PodArrived
+from shoal.engine.from_api.node_rules import both_rules
+from shoal.engine.reasons import Code
+from shoal.store.held_pods import HeldPod
+from shoal.store.inventory import Inventory
+from shoal.store.volumes.rules import VolumeRules
+from shoal.store.volumes.templates import TemplateMounts, needed_by, with_default_class
+from shoal.units.errors import UserError
+
+T = TypeVar("T", Claim, Volume, StorageClass)
+_HELP = {
+    "not found": "Create the claim, or correct its name in the pod.",
+    "unbound immediate": "Its claims are bound once a matching volume exists or their class provisions one.",
+    "non-existent": "The data is gone with the volume: create the claim again.",
+    "being deleted": "Wait until the claim is gone, and create it anew.",
+}
+
+
+class ManifestVolumes:
+    def __init__(self, inventory: Inventory, warnings: list[str]) -> None:
+        """What cannot be read is left out, with a warning."""
+        self._inventory = inventory
+        self._warnings = warnings
+        classes = Written(self._read("storage.k8s.io/v1", "StorageClass", StorageClass))
+        claims = Written(
+            with_default_class(claim, tuple(classes)) for claim in self._read("v1", "PersistentVolumeClaim", Claim)
+        )
+        volumes = Written(self._read("v1", "PersistentVolume", Volume))
+        self._are_known = bool(len(claims) or len(volumes) or len(classes))
+        self._needs = VolumeNeeds(claims, volumes, classes)
+        self._rules = VolumeRules(self._needs, self._places, self._is_used)
+
+    def within(self, event: PodArrived, pod: Pod) -> PodArrived | HeldPod:
+        """A pod that waits, kept to the nodes from which its volumes can be reached; or why it has to wait for them."""
+        rule = self._rule(pod)
+        if isinstance(rule, str):
+            return HeldPod(Code.VOLUMES, rule, next((help_ for part, help_ in _HELP.items() if part in rule), ""))
+        ask = event.ask
+        return event if rule is None else replace(event, ask=replace(ask, nodes=both_rules(ask.nodes, rule)))
+
+    def _rule(self, pod: Pod) -> NodeAffinity | str | None:
+        mounts = mounts_of_pod(pod) if self._are_known else Mounts(())
+        if not mounts.claims:
+            return None
+        if not pod.metadata.uid:
+            rule = self._rules.of(pod.metadata.key, needed_by(self._needs, TemplateMounts(mounts.claims)))
+            return None if isinstance(rule, str) else rule
+        needed = self._needs.needed(mounts)
+        return needed if isinstance(needed, str) else self._rules.of(pod.metadata.key, needed)
+
+    def _read(self, version: str, kind: str, wanted: type[T]) -> Iterator[T]:
+        for placed in self._inventory.others():
+            value = placed.value
+            if (value.api_version, value.kind) != (version, kind):
+                continue
+            raw = dict(value.raw)
+            if wanted is Claim:
+                meta = dict(raw.get("metadata") or {})
+                raw["metadata"] = {**meta, "namespace": meta.get("namespace") or DEFAULT_NAMESPACE}
+            try:
+                yield convert(raw, wanted, placed.where)
+            except UserError as error:
+                self._warnings.append(f"{placed.told(error)}; it is left out")
+
+    def _places(self) -> Iterable[tuple[str, dict[str, str]]]:
+        for placed in self._inventory.of(Node):
+            yield placed.value.metadata.name, dict(placed.value.metadata.labels)
+
+    def _is_used(self, claim: Claim, pod: str) -> bool:
+        return any(user != pod for user in self._users.get(claim.key, ()))
+
+    @cached_property
+    def _users(self) -> dict[Key, list[str]]:
+        """Pods on nodes, by the claims they use."""
+        found: dict[Key, list[str]] = {}
+        for placed in self._inventory.of(Pod):
+            pod = placed.value
+            if pod.spec.node_name and not pod.is_finished():
+                for key in mounts_of_pod(pod).claims:
+                    found.setdefault(key, []).append(pod.metadata.key)
+        return found
+
+
+def mounts_of_pod(pod: Pod) -> Mounts:
+    """What the pod mounts that somebody claims."""
+    found: dict[Key, bool] = {}
+    namespace = pod.metadata.namespace
+    for volume in pod.spec.volumes:
+        if volume.persistent_volume_claim is not None:
+            found[namespace, volume.persistent_volume_claim.claim_name] = False
+        elif volume.ephemeral is not None:
+            found[namespace, f"{pod.metadata.name}-{volume.name}"] = True
+    return Mounts(tuple(found), frozenset(key for key, is_own in found.items() if is_own))

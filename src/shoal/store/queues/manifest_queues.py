@@ -1,0 +1,229 @@
+"""A set of manifests as the world of queues: facts for the queue engine, and what ties its workloads to pods.
+
+Promises: every complaint names file, document, object and field; equal documents give equal facts, whatever files they
+were spread over; what ended holds nothing and tells only how long it ran; whoever cannot be admitted for what is
+missing is there, so that it can be told why it waits.
+
+Rejected: part of `ManifestCluster`. Placement reads pods as they are; queues also read what was written about them, and
+most sets of manifests have no queue.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from contextlib import suppress
+from dataclasses import dataclass, field
+
+from shoal.api.disruption import PriorityClass
+from shoal.api.kueue import (
+    AdmissionCheck,
+    ClusterQueue,
+    Cohort,
+    LocalQueue,
+    ResourceFlavor,
+    Workload,
+    WorkloadPriorityClass,
+)
+from shoal.api.kueue.slips import slips
+from shoal.api.meta import Namespace
+from shoal.api.pod import PodTemplate
+from shoal.api.topology import KueueTopology
+from shoal.engine.from_api import Priorities
+from shoal.engine.from_api.membership import KUEUE_GROUP_LABEL
+from shoal.engine.from_api.queues import (
+    WorkloadPriorities,
+    WorkloadReader,
+    check_facts_of,
+    cluster_queue_facts_of,
+    cohort_facts_of,
+    flavor_facts_of,
+    is_finished,
+    local_queue_facts_of,
+    moments_of,
+    ran_s,
+    topology_levels_of,
+)
+from shoal.engine.queues.facts import WorkloadFacts
+from shoal.engine.queues.settings import Settings
+from shoal.engine.queues.state import Fact
+from shoal.store.inventory import Inventory, Placed
+from shoal.store.queues.dangling import dangling
+from shoal.store.queues.from_pods import PodStories
+from shoal.store.queues.made import Made, Maker
+from shoal.store.queues.members import Members
+from shoal.store.queues.queue_names import QueueNames
+from shoal.store.queues.room import nodes_with_room
+from shoal.store.queues.rules import Rules, rules_of
+from shoal.units.errors import UserError
+
+WORKLOAD_ANNOTATION = "kueue.x-k8s.io/workload"
+_NAME_LABEL = "kubernetes.io/metadata.name"
+
+
+@dataclass(slots=True)
+class ManifestQueues:
+    """What the manifests say of queues."""
+
+    settings: Settings = field(default_factory=Settings)
+    facts: list[Fact] = field(default_factory=list)
+    namespaces: dict[str, dict[str, str]] = field(default_factory=dict)
+    """All that are named anywhere, with their labels."""
+    workloads: list[WorkloadFacts] = field(default_factory=list)
+    """Those that wait and those that hold quota; by key."""
+    history: list[tuple[WorkloadFacts, float]] = field(default_factory=list)
+    """Those whose work was done, and how many seconds it took."""
+    templates: dict[tuple[str, str], PodTemplate] = field(default_factory=dict)
+    """By workload and pod set."""
+    pods: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    """Workload -> its pods among those that `world_of` tells of: written down, or made for their controllers."""
+    warnings: list[str] = field(default_factory=list)
+    now_s: float = 0.0
+    """The latest moment that queues and workloads speak of."""
+
+    @property
+    def is_empty(self) -> bool:
+        """There are no queues, whatever names of queues stand on jobs."""
+        return not self.facts and not self.workloads
+
+
+def queue_world(inventory: Inventory) -> ManifestQueues:
+    """The world that the objects describe; an empty one where no queue and no workload is among them."""
+    if not any(inventory.of(kind) for kind in (ClusterQueue, LocalQueue, Cohort, Workload)):
+        return ManifestQueues()
+    return _Reader(inventory).world()
+
+
+class _Reader:
+    def __init__(self, inventory: Inventory) -> None:
+        self._inventory = inventory
+        self._world = ManifestQueues()
+        self._rules: Rules = rules_of(inventory, self._world.warnings)
+        self._members = Members(inventory)
+        self._names = QueueNames(inventory)
+
+    def world(self) -> ManifestQueues:
+        world = self._world
+        world.settings = self._rules.settings
+        self._namespaces()
+        self._queues()
+        self._workloads()
+        workload_of = {pod: key for key, pods in world.pods.items() for pod in pods}
+        known = {facts.key: facts for facts in world.workloads}
+        world.facts += nodes_with_room(self._inventory, self._members, known, workload_of)
+        world.warnings += [*dangling(self._inventory, world.namespaces), *self._names.warnings()]
+        return world
+
+    def _namespaces(self) -> None:
+        """Those without an object have the label that the API server gives to all."""
+        of = self._inventory.of
+        named = {placed.value.metadata.namespace for placed in of(LocalQueue)}
+        named |= {placed.value.metadata.namespace for placed in of(Workload)}
+        named |= {placed.value.metadata.namespace for placed in self._members.pods.values()}
+        self._world.namespaces = {name: {_NAME_LABEL: name} for name in sorted(named)}
+        for placed in of(Namespace):
+            self._world.namespaces[placed.value.metadata.name] = placed.value.labels()
+
+    def _queues(self) -> None:
+        of, weights = self._inventory.of, self._rules.settings.usage_weights
+        facts = self._world.facts
+        facts += [topology_levels_of(placed.value) for placed in of(KueueTopology)]
+        facts += [flavor_facts_of(placed.value) for placed in of(ResourceFlavor)]
+        facts += [check_facts_of(placed.value) for placed in of(AdmissionCheck)]
+        facts += [cohort_facts_of(placed.value) for placed in of(Cohort)]
+        facts += [cluster_queue_facts_of(placed.value) for placed in of(ClusterQueue)]
+        facts += [local_queue_facts_of(placed.value, weights) for placed in of(LocalQueue)]
+        for slipped in (*of(ClusterQueue), *of(WorkloadPriorityClass)):
+            self._world.warnings += [slip.told(slipped.where) for slip in slips(slipped.value)]
+
+    def _workloads(self) -> None:
+        objects = {placed.value.metadata.key: placed for placed in self._inventory.of(Workload)}
+        maker = Maker(
+            self._inventory,
+            {key: placed.value for key, placed in objects.items()},
+            self._members,
+            self._names,
+            lambda namespace: self._rules.manages(namespace, self._world.namespaces.get(namespace, {})),
+            self._rules.queues_everything,
+        )
+        made = maker.make()
+        self._world.warnings += maker.warnings
+        reader = self._workload_reader()
+        for placed in objects.values():
+            self._object(reader, placed)
+        for each in made:
+            self._made(reader, each)
+        self._world.pods |= self._pods_of(objects.values(), maker)
+        stories = PodStories(self._inventory, self._members)
+        workloads = sorted(self._world.workloads, key=lambda facts: facts.key)
+        self._world.history.sort(key=lambda finished: finished[0].key)
+        self._world.workloads = [stories.told(facts, self._world.pods[facts.key]) for facts in workloads]
+        self._world.now_s = max([self._world.now_s, *(facts.saved_s or 0.0 for facts in workloads)])
+
+    def _workload_reader(self) -> WorkloadReader:
+        of = self._inventory.of
+        covered = {
+            placed.value.metadata.name: frozenset(
+                name for group in placed.value.spec.resource_groups for name in group.covered_resources
+            )
+            for placed in of(ClusterQueue)
+        }
+        doors = {
+            placed.value.metadata.key: covered.get(placed.value.spec.cluster_queue, frozenset())
+            for placed in of(LocalQueue)
+        }
+        pods = Priorities(placed.value for placed in of(PriorityClass))
+        priorities = WorkloadPriorities((placed.value for placed in of(WorkloadPriorityClass)), pods)
+        return WorkloadReader(self._rules.settings, self._rules.counting, priorities, doors)
+
+    def _object(self, reader: WorkloadReader, placed: Placed[Workload]) -> None:
+        workload = placed.value
+        meta = workload.metadata
+        self._world.now_s = max([self._world.now_s, *moments_of(workload)])
+        if is_finished(workload):
+            self._finished(reader, workload)
+            return
+        try:
+            facts = reader.of_object(workload)
+        except UserError as error:
+            raise placed.told(error) from error
+        if meta.deletion_timestamp is not None and facts.admission is None:
+            return
+        if workload.spec.queue_name:
+            self._names.miss(meta.namespace, workload.spec.queue_name, placed.at("spec.queueName"))
+        self._add(facts, ((each.name, each.template) for each in workload.spec.pod_sets))
+
+    def _finished(self, reader: WorkloadReader, workload: Workload) -> None:
+        """Its like can be expected to take as long. What is wrong with it is nobody's concern any more."""
+        ran = ran_s(workload)
+        if ran is not None:
+            with suppress(UserError):
+                self._world.history.append((reader.of_object(workload), ran))
+
+    def _made(self, reader: WorkloadReader, made: Made) -> None:
+        try:
+            facts = reader.of_unmade(made.unmade)
+        except UserError as error:
+            raise made.placed.told(error) from error
+        self._world.now_s = max(self._world.now_s, facts.created_s)
+        self._world.pods[facts.key] = made.pods
+        self._add(facts, ((batch.name, batch.template) for batch in made.unmade.batches))
+
+    def _add(self, facts: WorkloadFacts, templates: Iterable[tuple[str, PodTemplate]]) -> None:
+        self._world.workloads.append(facts)
+        for name, template in templates:
+            self._world.templates[facts.key, name] = template
+
+    def _pods_of(self, objects: Iterable[Placed[Workload]], maker: Maker) -> dict[str, tuple[str, ...]]:
+        """The pods of workloads that are objects: their owner's, themselves owners, or those that name it."""
+        living = {facts.key for facts in self._world.workloads}
+        found: dict[str, list[str]] = {key: [] for placed in objects if (key := placed.value.metadata.key) in living}
+        for key, placed in self._members.pods.items():
+            meta = placed.value.metadata
+            above = [(meta.namespace, "Pod", meta.name), *self._members.owners(placed.value)]
+            named = [maker.claimed[owner] for owner in above if owner in maker.claimed]
+            words = (meta.annotations.get(WORKLOAD_ANNOTATION), meta.labels.get(KUEUE_GROUP_LABEL))
+            named = [*(f"{meta.namespace}/{word}" for word in words if word), *named]
+            workload = next((each for each in named if each in found), None)
+            if workload is not None:
+                found[workload].append(key)
+        return {key: tuple(pods) for key, pods in found.items()}

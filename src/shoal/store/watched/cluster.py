@@ -1,0 +1,275 @@
+"""A living cluster as the engine's events, in an order in which nothing is mentioned before it is known.
+
+Promises: equal objects give the facts that manifests would give; what concerns no decision wakes nobody; whatever
+cannot be read is left out, and told once.
+
+Rejected: building a world of manifests anew for every round. Fifty thousand pods are seconds, and a round has
+milliseconds.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Mapping
+
+import msgspec
+
+from shoal.client.context import Context
+from shoal.client.ecosystem_kinds import (
+    GROUP_POD_GROUPS,
+    GROUP_WORKLOADS,
+    HYPER_NODES,
+    JOB_SETS,
+    KAI_POD_GROUPS,
+    KAI_TOPOLOGIES,
+    KUEUE_TOPOLOGIES,
+    LIGHT_POD_GROUPS,
+    NODE_TOPOLOGIES,
+    VOLCANO_POD_GROUPS,
+)
+from shoal.client.informer import Informer
+from shoal.client.kind import DAEMON_SETS, DISRUPTION_BUDGETS, NAMESPACES, NODES, PODS, PRIORITY_CLASSES, Kind
+from shoal.client.served import Served, Then
+from shoal.engine.asks import Ask
+from shoal.engine.events import Event, NodeGone, NodeRefused, NodeSeen, OthersSeen, PodArrived, PodBound, PodGone
+from shoal.engine.from_api import Priorities, Topologies
+from shoal.engine.who import Who
+from shoal.store.watched.budgets import Budgets
+from shoal.store.watched.devices import WatchedDevices
+from shoal.store.watched.gangs import WatchedGangs
+from shoal.store.watched.group_objects import MAKERS, GroupObjects
+from shoal.store.watched.nodes import Nodes
+from shoal.store.watched.object_faults import ObjectFault, ObjectFaults
+from shoal.store.watched.pod_asks import PodAsks
+from shoal.store.watched.pod_context import PodContext
+from shoal.store.watched.pod_states import Owner, PodState
+from shoal.store.watched.pod_views import PodView
+from shoal.store.watched.pods import Pods
+from shoal.store.watched.profiles import USUAL, PodProfile
+from shoal.store.watched.volumes import WatchedVolumes
+from shoal.units.errors import ShoalError
+
+_log = logging.getLogger("shoal.store")
+_AGAIN_S = 1.0
+_NEEDED = (NODES, PODS, NAMESPACES, PRIORITY_CLASSES, DISRUPTION_BUDGETS, DAEMON_SETS, *MAKERS)
+_GROUPS = (VOLCANO_POD_GROUPS, KAI_POD_GROUPS, LIGHT_POD_GROUPS, GROUP_POD_GROUPS)
+_OTHER_VERSIONS = {KUEUE_TOPOLOGIES: ("v1beta1", "v1alpha1"), GROUP_POD_GROUPS: ("v1beta1", "v1alpha3")}
+"""In which our code reads them as well."""
+_OPTIONAL = (*_GROUPS, GROUP_WORKLOADS, HYPER_NODES, NODE_TOPOLOGIES, KUEUE_TOPOLOGIES, KAI_TOPOLOGIES, JOB_SETS)
+
+
+class WatchSettings(msgspec.Struct, frozen=True):
+    schedulers: frozenset[str] = frozenset({"shoal"})
+    """Pods that name one of these are ours to place."""
+    profiles: Mapping[str, PodProfile] = {}
+    """By scheduler, where one has a profile of its own."""
+    spreading: frozenset[str] = frozenset()
+    """Of these, pods that are replicas, ask for no device and say nothing about it are spread over nodes."""
+    kueue_admits: Callable[[], bool] = lambda: False
+    """Whether Kueue itself runs in the cluster at this moment, and so admits its pod groups."""
+
+
+class WatchedCluster:
+    """`wake` is called when something is to be drained."""
+
+    def __init__(
+        self,
+        context: Context,
+        served: Served,
+        settings: WatchSettings,
+        wake: Callable[[], None],
+        devices: WatchedDevices | None = None,
+        volumes: WatchedVolumes | None = None,
+    ) -> None:
+        self._informers = context.informers
+        self._served = served
+        self.settings = settings
+        self.devices = devices = devices or WatchedDevices(context, served, wake)
+        self.volumes = volumes = volumes or WatchedVolumes(context, wake)
+        self._troubles = ObjectFaults()
+        self._unsaid: list[Event] = []
+        self._others_place_gpus = False
+        """As told last."""
+        self._unheard: dict[str, None] = {}
+        """Pods that changed, of which nothing is said yet."""
+        self._clock, self._wake = context.clock, wake
+        of = context.informers.of
+        self._asks = PodAsks(settings.profiles, devices, volumes, settings.spreading)
+        self._surroundings = PodContext(context.informers, self._troubles, wake)
+        self._nodes = Nodes(of(NODES), self._troubles, wake)
+        self._pods = Pods(of(PODS), self._asks, settings.schedulers, self._troubles, wake, devices)
+        self._budgets = Budgets(of(DISRUPTION_BUDGETS), self._pods, self._troubles, wake)
+        self._groups = GroupObjects(context.informers, self._troubles, wake)
+        self.gangs = WatchedGangs(self._pods, self._groups, self._troubles)
+        for part in (self._surroundings, self._nodes, self._pods, self._budgets, self._groups):
+            part.follow()
+        self._follow_what_may_be_there()
+
+    def _follow_what_may_be_there(self) -> None:
+        then: dict[Kind, Callable[[Informer], None]] = {
+            **dict.fromkeys(_GROUPS, self._groups.follow_groups),
+            GROUP_WORKLOADS: self._groups.follow_workloads,
+            JOB_SETS: self._groups.follow_makers,
+            HYPER_NODES: self._nodes.follow_network,
+            NODE_TOPOLOGIES: self._nodes.follow_zones,
+            KUEUE_TOPOLOGIES: self._surroundings.follow_kueue,
+            KAI_TOPOLOGIES: self._surroundings.follow_kai,
+        }
+        for kind, follow in then.items():
+            others = (kind._replace(version=version) for version in _OTHER_VERSIONS.get(kind, ()))
+            self._served.when_there(kind, self._following(follow), *others)
+
+    def _following(self, follow: Callable[[Informer], None]) -> Then:
+        return lambda kind: follow(self._informers.of(kind))
+
+    async def synced(self) -> None:
+        """All that is needed is known, and of what may be there, all that is."""
+        try:
+            await self._served.look()
+        except ShoalError as error:
+            _log.info("the server's kinds cannot be read: %s", error)
+        found = [kind for wanted in _OPTIONAL if (kind := self._served.find(wanted)) is not None]
+        await self._informers.synced([*_NEEDED, *found])
+        await self.devices.synced()
+        await self.volumes.synced()
+
+    # -- what happened ----------------------------------------------------------------------------------------------
+
+    def drain(self) -> list[Event]:
+        """What happened since the last call. Should a part break, what the others said is said next time; what could
+        not be read is read again a moment later."""
+        events = self._unsaid
+        events += self._pods.take_gone()
+        priorities = self._surroundings.new_priorities()
+        if priorities is not None:
+            if self._asks.put_priorities(priorities):
+                self._pods.read_again([key for key, _ in self._pods])
+            self.gangs.all_dirty()
+        self.gangs.heed_kueue(admits=self.settings.kueue_admits())
+        self._read_stirred()
+        if renamed := self.devices.take_renamed():
+            self._pods.name_again(renamed)
+        is_new_tree = self._nodes.renew_tree()
+        topologies = self._surroundings.renew_topologies(self._nodes.tree, is_new_tree=is_new_tree)
+        if topologies is not None:
+            self.gangs.all_dirty()
+        events += self._surroundings.namespaces()
+        events += topologies or ()
+        if self._others_place_gpus != self.others_place_gpus:
+            self._others_place_gpus = self.others_place_gpus
+            events.append(OthersSeen(self._others_place_gpus))
+        events += self._nodes.drain()
+        events += self._surroundings.daemon_sets()
+        events += self.devices.drain()
+        self._unheard |= dict.fromkeys(self._pods.take_dirty())
+        groups, others = self.gangs.drain(list(self._unheard), self._asks.priorities, self._surroundings.topologies)
+        events += groups
+        self._unheard |= dict.fromkeys(others)
+        events += self._budgets.drain(list(self._unheard))
+        events += self._pod_news(list(self._unheard))
+        self._unsaid, self._unheard = [], {}
+        if not all(part.is_quiet for part in (self._pods, self._nodes, self._surroundings, self.gangs, self._budgets)):
+            self._clock.call_later(_AGAIN_S, self._wake)
+        return events
+
+    def _read_stirred(self) -> None:
+        """Pods whose devices or volumes have changed are read again; with a template, all pods that wait."""
+        stirred = dict.fromkeys([*self.devices.stirred(), *self.volumes.stirred()])
+        samples = [name for name in stirred if self._asks.forget_sample(name)]
+        if samples:
+            stirred |= {key: None for key, state in self._pods if not state.node}
+        self._pods.read_again(stirred)
+
+    def _pod_news(self, keys: list[str]) -> list[Event]:
+        gone: list[Event] = []
+        refused: list[NodeRefused] = []
+        bound: list[PodBound] = []
+        waiting: list[tuple[float, int, PodArrived]] = []
+        now_s = self._clock.seconds()
+        for key in keys:
+            state = self._pods.get(key)
+            if state is None:
+                continue
+            if state.told is None and not state.node and self.gangs.is_unread(key):
+                # Nobody knows yet who has to start with it.
+                self._pods.touch(key)
+                continue
+            refusal = self._pods.refusal(key, now_s)
+            try:
+                event = self._pods.news(key, self.gangs.who(key, state))
+            except Exception:  # noqa: BLE001 - one pod that breaks the code must not keep the others from being seen
+                _log.exception("pod %s cannot be taken in", key)
+                self._pods.touch(key)
+                continue
+            if isinstance(event, PodArrived):
+                waiting.append((state.created_s, state.born, event))
+            elif isinstance(event, PodBound):
+                bound.append(event)
+            elif event is not None:
+                gone.append(event)
+                if refusal is not None:
+                    refused.append(refusal)
+        # Pods that say which devices they hold come before those that get what is left.
+        bound.sort(key=lambda event: not event.spots)
+        waiting.sort(key=lambda each: each[:2])
+        # Pods on a node that are news may be why it refused another: then it is tried again.
+        return [*gone, *refused, *bound, *(event for _, _, event in waiting)]
+
+    # -- asking -----------------------------------------------------------------------------------------------------
+
+    def sight(self, key: str) -> PodView | None:
+        """The pod namespace/name as it was seen last."""
+        return self._pods.sight(key)
+
+    @property
+    def others_place_gpus(self) -> bool:
+        """Whether there are pods of other schedulers that ask for GPUs, waiting or on a node."""
+        return self._pods.others_place_gpus
+
+    def unheard(self, node: str) -> list[tuple[str, Ask]]:
+        """Pods that were seen on the node, and of whose being there nothing was told yet, with their asks."""
+        return self._pods.unheard(node)
+
+    def profile(self, scheduler: str) -> PodProfile:
+        """By what pods of that scheduler are placed here."""
+        return self.settings.profiles.get(scheduler, USUAL)
+
+    def owner(self, key: str) -> Owner | None:
+        """Who controls the pod, and makes it anew where anybody does."""
+        state = self._pods.get(key)
+        return state.owner if state is not None else None
+
+    def beside_volumes(self, key: str) -> tuple[Ask, Who, str] | None:
+        """What a pod asks for apart from its volumes, who it is, and what is said of nodes that only they rule out."""
+        state, item = self._pods.get(key), self._pods.item(key)
+        found = self._asks.beside_volumes(item) if state is not None and item is not None and not state.fault else None
+        return (found[0], state.who, found[1]) if found is not None and state is not None else None
+
+    @property
+    def priorities(self) -> Priorities:
+        return self._asks.priorities
+
+    @property
+    def topologies(self) -> Topologies:
+        return self._surroundings.topologies
+
+    def tell_again(self, event: Event) -> None:
+        """Whoever heard it could not take it in: it is told again at the next drain, as things stand then."""
+        if isinstance(event, PodArrived | PodBound | PodGone):
+            self._pods.tell_again(event.key)
+        elif isinstance(event, NodeSeen):
+            self._nodes.tell_again(event.node.name)
+        elif isinstance(event, NodeGone):
+            self._nodes.tell_again(event.name)
+
+    def told(self) -> list[PodArrived | PodBound]:
+        """What the engine was told of each pod, as it stands."""
+        return [state.told for _, state in self._pods if state.told is not None]
+
+    def states(self) -> list[tuple[str, PodState]]:
+        """All pods."""
+        return list(self._pods)
+
+    def take_troubles(self) -> list[ObjectFault]:
+        """Objects that cannot be read, each once."""
+        return [*self._troubles.take(), *self.devices.take_troubles()]

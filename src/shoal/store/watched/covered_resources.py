@@ -1,0 +1,62 @@
+"""What a workload is charged depends on its cluster queue in one thing: whether that counts GPUs in parts.
+
+A door is a local queue; behind it stand the resources that its cluster queue covers, told only where that one thing is
+so.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from shoal.client.ecosystem_kinds import CLUSTER_QUEUES, LOCAL_QUEUES
+from shoal.client.kind import Kind
+from shoal.engine.from_api.queues import GPU_MILLI
+from shoal.engine.queues.facts import ClusterQueueFacts, LocalQueueFacts
+from shoal.engine.queues.state import Fact
+
+_NOTHING: frozenset[str] = frozenset()
+
+
+class CoveredResources:
+    def __init__(self) -> None:
+        self._covered: dict[str, frozenset[str]] = {}
+        """By cluster queue, where it counts GPUs in parts."""
+        self._leads_to: dict[str, str] = {}
+        self._doors: dict[str, frozenset[str]] = {}
+
+    @property
+    def all(self) -> Mapping[str, frozenset[str]]:
+        """By local queue; kept up while somebody reads it."""
+        return self._doors
+
+    def put(self, kind: Kind, name: str, fact: Fact | None) -> list[str]:
+        """A fact of any kind, or that it is gone; returned are the doors behind which it is another thing by now."""
+        if kind is CLUSTER_QUEUES:
+            return self._put_cluster_queue(name, fact if isinstance(fact, ClusterQueueFacts) else None)
+        if kind is LOCAL_QUEUES:
+            return self._put_local_queue(name, fact.cluster_queue if isinstance(fact, LocalQueueFacts) else "")
+        return []
+
+    # Inside
+
+    def _put_cluster_queue(self, name: str, facts: ClusterQueueFacts | None) -> list[str]:
+        covered = _covered(facts) if facts is not None else _NOTHING
+        if covered == self._covered.get(name, _NOTHING):
+            return []
+        self._covered[name] = covered
+        return [door for door, queue in self._leads_to.items() if queue == name and self._set(door, covered)]
+
+    def _put_local_queue(self, door: str, cluster_queue: str) -> list[str]:
+        self._leads_to[door] = cluster_queue
+        return [door] if self._set(door, self._covered.get(cluster_queue, _NOTHING)) else []
+
+    def _set(self, door: str, covered: frozenset[str]) -> bool:
+        if self._doors.get(door, _NOTHING) == covered:
+            return False
+        self._doors[door] = covered
+        return True
+
+
+def _covered(facts: ClusterQueueFacts) -> frozenset[str]:
+    names = frozenset(name for group in facts.groups for name in group.resources)
+    return names if GPU_MILLI in names else _NOTHING

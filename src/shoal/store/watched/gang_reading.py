@@ -1,0 +1,86 @@
+"""One company of pods read by the code that reads gangs from manifests: its objects, and these pods of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from msgspec import structs
+
+from shoal.api.decode import Document
+from shoal.client.kind import PODS
+from shoal.engine.from_api import Priorities, Topologies
+from shoal.engine.groups import GroupFacts
+from shoal.store.gangs import Member, gangs_of, unreadable_gang
+from shoal.store.inventory import Inventory, Placed
+from shoal.store.watched.group_objects import GangObjects, GroupObjects
+from shoal.store.watched.object_faults import UNREADABLE, ObjectFault, ObjectFaults, words_of
+from shoal.store.watched.pod_annotations import pod_of
+from shoal.store.watched.pod_heads import head_of
+from shoal.store.watched.pods import Pods
+from shoal.units.errors import UserError, Where
+
+
+class GangReaderByName:
+    def __init__(self, pods: Pods, objects: GroupObjects, troubles: ObjectFaults) -> None:
+        self.kueue_admits = False
+        """Whether Kueue itself runs in the cluster."""
+        self._pods = pods
+        self._objects = objects
+        self._troubles = troubles
+
+    def read(
+        self, company: GangObjects, keys: Iterable[str], priorities: Priorities, topologies: Topologies
+    ) -> tuple[list[Member], GroupFacts | None]:
+        found = [member for key in keys if (member := self._member(key)) is not None]
+        members = [member for member in found if not member.placed.value.has_succeeded()]
+        ended = [member for member in found if member.placed.value.has_succeeded()]
+        try:
+            documents = self._documents(company, found)
+            inventory = Inventory(documents)
+            while True:
+                try:
+                    gangs = gangs_of(inventory, members, priorities, topologies, ended, kueue_admits=self.kueue_admits)
+                except UserError as error:
+                    members = self._without_culprit(members, error)
+                else:
+                    break
+        except UserError as error:
+            self._objects.complain(error)
+            name = company.group or f"{company.owner[0]}/{company.owner[2]}"
+            return [_waiting(name, member) for member in members], unreadable_gang(name, error)
+        for fault in gangs.faults:
+            self._objects.complain(fault)
+        if not gangs.faults:
+            self._objects.praise(documents)
+        return members, gangs.facts[0] if gangs.facts else None
+
+    def _documents(self, company: GangObjects, members: list[Member]) -> list[Document]:
+        if company.group:
+            reference = members[0].placed.value.spec.workload_ref if members else None
+            return self._objects.groups(company, reference)
+        states = [self._pods.get(member.placed.value.metadata.key) for member in members]
+        owners = {state.owner: None for state in states if state is not None and state.owner is not None}
+        return self._objects.makers(owners | {company.owner: None})
+
+    def _without_culprit(self, members: list[Member], error: UserError) -> list[Member]:
+        """One pod that is written wrongly must not keep the others; what is wrong with the gang itself goes on up."""
+        left = [member for member in members if member.placed.where.obj != error.where.obj]
+        if len(left) == len(members):
+            raise error
+        key = error.where.obj.removeprefix("Pod ")
+        state = self._pods.get(key)
+        if state is not None:
+            self._troubles.put(ObjectFault(PODS, key, state.uid, UNREADABLE, words_of(error)))
+        return left
+
+    def _member(self, key: str) -> Member | None:
+        state, item = self._pods.get(key), self._pods.item(key)
+        if state is None or item is None:
+            return None
+        pod = pod_of(item, head_of(item))
+        return Member(Placed(pod, Where(obj=f"Pod {key}")), state.who)
+
+
+def _waiting(name: str, member: Member) -> Member:
+    """In a gang of which nothing can be known, until somebody mends what is written about it."""
+    return Member(member.placed, structs.replace(member.who, group=name))

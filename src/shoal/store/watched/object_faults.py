@@ -1,0 +1,65 @@
+"""What is wrong with an object that somebody wrote: kept until whoever tells people about such things takes it.
+
+One object's trouble is told once: again only when the words change, or when the object was well in between.
+
+Rejected: raising it. One bad object must not keep the others from being read.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from shoal.client.kind import Kind
+from shoal.units.errors import UserError, one_line
+
+UNREADABLE = "Unreadable"
+INVALID_ANNOTATION = "InvalidAnnotation"
+"""Of an object that counts all the same."""
+
+
+class ObjectFault(msgspec.Struct, frozen=True):
+    """To be told on the object itself."""
+
+    kind: Kind
+    key: str
+    """namespace/name, or the name alone."""
+    uid: str
+    reason: str
+    message: str
+
+
+class ObjectFaults:
+    def __init__(self) -> None:
+        self._now: dict[tuple[Kind, str], ObjectFault] = {}
+        self._fresh: dict[tuple[Kind, str], None] = {}
+
+    def put(self, trouble: ObjectFault) -> None:
+        at = trouble.kind, trouble.key
+        if self._now.get(at) != trouble:
+            self._now[at] = trouble
+            self._fresh[at] = None
+
+    @property
+    def has_any(self) -> bool:
+        return bool(self._now)
+
+    def find(self, kind: Kind, key: str) -> ObjectFault | None:
+        """What is wrong with that object."""
+        return self._now.get((kind, key))
+
+    def settle(self, kind: Kind, key: str) -> None:
+        """The object is well, or gone."""
+        if self._now and self._now.pop((kind, key), None) is not None:
+            self._fresh.pop((kind, key), None)
+
+    def take(self) -> list[ObjectFault]:
+        """What came since the last call."""
+        fresh, self._fresh = self._fresh, {}
+        return [self._now[at] for at in fresh]
+
+
+def words_of(error: UserError) -> str:
+    """The field, what is wrong and what would make it right; the object itself is where it is told."""
+    place = f"{error.where.path}: " if error.where.path else ""
+    fix = f"; {error.fix}" if error.fix else ""
+    return one_line(f"{place}{error.what}{fix}")

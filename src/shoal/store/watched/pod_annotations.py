@@ -1,0 +1,53 @@
+"""What is written on a pod beside its specification, and the pod as its standing and its gang are read from it."""
+
+from __future__ import annotations
+
+import msgspec
+
+from shoal.api.meta import ObjectMeta, OwnerReference
+from shoal.api.pod import Pod, PodSpec, PodStatus, SchedulingGroup, WorkloadReference
+from shoal.client.item import Item
+from shoal.store.watched.pod_heads import Head, is_there
+
+
+class PodAnnotationFields(msgspec.Struct, frozen=True, gc=False):
+    """What is written on a pod beside its specification."""
+
+    labels: dict[str, str]
+    annotations: dict[str, str]
+    allocated: str = ""
+    """The devices that its kubelet gave it, as `Status.allocated` has them."""
+
+
+_group = msgspec.json.Decoder(SchedulingGroup)
+_workload = msgspec.json.Decoder(WorkloadReference)
+
+
+def pod_of(item: Item, head: Head) -> Pod:
+    """The pod as far as its standing and its gang are read from it."""
+    meta, spec = head.metadata, head.spec
+    owners = tuple(
+        OwnerReference(kind=owner.kind, name=owner.name, controller=owner.controller) for owner in meta.owner_references
+    )
+    return Pod(
+        metadata=ObjectMeta(
+            name=item.name,
+            namespace=item.namespace,
+            uid=item.uid,
+            labels=meta.labels,
+            annotations=meta.annotations,
+            owner_references=owners,
+            creation_timestamp=meta.creation_timestamp,
+            deletion_timestamp=meta.deletion_timestamp,
+        ),
+        spec=PodSpec(
+            node_name=spec.node_name,
+            scheduling_group=_group.decode(spec.scheduling_group) if is_there(spec.scheduling_group) else None,
+            workload_ref=_workload.decode(spec.workload_ref) if is_there(spec.workload_ref) else None,
+        ),
+        status=PodStatus(phase=head.status.phase, start_time=head.status.start_time),
+    )
+
+
+def words_on(head: Head) -> PodAnnotationFields:
+    return PodAnnotationFields(head.metadata.labels, head.metadata.annotations, head.status.allocated())

@@ -1,0 +1,66 @@
+"""What happened to queues and their workloads, as values for whoever decides about admission."""
+
+from __future__ import annotations
+
+import msgspec
+
+from shoal.engine.queues.facts import WorkloadFacts
+from shoal.engine.queues.settings import Settings
+from shoal.engine.queues.state import Fact
+
+
+class Mark(msgspec.Struct, frozen=True, gc=False):
+    """A condition as far as decisions read it."""
+
+    is_true: bool
+    reason: str = ""
+    message: str = ""
+    since_s: float = 0.0
+
+
+ABSENT = Mark(False)
+
+
+class WorkloadView(msgspec.Struct, frozen=True):
+    """A Workload as it was seen last."""
+
+    key: str
+    """namespace/name"""
+    uid: str
+    version: int
+    generation: int
+    facts: WorkloadFacts | None = None
+    """None where it has finished, or cannot be read."""
+    fault: str = ""
+    """Why it cannot be read."""
+    queue: str = ""
+    """Key of its local queue, read or not."""
+    is_finished: bool = False
+    is_leaving: bool = False
+    ran_s: float | None = None
+    """How long its work took, once that was done."""
+    marks: dict[str, Mark] = {}
+    """Conditions by type."""
+    owner: tuple[str, str] = ("", "")
+    """Kind and name of its controller."""
+
+    def mark(self, name: str) -> Mark:
+        return self.marks.get(name, ABSENT)
+
+
+class QueueChanges(msgspec.Struct):
+    """Since it was asked for last. Whoever takes it puts facts first, then namespaces, then workloads."""
+
+    settings: Settings | None = None
+    """The configuration is another one: everything is decided anew by it."""
+    facts: list[Fact] = []
+    dropped: list[tuple[type[Fact], str]] = []
+    namespaces: list[tuple[str, dict[str, str]]] = []
+    workloads: list[WorkloadView] = []
+    gone: list[str] = []
+    """Workloads that were deleted."""
+
+    def __bool__(self) -> bool:
+        return bool(
+            self.settings is not None or self.facts or self.dropped or self.namespaces or self.workloads or self.gone
+        )

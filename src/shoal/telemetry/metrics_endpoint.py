@@ -1,0 +1,115 @@
+"""The door where figures and health are read, over plain HTTP: on this machine alone unless somebody says otherwise.
+
+It is answered by the process's one event loop, which has other things to do: requests are small and few at a time, a
+body is never read, whoever is slow is hung up on, and what breaks is a short line here and a story in the log.
+
+Rejected: TLS and tokens of its own. What is told is no secret inside a cluster, and a proxy that asks for tokens goes
+beside it where it is; the loopback address is what keeps others out until then.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from typing import TYPE_CHECKING
+
+import msgspec
+from aiohttp import web
+
+from shoal.client.connection_timeouts import TimedServer, Timeouts
+from shoal.prometheus.exposition import form_for, text_of
+from shoal.units.errors import UserError
+
+if TYPE_CHECKING:
+    from shoal.prometheus.registry import Registry
+    from shoal.telemetry.health import Health
+
+_log = logging.getLogger("shoal.telemetry")
+_MOST_AT_ONCE = 8
+_HASTE = Timeouts()
+_KEPT_OPEN_S = 75.0
+_LONGEST_LINE = 4096
+_LONGEST_HEADER = 8192
+_COMPRESSED_BYTES = 4096
+_METRICS = "/metrics"
+
+
+class MetricsEndpointSettings(msgspec.Struct, frozen=True):
+    host: str = "127.0.0.1"
+    port: int = 8080
+    """0 takes any free one."""
+
+
+class MetricsEndpoint:
+    """`start` it, and `close` it; in between `address` says where it is."""
+
+    def __init__(
+        self, registry: Registry, health: Health, settings: MetricsEndpointSettings, haste: Timeouts = _HASTE
+    ) -> None:
+        self._haste = haste
+        self._registry = registry
+        self._health = health
+        self._settings = settings
+        self._runner: web.ServerRunner | None = None
+        self._turns = asyncio.Semaphore(_MOST_AT_ONCE)
+        self.address = ""
+
+    async def start(self) -> None:
+        """Raises UserError where the address cannot be had."""
+        settings = self._settings
+        server = TimedServer(
+            self._answer,
+            self._haste,
+            access_log=None,
+            keepalive_timeout=_KEPT_OPEN_S,
+            max_line_size=_LONGEST_LINE,
+            max_field_size=_LONGEST_HEADER,
+            lingering_time=0.0,
+        )
+        runner = web.ServerRunner(server, shutdown_timeout=1.0)
+        await runner.setup()
+        try:
+            await web.TCPSite(runner, settings.host, settings.port).start()
+        except OSError as error:
+            await runner.cleanup()
+            what = f"metrics cannot be served at {settings.host}:{settings.port}: {error.strerror or error}"
+            raise UserError(what, fix="choose another address with --metrics-address HOST:PORT, or none") from None
+        self._runner = runner
+        host, port = runner.addresses[0][:2]
+        self.address = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+
+    async def close(self) -> None:
+        if self._runner is not None:
+            await self._runner.cleanup()
+
+    async def _answer(self, request: web.BaseRequest) -> web.StreamResponse:
+        if request.method not in {"GET", "HEAD"}:
+            return _words(405, "only GET is answered here\n", {"Allow": "GET, HEAD"})
+        if self._turns.locked():
+            return _words(503, "too many ask at once\n", {"Retry-After": "1"})
+        async with self._turns:
+            try:
+                return self._figures(request) if request.path == _METRICS else self._other(request)
+            except Exception:  # noqa: BLE001 - whoever asked gets an answer, and no more of the story than that
+                _log.exception("%s could not be answered", request.path)
+                return _words(500, "this could not be answered; the log says why\n")
+
+    def _figures(self, request: web.BaseRequest) -> web.Response:
+        form = form_for(request.headers.get("Accept", ""))
+        body = text_of(self._registry.read(), form)
+        response = web.Response(body=body, headers={"Content-Type": form})
+        if len(body) > _COMPRESSED_BYTES:
+            response.enable_compression()
+        return response
+
+    def _other(self, request: web.BaseRequest) -> web.Response:
+        query = request.query
+        found = self._health.answer(request.path, is_verbose="verbose" in query, left_out=query.getall("exclude", []))
+        if found is None:
+            return _words(404, "here are /metrics, /healthz, /livez and /readyz\n")
+        return _words(found.code, found.text)
+
+
+def _words(code: int, text: str, headers: dict[str, str] | None = None) -> web.Response:
+    safe = {"X-Content-Type-Options": "nosniff", "Cache-Control": "no-cache, no-store", **(headers or {})}
+    return web.Response(status=code, text=text, content_type="text/plain", headers=safe)
