@@ -386,7 +386,7 @@ BAD_CLASSES = {
         "spec.config: must have at most 32 items, got 33",
     ),
     "configuration that is no mapping": (
-        "{config: [{opaque: {driver: d, parameters: on}}]}",
+        "{config: [{opaque: {driver: d, parameters: 'on'}}]}",
         'spec.config[0].opaque.parameters: expected a mapping, got text ("on")',
     ),
 }

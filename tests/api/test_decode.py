@@ -19,7 +19,7 @@ apiVersion: v1
 kind: Pod
 metadata:
   name: train
-  labels: {app: on, since: 2024-01-31}
+  labels: {app: 'on', since: 2024-01-31}
   creationTimestamp: 2024-01-31T12:00:00Z
 spec:
   containers:
@@ -171,7 +171,7 @@ BAD_FIELDS = {
         "spec.nodeSelector.gpus: expected text, got a whole number (8); put it in quotes",
     ),
     "a word for a truth value": (
-        "{containers: [{}], hostNetwork: yes}",
+        "{containers: [{}], hostNetwork: 'yes'}",
         'spec.hostNetwork: expected true or false, got text ("yes")',
     ),
     "a map for a list": ("{containers: {}}", "spec.containers: expected a list, got a mapping"),
@@ -299,27 +299,27 @@ BAD_FILES = {
         "f: document 1 (Node): items[0].metadata.name: is required",
     ),
     "a bad item of a list": (
-        f'{{"apiVersion":"v1","kind":"List","items":[{{{OBJECT},"metadata":{{"name":"n"}},"spec":{{"taints":[{{}}]}}}}]}}',
-        "f: document 1 (Node n): spec.taints[0].key: is required",
+        f'{{"apiVersion":"v1","kind":"List","items":[{{{OBJECT},"metadata":{{"name":"n1"}},"spec":{{"taints":[{{}}]}}}}]}}',
+        "f: document 1 (Node n1): spec.taints[0].key: is required",
     ),
     "metadata that is a list, in a kind we do not know": (
         "apiVersion: x/v1\nkind: X\nmetadata: []",
         "f: document 1 (X): metadata: expected a mapping, got a list",
     ),
     "a time that is none": (
-        "apiVersion: v1\nkind: Node\nmetadata: {name: n, creationTimestamp: yesterday}",
+        "apiVersion: v1\nkind: Node\nmetadata: {name: n1, creationTimestamp: yesterday}",
         (
-            "f: document 1 (Node n): metadata.creationTimestamp: is not a time with its zone; "
+            "f: document 1 (Node n1): metadata.creationTimestamp: is not a time with its zone; "
             "write a time such as 2026-01-31T12:00:00Z"
         ),
     ),
     "a time without its zone": (
-        "apiVersion: v1\nkind: Node\nmetadata: {name: n, creationTimestamp: '2024-01-31T12:00:00'}",
-        "f: document 1 (Node n): metadata.creationTimestamp: is not a time with its zone",
+        "apiVersion: v1\nkind: Node\nmetadata: {name: n1, creationTimestamp: '2024-01-31T12:00:00'}",
+        "f: document 1 (Node n1): metadata.creationTimestamp: is not a time with its zone",
     ),
     "less than no memory": (
-        "apiVersion: v1\nkind: Node\nmetadata: {name: n}\nstatus: {allocatable: {memory: -1Gi}}",
-        'f: document 1 (Node n): status.allocatable.memory: Invalid value: "-1Gi": must be greater than or equal to 0',
+        "apiVersion: v1\nkind: Node\nmetadata: {name: n1}\nstatus: {allocatable: {memory: -1Gi}}",
+        'f: document 1 (Node n1): status.allocatable.memory: Invalid value: "-1Gi": must be greater than or equal to 0',
     ),
     "a class above the system's": (
         "apiVersion: scheduling.k8s.io/v1\nkind: PriorityClass\nmetadata: {name: top}\nvalue: 2000000000",

@@ -284,7 +284,7 @@ BAD = {
     ),
     "two claims of one name": (
         UPSTREAM,
-        f"{{{GANG}, resourceClaims: [{{name: a, resourceClaimName: x}}, {{name: a, resourceClaimName: y}}]}}",
+        f"{{{GANG}, resourceClaims: [{{name: a, resourceClaimName: x}}, {{name: a, resourceClaimName: z}}]}}",
         'spec.resourceClaims[1].name: "a" is named twice',
     ),
 }

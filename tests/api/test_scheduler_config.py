@@ -322,4 +322,4 @@ def test_another_version_is_refused() -> None:
 
 def test_a_file_without_a_configuration_is_refused() -> None:
     with pytest.raises(UserError, match=r"n\.yaml: contains no KubeSchedulerConfiguration"):
-        read_scheduler_config("apiVersion: v1\nkind: Node\nmetadata: {name: n}", "n.yaml")
+        read_scheduler_config("apiVersion: v1\nkind: Node\nmetadata: {name: n1}", "n.yaml")

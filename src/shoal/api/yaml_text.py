@@ -1,39 +1,28 @@
-"""YAML as Kubernetes means it: plain maps, lists and scalars, and nothing that surprises.
+"""Reads manifests in YAML as Kubernetes does: maps, lists and scalars.
 
-Built from libyaml's event stream rather than by PyYAML's constructor, for four reasons: words stay words
-(`on`, `yes` and `2024-01-31` are text; only true, false, null and numbers are special), a key given twice
-is refused with its line, aliases cannot be used to blow up the input, and it is about a third faster. Null
-entries of a map are dropped, because Kubernetes reads them as absent.
+It is built from libyaml's event stream rather than by PyYAML's constructor, for four reasons: scalars have the values
+that Kubernetes gives them (`yaml_scalars.py`), a key given twice is refused with its line, the size of aliases is
+bounded, and it is about a third faster. Null entries of a map are dropped, because Kubernetes reads them as absent.
 
 Rejected: `yaml.safe_load`, for the same four reasons.
 """
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
 import yaml
 
+from shoal.api.yaml_scalars import ScalarError, key_text, plain
 from shoal.units.errors import UserError, Where, excerpt, one_line
-from shoal.units.kept import kept
 
 _LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 MAX_DEPTH = 100
 MAX_ALIASED = 100_000
 
-_INT = re.compile(r"[-+]?(?:0|[1-9][0-9]*)")
-_BASED_INT = re.compile(r"([-+]?)0(x[0-9a-fA-F]+|o[0-7]+|[0-7]+|b[01]+)")
-_FLOAT = re.compile(r"[-+]?(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?")
-_WORDS: dict[str, Any] = {
-    **dict.fromkeys(("", "~", "null", "Null", "NULL"), None),
-    **dict.fromkeys(("true", "True", "TRUE"), True),
-    **dict.fromkeys(("false", "False", "FALSE"), False),
-}
-_LONGEST_NUMBER = 100
 _TAG = "tag:yaml.org,2002:"
 _MERGE = object()
 _NO_KEY = object()
@@ -115,24 +104,29 @@ class _Builder:
         self._put(value, event)
 
     def _key(self, frame: _Frame, event: Any) -> None:
-        """Keys are text whatever they look like: a label may be called `on` or `1`."""
         if event.value == "<<" and event.implicit[0]:
             frame.key = _MERGE
             return
-        if event.value in frame.value:
-            raise self.error(f"key {excerpt(event.value)} is given twice", event.start_mark)
+        key = key_text(self._value(event))
+        if key is None:
+            raise self.error("a key must be text, not null", event.start_mark)
+        if key in frame.value:
+            raise self.error(f"key {excerpt(key)} is given twice", event.start_mark)
         if event.anchor:
-            self._anchors[event.anchor] = (event.value, 1)
-        frame.key = event.value
-        # Held from now on, so that a second one is seen even if the value is null and will be dropped.
-        frame.value[event.value] = None
+            self._anchors[event.anchor] = (key, 1)
+        frame.key = key
+        # Set now, so that a second one is seen even if the value is null and will be dropped.
+        frame.value[key] = None
 
     def _value(self, event: Any) -> Any:
-        if event.implicit[0]:
-            return _plain(event.value)
-        if event.tag in {None, "!", _TAG + "str"}:
+        if not event.implicit[0] and event.tag in {None, "!", _TAG + "str"}:
             return event.value
-        value = _plain(event.value)
+        try:
+            value = plain(event.value)
+        except ScalarError as error:
+            raise self.error(str(error), event.start_mark) from None
+        if event.implicit[0]:
+            return value
         wanted = {"int": (int,), "float": (int, float), "bool": (bool,), "null": (type(None),)}
         if type(value) not in wanted.get(event.tag.removeprefix(_TAG), ()):
             raise self.error(f"tag {event.tag} is not supported here", event.start_mark)
@@ -190,22 +184,3 @@ class _Builder:
         else:
             frame.value[frame.key] = value
         frame.key = _NO_KEY
-
-
-@kept(most=16384)
-def _plain(text: str) -> Any:
-    """What an unquoted scalar means."""
-    if text in _WORDS:
-        return _WORDS[text]
-    if text[0] not in "+-.0123456789" or len(text) > _LONGEST_NUMBER:
-        return text
-    if _INT.fullmatch(text):
-        return int(text)
-    if match := _BASED_INT.fullmatch(text):
-        # A bare leading zero is octal, as file modes have it.
-        digits = match[2] if match[2][0] in "xob" else "o" + match[2]
-        return int(match[1] + "0" + digits, 0)
-    if _FLOAT.fullmatch(text):
-        number = float(text)
-        return number if number - number == 0 else text
-    return text

@@ -21,6 +21,7 @@ from shoal.api.kueue.config_map import unwrapped
 from shoal.api.kueue.configuration import Configuration
 from shoal.api.kueue.conversion import V1BETA2
 from shoal.api.wire import to_json
+from shoal.api.yaml_out import to_yaml
 from shoal.client.item import Item
 from shoal.client.kind import CONFIG_MAPS, LEASES, PODS, Kind
 from shoal.client.kueue_versions import relabelled
@@ -75,7 +76,7 @@ class Snapshot:
 
     def to_yaml(self) -> bytes:
         """A document for each object, for people who read it; large clusters are read back from JSON much sooner."""
-        return b"---\n".join(msgspec.yaml.encode(msgspec.json.decode(entry.line)) for entry in self.entries)
+        return "---\n".join(to_yaml(msgspec.json.decode(entry.line)) for entry in self.entries).encode()
 
     def without(self, obj: str) -> Snapshot:
         """Without the object that places call so: `Pod default/x`."""

@@ -9,13 +9,12 @@ them is refused.
 from __future__ import annotations
 
 import base64
-import math
-import re
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import yaml
 
+from shoal.api.yaml_scalars import ScalarError, key_text, plain
 from shoal.embedded.apiserver.bodies.decode import MAX_DEPTH
 from shoal.embedded.apiserver.bodies.json_fault import TOO_DEEP
 
@@ -23,18 +22,8 @@ _TAG = "tag:yaml.org,2002:"
 _RESOLVED = frozenset(f"{_TAG}{name}" for name in ("int", "float", "bool", "null"))
 _MOST_NODES = 400_000
 
-_TRUE = frozenset(("y", "Y", "yes", "Yes", "YES", "true", "True", "TRUE", "on", "On", "ON"))
-_FALSE = frozenset(("n", "N", "no", "No", "NO", "false", "False", "FALSE", "off", "Off", "OFF"))
-_NULL = frozenset(("", "~", "null", "Null", "NULL"))
-_INT = re.compile(r"[-+]?(?:0[xX][0-9a-fA-F]+|0[oO]?[0-7]+|0[bB][01]+|0|[1-9][0-9]*)")
-_FLOAT = re.compile(r"[-+]?(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?")
-_BASES = {"0x": 16, "0o": 8, "0b": 2}
 
 _Base: Any = getattr(yaml, "CBaseLoader", yaml.BaseLoader)
-
-
-_MOST_DIGITS = 1000
-"""Of an integer. JSON has no limit either, and no field of any kind takes so many."""
 
 
 class NotYamlError(Exception):
@@ -170,10 +159,9 @@ def _merged(value: Any) -> dict[str, Any]:
 
 
 def _key(value: Any) -> str:
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    if isinstance(value, (str, int, float)):
-        return str(value)
+    text = key_text(value)
+    if text is not None:
+        return text
     raise NotYamlError("yaml: invalid map key" if value is not None else "unsupported map key of type: invalid")
 
 
@@ -186,40 +174,7 @@ def _scalar(event: yaml.ScalarEvent) -> Any:
             raise NotYamlError("yaml: !!binary value contains invalid base64 data") from None
     if not (event.implicit[0] or event.tag in _RESOLVED):
         return text
-    value = _plain(text)
-    if isinstance(value, float) and not math.isfinite(value):
-        raise NotYamlError(f"json: unsupported value: {_infinite(value)}")
-    return value
-
-
-def _plain(text: str) -> Any:
-    if text in _NULL:
-        return None
-    if text in _TRUE or text in _FALSE:
-        return text in _TRUE
-    bare = text.replace("_", "") if text[0].isdigit() or text[0] in "+-." else text
-    if _INT.fullmatch(bare):
-        return _integer(bare)
-    if _FLOAT.fullmatch(bare):
-        value = float(bare)
-        # Go writes whole floats without a point, so in JSON they are integers.
-        return int(value) if value.is_integer() and abs(value) < 1e21 else value
-    if text.lower() in (".inf", "+.inf", "-.inf"):
-        return -math.inf if text[0] == "-" else math.inf
-    return math.nan if text in (".nan", ".NaN", ".NAN") else text
-
-
-def _integer(text: str) -> int:
-    sign, digits = (-1, text[1:]) if text[0] == "-" else (1, text.lstrip("+"))
-    base = _BASES.get(digits[:2].lower())
-    if len(digits) > _MOST_DIGITS:
-        raise NotYamlError(f"yaml: an integer of {len(digits)} digits is out of range")
-    if base is not None:
-        return sign * int(digits[2:], base)
-    return sign * int(digits, 8 if len(digits) > 1 and digits[0] == "0" else 10)
-
-
-def _infinite(value: float) -> str:
-    if math.isnan(value):
-        return "NaN"
-    return "+Inf" if value > 0 else "-Inf"
+    try:
+        return plain(text)
+    except ScalarError as error:
+        raise NotYamlError(str(error)) from None

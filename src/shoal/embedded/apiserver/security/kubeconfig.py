@@ -13,6 +13,7 @@ from typing import Any
 
 import yaml
 
+from shoal.api.yaml_out import to_yaml
 from shoal.embedded.apiserver.security.authority import Authority
 from shoal.embedded.apiserver.security.private_files import write_private
 from shoal.units.errors import UserError, Where
@@ -43,7 +44,7 @@ def write_kubeconfig(path: Path, url: str, authority: Authority) -> None:
     own = kubeconfig(url, authority)
     merged = _merged(_read(path), own)
     path.parent.mkdir(parents=True, exist_ok=True)
-    write_private(path.resolve(), yaml.safe_dump(merged, sort_keys=False).encode())
+    write_private(path.resolve(), to_yaml(merged).encode())
 
 
 def _read(path: Path) -> dict[str, Any]:
