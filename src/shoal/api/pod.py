@@ -10,6 +10,7 @@ from shoal.api.affinity import Affinity, TopologySpreadConstraint
 from shoal.api.container import ANY_ADDRESS, Container, Resources
 from shoal.api.meta import ObjectMeta
 from shoal.api.node_affinity import NodeRule, node_rule
+from shoal.api.pod_phases import TERMINAL_PHASES
 from shoal.api.taints import Toleration
 from shoal.api.wire import ApiStruct, Quantities, Timestamp
 from shoal.units.errors import UserError, Where, excerpt
@@ -18,8 +19,6 @@ DEFAULT_SCHEDULER = "default-scheduler"
 
 # Lowest and highest value of a 32-bit priority; the top two thousand million are for the system.
 Priority = Annotated[int, Meta(ge=-(2**31), le=2**31 - 1)]
-
-_FINISHED = frozenset({"Succeeded", "Failed"})
 
 
 class SchedulingGate(ApiStruct, frozen=True):
@@ -149,7 +148,7 @@ class Pod(ApiStruct, frozen=True):
 
     def is_finished(self) -> bool:
         """It ended and holds nothing any more, though its object is still there."""
-        return self.status.phase in _FINISHED
+        return self.status.phase in TERMINAL_PHASES
 
     def has_succeeded(self) -> bool:
         return self.status.phase == "Succeeded"

@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 
 import msgspec
 
+from shoal.api.pod_phases import TERMINAL_PHASES
 from shoal.client.clock import Clock
 from shoal.client.item import Item, Key
 from shoal.client.kind import NODES, PODS
@@ -52,7 +53,7 @@ async def pods_to_evict(api: Api, node: str, *, force: bool) -> list[Item]:
         owners = [one.kind for one in pod.metadata.owner_references or () if one.controller]
         if _MIRROR in (pod.metadata.annotations or {}) or "DaemonSet" in owners:
             continue
-        if not owners and pod.status.phase not in ("Succeeded", "Failed") and not force:
+        if not owners and pod.status.phase not in TERMINAL_PHASES and not force:
             unmanaged.append("/".join(item.key))
         going.append(item)
     if unmanaged:

@@ -12,7 +12,6 @@ from shoal.client.item import Item, Obj
 from shoal.client.kind import PODS
 
 _INDEX = "spec.nodeName"
-FINISHED = ("Succeeded", "Failed")
 
 
 class _Bound(msgspec.Struct, rename="camel", gc=False):

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import msgspec
 
+from shoal.api.pod_phases import TERMINAL_PHASES
 from shoal.client.clock import Clock
 from shoal.client.item import Item, Obj
 from shoal.client.kind import PODS
@@ -14,7 +15,6 @@ from shoal.client.port import Api, Patch
 from shoal.client.recorder import SCHEDULING, Recorder
 
 _SCHEDULED, _UNSCHEDULABLE = "PodScheduled", "Unschedulable"
-_OVER = frozenset({"Succeeded", "Failed"})
 
 
 class _Meta(msgspec.Struct, rename="camel"):
@@ -58,7 +58,7 @@ class Unscheduled:
     def is_told(self, item: Item, words: str) -> bool:
         """Whether it stands there, or the pod waits for nothing that could be told here."""
         pod = item.read(_Pod)
-        is_looking = not (pod.spec.node_name or pod.spec.scheduling_gates or pod.status.phase in _OVER)
+        is_looking = not (pod.spec.node_name or pod.spec.scheduling_gates or pod.status.phase in TERMINAL_PHASES)
         if not is_looking or pod.metadata.deletion_timestamp is not None:
             return True
         said = _said(pod)

@@ -10,10 +10,10 @@ from datetime import datetime
 import msgspec
 from msgspec import field
 
+from shoal.api.pod_phases import TERMINAL_PHASES
 from shoal.client.item import Item, Seen
 
 COST = "controller.kubernetes.io/pod-deletion-cost"
-_FINISHED = frozenset({"Succeeded", "Failed"})
 
 
 class Owner(msgspec.Struct, rename="camel", gc=False):
@@ -79,7 +79,7 @@ class PodView(msgspec.Struct, rename="camel", gc=False):
         return self.metadata.deletion_timestamp is not None
 
     def is_finished(self) -> bool:
-        return self.status.phase in _FINISHED
+        return self.status.phase in TERMINAL_PHASES
 
     def is_active(self) -> bool:
         """Whether it counts for the replicas of its owner."""

@@ -12,6 +12,7 @@ from collections.abc import Iterable
 
 import msgspec
 
+from shoal.api.pod_phases import TERMINAL_PHASES
 from shoal.client.context import Context
 from shoal.client.index import Index
 from shoal.client.item import Item, Seen
@@ -21,7 +22,6 @@ from shoal.store.watched.device_ids import Chosen
 
 _INDEX = "pods-with-devices"
 _DEVICES = (names.OWN_DEVICES.encode(), b"allocatedResourcesStatus")
-_ENDED = frozenset({"Succeeded", "Failed"})
 
 
 class _Meta(msgspec.Struct, gc=False):
@@ -93,7 +93,7 @@ class UsedDevices:
         if not any(word in item.data for word in _DEVICES):
             return ()
         pod = self._seen(item)
-        return (pod.spec.node_name,) if pod.spec.node_name and pod.status.phase not in _ENDED else ()
+        return (pod.spec.node_name,) if pod.spec.node_name and pod.status.phase not in TERMINAL_PHASES else ()
 
 
 def _ids_of(pod: _Pod) -> Iterable[str]:

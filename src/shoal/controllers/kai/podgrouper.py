@@ -22,6 +22,7 @@ import msgspec
 
 from shoal.api.groups.kai import GROUP_ANNOTATION, SUB_GROUP_LABEL
 from shoal.api.pod import Pod
+from shoal.api.pod_phases import TERMINAL_PHASES
 from shoal.api.wire import dec_hook
 from shoal.client.context import Context
 from shoal.client.ecosystem_kinds import KAI_POD_GROUPS
@@ -44,7 +45,6 @@ SCHEDULER = "kai-scheduler"
 _MARK = SCHEDULER.encode()
 _RETRY_S = 30.0
 """The time after which an invalid owner is read again."""
-_TERMINAL_PHASES = frozenset({"Succeeded", "Failed"})
 _pod_decoder = msgspec.json.Decoder(Pod, dec_hook=dec_hook)
 
 
@@ -178,7 +178,7 @@ def _without_group(item: Item) -> tuple[Key, ...]:
 def _lacks_group(item: Item) -> bool:
     """Whether a pod of KAI's scheduler belongs to no group, of KAI or of another project."""
     pod = _read(item)
-    if pod is None or pod.spec.scheduler_name != SCHEDULER or pod.status.phase in _TERMINAL_PHASES:
+    if pod is None or pod.spec.scheduler_name != SCHEDULER or pod.status.phase in TERMINAL_PHASES:
         return False
     if pod.metadata.deletion_timestamp is not None:
         return False

@@ -7,6 +7,7 @@ from datetime import datetime
 import msgspec
 from msgspec import field
 
+from shoal.api.pod_phases import TERMINAL_PHASES
 from shoal.client.item import Item, Seen
 from shoal.controllers.queued_pods.kueue_names import GATE, MANAGED, PARENT, QUEUE_LABEL, TERMINATION_TARGET
 from shoal.controllers.queued_work.quota_condition import QUOTA_CONDITION, Fault
@@ -86,7 +87,7 @@ class QueuedPod(msgspec.Struct, gc=False):
         return self.metadata.deletion_timestamp is not None
 
     def is_finished(self) -> bool:
-        return self.status.phase in ("Succeeded", "Failed")
+        return self.status.phase in TERMINAL_PHASES
 
     def is_over(self) -> bool:
         """It uses no capacity any more and will not use any again."""

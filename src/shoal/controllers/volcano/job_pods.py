@@ -7,6 +7,7 @@ from datetime import datetime
 
 from msgspec import field
 
+from shoal.api.pod_phases import TERMINAL_PHASES
 from shoal.api.wire import ApiStruct
 from shoal.client.item import Obj
 from shoal.controllers.volcano.job import Task, VolcanoJob
@@ -23,7 +24,7 @@ from shoal.controllers.volcano.names import (
     TEMPLATE,
 )
 from shoal.controllers.volcano.views import ViewReader
-from shoal.engine.queues.disciplines.volcano.objects import GROUP, TASK, TERMINAL_PHASES, Condition, Meta
+from shoal.engine.queues.disciplines.volcano.objects import GROUP, TASK, Condition, Meta
 from shoal.units.numbers import whole_of
 
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from shoal.api.pod import Pod
+from shoal.api.pod_phases import TERMINAL_PHASES
 from shoal.api.wire import ApiStruct
 from shoal.client.context import Context
 from shoal.client.ecosystem_kinds import VOLCANO_POD_GROUPS
@@ -23,7 +24,7 @@ from shoal.controllers.volcano.names import GROUP_MIN_MEMBER, GROUP_PREFIX, GROU
 from shoal.controllers.volcano.views import ViewReader, pod_of
 from shoal.engine.from_api.membership import group_of as membership_of
 from shoal.engine.queues.disciplines.volcano.amounts import multiplied, to_api
-from shoal.engine.queues.disciplines.volcano.objects import GROUP, TERMINAL_PHASES, GroupPod, Meta, Owner
+from shoal.engine.queues.disciplines.volcano.objects import GROUP, GroupPod, Meta, Owner
 from shoal.units.errors import UserError, Where
 
 _OWNERS = {kind.name: kind for kind in (REPLICA_SETS, STATEFUL_SETS, DAEMON_SETS, JOBS)}

@@ -17,6 +17,7 @@ from zlib import crc32
 
 import msgspec
 
+from shoal.api.pod_phases import TERMINAL_PHASES
 from shoal.client.context import Context
 from shoal.client.informer import Handler, Informer
 from shoal.client.item import Item, Obj
@@ -30,7 +31,6 @@ from shoal.embedded.kubelets.node_keeper import NodeKeeper
 from shoal.embedded.kubelets.pod_facts import Glance, glance_at
 from shoal.embedded.kubelets.pod_writer import PodWriter
 from shoal.embedded.kubelets.policy_watch import PolicyWatch
-from shoal.embedded.kubelets.relevant_changes import TERMINAL
 from shoal.embedded.kubelets.settings import FleetSettings
 from shoal.embedded.kubelets.simulated_node import SimulatedNode
 from shoal.embedded.kubelets.stage_files import read_stages
@@ -169,7 +169,7 @@ class Fleet:
     def _note_address(self, uid: str, glance: Glance, *, is_gone: bool = False) -> None:
         """Of a pod that no node of this process looks after at the moment."""
         status = glance.status
-        if is_gone or status.phase in TERMINAL:
+        if is_gone or status.phase in TERMINAL_PHASES:
             self._ground.addresses.give(status.pod_ip, uid)
         elif status.pod_ip:
             self._ground.addresses.claim(status.pod_ip, uid)

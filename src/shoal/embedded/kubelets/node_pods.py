@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Mapping
 
+from shoal.api.pod_phases import TERMINAL_PHASES
 from shoal.client.item import Item
 from shoal.embedded.gpus.node_gpus import Grant, NodeGpus, Refused, Use
 from shoal.embedded.kubelets import pod_annotations, pod_verbs
@@ -20,7 +21,7 @@ from shoal.embedded.kubelets.pod_recovery import restored
 from shoal.embedded.kubelets.pod_run import ContainerRun, PodRun, new_run
 from shoal.embedded.kubelets.pod_status import Held, phase_of
 from shoal.embedded.kubelets.pod_verbs import Scene
-from shoal.embedded.kubelets.relevant_changes import TERMINAL, is_contradicted, is_news
+from shoal.embedded.kubelets.relevant_changes import is_contradicted, is_news
 
 _SOON_S = 0.3
 """A pod that will run so soon is not said to be pending first."""
@@ -52,7 +53,7 @@ class NodePods:
         glance = glance or glance_at(item)
         run = self.runs.get(item.uid)
         is_deleted = glance.metadata.deletion_timestamp is not None
-        if run is not None and run.is_over and glance.status.phase in TERMINAL:
+        if run is not None and run.is_over and glance.status.phase in TERMINAL_PHASES:
             # The end was written. The answer to that may come later than the next pod, which waited for the devices.
             self._release(item.uid)
         if run is not None and not is_news(run, glance):
@@ -70,7 +71,7 @@ class NodePods:
             run.changes += bool(run.generation)
             run.generation = glance.metadata.generation
             pod_verbs.follow_images(scene)
-        if glance.status.phase in TERMINAL and not run.is_over:
+        if glance.status.phase in TERMINAL_PHASES and not run.is_over:
             # Somebody else has ended it (the garbage collector of pods, a node that was given up).
             run.phase = glance.status.phase
             pod_verbs.stop(scene, 0.0)

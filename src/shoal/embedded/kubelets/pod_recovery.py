@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import msgspec
 
+from shoal.api.pod_phases import TERMINAL_PHASES
 from shoal.client.item import Item
 from shoal.embedded.kubelets.pod_facts import PodFacts, Slim
 from shoal.embedded.kubelets.pod_run import ContainerRun, Ended, PodRun, new_run
@@ -72,7 +73,7 @@ def restored(item: Item, facts: PodFacts, now_s: float) -> PodRun | None:
             _restore(one, said[one.name], now_s)
             image = said[one.name].image
             one.image = spec.image if image == full_image(spec.image) else image
-    if status.phase in ("Succeeded", "Failed"):
+    if status.phase in TERMINAL_PHASES:
         run.step, run.phase, run.reason, run.message = "over", status.phase, status.reason, status.message
         for one in run.containers:
             one.step = "ended"

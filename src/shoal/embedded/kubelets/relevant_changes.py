@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
+from shoal.api.pod_phases import TERMINAL_PHASES
 from shoal.client.item import Item
 from shoal.embedded.kubelets.pod_conditions import conditions, is_ready
 from shoal.embedded.kubelets.pod_facts import Glance, facts_of
 from shoal.embedded.kubelets.pod_run import PodRun
-
-TERMINAL = ("Succeeded", "Failed")
 
 
 def is_news(run: PodRun, glance: Glance) -> bool:
@@ -18,7 +17,7 @@ def is_news(run: PodRun, glance: Glance) -> bool:
     if run.is_over:
         return False
     is_changed = glance.metadata.generation != run.generation
-    return is_changed or glance.status.phase in TERMINAL or glance.wishes() != run.wishes
+    return is_changed or glance.status.phase in TERMINAL_PHASES or glance.wishes() != run.wishes
 
 
 def is_contradicted(run: PodRun, item: Item, glance: Glance) -> bool:

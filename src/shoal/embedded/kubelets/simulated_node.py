@@ -11,6 +11,7 @@ from typing import Any, Literal
 
 import msgspec
 
+from shoal.api.pod_phases import TERMINAL_PHASES
 from shoal.client.item import Item
 from shoal.embedded.apiserver.streams.terminal import Answer, Place
 from shoal.embedded.gpus.dcgm import DcgmExporter, PodName
@@ -144,7 +145,7 @@ class SimulatedNode:
         self._has_recalled = True
         for item in self._ground.pods_on(self.name):
             glance = glance_at(item)
-            has_begun = glance.status.start_time is not None and glance.status.phase not in ("Succeeded", "Failed")
+            has_begun = glance.status.start_time is not None and glance.status.phase not in TERMINAL_PHASES
             if has_begun and item.uid not in self.pods.runs:
                 self.gpus.restore(item.obj())
 

@@ -15,6 +15,7 @@ from msgspec import field
 
 from shoal.api.node_affinity import NodeRule, PreferredSchedulingTerm
 from shoal.api.pod import Pod
+from shoal.api.pod_phases import TERMINAL_PHASES
 from shoal.api.resources import CPU, MEMORY, PODS, SCORING_DEFAULTS, effective_requests
 from shoal.api.taints import Toleration
 from shoal.api.wire import ApiStruct, dec_hook
@@ -24,7 +25,6 @@ from shoal.engine.domains.rules import NO_RULES, PodRules
 
 Port = tuple[str, str, int]
 """Address, protocol, number."""
-_TERMINAL_PHASES = ("Succeeded", "Failed")
 
 
 class Ask(msgspec.Struct, frozen=True, cache_hash=True):
@@ -104,7 +104,7 @@ def read_head(item: Item) -> PodHead:
     found = _heads.decode(item.data)
     meta = found.metadata
     return PodHead(
-        found.spec.node_name, meta.labels, meta.deletion_timestamp is not None, found.status.phase in _TERMINAL_PHASES
+        found.spec.node_name, meta.labels, meta.deletion_timestamp is not None, found.status.phase in TERMINAL_PHASES
     )
 
 

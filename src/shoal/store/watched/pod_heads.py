@@ -12,6 +12,7 @@ from typing import Any
 import msgspec
 from msgspec import Raw
 
+from shoal.api.pod_phases import TERMINAL_PHASES
 from shoal.client.item import Item
 
 _NOTHING = Raw()
@@ -23,7 +24,6 @@ _DEVICES = "nvidia.com/"
 """Other plugins give devices too, whose ids may look like places of GPUs."""
 _GPUS = b'"nvidia.com/'
 _ALLOCATED = b'"allocatedResourcesStatus"'
-_FINISHED = frozenset({"Succeeded", "Failed"})
 
 
 class _Condition(msgspec.Struct, rename="camel", gc=False):
@@ -58,7 +58,7 @@ class Status(msgspec.Struct, rename="camel", gc=False):
 
     @property
     def is_finished(self) -> bool:
-        return self.phase in _FINISHED
+        return self.phase in TERMINAL_PHASES
 
     @property
     def lacked(self) -> str | None:

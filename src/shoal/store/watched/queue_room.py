@@ -11,6 +11,7 @@ from collections.abc import Callable, Collection
 import msgspec
 
 from shoal.api.pod import PodSpec
+from shoal.api.pod_phases import TERMINAL_PHASES
 from shoal.api.resources import PODS, effective_requests
 from shoal.api.wire import dec_hook
 from shoal.client.context import Context
@@ -20,7 +21,6 @@ from shoal.engine.queues.facts import Amounts
 from shoal.store.queues.manifest_queues import WORKLOAD_ANNOTATION
 from shoal.store.queues.room import POD_SET_LABEL
 
-_FINISHED = frozenset({"Succeeded", "Failed"})
 _MOST_SPECS = 10_000
 _spec_decoder = msgspec.json.Decoder(PodSpec, dec_hook=dec_hook)
 
@@ -104,7 +104,7 @@ class TakenRoom:
         try:
             head = _heads.decode(item.data)
             bound = _bounds.decode(head.spec)
-            if not bound.node_name or head.status.phase in _FINISHED:
+            if not bound.node_name or head.status.phase in TERMINAL_PHASES:
                 return None
             amounts = self._amounts_of(bound, head.spec)
         except msgspec.DecodeError:

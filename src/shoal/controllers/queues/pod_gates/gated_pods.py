@@ -7,13 +7,12 @@ from collections.abc import Iterable
 import msgspec
 from msgspec import field
 
+from shoal.api.pod_phases import TERMINAL_PHASES
 from shoal.client.context import Context
 from shoal.client.item import Item, Obj, Seen
 from shoal.client.kind import PODS
 from shoal.client.port import Patch
 from shoal.client.refusals import RefusedError
-
-_FINISHED = frozenset({"Succeeded", "Failed"})
 
 
 class _Meta(msgspec.Struct, rename="camel", gc=False):
@@ -50,7 +49,7 @@ class GatedPod(msgspec.Struct, gc=False):
 
     @property
     def is_finished(self) -> bool:
-        return self.status.phase in _FINISHED
+        return self.status.phase in TERMINAL_PHASES
 
 
 gated_pod: Seen[GatedPod] = Seen(GatedPod)

@@ -11,13 +11,13 @@ import msgspec
 from aiohttp import web
 from multidict import MultiMapping
 
+from shoal.api.pod_phases import TERMINAL_PHASES
 from shoal.embedded.apiserver.status import ApiError, bad_request
 from shoal.embedded.apiserver.streams.channels import Wanted, say
 from shoal.embedded.apiserver.streams.containers import chosen_container
 from shoal.embedded.apiserver.streams.terminal import Place, Terminal
 
 Obj = dict[str, Any]
-_ENDED = ("Succeeded", "Failed")
 _TRUE = ("1", "t", "true")
 
 
@@ -53,7 +53,7 @@ def _container(pod: Obj, name: str) -> Obj:
     if not spec.get("nodeName"):
         raise bad_request(f"pod {pod_name} does not have a host assigned")
     phase = (pod.get("status") or {}).get("phase")
-    if phase in _ENDED:
+    if phase in TERMINAL_PHASES:
         raise bad_request(f"cannot exec into a container in a completed pod; current phase is {phase}")
     return chosen_container(pod, name)
 

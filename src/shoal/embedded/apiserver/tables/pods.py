@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from shoal.api.pod_phases import TERMINAL_PHASES
 from shoal.embedded.apiserver.tables.ages import duration, instant_s
 from shoal.embedded.apiserver.tables.phrases import NONE
 from shoal.embedded.apiserver.tables.printer import Obj, Printer, age, condition_status, heads
@@ -145,7 +146,7 @@ def cells(pod: Obj, now_s: int) -> list[Any]:
     if metadata.get("deletionTimestamp"):
         if status.get("reason") == "NodeLost":
             reason = "Unknown"
-        elif status.get("phase") not in ("Succeeded", "Failed"):
+        elif status.get("phase") not in TERMINAL_PHASES:
             reason = "Terminating"
     addresses = status.get("podIPs")
     return [

@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from shoal.client.bound_pods import FINISHED
+from shoal.api.pod_phases import TERMINAL_PHASES
 from shoal.client.item import Obj
 from shoal.client.kind import PODS
 from shoal.client.owner_reference import controlled_by
@@ -59,7 +59,7 @@ class Pod(msgspec.Struct, gc=False):
     def is_done(self) -> bool:
         """It runs no more, or will never run."""
         never = self.metadata.deletion_timestamp is not None and not self.spec.node_name
-        return self.status.phase in FINISHED or never
+        return self.status.phase in TERMINAL_PHASES or never
 
     @property
     def made(self) -> dict[str, str | None]:

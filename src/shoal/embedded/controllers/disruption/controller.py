@@ -10,6 +10,7 @@ from datetime import datetime
 
 import msgspec
 
+from shoal.api.pod_phases import TERMINAL_PHASES
 from shoal.api.selectors import Selector, selector_of
 from shoal.client.context import Context, Controller
 from shoal.client.item import Item, Key, Obj, Seen
@@ -206,7 +207,7 @@ def stale_disruption_controller(context: Context) -> Controller:
 def _target(pod: Obj) -> Obj | None:
     """The condition that says it is to go, where it is neither going nor over."""
     status = pod.get("status", {})
-    if not pod or "deletionTimestamp" in pod["metadata"] or status.get("phase") in ("Succeeded", "Failed"):
+    if not pod or "deletionTimestamp" in pod["metadata"] or status.get("phase") in TERMINAL_PHASES:
         return None
     for condition in status.get("conditions", ()):
         if condition["type"] == _TARGET and condition["status"] == "True":

@@ -7,6 +7,7 @@ from ipaddress import ip_address
 
 from msgspec import field
 
+from shoal.api.pod_phases import TERMINAL_PHASES
 from shoal.api.wire import ApiStruct
 from shoal.client.informer import Informer
 from shoal.client.item import Item, Key, Seen
@@ -15,7 +16,6 @@ from shoal.client.owned_pods.ownership import head
 
 HEADLESS = "service.kubernetes.io/headless"
 _GATHER_S = 0.1
-_TERMINAL_PHASES = ("Succeeded", "Failed")
 
 
 class Meta(ApiStruct, frozen=True):
@@ -110,7 +110,7 @@ class Pod(ApiStruct, frozen=True):
 
     @property
     def is_finished(self) -> bool:
-        return self.status.phase in _TERMINAL_PHASES
+        return self.status.phase in TERMINAL_PHASES
 
     @property
     def is_terminating(self) -> bool:

@@ -9,6 +9,7 @@ from datetime import datetime
 
 import msgspec
 
+from shoal.api.pod_phases import TERMINAL_PHASES
 from shoal.client.item import Item
 from shoal.embedded.controllers.jobs.names import (
     INDEX,
@@ -110,7 +111,7 @@ class JobPod(msgspec.Struct, frozen=True, gc=False):
 
     @property
     def is_finished(self) -> bool:
-        return self.phase in ("Succeeded", "Failed")
+        return self.phase in TERMINAL_PHASES
 
     @property
     def has_succeeded(self) -> bool:

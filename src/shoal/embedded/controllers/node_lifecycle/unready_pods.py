@@ -6,7 +6,8 @@ import asyncio
 
 import msgspec
 
-from shoal.client.bound_pods import FINISHED, pods_by_node
+from shoal.api.pod_phases import TERMINAL_PHASES
+from shoal.client.bound_pods import pods_by_node
 from shoal.client.context import Context
 from shoal.client.item import Item, Obj
 from shoal.client.kind import PODS
@@ -31,7 +32,7 @@ class _Pod(msgspec.Struct, gc=False):
     @property
     def is_ready(self) -> bool:
         ready = (one.status == "True" for one in self.status.conditions or () if one.type == "Ready")
-        return self.status.phase not in FINISHED and any(ready)
+        return self.status.phase not in TERMINAL_PHASES and any(ready)
 
 
 class UnreadyPods:

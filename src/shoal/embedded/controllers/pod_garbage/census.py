@@ -7,7 +7,7 @@ from typing import TypeVar
 
 import msgspec
 
-from shoal.client.bound_pods import FINISHED
+from shoal.api.pod_phases import TERMINAL_PHASES
 from shoal.client.item import Item, Key
 
 V = TypeVar("V")
@@ -56,7 +56,7 @@ class Census:
             self._node[key] = name
             self.by_node.setdefault(name, {})[key] = None
         _keep(self.ending, key, None, when=pod.metadata.deletion_timestamp is not None)
-        _keep(self.finished, key, pod.metadata.creation_timestamp, when=pod.status.phase in FINISHED)
+        _keep(self.finished, key, pod.metadata.creation_timestamp, when=pod.status.phase in TERMINAL_PHASES)
 
     def _drop(self, key: Key) -> None:
         name = self._node.pop(key, None)

@@ -12,7 +12,8 @@ import asyncio
 import logging
 from collections.abc import Iterable
 
-from shoal.client.bound_pods import FINISHED, with_condition
+from shoal.api.pod_phases import TERMINAL_PHASES
+from shoal.client.bound_pods import with_condition
 from shoal.client.context import Context
 from shoal.client.item import Item
 from shoal.client.kind import NODES, PODS
@@ -108,7 +109,7 @@ class PodGarbage:
 
     async def _mark(self, item: Item, why: tuple[str, str] | None) -> None:
         pod = item.obj()
-        if (pod.get("status") or {}).get("phase") in FINISHED:
+        if (pod.get("status") or {}).get("phase") in TERMINAL_PHASES:
             return
         status: dict[str, object] = {"phase": "Failed"}
         conditions = with_condition(pod, *why, self._context.clock.text()) if why is not None else None

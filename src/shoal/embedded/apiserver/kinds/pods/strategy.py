@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from shoal.api.pod_phases import TERMINAL_PHASES
 from shoal.embedded.apiserver.field_errors import FieldError, bad_value, not_allowed
 from shoal.embedded.apiserver.kinds.complaints import Errors, Obj
 from shoal.embedded.apiserver.kinds.pods.aggregate import service_class
@@ -14,7 +15,6 @@ from shoal.embedded.apiserver.kinds.pods.update import check_pod_update
 from shoal.embedded.apiserver.kinds.pods.warnings import name_warnings, pod_warnings
 from shoal.embedded.apiserver.strategy import Strategy
 
-_ENDED = ("Succeeded", "Failed")
 _SELECTABLE = (
     "spec.nodeName", "spec.restartPolicy", "spec.schedulerName", "spec.serviceAccountName", "spec.hostNetwork",
     "status.phase", "status.podIP", "status.nominatedNodeName",
@@ -107,7 +107,7 @@ class PodStrategy(Strategy):
 
     def deletion_grace(self, obj: Obj, asked_s: int | None) -> int:
         spec = obj["spec"]
-        if not spec.get("nodeName") or (obj.get("status") or {}).get("phase") in _ENDED:
+        if not spec.get("nodeName") or (obj.get("status") or {}).get("phase") in TERMINAL_PHASES:
             return 0
         grace_s: int = spec.get("terminationGracePeriodSeconds", 0) if asked_s is None else asked_s
         return 1 if grace_s < 0 else grace_s

@@ -8,6 +8,7 @@ from msgspec import field
 
 from shoal.api.groups.volcano import VolcanoPodGroupSpec
 from shoal.api.pod import PodSpec
+from shoal.api.pod_phases import TERMINAL_PHASES
 from shoal.api.resources import amounts
 from shoal.api.wire import ApiStruct, Quantities
 from shoal.engine.queues.disciplines.volcano.amounts import requests_of
@@ -18,7 +19,6 @@ DEFAULT_QUEUE, ROOT_QUEUE = "default", "root"
 GROUP = "scheduling.k8s.io/group-name"
 TASK = "volcano.sh/task-spec"
 CLOSED_BY_PARENT = "volcano.sh/closed-by-parent"
-TERMINAL_PHASES = frozenset({"Succeeded", "Failed"})
 
 
 class Owner(ApiStruct, frozen=True):

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping
 import msgspec
 from msgspec import field
 
+from shoal.api.pod_phases import TERMINAL_PHASES
 from shoal.engine.queues.disciplines.volcano.amounts import add
 from shoal.engine.queues.disciplines.volcano.objects import GroupPod
 
@@ -65,7 +66,7 @@ def count_pods(pods: Iterable[GroupPod]) -> GroupPodCounts:
 
 def state_of(pod: GroupPod) -> str:
     phase = pod.status.phase
-    if phase in ("Succeeded", "Failed"):
+    if phase in TERMINAL_PHASES:
         return phase
     if pod.is_terminating:
         return "Releasing"
