@@ -34,9 +34,9 @@ class ClusterOptions(msgspec.Struct, frozen=True):
     children: tuple[tuple[str, ...], ...] = ()
     """Commands that do the clients' part in processes of their own."""
     has_foreign: bool = True
-    """Kinds of other projects are provided, where anybody lives beside the server at all."""
+    """Kinds of other projects are provided, if controllers run beside the server."""
 
     @property
     def is_alone(self) -> bool:
-        """Nobody lives beside the server."""
+        """No controllers or nodes run beside the server."""
         return not (self.machines or self.controllers or self.shoal or self.children)

@@ -1,8 +1,8 @@
 """The desks of a brain: each project's queues have their own, and the first to keep a pod keeps it.
 
-Places of pods that move come first: nobody else is asked about their successors. Volcano's and KAI's desks come before
-Kueue's: what they let go may still wait for a Workload. Kueue's is the last, for its pods take the places that were
-kept for them in the facts themselves, where nobody may keep them any more.
+Move reservations come first: no other discipline decides about successors of moved pods. Volcano's and KAI's come
+before Kueue's: a pod that they release may still wait for a Workload. Kueue's is the last, because its pods replace
+their placeholders in the facts, where no discipline may hold them back any more.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def give_desks(
     kueue: Presence,
     volcano: Presence | None,
 ) -> Queues | None:
-    """Returns Kueue's, for whoever measures it."""
+    """Returns Kueue's discipline, for its metrics."""
     disciplines, queues = Disciplines(scheduling.intake, scheduling.clock), None
     moves = SCHEDULER in choice.controllers and choice.own.preemption.moves
     if moves:

@@ -1,8 +1,8 @@
-"""The first answer of a server, waited for: whoever is started together with it, or before it, asks until it speaks.
+"""Waits for the first answer of a server: a process that is started with it, or before it, retries until it answers.
 
 Guarantees: what keeps it from answering is told once; a refusal is an answer, and is raised.
 
-Rejected: ending, and being started again by whoever keeps processes up. That pauses for minutes after a few times.
+Rejected: ending, and being restarted by a supervisor, which pauses for minutes after a few restarts.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ Tell = Callable[[str], None]
 
 
 async def first_answer(api: Api, clock: Clock, tell: Tell | None) -> None:
-    """`tell` is told that nobody answers, and later that somebody does; None: nobody waits, BusyError is raised."""
+    """`tell` is called when the server does not answer, and again when it does; None: BusyError is raised."""
     pause_s = _FIRST_S
     is_told = False
     while True:

@@ -1,8 +1,7 @@
 """What RBAC refuses is said once: one clear line in the log, and an Event where people look for Shoal.
 
-A controller that is refused tries again for as long as it lives, and each try is the same refusal. Whoever reads the
-log wants to know what is not allowed, which rule lacks and how to grant it, and only once; whether it is granted by now
-is seen in that the work goes on.
+A controller that is refused retries for as long as it runs, and each retry is refused in the same way. The log names
+once what is not allowed, the missing rule and how to grant it.
 """
 
 from __future__ import annotations
@@ -32,7 +31,7 @@ class ForbiddenReporter:
         """When the server did not answer last."""
 
     def tell(self, error: ForbiddenError, now_s: float = 0.0) -> bool:
-        """Whether that was news. What another than RBAC refused (a quota, say) is for whoever asked to tell.
+        """Whether it was reported now. Refusals other than RBAC's (a quota, for example) are reported by the caller.
 
         An API server that was just started refuses everything until it has read its roles. So nothing is reported in
         the first seconds after the server did not answer; what is asked again and refused later is."""

@@ -1,8 +1,8 @@
-"""Kinds of other projects in a cluster from its start: their definitions, where nobody has brought better ones.
+"""Kinds of other projects in a cluster from its start: their definitions, where no others are installed.
 
-A definition that is there stays as it is, unless it came from here, nobody else has written its spec since, and the
-tables say something else by now. Rejected: comparing the specs. The server fills in what the tables leave out, and a
-definition that somebody applied over ours keeps our label.
+An existing definition is not changed, unless Shoal created it, no other client has written its spec since, and the
+tables have changed. Rejected: comparing the specs. The server fills in what the tables leave out, and a definition that
+a user applied over ours keeps our label.
 """
 
 from __future__ import annotations

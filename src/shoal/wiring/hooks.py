@@ -1,9 +1,9 @@
 """The webhook of a process that runs Shoal on a cluster: whether there is one, and what it needs to answer.
 
-Each process has one, also those that stand by: the API server comes to any of them, and whoever leads may have ended
-just now. Whoever starts with a server of this machine has one on loopback, at any free port, if that server has no
-admission policies: what an earlier life has left leads nowhere, and is written anew before anybody makes jobs. Where
-no such life follows, it is taken away, or labelled jobs would be refused for ever.
+Each process has one, standby processes too: the API server calls any of them, and the leader may have just ended. A
+process that starts together with an embedded server has a webhook on loopback, at any free port, if that server has no
+admission policies: the configuration of an earlier process refers to a closed port and is replaced before jobs are
+created. Where no process replaces it, it is removed, or labelled jobs would be refused forever.
 
 Rejected: a webhook wherever Shoal runs. A laptop that a cluster cannot reach would be asked about every job. Taking it
 away at the end of each life: jobs would slip in at the start of the next one, and a killed one takes nothing away.
@@ -68,7 +68,7 @@ def start_webhook(life: ProcessTasks, api: Api, choice: RunChoice, *, is_beside:
     if choice.own.webhook.enabled == "never":
         life.start("conversion", lambda: tell_of_conversion(api))
         return None
-    # Caches of its own: those of whoever leads end with that.
+    # Caches of its own: those of the leader end with its leadership.
     inner = ProcessTasks(api, api, life.clock)
     inner.informers.outage = life.informers.outage
     life.at_end(inner.end)
@@ -90,7 +90,7 @@ class Hook:
         self._told = ""
 
     async def stands(self) -> None:
-        """Returns when it answers and the server knows, when nobody wants it now, or when that takes too long."""
+        """Returns when the webhook answers and is configured, when it is not needed, or after a timeout."""
         with contextlib.suppress(TimeoutError):
             await asyncio.wait_for(self._is_settled.wait(), _PATIENCE_S)
 
@@ -161,7 +161,7 @@ class Hook:
 
 
 async def tell_of_conversion(api: Api) -> None:
-    """A former process may have led definitions to a webhook that nobody answers for any more: it is said once."""
+    """Reports once that definitions refer to the webhook of a process that has ended."""
     try:
         definition = (await api.get(DEFINITIONS, "", _CONVERTED_KIND)).obj()
     except ShoalError:

@@ -1,4 +1,4 @@
-"""The figures of a `shoal run`, and where they are read: opened before anything else, so that a probe finds somebody.
+"""The metrics of a `shoal run` and their endpoint, which is opened first so that probes are answered.
 
 An address that was asked for has to be had. The usual one may be another process's: then any free one will do, and the
 line that says the process is ready says which.

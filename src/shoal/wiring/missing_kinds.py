@@ -86,11 +86,11 @@ class MissingKinds:
             self._told[need.project] = missing
 
     def _came(self, _: Kind) -> None:
-        """Whoever looked knows all that there is by now."""
+        """Called after a look at the served kinds."""
         self.tell()
 
     async def run(self) -> None:
-        """Until cancelled, beside whoever asks the server now and then."""
+        """Until cancelled; another task refreshes `served`."""
         while True:
             self.tell()
             await self._clock.sleep(_EVERY_S)

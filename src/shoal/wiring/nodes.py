@@ -1,4 +1,4 @@
-"""A fleet of simulated nodes with its doors: started against any server, whoever that is."""
+"""Starts a fleet of simulated nodes and its endpoints, against any API server."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ async def start_nodes(
 async def _doors(
     life: ProcessTasks, nodes: _Expected, cast: ClusterOptions, figures: Callable[[], str]
 ) -> tuple[Endpoint, Ports]:
-    """Open. Where nobody asked for a port, the usual one, or any if somebody has it."""
+    """The open endpoints. Without a chosen port, the usual one, or any free one if it is in use."""
     trust = await _trust(life.api)
     wanted = (_METRICS_PORT, 0) if cast.metrics_port is None else (cast.metrics_port,)
     for port in wanted:

@@ -21,7 +21,7 @@ _LABELS = {"app.kubernetes.io/name": "shoal", "app.kubernetes.io/managed-by": "s
 
 
 class Grant(msgspec.Struct, frozen=True):
-    """To whom, and where Shoal's own objects are."""
+    """The subject of the bindings, and the namespace of Shoal's own objects."""
 
     namespace: str = NAMESPACE
     user: str = ""

@@ -1,5 +1,5 @@
-"""Since when pods wait, told to whoever measures: from when they were seen with no gate closed, as kube-scheduler
-counts it. Most events are of pods that are known, and cost nothing here."""
+"""Reports since when pods wait: from when they were first seen without scheduling gates, as kube-scheduler counts it.
+Most events are about known pods and cost almost nothing here."""
 
 from __future__ import annotations
 

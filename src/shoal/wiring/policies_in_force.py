@@ -1,4 +1,4 @@
-"""Whoever is told that all is ready may send a job at once: the policies that hold it back stand by then.
+"""Delays readiness until the admission policies that hold jobs are in force.
 
 A kube-apiserver goes by a new policy a second after it was written, when it has compiled it; the embedded one at once.
 """
@@ -32,8 +32,9 @@ class _Made(msgspec.Struct):
 
 
 async def gates_stand(life: ProcessTasks, served: Served, choice: RunChoice, *, are_at_once: bool = True) -> None:
-    """Returns when they stand, or when that takes too long: somebody may not let us. The caches run. `are_at_once`: in
-    force as soon as they are written."""
+    """Returns when the policies are in force, or after a timeout: Shoal may not be allowed to write them. The caches
+    must run. `are_at_once`: policies are in force as soon as they are written.
+    """
     kind = served.find(BINDINGS)
     if _GATEKEEPER not in choice.controllers or kind is None:
         return

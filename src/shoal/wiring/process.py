@@ -25,7 +25,7 @@ _OURS = KubeSettings()
 
 
 class Pacing(msgspec.Struct, frozen=True):
-    """The time it lives in, and with whom it ends."""
+    """The clock of a process, and whether it ends with its parent."""
 
     speed: float = 1.0
     since: Moment | None = None

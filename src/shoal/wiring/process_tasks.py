@@ -27,7 +27,7 @@ _NOT_READY = "node.kubernetes.io/not-ready"
 
 
 class ProcessTasks:
-    """`api` is the way in of whoever started all this; each part has one of its own."""
+    """`api` is the caller's client; each part has one of its own."""
 
     def __init__(self, api: Api, caches: Api, clock: Clock) -> None:
         self.api = api
@@ -83,8 +83,8 @@ class ProcessTasks:
         self.start(name, maker(self.context(name, api)).run)
 
     async def nodes_ready(self, names: Sequence[str], patience_s: float, *, are_tended: bool = False) -> None:
-        """Returns when all these are Ready, or when that takes too long. `are_tended`: somebody watches over nodes, and
-        takes away the taint that new ones have, so that pods may come."""
+        """Returns when all these nodes are Ready, or after a timeout. `are_tended`: a node lifecycle controller removes
+        the taint of new nodes."""
         done = asyncio.Event()
         left = set(names)
 

@@ -24,7 +24,7 @@ async def provide_metrics(api: Api, ports: Ports, ca: str) -> None:
 
 
 async def has_metrics(api: Api) -> bool:
-    """Whether somebody serves metrics.k8s.io already, and answers."""
+    """Whether another server serves metrics.k8s.io and answers."""
     try:
         found = (await api.get(API_SERVICES, "", METRICS)).obj()
     except NotFoundError:
@@ -34,7 +34,7 @@ async def has_metrics(api: Api) -> bool:
 
 
 async def provide_storage(api: Api) -> None:
-    """A default class, so that claims are bound; whoever changes it keeps it as changed."""
+    """A default class, so that claims are bound; changes to it are kept."""
     try:
         await api.create(STORAGE_CLASSES, local_class())
     except AlreadyExistsError:

@@ -1,4 +1,4 @@
-"""Queues as they are now, in the words of whoever measures them: from the desk that decides about them."""
+"""The current state of queues for metrics, read from the admission discipline."""
 
 from __future__ import annotations
 
@@ -181,7 +181,7 @@ def is_open(sight: WorkloadView) -> bool:
 
 
 def why_unadmitted(sight: WorkloadView) -> tuple[str, str]:
-    """Reason and underlying cause; silence of the conditions is that of a workload nobody has looked at."""
+    """Reason and underlying cause; no condition means a workload that was not considered yet."""
     reserved, admitted = sight.mark("QuotaReserved"), sight.mark("Admitted")
     if not reserved.is_true:
         return _NO_RESERVATION, reserved.reason or "PendingEvaluation"

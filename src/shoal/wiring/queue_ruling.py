@@ -1,8 +1,8 @@
 """By what rules jobs and pods are held, queued and let go: those of one configuration, unless Kueue itself is here.
 
-The configuration is a file's, or what the cluster's ConfigMap says at the moment. Whoever holds jobs at their creation
-and whoever starts them asks here each time, so that they never go by different rules; and with the desk they share one
-look at whether Kueue runs, so that none of them works while another stands back.
+The configuration is that of a file, or the cluster's ConfigMap. The controllers that hold jobs at their creation and
+those that start them read it here each time, so that they use the same rules; with the admission discipline they share
+one check whether Kueue runs, so that all of them work or none.
 """
 
 from __future__ import annotations
@@ -46,12 +46,13 @@ class QueueRuling:
         return None if self.presence.is_there else self._jobs
 
     def when_new(self, then: Callable[[], None]) -> None:
-        """Whoever went by other rules so far looks at everything again."""
+        """Registers a function that is called when the rules have changed."""
         self._then.append(then)
 
     async def begin(self, life: ProcessTasks, parts: tuple[str, ...]) -> None:
-        """Returns when the rules are known, so that nobody begins by others. Who may not read them goes by the usual
-        ones, and whoever tells of missing permissions tells of it."""
+        """Returns when the rules are known, so that no part starts with others. Without permission to read them the
+        default rules apply; the missing permission is reported elsewhere.
+        """
         if not (_GO_BY_IT | {SCHEDULER}) & {*parts}:
             return
         if self._watch is not None and _GO_BY_IT & {*parts}:

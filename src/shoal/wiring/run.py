@@ -1,8 +1,9 @@
-"""`shoal run`: the brain and its controllers against any API server, one process of several that may stand by.
+"""`shoal run`: the scheduling loop and its controllers against any API server, one process of several that may stand
+by.
 
-Whoever leads starts everything anew, caches included: a process that lost its lease may have slept, and what it
-believed of the cluster is worth nothing. Rejected: warm caches in those who stand by. They cost the server a watch of
-everything for each, and save two seconds once in a while.
+A new leader starts everything again, caches included: a process that lost its lease may have been suspended, and its
+caches may be old. Rejected: caches in standby processes. Each would cost the server a watch of every kind, and save two
+seconds at a failover.
 """
 
 from __future__ import annotations

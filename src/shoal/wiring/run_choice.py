@@ -13,9 +13,9 @@ from shoal.wiring.cluster_clock import Moment
 
 SCHEDULER, QUEUES, VOLCANO, KAI = "scheduler", "queues", "volcano", "kai"
 SCHEDULER_OF = {VOLCANO: "volcano", KAI: "kai-scheduler"}
-"""Whose pods are ours with a part, while nobody else is there for them: manifests of these projects name it."""
+"""The scheduler names of other projects whose pods a part schedules while the project does not run."""
 OWN_NAMES = ("shoal", "default-scheduler", *SCHEDULER_OF.values())
-"""Whose pods Shoal places in a cluster of its own, where nobody else could."""
+"""The scheduler names whose pods Shoal places in an embedded cluster."""
 
 
 class NamedProfile(msgspec.Struct, frozen=True):

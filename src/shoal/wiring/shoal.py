@@ -37,7 +37,7 @@ WayIn = Callable[[str], Api]
 BESIDE = ("jobs", "pods", "gatekeeper", "advisor")
 """The controllers beside the scheduling loop, by the names of `--controllers`."""
 _KUBERNETES = "default-scheduler"
-"""Whoever stands in for it spreads replicas as it does."""
+"""Under this name, replicas are spread as kube-scheduler does."""
 PARTS = (SCHEDULER, QUEUES, *BESIDE, VOLCANO, KAI)
 
 
@@ -141,7 +141,7 @@ def _scheduling(
 
 
 def _profiles(choice: RunChoice) -> dict[str, PodProfile]:
-    """By scheduler name; whoever has none goes by the first, as it stands."""
+    """Profiles by scheduler name; a name without a profile uses the first."""
     if not choice.profiles:
         return {}
     first = choice.profiles[0]

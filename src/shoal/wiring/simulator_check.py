@@ -1,4 +1,4 @@
-"""Whether somebody simulates a node already: two fleets for one node would run each of its pods twice.
+"""Checks whether another process simulates a node: two fleets for one node would run each of its pods twice.
 
 A fleet says on its nodes where its doors are. Where something answers there, the node has its fleet; a fleet that was
 killed answers no more, and another may take its nodes over at once.
@@ -29,7 +29,7 @@ class _Node(msgspec.Struct):
 
 
 async def check_untended(api: Api, names: Iterable[str]) -> None:
-    """Raises UserError if one of these nodes is simulated by somebody else."""
+    """Raises UserError if another process simulates one of these nodes."""
     wanted = set(names)
     doors: dict[str, list[str]] = {}
     for item in (await api.list(NODES)).items:

@@ -1,5 +1,5 @@
-"""Two who do the same work: whether somebody does already what this process is about to do without asking for a lease,
-and how others are told that it is done here.
+"""Prevents two processes from doing the same work: checks for another one before this process starts without a lease,
+and holds a lease so that others wait.
 """
 
 from __future__ import annotations
@@ -61,9 +61,9 @@ async def _holder(api: Api, lock: Lock) -> str:
 
 
 async def work_in_turn(life: ProcessTasks, api: Api, rules: LeaderElectionRules, at_once: Work, later: Work) -> None:
-    """For a cluster that has Shoal in it: keep the lease that others wait for. Where only a former life of this cluster
-    holds it, which is dead since the folder is ours, work begins at once; where somebody else does, `later` begins as
-    soon as that one lets go of it, and ends with the lease.
+    """For a cluster with Shoal inside: holds the lease for which others wait. If only an earlier process of this
+    cluster holds it, which has ended since the folder is ours, work begins at once; if another process does, `later`
+    begins when it releases the lease, and ends with the lease.
 
     Rejected: to end what began at once when the lease is lost. That takes a server, in this same process, which does
     not answer itself for ten seconds; the caches are the whole cluster's by then, and could not be let go of. It is

@@ -50,7 +50,7 @@ _NONE = "none"
 
 
 class Measured(msgspec.Struct, frozen=True):
-    """Of whom the figures tell."""
+    """The subject of the metrics."""
 
     lease: str = "shoal"
     role: Role = "standalone"
@@ -104,7 +104,7 @@ class Telemetry:
         return door.address
 
     def text(self) -> str:
-        """All figures, for a door of somebody else's."""
+        """All metrics, for an endpoint of another part."""
         return text_of(self.registry.read()).decode()
 
     def stands_by(self) -> None:
@@ -113,7 +113,7 @@ class Telemetry:
         self._fault = ""
 
     def begins(self) -> None:
-        """It leads now, or there is nobody else; it does not know the cluster yet."""
+        """This process leads, or is the only one; its caches are not synced yet."""
         self._leader.leads(self._measured.lease)
         self._fault = "what is followed is not known yet"
 

@@ -116,7 +116,7 @@ async def _start_children(life: ProcessTasks, cast: ClusterOptions) -> None:
 
 
 async def _start_hook(life: ProcessTasks, plane: ControlPlane, choice: RunChoice) -> None:
-    """Before anybody makes jobs or pods: what an earlier life has left leads nowhere."""
+    """Before jobs or pods are created: the configuration of an earlier process refers to a closed port."""
     from shoal.wiring.hooks import start_webhook
 
     hook = start_webhook(life, _as(plane, Actor(_SHOAL, (_AUTHENTICATED,)), "shoal-webhook"), choice, is_beside=True)
@@ -125,7 +125,7 @@ async def _start_hook(life: ProcessTasks, plane: ControlPlane, choice: RunChoice
 
 
 async def _forget_hooks(life: ProcessTasks, cast: ClusterOptions) -> None:
-    """Unless a process of this cluster's own writes them anew, nobody answers where an earlier life did."""
+    """Unless a process of this cluster replaces them, they refer to a closed port."""
     from shoal.wiring.hooks import take_away_former
 
     if not any(command[0] == "run" for command in cast.children):

@@ -1,4 +1,4 @@
-"""What happens to workloads, read from their conditions as they change, for whoever counts it.
+"""Counts what happens to workloads, from the changes of their conditions.
 
 Conditions are the one record that every process writes the same way, so what is counted here does not depend on who
 decided. Rejected: counting where decisions are made. A decision may be overtaken, or written twice.
@@ -93,7 +93,7 @@ def follow_workloads(metrics: QueueMetrics, workloads: Informer) -> None:
         try:
             happened = happenings(before.read(_Workload), after.read(_Workload))
         except msgspec.ValidationError:
-            # Somebody else is told what is wrong with it.
+            # Its faults are reported elsewhere.
             return
         for each in happened:
             metrics.happened(each)

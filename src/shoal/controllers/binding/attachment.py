@@ -2,7 +2,7 @@
 
 A driver names conditions with such a device. They are copied into the allocation, the driver reports them in the
 claim's status, and the pod is bound when all are true. When one says that the device cannot be had, or the time since
-the allocation is over, the place is given up and the claim with it, so that whoever decides next may choose otherwise.
+the allocation is over, the place is given up and the claim with it, so that the next decision may choose another node.
 
 Nothing is written here, and the time counts from what the claim says: a successor waits no longer than one would have.
 """

@@ -57,8 +57,8 @@ class ClaimWriter:
     async def reserve(self, key: Key, user: User, picks: Picks, node: str) -> None:
         """The allocation, if there is none yet, and the pod among those it is reserved for.
 
-        An allocation of other devices that is kept for nobody but this pod is taken back: it is from a try that did not
-        end in a binding. One that somebody else may use means that the decision was made on old facts.
+        An allocation of other devices that is reserved for this pod only is removed: it is from an attempt that did not
+        end in a binding. An allocation that other pods may use means that the decision was made on old facts.
         """
         for _ in range(_TRIES):
             try:
@@ -81,8 +81,9 @@ class ClaimWriter:
         await self._write(obj, user, picks, node)
 
     async def release(self, key: Key, user: User) -> None:
-        """Take the pod back from a claim, and the allocation with it where nobody else uses it; as far as that can be
-        written: whoever decides next finds what is left."""
+        """Remove the pod from a claim, and the allocation if no other pod uses it, as far as this can be written. The
+        next decision starts from what is left.
+        """
         try:
             obj = (await self._api.get(self._kind, *key)).obj()
             status = obj.get("status") or {}
@@ -107,7 +108,7 @@ class ClaimWriter:
             return
         owners = obj["metadata"].get("ownerReferences") or ()
         if not status.get("reservedFor") and all(one["uid"] != user.uid for one in owners):
-            # Nobody's in particular: whoever allocated it may want it so.
+            # Reserved for no pod: the allocation may be intended.
             return
         for field in ("allocation", "reservedFor", "devices"):
             status.pop(field, None)

@@ -1,4 +1,5 @@
-"""The claim of a pod whose extended resources come from device classes: made by the scheduler, as nobody else does it.
+"""The claim of a pod whose extended resources come from device classes: created by the scheduler, since no controller
+does.
 
 Its name follows from the pod, so that a successor of a killed scheduler finds it and makes no second one. The pod's
 status says which request serves which container.

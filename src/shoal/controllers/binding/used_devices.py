@@ -1,4 +1,4 @@
-"""Which replicas and fixed instances of a node somebody holds: read from its pods, and from what was chosen just now.
+"""Which replicas and fixed instances of a node are in use: read from its pods, and from what was chosen just now.
 
 A pod says it in the annotation that its scheduler wrote, or its kubelet says it in the status. What was chosen for a
 pod that is not on its node yet counts as well, until the pod is seen there, or chosen for again, or gone.

@@ -18,13 +18,13 @@ class User(NamedTuple):
     name: str
     uid: str
     is_wanted: Callable[[], bool] = _always
-    """Whether anybody still wants it where it is to go."""
+    """Whether the decision for the node still holds."""
 
     @property
     def key(self) -> Key:
         return (self.namespace, self.name)
 
     def check(self) -> None:
-        """Nobody waits for what nobody wants."""
+        """Raises an error once the decision does not hold."""
         if not self.is_wanted():
             raise ConflictError("the pod's place was given up meanwhile")

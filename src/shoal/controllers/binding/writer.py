@@ -155,7 +155,7 @@ class Writer:
             await self._clock.sleep(_LOOK_S)
 
     def _check_free(self, key: Key, picks: Picks) -> None:
-        """Another claim that has the device by now was written by somebody who decided at the same time."""
+        """Another claim that has the device by now was written by a scheduler that decided at the same time."""
         own = "/".join(key)
         for pick in picks:
             others = self._devices.claims.holders(pick.device) - {own}

@@ -1,15 +1,15 @@
-"""Places carried out: whatever the pod needs is made ready on its node, then it is bound, in one write.
+"""Binds pods to the nodes that were decided: prepares claims and volumes, then writes one Binding.
 
-A write that fails is tried again at the same place for some seconds, because the place is kept in the facts meanwhile
-and the pod may be one of a gang. Only then, or when the server says no, is the place given back. When nobody knows what
-became of a write the server is asked, and until it answers the room stays taken.
+A failed write is retried for some seconds on the same node, because the facts count the pod there and it may belong to
+a gang. Only then, or when the server refuses, is the decision undone. If the result of a write is unknown, the server
+is asked, and the pod stays assumed until it answers.
 
-A node that another scheduler uses may lose its room between the decision and the write. So what is known of it is
-looked at once more right before a pod is bound.
+A node that another scheduler uses may lose its room between the decision and the write, so the room is checked once
+more right before the binding.
 
-Guarantees: no room is given back while a binding to it may still be done, and none is bound to that was lost while
-something was made ready there; a pod is worked on for one place at a time; whatever breaks on the way, the place is
-given back. What is said of a pod that was recreated under its name, or placed anew meanwhile, is said of nobody.
+Guarantees: a decision is not undone while its binding may still be written, and no pod is bound to room that was lost
+while its claims were prepared; there is one attempt per pod at a time; after any error the decision is undone. A result
+for a pod that was recreated under the same name, or decided again meanwhile, is ignored.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ _SHORTEST_S, _LONGEST_S, _SELDOM_S = 0.1, 3.0, 60.0
 
 
 class _Try:
-    """One place being carried out."""
+    """One attempt to bind a pod."""
 
     __slots__ = ("before", "is_off", "is_over", "over", "pause", "place", "sight")
 
@@ -55,7 +55,7 @@ class _Try:
         """The one for the same pod that has to be over first."""
         self.is_off = self.is_over = False
         self.over: asyncio.Event | None = None
-        """Made by whoever waits for it."""
+        """Created by the first task that waits for it."""
         self.pause: asyncio.Event | None = None
         """While it only waits for time to pass."""
 
@@ -152,7 +152,7 @@ class Bindings:
                     self._outcomes.forget(place.pod)
                     self._teller.bound(sight, place.node)
                     return
-            except Exception as broke:  # noqa: BLE001 - the facts have it there until somebody says that it is not
+            except Exception as broke:  # noqa: BLE001 - the pod stays assumed until an outcome is reported
                 error = _typed(broke, place)
                 if await state_of(self._context, sight) is not State.WAITS:
                     return
@@ -168,7 +168,7 @@ class Bindings:
             try:
                 await writer.free(one.sight)
             except ConflictError:
-                # Somebody else writes it: it says more by now.
+                # Another client has written it: the next read has more.
                 await self._pause(one, _SHORTEST_S)
             except ShoalError as error:
                 _log.info("what is allocated for pod %s is not taken back: %s", key, error)
@@ -199,7 +199,9 @@ class Bindings:
         return self._under_way.get(place.pod) is one and not one.is_off
 
     def _lost_its_room(self, place: Place) -> bool:
-        """Whether somebody else took room of the node after this was decided, and its kubelet would refuse the pod."""
+        """Whether another scheduler used room of the node after the decision, so that the kubelet would refuse the
+        pod.
+        """
         cluster = self._scheduling.cluster
         holding = cluster.pods[place.pod]
         seen = self._world.unheard(place.node)
@@ -266,9 +268,14 @@ class Bindings:
             try:
                 await self._teller.failed(sight, error)
             except ShoalError as untold:
-                _log.info("pod %s was not told why it is not bound (%s): %s", key, error, untold)
-            except Exception:  # noqa: BLE001 - whether anybody can be told or not
-                _log.exception("pod %s could not be told why it is not bound: %s", key, error)
+                _log.info(
+                    "the condition of pod %s with the reason of its failed binding (%s) was not written: %s",
+                    key,
+                    error,
+                    untold,
+                )
+            except Exception:  # noqa: BLE001 - the decision has to be undone whether the condition can be written or not
+                _log.exception("the condition of pod %s could not be written: %s", key, error)
             await self._pause(one, wait_s)
         current = self._world.sight(key)
         if self._is_wanted(one) and current is not None and current.uid == sight.uid:

@@ -1,10 +1,10 @@
-"""Pods that have to yield, ended gracefully: the reason on the pod, an Event, then its end with the grace it asks for.
+"""Evicts victims: writes the condition `DisruptionTarget`, deletes the pod with its grace period, records an Event.
 
 A pod that a disruption budget covers is ended through its `eviction` subresource: the server checks the budget at that
 moment, since another client may have used up the allowed disruptions after the facts were read. The engine is given a
 refusal as an event and looks for other victims.
 
-Pods of a queued workload are ended by whoever admits workloads, all together and with their job told; never from here.
+Pods of a queued workload are not evicted here: the admission discipline suspends their job, which ends all of them.
 """
 
 from __future__ import annotations
@@ -99,7 +99,7 @@ class Evictions:
         return current.node if current is not None else ""
 
     async def _is_bound(self, sight: PodView) -> bool:
-        """Of a pod that was to be bound when it was told to yield: nobody has to end what has not begun."""
+        """Whether the pod runs. A pod that was still being bound is not deleted; its binding is cancelled."""
         with self._pool.aside():
             await self._bindings.called_off(sight.key)
             state = await state_of(self._context, sight)
@@ -108,7 +108,7 @@ class Evictions:
         return state is State.STANDS
 
     def _deed(self, beneficiary: str) -> Deed:
-        """Of a gang nobody knows here what kind of object it is."""
+        """The reference to the preemptor; a gang has none, since the kind of its object is unknown here."""
         sight = self._world.sight(beneficiary)
         return Deed("Preempting", reference_of(about(sight)) if sight is not None else ())
 
@@ -198,7 +198,7 @@ class Evictions:
                 del self._under_way[key]
 
     async def _say_stays(self, sight: PodView) -> None:
-        """Later each time: whoever asked for its end would ask again at once."""
+        """With increasing delays, since the same victim would be chosen again at once."""
         wait_s = self._outcomes.delay_s(sight.key)
         if wait_s:
             with self._pool.aside():

@@ -1,4 +1,4 @@
-"""Gangs whose pods are still being created: nobody is told that a gang lacks pods while its controller makes them.
+"""Detects gangs whose pods are still being created, so that no pod reports a gang as short meanwhile.
 
 A gang of hundreds arrives over many rounds. To tell each pod how many of its fellows are there so far would be hundreds
 of writes that are wrong by the time they are read. So a gang that lacks pods is told once it has not grown for a
@@ -24,7 +24,7 @@ class GangArrivals:
         self._gangs = gangs
         self._tell = tell
         self._growing: dict[str, int] = {}
-        """Gang -> its pods when it was looked at; somebody looks again after a while."""
+        """Gang -> the number of its pods at the last look; it is looked at again after a while."""
         self._settled: dict[str, int] = {}
 
     def is_growing(self, gang: Gang) -> bool:

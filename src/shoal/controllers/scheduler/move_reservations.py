@@ -167,7 +167,7 @@ class MoveReservations:
         return True
 
     def _stand_in_for(self, event: PodArrived) -> _Reservation | None:
-        """Of the same owner, for which nobody has come yet; best of all of the same name, or of the same ask."""
+        """A reservation of the same owner without a successor yet; preferably of the same name or the same ask."""
         owner, charge = self._scheduling.world.owner(event.key), self._scheduling.cluster.charge(event.ask)
         found = [
             one

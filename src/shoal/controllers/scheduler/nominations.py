@@ -1,7 +1,7 @@
-"""Nominations: the node that a waiting pod was promised, written on the pod as long as the promise holds.
+"""Writes `nominatedNodeName` of waiting pods for as long as their nomination holds.
 
-The engine gives every promise anew in every round; only what differs from the pod is written, and a promise that a
-whole round did not renew is taken back. Nothing is remembered across restarts, because the pod says what it was told.
+The engine renews each nomination in every cycle. Only differences from the pod are written, and a nomination that a
+complete cycle did not renew is removed. No state is needed across restarts, because the pod has its nomination.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class Nominations:
         if not nominated and not self._wanted:
             return []
         fresh = [pod for pod, node in nominated.items() if self._wanted.get(pod) != node]
-        # A round that was cut has not got to everybody.
+        # A cycle that was cut short has not tried all pods.
         kept = self._wanted if is_cut else dict.fromkeys(self._wanted, "")
         wanted = {pod: node for pod, node in {**kept, **nominated}.items() if pod not in placed}
         self._wanted = {pod: node for pod, node in wanted.items() if self._look(pod, node)}

@@ -39,7 +39,7 @@ class Outcomes:
         return self._failures.get(key, 0) > 1
 
     def _forget_who_went(self) -> None:
-        """Whoever is still there keeps what is counted of it: it may be in the middle of failing."""
+        """Removes the counts of pods that are gone."""
         cluster = self._scheduling.cluster
         self._failures = {
             key: count for key, count in self._failures.items() if key in cluster.pods or key in cluster.pending

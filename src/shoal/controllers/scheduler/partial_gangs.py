@@ -6,8 +6,8 @@ are ended, so that the room is free and the gang can start as a whole. Bindings 
 
 So is a gang that had to yield as a whole, when only some of its pods were ended: the others bear the mark of it.
 
-A gang that ran whole and lost a pod is no half gang: the pod that replaces it is younger than the bindings. Nor is one
-that this process has seen whole: it lost somebody whom an older spare was to replace.
+A gang that ran as a whole and lost a pod is not partial: the replacement is younger than the bindings. Nor is a gang
+that this process has seen complete: it lost a pod that an older spare pod replaces.
 
 Nothing is remembered across restarts: the ages of pods and bindings tell a successor all there is to know. Rejected: a
 mark of the bindings. It would be one more write, and a kill could come before it.
@@ -88,10 +88,10 @@ class PartialGangs:
         for gang in self._scheduling.cluster.gangs:
             size = len(gang.running), len(gang.waiting)
             if not gang.running or gang.facts is None or gang.fault:
-                # Nobody knows what it needs.
+                # Its minimum is unknown.
                 continue
             if self._whole.get(gang.name) == size and gang.name not in self._half:
-                # Nobody came or went: there are thousands of these.
+                # Unchanged, as thousands of gangs are.
                 whole[gang.name] = size
                 continue
             try:

@@ -21,7 +21,7 @@ class State(Enum):
     WAITS = "waits"
     """On no node, and may be bound."""
     STANDS = "stands"
-    """On a node, whoever put it there."""
+    """Bound to a node, by any scheduler."""
     OVER = "over"
     """Gone, going, or another pod has its name."""
 

@@ -1,6 +1,6 @@
 """Why a pod or a gang waits, as of now, in the words that are written on it.
 
-Made from the facts when somebody is to be told, never in a round: once for an ask as long as the facts stay the same.
+Messages are made from the facts when they are written, not in a cycle: once per ask and version of the facts.
 A gang is tried on the ledger, which leaves the facts as they are but makes their version grow.
 """
 
@@ -112,7 +112,7 @@ class RefusalMessages:
 
 
 def _kept(cluster: Cluster, node: str) -> str:
-    """Pods of the facts that nobody has created hold room for workloads that are admitted."""
+    """Placeholders in the facts reserve room for admitted workloads."""
     row = cluster.row_of.get(node)
     if row is None:
         return ""

@@ -1,10 +1,11 @@
-"""Whoever waits is told why: soon after the first round that could not help, and again when the reason has changed.
+"""Writes the condition `PodScheduled=False` of waiting pods: after the first cycle without a node, and when the reason
+changes.
 
-Telling has the lowest rank of all writes, a few dozen a second: it never keeps a binding waiting, and a backlog of ten
-thousand pods is told over minutes. The words are made when a pod's turn comes, from the facts as they are then, so that
-whoever was helped meanwhile is told nothing.
+These writes have the lowest priority, a few dozen a second: they do not delay bindings, and a backlog of ten thousand
+pods takes minutes. The message is made when a pod's turn comes, from the facts at that time, so that pods that were
+placed meanwhile get none.
 
-Also told here: pods that the world keeps from the engine (a volume is not there), and objects that nobody can read.
+The module also reports pods that are held back from the engine (a missing volume) and objects that cannot be read.
 """
 
 from __future__ import annotations
@@ -146,7 +147,7 @@ class Refusals:
     # -- again ------------------------------------------------------------------------------------------------------
 
     async def _look_again(self) -> None:
-        """What was said to somebody who still waits may not be true any more."""
+        """Repeats for pods that still wait: an earlier message may not be true any more."""
         while True:
             await self._clock.sleep(_AGAIN_S)
             cluster = self._scheduling.cluster

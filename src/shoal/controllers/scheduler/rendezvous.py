@@ -1,8 +1,8 @@
 """What the processes of a distributed job have to know of each other, for pods that ask for it: annotations that are
 written with the binding. Variables of the containers refer to them, and are read when the containers start.
 
-Who meets is a gang: pods of one Job, say, that ask for this start together. A pod that is somebody's and in no gang is
-told nothing: every one of its fellows would believe to be the first of one.
+The pods of a gang get these values: pods of one Job, for example, that request it start together. A pod with an owner
+and without a gang gets none: each pod of the owner would be rank 0 of 1.
 
 Ranks follow the numbers in the pods' names, which their controllers give in order. A pod that was bound keeps its rank;
 one that replaces another takes the rank that is free. An address of the first pod is only told where it is known before
@@ -215,7 +215,7 @@ class Rendezvous:
         return dict.fromkeys(level for level in (wish.required, wish.preferred, wish.slice_level) if level)
 
     def _near(self, gang: Gang, nodes: list[str]) -> Levels:
-        """Who is near whom."""
+        """The topology of the gang's pods."""
         if levels := self._levels(gang):
             return self._domains(levels, nodes)
         return {level: domains for level, domains in self._domains(USUAL_LEVELS, nodes).items() if domains}

@@ -1,7 +1,7 @@
 """Writes beside the rounds: begun in order, a bounded number at once, none waited for.
 
-Whoever only waits while working (for a volume, for a busy server) steps aside and holds no turn meanwhile. What breaks
-one piece of work is logged and costs nobody else anything. Nothing is written before `run`, and nothing after it.
+Work that only waits (for a volume, for a busy server) does not count against the width meanwhile. An error in one piece
+of work is logged and does not affect the others. Nothing is written before `run`, and nothing after it.
 """
 
 from __future__ import annotations

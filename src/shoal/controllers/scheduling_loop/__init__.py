@@ -1,1 +1,1 @@
-"""What one process of Shoal knows and decides; everybody else carries out."""
+"""The scheduling loop: quota and placement decided together; executors carry the decisions out."""

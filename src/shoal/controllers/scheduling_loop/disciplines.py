@@ -1,8 +1,8 @@
 """Several desks as one: each project's queues have their own, and a pod may be kept by one after the other.
 
-An event goes to each in turn until one keeps it; what a desk lets go is offered to those after it before the facts
-take it. Whoever keeps nothing hears everything. So the last has nobody to send a pod on to, and gives it to the facts
-itself.
+An event goes to each discipline in turn until one holds it back. A pod that a discipline releases is offered to those
+after it, and then applied to the facts. A discipline that holds back nothing receives all events. The last one has no
+successor and applies released pods to the facts itself.
 
 A desk that breaks is logged and asked again a moment later; what the others decided stands.
 """
@@ -79,7 +79,7 @@ class Disciplines:
             try:
                 if discipline.hear(event):
                     return True
-            except Exception:  # noqa: BLE001 - nobody tells the others and the facts again
+            except Exception:  # noqa: BLE001 - the other disciplines and the facts must receive the event all the same
                 _log.exception("%s could not take in a %s", type(discipline).__name__, type(event).__name__)
         return False
 

@@ -1,7 +1,8 @@
-"""Pods that name the scheduler of another project are Shoal's only while that project is not here itself.
+"""Holds back pods that name the scheduler of another project while that project runs in the cluster.
 
-Whoever has manifests for Volcano or KAI wants their pods placed where neither runs. Where one does, or comes, its pods
-are kept from the facts, so that no place is decided for them twice; when it goes they are taken up.
+Pods of manifests for Volcano or KAI are scheduled by Shoal where neither runs. Where the project runs, or is installed
+later, its pods are not in the facts, so that two schedulers do not place the same pod; when it is removed they are
+added.
 """
 
 from __future__ import annotations

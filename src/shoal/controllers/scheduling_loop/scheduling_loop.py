@@ -1,15 +1,15 @@
-"""The round, over and over: hear what happened, decide about queues and places together, hand it out.
+"""Runs scheduling cycles: take in events, decide about queues and placement together, hand out the plan.
 
-One process has one brain, because a gang's quota and its places are one decision. Nothing in a round waits: while
-others write, the next round may be decided, and what was decided already stands in the facts.
+One process has one scheduling loop, because a gang's quota and its nodes are one decision. A cycle does not wait: while
+executors write, the next cycle may run, and earlier decisions are in the facts already.
 
-Promises: a change is decided upon in the round after it; a round places a bounded number of pods, so that the writing
-of a large backlog begins at once and leases are kept; whatever breaks is logged, and once rounds have begun they go on
-until the process ends. What breaks in making room for somebody keeps nobody from the room that is there.
+Guarantees: a change is considered in the next cycle; a cycle places a bounded number of pods, so that the writes of a
+large backlog begin at once and leases are renewed; errors are logged, and cycles continue until the process ends. An
+error in preemption does not prevent the placement of pods that fit without it.
 
-Rejected: a scheduler and an admission controller that meet in the API only. Between the admission of a gang and the
-arrival of its pods somebody else would take its room. And a brain that is begun again after a fault: what its hands had
-begun to write would be lost, while it stands in the facts.
+Rejected: a scheduler and an admission controller that communicate through the API only: between the admission of a gang
+and the arrival of its pods another pod would take its room. Also rejected: restarting the loop after an error. Writes
+that its executors had begun would be lost while the facts count them.
 """
 
 from __future__ import annotations
@@ -38,18 +38,18 @@ from shoal.store.watched.cluster import WatchedCluster
 _log = logging.getLogger("shoal.brain")
 _AGAIN_S = 1.0
 _LONGEST_S = 30.0
-"""How long is waited for what queues are decided by."""
+"""How long the loop waits for the disciplines at its start."""
 
 
 class SchedulingLoopSettings(msgspec.Struct, frozen=True):
     steps: tuple[Step, ...] = STEPS
     seed: int = 42
     most_placed: int = 256
-    """Pods placed in one round; a gang that goes beyond is placed whole all the same."""
+    """Pods placed in one cycle; a larger gang is placed as a whole all the same."""
     stopwatch: Callable[[], float] | None = None
-    """Seconds from anywhere: with it, rounds that take long place fewer pods. Without it the same happens each time."""
+    """A clock for durations: with it, slow cycles place fewer pods. Without it the result is reproducible."""
     places: bool = True
-    """False: pods are somebody else's to place, and only queues are decided here."""
+    """False: another scheduler places pods, and only queues are decided here."""
 
 
 class SchedulingLoop:
@@ -60,7 +60,7 @@ class SchedulingLoop:
         placement: Callable[[Cluster], Placement],
         settings: SchedulingLoopSettings,
     ) -> None:
-        """`make_world` is given what wakes the brain."""
+        """`make_world` receives the function that requests a cycle."""
         self.cluster = Cluster()
         self.intake = Intake(self.cluster)
         self.placement = placement(self.cluster)
@@ -73,14 +73,14 @@ class SchedulingLoop:
         self.discipline: AdmissionDiscipline | None = None
         self.rounds = 0
         self._decided: list[Place | Evict] = []
-        """By the desk, and not handed out yet."""
+        """Decisions of the disciplines that were not handed out yet."""
         self._is_cut_short = False
-        """The round did without some of its steps, or of what happened."""
+        """The cycle left out some of its steps or events."""
         self._unheard: list[Event] = []
-        """Outcomes that could not be taken in."""
+        """Outcomes that could not be applied."""
 
     def wake(self) -> None:
-        """Something happened: a round is due."""
+        """Request a scheduling cycle."""
         self._wakeup.set()
 
     async def run(self) -> None:
@@ -96,39 +96,41 @@ class SchedulingLoop:
                 self._wakeup.clear()
                 due_s = self._round_or_story()
                 if due_s is not None and due_s <= 0:
-                    # Others get their turn between two rounds.
+                    # Other tasks run between two cycles.
                     await asyncio.sleep(0)
                 else:
                     await self._until(due_s)
 
     async def _known_to(self, discipline: AdmissionDiscipline) -> None:
-        """Before it is known who is admitted, others would be given the places that are kept for them. Kinds that
-        nobody may read keep the brain from nothing but that."""
+        """Waits until the disciplines know the admitted workloads, so that other pods do not get their reserved nodes.
+
+        Kinds that may not be read delay the loop by this wait only.
+        """
         knowing = asyncio.ensure_future(discipline.synced())
         try:
             await asyncio.wait((knowing,), timeout=_LONGEST_S)
             if knowing.done():
                 knowing.result()
             else:
-                _log.warning("what queues are decided by is not known after %.0f s: it goes on without", _LONGEST_S)
+                _log.warning("queues are not synced after %.0f s; scheduling starts without them", _LONGEST_S)
         finally:
             knowing.cancel()
 
     def _round_or_story(self) -> float | None:
         try:
             return self.round()
-        except Exception:  # noqa: BLE001 - what broke one round may be gone in the next; nobody else decides meanwhile
-            _log.exception("a round broke")
+        except Exception:  # noqa: BLE001 - the cause may be gone in the next cycle, and no other process decides meanwhile
+            _log.exception("scheduling cycle failed")
             return _AGAIN_S
 
     def round(self) -> float | None:
-        """Hear, decide, hand out; in how many seconds to look again, None: when something happens."""
+        """Run one cycle; the seconds until the next one is due, None: at the next event."""
         self.rounds += 1
         self._is_cut_short = False
         now_s = self.clock.seconds()
         discipline = self.discipline
         self._hear_all(discipline)
-        # It stands in the facts already: should the rest of the round break, it is handed out in the next.
+        # These decisions are in the facts already: if the rest of the cycle fails, the next one hands them out.
         self._decided += discipline.round(now_s) if discipline is not None else ()
         plan = self._placement_plan(now_s)
         if self._decided:
@@ -148,11 +150,11 @@ class SchedulingLoop:
     def _hand_out(self, plan: Plan, executor: PlanExecutor) -> None:
         try:
             executor.carry_out(plan)
-        except Exception:  # noqa: BLE001 - whoever only counts what was decided must not keep it from being done
-            _log.exception("%s could not take on a plan", type(executor).__name__)
+        except Exception:  # noqa: BLE001 - an executor that only counts must not prevent the others
+            _log.exception("%s failed on a plan", type(executor).__name__)
 
     def _hear_all(self, discipline: AdmissionDiscipline | None) -> None:
-        """What breaks the code keeps nothing else from being heard, and is told again."""
+        """Apply all events; one that raises an error is applied again in the next cycle."""
         outcomes, self._unheard = self._unheard, []
         for executor in self.executors:
             outcomes += executor.outcomes()
@@ -167,7 +169,7 @@ class SchedulingLoop:
             if discipline is None or not discipline.hear(event):
                 self.intake.apply(event)
         except Exception:  # noqa: BLE001 - whatever it is, it is about this one
-            _log.exception("a %s could not be taken in", type(event).__name__)
+            _log.exception("event %s could not be applied", type(event).__name__)
             return False
         return True
 
@@ -178,8 +180,8 @@ class SchedulingLoop:
             return Plan(now_s, self.cluster.version, ())
         try:
             return self._cycle(now_s, settings.steps)
-        except Exception:  # noqa: BLE001 - who needs nobody's room is placed whatever breaks in making some
-            _log.exception("a round broke: it is tried without making room")
+        except Exception:  # noqa: BLE001 - pods that fit without preemption are placed whatever fails in preemption
+            _log.exception("scheduling cycle failed; trying it without preemption")
             self._is_cut_short = True
             return self._cycle(now_s, settings.steps[:1])
 
@@ -192,7 +194,7 @@ class SchedulingLoop:
         return plan
 
     async def _until(self, due_s: float | None) -> None:
-        """Something happens, or it is time."""
+        """Wait for an event, or until the time is up."""
         timer = None if due_s is None else self.clock.call_later(due_s, self._wakeup.set)
         try:
             await self._wakeup.wait()
