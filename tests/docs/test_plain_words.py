@@ -24,13 +24,9 @@ def test_a_page_names_its_subjects(page: object) -> None:
 
 def _messages(tree: ast.AST) -> Iterator[str]:
     """Text in the code that is not documentation."""
-    documentation = {
-        id(line.value)
-        for node in ast.walk(tree)
-        for line in getattr(node, "body", ())
-        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef)
-        if isinstance(line, ast.Expr)
-    }
+    documented = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
+    owners = [node for node in ast.walk(tree) if isinstance(node, documented)]
+    documentation = {id(line.value) for owner in owners for line in owner.body if isinstance(line, ast.Expr)}
     for node in ast.walk(tree):
         if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in documentation:
             yield node.value
