@@ -8,7 +8,7 @@ import pytest
 
 from docs.pages import ROOT
 
-PAGES = sorted((ROOT / "docs").rglob("*.md")) + [ROOT / "README.md"]
+PAGES = [*sorted((ROOT / "docs").rglob("*.md")), ROOT / "README.md"]
 BANNED = re.compile(r"\b(?:whoever|whom|nobody|somebody|everybody|anybody)\b", re.IGNORECASE)
 
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, TypeVar
 import typer
 
 from shoal.cli.cluster_folder import cluster_folder
-from shoal.cli.exits import FAILED
+from shoal.cli.exit_codes import FAILED
 
 if TYPE_CHECKING:
     from shoal.client.http.access import Access

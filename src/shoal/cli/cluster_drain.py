@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from shoal.cli.cluster_access import Kubeconfig, KubeContext, chosen_access, speak
-from shoal.cli.completing import nodes
-from shoal.cli.exits import FAILED
+from shoal.cli.completion_values import nodes
+from shoal.cli.exit_codes import FAILED
 
 if TYPE_CHECKING:
     from shoal.client.port import Api

@@ -9,16 +9,16 @@ from typing import Annotated
 
 import typer
 
-from shoal.cli.cast_choice import (
+from shoal.cli.cluster_access import Kubeconfig, KubeContext, chosen_access, in_one_line
+from shoal.cli.embedded_options import (
     DEFAULT_NODES,
-    CastChoice,
+    EmbeddedOptions,
     MetricsPort,
     Scheduler,
     Speed,
     Stages,
     WithContention,
 )
-from shoal.cli.cluster_access import Kubeconfig, KubeContext, chosen_access, in_one_line
 from shoal.units.errors import UserError, Where, excerpt
 
 _NOTIFY = typer.Option("--notify-fd", hidden=True)
@@ -54,7 +54,7 @@ def nodes(
     """Join simulated GPU nodes to a cluster, until Ctrl-C: kubelets that run pods in simulated time."""
     from shoal.wiring.join import run_nodes
 
-    cast = CastChoice(
+    options = EmbeddedOptions(
         nodes=nodes,
         has_controllers=False,
         speed=speed,
@@ -64,16 +64,15 @@ def nodes(
         kubelet_address=_checked(kubelet_address),
         has_contention=contention,
         clock=clock,
-    ).cast()
+    ).to_cluster_options()
     access = chosen_access(kubeconfig, context)
 
     def said(metrics: str) -> str:
-        return (
-            f"{len(cast.machines)} nodes at {access.server}; metrics at {metrics}/nodes/NAME/metrics; Ctrl-C ends this."
-        )
+        count = len(options.machines)
+        return f"{count} nodes at {access.server}; metrics at {metrics}/nodes/NAME/metrics; Ctrl-C ends this."
 
     with in_one_line(access):
-        run_nodes(access, cast, told(said, notify))
+        run_nodes(access, options, told(said, notify))
 
 
 def _checked(address: str) -> str:
@@ -102,9 +101,9 @@ def controllers(
     from shoal.wiring.join import run_controllers
 
     access = chosen_access(kubeconfig, context)
-    cast = CastChoice(nodes="none", scheduler=scheduler, speed=speed, clock=clock).cast()
+    options = EmbeddedOptions(nodes="none", scheduler=scheduler, speed=speed, clock=clock).to_cluster_options()
     with in_one_line(access):
-        run_controllers(access, cast, told(lambda what: f"{what} at {access.server}; Ctrl-C ends this.", notify))
+        run_controllers(access, options, told(lambda what: f"{what} at {access.server}; Ctrl-C ends this.", notify))
 
 
 def told(words: Callable[[str], str], notify: int | None) -> Callable[[str], None]:

@@ -37,7 +37,7 @@ def crds(
     """Print definitions of kinds that Shoal works with: shoal crds | kubectl apply -f -."""
     import msgspec
 
-    from shoal.cli.named_parts import check_known, named
+    from shoal.cli.known_names import check_known, named
     from shoal.embedded.apiserver.foreign.converting import led
     from shoal.embedded.apiserver.foreign.definitions import definitions_of, storing_the_oldest, tables
 

@@ -47,7 +47,7 @@ def decide(
     """Decide for manifests: who is placed where, who yields, who waits and why."""
     checked(output, TEXTS)
     from shoal.cli.manifests import load, rounds_of
-    from shoal.cli.yielding import settings_under, steps_of
+    from shoal.cli.preemption_options import settings_under, steps_of
     from shoal.sim.answers import answer
 
     steps = steps_of(victims, min_runtime, break_budgets=break_budgets, no_moves=no_moves)

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from shoal.cli.completing import policies
+from shoal.cli.completion_values import policies
 
 MAX_SEED = 2**63 - 1
 

@@ -25,7 +25,7 @@ def permissions(
     """Print the account and the roles that shoal run needs: shoal permissions | kubectl apply -f -."""
     import msgspec
 
-    from shoal.cli.named_parts import named
+    from shoal.cli.known_names import named
     from shoal.data.permissions import PARTS
     from shoal.wiring.permissions import Grant, manifests
 

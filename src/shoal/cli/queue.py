@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from shoal.cli.cluster_access import Kubeconfig, KubeContext
-from shoal.cli.completing import cluster_queues
+from shoal.cli.completion_values import cluster_queues
 from shoal.cli.formats import FOR_PROGRAMS, TABLES, TableOutput, checked
-from shoal.cli.living import Files, Namespace
 from shoal.cli.named_group import NamedGroup
+from shoal.cli.object_source import Files, Namespace
 from shoal.cli.options import Seed
 from shoal.units.errors import UserError, Where
 
@@ -73,8 +73,8 @@ def queue(
             raise UserError("options of a command stand behind its name", where=Where(path="shoal queue"))
         return
     checked(output, TABLES)
-    from shoal.cli.living import source_of
     from shoal.cli.manifests import warn
+    from shoal.cli.object_source import source_of
     from shoal.cli.other_queues import named, other_queues_of
     from shoal.cli.queue_manifests import are_queues, queues_of
     from shoal.sim.queue_outlook import outlook

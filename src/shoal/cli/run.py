@@ -11,7 +11,7 @@ import typer
 
 from shoal.cli.cluster_access import Kubeconfig, KubeContext, chosen_access, in_one_line
 from shoal.cli.cluster_parts import told
-from shoal.cli.named_parts import check_known
+from shoal.cli.known_names import check_known
 from shoal.units.errors import Where
 
 if TYPE_CHECKING:
@@ -94,7 +94,7 @@ def run(
 def run_choice(files: RunFiles) -> RunChoice:
     from msgspec.structs import replace
 
-    from shoal.cli.yielding import steps_of
+    from shoal.cli.preemption_options import steps_of
     from shoal.wiring.run_choice import RunChoice
 
     own = files.own
@@ -133,12 +133,12 @@ def _profiles(files: RunFiles) -> tuple[tuple[NamedProfile, ...], tuple[str, ...
     there = {one.scheduler_name: one for one in files.profiles.profiles}
     names = files.own.scheduler_names
     if names == _USUAL and not {*names} & {*there}:
-        # The usual name is nobody's wish.
+        # The default name is no choice of the user.
         names = tuple(there)
     chosen = [there[name] for name in names if name in there] or [files.profiles.profiles[0]]
     for name in names:
         if name not in there:
-            words = f"no profile is called {name}: its pods are placed by that of {chosen[0].scheduler_name}"
+            words = f"profile {name} not found: its pods are placed by profile {chosen[0].scheduler_name}"
             typer.echo(f"shoal: warning: {words}", err=True)
     return tuple(NamedProfile(one.scheduler_name, one.build, one.added_affinity) for one in chosen), names
 

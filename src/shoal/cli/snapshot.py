@@ -26,8 +26,8 @@ def snapshot(
     context: KubeContext = "",
 ) -> None:
     """Write what decisions depend on to a file, without secrets; decide, why, queue, top and get read it with -f."""
-    from shoal.cli.living import taken
-    from shoal.cli.outfile import OutFile
+    from shoal.cli.object_source import taken
+    from shoal.cli.output_file import OutFile
     from shoal.cli.run_files import read_run_files
     from shoal.store.snapshot.reading import QueueRuling
 

@@ -16,17 +16,17 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from shoal.cli.cast_choice import (
+from shoal.cli.cluster_folder import StateFolder, cluster_folder
+from shoal.cli.embedded_options import (
     DEFAULT_NODES,
     USUAL_SCHEDULER,
-    CastChoice,
+    EmbeddedOptions,
     MetricsPort,
     SchedulerOption,
     Speed,
     Stages,
     WithContention,
 )
-from shoal.cli.cluster_folder import StateFolder, cluster_folder
 
 if TYPE_CHECKING:
     from shoal.embedded.apiserver.settings import Settings
@@ -109,7 +109,7 @@ def up(
         _check_demo(context)
         run_demo(port if port != _PORT else 0, speed, board=board)
         return
-    choice = CastChoice(
+    choice = EmbeddedOptions(
         nodes=nodes,
         has_controllers=controllers,
         scheduler=scheduler,
@@ -132,29 +132,30 @@ def up(
         history_s=history_seconds,
         accepts_loss=accept_data_loss,
     )
-    cast = choice.cast(settings.kubeconfig)
+    options = choice.to_cluster_options(settings.kubeconfig)
     if detach:
         from shoal.cli.detach import start_detached
 
         typer.echo(_export(start_detached(folder, settings, choice.arguments())))
         return
 
-    from shoal.cli.shown import shown_live
     from shoal.wiring.up import up as serve
 
     show = None
     if notify is None and wants_board(board):
-        show = shown_live(settings.kubeconfig)
+        from shoal.cli.board import board_beside_server
+
+        show = board_beside_server(settings.kubeconfig)
         log_into(folder)
 
-    def with_cast(settings: Settings, ready: Callable[[str], None]) -> None:
-        serve(settings, cast, ready, show)
+    def with_options(settings: Settings, ready: Callable[[str], None]) -> None:
+        serve(settings, options, ready, show)
 
-    run_in(folder, settings, with_cast, notify)
+    run_in(folder, settings, with_options, notify)
 
 
 def _check_demo(context: typer.Context) -> None:
-    """The demonstration decides the rest itself; whoever asked for something else is told."""
+    """Raises UserError for every other option of the command line: the demonstration sets them itself."""
     from shoal.units.errors import UserError
 
     for name in context.params:
