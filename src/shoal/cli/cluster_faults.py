@@ -103,9 +103,15 @@ def heal(
 
 
 def slow_api(
-    delay_ms: Annotated[int, typer.Option(min=0, max=_LONGEST_MS, metavar="MS", help="Later, each answer.")] = 200,
-    jitter_ms: Annotated[int, typer.Option(min=0, max=_LONGEST_MS, metavar="MS", help="And up to that more.")] = 0,
-    seconds: Annotated[int, typer.Option(min=1, max=_LONGEST_S, metavar="S", help="For how long.")] = 60,
+    delay_ms: Annotated[
+        int, typer.Option(min=0, max=_LONGEST_MS, metavar="MS", help="Delay of each answer in milliseconds.")
+    ] = 200,
+    jitter_ms: Annotated[
+        int, typer.Option(min=0, max=_LONGEST_MS, metavar="MS", help="Random addition to the delay, at most.")
+    ] = 0,
+    seconds: Annotated[
+        int, typer.Option(min=1, max=_LONGEST_S, metavar="S", help="Duration of the fault in seconds.")
+    ] = 60,
     kubeconfig: Kubeconfig = None,
     context: KubeContext = "",
 ) -> None:

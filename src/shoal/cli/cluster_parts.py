@@ -24,7 +24,8 @@ from shoal.units.errors import UserError, Where, excerpt
 _NOTIFY = typer.Option("--notify-fd", hidden=True)
 _Clock = Annotated[str, typer.Option("--clock", hidden=True)]
 KubeletPort = Annotated[
-    int, typer.Option(min=0, max=65535, metavar="PORT", help="Where the kubelets' doors are; 0 takes any free port.")
+    int,
+    typer.Option(min=0, max=65535, metavar="PORT", help="The port of the kubelets' servers; 0 takes any free port."),
 ]
 KubeletAddress = Annotated[
     str,
@@ -38,7 +39,7 @@ KubeletAddress = Annotated[
 
 def nodes(
     nodes: Annotated[
-        str, typer.Option(metavar="FLEET", help="Which nodes: 8xp5.48xlarge,2xdgx-a100-80\\[spot] or FILE.yaml.")
+        str, typer.Option(metavar="FLEET", help="The nodes: 8xp5.48xlarge,2xdgx-a100-80\\[spot] or FILE.yaml.")
     ] = DEFAULT_NODES,
     kubeconfig: Kubeconfig = None,
     context: KubeContext = "",
@@ -91,7 +92,7 @@ def controllers(
     kubeconfig: Kubeconfig = None,
     context: KubeContext = "",
     scheduler: Annotated[
-        Scheduler, typer.Option(help="Who places pods: a simple stand-in here, or `shoal run` beside this.")
+        Scheduler, typer.Option(help="The scheduler: simple runs here, shoal expects `shoal run` in another process.")
     ] = Scheduler.SIMPLE,
     speed: Speed = 1.0,
     clock: _Clock = "",

@@ -15,7 +15,10 @@ _STORED = ("newest", "oldest")
 
 def crds(
     project: Annotated[
-        str, typer.Option(metavar="NAMES", help="Of which projects, with commas between. By default kueue.")
+        str,
+        typer.Option(
+            metavar="NAMES", help="Projects whose definitions are printed, separated by commas. By default kueue."
+        ),
     ] = "kueue",
     webhook_service: Annotated[
         str,

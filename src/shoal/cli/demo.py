@@ -31,7 +31,7 @@ _MAX_NODES = 2000
 
 def demo(
     seed: Annotated[int, typer.Option(min=0, max=2**63 - 1, help="Draws the fleet, the pods and their order.")] = 42,
-    out: Annotated[Path, typer.Option(metavar="OUT.svg", help="Where the picture goes.")] = Path("shoal-demo.svg"),
+    out: Annotated[Path, typer.Option(metavar="OUT.svg", help="The file for the picture.")] = Path("shoal-demo.svg"),
     nodes: Annotated[int, typer.Option(min=5, max=_MAX_NODES, help="Size of the fleet.")] = 120,
 ) -> None:
     """Watch a GPU fleet being packed in the terminal; leaves a picture comparing policies."""

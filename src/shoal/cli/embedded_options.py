@@ -20,16 +20,16 @@ DEFAULT_NODES = "2xp5.48xlarge"
 _FILES = (".yaml", ".yml")
 
 Speed = Annotated[
-    float, typer.Option(min=0.01, max=3600.0, metavar="N", help="How many seconds pass in the cluster in one of yours.")
+    float, typer.Option(min=0.01, max=3600.0, metavar="N", help="Seconds that pass in the cluster per real second.")
 ]
 Stages = Annotated[
     list[Path] | None,
-    typer.Option(metavar="DIR", help="Own stage files for simulated pods; may be given several times."),
+    typer.Option(metavar="DIR", help="Folder with stage files for simulated pods; may be given several times."),
 ]
 MetricsPort = Annotated[
     int | None,
     typer.Option(
-        min=0, max=65535, metavar="PORT", help="Where the nodes' metrics are; by default 9400 or any free one."
+        min=0, max=65535, metavar="PORT", help="The port of the nodes' metrics; by default 9400 or any free one."
     ),
 ]
 

@@ -1,8 +1,8 @@
 """The story of whatever a name means: of a pod, a gang or a workload as `sim/story.py` tells it; of a job or a
 deployment by its pods; and, where the objects come from a living cluster, in words that fit one.
 
-On a living cluster nothing is placed because we said so. What would happen now is told as that, where a pod is and what
-its scheduler last said of it as facts. The objects themselves say which of the two they are: a living cluster gives
+`shoal why` does not place pods on a live cluster. Its answer separates what would happen now from facts: the node of a
+pod and the last message of its scheduler. The objects themselves say which of the two they are: a living cluster gives
 every pod a phase. So a snapshot gets the same story as the cluster it was taken of.
 """
 

@@ -32,7 +32,7 @@ Namespace = Annotated[
         "-n",
         "--namespace",
         metavar="NAME",
-        help="Only what is in this one; by default in all.",
+        help="Only objects in this namespace; by default in all.",
         autocompletion=namespaces,
     ),
 ]

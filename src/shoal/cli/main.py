@@ -80,7 +80,7 @@ def _show_version(wanted: bool) -> None:
 def shoal(
     context: typer.Context,
     _version: Annotated[
-        bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Print the version and leave.")
+        bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Print the version and exit.")
     ] = False,
     _debug: Annotated[bool, typer.Option("--debug", help="Show the traceback when something fails.")] = False,
 ) -> None:

@@ -46,7 +46,7 @@ Namespace = Annotated[
         "-n",
         "--namespace",
         metavar="NAME",
-        help="Where names are looked for; by default the context's.",
+        help="The namespace of the names; by default that of the context.",
         autocompletion=namespaces,
     ),
 ]

@@ -25,7 +25,7 @@ def pack(
     nodes: Annotated[
         Path | None, typer.Option(metavar="N.csv", help="The fleet; without files a synthetic one is made.")
     ] = None,
-    pods: Annotated[Path | None, typer.Option(metavar="P.csv", help="The pods that want to run on it.")] = None,
+    pods: Annotated[Path | None, typer.Option(metavar="P.csv", help="The pods to place on it.")] = None,
     policy: Annotated[
         str, typer.Option(metavar="NAME[,NAME...]", help="Policies to compare, or `all` of them.")
     ] = "Shoal",
@@ -40,7 +40,9 @@ def pack(
         typer.Option(metavar="FILE", help="A KubeSchedulerConfiguration; its profiles are compared as well."),
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="One JSON array on stdout and nothing else.")] = False,
-    plot: Annotated[Path | None, typer.Option(metavar="OUT.svg", help="Leave a picture of all policies.")] = None,
+    plot: Annotated[
+        Path | None, typer.Option(metavar="OUT.svg", help="Write a picture of all policies to this file.")
+    ] = None,
 ) -> None:
     """Pack a pod list onto a fleet under one or more policies and compare what they reach."""
     from shoal.cli.output_file import OutFile

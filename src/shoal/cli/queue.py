@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from shoal.views.queue_workloads import Workloads
 
 app = typer.Typer(
-    help="Look at quota: who has it, who uses it, who waits for it.",
+    help="Show quotas, their use, and the workloads that wait for them.",
     cls=NamedGroup,
     subcommand_metavar="[NAME] | COMMAND [ARGS]...",
 )
@@ -58,7 +58,8 @@ def queue(
     namespace: Namespace = "",
     output: TableOutput = _TABLE,
     workloads: Annotated[
-        bool, typer.Option("--workloads", help="Also who holds quota and who waits, and why.")
+        bool,
+        typer.Option("--workloads", help="Also list workloads that hold quota, and those that wait, with reasons."),
     ] = False,
     kubeconfig: Kubeconfig = None,
     context: KubeContext = "",

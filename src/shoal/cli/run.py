@@ -28,7 +28,7 @@ _CONTROLLERS = ("scheduler", "queues", "jobs", "pods", "gatekeeper", "advisor", 
 def run(
     controllers: Annotated[
         str,
-        typer.Option(metavar="NAMES", help=f"Which parts to run, with commas between: {', '.join(_CONTROLLERS)}."),
+        typer.Option(metavar="NAMES", help=f"Parts to run, separated by commas: {', '.join(_CONTROLLERS)}."),
     ] = "",
     config: Annotated[
         list[Path] | None,
@@ -39,15 +39,19 @@ def run(
     ] = None,
     scheduler_name: Annotated[
         list[str] | None,
-        typer.Option(metavar="NAME", help="Whose pods are scheduled; may be given several times. By default shoal."),
+        typer.Option(
+            metavar="NAME", help="Schedule pods with this schedulerName; may be given several times. By default shoal."
+        ),
     ] = None,
     leader_elect: Annotated[
         bool | None,
-        typer.Option("--leader-elect/--no-leader-elect", help="Of several such processes one works. On by default."),
+        typer.Option("--leader-elect/--no-leader-elect", help="Only one of several replicas is active. On by default."),
     ] = None,
     metrics_address: Annotated[
         str | None,
-        typer.Option(metavar="HOST:PORT", help="Where metrics and health are, by default on 127.0.0.1:8080; or none."),
+        typer.Option(
+            metavar="HOST:PORT", help="Address of metrics and health checks, by default 127.0.0.1:8080; or none."
+        ),
     ] = None,
     kubeconfig: Kubeconfig = None,
     context: KubeContext = "",

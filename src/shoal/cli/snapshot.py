@@ -16,11 +16,13 @@ _STANDARD_OUTPUT = "-"
 def snapshot(
     output: Annotated[
         str,
-        typer.Option("-o", "--output", metavar="FILE", help="Where to; .json or .yaml by its ending, - for stdout."),
+        typer.Option("-o", "--output", metavar="FILE", help="The file to write, .json or .yaml; - for stdout."),
     ] = _STANDARD_OUTPUT,
     config: Annotated[
         list[Path] | None,
-        typer.Option("--config", metavar="FILE", help="What `shoal run` was given: it says what the queues go by."),
+        typer.Option(
+            "--config", metavar="FILE", help="The configuration file of `shoal run`, which configures the queues."
+        ),
     ] = None,
     kubeconfig: Kubeconfig = None,
     context: KubeContext = "",

@@ -103,7 +103,7 @@ class FairSharingStatus(ApiStruct, frozen=True):
 
 
 class ClusterQueueStatus(ApiStruct, frozen=True):
-    """As somebody else counted it: Shoal counts anew."""
+    """The status as another controller wrote it; Shoal counts anew."""
 
     conditions: tuple[PodCondition, ...] = ()
     flavors_reservation: tuple[FlavorUsage, ...] = ()
