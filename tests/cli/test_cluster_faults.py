@@ -16,7 +16,7 @@ import typer
 from build.cluster_server import ServerProcess
 from shoal.cli.cluster_faults import add_faults
 from shoal.cli.cluster_folder import cluster_folder
-from shoal.cli.exits import exit_code
+from shoal.cli.exit_codes import exit_code
 from shoal.client.http.api import KubeApi
 from shoal.client.http.locate import locate
 from shoal.client.item import Obj

@@ -14,7 +14,7 @@ import yaml
 from aiohttp import web
 
 from shoal.cli.cluster_faults import add_faults
-from shoal.cli.exits import exit_code
+from shoal.cli.exit_codes import exit_code
 
 SLOW = "/shoal/faults/slow-api"
 

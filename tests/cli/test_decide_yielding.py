@@ -68,7 +68,7 @@ def test_an_order_nobody_knows_is_one_line_with_what_was_meant(
     code = main(["decide", "-f", as_file(tmp_path, node("n1")), "--victims", "fewest-victim"])
     err = capsys.readouterr().err
     assert code == 2
-    assert err == 'shoal: --victims: no order is called "fewest-victim"; did you mean fewest-victims?\n'
+    assert err == 'shoal: --victims: order of victims "fewest-victim" not found; did you mean fewest-victims?\n'
 
 
 def _queued(*more: Object) -> list[Object]:

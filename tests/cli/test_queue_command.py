@@ -185,7 +185,7 @@ def test_the_page_shows_what_the_command_prints(
     [
         (["--kubeconfig", "absent"], "absent: cannot be read"),
         (["-f", "examples/manifests/make-room.yaml"], "make-room.yaml: holds no queues"),
-        (["-f", EXAMPLE, "-o", "jsn"], '--output: no format is called "jsn"; did you mean json?'),
+        (["-f", EXAMPLE, "-o", "jsn"], '--output: format "jsn" not found; did you mean json?'),
         (["-f", "absent.yaml"], "absent.yaml: cannot be read"),
         (["-f", EXAMPLE, "diff", "-f", EXAMPLE, "-f", EXAMPLE], "options of a command stand behind its name"),
     ],

@@ -29,11 +29,11 @@ FILES: dict[str, tuple[str, str]] = {
     ),
     "a policy that nobody knows": (
         f"{OWN}policy: Shaol\n",
-        f'{AT}policy: no policy is called "Shaol"; did you mean Shoal?',
+        f'{AT}policy: policy "Shaol" not found; did you mean Shoal?',
     ),
     "a part that nobody knows": (
         f"{OWN}controllers: [queues, schedulr]\n",
-        f'{AT}controllers[1]: no controller is called "schedulr"; did you mean scheduler?',
+        f'{AT}controllers[1]: controller "schedulr" not found; did you mean scheduler?',
     ),
     "victims that nobody knows": (
         f"{OWN}preemption: {{victims: nobody}}\n",
@@ -75,7 +75,7 @@ def test_a_file_that_cannot_be_meant_is_one_line(
 OPTIONS: dict[str, tuple[list[str], str]] = {
     "a part": (
         ["--controllers", "schedulr"],
-        '--controllers: no controller is called "schedulr"; did you mean',
+        '--controllers: controller "schedulr" not found; did you mean',
     ),
     "no part": (["--controllers", ","], "choose among scheduler, queues, "),
     "a scheduler without name": (["--scheduler-name", ""], "names at least one scheduler"),
@@ -160,4 +160,4 @@ def test_a_name_without_a_profile_is_served_by_the_first_and_told_so(
     choice = run_choice(read_run_files([file]))
     assert choice.own.scheduler_names == ("other", "spreads")
     assert [one.scheduler_name for one in choice.profiles] == ["spreads"]
-    assert "no profile is called other: its pods are placed by that of spreads" in capsys.readouterr().err
+    assert "profile other not found: its pods are placed by profile spreads" in capsys.readouterr().err

@@ -200,7 +200,7 @@ def test_a_document_has_every_chapter(tmp_path: Path, capsys: pytest.CaptureFixt
 
 def test_a_format_that_does_not_exist_is_refused_before_any_work(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["why", "a", "-o", "jsn"]) == 2
-    assert '--output: no format is called "jsn"; did you mean json?' in capsys.readouterr().err
+    assert '--output: format "jsn" not found; did you mean json?' in capsys.readouterr().err
 
 
 def test_a_training_job_written_by_hand_is_told_of_by_the_pods_that_its_operator_would_make(why: Why) -> None:

@@ -11,7 +11,7 @@ import typer
 import yaml
 
 from docs.pages import ROOT, code, prose
-from shoal.cli.cast_choice import DEFAULT_NODES
+from shoal.cli.embedded_options import DEFAULT_NODES
 from shoal.cli.main import app
 from shoal.embedded.apiserver.foreign.definitions import definitions
 from shoal.embedded.controllers.node_lifecycle.heartbeats import GRACE_S

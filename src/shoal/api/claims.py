@@ -1,4 +1,4 @@
-"""DRA claims: what somebody asks for in devices, what was given, and who may use it.
+"""DRA claims: the devices that are requested, the devices that were allocated, and the pods that may use them.
 
 Both templates and claims carry the same request. An allocation names its devices by driver, pool and
 device, and says with a node selector where they can be reached.

@@ -4,7 +4,7 @@ A file is read whole or refused whole, with the file, document, object and field
 JSON goes straight into the types, which is several times faster than any way through Python
 dictionaries; only a document that fails, contains nulls or is of a version to be translated takes the slow
 way, which can say what is wrong. Kinds not in `kinds.py` come back as `Unknown`, with their content, for
-somebody further up to read or to name and skip.
+callers to read or to name and skip.
 
 Rejected: guessing the format from the file name. Standard input has none, and every JSON file kubectl
 writes is one object in braces.
@@ -222,7 +222,7 @@ def _translated(value: dict[str, Any], kind: Kind, where: Where) -> dict[str, An
 
 def _checked(value: Any, kind: Kind, where: Where) -> Document:
     if kind.is_namespaced and not value.metadata.namespace:
-        # Nobody else holds this value yet: it is completed, as the API server does, not changed.
+        # No other code holds this value yet: it is completed, as the API server does, not changed.
         structs.force_setattr(value.metadata, "namespace", DEFAULT_NAMESPACE)
     kind.check(value, where)
     return Document(value, where)

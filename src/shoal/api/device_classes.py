@@ -1,7 +1,7 @@
 """DRA device classes, and the two things that classes and claims both carry: selectors and configuration.
 
 A selector is an expression in CEL over one device. It is taken as text here: that it is there and not too
-long is checked, what it says is for whoever evaluates it. Configuration is for the driver alone and passed
+long is checked, its meaning is left to the evaluator. Configuration is for the driver alone and passed
 on unread.
 """
 

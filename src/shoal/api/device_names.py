@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 
 from shoal.api.names import LABEL, object_name_fault
-from shoal.units.kept import kept
+from shoal.units.bounded_cache import kept
 
 _IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 

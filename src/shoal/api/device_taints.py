@@ -1,6 +1,6 @@
 """Taints of single devices, and what in a claim lets it have them all the same.
 
-The rules are those of node taints with one effect more: `None` only tells, and keeps nobody away. There is
+The rules are those of node taints with one effect more: `None` only informs, and keeps no pod away. There is
 no `PreferNoSchedule`, so a taint either matters or does not.
 """
 

@@ -1,4 +1,4 @@
-"""Who goes before whom, and how many may go at once: priority classes and pod disruption budgets."""
+"""Priority classes and pod disruption budgets."""
 
 from __future__ import annotations
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 
-from shoal.units.kept import kept
+from shoal.units.bounded_cache import kept
 
 LABEL = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?")
 """One part of a DNS name, as RFC 1123 has it."""

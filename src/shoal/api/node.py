@@ -34,7 +34,7 @@ class Node(ApiStruct, frozen=True):
     status: NodeStatus = field(default_factory=NodeStatus)
 
     def allocatable(self) -> Quantities:
-        """What pods may use; the API server fills it from the capacity where nobody said otherwise."""
+        """What pods may use; the API server sets it to the capacity if it is absent."""
         return self.status.allocatable or self.status.capacity
 
     def is_ready(self) -> bool:

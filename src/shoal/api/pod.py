@@ -64,11 +64,11 @@ class ClaimedVolume(ApiStruct, frozen=True):
 
 
 class EphemeralVolume(ApiStruct, frozen=True):
-    """Which claim is made is told by the claim."""
+    """The claim itself says which claim is made."""
 
 
 class PodVolume(ApiStruct, frozen=True):
-    """As far as it is somebody's to claim; other kinds of volumes are the kubelet's."""
+    """Claims only; other kinds of volumes concern the kubelet alone."""
 
     name: str = ""
     persistent_volume_claim: ClaimedVolume | None = None

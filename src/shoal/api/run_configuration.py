@@ -1,7 +1,7 @@
 """How `shoal run` works on a cluster, as a file says it: whose pods, by which policy, who is asked to yield, who leads.
 
 A document of its own, so that it may stand in one file with what people have already: Kueue's Configuration and a
-KubeSchedulerConfiguration. A field that nobody knows is refused here, because a typing error in the one file that says
+KubeSchedulerConfiguration. An unknown field is refused here, because a typing error in the one file that says
 who may be evicted must not pass in silence.
 """
 
@@ -69,8 +69,8 @@ class PreemptionRules(ApiStruct, frozen=True, forbid_unknown_fields=True):
 
 
 class ProjectNamespaces(ApiStruct, frozen=True, forbid_unknown_fields=True):
-    """Where other projects are installed: what they are told, and whether they run, is looked for there alone. Whatever
-    stands elsewhere under the same names is somebody's own."""
+    """Where other projects are installed: what they are told, and whether they run, is looked for there alone. Objects
+    of the same names elsewhere belong to users."""
 
     kueue: Annotated[str, Meta(min_length=1)] = "kueue-system"
     volcano: Annotated[str, Meta(min_length=1)] = "volcano-system"

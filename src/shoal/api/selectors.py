@@ -1,4 +1,4 @@
-"""Label selectors: which objects somebody means.
+"""Label selectors: which objects are selected.
 
 Two spellings, one value. The object form comes from specs, the text form (`selector_text.py`) from command
 lines and watches; both become a `Selector`, a conjunction of requirements. Kubernetes makes a difference

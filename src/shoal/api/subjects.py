@@ -1,4 +1,4 @@
-"""Whom a certificate, or a request for one, names: the same for who approves, who signs and who authenticates.
+"""Reads the subjects of certificates and of requests for them, for approval, signing and authentication alike.
 
 The last common name counts, as Go reads it and so every other component of Kubernetes does. A subject with more than
 one names different users to different readers; nothing that acts for a node is given to such a subject.
@@ -14,7 +14,7 @@ from cryptography.exceptions import UnsupportedAlgorithm
 from cryptography.x509.oid import NameOID
 
 _UNREADABLE = (x509.InvalidVersion, x509.UnsupportedGeneralNameType, x509.DuplicateExtension, UnsupportedAlgorithm)
-"""What the library raises beside ValueError for what somebody sent."""
+"""What the library raises beside ValueError for invalid input."""
 
 
 @contextmanager

@@ -22,10 +22,10 @@ Port = Annotated[int, Meta(ge=1, le=65535)]
 
 class WebhookRules(ApiStruct, frozen=True, forbid_unknown_fields=True):
     enabled: Literal["auto", "always", "never"] = "auto"
-    """`auto`: with a url, or once the Service is there. A webhook that nobody reaches would stop what it is asked
-    about."""
+    """`auto`: with a url, or once the Service is there. An unreachable webhook would block the requests it
+    is asked about."""
     address: str = "127.0.0.1"
-    """Where it listens. Whoever opens a door to other machines says so."""
+    """Where it listens. Access from other machines has to be set explicitly."""
     port: Port = 9443
     url: str = ""
     """Where the API server reaches it; else by the Service."""

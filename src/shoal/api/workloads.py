@@ -1,5 +1,5 @@
 """Makers of pods, read for the pod they would make: DaemonSets weigh on every node, Jobs bring the work, and
-Deployments, ReplicaSets and StatefulSets are whom most other pods name as their owner.
+Deployments, ReplicaSets and StatefulSets own most other pods.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ class JobStatus(ApiStruct, frozen=True):
     conditions: tuple[JobCondition, ...] = ()
     succeeded: int = 0
     failed_indexes: str = ""
-    """`1,3-5`: completions that nobody tries again."""
+    """`1,3-5`: completions that are not retried."""
 
     def failed_index_count(self) -> int:
         count = 0

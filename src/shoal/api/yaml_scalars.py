@@ -11,7 +11,7 @@ import math
 import re
 from typing import Any
 
-from shoal.units.kept import kept
+from shoal.units.bounded_cache import kept
 
 _TRUE = frozenset(("y", "Y", "yes", "Yes", "YES", "true", "True", "TRUE", "on", "On", "ON"))
 _FALSE = frozenset(("n", "N", "no", "No", "NO", "false", "False", "FALSE", "off", "Off", "OFF"))

@@ -31,10 +31,14 @@ from shoal.views.board.reading import happening, node_face, pod_face
 from shoal.views.board.watched import Watched
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from shoal.client.clock import Clock
     from shoal.client.informers import Informers
     from shoal.client.item import Item
     from shoal.views.board.faces import Scene
+    from shoal.wiring.process_tasks import ProcessTasks
+    from shoal.wiring.up import Show
 
 T = TypeVar("T")
 _FRAME_S = 0.25
@@ -139,7 +143,7 @@ async def _aside(what: Callable[[], T]) -> T:
     def run() -> None:
         try:
             done.set_result(what())
-        except Exception as failure:  # noqa: BLE001 - whoever waits for it gets it
+        except Exception as failure:  # noqa: BLE001 - passed to the caller that awaits it
             done.set_exception(failure)
 
     Thread(target=run, name="board", daemon=True).start()
@@ -150,3 +154,13 @@ def _duration(seconds: int) -> str:
     minutes, seconds = divmod(seconds, 60)
     hours, minutes = divmod(minutes, 60)
     return f"{hours}:{minutes:02}:{seconds:02}" if hours else f"{minutes:02}:{seconds:02}"
+
+
+def board_beside_server(kubeconfig: Path) -> Show:
+    """Draws the board on the terminal until the server ends."""
+
+    async def show(tasks: ProcessTasks, _: Callable[[], None]) -> None:
+        board = LiveBoard(tasks.informers, tasks.clock, f"export KUBECONFIG={kubeconfig}   Ctrl-C ends it")
+        await board.draw(Console(highlight=False))
+
+    return show

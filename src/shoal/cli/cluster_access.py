@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, TypeVar
 import typer
 
 from shoal.cli.cluster_folder import cluster_folder
-from shoal.cli.exits import FAILED
+from shoal.cli.exit_codes import FAILED
 
 if TYPE_CHECKING:
     from shoal.client.http.access import Access
@@ -25,11 +25,11 @@ Kubeconfig = Annotated[
     typer.Option(
         "--kubeconfig",
         metavar="FILE",
-        help="Whose cluster; by default the one that `shoal up` runs, else KUBECONFIG and what kubectl would take.",
+        help="The kubeconfig file; by default that of `shoal up` if it runs, else the one that kubectl would use.",
     ),
 ]
 KubeContext = Annotated[
-    str, typer.Option("--context", metavar="NAME", help="Which context of the kubeconfig; by default the current one.")
+    str, typer.Option("--context", metavar="NAME", help="The context of the kubeconfig; by default the current one.")
 ]
 
 

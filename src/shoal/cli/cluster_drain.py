@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from shoal.cli.cluster_access import Kubeconfig, KubeContext, chosen_access, speak
-from shoal.cli.completing import nodes
-from shoal.cli.exits import FAILED
+from shoal.cli.completion_values import nodes
+from shoal.cli.exit_codes import FAILED
 
 if TYPE_CHECKING:
     from shoal.client.port import Api
@@ -18,7 +18,7 @@ def drain(
     node: Annotated[
         str, typer.Argument(metavar="NODE", help="The name of a node.", show_default=False, autocompletion=nodes)
     ],
-    force: Annotated[bool, typer.Option("--force", help="Evict pods that nothing would make again, too.")] = False,
+    force: Annotated[bool, typer.Option("--force", help="Also evict pods without a controller.")] = False,
     timeout: Annotated[int, typer.Option(min=1, metavar="S", help="Give up after that many seconds.")] = 300,
     kubeconfig: Kubeconfig = None,
     context: KubeContext = "",

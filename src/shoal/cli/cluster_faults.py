@@ -1,7 +1,7 @@
 """Faults on demand: nodes and GPUs that fail, servers that answer late.
 
 Faults of nodes are annotations, so that they reach simulated kubelets on any server, and last until they are healed,
-whoever is restarted meanwhile. Faults of the server itself are asked of the embedded one; no other has them.
+also across restarts. Faults of the server itself are requested from the embedded server; no other server has them.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import typer
 
 from shoal.cli.cluster_access import Kubeconfig, KubeContext, chosen_access, ended, speak
 from shoal.cli.cluster_drain import drain
-from shoal.cli.completing import nodes
+from shoal.cli.completion_values import nodes
 
 if TYPE_CHECKING:
     from shoal.client.port import Api
@@ -97,15 +97,21 @@ def heal(
     async def work(api: Api) -> bool:
         return await (heal_node(api, node) if gpu is None else heal_gpu(api, node, gpu))
 
-    whom = f"node {node}" if gpu is None else f"GPU {gpu} of node {node}"
+    target = f"node {node}" if gpu is None else f"GPU {gpu} of node {node}"
     was_broken = speak(chosen_access(kubeconfig, context), work)
-    typer.echo(f"{whom} is healed" if was_broken else f"{whom} had no fault")
+    typer.echo(f"{target} is healed" if was_broken else f"{target} had no fault")
 
 
 def slow_api(
-    delay_ms: Annotated[int, typer.Option(min=0, max=_LONGEST_MS, metavar="MS", help="Later, each answer.")] = 200,
-    jitter_ms: Annotated[int, typer.Option(min=0, max=_LONGEST_MS, metavar="MS", help="And up to that more.")] = 0,
-    seconds: Annotated[int, typer.Option(min=1, max=_LONGEST_S, metavar="S", help="For how long.")] = 60,
+    delay_ms: Annotated[
+        int, typer.Option(min=0, max=_LONGEST_MS, metavar="MS", help="Delay of each answer in milliseconds.")
+    ] = 200,
+    jitter_ms: Annotated[
+        int, typer.Option(min=0, max=_LONGEST_MS, metavar="MS", help="Random addition to the delay, at most.")
+    ] = 0,
+    seconds: Annotated[
+        int, typer.Option(min=1, max=_LONGEST_S, metavar="S", help="Duration of the fault in seconds.")
+    ] = 60,
     kubeconfig: Kubeconfig = None,
     context: KubeContext = "",
 ) -> None:

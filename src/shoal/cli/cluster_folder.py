@@ -15,7 +15,7 @@ StateFolder = Annotated[
     typer.Option(
         "--state",
         metavar="DIR",
-        help="Where the cluster keeps its objects, keys and kubeconfig; by default ~/.local/state/shoal.",
+        help="Folder of the cluster's objects, keys and kubeconfig; by default ~/.local/state/shoal.",
     ),
 ]
 

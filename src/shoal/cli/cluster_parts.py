@@ -9,22 +9,23 @@ from typing import Annotated
 
 import typer
 
-from shoal.cli.cast_choice import (
+from shoal.cli.cluster_access import Kubeconfig, KubeContext, chosen_access, in_one_line
+from shoal.cli.embedded_options import (
     DEFAULT_NODES,
-    CastChoice,
+    EmbeddedOptions,
     MetricsPort,
     Scheduler,
     Speed,
     Stages,
     WithContention,
 )
-from shoal.cli.cluster_access import Kubeconfig, KubeContext, chosen_access, in_one_line
 from shoal.units.errors import UserError, Where, excerpt
 
 _NOTIFY = typer.Option("--notify-fd", hidden=True)
 _Clock = Annotated[str, typer.Option("--clock", hidden=True)]
 KubeletPort = Annotated[
-    int, typer.Option(min=0, max=65535, metavar="PORT", help="Where the kubelets' doors are; 0 takes any free port.")
+    int,
+    typer.Option(min=0, max=65535, metavar="PORT", help="The port of the kubelets' servers; 0 takes any free port."),
 ]
 KubeletAddress = Annotated[
     str,
@@ -38,7 +39,7 @@ KubeletAddress = Annotated[
 
 def nodes(
     nodes: Annotated[
-        str, typer.Option(metavar="FLEET", help="Which nodes: 8xp5.48xlarge,2xdgx-a100-80\\[spot] or FILE.yaml.")
+        str, typer.Option(metavar="FLEET", help="The nodes: 8xp5.48xlarge,2xdgx-a100-80\\[spot] or FILE.yaml.")
     ] = DEFAULT_NODES,
     kubeconfig: Kubeconfig = None,
     context: KubeContext = "",
@@ -54,7 +55,7 @@ def nodes(
     """Join simulated GPU nodes to a cluster, until Ctrl-C: kubelets that run pods in simulated time."""
     from shoal.wiring.join import run_nodes
 
-    cast = CastChoice(
+    options = EmbeddedOptions(
         nodes=nodes,
         has_controllers=False,
         speed=speed,
@@ -64,16 +65,15 @@ def nodes(
         kubelet_address=_checked(kubelet_address),
         has_contention=contention,
         clock=clock,
-    ).cast()
+    ).to_cluster_options()
     access = chosen_access(kubeconfig, context)
 
     def said(metrics: str) -> str:
-        return (
-            f"{len(cast.machines)} nodes at {access.server}; metrics at {metrics}/nodes/NAME/metrics; Ctrl-C ends this."
-        )
+        count = len(options.machines)
+        return f"{count} nodes at {access.server}; metrics at {metrics}/nodes/NAME/metrics; Ctrl-C ends this."
 
     with in_one_line(access):
-        run_nodes(access, cast, told(said, notify))
+        run_nodes(access, options, told(said, notify))
 
 
 def _checked(address: str) -> str:
@@ -92,7 +92,7 @@ def controllers(
     kubeconfig: Kubeconfig = None,
     context: KubeContext = "",
     scheduler: Annotated[
-        Scheduler, typer.Option(help="Who places pods: a simple stand-in here, or `shoal run` beside this.")
+        Scheduler, typer.Option(help="The scheduler: simple runs here, shoal expects `shoal run` in another process.")
     ] = Scheduler.SIMPLE,
     speed: Speed = 1.0,
     clock: _Clock = "",
@@ -102,9 +102,9 @@ def controllers(
     from shoal.wiring.join import run_controllers
 
     access = chosen_access(kubeconfig, context)
-    cast = CastChoice(nodes="none", scheduler=scheduler, speed=speed, clock=clock).cast()
+    options = EmbeddedOptions(nodes="none", scheduler=scheduler, speed=speed, clock=clock).to_cluster_options()
     with in_one_line(access):
-        run_controllers(access, cast, told(lambda what: f"{what} at {access.server}; Ctrl-C ends this.", notify))
+        run_controllers(access, options, told(lambda what: f"{what} at {access.server}; Ctrl-C ends this.", notify))
 
 
 def told(words: Callable[[str], str], notify: int | None) -> Callable[[str], None]:

@@ -15,7 +15,10 @@ _STORED = ("newest", "oldest")
 
 def crds(
     project: Annotated[
-        str, typer.Option(metavar="NAMES", help="Of which projects, with commas between. By default kueue.")
+        str,
+        typer.Option(
+            metavar="NAMES", help="Projects whose definitions are printed, separated by commas. By default kueue."
+        ),
     ] = "kueue",
     webhook_service: Annotated[
         str,
@@ -37,7 +40,7 @@ def crds(
     """Print definitions of kinds that Shoal works with: shoal crds | kubectl apply -f -."""
     import msgspec
 
-    from shoal.cli.named_parts import check_known, named
+    from shoal.cli.known_names import check_known, named
     from shoal.embedded.apiserver.foreign.converting import led
     from shoal.embedded.apiserver.foreign.definitions import definitions_of, storing_the_oldest, tables
 

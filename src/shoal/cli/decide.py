@@ -21,12 +21,12 @@ def decide(
         int | None, typer.Option(min=1, max=1000, help="Rounds to run; by default until one changes nothing.")
     ] = None,
     keep_terminating: Annotated[
-        bool, typer.Option("--keep-terminating", help="Pods that end keep what they hold, round after round.")
+        bool, typer.Option("--keep-terminating", help="Terminating pods keep their resources in all rounds.")
     ] = False,
     policy: Policy = "Shoal",
     scheduler_config: SchedulerConfigFile = None,
     victims: Annotated[
-        str, typer.Option(metavar="ORDER", help="Which pods yield first to others; workloads yield as in Kueue.")
+        str, typer.Option(metavar="ORDER", help="Which pods are preempted first; workloads follow Kueue's order.")
     ] = "lowest-priority-first",
     min_runtime: Annotated[
         float,
@@ -37,9 +37,7 @@ def decide(
     break_budgets: Annotated[
         bool, typer.Option("--break-budgets", help="Violate disruption budgets when nothing else helps.")
     ] = False,
-    no_moves: Annotated[
-        bool, typer.Option("--no-moves", help="No running pod moves elsewhere so that another fits.")
-    ] = False,
+    no_moves: Annotated[bool, typer.Option("--no-moves", help="Do not move running pods so that others fit.")] = False,
     seed: Seed = 42,
     output: TextOutput = TEXTS[0],
     as_json: Annotated[bool, typer.Option("--json", help="The same as -o json.")] = False,
@@ -47,7 +45,7 @@ def decide(
     """Decide for manifests: who is placed where, who yields, who waits and why."""
     checked(output, TEXTS)
     from shoal.cli.manifests import load, rounds_of
-    from shoal.cli.yielding import settings_under, steps_of
+    from shoal.cli.preemption_options import settings_under, steps_of
     from shoal.sim.answers import answer
 
     steps = steps_of(victims, min_runtime, break_budgets=break_budgets, no_moves=no_moves)

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from rich.console import Console
 
-    from shoal.cli.contest import Result
+    from shoal.cli.policy_comparison import Result
     from shoal.cli.scenario import Scenario
     from shoal.views.fleet_tiles import Kind
 
@@ -31,11 +31,11 @@ _MAX_NODES = 2000
 
 def demo(
     seed: Annotated[int, typer.Option(min=0, max=2**63 - 1, help="Draws the fleet, the pods and their order.")] = 42,
-    out: Annotated[Path, typer.Option(metavar="OUT.svg", help="Where the picture goes.")] = Path("shoal-demo.svg"),
+    out: Annotated[Path, typer.Option(metavar="OUT.svg", help="The file for the picture.")] = Path("shoal-demo.svg"),
     nodes: Annotated[int, typer.Option(min=5, max=_MAX_NODES, help="Size of the fleet.")] = 120,
 ) -> None:
     """Watch a GPU fleet being packed in the terminal; leaves a picture comparing policies."""
-    from shoal.cli.outfile import OutFile
+    from shoal.cli.output_file import OutFile
 
     target = OutFile(out, ".svg")
 
@@ -43,7 +43,7 @@ def demo(
 
     from rich.console import Console
 
-    from shoal.cli.contest import contest, picture
+    from shoal.cli.policy_comparison import compare_policies, picture
     from shoal.cli.scenario import synthetic_scenario
     from shoal.sim.axis import MARKS
     from shoal.views.packing_table import packing_table
@@ -51,10 +51,10 @@ def demo(
     console = Console(highlight=False)
     scenario = synthetic_scenario(nodes, _LOAD, seed)
     if console.is_terminal and not console.is_dumb_terminal:
-        results = [watch(console, scenario, threading.Event().wait), *contest(scenario, _RIVALS)]
+        results = [watch(console, scenario, threading.Event().wait), *compare_policies(scenario, _RIVALS)]
     else:
         console.print(scenario.words, soft_wrap=True)
-        results = contest(scenario, (_HERO, *_RIVALS))
+        results = compare_policies(scenario, (_HERO, *_RIVALS))
     target.write(picture(scenario, results))
     console.print()
     console.print(packing_table([result.row for result in results], MARKS))
@@ -63,7 +63,7 @@ def demo(
 
 
 def _verdict(scenario: Scenario, results: Sequence[Result]) -> str:
-    """Percents of a fleet say little to somebody who pays for GPUs."""
+    """In GPUs, since percentages of a fleet say little about its cost."""
     gpus = sum(node.gpu for node in scenario.nodes)
     busy = [f"{each.policy} {gpus * each.curves.alloc[max(each.curves.alloc)] / 100:.0f}" for each in results]
     return f"GPUs at work in the end, of {gpus:,}: {', '.join(busy)}"
@@ -75,7 +75,7 @@ def watch(console: Console, scenario: Scenario, wait: Callable[[float], object])
 
     from rich.live import Live
 
-    from shoal.cli.contest import finish, new_run
+    from shoal.cli.policy_comparison import finish, new_run
     from shoal.sim.replay import replay
     from shoal.views.packing_frame import Moment, draw_frame
 

@@ -67,7 +67,7 @@ async def _pods_on(api: Api, node: str) -> list[Item]:
 
 
 class Eviction:
-    """Pods leaving a node; `say` is told what happens."""
+    """Evicts the pods of a node and reports progress through `say`."""
 
     def __init__(self, api: Api, clock: Clock, say: Callable[[str], object]) -> None:
         self._api = api

@@ -1,7 +1,7 @@
 """How an answer is written: for people as a table or a text, for programs as one document of JSON or YAML.
 
 Promises: with `-o json` or `-o yaml` standard output holds that document and nothing else; colours are for terminals;
-lines of a pipe stay whole for whoever searches them, unless `COLUMNS` says how wide they may be.
+lines written to a pipe are not wrapped, so that they can be searched, unless `COLUMNS` gives a width.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from shoal.cli.completing import one_of
-from shoal.cli.named_parts import check_known
+from shoal.cli.completion_values import one_of
+from shoal.cli.known_names import check_known
 from shoal.units.errors import Where
 
 if TYPE_CHECKING:

@@ -12,14 +12,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from shoal.cli.cluster_access import Kubeconfig, KubeContext
-from shoal.cli.completing import namespaces
+from shoal.cli.completion_values import namespaces
 from shoal.cli.formats import FOR_PROGRAMS, TABLES, TableOutput, checked
-from shoal.cli.living import Files
+from shoal.cli.object_source import Files
 
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from shoal.cli.living import Source
+    from shoal.cli.object_source import Source
 
     Draw = Callable[[Console, bool], None]
     """As a table; the second is whether it may be wide."""
@@ -32,7 +32,7 @@ Namespace = Annotated[
         "-n",
         "--namespace",
         metavar="NAME",
-        help="Only what is in this one; by default in all.",
+        help="Only objects in this namespace; by default in all.",
         autocompletion=namespaces,
     ),
 ]
@@ -83,7 +83,7 @@ def _command(listed: Callable[[Source, Sequence[str] | None, str], tuple[Any, Dr
         context: KubeContext = "",
     ) -> None:
         from shoal.cli.formats import console, write
-        from shoal.cli.living import source_of
+        from shoal.cli.object_source import source_of
 
         checked(output, TABLES)
         document, draw = listed(source_of(filename, kubeconfig, context), filename, namespace)

@@ -2,7 +2,7 @@
 
 Promises: commands import what they need when they run, so `shoal --help` stays quick however much is behind it.
 
-Rejected: one module per command found by scanning a folder. Whoever looks for a command finds it here.
+Rejected: one module per command found by scanning a folder. This module lists all commands.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from shoal.cli import (
     up,
     why,
 )
-from shoal.cli.exits import exit_code
+from shoal.cli.exit_codes import exit_code
 
 app = typer.Typer(
     name="shoal",
@@ -80,7 +80,7 @@ def _show_version(wanted: bool) -> None:
 def shoal(
     context: typer.Context,
     _version: Annotated[
-        bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Print the version and leave.")
+        bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Print the version and exit.")
     ] = False,
     _debug: Annotated[bool, typer.Option("--debug", help="Show the traceback when something fails.")] = False,
 ) -> None:
@@ -113,7 +113,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         sys.stdout.reconfigure(errors="backslashreplace")
     given = list(sys.argv[1:] if arguments is None else arguments)
     debug = "--debug" in given
-    # Taken wherever it stands: whoever adds it does so at the end of the line that just failed.
+    # Accepted at any position: users append it to the command line that just failed.
     given = [argument for argument in given if argument != "--debug"]
     completion.prepare()
     command = typer.main.get_command(app)

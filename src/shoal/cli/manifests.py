@@ -10,8 +10,8 @@ from pathlib import Path
 from shoal.api.decode import Document
 from shoal.api.files import read_manifests
 from shoal.api.node_affinity import NodeAffinity
-from shoal.cli.misses import misses
 from shoal.cli.policy_names import parse_policies
+from shoal.cli.unmatched_selectors import unmatched_selector_warnings
 from shoal.engine.cluster import Cluster
 from shoal.engine.cycle_state import Step
 from shoal.engine.events import PodArrived, PodBound
@@ -45,7 +45,7 @@ class Loaded:
     placement: Placement
     now_s: float
     queued: Queued | None = None
-    """None where nobody speaks of queues."""
+    """None if no manifest mentions queues."""
     warnings: Sequence[str] = ()
 
     @property
@@ -124,7 +124,7 @@ def loaded_of(
     else:
         now_s = max(now_s, queues.world.now_s)
         queued = queues.over(intake, world.events, now_s)
-    warnings += misses(intake.cluster, world.waiting)
+    warnings += unmatched_selector_warnings(intake.cluster, world.waiting)
     mix = Mix.of(class_of(event.ask) for event in world.events if isinstance(event, PodArrived | PodBound))
     placement = Placement(intake.cluster, builder(intake.cluster, mix))
     return Loaded(world, intake, placement, now_s, queued, warnings)
@@ -138,7 +138,7 @@ def _queues(documents: Sequence[Document]) -> QueuedWorld | None:
 def _policy(name: str) -> Builder:
     chosen = parse_policies(name, tuple(POLICIES))
     if len(chosen) != 1:
-        raise UserError("one policy decides", where=Where(path="--policy"), fix=f"got {', '.join(chosen)}")
+        raise UserError("must name exactly one policy", where=Where(path="--policy"), fix=f"got {', '.join(chosen)}")
     return POLICIES[chosen[0]]
 
 

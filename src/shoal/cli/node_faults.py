@@ -21,7 +21,7 @@ _TRIES = 10
 
 
 async def node_of(api: Api, name: str) -> Obj:
-    """The node; if there is none of that name, the user is told the nearest."""
+    """The node. Raises UserError with the most similar name for an unknown one."""
     try:
         return (await api.get(NODES, "", name)).obj()
     except NotFoundError:
@@ -94,7 +94,7 @@ def _check_gpu(node: Obj, name: str, gpu: int) -> None:
 
 
 def _gpu_faults(node: Obj) -> dict[str, int]:
-    """What somebody wrote there that cannot be read is written over."""
+    """An annotation that cannot be read is overwritten."""
     try:
         faults = msgspec.json.decode(_annotations_of(node).get(GPU_FAULTS, "{}"), type=dict[str, int])
     except msgspec.MsgspecError:

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from shoal.cli.completing import policies
+from shoal.cli.completion_values import policies
 
 MAX_SEED = 2**63 - 1
 
@@ -22,10 +22,10 @@ Manifests = Annotated[
 ]
 Policy = Annotated[
     str,
-    typer.Option(metavar="NAME", help="What is preferred among nodes that fit.", autocompletion=policies),
+    typer.Option(metavar="NAME", help="The policy that ranks the nodes that fit.", autocompletion=policies),
 ]
 SchedulerConfigFile = Annotated[
     Path | None,
     typer.Option(metavar="FILE", help="A KubeSchedulerConfiguration to decide by, instead of a policy."),
 ]
-Seed = Annotated[int, typer.Option(min=0, max=MAX_SEED, help="Draws where a policy draws.")]
+Seed = Annotated[int, typer.Option(min=0, max=MAX_SEED, help="The seed of random choices of a policy.")]

@@ -9,8 +9,8 @@ from shoal.api.decode import Document
 from shoal.api.groups.volcano import GROUP_ANNOTATION
 from shoal.api.pod import Pod
 from shoal.api.resources import PODS
-from shoal.cli.living import Source
 from shoal.cli.manifests import Loaded
+from shoal.cli.object_source import Source
 from shoal.engine.events import PodBound
 from shoal.engine.queues.disciplines.kai.queue_usage import queue_usage
 from shoal.engine.queues.disciplines.volcano.amounts import requests_of

@@ -5,8 +5,8 @@ from __future__ import annotations
 from msgspec import structs
 
 from shoal.api.node import Node
-from shoal.cli.living import Source
 from shoal.cli.manifests import Loaded
+from shoal.cli.object_source import Source
 from shoal.sim.queue_outlook import outlook
 from shoal.store.held_pods import HeldPod
 from shoal.store.inventory import Inventory

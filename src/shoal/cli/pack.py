@@ -17,7 +17,7 @@ import typer
 from shoal.cli.options import MAX_SEED
 
 if TYPE_CHECKING:
-    from shoal.cli.contest import Result
+    from shoal.cli.policy_comparison import Result
     from shoal.cli.scenario import Scenario
 
 
@@ -25,7 +25,7 @@ def pack(
     nodes: Annotated[
         Path | None, typer.Option(metavar="N.csv", help="The fleet; without files a synthetic one is made.")
     ] = None,
-    pods: Annotated[Path | None, typer.Option(metavar="P.csv", help="The pods that want to run on it.")] = None,
+    pods: Annotated[Path | None, typer.Option(metavar="P.csv", help="The pods to place on it.")] = None,
     policy: Annotated[
         str, typer.Option(metavar="NAME[,NAME...]", help="Policies to compare, or `all` of them.")
     ] = "Shoal",
@@ -40,23 +40,25 @@ def pack(
         typer.Option(metavar="FILE", help="A KubeSchedulerConfiguration; its profiles are compared as well."),
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="One JSON array on stdout and nothing else.")] = False,
-    plot: Annotated[Path | None, typer.Option(metavar="OUT.svg", help="Leave a picture of all policies.")] = None,
+    plot: Annotated[
+        Path | None, typer.Option(metavar="OUT.svg", help="Write a picture of all policies to this file.")
+    ] = None,
 ) -> None:
     """Pack a pod list onto a fleet under one or more policies and compare what they reach."""
-    from shoal.cli.outfile import OutFile
+    from shoal.cli.output_file import OutFile
     from shoal.cli.policy_names import parse_policies
     from shoal.sim.packing import POLICY_NAMES
 
     policies = parse_policies(policy, POLICY_NAMES)
     out = OutFile(plot, ".svg") if plot is not None else None
 
-    from shoal.cli.contest import contest, picture
+    from shoal.cli.policy_comparison import compare_policies, picture
     from shoal.cli.scenario import load_scenario
     from shoal.cli.scheduler_config import load_profiles
 
     builders = load_profiles(scheduler_config) if scheduler_config is not None else {}
     scenario = load_scenario(nodes, pods, order, load, seed)
-    results = contest(scenario, [*policies, *builders], builders)
+    results = compare_policies(scenario, [*policies, *builders], builders)
     if out is not None:
         out.write(picture(scenario, results))
     if as_json:

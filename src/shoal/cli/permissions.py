@@ -12,10 +12,11 @@ from shoal.cli.formats import FOR_PROGRAMS, checked
 
 def permissions(
     controllers: Annotated[
-        str, typer.Option(metavar="NAMES", help="For which parts of shoal run, with commas between. By default all.")
+        str, typer.Option(metavar="NAMES", help="Parts of shoal run, separated by commas. By default all.")
     ] = "",
     namespace: Annotated[
-        str, typer.Option("-n", "--namespace", metavar="NAME", help="Where Shoal's account and secrets are.")
+        str,
+        typer.Option("-n", "--namespace", metavar="NAME", help="The namespace of Shoal's service account and secrets."),
     ] = "shoal-system",
     user: Annotated[
         str, typer.Option(metavar="NAME", help="For this user, instead of a service account of Shoal's own.")
@@ -25,7 +26,7 @@ def permissions(
     """Print the account and the roles that shoal run needs: shoal permissions | kubectl apply -f -."""
     import msgspec
 
-    from shoal.cli.named_parts import named
+    from shoal.cli.known_names import named
     from shoal.data.permissions import PARTS
     from shoal.wiring.permissions import Grant, manifests
 

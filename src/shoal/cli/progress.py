@@ -1,4 +1,4 @@
-"""A progress bar per policy on stderr, and silence where nobody watches: pipes and logs stay clean."""
+"""Draws a progress bar per policy on stderr if stderr is a terminal; pipes and logs get nothing."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ Watch = Callable[[str, int], None]
 def progress(policies: Sequence[str], total: int) -> Iterator[Watch]:
     """A function to be told "this policy, so many arrivals done"."""
     if not sys.stderr.isatty():
-        yield _nobody_watches
+        yield _is_unwatched
         return
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
@@ -24,5 +24,5 @@ def progress(policies: Sequence[str], total: int) -> Iterator[Watch]:
         yield lambda policy, done: bar.update(tasks[policy], completed=done)
 
 
-def _nobody_watches(_policy: str, _done: int) -> None:
+def _is_unwatched(_policy: str, _done: int) -> None:
     pass

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from shoal.cli.cluster_access import Kubeconfig, KubeContext
-from shoal.cli.completing import cluster_queues
+from shoal.cli.completion_values import cluster_queues
 from shoal.cli.formats import FOR_PROGRAMS, TABLES, TableOutput, checked
-from shoal.cli.living import Files, Namespace
 from shoal.cli.named_group import NamedGroup
+from shoal.cli.object_source import Files, Namespace
 from shoal.cli.options import Seed
 from shoal.units.errors import UserError, Where
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from shoal.views.queue_workloads import Workloads
 
 app = typer.Typer(
-    help="Look at quota: who has it, who uses it, who waits for it.",
+    help="Show quotas, their use, and the workloads that wait for them.",
     cls=NamedGroup,
     subcommand_metavar="[NAME] | COMMAND [ARGS]...",
 )
@@ -58,7 +58,8 @@ def queue(
     namespace: Namespace = "",
     output: TableOutput = _TABLE,
     workloads: Annotated[
-        bool, typer.Option("--workloads", help="Also who holds quota and who waits, and why.")
+        bool,
+        typer.Option("--workloads", help="Also list workloads that hold quota, and those that wait, with reasons."),
     ] = False,
     kubeconfig: Kubeconfig = None,
     context: KubeContext = "",
@@ -73,8 +74,8 @@ def queue(
             raise UserError("options of a command stand behind its name", where=Where(path="shoal queue"))
         return
     checked(output, TABLES)
-    from shoal.cli.living import source_of
     from shoal.cli.manifests import warn
+    from shoal.cli.object_source import source_of
     from shoal.cli.other_queues import named, other_queues_of
     from shoal.cli.queue_manifests import are_queues, queues_of
     from shoal.sim.queue_outlook import outlook

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from shoal.cli.living import Source
+from shoal.cli.object_source import Source
 from shoal.cli.queue_manifests import queues_of
 from shoal.sim.queue_outlook import outlook
 from shoal.sim.queued_world import kueue_of

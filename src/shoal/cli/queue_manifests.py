@@ -54,7 +54,7 @@ def queues_of(documents: Sequence[Document], where: Sequence[str]) -> ManifestQu
 
 
 def futures_of(paths: Sequence[str], seed: int) -> tuple[Lived, Lived]:
-    """What would become of everybody now, and as proposed, each with the workloads that there are."""
+    """The future of all workloads under the present and under the proposed quotas, each with its workloads."""
     if len(paths) != 2:
         many = "is given once" if len(paths) == 1 else f"is given {len(paths)} times" if paths else "is missing"
         raise UserError(many, where=Where(path="--filename"), fix="give it twice: -f NOW -f PROPOSED")

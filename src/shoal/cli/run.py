@@ -11,7 +11,7 @@ import typer
 
 from shoal.cli.cluster_access import Kubeconfig, KubeContext, chosen_access, in_one_line
 from shoal.cli.cluster_parts import told
-from shoal.cli.named_parts import check_known
+from shoal.cli.known_names import check_known
 from shoal.units.errors import Where
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ _CONTROLLERS = ("scheduler", "queues", "jobs", "pods", "gatekeeper", "advisor", 
 def run(
     controllers: Annotated[
         str,
-        typer.Option(metavar="NAMES", help=f"Which parts to run, with commas between: {', '.join(_CONTROLLERS)}."),
+        typer.Option(metavar="NAMES", help=f"Parts to run, separated by commas: {', '.join(_CONTROLLERS)}."),
     ] = "",
     config: Annotated[
         list[Path] | None,
@@ -39,15 +39,19 @@ def run(
     ] = None,
     scheduler_name: Annotated[
         list[str] | None,
-        typer.Option(metavar="NAME", help="Whose pods are scheduled; may be given several times. By default shoal."),
+        typer.Option(
+            metavar="NAME", help="Schedule pods with this schedulerName; may be given several times. By default shoal."
+        ),
     ] = None,
     leader_elect: Annotated[
         bool | None,
-        typer.Option("--leader-elect/--no-leader-elect", help="Of several such processes one works. On by default."),
+        typer.Option("--leader-elect/--no-leader-elect", help="Only one of several replicas is active. On by default."),
     ] = None,
     metrics_address: Annotated[
         str | None,
-        typer.Option(metavar="HOST:PORT", help="Where metrics and health are, by default on 127.0.0.1:8080; or none."),
+        typer.Option(
+            metavar="HOST:PORT", help="Address of metrics and health checks, by default 127.0.0.1:8080; or none."
+        ),
     ] = None,
     kubeconfig: Kubeconfig = None,
     context: KubeContext = "",
@@ -94,7 +98,7 @@ def run(
 def run_choice(files: RunFiles) -> RunChoice:
     from msgspec.structs import replace
 
-    from shoal.cli.yielding import steps_of
+    from shoal.cli.preemption_options import steps_of
     from shoal.wiring.run_choice import RunChoice
 
     own = files.own
@@ -133,12 +137,12 @@ def _profiles(files: RunFiles) -> tuple[tuple[NamedProfile, ...], tuple[str, ...
     there = {one.scheduler_name: one for one in files.profiles.profiles}
     names = files.own.scheduler_names
     if names == _USUAL and not {*names} & {*there}:
-        # The usual name is nobody's wish.
+        # The default name is no choice of the user.
         names = tuple(there)
     chosen = [there[name] for name in names if name in there] or [files.profiles.profiles[0]]
     for name in names:
         if name not in there:
-            words = f"no profile is called {name}: its pods are placed by that of {chosen[0].scheduler_name}"
+            words = f"profile {name} not found: its pods are placed by profile {chosen[0].scheduler_name}"
             typer.echo(f"shoal: warning: {words}", err=True)
     return tuple(NamedProfile(one.scheduler_name, one.build, one.added_affinity) for one in chosen), names
 

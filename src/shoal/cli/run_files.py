@@ -10,7 +10,7 @@ import msgspec
 from shoal.api.decode import Document, Unknown, convert, read
 from shoal.api.files import read_whole
 from shoal.api.kueue import Configuration
-from shoal.api.kueue.strays import strays
+from shoal.api.kueue.unknown_fields import strays
 from shoal.api.run_configuration import RUN_KIND, RUN_VERSION, RunConfiguration
 from shoal.api.scheduler_config import GROUP, scheduler_config
 from shoal.engine.kube_profile import OWN_PLUGINS, KubeProfiles, kube_profiles

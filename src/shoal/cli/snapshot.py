@@ -16,18 +16,20 @@ _STANDARD_OUTPUT = "-"
 def snapshot(
     output: Annotated[
         str,
-        typer.Option("-o", "--output", metavar="FILE", help="Where to; .json or .yaml by its ending, - for stdout."),
+        typer.Option("-o", "--output", metavar="FILE", help="The file to write, .json or .yaml; - for stdout."),
     ] = _STANDARD_OUTPUT,
     config: Annotated[
         list[Path] | None,
-        typer.Option("--config", metavar="FILE", help="What `shoal run` was given: it says what the queues go by."),
+        typer.Option(
+            "--config", metavar="FILE", help="The configuration file of `shoal run`, which configures the queues."
+        ),
     ] = None,
     kubeconfig: Kubeconfig = None,
     context: KubeContext = "",
 ) -> None:
     """Write what decisions depend on to a file, without secrets; decide, why, queue, top and get read it with -f."""
-    from shoal.cli.living import taken
-    from shoal.cli.outfile import OutFile
+    from shoal.cli.object_source import taken
+    from shoal.cli.output_file import OutFile
     from shoal.cli.run_files import read_run_files
     from shoal.store.snapshot.reading import QueueRuling
 

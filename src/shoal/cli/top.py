@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from shoal.cli.cluster_access import Kubeconfig, KubeContext
 from shoal.cli.formats import FOR_PROGRAMS, TABLES, TableOutput, checked
-from shoal.cli.living import Files
+from shoal.cli.object_source import Files
 
 
 def top(
@@ -16,7 +16,7 @@ def top(
     """Show what the GPUs are doing: per model, per holder, per node, and how much of what is free is fragments."""
     checked(output, TABLES)
     from shoal.cli.formats import console, write
-    from shoal.cli.living import source_of
+    from shoal.cli.object_source import source_of
     from shoal.cli.overview import top_of_source
     from shoal.views.top_text import show_top
 

@@ -1,9 +1,10 @@
 """Objects that are in the cluster and that no decision reads: services of inference, workflows, pipelines.
 
-Their operators make other objects, which are read. Whoever asks why one of them does not run is told what is there of
-it; what is wrong with it the advisor has said on the object itself.
+Their operators make other objects, which are read. `shoal why` shows the pods of such an
+object; the advisor reports what is wrong with it on the object itself.
 
-Rejected: reading them into every picture of the cluster. They are of kinds that nobody can list, and decide nothing.
+Rejected: reading them into every picture of the cluster. The list of such kinds is open, and they do not affect
+decisions.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from shoal.api.decode import Document, Unknown, meta_of
 from shoal.api.pod import Pod
-from shoal.cli.why_words import by_node, counted
+from shoal.cli.explanation_text import by_node, counted
 from shoal.views.enumeration import few
 from shoal.views.story import Story
 

@@ -16,17 +16,17 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from shoal.cli.cast_choice import (
+from shoal.cli.cluster_folder import StateFolder, cluster_folder
+from shoal.cli.embedded_options import (
     DEFAULT_NODES,
     USUAL_SCHEDULER,
-    CastChoice,
+    EmbeddedOptions,
     MetricsPort,
     SchedulerOption,
     Speed,
     Stages,
     WithContention,
 )
-from shoal.cli.cluster_folder import StateFolder, cluster_folder
 
 if TYPE_CHECKING:
     from shoal.embedded.apiserver.settings import Settings
@@ -51,12 +51,16 @@ class Authorization(StrEnum):
 def up(
     context: typer.Context,
     state: StateFolder = None,
-    port: Annotated[int, typer.Option(min=0, max=65535, help="Where to listen; 0 takes any free port.")] = _PORT,
-    host: Annotated[str, typer.Option(metavar="ADDRESS", help="Listen here instead of on loopback.")] = "127.0.0.1",
+    port: Annotated[int, typer.Option(min=0, max=65535, help="The port to listen on; 0 takes any free port.")] = _PORT,
+    host: Annotated[
+        str, typer.Option(metavar="ADDRESS", help="Listen on this address instead of loopback.")
+    ] = "127.0.0.1",
     detach: Annotated[bool, typer.Option("--detach", "-d", help="Return once the cluster is ready.")] = False,
-    memory: Annotated[bool, typer.Option("--memory", help="Keep objects in memory: they end with the server.")] = False,
+    memory: Annotated[
+        bool, typer.Option("--memory", help="Keep objects in memory: they are lost when the server ends.")
+    ] = False,
     kube_version: Annotated[
-        KubeVersion, typer.Option(help="Whose schemas and `/version` are served.")
+        KubeVersion, typer.Option(help="The Kubernetes version whose schemas and `/version` are served.")
     ] = KubeVersion.NEWEST,
     authorization: Annotated[
         Authorization, typer.Option(help="Whether RBAC is enforced for users other than the administrator.")
@@ -65,9 +69,11 @@ def up(
         Path | None, typer.Option(metavar="FILE", help="Merge the context `shoal` into this file.")
     ] = None,
     history_events: Annotated[
-        int, typer.Option(min=1, metavar="N", help="How many changes watches can go on from, at most.")
+        int, typer.Option(min=1, metavar="N", help="The number of changes kept for resuming watches, at most.")
     ] = 100_000,
-    history_seconds: Annotated[int, typer.Option(min=1, metavar="S", help="And for how long.")] = 300,
+    history_seconds: Annotated[
+        int, typer.Option(min=1, metavar="S", help="The time that changes are kept, in seconds.")
+    ] = 300,
     accept_data_loss: Annotated[
         bool, typer.Option("--accept-data-loss", help="Start although the state is damaged or has lost writes.")
     ] = False,
@@ -76,7 +82,7 @@ def up(
         typer.Option(metavar="FLEET", help="Simulated nodes: 8xp5.48xlarge,2xdgx-a100-80\\[spot], FILE.yaml, or none."),
     ] = DEFAULT_NODES,
     controllers: Annotated[
-        bool, typer.Option("--controllers/--no-controllers", help="Whether workloads become pods that run.")
+        bool, typer.Option("--controllers/--no-controllers", help="Run the controllers that make pods of workloads.")
     ] = True,
     scheduler: SchedulerOption = USUAL_SCHEDULER,
     speed: Speed = 1.0,
@@ -93,7 +99,9 @@ def up(
     processes: Annotated[
         bool, typer.Option("--processes", help="Run controllers and nodes in processes of their own.")
     ] = False,
-    demo: Annotated[bool, typer.Option("--demo", help="A fleet with three teams' work on it, kept nowhere.")] = False,
+    demo: Annotated[
+        bool, typer.Option("--demo", help="Show a fleet with the work of three teams; nothing is stored.")
+    ] = False,
     board: Annotated[
         bool | None, typer.Option("--board/--no-board", help="Draw the cluster; by default on a terminal.")
     ] = None,
@@ -109,7 +117,7 @@ def up(
         _check_demo(context)
         run_demo(port if port != _PORT else 0, speed, board=board)
         return
-    choice = CastChoice(
+    choice = EmbeddedOptions(
         nodes=nodes,
         has_controllers=controllers,
         scheduler=scheduler,
@@ -132,29 +140,30 @@ def up(
         history_s=history_seconds,
         accepts_loss=accept_data_loss,
     )
-    cast = choice.cast(settings.kubeconfig)
+    options = choice.to_cluster_options(settings.kubeconfig)
     if detach:
         from shoal.cli.detach import start_detached
 
         typer.echo(_export(start_detached(folder, settings, choice.arguments())))
         return
 
-    from shoal.cli.shown import shown_live
     from shoal.wiring.up import up as serve
 
     show = None
     if notify is None and wants_board(board):
-        show = shown_live(settings.kubeconfig)
+        from shoal.cli.board import board_beside_server
+
+        show = board_beside_server(settings.kubeconfig)
         log_into(folder)
 
-    def with_cast(settings: Settings, ready: Callable[[str], None]) -> None:
-        serve(settings, cast, ready, show)
+    def with_options(settings: Settings, ready: Callable[[str], None]) -> None:
+        serve(settings, options, ready, show)
 
-    run_in(folder, settings, with_cast, notify)
+    run_in(folder, settings, with_options, notify)
 
 
 def _check_demo(context: typer.Context) -> None:
-    """The demonstration decides the rest itself; whoever asked for something else is told."""
+    """Raises UserError for every other option of the command line: the demonstration sets them itself."""
     from shoal.units.errors import UserError
 
     for name in context.params:

@@ -1,7 +1,7 @@
 """`shoal up --demo`: a fleet at work, kept nowhere. On a terminal the board until Ctrl-C; elsewhere lines for a minute.
 
-It has a folder, a port and a kubeconfig of its own, so that it never meets the cluster that somebody works with, and
-kubectl can look at it while it runs.
+It has a folder, a port and a kubeconfig of its own, so that it does not affect the cluster in use, and kubectl can
+read it while it runs.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from shoal.cli.cast_choice import CastChoice
+from shoal.cli.embedded_options import EmbeddedOptions
 from shoal.cli.up import log_into, run_in, wants_board
 
 if TYPE_CHECKING:
@@ -34,14 +34,14 @@ def run_demo(port: int, speed: float, *, board: bool | None) -> None:
         if is_drawn:
             log_into(Path(folder))
         settings = Settings(None, Path(folder) / "kubeconfig", port=port)
-        cast = CastChoice(nodes=NODES, speed=speed, metrics_port=0).cast()
+        options = EmbeddedOptions(nodes=NODES, speed=speed, metrics_port=0).to_cluster_options()
         boards: list[LiveBoard] = []
 
         async def show(life: ProcessTasks, stop: Callable[[], None]) -> None:
             await _show(life, stop, settings.kubeconfig, boards, is_drawn)
 
         def serve(settings: Settings, ready: Callable[[str], None]) -> None:
-            up(settings, cast, ready, show)
+            up(settings, options, ready, show)
 
         run_in(Path(folder), settings, serve)
     for one in boards:

@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from shoal.cli.cluster_access import Kubeconfig, KubeContext
-from shoal.cli.completing import subjects
+from shoal.cli.completion_values import subjects
 from shoal.cli.formats import TEXTS, TextOutput, checked
-from shoal.cli.living import Files, Namespace
+from shoal.cli.object_source import Files, Namespace
 from shoal.cli.options import Policy, SchedulerConfigFile, Seed
 
 if TYPE_CHECKING:
-    from shoal.cli.living import Source
+    from shoal.cli.object_source import Source
     from shoal.client.http.access import Access
     from shoal.views.story import Story
 
@@ -42,14 +42,14 @@ def why(
 ) -> None:
     """Tell why a pod, gang, workload or job waits, or where it went: what it asks, the nodes, what would help."""
     checked(output, TEXTS)
-    from shoal.cli.advised import tell_advice
+    from shoal.cli.advice_events import tell_advice
     from shoal.cli.cluster_access import chosen_access
+    from shoal.cli.explainer import Explainer
     from shoal.cli.formats import console, write
-    from shoal.cli.left_out import story_of
-    from shoal.cli.living import source_of
+    from shoal.cli.invalid_objects import story_of
     from shoal.cli.manifests import loaded_of, warn
-    from shoal.cli.patience import Patience
-    from shoal.cli.why_told import Teller
+    from shoal.cli.object_source import source_of
+    from shoal.cli.search_deadline import SearchDeadline
     from shoal.units.errors import UserError
     from shoal.views.story import show_story
 
@@ -59,7 +59,7 @@ def why(
     if filename:
         warn(loaded.warnings)
     try:
-        story = Teller(source.documents, loaded, seed, Patience(_MOST_S)).about(name, source.namespace)
+        story = Explainer(source.documents, loaded, seed, SearchDeadline(_MOST_S)).about(name, source.namespace)
     except UserError:
         wrong = story_of(source.notes, name, source.namespace)
         if wrong is None and not filename:

@@ -1,6 +1,6 @@
 """Reading the fact files beside this module, whole and checked, or stopping with the entry that is wrong.
 
-The files ship with the product, so a mistake in them is a bug of ours, not of the user: it is told as file,
+The files ship with the product, so a mistake in them is a bug of ours, not of the user: it is reported as file,
 entry and what does not hold, at the first use and in every test run.
 
 Rejected: Python modules full of constants. Facts change by other hands than code does, and a table that

@@ -120,7 +120,7 @@ def _in_full(asked: str) -> str:
 
 
 def parse_models(data: bytes) -> tuple[Model, ...]:
-    """Read and check; for tests, and for facts that somebody brings along."""
+    """Read and check; for tests, and for facts in files of the user."""
     return _checked(parse(data, FILE, _File).models)
 
 

@@ -1,7 +1,7 @@
 """Cloud machines with GPUs: their shape, and what a list said they cost on a day.
 
-Prices are facts about a list with a date, not about today: every price names its list, and whoever shows
-one can say how old it is. Money is `Decimal`, exactly as printed in the list.
+Prices are facts about a list with a date, not about today: every price names its list, so that its age
+can be shown. Money is `Decimal`, exactly as printed in the list.
 """
 
 from __future__ import annotations
@@ -107,7 +107,7 @@ def find_instance(name: str) -> Instance | None:
 
 
 def parse_catalog(data: bytes) -> Catalog:
-    """Read and check; for tests, and for facts that somebody brings along."""
+    """Read and check; for tests, and for facts in files of the user."""
     return _checked(parse(data, FILE, Catalog))
 
 
@@ -142,7 +142,7 @@ def _checked(facts: Catalog) -> Catalog:
 
 def _check_shape(one: Instance) -> None:
     require(one.provider and one.type, FILE, one.name, "the name is not cloud/type")
-    # An empty name says that the model is unknown; a name nobody knows is a slip.
+    # An empty name says that the model is unknown; an unknown name is a mistake.
     require(not one.gpu or find_model(one.gpu), FILE, one.name, f"unknown GPU model {one.gpu}")
     sizes = (one.gpus, one.gpu_gib, one.vcpus, one.memory_gib)
     require(all(size > 0 for size in sizes), FILE, one.name, "sizes are positive")

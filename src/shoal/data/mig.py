@@ -111,7 +111,7 @@ def compute_instances(compute_slices: int) -> dict[int, int]:
 
 
 def parse_layouts(data: bytes) -> tuple[Layout, ...]:
-    """Read and check; for tests, and for facts that somebody brings along."""
+    """Read and check; for tests, and for facts in files of the user."""
     return _checked(parse(data, FILE, _File)).layouts
 
 

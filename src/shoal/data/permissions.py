@@ -6,8 +6,8 @@ cluster, and the embedded server, which has the role `system:shoal` from its sta
 
 Promises: a part asks for what it does and for nothing else, no `*` anywhere; Secrets are named, and in one namespace.
 
-Rejected: one role of everything. Whoever runs Shoal beside Kueue needs the scheduler's part alone, and should be able
-to see that it cannot touch a job.
+Rejected: one role of everything. A cluster that runs Shoal beside Kueue needs the scheduler's part alone, and should be
+able to see that it cannot touch a job.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ FACTS = (
     f"{READ} noderesourcetopologies @topology.node.k8s.io",
     f"{READ} topologies @kai.scheduler,kueue.x-k8s.io",
 )
-"""What decisions are made of; whoever decides reads it."""
+"""Objects that decisions depend on; every part that decides reads them."""
 
 _WORKLOADS = (
     f"{READ} priorityclasses @scheduling.k8s.io",
@@ -159,7 +159,7 @@ PARTS: dict[str, tuple[str, ...]] = {
         f"create,{READ} mutatingwebhookconfigurations {_ADMISSION}",
         f"delete,patch,update mutatingwebhookconfigurations {_ADMISSION} =shoal-gatekeeping",
         f"{READ} customresourcedefinitions @apiextensions.k8s.io",
-        # Whoever may change any definition may have all objects of its kind sent to itself.
+        # A user that may change any definition may have all objects of its kind sent to itself.
         f"patch customresourcedefinitions @apiextensions.k8s.io ={_DEFINITIONS}",
         # A policy that reads a kind may be written by those only who may read it.
         f"{READ} localqueues {_KUEUE}",
@@ -184,7 +184,7 @@ PARTS: dict[str, tuple[str, ...]] = {
         "create networkpolicies @networking.k8s.io",
         "get daemonsets,replicasets,statefulsets @apps",
         "get jobs @batch",
-        # Whoever has pods without a group owns the group that is made for them.
+        # The owner of pods without a group owns the group that is made for them.
         "update daemonsets/finalizers,replicasets/finalizers,statefulsets/finalizers @apps",
         "update jobs/finalizers @batch",
         "update pods/finalizers",

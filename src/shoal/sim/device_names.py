@@ -13,7 +13,7 @@ from shoal.views.decision import Device
 def device_names(cluster: Cluster, ask: Ask, node: str, grant: Grant | None) -> list[Device]:
     """Each device once; MIG instances one by one, as `<device>:<profile>@<first slice>`; claimed ones by their names.
 
-    Where a node advertises instances that are cut already, none is told from another and there is nothing to name.
+    Where a node advertises instances that are cut already, they cannot be distinguished and have no names.
     Devices of claims go by their full names.
     """
     if grant is None:

@@ -110,7 +110,7 @@ class Bench:
             shapes[key] = shape
             apply(PodArrived(key, self.asks[shape], who=self.whos[shape]))
         now_s = float(self.arrivals)
-        # What is measured is placing: whoever finds no room leaves, and nobody moves or yields for it.
+        # Only placement is measured: a pod that does not fit leaves, without moves and preemption.
         plan = cycle(self.cluster, self.placement, now_s=now_s, seed=self.seed, steps=(allocate,))
         for intention in plan.intentions:
             if isinstance(intention, Place):

@@ -1,4 +1,4 @@
-"""Why somebody waits, with everything that can be found out: counts, the nearest node, what was meant, what would help.
+"""Explains why a pod or gang waits, with all evidence: counts, the nearest node, what was meant, what would help.
 
 Found by trying on the ledger of the facts as they are; nothing of a trial stays. The work is bounded: after a number of
 trials over all questions, answers leave out what would have to be tried.
@@ -85,11 +85,11 @@ class Explainer:
         return self._answers[question]
 
     def hindrance(self, pod: str) -> str:
-        """Why nobody yields to a pod."""
+        """Why preemption does not help a pod."""
         return self._hindrance(pod_claim(self._cluster, pod))
 
     def gang_hindrance(self, name: str) -> str:
-        """Why nobody yields to a gang."""
+        """Why preemption does not help a gang."""
         claim = gang_claim(self._cluster, self._cluster.gangs[name])
         return "" if claim is None else self._hindrance(claim)
 

@@ -83,7 +83,7 @@ class PackRun:
         ask = self._asks[pod_row]
         self._intake.apply(PodArrived(key, ask))
         now_s = float(len(self.arrived_milli))
-        # A published curve is that of placements alone: nobody moves and nobody yields.
+        # A published curve is that of placements alone, without moves and preemption.
         plan = cycle(self._cluster, self._placement, now_s=now_s, seed=self._seed, steps=(allocate,))
         milli = self._requested[pod_row]
         decision = plan.intentions[0]

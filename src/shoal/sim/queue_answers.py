@@ -1,4 +1,4 @@
-"""What the queues decided in a round, as lists of the document: admissions, preemptions, and everybody who waits."""
+"""What the queues decided in a round, as lists of the document: admissions, preemptions, and all waiting workloads."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ def told_admitted(kueue: Kueue, record: QueueRecord) -> list[decision.Admitted]:
 
 
 def told_unproven(record: QueueRecord) -> list[str]:
-    """Those whose pods may come although nobody made sure that they have places."""
+    """Workloads whose pods may be created although it was not checked that they have places."""
     return [each.workload for each in record.admitted if not (each.proven or each.checks_pending or each.again)]
 
 
 def told_preempted(record: QueueRecord) -> list[decision.Preempted]:
-    """Whoever yields to another, then whoever has to stop for nobody's sake."""
+    """Workloads preempted for others, then workloads stopped for other reasons."""
     yielding = [decision.Preempted(each.workload, each.beneficiary, each.reason) for each in record.preempted]
     return yielding + [decision.Preempted(each.workload, "", each.reason) for each in record.stopped]
 

@@ -1,7 +1,7 @@
 """Two futures side by side: who would start, stop or wait longer.
 
 Compared are workloads that both worlds have. A start counts when it is admitted first, a stop whenever it has to make
-room or is stopped. Somebody may both start sooner and have to stop later on: it has one line, which names the loss.
+room or is stopped. A workload may both start sooner and have to stop later on: it has one line, which names the loss.
 Where one future was cut short, only what happens before that is compared.
 """
 
@@ -16,7 +16,7 @@ from shoal.views.queue_diff import KINDS, Change, Comparison, Fate, Halt
 
 _SAME_S = 0.5
 _IF_CUT = {"waits on": "waits longer", "starts": "starts sooner"}
-"""Whoever has not started when a future is cut short may do so later on."""
+"""A workload that has not started when a future is cut short may start later."""
 
 
 def compare(

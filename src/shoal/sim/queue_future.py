@@ -1,8 +1,8 @@
-"""What becomes of everybody behind the queues, in virtual time, until nothing more is known to happen.
+"""Simulates all workloads of the queues in virtual time, until nothing more is known to happen.
 
 Work whose duration is known ends when it is up, and frees what it held; work of which nothing is known runs on. Between
 such moments the rounds run until they are quiet, without time passing: seconds between rounds would only blur the
-comparison of two futures. Whoever had to stop starts over when it is admitted again.
+comparison of two futures. A preempted workload starts over when it is admitted again.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from shoal.sim.rounds import MOST_ROUNDS
 
 MOST_MOMENTS = 20_000
 ROUNDS_EACH = 20
-"""So many rounds for each workload, all moments together: several times what it takes where nobody goes in circles."""
+"""So many rounds for each workload, all moments together: several times what it takes without endless preemption."""
 
 
 @dataclass(slots=True)
@@ -112,7 +112,7 @@ class _Life:
             del self._future.starts[workload]
 
     def _moments(self) -> Iterator[float]:
-        """When something happens next that nobody decides."""
+        """Times of the next events that no decision causes."""
         yield from (end_s for _, end_s in self._ends())
         for moment in (self._rounds.kueue.next_s(), next_deadline_s(self._rounds.kueue.queues)):
             if moment is not None and moment > self._now_s:

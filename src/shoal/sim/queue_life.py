@@ -1,10 +1,10 @@
 """A load lived through in virtual time: work comes, the discipline decides, what is admitted runs and finishes.
 
-Time goes in batches of 100 ms. What happened since the last batch (arrivals, ends, quota given back) is told at the
-batch's end, and the discipline decides until nothing changes any more. So an admission may come up to 100 ms later than
-it could, and quota may stand idle for as long; both count against us. A workload runs its time from its admission on.
-One that is preempted keeps its quota up to the next batch, then stands in line with its old creation time and starts
-over: what it had done is lost.
+Time goes in batches of 100 ms. What happened since the last batch (arrivals, ends, quota given back) is reported at
+the batch's end, and the discipline decides until nothing changes any more. So an admission may come up to 100 ms
+later than it could, and quota may stand idle for as long; both count against us. A workload runs its time from its
+admission on. One that is preempted keeps its quota up to the next batch, then is pending with its old creation time
+and starts over: its work is lost.
 
 Promises: same load and seed, same story, to the last decision; batches in which nothing can happen cost nothing.
 
@@ -88,7 +88,7 @@ class QueueLife:
         """Preempted at this batch; gone at the next."""
 
     def each(self) -> Iterator[Batch]:
-        """All batches in which something happens, until everybody has finished."""
+        """All batches in which something happens, until all work has finished."""
         while (next_ms := self._next_ms()) is not None:
             yield self.batch(next_ms)
 

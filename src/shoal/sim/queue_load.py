@@ -183,7 +183,7 @@ def facts_of(load: QueueLoad) -> Iterator[Fact]:
 
 
 def arrivals_of(load: QueueLoad, seed: int, *, out_of_step: bool = False) -> list[Arrival]:
-    """Everybody who comes, by time. The first of each kind comes at once, to all queues in the same moment; out of
+    """All arrivals, by time. The first of each kind comes at once, to all queues in the same moment; out of
     step, each queue's kinds start somewhere within their first interval."""
     uids = Draws(seed, "uids").permutation(load.workloads).tolist()
     starts = Draws(seed, "starts").uniform(len(load.work) * load.cohorts * load.queues).tolist()

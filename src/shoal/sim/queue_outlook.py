@@ -1,7 +1,7 @@
-"""What would become of everybody who waits if the queues decided now, by quota alone and with nobody leaving.
+"""Computes what the queues would decide now about all waiting workloads, by quota alone and with no workload ending.
 
-Found by letting the discipline decide on facts of its own. Where everybody is placed is `decide`'s affair; this is the
-answer to "why is this one not running" for whoever looks at quotas.
+Found by letting the discipline decide on facts of its own. `decide` computes placements; this module
+answers "why is this one not running" for quotas.
 """
 
 from __future__ import annotations

@@ -99,7 +99,7 @@ class QueuePods:
         return [pod for pod, workload in ending if workload is not None and workload not in held]
 
     def arrive(self, facts: WorkloadFacts, admission: Admission) -> bool:
-        """A workload was admitted; whether anybody came."""
+        """A workload was admitted; returns whether pods were created."""
         pods = self.let_loose(facts, admission)
         for pod in pods:
             self._intake.apply(pod)
@@ -112,7 +112,7 @@ class QueuePods:
         return self.pods_of(facts, admission)
 
     def leave(self, workload: str) -> list[str]:
-        """It has to stop: who runs is ending from now on, and is told; who waits is gone."""
+        """Stops a workload: its running pods begin to end and are returned; its waiting pods are removed."""
         cluster = self._intake.cluster
         ending = []
         for pod in self._all(workload):
@@ -131,7 +131,7 @@ class QueuePods:
             self._intake.apply(PodGone(pod.key))
 
     def leave_elsewhere(self, facts: WorkloadFacts, admission: Admission) -> list[str]:
-        """Its domains are new: whoever runs in none of them ends, and is told."""
+        """Its domains are new: pods that run in none of them begin to end and are returned."""
         ending = []
         sets = self._pods.get(facts.key, {})
         for each in admission.pod_sets:

@@ -17,7 +17,7 @@ from shoal.engine.queues.state import Queues
 
 
 def as_waiting(facts: WorkloadFacts, stopped: Stopped | None) -> WorkloadFacts:
-    """`stopped` is None for whoever made room for others."""
+    """`stopped` is None for a preempted workload."""
     has_run = facts.admitted and facts.evicted_s is not None
     ran_s = max(0.0, (facts.evicted_s or 0.0) - facts.admitted_s) if has_run else 0.0
     facts = structs.replace(
@@ -46,7 +46,7 @@ class BudgetsLeft:
     """What budgets allow after those who ended."""
 
     def __init__(self, queues: Queues, found: Mapping[str, WorkloadFacts]) -> None:
-        """`found`: the workloads with their budgets as they were before anybody ended."""
+        """`found`: the workloads with their budgets as they were before any workload ended."""
         self._queues = queues
         self._found = found
         self._missing: dict[str, int] = {}

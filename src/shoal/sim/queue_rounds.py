@@ -1,7 +1,7 @@
-"""Rounds with queues before them: who is admitted, whose pods come, who has to stop, then where everybody runs.
+"""Rounds of queue admission and placement: admissions, their pods, preemptions, then the places of all pods.
 
 Each round keeps the queues in order (`upkeep`), runs one cycle of the discipline and one round of placement. Pods of a
-workload come when it is admitted. Whoever was preempted or stopped ends like an evicted pod: its pods and its quota are
+workload come when it is admitted. A preempted or stopped workload ends like an evicted pod: its pods and its quota are
 free before the next round, or stay as they are with `keep_terminating`; then it waits again, as old as it was.
 
 Rejected: cycles until the queues are quiet before anything is placed. A workload would be admitted on the quota of a
@@ -40,9 +40,9 @@ class QueueRecord(Record):
     preempted: list[Preempted] = field(default_factory=list)
     stopped: list[Stopped] = field(default_factory=list)
     waiting: list[StillWaiting] = field(default_factory=list)
-    """Everybody in line or aside once the queues had decided; of very many, those that were looked at."""
+    """All workloads pending or inadmissible after the cycle of the queues; of very many, those that were considered."""
     unproven: str = ""
-    """Why nobody made sure that what was admitted finds places; empty where that was made sure of."""
+    """Why it was not checked that admitted workloads find places; empty where it was checked."""
 
 
 class QueueRounds(Rounds):
@@ -69,11 +69,11 @@ class QueueRounds(Rounds):
         self.prover = prover
         self._keeps = keep_terminating
         self._stopped: dict[str, Stopped] = {}
-        """Those on their way out who were stopped for nobody's sake."""
+        """Ending workloads that were stopped, not preempted."""
         self._elsewhere: list[str] = []
         """Workloads some of whose pods come back in other domains."""
         self.tells_all = False
-        """Whether a round tells of everybody who waits, however many they are."""
+        """Whether a round reports all waiting workloads, however many they are."""
         self._has_begun = False
 
     def round(self) -> QueueRecord:
@@ -164,7 +164,7 @@ class QueueRounds(Rounds):
         return found
 
     def _end(self, stopped: Sequence[Stopped], preempted: Sequence[Preempted]) -> list[Evict]:
-        """Whoever has to go begins to; the pods that end."""
+        """Starts to end the given workloads; returns their pods."""
         self._stopped.update((each.workload, each) for each in stopped)
         ended = [Evict(pod, each.beneficiary) for each in preempted for pod in self.pods.leave(each.workload)]
         return ended + [Evict(pod, "") for each in stopped for pod in self.pods.leave(each.workload)]
@@ -191,7 +191,7 @@ class QueueRounds(Rounds):
         return ended
 
     def _free(self) -> bool:
-        """Whoever had to stop is gone, and waits again; whether anybody was."""
+        """Removes the stopped workloads, which wait again; returns whether there were any."""
         if self._keeps:
             return False
         queues = self.kueue.queues
@@ -208,7 +208,7 @@ class QueueRounds(Rounds):
                 self.kueue.put_workload(as_waiting(facts, self._stopped.pop(facts.key, None)), self.now_s)
             self._budgets.ended(facts.key)
         if gone and queues.settings.block_admission:
-            # Those who were not ready held up everybody, of whatever tree.
+            # Workloads that were not ready blocked all others, in every tree.
             self.kueue.wake()
         return bool(gone)
 

@@ -90,7 +90,7 @@ def measure(load: QueueLoad, seed: int, *, out_of_step: bool = False) -> LoadFig
 
 
 def figures_of(life: QueueLife, batches: Iterable[Batch], cpu_s: float) -> LoadFigures:
-    """What a life that is over comes to. Whoever is left never could be admitted, or never will be."""
+    """The figures of a finished run. Workloads that are left can never be admitted."""
     left = sum(not job.is_done for job in life.jobs.values())
     if left:
         raise BugError(f"{left} workloads of the load {life.load.name} never finished")
@@ -133,8 +133,8 @@ def _use_by_queue(life: QueueLife) -> dict[str, float]:
 
 
 def crowded(load: QueueLoad) -> QueueLoad:
-    """The same with everybody there from the start and nobody ever done; a tenth more of each kind, for some hold
-    quota and do not wait."""
+    """The same with all workloads present from the start and none ever finished; a tenth more of each kind, for some
+    hold quota and do not wait."""
     work = tuple(
         structs.replace(each, count=each.count + -(-each.count // 10), every_ms=0, runtime_ms=_FOREVER_MS)
         for each in load.work

@@ -1,5 +1,5 @@
-"""The pods of queued workloads among manifests: those that are there, those that nobody makes, and to which pod set
-each belongs.
+"""The pods of queued workloads among manifests: existing ones, those without a controller that makes them, and the pod
+set of each.
 
 A workload without pods and without a controller that is known to make them gets the pods that its templates promise,
 `<workload>-<pod set>-<n>`, as one gang, less those that have ended and given their quota back (`reclaimablePods`).
@@ -33,7 +33,7 @@ POD_SET_LABEL = "kueue.x-k8s.io/podset"
 
 @dataclass(slots=True)
 class QueuedPods:
-    """Documents with everybody's pods, and whose they are."""
+    """Documents with all pods, and the pod set of each."""
 
     documents: list[Document]
     by_set: dict[str, dict[str, list[str]]] = field(default_factory=dict)
@@ -46,7 +46,7 @@ def speaks_of_queues(inventory: Inventory) -> bool:
 
 
 def queued_pods(documents: Sequence[Document], found: ManifestQueues) -> QueuedPods:
-    """Documents for whoever reads pods, once queues have been read."""
+    """Documents for readers of pods, once queues have been read."""
     owned = {pod for pods in found.pods.values() for pod in pods}
     read = _jobs_read(documents, found)
     result = QueuedPods([_without_gates(each, owned) for each in documents if id(each.value) not in read])
@@ -65,7 +65,7 @@ def queued_pods(documents: Sequence[Document], found: ManifestQueues) -> QueuedP
 
 
 def _jobs_read(documents: Sequence[Document], found: ManifestQueues) -> set[int]:
-    """Objects that only queues read, where a workload was made of them: nobody has to say that they were skipped."""
+    """Objects that only queues read, where a workload was made of them: no warning says that they were skipped."""
     workloads = {facts.key for facts in found.workloads}
     return {
         id(job.placed.value)
@@ -111,7 +111,7 @@ def _asks_like(pod: Pod, pod_set: PodSet) -> bool:
     return effective_requests(pod.spec) == pod_set.on_node
 
 
-# -- pods that nobody makes ----------------------------------------------------------------------------------
+# -- pods without a controller -------------------------------------------------------------------------------
 
 
 def _made(

@@ -1,4 +1,5 @@
-"""Manifests with queues in them, as facts: the discipline with everybody in line, and pods that wait for its word."""
+"""Manifests with queues in them, as facts: the discipline with all pending workloads, and pods that wait for
+admission."""
 
 from __future__ import annotations
 
@@ -27,7 +28,7 @@ class Queued:
 
 
 def kueue_of(world: ManifestQueues, now_s: float) -> Kueue:
-    """The discipline with everybody in line or in possession."""
+    """The discipline with all workloads, pending or admitted."""
     queues = Queues(world.settings)
     for fact in world.facts:
         queues.put(fact)

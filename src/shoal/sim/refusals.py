@@ -1,7 +1,7 @@
 """Who still waits, and the cause that says most.
 
-A pod's code is the cause that turned most nodes away: `NoNodeFits` alone would send everybody to the evidence. A gang
-that does not run is told about as one; what a running gang wants beyond its minimum is told pod by pod.
+A pod's code is the cause that turned most nodes away: `NoNodeFits` alone would send every user to the evidence. A gang
+that does not run is reported as one; the pods of a running gang beyond its minimum are reported one by one.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Feeds arrivals to a packing run in order and reads its curves off afterwards.
 
 Promises: the arrivals go in one by one and in order; `on_progress` hears from time to time how many are in, and
-cannot change what happens. Time is not measured here: whoever shows seconds holds the clock.
+cannot change what happens. Time is not measured here: callers that show seconds have the clock.
 
 Rejected: a generator that yields per arrival. It costs more than some placements do.
 """

@@ -2,8 +2,8 @@
 
 What is placed runs at once. What is evicted, and what was ending before, is gone before the next round, or stays as it
 is with `keep_terminating`: then one sees what is promised meanwhile. What is moved ends too and comes back with its new
-place promised to it. Whoever was evicted comes back only if asked for, because whether somebody makes a pod anew is not
-the pod's affair.
+place promised to it. An evicted pod comes back only if asked for, because its controller decides whether to make
+it anew.
 
 Promises: the same facts and seed give the same rounds; a round that changes nothing is the last.
 """
@@ -39,7 +39,7 @@ class Record:
     moved: list[Move] = field(default_factory=list)
     ended: list[str] = field(default_factory=list)
     is_quiet: bool = False
-    """Nothing was placed, promised anew, evicted or moved, and nobody ended."""
+    """Nothing was placed, nominated anew, evicted or moved, and nothing ended."""
 
 
 class Rounds:

@@ -80,7 +80,7 @@ class _Told:
         self._fate: dict[str, str] = {}
         """What became of pods, in words."""
         self._yielded: dict[str, list[str]] = {}
-        """Who had to make room, by whom it was for."""
+        """The preempted pods, by the pod or gang they were preempted for."""
         self._last: Record | None = None
 
     def story(self, key: str) -> Story:

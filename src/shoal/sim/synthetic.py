@@ -1,4 +1,4 @@
-"""A made-up fleet and the work that wants to run on it, for everybody who has no trace at hand.
+"""A synthetic fleet and work for it, for users without a trace.
 
 Plausible rather than measured: five GPU models with unequal CPU per GPU, requests from a tenth of a GPU to eight,
 a few pods pinned to models. Two things make packing matter, as in real fleets: requests reach 98 % of the GPUs

@@ -9,9 +9,9 @@
         for step in training.steps(100_000):
             train_on(batches[step])
 
-Whoever is told to end (SIGTERM, as Kubernetes does before it kills) saves once more and leaves; whoever starts again
-goes on from the newest checkpoint that is whole. The scheduler is told when work was saved last, and prefers to end
-those who lose least.
+A script that receives SIGTERM, which Kubernetes sends before it kills, saves once more and exits; after a restart it
+continues from the newest complete checkpoint. The scheduler learns when work was saved last, and prefers to preempt
+the pods that lose least.
 
 Needs nothing but Python: no other part of Shoal, no torch unless the script has imported it.
 """

@@ -5,8 +5,8 @@ written last. It is made under another name and renamed once everything is on th
 moment leaves the older ones as they were. On file systems where a rename may be seen before the data (some network
 ones) the sizes tell.
 
-With several ranks each writes a part of its own; the first rank waits for the others' and renames. Nobody removes what
-another may be reading: the newest whole checkpoint always stays.
+With several ranks each writes a part of its own; the first rank waits for the others' and renames. No rank removes
+files that another may be reading: the newest complete checkpoint always stays.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ class Checkpoints:
     def save(self, step: int, write: Write, *, wait: Callable[[Callable[[], bool]], bool] | None = None) -> Checkpoint:
         """Have `write` fill a folder, and keep it as the checkpoint of this step.
 
-        `wait` returns whether what it is given came true in time; with one rank there is nobody to wait for. Raises
+        `wait` returns whether what it is given came true in time; with one rank there is none to wait for. Raises
         OSError where the disk refuses; what was there before is there still.
         """
         if not 0 <= step <= _MOST_STEP:
@@ -90,7 +90,7 @@ class Checkpoints:
         return Checkpoint(step, whole)
 
     def clear(self) -> None:
-        """Forget what tries that failed have left. For the first rank, before anybody saves: a mark left by an earlier
+        """Forget what tries that failed have left. For the first rank, before any rank saves: a mark left by an earlier
         run would be taken for one of this. A whole checkpoint that only lacks its name gets it: who died while one
         replaced another left both without."""
         for start in _UNFINISHED:

@@ -1,4 +1,4 @@
-"""How far a training run is, told to whoever may have to end it: as annotations of its pod, or in a file.
+"""Reports the progress of a training run to the scheduler: as annotations of its pod, or in a file.
 
 Telling never harms the run: it happens beside it, with short limits, and what cannot be told is dropped. The pod is
 known from POD_NAME and POD_NAMESPACE (the downward API) and the service account of the pod, which must be allowed to
@@ -53,7 +53,7 @@ class Reporter(Protocol):
 
 class Silence:
     def tell(self, progress: Progress) -> None:
-        """There is nobody to tell."""
+        """Does nothing: there is no receiver."""
 
     def close(self) -> None:
         """Nothing is open."""
@@ -122,7 +122,7 @@ class PodReporter:
             with urllib.request.urlopen(request, timeout=_LIMIT_S, context=trusted):  # noqa: S310 - the same
                 pass
         except (OSError, urllib.error.URLError, ValueError):
-            # Not allowed, or nobody there: the run goes on, and the next word may come through.
+            # Forbidden or unreachable: the run goes on, and the next report may succeed.
             return
 
 

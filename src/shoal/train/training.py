@@ -94,7 +94,7 @@ class Training:
         """
         if self._rank == 0:
             self.checkpoints.clear()
-        # Nobody looks before the first rank has tidied up.
+        # No rank reads before the first rank has removed old marks.
         self._agree(False)
         has_loaded = False
         for checkpoint in self.checkpoints.named():

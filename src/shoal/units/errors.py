@@ -80,7 +80,7 @@ class UserError(ShoalError):
 
 
 class ConflictError(ShoalError):
-    """Somebody else changed the same thing first: read again and retry now."""
+    """Another client changed the same object first: read again and retry now."""
 
 
 class TemporaryError(ShoalError):

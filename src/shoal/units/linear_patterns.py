@@ -17,7 +17,7 @@ from functools import lru_cache
 from itertools import islice
 from typing import Any
 
-from shoal.units.kept import LONGEST as SHORT
+from shoal.units.bounded_cache import LONGEST as SHORT
 
 LONGEST = 16_384
 """In letters. Far longer than any pattern in use."""

@@ -1,7 +1,7 @@
 """What was decided, as one document for programs: the shape that `shoal decide --json` prints.
 
-Lists are always there, so that a reader needs no case for "nothing". A refusal stands in every round after which
-somebody still waits: whoever reads only the last round knows how things ended.
+Lists are never absent, so that a reader needs no case for "nothing". Every round after which pods still wait lists
+their refusals, so the last round alone shows the result.
 """
 
 from __future__ import annotations
@@ -89,7 +89,7 @@ class Reserved(Admitted, frozen=True):
 class Preempted(msgspec.Struct, frozen=True, rename={"beneficiary": "for"}):
     workload: str
     beneficiary: str
-    """The workload it yields to; empty where it has to stop for nobody's sake."""
+    """The workload it is preempted for; empty if there is none."""
     reason: str
 
 
@@ -112,7 +112,7 @@ class Round(msgspec.Struct, frozen=True):
     """These three speak of queues, and stay empty where there are none."""
     refused: list[Refused] = []
     unproven: list[str] | msgspec.UnsetType = msgspec.UNSET
-    """Workloads that quota alone admitted: nobody made sure that their pods have places. Left out if there are none."""
+    """Workloads that quota alone admitted: it was not checked that their pods have places. Absent if there are none."""
 
 
 class Decision(msgspec.Struct, frozen=True):

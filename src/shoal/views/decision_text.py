@@ -1,8 +1,7 @@
 """What was decided, for a person at a terminal: how it ended, first in numbers, then who went where and who waits.
 
-Rounds are folded into one picture, because whoever asks in the night wants to know how things stand and not how they
-came about. Pods that went to one node stand in one line, pods that wait for one reason too; long lists end in a count,
-and the whole of it is in the JSON document.
+Rounds are folded into one result, because an operator wants to know the state and not its history. Pods on one node
+share a line, and so do pods that wait for one reason. Long lists end in a count; the JSON document has everything.
 """
 
 from __future__ import annotations
@@ -135,8 +134,8 @@ def _evicted_lines(evicted: Iterable[Evicted]) -> list[Line]:
     for each in evicted:
         by_cause.setdefault((each.beneficiary, each.reason), []).append(each.pod)
     return [
-        (few(pods, _MOST_NAMES), f"for {whom} ({reason})" if whom else f"({reason})")
-        for (whom, reason), pods in by_cause.items()
+        (few(pods, _MOST_NAMES), f"for {cause} ({reason})" if cause else f"({reason})")
+        for (cause, reason), pods in by_cause.items()
     ]
 
 

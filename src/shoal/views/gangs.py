@@ -76,7 +76,7 @@ def _exist(count: int) -> str:
 
 
 def lost_pods(cluster: Cluster, gang: Gang) -> int:
-    """How many pods a gang that runs has too few of, if nobody has made others in their place yet."""
+    """How many pods a gang that runs has too few of, if no replacement has been made yet."""
     least = gang.facts.minimum if gang.facts is not None else 0
     if gang.waiting or not gang.running or is_running(cluster, gang):
         return 0

@@ -1,8 +1,8 @@
 """What is written on a living pod that waits: kube-scheduler's own line first, to the letter, then Shoal's reason.
 
 People, tools and tests compare the first part with Kubernetes 1.36: reasons are sorted as text, taints are not named,
-GPUs are a resource like any other, and why nobody yields follows. What it does not say (which node comes nearest, what
-a gang lacks) comes behind it.
+GPUs are a resource like any other, and why preemption does not help follows. What it does not say (which node comes
+nearest, what a gang lacks) comes behind it.
 
 Rejected: the words of `why.py` here. They are for people who ask, name taints and put the commonest cause first.
 """
@@ -30,7 +30,7 @@ _NOT_NAMED = "node(s) didn't satisfy plugin(s) [NodeAffinity]"
 _NOT_TOGETHER = "node(s) didn't have room for the whole gang"
 
 FINAL = frozenset({Code.SPREAD_LABEL, Code.POD_AFFINITY, Code.CLAIM_ELSEWHERE})
-"""Rules about pods and claims that would refuse the node even if nobody stood on it."""
+"""Rules about pods and claims that would refuse the node even if no pod ran on it."""
 
 
 class Outlook(msgspec.Struct, frozen=True):
@@ -46,7 +46,7 @@ class Outlook(msgspec.Struct, frozen=True):
     volumes: str = ""
     """What is said of nodes that would fit if the pod's volumes could be reached from there."""
     kept: str = ""
-    """For whom room on the nearest node is kept, which nobody sees who looks at its pods."""
+    """Pods for which capacity on the nearest node is reserved. The pods of that node do not show it."""
     tolerate: str = ""
     """Taints that stand between it and nodes which would serve it."""
 
@@ -111,7 +111,7 @@ def unplaced_line(outlook: Outlook) -> str:
 
 
 def preemption_words(outlook: Outlook) -> str:
-    """Why nobody yields, as kube-scheduler counts it."""
+    """Why preemption does not help, in the words of kube-scheduler."""
     if not outlook.preempts:
         return f"{_NO_CLAIMS}, {_NEVER}"
     nodes = outlook.evidence.nodes

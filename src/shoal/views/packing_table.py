@@ -1,6 +1,6 @@
 """Policies side by side in a terminal: what they allocate at each load, what they lose, how long they took.
 
-Fits eighty columns. The best value of a column is marked, ties included, so that nobody compares digits by eye.
+Fits eighty columns. The best value of a column is marked, ties included, so that readers need not compare digits.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def packing_table(rows: Sequence[PackedRow], marks: Sequence[int]) -> Table:
 
 
 def _marked(values: Sequence[float | None], form: Form, best_of: BestOf) -> list[Text]:
-    """The column as text; marked only if there is somebody to be better than."""
+    """The column as text; marked only if there are several policies."""
     shown = [form(value) if value is not None else "-" for value in values]
     known = [value for value in values if value is not None]
     best = form(best_of(known)) if known else ""

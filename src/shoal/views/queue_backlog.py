@@ -38,7 +38,7 @@ class Backlog(msgspec.Struct, frozen=True):
 
 
 def waiters_of(kueue: Kueue, workloads: Mapping[str, WorkloadFacts]) -> list[Waiter]:
-    """Everybody who waits, in line or aside; `workloads` are all there are."""
+    """All waiting workloads, pending or inadmissible, out of all `workloads`."""
     found = []
     for standing in kueue.states():
         facts = workloads[standing.workload]

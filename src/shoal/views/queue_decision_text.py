@@ -1,6 +1,6 @@
 """What the queues decided, as lines of the picture that `decision_text` draws.
 
-Like there, rounds are folded: a workload that was admitted and had to yield again is told among those who wait.
+Like there, rounds are folded: a workload that was admitted and preempted again is listed among the waiting ones.
 """
 
 from __future__ import annotations
@@ -51,8 +51,8 @@ def preempted_lines(decision: Decision) -> list[Line]:
     for each in _preempted(decision):
         by_cause.setdefault((each.beneficiary, each.reason), []).append(each.workload)
     return [
-        (few(names, _MOST_NAMES), f"for {whom} ({reason})" if whom else reason)
-        for (whom, reason), names in by_cause.items()
+        (few(names, _MOST_NAMES), f"for {cause} ({reason})" if cause else reason)
+        for (cause, reason), names in by_cause.items()
     ]
 
 

@@ -34,7 +34,7 @@ class Halt(msgspec.Struct, frozen=True, rename={"after_s": "after", "beneficiary
 
     after_s: float
     beneficiary: str
-    """Whom it yields to; empty where it has to stop for nobody's sake."""
+    """The workload it is preempted for; empty if there is none."""
     reason: str
     back_s: float | None = None
     """When it starts again; None where nothing that is known lets it."""
@@ -111,11 +111,11 @@ def _start(fate: Fate) -> str:
 
 def _stops(stops: Sequence[Halt]) -> str:
     first, more = stops[0], len(stops) - 1
-    whom = f" for {first.beneficiary}" if first.beneficiary else ""
+    cause = f" for {first.beneficiary}" if first.beneficiary else ""
     often = f" and {more:,} more time{'' if more == 1 else 's'}" if more else ""
     end = stops[-1].back_s
     then = "then waits, no end known" if end is None else f"starts again {_when(end)}"
-    return f"stops {_when(first.after_s)}{whom} ({first.reason}){often}, {then}"
+    return f"stops {_when(first.after_s)}{cause} ({first.reason}){often}, {then}"
 
 
 def _when(after_s: float) -> str:

@@ -1,8 +1,8 @@
 """Who lends: what others use of a node's quota.
 
 A cohort's deficits (what its children use beyond their own, less what it borrows itself) are met from its own quota
-first and then by the children that have some idle, in proportion; what a cohort lends, its children lend. Everything
-that is borrowed is lent by somebody, as long as no quota was cut below use.
+first and then by the children that have some idle, in proportion; what a cohort lends, its children lend. All
+borrowed quota has a lender, unless a quota was cut below its use.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from shoal.engine.queues.tree import Cohort, Node
 
 
 def lending_of(queues: Queues) -> dict[Node, Usage]:
-    """By node, what it lends to the outside; a root lends to nobody."""
+    """By node, what it lends to the outside; a root does not lend."""
     lent: dict[Node, Usage] = {}
     for cohort in queues.cohorts.values():
         if cohort.parent is None:

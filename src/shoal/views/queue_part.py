@@ -1,6 +1,6 @@
 """One cohort, cluster queue or local queue out of the quota tree, with everything below it.
 
-A name alone will do where one of them has it; else it is told apart by its kind, as in `cohort/x`, `cq/x`, `lq/x`.
+A name alone will do where one of them has it; else the kind is given too, as in `cohort/x`, `cq/x`, `lq/x`.
 """
 
 from __future__ import annotations

@@ -56,7 +56,7 @@ def _show(console: Console, columns: Sequence[Sequence[Cell]], leasts: Sequence[
             str(column[0]), width=width, no_wrap=is_number, overflow="fold", justify="right" if is_number else "left"
         )
     for row in zip(*(column[1:] for column in columns), strict=True):
-        # What stands in brackets is no markup: it is somebody's annotation.
+        # Text in brackets comes from annotations of users and is not markup.
         table.add_row(*(cell if isinstance(cell, Text) else Text(cell) for cell in row))
     console.print(table, crop=False)
 

@@ -41,7 +41,7 @@ class QuotaLine(msgspec.Struct, frozen=True):
 
 
 class Share(msgspec.Struct, frozen=True):
-    """Dominant resource share of whoever borrows."""
+    """Dominant resource share of a borrower."""
 
     weighted: int | None
     """In thousandths, as Kueue's status has it; None where the weight is 0: more than any other."""

@@ -1,4 +1,4 @@
-"""What would help, in words: a label that was meant, room to be made, and why nobody is made to yield for it."""
+"""Describes what would help a waiting pod: a corrected label, freed capacity, and why preemption frees none."""
 
 from __future__ import annotations
 

@@ -19,7 +19,7 @@ _STYLES = {"waits": "red", "runs": "green", "is promised room": "cyan", "has yie
 
 @dataclass(slots=True)
 class Story:
-    """What is told; a heading may have several lines."""
+    """The lines under each heading; a heading may have several."""
 
     title: str
     outcome: str

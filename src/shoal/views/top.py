@@ -1,11 +1,11 @@
 """What a cluster's GPUs are doing, as one document: per model, per holder, per node, and what is lost to fragments.
 
 Read off the facts as they are; nothing is decided. GPUs are counted in whole ones and parts of them. A node whose GPUs
-are cut into fixed MIG instances tells of those by profile, since nobody else can have them.
+are cut into fixed MIG instances tells of those by profile, since no other request can use them.
 
 Fragmentation is F of the FGD paper (`engine/fragmentation.py`): free GPU compute that pods which want GPUs, as those do
-that run and those that wait, could not use. Rejected: the share of nodes that are partly used. It rises whenever
-anybody starts.
+that run and those that wait, could not use. Rejected: the share of nodes that are partly used. It rises with
+every pod that starts.
 """
 
 from __future__ import annotations
@@ -93,7 +93,7 @@ class Top(msgspec.Struct, frozen=True):
 
 
 def top_of(cluster: Cluster, nodes: Iterable[Node], owner_of: OwnerOf, *, gated: int = 0, workloads: int = 0) -> Top:
-    """`gated`: pods that nobody may place yet. `workloads`: those that wait in queues."""
+    """`gated`: pods that no scheduler may place yet. `workloads`: those that wait in queues."""
     values = _lost(cluster)
     told = [_node(cluster, node, values, owner_of) for node in nodes if node.metadata.name in cluster.row_of]
     told.sort(key=lambda node: (node.state == "ready", -node.gpus, -node.free, node.name))
@@ -103,8 +103,8 @@ def top_of(cluster: Cluster, nodes: Iterable[Node], owner_of: OwnerOf, *, gated:
 
 
 def _lost(cluster: Cluster) -> list[float]:
-    """F by row, of the pods that want GPUs. Which model they want is left out: a GPU that is the wrong one for somebody
-    is no fragment."""
+    """F by row, of the pods that want GPUs. The model they ask for is ignored: a GPU of another model is no
+    fragment."""
     asks = [holding.ask for holding in cluster.pods.values()]
     asks += [cluster.pending[pod].charge.ask for pod in cluster.pending.in_order()]
     classes = (structs.replace(class_of(ask), models="") for ask in asks if ask.devices is not None)

@@ -4,7 +4,7 @@ Tiers are those of HyperNodes, where a smaller number is a faster network. `hard
 HyperNode of at most the named tier, `soft` only prefers that.
 
 Counts below zero are refused, counts of zero ask for nothing. A tier or a queue that does not exist is no
-fault of the spelling, so it is left for whoever knows the cluster.
+fault of the spelling, so it is left to callers that know the cluster.
 """
 
 from __future__ import annotations

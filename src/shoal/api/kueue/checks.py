@@ -1,4 +1,4 @@
-"""Admission checks: somebody else's word that a workload may start, beyond its quota."""
+"""Admission checks: permission of other controllers to start a workload, beyond its quota."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """What Kueue refuses of a cluster queue: contradictions that its webhook and its schema know without looking at others.
 
-A flavor or a cohort that does not exist is no such contradiction: the queue waits for it, and whoever knows the cluster
-says so.
+A flavor or a cohort that does not exist is no such contradiction: the queue waits for it, and callers that know the
+cluster report it.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Cluster queues: who has how much quota, and what happens when it is not enough.
 
-An absent `namespaceSelector` lets no namespace in and an empty one lets in all; `slips.py` says so of the first, which
-is hardly ever meant.
+An absent `namespaceSelector` lets no namespace in and an empty one lets in all; `lenient_fields.py` warns of the
+first, which is hardly ever meant.
 """
 
 from __future__ import annotations
@@ -103,7 +103,7 @@ class FairSharingStatus(ApiStruct, frozen=True):
 
 
 class ClusterQueueStatus(ApiStruct, frozen=True):
-    """As somebody else counted it: Shoal counts anew."""
+    """The status as another controller wrote it; Shoal counts anew."""
 
     conditions: tuple[PodCondition, ...] = ()
     flavors_reservation: tuple[FlavorUsage, ...] = ()

@@ -1,4 +1,4 @@
-"""Kueue's own configuration, as far as it decides: what is counted, who shares with whom, how long pods may take.
+"""Kueue's own configuration, as far as it decides: what is counted, how quota is shared, how long pods may take.
 
 What the file says about the process that Kueue is (ports, certificates, leader election) is ignored, as every field
 that is not known. Lengths of time stay text; methods ending in `_s` give seconds.
@@ -50,7 +50,7 @@ class WaitForPodsReady(ApiStruct, frozen=True):
         return seconds(self.timeout, where.below("timeout"))
 
     def recovery_s(self, where: Where = _HERE) -> float | None:
-        """For pods lost after the start; none where nobody waits for them to come back."""
+        """For pods lost after the start; None if their replacements are not waited for."""
         if self.recovery_timeout is None:
             return self.timeout_s(where)
         return seconds(self.recovery_timeout, where.below("recoveryTimeout")) or None

@@ -1,7 +1,7 @@
 """A Kueue object of one version as the other version writes it: v1beta1 and v1beta2, both ways, on plain objects.
 
-What both versions can hold is kept, whatever it is: only names that changed are touched, and fields that nobody here
-knows pass through. What the other version has no place for is left out: `pendingWorkloadsStatus` of cluster queues,
+What both versions can hold is kept, whatever it is: only names that changed are touched, and unknown fields
+pass through. What the other version has no place for is left out: `pendingWorkloadsStatus` of cluster queues,
 `status.flavors` of local queues, `retryDelayMinutes` of checks. The object that is given is not changed.
 
 Checks that v1beta1 lists by name come back as such a list, although v1beta2 has one form for names and rules: an
@@ -184,7 +184,7 @@ _DOWN: dict[str, _Step] = {
 
 
 def _part(raw: Plain, name: str) -> Plain:
-    """A copy of a part, put in its place; one that belongs to nobody where there is no such part."""
+    """A copy of a part, put in its place; an unattached empty one if the part is absent."""
     found = raw.get(name)
     if not isinstance(found, dict):
         return {}

@@ -33,7 +33,7 @@ class LocalQueueFairSharingStatus(ApiStruct, frozen=True):
 
 
 class LocalQueueStatus(ApiStruct, frozen=True):
-    """As somebody else counted it. Of this only the consumption is read: nobody could count the past anew."""
+    """The status as another controller wrote it. Only the consumption is read: the past cannot be counted anew."""
 
     conditions: tuple[PodCondition, ...] = ()
     flavors_reservation: tuple[FlavorUsage, ...] = ()

@@ -17,13 +17,13 @@ class OwnSettings(ApiStruct, frozen=True):
     placement: Literal["proven", "quotaOnly"] = "proven"
     """Whether a workload is admitted only if its pods can be placed on the nodes that are known."""
     reservations: bool = False
-    """Whoever is first in line gets an earliest start that smaller work must not delay."""
+    """The first pending workload gets an earliest start that smaller workloads must not delay."""
     lost_work: bool = False
     """Among equal victims those go first who lose least since they were saved."""
     min_runtime: str = "0"
-    """Nobody is preempted before it has run so long."""
+    """No workload is preempted before it has run this long."""
     respect_budgets: bool = False
-    """Nobody is preempted whose end would break a disruption budget."""
+    """No workload is preempted if that would violate a disruption budget."""
     gpu_equivalents: Quantities = field(default_factory=dict)
     """How many GPUs a unit of a resource is worth, or a GPU of a model: what `shoal.dev/gpu-milli` counts in."""
 

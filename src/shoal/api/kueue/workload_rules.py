@@ -1,7 +1,7 @@
 """What Kueue refuses of a Workload: pod sets it could not admit, and a status that does not fit them.
 
-Rules that compare an object with the one before (what may not change while quota is reserved) are for whoever sees
-both.
+Rules that compare an object with the one before (what may not change while quota is reserved) are left to callers
+that have both.
 """
 
 from __future__ import annotations

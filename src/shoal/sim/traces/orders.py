@@ -6,8 +6,8 @@ rows (0-based, recurring for clones) and one rank per node, nodes in name order.
 Promises: what comes out indexes the given pods and nodes, and the ranks are a permutation; an order made for other
 lists is refused, not misread. The bytes held are bounded, whatever the compressed file claims.
 
-Rejected: a generator of Go's `math/rand` stream to recompute these orders. It is a second implementation of somebody
-else's random numbers to keep alive; the integers are the fact.
+Rejected: a generator of Go's `math/rand` stream to recompute these orders. It would be a second implementation of a
+foreign generator to maintain; the integers are the fact.
 """
 
 from __future__ import annotations

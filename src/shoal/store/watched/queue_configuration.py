@@ -15,7 +15,7 @@ import msgspec
 
 from shoal.api.decode import read
 from shoal.api.kueue import Configuration
-from shoal.api.kueue.strays import strays
+from shoal.api.kueue.unknown_fields import strays
 from shoal.client.context import Context
 from shoal.client.informer import Informer
 from shoal.client.item import Item

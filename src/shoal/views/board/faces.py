@@ -1,7 +1,7 @@
 """What the board knows of a node, a pod, an event: few fields, read from the bytes of the objects when they change.
 
-Every text is one printable line: who makes a face has seen to it, because anybody who may write an Event would
-otherwise write to the terminal of whoever looks at the board.
+Every text is one printable line. The constructors ensure this, because a user who may write Events could otherwise
+send control sequences to the terminal that shows the board.
 """
 
 from __future__ import annotations

@@ -32,7 +32,7 @@ def fleet_of(tiles: Iterable[Tile]) -> Fleet:
 
 
 def _filled(node: NodeFace, pods: Iterable[PodFace]) -> Sequence[Sequence[Part]]:
-    """For each GPU its parts, in order. Pods whose devices nobody names take the first GPUs that are left."""
+    """For each GPU its parts, in order. Pods whose devices are unknown take the first free GPUs."""
     slots = node.slots or tuple(Slot(f"#{index}", index, 0.0, 1.0) for index in range(node.gpus))
     devices = {slot.device for slot in slots}
     owners: dict[str, str] = {}
@@ -40,7 +40,7 @@ def _filled(node: NodeFace, pods: Iterable[PodFace]) -> Sequence[Sequence[Part]]
     for pod in pods:
         known = [device for device in pod.devices if device in devices]
         owners.update(dict.fromkeys(known, pod.namespace))
-        # Nobody gets more than there is, whatever was asked for.
+        # A request above the capacity is cut to the capacity.
         homeless += [pod.namespace] * min(len(slots) - len(homeless), max(0, round(pod.gpus) - len(known)))
     rest = iter(homeless)
     parts: list[list[Part]] = [[] for _ in range(node.gpus)]

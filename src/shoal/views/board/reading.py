@@ -1,7 +1,7 @@
 """Faces from the JSON of objects: only the fields that the board shows are decoded.
 
-Objects are what anybody wrote. No text leaves here with more than one line or with anything that a terminal obeys, and
-no number that would make a frame large.
+The contents of objects are not trusted. This module returns no text with more than one line or with control
+sequences, and no number that would make a frame large.
 """
 
 from __future__ import annotations

@@ -3,8 +3,7 @@
 A GPU is one device; a cut one is its MIG instances, each as wide as its memory slices; one that is shared is as many
 replicas as its label says, side by side although in truth they take turns.
 
-What is more, or elsewhere, than any machine has it is left out: a label that anybody may write must not cost the board
-its pace.
+Values beyond those of any real machine are ignored: a label that users may write must not slow the board down.
 """
 
 from __future__ import annotations

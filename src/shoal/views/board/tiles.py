@@ -1,4 +1,4 @@
-"""Nodes as tiles, kind by kind: for each GPU a stretch of blocks in the colour of whoever holds that part of it.
+"""Nodes as tiles, kind by kind: for each GPU a stretch of blocks in the colour of the team that holds it.
 
 The largest size that fits is taken, so that a few nodes show every MIG instance and a thousand still show how full they
 are: there a node is one block, as high as it is full. Nodes that do not fit even so are counted, never cut off
@@ -164,7 +164,7 @@ def _blocks(kind: str, tiles: Sequence[Tile], colour: Colour, room: int, height:
 
 
 def _block(tile: Tile, colour: Colour) -> Glyph:
-    """How full a node is, in the colour of whoever holds the most of it."""
+    """How full a node is, in the colour of the team that holds the most of it."""
     sums = tile.sums
     if not tile.node.is_ready:
         return _CROSS, BROKEN

@@ -27,7 +27,7 @@ class Watched:
         """How often something has changed: two scenes with the same number differ in their clock alone."""
         self._nodes: dict[str, NodeFace] = {}
         self._order: list[str] | None = None
-        """Names of nodes as people count them; None until somebody asks."""
+        """Names of nodes in natural order; None until first used."""
         self._tiles: dict[str, Tile] = {}
         """Those that are still right."""
         self._fleet = fleet_of([])
@@ -63,7 +63,7 @@ class Watched:
         before = self._pods.get(pod.address)
         if before == pod:
             return
-        # Who is told to end fails only in name.
+        # A pod that was asked to end has failed in name only.
         if pod.phase in self._ended and not pod.is_ending and (before is None or before.phase != pod.phase):
             self._ended[pod.phase] += 1
         self._pods[pod.address] = pod

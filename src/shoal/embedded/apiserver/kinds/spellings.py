@@ -14,7 +14,7 @@ from ipaddress import ip_address
 
 from shoal.api.names import LABEL, SUBDOMAIN
 from shoal.embedded.apiserver.names import LABEL_1035, LABEL_1035_WORDS, LABEL_WORDS, SUBDOMAIN_WORDS
-from shoal.units.kept import kept
+from shoal.units.bounded_cache import kept
 
 Faults = tuple[str, ...]
 

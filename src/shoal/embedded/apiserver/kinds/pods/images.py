@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from shoal.units.kept import kept
+from shoal.units.bounded_cache import kept
 
 _PATH = re.compile(r"[a-z0-9]+(?:(?:[._]|__|-+)[a-z0-9]+)*(?:/[a-z0-9]+(?:(?:[._]|__|-+)[a-z0-9]+)*)*")
 _TAG = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,127}")

@@ -34,7 +34,7 @@ _ALIASES: Mapping[str, str] = {
 }
 _MAKERS = (Job, Deployment, ReplicaSet, StatefulSet, DaemonSet)
 _FIRST = (GANG, WORKLOAD)
-"""Who tells most of what has one name, before whoever makes the pods."""
+"""Kinds in order of precedence if several objects have one name; other owners of pods follow."""
 _NEAR = 3
 _ALIKE = 0.75
 
@@ -128,7 +128,7 @@ def kind_called(word: str) -> str:
 
 
 def _kind_of(document: Document) -> str:
-    """Of whom something can be told; empty for all other objects."""
+    """Kinds that can be explained; empty for all other objects."""
     value = document.value
     if isinstance(value, Pod):
         return POD

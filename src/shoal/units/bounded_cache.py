@@ -1,7 +1,8 @@
 """Answers about texts, kept for the next time: fleets repeat a few thousand spellings for ever.
 
-Only answers about texts of ordinary length are kept. Their number is bounded, so without that whoever may send texts of
-megabytes could fill the memory with a few thousand of them; a long one is answered anew each time.
+Only answers about texts of ordinary length are kept. Their number is bounded, but a client
+that sends texts of megabytes could still fill the memory with a few thousand of them; results for long texts are
+computed each time.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ LONGEST = 512
 
 
 def kept(most: int) -> Callable[[Callable[[str], A]], Callable[[str], A]]:
-    """Of a function whose answer nobody changes: so many answers."""
+    """Caches this number of results of a function; callers do not change the results."""
 
     def keeping(answer: Callable[[str], A]) -> Callable[[str], A]:
         known = lru_cache(maxsize=most)(answer)

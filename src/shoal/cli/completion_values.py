@@ -1,7 +1,7 @@
 """What a shell is offered behind an option or a kind: words that are known, and names that the cluster has.
 
-Promises: an answer within two seconds or none, and never a word of what went wrong: it would stand in the middle of
-somebody's line. Of a cluster nothing but names is looked at.
+Guarantees: an answer within two seconds or none, and no error messages, which would appear in the middle of the
+command line. Only names are read from a cluster.
 
 Rejected: names kept from the last time. They are of a cluster that may be another by now.
 """
@@ -100,7 +100,7 @@ def _asked(ctx: typer.Context, kind: Kind) -> list[str]:
 
     try:
         return asyncio.run(asked())
-    except Exception:  # noqa: BLE001 - whatever it is, it is no answer to somebody who pressed Tab
+    except Exception:  # noqa: BLE001 - an error text is no completion
         return []
 
 

@@ -1,4 +1,4 @@
-"""What a living cluster's advisor has said of an object, or of whoever made it: read from its Events for `shoal why`.
+"""Reads the advisor's Events about an object or its owners from a live cluster, for `shoal why`.
 
 Rejected: looking for the same faults here. What is read for a story holds no commands and no variables of containers.
 """
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from shoal.api.decode import Document
 from shoal.api.pod import Pod
 from shoal.cli.cluster_access import speak
-from shoal.cli.subjects import POD
+from shoal.cli.object_names import POD
 from shoal.store.inventory import Inventory
 from shoal.store.queues.members import Members
 

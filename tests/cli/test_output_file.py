@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from shoal.cli.outfile import OutFile
+from shoal.cli.output_file import OutFile
 from shoal.units.errors import UserError
 
 

@@ -1,4 +1,4 @@
-"""Names with commas between, each of a few that are known: what is misspelt is said with what may have been meant."""
+"""Checks comma-separated names against the known ones. The error for an unknown name gives the most similar one."""
 
 from __future__ import annotations
 
@@ -21,4 +21,4 @@ def check_known(name: str, known: Sequence[str], what: str, where: Where) -> Non
     if name not in known:
         near = difflib.get_close_matches(name, known, 1)
         fix = f"did you mean {near[0]}?" if near else f"choose among {', '.join(known)}"
-        raise UserError(f"no {what} is called {excerpt(name)}", where=where, fix=fix)
+        raise UserError(f"{what} {excerpt(name)} not found", where=where, fix=fix)

@@ -1,6 +1,6 @@
-"""Pods that are bound to a node that is not there any more: where they were, until somebody deletes them.
+"""Finds pods that are bound to a node that no longer exists.
 
-A cluster deletes them within minutes of its node. Until then they run nowhere, and nobody is placed in their stead.
+A cluster deletes such pods within minutes of the node. Until then they do not run, and no replacement is placed.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from shoal.units.kept import LONGEST, kept
+from shoal.units.bounded_cache import LONGEST, kept
 
 
 def test_a_text_is_looked_at_once_while_few_others_come() -> None:

@@ -8,7 +8,7 @@ from typing import NoReturn
 import pytest
 import typer
 
-from shoal.cli.exits import exit_code
+from shoal.cli.exit_codes import exit_code
 from shoal.units.errors import ConflictError, UserError, Where
 
 

@@ -1,4 +1,5 @@
-"""Who lives beside the server, as the command line says it: read, checked, and said again to a detached server."""
+"""Options for what runs beside the embedded API server: read from the command line, checked, and passed on to a
+detached server."""
 
 from __future__ import annotations
 
@@ -19,16 +20,16 @@ DEFAULT_NODES = "2xp5.48xlarge"
 _FILES = (".yaml", ".yml")
 
 Speed = Annotated[
-    float, typer.Option(min=0.01, max=3600.0, metavar="N", help="How many seconds pass in the cluster in one of yours.")
+    float, typer.Option(min=0.01, max=3600.0, metavar="N", help="Seconds that pass in the cluster per real second.")
 ]
 Stages = Annotated[
     list[Path] | None,
-    typer.Option(metavar="DIR", help="Own stage files for simulated pods; may be given several times."),
+    typer.Option(metavar="DIR", help="Folder with stage files for simulated pods; may be given several times."),
 ]
 MetricsPort = Annotated[
     int | None,
     typer.Option(
-        min=0, max=65535, metavar="PORT", help="Where the nodes' metrics are; by default 9400 or any free one."
+        min=0, max=65535, metavar="PORT", help="The port of the nodes' metrics; by default 9400 or any free one."
     ),
 ]
 
@@ -38,7 +39,7 @@ WithContention = Annotated[
 
 
 class Scheduler(StrEnum):
-    """Who places pods and admits jobs in a cluster of ours."""
+    """The program that places pods and admits jobs in the embedded cluster."""
 
     SHOAL = "shoal"
     SIMPLE = "simple"
@@ -52,7 +53,7 @@ SchedulerOption = Annotated[
 ]
 
 
-class CastChoice(msgspec.Struct, frozen=True, kw_only=True):
+class EmbeddedOptions(msgspec.Struct, frozen=True, kw_only=True):
     nodes: str = DEFAULT_NODES
     has_controllers: bool = True
     scheduler: Scheduler = USUAL_SCHEDULER
@@ -102,7 +103,7 @@ class CastChoice(msgspec.Struct, frozen=True, kw_only=True):
     def has_shoal(self) -> bool:
         return self.has_controllers and self.scheduler is Scheduler.SHOAL
 
-    def cast(self, kubeconfig: Path | None = None) -> ClusterOptions:
+    def to_cluster_options(self, kubeconfig: Path | None = None) -> ClusterOptions:
         """Raises UserError for what cannot be read: before anything is started or written."""
         from shoal.wiring.cluster_clock import Moment
         from shoal.wiring.cluster_options import ClusterOptions

@@ -20,7 +20,7 @@ from shoal.views.remedies import unmatched_words
 _TERMS = "affinity.nodeAffinity.requiredDuringSchedulingIgnoredDuringExecution.nodeSelectorTerms"
 
 
-def misses(cluster: Cluster, waiting: Iterable[Placed[Pod]]) -> list[str]:
+def unmatched_selector_warnings(cluster: Cluster, waiting: Iterable[Placed[Pod]]) -> list[str]:
     """One line per condition and field."""
     if not cluster.alive[: cluster.rows].any():
         return []

@@ -1,4 +1,4 @@
-"""Fields of Kueue's configuration that nobody knows: a typing error must not pass in silence.
+"""Reports unknown fields of Kueue's configuration: a typing error must not pass in silence.
 
 Kueue reads its file strictly. We model only what decides, so that the rest has to be known by name: what the file says
 of the process that Kueue is, is taken as it stands, at whatever depth.

@@ -26,7 +26,7 @@ _TOLD = ("QuotaReserved", "Admitted", "Evicted", "Preempted", "PodsReady", "Requ
 _STOPPED = ("Evicted", "Preempted")
 _HEAD = ("asks", "conditions", "gang", "gates", "queue", "needs")
 """Chapters that come before what others say of it."""
-NOBODY_DECIDES = "it has not been considered yet; are the queue controllers running?"
+NOT_CONSIDERED = "it has not been considered yet; are the queue controllers running?"
 
 
 def tell_as_living(story: Story, pod: Pod, others: Iterable[Pod]) -> None:
@@ -76,8 +76,8 @@ def is_admitted(workload: Workload | None) -> bool:
 
 
 def is_called_gang(meta: ObjectMeta, gang: Gang | None) -> bool:
-    """Of whoever makes the pods. Every job in a queue starts whole, and nobody thinks of a gang then; nor of a gang of
-    one."""
+    """Whether users call the pods of this owner a gang. Every job in a queue starts whole and is not called a gang, and
+    neither is a gang of one pod."""
     is_said = GANG in meta.annotations or KUEUE_QUEUE_LABEL not in meta.labels
     return is_said and (gang is None or gang.facts is None or gang.facts.minimum != 1)
 

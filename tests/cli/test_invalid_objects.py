@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from shoal.cli.left_out import note_of, shortened, story_of
+from shoal.cli.invalid_objects import note_of, shortened, story_of
 
 FORBIDDEN = "nodes.metrics.k8s.io are left out: nobody may list them"
 NOTES = [note_of(f"Pod default/b{number}", f"metadata.annotations: {number} is no share") for number in range(5)]

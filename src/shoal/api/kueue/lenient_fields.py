@@ -1,10 +1,10 @@
 """What is accepted although its writer cannot have meant it so, with what was made of it: the source of warnings.
 
 Here is what one document shows. A queue that leads nowhere, a flavor that is missing or a circle of cohorts shows only
-beside the other documents, and is told by whoever holds them all.
+beside the other documents, and is reported by the callers that hold them all.
 
 The name of a queue is a label on the object that is queued. As an annotation, or on the template of a Job's pods, a
-cluster does not see it; `misplaced_queue` finds it, and whoever knows the local queues decides whether to follow it.
+cluster does not see it; `misplaced_queue` finds it, and callers that know the local queues decide whether to follow it.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""How long somebody at a terminal waits for more: the one place where a search meets the clock."""
+"""Limits the seconds that a search for a user at a terminal may take. No other module lets a search read the clock."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ import time
 from collections.abc import Callable
 
 
-class Patience:
-    """Says yes until so many seconds after it was asked first."""
+class SearchDeadline:
+    """Returns True until this number of seconds after its first call."""
 
     def __init__(self, seconds: float, clock: Callable[[], float] = time.monotonic) -> None:
         self._seconds = seconds

@@ -1,8 +1,8 @@
-"""Where a command looks: at files, or at a living cluster, which is read into the same documents.
+"""Reads the objects that a command works on: from files, or from a live cluster into the same documents.
 
-Promises: whatever is asked of a cluster and of its snapshot gets one answer, because both go through the same readers.
-One wrong object among thousands keeps nobody from looking: it is named on stderr and left out. Files are read whole or
-refused whole, as everywhere.
+Guarantees: a cluster and its snapshot give the same answer, because both go through the same readers. One invalid
+object among thousands does not stop a command: it is named on stderr and ignored. Files are read whole or refused
+whole, as everywhere.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING, Annotated, TypeVar
 import typer
 
 from shoal.cli.cluster_access import chosen_access, speak
-from shoal.cli.completing import namespaces
-from shoal.cli.exits import FAILED
-from shoal.cli.left_out import note_of, shortened
+from shoal.cli.completion_values import namespaces
+from shoal.cli.exit_codes import FAILED
+from shoal.cli.invalid_objects import note_of, shortened
 from shoal.units.errors import UserError, one_line
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 _MOST_LEFT_OUT = 50
-"""Each costs a reading of everything; a cluster with more is to be mended first."""
+"""Each costs a reading of everything; a cluster with more has to be corrected first."""
 
 Files = Annotated[
     list[str] | None,
@@ -46,7 +46,7 @@ Namespace = Annotated[
         "-n",
         "--namespace",
         metavar="NAME",
-        help="Where names are looked for; by default the context's.",
+        help="The namespace of the names; by default that of the context.",
         autocompletion=namespaces,
     ),
 ]
@@ -128,7 +128,9 @@ def sound(snapshot: Snapshot, load: Callable[[Sequence[Document]], T]) -> tuple[
             snapshot.notes.append(note_of(error.where.obj, one_line(f"{path}{error.what}")))
         else:
             return snapshot, loaded
-    raise UserError(f"more than {_MOST_LEFT_OUT} objects of the cluster contradict others", fix="mend those named")
+    raise UserError(
+        f"more than {_MOST_LEFT_OUT} objects of the cluster contradict others", fix="correct the objects that are named"
+    )
 
 
 def complain(notes: Sequence[str]) -> None:

@@ -37,7 +37,7 @@ class Result:
         return PackedRow(self.policy, self.curves.alloc, lost, self.refused, self.seconds)
 
 
-def contest(
+def compare_policies(
     scenario: Scenario, policies: Sequence[str], builders: Mapping[str, Builder] = MappingProxyType({})
 ) -> list[Result]:
     """All named policies; names that are not ours are looked up among the builders."""

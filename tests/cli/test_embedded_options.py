@@ -7,7 +7,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from shoal.cli.cast_choice import CastChoice, Scheduler
+from shoal.cli.embedded_options import EmbeddedOptions, Scheduler
 from shoal.cli.main import main
 from shoal.wiring.cluster_clock import Moment
 from shoal.wiring.controllers import CONTROLLERS, DEFAULT_SCHEDULER
@@ -15,35 +15,36 @@ from shoal.wiring.run_choice import OWN_NAMES
 
 
 def test_a_newcomer_gets_two_gpu_nodes_and_all_controllers() -> None:
-    cast = CastChoice().cast()
-    assert [machine.name for machine in cast.machines] == ["p5-48xlarge-0", "p5-48xlarge-1"]
-    assert set(CONTROLLERS) - set(cast.controllers) == {DEFAULT_SCHEDULER}
-    assert cast.shoal is not None
-    assert cast.shoal.own.scheduler_names == OWN_NAMES
+    options = EmbeddedOptions().to_cluster_options()
+    assert [machine.name for machine in options.machines] == ["p5-48xlarge-0", "p5-48xlarge-1"]
+    assert set(CONTROLLERS) - set(options.controllers) == {DEFAULT_SCHEDULER}
+    assert options.shoal is not None
+    assert options.shoal.own.scheduler_names == OWN_NAMES
 
 
 def test_whoever_asks_for_the_simple_scheduler_has_it_alone() -> None:
-    cast = CastChoice(scheduler=Scheduler.SIMPLE).cast()
-    assert (cast.controllers, cast.shoal) == (tuple(CONTROLLERS), None)
+    options = EmbeddedOptions(scheduler=Scheduler.SIMPLE).to_cluster_options()
+    assert (options.controllers, options.shoal) == (tuple(CONTROLLERS), None)
 
 
 def test_without_controllers_nobody_places_pods() -> None:
-    cast = CastChoice(has_controllers=False).cast()
-    assert (cast.controllers, cast.shoal) == ((), None)
+    options = EmbeddedOptions(has_controllers=False).to_cluster_options()
+    assert (options.controllers, options.shoal) == ((), None)
 
 
 def test_none_is_no_nodes() -> None:
     assert (
-        CastChoice(nodes="none", has_controllers=False).cast() == CastChoice(nodes="none", has_controllers=False).cast()
+        EmbeddedOptions(nodes="none", has_controllers=False).to_cluster_options()
+        == EmbeddedOptions(nodes="none", has_controllers=False).to_cluster_options()
     )
-    assert CastChoice(nodes="none").cast().machines == ()
+    assert EmbeddedOptions(nodes="none").to_cluster_options().machines == ()
 
 
 def test_a_detached_server_is_told_the_same_with_files_it_can_find(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    choice = CastChoice(nodes="2xp5.48xlarge,lab.yaml", has_controllers=False, speed=60, stages=(Path("own"),))
+    choice = EmbeddedOptions(nodes="2xp5.48xlarge,lab.yaml", has_controllers=False, speed=60, stages=(Path("own"),))
     assert choice.arguments() == [
         "--nodes",
         f"2xp5.48xlarge,{tmp_path}/lab.yaml",
@@ -56,35 +57,35 @@ def test_a_detached_server_is_told_the_same_with_files_it_can_find(
 
 
 def test_what_is_switched_off_stays_off_in_every_process(tmp_path: Path) -> None:
-    choice = CastChoice(has_contention=False, has_foreign=False, metrics_port=0)
+    choice = EmbeddedOptions(has_contention=False, has_foreign=False, metrics_port=0)
     assert choice.arguments()[-3:] == ["--metrics-port", "0", "--no-contention"]
     assert "--no-foreign-kinds" in choice.arguments()
-    assert (choice.cast().has_contention, choice.cast().has_foreign) == (False, False)
-    split = msgspec.structs.replace(choice, is_split=True).cast(tmp_path / "kubeconfig")
+    assert (choice.to_cluster_options().has_contention, choice.to_cluster_options().has_foreign) == (False, False)
+    split = msgspec.structs.replace(choice, is_split=True).to_cluster_options(tmp_path / "kubeconfig")
     assert not split.has_foreign
     assert ["--no-contention" in command for command in split.children] == [False, False, True]
 
 
 def test_a_split_cluster_has_its_clients_in_three_processes(tmp_path: Path) -> None:
-    cast = CastChoice(is_split=True, speed=2).cast(tmp_path / "kubeconfig")
-    assert (cast.machines, cast.controllers) == ((), ())
-    assert cast.shoal is None
-    controllers, shoal, nodes = cast.children
+    options = EmbeddedOptions(is_split=True, speed=2).to_cluster_options(tmp_path / "kubeconfig")
+    assert (options.machines, options.controllers) == ((), ())
+    assert options.shoal is None
+    controllers, shoal, nodes = options.children
     assert (controllers[:2], controllers[-2:]) == (("cluster", "controllers"), ("--scheduler", "shoal"))
     assert shoal[:3] == ("run", "--no-leader-elect", "--child")
     assert nodes[:2] == ("cluster", "nodes")
-    assert all("--speed" in command and str(tmp_path / "kubeconfig") in command for command in cast.children)
+    assert all("--speed" in command and str(tmp_path / "kubeconfig") in command for command in options.children)
 
 
 def test_a_split_cluster_with_the_simple_scheduler_has_two(tmp_path: Path) -> None:
-    cast = CastChoice(is_split=True, scheduler=Scheduler.SIMPLE).cast(tmp_path / "kubeconfig")
-    assert [command[:2] for command in cast.children] == [("cluster", "controllers"), ("cluster", "nodes")]
-    assert cast.children[0][-2:] == ("--scheduler", "simple")
+    options = EmbeddedOptions(is_split=True, scheduler=Scheduler.SIMPLE).to_cluster_options(tmp_path / "kubeconfig")
+    assert [command[:2] for command in options.children] == [("cluster", "controllers"), ("cluster", "nodes")]
+    assert options.children[0][-2:] == ("--scheduler", "simple")
 
 
 def test_a_split_cluster_finds_out_about_a_wrong_fleet_before_it_starts(tmp_path: Path) -> None:
     with pytest.raises(Exception, match="p5\\.48xlarge"):
-        CastChoice(is_split=True, nodes="p5.48xlrge").cast(tmp_path / "kubeconfig")
+        EmbeddedOptions(is_split=True, nodes="p5.48xlrge").to_cluster_options(tmp_path / "kubeconfig")
 
 
 def test_a_moment_survives_the_command_line() -> None:

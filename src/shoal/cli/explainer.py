@@ -1,8 +1,8 @@
 """The story of whatever a name means: of a pod, a gang or a workload as `sim/story.py` tells it; of a job or a
 deployment by its pods; and, where the objects come from a living cluster, in words that fit one.
 
-On a living cluster nothing is placed because we said so. What would happen now is told as that, where a pod is and what
-its scheduler last said of it as facts. The objects themselves say which of the two they are: a living cluster gives
+`shoal why` does not place pods on a live cluster. Its answer separates what would happen now from facts: the node of a
+pod and the last message of its scheduler. The objects themselves say which of the two they are: a living cluster gives
 every pod a phase. So a snapshot gets the same story as the cluster it was taken of.
 """
 
@@ -16,12 +16,10 @@ from shoal.api.kueue import Workload
 from shoal.api.node import Node
 from shoal.api.pod import Pod
 from shoal.api.workloads import Job
-from shoal.cli.earliest import earliest_words
-from shoal.cli.lost_nodes import lost_of_gang, on_lost_nodes
-from shoal.cli.manifests import Loaded, rounds_of
-from shoal.cli.subjects import GANG, POD, WORKLOAD, Subject, Subjects
-from shoal.cli.why_words import (
-    NOBODY_DECIDES,
+from shoal.cli.deleted_nodes import lost_of_gang, on_lost_nodes
+from shoal.cli.earliest_start import earliest_words
+from shoal.cli.explanation_text import (
+    NOT_CONSIDERED,
     admission_lines,
     by_node,
     condition_lines,
@@ -35,6 +33,8 @@ from shoal.cli.why_words import (
     tell_as_living,
     without_pods,
 )
+from shoal.cli.manifests import Loaded, rounds_of
+from shoal.cli.object_names import GANG, POD, WORKLOAD, Subject, Subjects
 from shoal.engine.from_api.queues import is_finished
 from shoal.sim.queue_rounds import QueueRounds
 from shoal.sim.queue_story import queue_names
@@ -50,7 +50,7 @@ GoOn = Callable[[], bool]
 _MOST_PODS = 4
 
 
-class Teller:
+class Explainer:
     """Tells of one subject; to be thrown away after that, since the rounds are used up."""
 
     def __init__(self, documents: Sequence[Document], loaded: Loaded, seed: int, go_on: GoOn) -> None:
@@ -129,12 +129,12 @@ class Teller:
             if not story.outcome.startswith("waits"):
                 story.outcome = "waits: by now it would be admitted"
                 story.chapters = [("would hold" if name == "holds" else name, lines) for name, lines in story.chapters]
-            insert(story, "status", *(condition_lines(written) or [NOBODY_DECIDES]))
+            insert(story, "status", *(condition_lines(written) or [NOT_CONSIDERED]))
         if story.outcome.startswith("waits"):
             story.tell("earliest", earliest_words(self._documents, self._seed, key, self._go_on))
         return story
 
-    # -- whoever makes pods ----------------------------------------------------------------------------------
+    # -- the owner of pods -------------------------------------------------------------------------------------
 
     def _maker(self, subject: Subject) -> Story:
         story = self._of_maker(subject)

@@ -1,8 +1,7 @@
-"""Who may be made to yield or to move, as the options of a command say it: the steps of each round, and the settings of
-the queues.
+"""Converts the options of a command about preemption and moves to scheduling steps and to settings of the queues.
 
-Whoever asks for a run time or gives up budgets means workloads as much as pods. An order of victims is for pods alone:
-queues have Kueue's.
+The options for the minimal run time and for disruption budgets hold for workloads and for pods. The order of victims
+holds for pods alone: queues use Kueue's order.
 """
 
 from __future__ import annotations
@@ -42,4 +41,6 @@ def _order(name: str) -> Order:
     except ValueError as error:
         near = difflib.get_close_matches(name, list(Order), 1)
         fix = f"did you mean {near[0]}?" if near else f"choose one of {', '.join(Order)}"
-        raise UserError(f"no order is called {excerpt(name)}", where=Where(path="--victims"), fix=fix) from error
+        raise UserError(
+            f"order of victims {excerpt(name)} not found", where=Where(path="--victims"), fix=fix
+        ) from error

@@ -1,9 +1,8 @@
 """A file a command will leave behind: refused before the work if it cannot be written, whole or absent after it.
 
 Promises: the name never holds half a picture, because the bytes go to a neighbour that is renamed at the end; an
-existing file keeps its contents until then. A private one may only be read by its owner, from its first moment: what
-is left of a cluster in a snapshot is no secret, and still says who runs what where. Whoever gives it away does so on
-purpose.
+existing file keeps its contents until then. A private one may only be read by its owner, from its first moment: a
+snapshot has no secrets, but shows which users run what on which nodes. Its owner decides whether to share it.
 
 Rejected: opening the target at the start. A run that fails would leave an empty file where a good one was.
 """

@@ -1,6 +1,6 @@
-"""Objects that had to be left out of a picture of the cluster, because they contradict themselves or others.
+"""Names objects that a command ignores because they contradict themselves or other objects.
 
-They are named beside every answer, a few of them; and whoever asks `why` about one is told what is wrong with it.
+Every answer names a few of them. `shoal why` explains what is wrong with a given one.
 """
 
 from __future__ import annotations
@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from shoal.cli.subjects import kind_called
+from shoal.cli.object_names import kind_called
 from shoal.views.story import Story
 
 _NOTE = re.compile(r"(?P<kind>\S+) (?P<key>\S+) is left out: (?P<why>.*)", re.DOTALL)
@@ -21,7 +21,7 @@ def note_of(obj: str, words: str) -> str:
 
 
 def shortened(notes: Sequence[str]) -> list[str]:
-    """What is said of them to somebody who asked about something else."""
+    """The notes beside an answer about another object: the first few, and the number of the others."""
     objects = [note for note in notes if _NOTE.fullmatch(note)]
     others = [note for note in notes if not _NOTE.fullmatch(note)]
     more = len(objects) - _MOST

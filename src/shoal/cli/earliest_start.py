@@ -1,4 +1,4 @@
-"""When somebody who waits could start at the earliest, as far as it is known when others end.
+"""Computes the earliest start of a waiting pod or workload from the known end times of others.
 
 A pod is known to end where its owner said how long it takes (`shoal.dev/expected-duration`) or may take
 (`activeDeadlineSeconds`). Those ends are gone through in their order until there is room; who stands before it in line
