@@ -63,7 +63,7 @@ class Gangs:
 
 
 def unreadable_gang(name: str, error: UserError) -> GroupFacts:
-    """Of which nothing can be known until somebody mends what is written about it."""
+    """Gangs with an invalid definition; they wait until it is corrected."""
     about = f"{error.where.obj}: " if error.where.obj else ""
     return GroupFacts(name, unreadable=f"{about}{words_of(error)}".removesuffix("."))
 
@@ -202,7 +202,7 @@ class _Gatherer:
                 self._dissolve(name)
                 continue
             said = [(least_of_label(one.placed.value, one.placed.where), one.placed.where) for one in members]
-            # Its pods may say different things while somebody changes them: the largest number counts.
+            # Its pods may differ while they are being changed: the largest number counts.
             least, where = max(said, key=lambda one: -1 if one[0] is None else one[0])
             if least is not None:
                 self._add(GroupFacts(name=name, minimum=least), where, "metadata")
@@ -242,7 +242,7 @@ class _Gatherer:
             self._found.warnings.append(f"{where}: needs {minimum} pods, and only {len(members)} of its pods exist")
 
     def _minimum(self, maker: PodMaker | None, members: list[Member], ended: list[Member]) -> int | None:
-        """How many must start together; None where nobody says that any should."""
+        """How many must start together; None if no number is given."""
         is_apart = any(is_one_by_one(member.placed.value) for member in members)
         if maker is None:
             return None if is_apart or self._wish_of_pods(members).is_empty else len(members)

@@ -68,11 +68,11 @@ class Inventory:
         return self._by_type.get(wanted, [])  # type: ignore[return-value]
 
     def others(self) -> list[Placed[Unknown]]:
-        """The objects of kinds that are not modelled, for whoever reads them raw."""
+        """The objects of kinds that are not modelled, for readers of raw objects."""
         return list(self._unknown)
 
     def skipped(self, read: Container[int] = ()) -> list[str]:
-        """One line per kind that is not read. `read`: ids of values that somebody reads all the same."""
+        """One line per kind that is not read. `read`: ids of values that another reader takes."""
         kinds: Counter[str] = Counter()
         first: dict[str, Where] = {}
         for placed in self._unknown:

@@ -255,8 +255,8 @@ class _Reader:
             self._world.warnings.append(f"{pods} on node {node}, which is not among the manifests: left out")
 
     def _tell_of_others(self, running: Iterable[tuple[Pod, PodBound]]) -> None:
-        """Whether schedulers by whose names nobody waits here have placed pods with GPUs. Pods that we placed say which
-        devices they have."""
+        """Whether schedulers that no waiting pod names have placed pods with GPUs. Pods that Shoal placed name their
+        devices."""
         ours = {*self._world.schedulers, *_OWN_SCHEDULERS}
         for pod, event in running:
             is_seen = event.ask.devices is not None and not isinstance(event.ask.devices, PARTS)

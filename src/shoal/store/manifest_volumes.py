@@ -1,8 +1,8 @@
 """Volumes of manifests: where the claims of a pod let it go, or why it has to wait for them, as for a living cluster.
 
 A pod that some cluster made (it has a uid) is told what this cluster would say of its claims, if claims, volumes or
-classes of the cluster are among the manifests. Of a pod written by hand nobody knows which claims will be there: those
-that are given count for what is certain about them, and all others let it go anywhere.
+classes of the cluster are among the manifests. For a pod written by hand the claims of its cluster are unknown:
+given claims count for what is certain about them, and all others allow any node.
 """
 
 from __future__ import annotations
@@ -105,7 +105,7 @@ class ManifestVolumes:
 
 
 def mounts_of_pod(pod: Pod) -> Mounts:
-    """What the pod mounts that somebody claims."""
+    """The claims that the pod mounts."""
     found: dict[Key, bool] = {}
     namespace = pod.metadata.namespace
     for volume in pod.spec.volumes:

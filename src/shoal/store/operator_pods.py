@@ -1,7 +1,7 @@
 """The pods that operators of other projects would make: of training jobs and sets of jobs among manifests by hand.
 
-Pods are named `<job>-<role>-<n>`, as training operators do it, and know their owner. What some cluster made (it has a
-uid) is left alone: whether its operator runs there shows in its pods, and nobody would make those that are lacking.
+Pods are named `<job>-<role>-<n>`, as training operators do it, and know their owner. Objects of a cluster
+(with a uid) are not expanded: their pods show whether the operator runs there, and missing pods would not be created.
 
 Rejected: all kinds that queues read. Ray, Spark and TrainJobs need more than their own words to know which pods come,
 and Volcano's jobs come with a group that only its controllers write.
@@ -33,7 +33,7 @@ class OperatorPods:
         }
         found = list(raw_jobs_of(inventory, filter(_is_by_hand, inventory.others())))
         self.read = frozenset(id(job.placed.value) for job in found)
-        """Objects of which nobody has to say that they were skipped."""
+        """Objects that are not reported as skipped."""
         self._jobs = [
             job for job in found if not job.is_finished and (job.meta.namespace, job.kind, job.name) not in named
         ]

@@ -94,7 +94,7 @@ class PodMaker:
         return None
 
     def expected(self, ended: int) -> int | None:
-        """How many pods it is to have now, when so many that are still seen have succeeded; None: nobody knows."""
+        """How many pods it is to have now, when so many that are still seen have succeeded; None: unknown."""
         value = self._placed.value
         if isinstance(value, Job):
             return _of_job(value, ended)
@@ -121,7 +121,7 @@ def makers_of(inventory: Inventory) -> dict[Owner, PodMaker]:
 
 
 def top_owner(owner: Owner, makers: Mapping[Owner, PodMaker]) -> Owner:
-    """Whoever owns the owner, if anybody does; an owner that is a gang by its own word stands for itself."""
+    """The owner of the owner, if there is one; an owner that declares itself a gang is its own."""
     maker = makers.get(owner)
     above = maker.meta.controller() if maker is not None and GANG not in maker.annotations else None
     return owner if above is None else (owner[0], above.kind, above.name)

@@ -1,7 +1,7 @@
 """Whether a set of manifests shows Kueue itself at work, by the signs that `shoal run` looks for (see `live.presence`).
 
 Kueue is looked for in its usual namespace, in the one that its Configuration names, and in the one that a
-ShoalConfiguration names. Anybody may keep a Lease or a Deployment of these names elsewhere.
+ShoalConfiguration names. Any user may have a Lease or a Deployment of these names elsewhere.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from shoal.store.inventory import Inventory
 
 
 def runs_kueue(inventory: Inventory) -> bool:
-    """By its Deployment, if that has ready pods, or by the Lease of its leader, if somebody holds it."""
+    """By its Deployment, if that has ready pods, or by the Lease of its leader, if it is held."""
     others = [placed.value for placed in inventory.others()]
     spaces = _spaces(inventory, others)
     for placed in inventory.of(Deployment):

@@ -1,7 +1,7 @@
 """All that manifests say about devices and claims, as events, and what each pod claims.
 
-Nothing in here refuses a file: a claim that is not there, a class that nobody defined, an expression that fails are
-reasons for the pod to wait, as in Kubernetes, and it says which.
+Nothing in here refuses a file: a missing claim, a missing class, or an expression that fails are reasons for the
+pod to wait, as in Kubernetes, and the reason is given.
 """
 
 from __future__ import annotations

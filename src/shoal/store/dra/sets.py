@@ -82,7 +82,7 @@ class _Pool:
 
 
 class DeviceSets:
-    """All sets that somebody asked for."""
+    """All sets that were requested."""
 
     def __init__(self, classes: Iterable[DeviceClass] = (), pieces: Iterable[SliceFacts] = ()) -> None:
         self.classes: dict[str, DeviceClass] = {}

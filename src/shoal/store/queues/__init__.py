@@ -1,4 +1,4 @@
-"""Manifests as the world of queues: who has quota, who holds it, who waits, and which pods belong to whom."""
+"""Reads queues from manifests: quota, usage, pending workloads, and the pods of each workload."""
 
 from shoal.store.queues.manifest_queues import ManifestQueues, queue_world
 

@@ -1,4 +1,4 @@
-"""What only shows with all objects side by side: names that lead nowhere, cohorts in a circle, queues nobody can use.
+"""Finds faults that only all objects together show: dangling names, cycles of cohorts, unusable queues.
 
 None of it is refused. A cluster takes such objects in any order and waits for the missing ones; here it is said, for
 what is missing from a folder will stay missing.

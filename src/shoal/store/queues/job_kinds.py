@@ -1,7 +1,7 @@
 """Jobs of every kind that is read, as pod templates and how many of each.
 
 Where the templates of each kind stand is a row of the table in `job_parts`, which living clusters are read by as well.
-Pod sets are named and ordered as Kueue does it, whoever leads coming first.
+Pod sets are named and ordered as in Kueue, leaders first.
 """
 
 from __future__ import annotations

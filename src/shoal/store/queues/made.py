@@ -56,7 +56,7 @@ class Maker:
     queues_everything: bool = False
     """Jobs that ask for no queue are held back."""
     claimed: dict[Owner, str] = field(default_factory=dict)
-    """Who has a workload: objects and, in time, those for whom one is made."""
+    """The objects that have a workload, and those for which one was made."""
     warnings: list[str] = field(default_factory=list)
     _made: dict[str, Made] = field(default_factory=dict)
 

@@ -1,8 +1,8 @@
 """A set of manifests as the world of queues: facts for the queue engine, and what ties its workloads to pods.
 
-Promises: every complaint names file, document, object and field; equal documents give equal facts, whatever files they
-were spread over; what ended holds nothing and tells only how long it ran; whoever cannot be admitted for what is
-missing is there, so that it can be told why it waits.
+Guarantees: every error names file, document, object and field; equal documents give equal facts, in whichever files
+they are; finished workloads hold no quota and only give their duration; a workload that cannot be admitted because an
+object is missing is read, so that the reason can be given.
 
 Rejected: part of `ManifestCluster`. Placement reads pods as they are; queues also read what was written about them, and
 most sets of manifests have no queue.
@@ -193,7 +193,7 @@ class _Reader:
         self._add(facts, ((each.name, each.template) for each in workload.spec.pod_sets))
 
     def _finished(self, reader: WorkloadReader, workload: Workload) -> None:
-        """Its like can be expected to take as long. What is wrong with it is nobody's concern any more."""
+        """Its like can be expected to take as long. Its faults are not reported any more."""
         ran = ran_s(workload)
         if ran is not None:
             with suppress(UserError):

@@ -22,7 +22,7 @@ def owner_of(value: ApiStruct | Unknown, name: str = "") -> Owner:
     """What its pods call it."""
     meta = meta_of(value)
     if isinstance(value, Unknown):
-        # Nobody has completed a raw object as typed ones are.
+        # Raw objects do not have the defaults of typed ones.
         return meta.namespace or DEFAULT_NAMESPACE, value.kind, name or meta.name
     return meta.namespace, type(value).__name__, name or meta.name
 
@@ -39,7 +39,7 @@ class Members:
         for other in inventory.others():
             self._note_owner(other.value)
         self._of: dict[Owner, list[Placed[Pod]]] = {}
-        # What cannot be made is told by whoever places pods.
+        # Pods that cannot be made are reported by the reader of pods.
         for pod in (*inventory.of(Pod), *made_pods(inventory, []), *others):
             if not pod.value.is_finished():
                 self.pods[pod.value.metadata.key] = pod

@@ -4,7 +4,7 @@ Promises: what people hide in objects stays there: values of environment variabl
 strangers, parameters of drivers and plugins, volumes that are not claims. What decisions read is all here, which a
 property test holds against the deciding code.
 
-Rejected: a list of what must not leave. It is complete until somebody has a new idea of where to put a password.
+Rejected: a list of what must not leave. It would be incomplete as soon as a password is put into a new field.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Which kinds a picture of a cluster holds: those that decisions read, in the versions that `api/` reads.
 
-Promises: a kind that nobody installed is left out; one that is served in an older version that we read is taken in that
-version. Kinds whose objects hold what people keep to themselves (Secrets, ConfigMaps) are not in the list; one
-ConfigMap is looked at, and only what it says of Kueue leaves it.
+Guarantees: a kind that is not installed is left out; one that is served in an older version that we read is taken in
+that version. Kinds with confidential content (Secrets, ConfigMaps) are not in the list; one ConfigMap is read, and
+only Kueue's configuration is taken from it.
 
 Rejected: all kinds that discovery names. Most say nothing about who runs where, and some are secrets.
 """

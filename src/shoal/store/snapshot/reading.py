@@ -2,7 +2,7 @@
 
 Promises: the same cluster gives the same picture, whatever order the server lists in; a kind that may not be read is
 named and left out, unless nothing can be told without it; an object that no command could read is named and left out,
-so that one mistake in a cluster does not keep everybody from looking at it.
+so that one invalid object does not prevent a snapshot.
 
 A picture is no moment: the cluster goes on while kinds are read. Pods come last, so that what they speak of is known.
 """
@@ -47,7 +47,7 @@ class Entry:
 
 @dataclass(frozen=True, slots=True)
 class QueueRuling:
-    """What the queues of the cluster go by, as whoever keeps them was told it."""
+    """The configuration of the queues in the cluster."""
 
     namespace: str = KUEUE.namespace
     """Where Kueue's configuration is looked for. A map of its name elsewhere says nothing."""

@@ -1,4 +1,4 @@
-"""What pods will mount that nobody has created yet: the volumes of the templates in a Workload.
+"""Reads what the pods of a Workload will mount, from its templates.
 
 Claims that the templates name are looked at like a pod's own. Ephemeral volumes have no claim before their pod is
 there; what would be claimed is read from their template.
@@ -88,7 +88,7 @@ def mounts_by_pod_set(workload: Item) -> Mapping[str, TemplateMounts]:
 
 
 def needed_by(needs: VolumeNeeds, mounts: TemplateMounts) -> Needed:
-    """What is known of it by now. A claim that is not there, or that waits for nobody and is not bound yet, may still
+    """What is known of it by now. A missing claim, or an unbound one that waits for no pod, may still
     get its volume anywhere."""
     needed = Needed([], [])
     for key in mounts.claims:

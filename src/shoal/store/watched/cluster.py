@@ -1,7 +1,7 @@
 """A living cluster as the engine's events, in an order in which nothing is mentioned before it is known.
 
-Promises: equal objects give the facts that manifests would give; what concerns no decision wakes nobody; whatever
-cannot be read is left out, and told once.
+Guarantees: equal objects give the facts that manifests would give; changes that concern no decision cause no cycle;
+objects that cannot be read are left out, and reported once.
 
 Rejected: building a world of manifests anew for every round. Fifty thousand pods are seconds, and a round has
 milliseconds.
@@ -191,7 +191,7 @@ class WatchedCluster:
             if state is None:
                 continue
             if state.told is None and not state.node and self.gangs.is_unread(key):
-                # Nobody knows yet who has to start with it.
+                # The pods that have to start with it are not known yet.
                 self._pods.touch(key)
                 continue
             refusal = self._pods.refusal(key, now_s)
@@ -235,7 +235,7 @@ class WatchedCluster:
         return self.settings.profiles.get(scheduler, USUAL)
 
     def owner(self, key: str) -> Owner | None:
-        """Who controls the pod, and makes it anew where anybody does."""
+        """The controller of the pod, which creates it again, if it has one."""
         state = self._pods.get(key)
         return state.owner if state is not None else None
 
@@ -254,7 +254,7 @@ class WatchedCluster:
         return self._surroundings.topologies
 
     def tell_again(self, event: Event) -> None:
-        """Whoever heard it could not take it in: it is told again at the next drain, as things stand then."""
+        """The event could not be applied: the next drain has the present state again."""
         if isinstance(event, PodArrived | PodBound | PodGone):
             self._pods.tell_again(event.key)
         elif isinstance(event, NodeSeen):

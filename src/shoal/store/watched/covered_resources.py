@@ -26,7 +26,7 @@ class CoveredResources:
 
     @property
     def all(self) -> Mapping[str, frozenset[str]]:
-        """By local queue; kept up while somebody reads it."""
+        """By local queue; kept up to date while it is read."""
         return self._doors
 
     def put(self, kind: Kind, name: str, fact: Fact | None) -> list[str]:

@@ -1,4 +1,4 @@
-"""Who has to be read again when something else changes: whoever hangs on it says so when it is read."""
+"""Which objects have to be read again when another one changes: each object names its dependencies when it is read."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Dependents:
         self._stirred.discard(reader)
 
     def stir(self, what: Hashable) -> bool:
-        """It has changed; whether anybody hangs on it."""
+        """Report a change; returns whether an object depends on it."""
         readers = self._of.get(what)
         if readers:
             self._stirred |= readers

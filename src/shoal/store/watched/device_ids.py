@@ -6,7 +6,7 @@ ones; an init container that ends before them gets what they have, or what the l
 back (`spots_of_pod`) is exactly the grant.
 
 The engine counts replicas of a device and fixed MIG instances without telling one from another. Which of them it is is
-chosen here: the first of the device that nobody is known to hold (`taken`).
+chosen here: the first of the device that is not known to be in use (`taken`).
 """
 
 from __future__ import annotations
@@ -137,7 +137,7 @@ class _Chooser:
         free = [each for each in every if each not in self._taken]
         return free[:count] if len(free) >= count else []
 
-    # -- to whom ----------------------------------------------------------------------------------------------------
+    # -- by container -------------------------------------------------------------------------------------------------
 
     def _deal(self, resource: str, units: Sequence[str]) -> None:
         staying, passing = self._askers(resource)

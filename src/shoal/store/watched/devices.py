@@ -110,7 +110,7 @@ class WatchedDevices:
         return claimed
 
     def forget(self, key: str) -> None:
-        """Whoever was asked about under this name is gone. Pods that are there are forgotten with their objects."""
+        """The pod template of this name is gone. Existing pods are removed with their objects."""
         self._pods.drop(key)
 
     def stirred(self) -> set[str]:

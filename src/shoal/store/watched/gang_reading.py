@@ -82,5 +82,5 @@ class GangReaderByName:
 
 
 def _waiting(name: str, member: Member) -> Member:
-    """In a gang of which nothing can be known, until somebody mends what is written about it."""
+    """A member of a gang whose definition is invalid; it waits until that is corrected."""
     return Member(member.placed, structs.replace(member.who, group=name))

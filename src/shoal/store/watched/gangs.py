@@ -151,7 +151,7 @@ class WatchedGangs:
         return not (self._dirty or self._unmoved or self._unchanged)
 
     def _move(self, owner: Owner, above: Owner | None) -> None:
-        """Whoever stands above this owner is another one now: its pods may belong elsewhere."""
+        """The owner of this owner has changed: its pods may belong to another gang."""
         for place in (owner, above):
             unit = self._units.get(GangObjects(owner=place)) if place is not None else None
             for key in list(unit.members) if unit is not None else ():

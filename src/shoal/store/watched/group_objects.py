@@ -84,7 +84,7 @@ class GroupObjects:
         self._workloads: Informer | None = None
         self._makers: dict[str, Informer] = {}
         self._known: dict[Owner, _Maker] = {}
-        """Makers on which something is written, or above whom somebody stands."""
+        """Owners with relevant annotations, or with an owner of their own."""
         self._of_workload: dict[str, dict[GangObjects, None]] = {}
         self._workload_of: dict[GangObjects, str] = {}
         self._changed: dict[GangObjects, None] = {}
@@ -144,14 +144,14 @@ class GroupObjects:
         return list(changed)
 
     def take_moved(self) -> dict[Owner, Owner | None]:
-        """Owners above whom somebody else stands than before, and who stood there."""
+        """Owners whose own owner has changed, and the former one."""
         moved, self._moved = self._moved, {}
         return moved
 
     # -- asking -----------------------------------------------------------------------------------------------------
 
     def top(self, owner: Owner) -> Owner:
-        """Whoever owns the owner, if anybody does."""
+        """The owner of the owner, if there is one."""
         maker = self._known.get(owner)
         return owner if maker is None or maker.above is None else maker.above
 
@@ -182,7 +182,7 @@ class GroupObjects:
         return found
 
     def forget(self, company: GangObjects) -> None:
-        """Nobody is in it any more."""
+        """It has no members any more."""
         self._note_workload(company, "")
 
     def _note_workload(self, company: GangObjects, workload: str) -> None:

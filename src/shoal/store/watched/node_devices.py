@@ -99,7 +99,7 @@ class NodeDevices:
                 self._count(known.plugins if known is not None else frozenset(), fresh.plugins)
                 self._compare(after.name, before_ids)
         except msgspec.DecodeError:
-            # Whoever reads nodes complains of it; what was known of it stands.
+            # The reader of nodes reports it; the last valid state is kept.
             return
 
     def _compare(self, node: str, before: NodeIds) -> None:

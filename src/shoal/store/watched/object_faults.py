@@ -1,4 +1,4 @@
-"""What is wrong with an object that somebody wrote: kept until whoever tells people about such things takes it.
+"""Faults of objects, kept until they are reported to users.
 
 One object's trouble is told once: again only when the words change, or when the object was well in between.
 

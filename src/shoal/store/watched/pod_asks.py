@@ -62,7 +62,7 @@ class PodAsks:
         self._asks: dict[_Key, Ask | UserError | None] = {}
         """None: the pods of this template claim devices, each its own."""
         self._samples: dict[str, _Key] = {}
-        """Templates by the name under which whoever knows devices was asked about them."""
+        """Templates by the name under which their devices were looked up."""
         self._numbers = count()
         self._equal: dict[Ask, Ask] = {}
         self._standings: dict[_Key, Who] = {}
@@ -191,7 +191,7 @@ class PodAsks:
     def _shared(self, ask: Ask) -> Ask:
         """The same ask, as the one that others have."""
         if len(self._equal) >= _MOST:
-            # Asks with claims of their own are nobody else's, and pods come and go.
+            # Asks with claims of their own are not shared, and pods come and go.
             self._equal.clear()
         return self._equal.setdefault(ask, ask)
 

@@ -1,4 +1,4 @@
-"""Whether of a pod only the status has changed: most changes are of that kind and concern nobody here.
+"""Detects changes of a pod's status alone: most changes are of that kind and concern no decision.
 
 Told from the bytes of the pod before and after, of which only the status is decoded. What is written otherwise than
 servers write it counts as changed altogether.

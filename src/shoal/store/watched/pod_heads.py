@@ -150,7 +150,7 @@ class Spec(msgspec.Struct, rename="camel", gc=False):
 
     @property
     def mounts_claims(self) -> bool:
-        """Whether it waits for volumes that somebody claims."""
+        """Whether it waits for claimed volumes."""
         volumes = bytes(self.volumes)
         return any(kind in volumes for kind in _CLAIMED)
 

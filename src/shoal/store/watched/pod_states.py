@@ -79,7 +79,7 @@ class PodState(msgspec.Struct, gc=False):
         return _GATED + ", ".join(self.gates) if self.gates else self.waits_for
 
     def note(self, change: StatusChange) -> bool:
-        """Take over what changes without the specification; whether any of it matters to anybody."""
+        """Update the parts that change without the specification; returns whether a decision depends on them."""
         status = change.status
         is_leaving, is_ready = change.is_leaving, status.is_ready()
         before = (self.phase, self.nominated, self.is_leaving, self.is_ready)

@@ -1,4 +1,4 @@
-"""What is known of one pod: enough to decide about it, to write to it, and to say why nobody decides about it."""
+"""The view of one pod: enough to decide about it, to write to it, and to report why it is not considered."""
 
 from __future__ import annotations
 

@@ -1,7 +1,8 @@
 """All pods as they were seen last, and what of it is news.
 
-Promises: a change of status that concerns no decision is noted and wakes nobody; a pod made anew under its name is gone
-first; what nobody can read of a pod that waits is said on it, and such a pod is kept from the engine.
+Guarantees: a change of status that concerns no decision causes no cycle; a pod that is recreated under its name is
+first reported as gone; a waiting pod that cannot be read is held back from the engine, and the reason is reported on
+it.
 """
 
 from __future__ import annotations
@@ -52,7 +53,7 @@ class Pods:
         self._unread: dict[str, None] = {}
         self._gone: dict[str, None] = {}
         self._unheard: dict[str, None] = {}
-        """Pods on nodes, where nobody was told yet that they are."""
+        """Pods on nodes that were not reported to the engine yet."""
         self._others: set[str] = set()
         """Pods of other schedulers that ask for GPUs."""
 
@@ -176,7 +177,7 @@ class Pods:
         if is_ours or state.node or state.told is not None or key in self._others:
             self._touch(key)
         else:
-            # Somebody else's, for which nobody has to wake.
+            # A pod of another scheduler, which causes no cycle.
             self._dirty[key] = None
 
     # -- telling ----------------------------------------------------------------------------------------------------

@@ -1,4 +1,4 @@
-"""What happened to queues and their workloads, as values for whoever decides about admission."""
+"""Changes of queues and workloads, as values for the admission discipline."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class WorkloadView(msgspec.Struct, frozen=True):
 
 
 class QueueChanges(msgspec.Struct):
-    """Since it was asked for last. Whoever takes it puts facts first, then namespaces, then workloads."""
+    """The changes since the last call. They are applied in this order: facts, namespaces, workloads."""
 
     settings: Settings | None = None
     """The configuration is another one: everything is decided anew by it."""

@@ -1,7 +1,7 @@
 """Kueue's configuration as a cluster keeps it: the ConfigMap of its controller, followed by itself.
 
-Promises: only the map in Kueue's own namespace counts. Whoever may write ConfigMaps in some other namespace says
-nothing to the queues of the cluster.
+Promises: only the ConfigMap in Kueue's own namespace counts, so that users who may write ConfigMaps in other
+namespaces cannot change the queues of the cluster.
 
 Rejected: the shared cache of all ConfigMaps. One is needed, and clusters have thousands.
 """

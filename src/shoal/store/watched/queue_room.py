@@ -1,7 +1,7 @@
 """What runs on nodes beside the work of queues, as topology placement counts it: kept up pod by pod.
 
 Pods of a workload whose pod set has a topology assignment are counted by that assignment, wherever they are by now; all
-other pods on a node are taken room. Nobody asks where no queue places by topology, and then no pod is read.
+other pods on a node are taken room. Without a queue that places by topology, no pod is read.
 """
 
 from __future__ import annotations

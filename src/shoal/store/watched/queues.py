@@ -1,8 +1,8 @@
 """The queues of a living cluster as the queue engine's facts: the same reading as of a set of manifests, kept up as
 objects change.
 
-Promises: only what changed is decoded, once; a fact is told when it is another one, whatever else was written into its
-object; whatever cannot be read is told as it is, and keeps nobody else from being read.
+Guarantees: only changed objects are decoded, once; a fact is reported when it differs, whatever else changed in its
+object; an object that cannot be read is reported, and the others are read all the same.
 
 Rejected: reading all workloads anew for each round. Five thousand that wait would cost a second of each.
 """

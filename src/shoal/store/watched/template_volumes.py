@@ -1,4 +1,4 @@
-"""From which nodes the volumes of pods can be reached that nobody has created yet: those of a Workload's templates.
+"""Computes from which nodes the volumes of a Workload's pods can be reached before the pods exist.
 
 Promises: whatever made an answer may change it, and who asked is named then (`stirred`). An answer never says that pods
 have to wait: a claim that is not there yet may get its volume anywhere.
@@ -23,10 +23,10 @@ _DEFAULT = ("class by default",)
 
 
 class TemplateVolumes:
-    """`wake` is called when somebody is stirred."""
+    """`wake` is called when a result may have changed."""
 
     def __init__(self, context: Context, needs: VolumeNeeds, wake: Callable[[], None]) -> None:
-        """To be made after whoever keeps `needs`, so that these hear of a change first."""
+        """Must be created after the owner of `needs`, so that `needs` is updated first."""
         self._needs = needs
         self._wake = wake
         self._nodes = context.informers.of(NODES)

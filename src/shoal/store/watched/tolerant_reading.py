@@ -1,8 +1,8 @@
-"""Objects read one by one: one that breaks the code is told in the log and left to be read again, and keeps nobody
+"""Reads objects one by one: one that raises an error is logged and read again later, without affecting
 else waiting.
 
-What people write wrongly is told on the object and is not met here. This is for what nobody thought of: a fault that
-passes costs its object a moment, and one that stays costs nobody else anything.
+Invalid objects are reported on the object and do not come here. This is for unexpected errors: a transient one delays
+its object, and a permanent one does not affect other objects.
 """
 
 from __future__ import annotations

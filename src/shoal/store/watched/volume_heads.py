@@ -1,4 +1,4 @@
-"""The little that is read of nodes and volumes by whoever asks which nodes reach which volumes."""
+"""The parts of nodes and volumes that decide which nodes reach which volumes."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Volumes of a living cluster: from which nodes a pod's volumes can be reached, or why it has to wait for them.
 
 Promises: a pod is named (`stirred`) when its claims, their volumes or their classes have changed, and no other; the
-words are kube-scheduler's. Volumes promised to a decision that is being written (`needs.promise`) are nobody else's.
+words are kube-scheduler's. Volumes of a decision that is being written (`needs.promise`) are reserved for it.
 """
 
 from __future__ import annotations
@@ -98,7 +98,7 @@ class WatchedVolumes:
         return self._asked.take()
 
     def promise(self, wanted: list[Wanted]) -> None:
-        """These volumes are given away, though nobody has written it yet."""
+        """These volumes are in use by decisions that are not written yet."""
         self.needs.promise(wanted)
         self._stir_rivals(wanted)
 

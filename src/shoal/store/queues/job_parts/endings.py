@@ -55,5 +55,5 @@ def app_wrapper(job: Obj) -> Ending | None:
 
 
 def never(_job: Obj) -> Ending | None:
-    """It serves until somebody deletes it."""
+    """It serves until it is deleted."""
     return None

@@ -1,4 +1,4 @@
-"""One pod set of a job, as plain values: whoever writes jobs back needs the fields that this package does not model.
+"""One pod set of a job, as plain values: code that writes jobs needs the fields that this package does not model.
 
 Rejected: typed templates here. They leave out what they do not know, and a Workload made of them would promise other
 pods than the job makes.

@@ -18,7 +18,7 @@ JOB_INDEX = "jobset.sigs.k8s.io/job-index"
 REPLICA_INDEX = "training.kubeflow.org/replica-index"
 
 _ORDER = ("chief", "launcher", "master", "ps", "worker")
-"""Whoever leads comes first. Roles that are not named here follow by name."""
+"""Leaders come first. Roles that are not named here follow by name."""
 
 
 class _Batch(ApiStruct, frozen=True):

@@ -70,7 +70,7 @@ def uses_a_cluster_that_is_there(job: Obj) -> bool:
 
 
 def made_submitter(head: Obj) -> Obj:
-    """What KubeRay makes where nobody wrote a template."""
+    """The template that KubeRay uses if none is given."""
     container = {
         "name": "ray-job-submitter",
         "image": dig(head, ("spec", "containers", 0, "image")) or "",
