@@ -1,8 +1,10 @@
-"""The documentation names its subjects: pages do not use pronouns for programs, users or objects."""
+"""The documentation and the messages name their subjects: no pronouns for programs, users or objects."""
 
 from __future__ import annotations
 
+import ast
 import re
+from collections.abc import Iterator
 
 import pytest
 
@@ -18,3 +20,23 @@ def test_a_page_names_its_subjects(page: object) -> None:
     # The output of commands and the names of users in examples are quoted as they are.
     prose = re.sub(r"```.*?```|`[^`\n]*`", "", text, flags=re.DOTALL)
     assert [line for line in prose.splitlines() if BANNED.search(line)] == []
+
+
+def _messages(tree: ast.AST) -> Iterator[str]:
+    """Text in the code that is not documentation."""
+    documented = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
+    owners = [node for node in ast.walk(tree) if isinstance(node, documented)]
+    documentation = {id(line.value) for owner in owners for line in owner.body if isinstance(line, ast.Expr)}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in documentation:
+            yield node.value
+
+
+def test_messages_name_their_subjects() -> None:
+    wrong = [
+        f"{path.relative_to(ROOT)}: {text}"
+        for path in sorted((ROOT / "src").rglob("*.py"))
+        for text in _messages(ast.parse(path.read_text(encoding="utf-8")))
+        if " " in text and BANNED.search(text)
+    ]
+    assert wrong == []

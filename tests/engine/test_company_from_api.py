@@ -50,7 +50,7 @@ RULES: dict[str, tuple[str, PodRules]] = {
         ask().near(together("zone", meant("a", "b", app="web"))).rules,
     ),
     "namespaces by label leave its own out": (
-        required("{topologyKey: zone, namespaceSelector: {matchLabels: {x: y}}, labelSelector: {}}"),
+        required("{topologyKey: zone, namespaceSelector: {matchLabels: {x: 'y'}}, labelSelector: {}}"),
         ask().near(together("zone", Meant(Selector.EVERYTHING, (), Selector((Requirement("x", "In", ("y",)),))))).rules,
     ),
     "an empty namespace selector is about all": (

@@ -214,15 +214,15 @@ def test_a_node_has_amounts_in_base_units_and_its_gpus_apart() -> None:
 
 
 def test_a_node_that_says_nothing_of_pods_takes_as_many_as_a_kubelet_would() -> None:
-    assert node("metadata: {name: n}\nstatus: {capacity: {cpu: 2}}").allocatable == {"cpu": 2000, "pods": 110}
+    assert node("metadata: {name: n1}\nstatus: {capacity: {cpu: 2}}").allocatable == {"cpu": 2000, "pods": 110}
 
 
 def test_a_node_without_room_for_pods_has_none() -> None:
-    assert node("metadata: {name: n}\nstatus: {allocatable: {pods: 0}}").allocatable == {"pods": 0}
+    assert node("metadata: {name: n1}\nstatus: {allocatable: {pods: 0}}").allocatable == {"pods": 0}
 
 
 def test_a_node_that_is_not_ready_is_left_to_its_taints() -> None:
-    text = "metadata: {name: n}\nstatus: {conditions: [{type: Ready, status: 'False'}], allocatable: {pods: 1}}"
+    text = "metadata: {name: n1}\nstatus: {conditions: [{type: Ready, status: 'False'}], allocatable: {pods: 1}}"
     facts = node(text)
     assert not facts.unschedulable
     assert facts.taints == ()
@@ -230,8 +230,8 @@ def test_a_node_that_is_not_ready_is_left_to_its_taints() -> None:
 
 ABSURD = {
     "a node": (
-        lambda: node(f"metadata: {{name: n}}\nstatus: {{allocatable: {{nvidia.com/gpu: {MOST_GPUS + 1}}}}}"),
-        "Node n: status.allocatable: 1025 of nvidia.com/gpu: no node has that many; at most 1024 are read",
+        lambda: node(f"metadata: {{name: n1}}\nstatus: {{allocatable: {{nvidia.com/gpu: {MOST_GPUS + 1}}}}}"),
+        "Node n1: status.allocatable: 1025 of nvidia.com/gpu: no node has that many; at most 1024 are read",
     ),
     "a pod": (
         lambda: asked("", "[{name: c, resources: {limits: {nvidia.com/gpu: 1P}}}]"),

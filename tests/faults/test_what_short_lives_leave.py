@@ -21,7 +21,7 @@ from shoal.client.item import Obj
 from shoal.client.kind import DEPLOYMENTS, JOBS, PODS
 from shoal.client.port import Deletion
 
-_BOUNDED = ("Informer._gone", "Pen._known", "EventHandlers._labels", "Owners._absent")
+_BOUNDED = ("Informer._gone", "EventWriter._known", "EventHandlers._labels", "Owners._absent")
 """Kept on purpose, up to a size of their own."""
 _SLACK = 30
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from importlib.metadata import entry_points
 from pathlib import Path
 
 _INI = "[pytest]\nkube_nodes = none\n"
@@ -44,7 +45,8 @@ def _session(folder: Path, test: str, *arguments: str) -> str:
     (folder / "pytest.ini").write_text(_INI)
     (folder / "test_it.py").write_text(test)
     # By name where the installed package does not declare it yet, as an older editable install.
-    plugin = ("-p", "shoal.testing.plugin")
+    is_declared = any(one.name == "shoal" for one in entry_points(group="pytest11"))
+    plugin = () if is_declared else ("-p", "shoal.testing.plugin")
     command = [sys.executable, "-m", "pytest", "-q", *plugin, *arguments, "test_it.py"]
     done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
     # 5: the whole file was skipped. Callers look for what passed.

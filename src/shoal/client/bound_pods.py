@@ -39,7 +39,7 @@ def pods_by_node(informers: Informers) -> Index:
 
 
 def with_condition(pod: Obj, reason: str, message: str, now: str) -> list[Obj] | None:
-    """The conditions of a pod that somebody ends, DisruptionTarget among them; None if they say so already."""
+    """The conditions of a pod that is evicted, with DisruptionTarget; None if the pod has it already."""
     present = (pod.get("status") or {}).get("conditions") or []
     before = next((one for one in present if one["type"] == "DisruptionTarget"), None)
     if before is not None and (before["status"], before.get("reason"), before.get("message")) == (

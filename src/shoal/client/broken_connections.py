@@ -1,7 +1,7 @@
-"""Connections that break while they are closed, told in a line: whoever used one has heard of it by its requests.
+"""Reports connections that break while they are closed in one line: their users have seen it by failed requests.
 
-The loop reports such an end as a fatal error with a traceback (uvloop: a handle that is closed while TLS says goodbye),
-and nobody at a terminal can do anything about it. Every other report of the loop stays what it is.
+The loop reports such an end as a fatal error with a traceback (uvloop: a handle that is closed during the TLS
+shutdown), which users cannot act on. All other reports of the loop are unchanged.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Connections that end by themselves: whoever says nothing, or does not read its answer, holds none of them for long.
+"""Closes server connections whose client sends nothing or does not read its answer.
 
 aiohttp ends connections that lie idle after a request. One on which the first request never ends, or whose answer is
 never read, it leaves open; some hundreds of these and the process has no sockets left for the API server.
@@ -24,7 +24,7 @@ class Timeouts(msgspec.Struct, frozen=True):
     reading_s: float = 30.0
     """Until an answer is read."""
     most: int = 64
-    """Connections at once; whoever comes beyond is hung up on."""
+    """Connections at once; further ones are closed."""
 
 
 class TimedConnection(RequestHandler):

@@ -1,4 +1,4 @@
-"""What a controller is given: a server to speak to, as somebody; the caches; the time; chance; a pen for Events."""
+"""What a controller is given: a client of the server, caches, a clock, a random generator, a recorder for Events."""
 
 from __future__ import annotations
 

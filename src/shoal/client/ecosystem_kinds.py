@@ -1,6 +1,6 @@
 """Kinds of other projects that Shoal's controllers read and write, in the version that our code speaks.
 
-They are there only where somebody installed them: `served.py` says which are. Of a kind that a server has in an older
+They exist only where they are installed: `served.py` reports which are. Of a kind that a server has in an older
 version only, `served.py` finds that version; `api/` reads both.
 """
 

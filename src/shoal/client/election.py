@@ -36,7 +36,7 @@ Told = Callable[[Lock, str], None]
 
 
 def _stands_by(lock: Lock, holder: str) -> None:
-    # Whoever started it would take its silence for a fault.
+    # Silence would look like a fault to the user who started it.
     _log.warning("standing by: %s holds the lease %s/%s and is active", holder, lock.namespace, lock.name)
 
 
@@ -50,8 +50,9 @@ class LeaderElection:
         events: Recorder | None = None,
         waits: Told = _stands_by,
     ) -> None:
-        """`api` is best one of its own: a renewal must not wait behind a thousand bindings. `waits` says that somebody
-        else leads."""
+        """`api` is best one of its own: a renewal must not wait behind a thousand bindings. `waits` reports that
+        another process else leads.
+        """
         self._lock = lock
         self._timing = lock.timing
         self._api = api
@@ -67,7 +68,7 @@ class LeaderElection:
 
     @property
     def leader(self) -> str:
-        """Who holds the lease, as last seen; empty: nobody."""
+        """The holder of the lease, as last seen; empty: none."""
         return self._lease.holder
 
     @property
@@ -108,7 +109,7 @@ class LeaderElection:
                 await asyncio.gather(working, keeping, return_exceptions=True)
             finally:
                 if not working.done():
-                    # Nobody waited for its end, so that the lease has to run out by itself.
+                    # The release was not awaited, so the lease has to expire.
                     self._lease.forget()
         if has_ended:
             working.result()
@@ -186,7 +187,7 @@ class LeaderElection:
                             self._note(change)
                 wait_s = self._timing.retry_s
             except ForbiddenError:
-                # Whoever grants the right later finds it used then.
+                # A permission that is granted later is used then.
                 wait_s = min(2 * wait_s, _SELDOM_S)
             except ShoalError:
                 wait_s = self._timing.retry_s

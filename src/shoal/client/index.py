@@ -1,7 +1,7 @@
 """The objects of one kind by some value of theirs, kept up as they change: who asks by owner or by node does not look
 through all.
 
-An object that the function cannot read is found by no value; it keeps nobody else from being found.
+An object that the function cannot read is found by no value; other objects are found all the same.
 """
 
 from __future__ import annotations

@@ -160,14 +160,14 @@ class Informer:
                 self._lacks = True
                 await self._clock.sleep(self._next_wait_s())
             except ShoalError as error:
-                # Whatever it is, even a certificate that somebody has to mend: other kinds must not end with this one.
+                # Whatever it is, even a wrong certificate: the caches of other kinds must not end with this one.
                 self._lacks |= not isinstance(error, TemporaryError)
                 wait_s = max(self._next_wait_s(), error.delay_s if isinstance(error, TemporaryError) else 0.0)
                 self._say(error, wait_s)
                 await self._clock.sleep(wait_s)
 
     def _say(self, error: ShoalError, wait_s: float) -> None:
-        """It is told when it is news and once an hour: it is the same at each try, for as long as nobody mends it."""
+        """Log the error when it is new and once an hour: it is the same at each retry until it is corrected."""
         words, now_s = str(error), self._clock.seconds()
         if isinstance(error, ForbiddenError) and error.is_told:
             return
@@ -197,7 +197,7 @@ class Informer:
                 self._drop(item)
         for at, item in enumerate(listed.items):
             self._learn(item)
-            # Ten thousands of first sights would hold everybody up; later lists are for who relies on this cache.
+            # Tens of thousands of first handler calls would block the event loop; later lists must not be interrupted.
             if at % _AT_ONCE == 0 and not self.is_synced:
                 await asyncio.sleep(0)
         self._since, self._lacks = listed.version, False

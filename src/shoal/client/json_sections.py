@@ -1,7 +1,8 @@
 """Where metadata, specification and status stand in the bytes of an object, as servers write them: in this order.
 
-Who needs one of them decodes one. Each is found by how the next begins, which a lure further in may do as well; but
-only the right piece is one whole JSON object, so whoever decodes it, and falls back on the whole, is never misled.
+A reader that needs one section decodes one. Each is found by how the next begins, which text further inside may do as
+well; but only the right section is one whole JSON object, so decoding it, with the whole object as fallback, is
+correct.
 
 Rejected: finding them by decoding. It passes over every byte, which is what this saves.
 """

@@ -1,13 +1,13 @@
 """An Api in which Kueue's objects have the newest version's words, whichever version the server has of them.
 
-Where v1beta1 alone is served, what is read is raised and what is written is lowered here, by the table of
-`api/kueue/conversion.py`, and nobody else has to know: a server leaves out what its version does not have, so a word of
-the newer one would be written again and again and never be there.
+Where only v1beta1 is served, objects are converted when they are read and written, by the table of
+`api/kueue/conversion.py`, so that no other module needs to know the version: a server drops fields that its version
+does not have, so a newer field would be written again and again.
 
-A server on which nobody converts takes an object of one version for the other by its name alone: what people wrote as
-v1beta1 is v1beta2 there, with the words and the defaults of v1beta1. Those are raised here too.
+A server without a conversion webhook takes an object of one version for the other: an object that was written as
+v1beta1 is v1beta2 there, with the fields and defaults of v1beta1. These are converted here too.
 
-Rejected: asking for the version wherever a status is written. Whoever forgets it is noticed on old clusters only.
+Rejected: a check of the version wherever a status is written. A missing check would be noticed on old clusters only.
 """
 
 from __future__ import annotations
@@ -93,12 +93,12 @@ def _up(kind: Kind, item: Item) -> Item:
     obj = item.obj()
     spec = obj.get("spec")
     if isinstance(spec, dict) and spec.get("cohortName"):
-        # Somebody has gone on in the newer version.
+        # The object was written in the newer version since.
         spec.pop("cohort", None)
     try:
         newer = convert({**obj, "apiVersion": V1BETA1, "kind": kind.name}, V1BETA2)
     except UserError:
-        # Whoever reads it says what is wrong with it.
+        # Its reader reports what is wrong with it.
         return item
     return structs.replace(item, data=msgspec.json.encode(_headed(newer, obj)))
 

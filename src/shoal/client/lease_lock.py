@@ -5,7 +5,7 @@ lease is never compared with anything. Held is what a write brought that was ans
 which version it replaces, so that of two only one happens.
 
 Stricter than client-go in two places. A lease that bears our name but not a renewal of ours is another's: two processes
-were given one identity. A lease that somebody deleted is waited out by those who saw it held.
+were given one identity. If a lease is deleted, processes that saw it held wait until it would have expired.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class Timing(msgspec.Struct, frozen=True):
 
 
 class Lock(msgspec.Struct, frozen=True):
-    """One lease, and as whom a process holds it."""
+    """One lease, and the identity under which a process holds it."""
 
     namespace: str
     name: str
@@ -50,7 +50,7 @@ class Lock(msgspec.Struct, frozen=True):
     """Of this process alone: `host_<random>`."""
     timing: Timing = Timing()
     heir_of: str = ""
-    """Holders whose names begin so are dead, as whoever has this lock could not be here otherwise."""
+    """Holders whose names begin so have ended, since this process has the lock of their state folder."""
 
 
 class _Record(msgspec.Struct, rename="camel"):
@@ -124,7 +124,7 @@ class LeaseLock:
         return await self._write(lease)
 
     async def release(self) -> None:
-        """Let the next one have it at once, if it is ours; also by a write whose answer nobody waited for."""
+        """Release it at once, if it is ours; also by a write whose answer is not awaited."""
         held, self._held = self._held, None
         if self._sent:
             lease = held or await self._look()
@@ -194,5 +194,5 @@ class LeaseLock:
 
 
 def now_s() -> float:
-    """The loop's time, which nobody sets."""
+    """The monotonic time of the event loop."""
     return asyncio.get_running_loop().time()

@@ -39,8 +39,8 @@ class Loop:
     ) -> None:
         """Look at an object whenever it changes; or, with `keys`, at those that a change of this kind concerns.
 
-        `only_latest`: whom it concerned before the change need not look. Pods change all the time and concern few, so
-        that reading each change once and not twice counts.
+        `only_latest`: objects that the item concerned before the change are not woken. Pods change all the time and
+        concern few objects, so reading each change once instead of twice matters.
         """
         self._needs.add(kind)
 
@@ -75,7 +75,7 @@ class Loop:
             try:
                 await self._once(key)
             except BaseException:
-                # Ended in the middle: whoever runs this loop next has to look again.
+                # Cancelled in the middle: the key has to be reconciled again.
                 self.queue.add(key)
                 raise
             finally:

@@ -1,4 +1,4 @@
-"""What counts of a node for whoever cares whether its pods can stay: conditions, taints, zone. Read slim, and often."""
+"""The parts of a node that decide whether its pods can stay: conditions, taints, zone. They are read often."""
 
 from __future__ import annotations
 

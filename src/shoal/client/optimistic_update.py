@@ -1,8 +1,7 @@
-"""A write that changes an object only as it was seen: whoever was first is read again, and whoever may not is told.
+"""Changes an object only in the version that was read; after a conflict it is read again.
 
-For statuses that are worked out anew until they are as they should be: what did not get through is due again. What the
-server refuses it will refuse again as long as nobody grants a right or changes a schema, so such an object is tried
-later each time; nobody else waits for it.
+It is for statuses that are computed again until they are right: a failed write is retried. A refusal repeats until a
+permission is granted or a schema changes, so such an object is retried with increasing delays, without delaying others.
 
 Rejected: trying everything again every second. One object that is refused would have all statuses worked out, and the
 same refusal logged, for as long as the process lives.
@@ -61,7 +60,7 @@ class OptimisticUpdate:
 
     def _wait(self, key: _Door, wait_s: float) -> None:
         now_s = self._clock.seconds()
-        # Whoever was not tried when it was due is gone.
+        # An object that was not tried when it was due is gone.
         for old in [one for one, (due_s, _) in self._refused.items() if due_s + _LONGEST_S < now_s]:
             del self._refused[old]
         self._refused[key] = now_s + wait_s, wait_s

@@ -1,7 +1,7 @@
 """Whether the server answers at all: told once when it stops, and once when it is back, for all who ask it.
 
-Each of sixty caches finds out for itself, and tries again for as long as nobody answers. One line says as much as a
-thousand, and the thousand hide what else is in the log.
+Each of sixty caches notices an outage by itself and retries until the server answers. One log line says as much as a
+thousand, and a thousand lines hide other messages.
 
 Rejected: no line before some attempts. Who looks at the log while nothing moves wants to read it there and then.
 """
@@ -23,7 +23,7 @@ class Outage:
         self._unanswered: set[object] = set()
 
     def takes(self, who: object, error: ShoalError) -> bool:
-        """Whether the error says that nobody answered; then there is no more to tell of it."""
+        """Whether the error means that the server did not answer; then it needs no other message."""
         if not isinstance(error, BusyError) or error.reason != NO_ANSWER:
             return False
         if not self._unanswered:
@@ -32,7 +32,7 @@ class Outage:
         return True
 
     def ends(self, who: object) -> None:
-        """Somebody had an answer. Of those who had one all the time it says nothing."""
+        """A cache had an answer. Caches that had answers all the time do not call this."""
         if who in self._unanswered:
             self._unanswered.clear()
             _log.warning("the server answers again")

@@ -7,7 +7,7 @@ from shoal.client.kind import Kind
 
 
 def controlled_by(kind: Kind, name: str, uid: str) -> Obj:
-    """The owner is not gone, as long as somebody waits for it, before what it controls."""
+    """The owner is deleted after the objects that it controls, if its deletion waits for them."""
     return {
         "apiVersion": kind.api_version,
         "kind": kind.name,

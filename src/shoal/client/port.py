@@ -26,7 +26,7 @@ class Select(msgspec.Struct, frozen=True):
 EVERYTHING = Select()
 Batch = list[Change]
 Batches = AsyncGenerator[Batch, None]
-"""Whoever began them closes them: a watch is a request that is open."""
+"""The caller closes them: a watch is an open request."""
 
 
 class Patch(msgspec.Struct, frozen=True):

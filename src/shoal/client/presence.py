@@ -3,8 +3,8 @@
 Its leader renews a Lease, and its Deployment has pods that are ready; one of the two is enough. Two who admit the same
 workloads would take from each other what each believes to have given.
 
-Promises: only the namespace where the project is installed is looked at. Anybody may keep a Lease or a Deployment of
-these names in a namespace of their own, and would put out the queues of the whole cluster with it.
+Promises: only the namespace where the project is installed is read. Otherwise any user with a namespace could disable
+the queues of the cluster with a Lease or a Deployment of these names.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class Sign(msgspec.Struct, frozen=True):
 
     project: str
     namespace: str
-    """Where it is installed, unless somebody says otherwise."""
+    """The namespace of its usual installation."""
     leases: tuple[str, ...]
     deployments: tuple[str, ...]
     does: str = "admission"
@@ -122,7 +122,7 @@ class Presence:
         return None
 
     async def _leader(self) -> Obj | None:
-        """The Lease that somebody renews."""
+        """The Lease of its leader."""
         now = self._context.clock.now()
         for name in self._sign.leases:
             item = await self._find(LEASES, name)
@@ -148,7 +148,7 @@ class Presence:
 
 
 def is_renewed(item: Item, now: datetime) -> bool:
-    """Whether somebody holds the Lease, and has renewed it lately."""
+    """Whether a process holds the Lease and has renewed it recently."""
     spec = item.read(_Lease).spec
     lasts_s = max(2.0 * (spec.lease_duration_seconds or 0), _LEAST_S)
     renewed = spec.renew_time if spec.holder_identity else None

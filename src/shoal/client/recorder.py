@@ -4,8 +4,8 @@ Who records never fails by it: an Event that the server refuses is dropped. Equa
 message from the same reporter) of the last ten minutes become one with a count. Where they give way to other work, they
 are written now and then while it lasts, and all of them afterwards.
 
-What somebody did, or tried to (`Deed`), is written with what kube-scheduler's Events have: the action, the other
-object, the moment, and which process it was. It is counted like the others, in the fields that every reader knows.
+An action (`Deed`) is recorded with the fields of kube-scheduler's Events: the action, the related object, the exact
+time and the reporting process. It is counted like other Events, in the fields that every reader knows.
 
 Rejected: writing those through events.k8s.io. It takes neither a count nor the times that older readers sort by.
 """

@@ -63,7 +63,7 @@ class ForbiddenError(RefusedError):
         self.path = said.get("path", "")
         """In place of a resource: `/metrics`."""
         self.is_told = False
-        """Whether somebody has said in the log what would allow it."""
+        """Whether the log already has the rule that would allow it."""
 
 
 class UnauthorizedError(RefusedError):
@@ -87,7 +87,7 @@ class BadRequestError(RefusedError):
 
 
 class StaleError(RefusedError, ConflictError):
-    """Somebody wrote the object first: read again, decide again."""
+    """The object was written by another client first: read and decide again."""
 
     code = 409
 

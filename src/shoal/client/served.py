@@ -1,9 +1,9 @@
 """Which of the kinds that may be absent are there, and in which version: asked now and then, as people install things.
 
-A kind that comes later is told when it comes. One that goes away again is left followed: its informer waits. Whoever
-breaks when told keeps nobody else from being told, and is told again at the next look.
+A kind that is installed later is reported then. A kind that is removed stays followed: its informer waits. An error in
+one callback does not affect the others, and the callback is called again at the next look.
 
-Rejected: following definitions of custom resources. Aggregated kinds have none, not everybody may read them, and they
+Rejected: following definitions of custom resources. Aggregated kinds have none, not every user may read them, and they
 are the largest objects of a cluster; what a server serves is one small document, asked for while something is missing.
 """
 
@@ -54,7 +54,7 @@ class Served:
         """Ask once; a failure of the server leaves everything as it is known."""
         if self.missing():
             await self._find()
-        # Whoever is told of one kind may ask for another that came with it.
+        # A callback for one kind may ask for another that was installed with it.
         untold, self._untold = self._untold, []
         for found, then in untold:
             try:

@@ -1,11 +1,10 @@
 """A part kept up: one that breaks is logged by its name and begun again after a moment.
 
-Promises: nothing but its own end, or being cancelled, ends it; so whoever keeps several parts up beside each other
-loses none of them to a fault of another. A part that is kept up has to stand being begun again: it says itself what it
-remembers.
+Guarantees: a part ends only by itself or when it is cancelled, so an error in one part does not end the others. A
+supervised part has to tolerate a restart: it decides which state it keeps.
 
-Rejected: letting the fault out to whoever began the parts. A group of tasks ends all of them when one breaks, and what
-the others had in hand is lost.
+Rejected: raising the error in the task group of the parts. A task group cancels all tasks when one fails, and the work
+of the others is lost.
 """
 
 from __future__ import annotations
@@ -24,7 +23,7 @@ async def supervised(clock: Clock, name: str, run: Callable[[], Awaitable[None]]
     """Until it ends by itself, or is cancelled."""
     while True:
         try:
-            # As a task of its own: a group of tasks that breaks leaves whoever awaits it cancelled, as it looks.
+            # As a task of its own: a task group that fails leaves the awaiting task cancelled.
             await asyncio.ensure_future(run())
         except Exception:  # noqa: BLE001 - one part's fault must not end the others; the log has the story
             task = asyncio.current_task()

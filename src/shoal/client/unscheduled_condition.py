@@ -1,6 +1,6 @@
-"""Says on a pod why nobody looks for a place for it yet, as kube-scheduler says it: the condition, and an Event.
+"""Writes on a pod why it is not considered for scheduling yet, as kube-scheduler does: the condition, and an Event.
 
-For those who keep pods from whoever places them. Who places pods says it himself, from what he knows of nodes.
+It is for controllers that hold pods back. Schedulers report the reasons that they find themselves.
 """
 
 from __future__ import annotations

@@ -66,7 +66,7 @@ class WorkQueue(Generic[K]):
         return self._failures.get(key, 0)
 
     async def get(self) -> K:
-        """The next one; whoever takes it says `done` afterwards."""
+        """The next key; the caller calls `done` afterwards."""
         while not self._ready:
             if self._wakeup is None or self._wakeup.done():
                 self._wakeup = asyncio.get_running_loop().create_future()

@@ -44,7 +44,7 @@ class Layout(msgspec.Struct, frozen=True, cache_hash=True):
     mig_devices: tuple[int, ...] = ()
     """The devices in MIG mode; they serve no other ask."""
     broken: tuple[int, ...] = ()
-    """Devices that are there and serve nobody, as they do not work."""
+    """Unhealthy devices, which cannot be allocated."""
 
     def is_replicated(self) -> bool:
         return self.replicas > 1 or self.renamed

@@ -1,7 +1,7 @@
 """Counters, gauges and histograms: one family per name, one cell for each set of label values.
 
-A cell is a number that its owner keeps and adds to, so measuring costs a tenth of a microsecond and may stand in the
-hottest loop; nothing is formatted before somebody reads. One event loop measures: there are no locks.
+A cell is a number that its owner keeps and adds to, so measuring costs a tenth of a microsecond and can be used in the
+hottest loop; nothing is formatted before a scrape. One event loop measures: there are no locks.
 
 Promises: names and labels that Prometheus would not take are refused when the family is made, not when it is read; a
 family never has more than `most` cells, whatever people call their queues: what comes later is counted together, under
@@ -114,7 +114,7 @@ class Family(Generic[Cell]):
         self._cells: dict[Values, Cell] = {}
 
     def of(self, *values: str) -> Cell:
-        """The cell of these values, made when it is asked for first. Whoever adds often keeps it."""
+        """The cell of these values, created at the first call. Frequent writers keep it."""
         cell = self._cells.get(values)
         return cell if cell is not None else self._new(values)
 

@@ -1,7 +1,7 @@
-"""All families of a process, and the figures that are only looked up when somebody reads.
+"""All families of a process, and the figures that are read at each scrape.
 
-Whoever asks for a family that is there already gets the same one: a part that is started again, after a lost lease
-say, goes on counting where it was. Nothing registers itself: the registry is made by whoever composes the process.
+A family that exists is returned again: a part that is restarted, after a lost lease for example, continues its counts.
+Nothing registers itself: the registry is created where the process is composed.
 
 Rejected: one registry for every process, found through the module. Two clusters in one test would add up.
 """
@@ -52,7 +52,7 @@ class Registry:
         return self._family(Head("histogram", name, help_, labels, bounds, most), lambda: Histogram(bounds))
 
     def reads(self, head: Head, read: Read) -> None:
-        """Numbers that somebody else keeps: `read` is called whenever they are asked for, and the latest one counts."""
+        """Numbers of another object: `read` is called at each scrape; a later source replaces an earlier one."""
         if head.type == "histogram":
             raise ValueError(f"{head.name}: a histogram is counted, not looked up")
         self._claim(head)
@@ -102,7 +102,7 @@ class Registry:
     def _safely(self, name: str, read: Callable[[], Any]) -> Any:
         try:
             found = read()
-        except Exception:  # noqa: BLE001 - whoever reads wants all other figures all the same
+        except Exception:  # noqa: BLE001 - all other metrics must be served all the same
             if name not in self._broken:
                 _log.exception("%s cannot be read", name)
             self._broken.add(name)

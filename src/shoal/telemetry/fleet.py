@@ -1,4 +1,4 @@
-"""Nodes, GPUs and pods that wait, as the scheduler's facts have them: looked up when somebody reads."""
+"""Nodes, GPUs and pods that wait, from the scheduler's facts, read at each scrape."""
 
 from __future__ import annotations
 

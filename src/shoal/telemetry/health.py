@@ -57,6 +57,6 @@ def _line(check: str, fault: str, is_left_out: bool) -> str:
 def _ask(name: str, look: Check) -> str:
     try:
         return look()
-    except Exception:  # noqa: BLE001 - a check that breaks has found something, and whoever asked gets an answer
-        _log.exception("the check %s broke", name)
-        return "the check itself broke; the log has the story"
+    except Exception:  # noqa: BLE001 - a check that raises has failed, and the request needs an answer
+        _log.exception("health check %s failed", name)
+        return "the health check failed; the log has the error"

@@ -1,7 +1,7 @@
-"""The door where figures and health are read, over plain HTTP: on this machine alone unless somebody says otherwise.
+"""The HTTP endpoint for metrics and health; it listens on loopback unless configured otherwise.
 
 It is answered by the process's one event loop, which has other things to do: requests are small and few at a time, a
-body is never read, whoever is slow is hung up on, and what breaks is a short line here and a story in the log.
+body is never read, slow connections are closed, and an error is one line in the answer and a traceback in the log.
 
 Rejected: TLS and tokens of its own. What is told is no secret inside a cluster, and a proxy that asks for tokens goes
 beside it where it is; the loopback address is what keeps others out until then.
@@ -90,7 +90,7 @@ class MetricsEndpoint:
         async with self._turns:
             try:
                 return self._figures(request) if request.path == _METRICS else self._other(request)
-            except Exception:  # noqa: BLE001 - whoever asked gets an answer, and no more of the story than that
+            except Exception:  # noqa: BLE001 - the request needs an answer, without details
                 _log.exception("%s could not be answered", request.path)
                 return _words(500, "this could not be answered; the log says why\n")
 

@@ -1,8 +1,8 @@
 """Who is told what the scheduler does, and counts it: rounds as one more pair of hands, bindings as they are written.
 
-The engine and the controllers know nothing of it. A brain asks its hands for outcomes when a round begins and gives
-them the plan when it is decided; what lies between is the round. Bindings and their answers are seen by whoever stands
-between the scheduler and the API server.
+The engine and the controllers do not depend on it. The scheduling loop asks its executors for outcomes when a cycle
+begins and gives them the plan when it is decided; the time between is the cycle. Bindings and their answers are seen by
+the client between the scheduler and the API server.
 """
 
 from __future__ import annotations
@@ -121,7 +121,7 @@ class SchedulingObserver:
         self.gone(pod)
 
     def not_bound(self, pod: str, *, is_refused: bool) -> None:
-        """`is_refused`: by the server, as opposed to nobody knowing what became of it."""
+        """`is_refused`: by the server, in contrast to an unknown result."""
         self.metrics.in_flight.of().add(-1)
         if is_refused:
             self.metrics.attempts.of(ERROR, self._profile(pod)).inc()

@@ -1,6 +1,6 @@
-"""Queues and cohorts as they are at a moment, under Kueue's names: looked up when somebody reads.
+"""Queues and cohorts as they are at a moment, under Kueue's names: read at each scrape.
 
-They come from whoever decides, as the values below; nothing is kept between two readings.
+The admission discipline provides them as the values below; nothing is kept between two scrapes.
 """
 
 from __future__ import annotations
@@ -92,7 +92,7 @@ Level = tuple[str, str, tuple[str, ...], Callable[[Any], Iterable[tuple[Values, 
 
 
 def follow_levels(registry: Registry, role: str, source: QueueSource) -> None:
-    """Whose levels are told; whoever follows later is told instead."""
+    """The source of the levels; a later one replaces it."""
     found: dict[str, list[Any]] = {}
 
     def look() -> None:

@@ -1,7 +1,7 @@
 """What is measured of queues and workloads, under Kueue's names.
 
-Levels (who waits, who holds how much) are looked up when somebody reads: `queue_levels.py`. What happens to workloads
-is counted from their conditions as they change, so that it counts the same whoever writes them, and a restart counts
+Levels (pending workloads, usage) are read at each scrape: `queue_levels.py`. What happens to workloads is counted from
+changes of their conditions, so the counts do not depend on the writer, and a restart counts
 nothing twice; by cluster queue and by local queue alike. Cycles are timed by standing around them.
 
 Kueue puts the label `replica_role` on everything: `leader`, or `standalone` without an election.
@@ -171,7 +171,7 @@ class QueueMetrics:
     # -- cycles -----------------------------------------------------------------------------------------------------
 
     def around(self, cycle: Callable[[], Decisions]) -> Decisions:
-        """Time it. One that found nobody to look at is no attempt."""
+        """Time a cycle. A cycle without a workload to consider is no attempt."""
         began_s = self._timer()
         decisions = cycle()
         if decisions.admitted or decisions.waiting:
@@ -187,6 +187,6 @@ class QueueMetrics:
         self._skipped |= decisions.skips.keys()
 
     def follow(self, source: QueueSource) -> None:
-        """Whose levels are told; whoever follows later is told instead."""
+        """The source of the levels; a later one replaces it."""
         self._above = source.above
         follow_levels(self._registry, self._role, source)

@@ -238,5 +238,5 @@ async def test_pods_that_name_a_group_that_is_not_there_say_so(tmp_path: Path) -
             "False",
             "Unschedulable",
         )
-        assert "names a group of which there is no object" in condition["message"]
+        assert "names a group that does not exist" in condition["message"]
         assert ("FailedScheduling", condition["message"]) in await scene.said("by-volcano")

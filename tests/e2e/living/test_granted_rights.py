@@ -161,7 +161,7 @@ def test_a_right_that_is_taken_away_is_named_with_its_rule_and_counts_again_once
     told = until(lambda: refusals(process)[len(earlier) :])
     words = (
         "RBAC does not let system:serviceaccount:shoal-system:shoal create pods/binding in namespace default: the "
-        'rule that lacks is {apiGroups: [""], resources: ["pods/binding"], verbs: ["create"]}; all that shoal run '
+        'missing rule is {apiGroups: [""], resources: ["pods/binding"], verbs: ["create"]}; all that shoal run '
         "needs: shoal permissions | kubectl apply -f -"
     )
     assert told == [words]
@@ -182,4 +182,4 @@ def test_who_may_not_even_ask_for_the_lease_is_told_the_rule_once(
     file = tmp_path / "poor"
     file.write_text(json.dumps(whole))
     with shoal_process(file, "run") as process:
-        until(lambda: "leases.coordination.k8s.io in namespace kube-system: the rule that lacks is" in process.said)
+        until(lambda: "leases.coordination.k8s.io in namespace kube-system: the missing rule is" in process.said)

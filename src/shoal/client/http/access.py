@@ -1,7 +1,7 @@
 """Where an API server is and who asks: what a kubeconfig or a pod's own service account comes to.
 
-What stands in files is read again, since somebody may renew it at any time; what a program says is asked for when it is
-needed (`credentials.py`). No secret is ever shown: what is printed of an Access is its address and where it came from.
+Files are read again, since they may be renewed at any time; programs are called when their result is needed
+(`credentials.py`). No secret is printed: the text of an Access is its address and its source.
 """
 
 from __future__ import annotations

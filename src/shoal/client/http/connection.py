@@ -153,7 +153,7 @@ class Connection:
         return self._credentials.may_change and (await self._shown_line()).shown != before
 
     def _refusal(self, answer: Answer, shown: Shown) -> RefusedError | BusyError:
-        """`shown`: by whoever was refused. Others may be shown by now, which nobody has refused."""
+        """`shown`: the credentials of the refused request. Newer ones may be in use by now."""
         if answer.status == 401 and shown == self._line.shown:
             self._credentials.forget()
         try:

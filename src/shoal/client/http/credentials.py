@@ -1,6 +1,6 @@
-"""What requests show: a token, a certificate, whom they trust; and when that has to be looked for again.
+"""The credentials of requests (token, certificate, trusted authority), and when they have to be read again.
 
-Files are read again every minute, because whoever issued what stands in them renews it there. One that cannot be read
+Files are read again every minute, because their issuer renews them. One that cannot be read
 for the moment, or whose halves do not fit, leaves the last in use: renewers replace files, and a server that does not
 take the old any more says so itself. Then a kubeconfig that has it all in itself is read again as well. A program is
 asked for the first request, again before its answer expires, and when the server did not take it; requests that come
@@ -137,7 +137,7 @@ class Credentials:
         try:
             found = self._access.again()
         except UserError as error:
-            # Somebody is writing it at the moment.
+            # The file is being written at the moment.
             _log.warning("the credentials cannot be read again: %s", error)
             return last
         return Shown(found.token, found.certificate, found.key, found.authority)

@@ -1,8 +1,8 @@
 """What a server serves, from its two discovery documents, in which each group has all of its resources.
 
 The version that stands first is the one its group prefers; a resource that is not in it is taken from the next. A group
-whose own server does not answer keeps what it had, and without that the answer is a refusal that has all the others:
-whoever deletes by what is served must not take silence for absence.
+whose own server does not answer keeps its last state; without one, an error with all other groups is raised: code that
+deletes by what is served must not take silence for absence.
 
 Rejected: the older documents, one for each version of each group. Every server since Kubernetes 1.30 has the new ones.
 """
@@ -94,7 +94,7 @@ class Discovery:
         return [structs.replace(one, versions=tuple(versions[name])) for name, one in found.items()]
 
     def _resources(self, group: str, version: _Version) -> list[_Resource] | None:
-        """None: nobody knows."""
+        """None: unknown."""
         address = (group, version.version)
         if version.freshness == "Current":
             self._known[address] = version.resources

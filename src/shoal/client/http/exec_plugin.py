@@ -115,7 +115,7 @@ def told_of(access: Access, config: object) -> dict[str, Any]:
 async def run_program(program: Program, where: str, limit_s: float = _LIMIT_S) -> Ticket:
     """Raises UserError for what a person has to mend, and TemporaryError if the program did not do its work.
 
-    `limit_s` is how long it may take if it asks nobody.
+    `limit_s` is how long it may take if it does not ask the user.
     """
     has_terminal = sys.stdin is not None and sys.stdin.isatty()
     if program.mode == "Always" and not has_terminal:

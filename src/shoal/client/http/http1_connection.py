@@ -44,7 +44,7 @@ class Http1Connection(asyncio.Protocol):
         return not self._is_spoilt and self._transport is not None and not self._transport.is_closing()
 
     async def ask(self, request: bytes) -> Answer:
-        """Raises OSError where there is no answer. Whoever stops waiting ends the connection."""
+        """Raises OSError if there is no answer. Cancelling the wait closes the connection."""
         if self._transport is None or self._waiter is not None or not self.is_open:
             raise ConnectionResetError(_ENDED)
         self._parser: Any = httptools.HttpResponseParser(self)
@@ -76,7 +76,7 @@ class Http1Connection(asyncio.Protocol):
 
     def data_received(self, data: bytes) -> None:
         if self._waiter is None or self._waiter.done():
-            # Nobody asked: a word more on this connection could be taken for the next answer.
+            # No request is open: these bytes could be taken for the next answer.
             self.abort()
             return
         try:

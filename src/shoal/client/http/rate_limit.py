@@ -21,7 +21,7 @@ class RateLimit:
         self._rests_until = float("-inf")
 
     def rest(self, seconds: float) -> None:
-        """The server has too much to do: nobody's turn comes before that."""
+        """The server is overloaded: no request is sent before that."""
         self._rests_until = max(self._rests_until, asyncio.get_running_loop().time() + min(seconds, _LONGEST_REST_S))
 
     async def turn(self) -> None:

@@ -77,7 +77,7 @@ class Session:
             try:
                 return Session(self._access, shown, self._settings, self._may_write)
             except UserError as error:
-                # Somebody is writing them at the moment, or wrote nonsense: what is in use goes on being used.
+                # The files are being written, or are invalid: the present credentials stay in use.
                 _log.warning("other credentials cannot be used: %s", error)
                 self._unfit = shown
         self.shown = structs.replace(self.shown, token=shown.token)

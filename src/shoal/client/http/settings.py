@@ -1,4 +1,4 @@
-"""How hard a client may push a server, and as whom it signs what it writes."""
+"""The rate of requests of a client, and the field manager of its writes."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""Objects as caches keep them: whole, or without their managedFields, which are four tenths of a pod and read by nobody
-who decides about it.
+"""Objects as caches keep them: whole, or without their managedFields, which are four tenths of a pod and which no
+decision reads.
 
 What a cache has to know of an object stands in its metadata: it alone is decoded where servers write as they do, and
 otherwise the whole. The managedFields are cut out of the bytes before a page of a list becomes a cache: no moment has

@@ -1,4 +1,4 @@
-"""Whom one trusts and what one shows, as a TLS context."""
+"""Makes the TLS context of a client: trusted authorities and client certificate."""
 
 from __future__ import annotations
 

@@ -4,7 +4,7 @@ A claim of a class that waits for its first consumer gets its volume where the p
 reaches, or one that is made there. Which, is decided with the node and written to the claim (`selected-node`) or to the
 volume (`claimRef`); the pod is bound once its claims are.
 
-Volumes that were given away by decisions which nobody has written yet are promised, and nobody else gets them.
+Volumes that decisions use and that are not written yet are reserved for them.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ class _Pod(msgspec.Struct, gc=False):
 
 
 def mounts_of(pod: Item) -> Mounts:
-    """What the pod mounts that somebody claims."""
+    """The claims that the pod mounts."""
     found: dict[Key, bool] = {}
     for volume in pod.read(_Pod).spec.volumes or ():
         if volume.persistent_volume_claim is not None:
@@ -109,7 +109,7 @@ class VolumeNeeds:
         for claim in sorted(needed.waiting, key=lambda one: one.asked.nano):
             selected = claim.metadata.annotations.get(SELECTED_NODE)
             if selected is not None:
-                # Somebody may be making it there already.
+                # It may be being provisioned there already.
                 if selected != node:
                     return None
                 found.append(Wanted(claim, None))

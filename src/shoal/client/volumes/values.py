@@ -69,7 +69,7 @@ class Claim(ApiStruct, frozen=True):
 
     @property
     def class_name(self) -> str:
-        """Empty both where it asks for none and where nobody said."""
+        """Empty both if it asks for no class and if the field is not set."""
         return self.metadata.annotations.get(CLASS_ANNOTATION, self.spec.storage_class_name or "")
 
     @property

@@ -128,12 +128,12 @@ def _unchanged(*names: str) -> str:
 
 
 def _is_trusted_maker() -> str:
-    # What a controller makes is as its template says, which anybody may have written.
+    # A controller creates pods from a template, which any user may have written.
     return f"(!has(object.metadata.ownerReferences) && {_MAY_BIND}) || ({is_own_mirror_pod()})"
 
 
 def is_own_mirror_pod() -> str:
-    """A kubelet shows a static pod of its node. Everybody may write the annotation, and no other user has this name."""
+    """A kubelet creates a mirror pod of its node. Any user may write the annotation; only a kubelet has this name."""
     node = "object.spec.?nodeName.orValue('')"
     user = f"request.userInfo.username == 'system:node:' + {node} && 'system:nodes' in request.userInfo.groups"
     return f"{_annotation('object', _MIRROR)} != '' && {node} != '' && {user}"
@@ -163,7 +163,7 @@ def _environment(part: str) -> str:
     steps = []
     for name, annotation in VARIABLES.items():
         reference = f"{{'fieldRef': {{'fieldPath': \"metadata.annotations['{annotation}']\"}}}}"
-        # Values of one map have one type in CEL, unless somebody says that they have any.
+        # Values of a map have one type in CEL, unless they are declared as dyn.
         made = f"[dyn({{'name': dyn('{name}'), 'valueFrom': dyn({reference})}})]"
         steps.append(f"(has({present}.env) && {present}.env.exists(e, e.name == '{name}') ? [] : {made})")
     return _sum(*steps, f"(has({present}.env) ? {present}.env : [])")

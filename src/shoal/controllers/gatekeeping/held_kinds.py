@@ -72,7 +72,7 @@ HOLDERS: tuple[tuple[str, str], ...] = tuple(
         | {(keeper.kind.group, keeper.kind.name) for keeper in KEEPERS if keeper.kind != REPLICA_SETS}
     )
 )
-"""Group and kind of everybody whose children are not held beside it."""
+"""Group and kind of the owners whose children are not held."""
 
 SYSTEM_NAMESPACES = ("kube-system", "kueue-system", "shoal-system")
 
@@ -99,7 +99,7 @@ class HoldingRules(msgspec.Struct, frozen=True):
 
 
 Rules = Callable[[], HoldingRules | None]
-"""The present ones; None while somebody else admits jobs in this cluster."""
+"""The present rules; None while Kueue admits jobs in this cluster."""
 
 
 def holding_rules_of(configuration: Configuration) -> HoldingRules:

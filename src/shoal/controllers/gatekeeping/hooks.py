@@ -19,7 +19,7 @@ NAME = "shoal-gatekeeping"
 PROVIDED = "shoal.dev/provided"
 """A label of definitions that Shoal brought: of which project they are."""
 BESIDE = {"shoal.dev/webhook": "beside-the-server"}
-"""A label of the configuration: whoever listens started with the server, and is elsewhere when that starts again."""
+"""A label of configurations whose webhook started with the server and has another address after a restart."""
 HOLDING_PATH, RENDEZVOUS_PATH, CONVERTING_PATH = "/hold", "/rendezvous", "/convert"
 _TIMEOUT_S = 5
 
@@ -49,11 +49,11 @@ class Address(msgspec.Struct, frozen=True):
 
 def configuration(address: Address, bundle: bytes, rules: HoldingRules | None, defaults: Collection[str] = ()) -> Obj:
     """Without rules nothing is held, and pods get the variables of a rendezvous all the same. `defaults`: namespaces
-    that have a queue for those who name none: unless everything is held, nobody else has to wait for an answer."""
+    that have a default queue: unless everything is held, other requests do not wait for an answer."""
     names_one = {"matchExpressions": [{"key": QUEUE_LABEL, "operator": "Exists"}]}
     names_none = {"matchExpressions": [{"key": QUEUE_LABEL, "operator": "DoesNotExist"}]}
     asks = {"name": "asks-for-rendezvous", "expression": asks_rendezvous()}
-    # Pods of whoever keeps pods are by far the most, and none of them gets a queue by default.
+    # Most pods belong to a controller, and none of these gets a default queue.
     nobodys = {"name": "is-no-pod-of-others", "expression": f"request.kind.kind != 'Pod' || ({is_nobodys()})"}
     client = address.client(HOLDING_PATH, bundle)
     hooks = [

@@ -1,11 +1,11 @@
 """Keeps the admission policies installed: written when they are missing or say something else, and never anything else.
 
-What somebody else installed stays as it is, also under our name: only objects with our labels are changed or taken
-away. Where policies are not served, nothing is installed here and the webhook does their work (`webhook.py`); where
-somebody else admits jobs in this cluster, the policies of queues are taken away and that of the rendezvous stays.
+Objects without our labels are not changed, also under our names. Where policies are not served, nothing is installed
+here and the webhook does their work (`webhook.py`); where Kueue admits jobs in this cluster, the policies of queues are
+removed and that of the rendezvous stays.
 
-Rejected: installing once at the start. An upgrade, a careless delete or another version of Shoal would leave jobs that
-nobody holds, and nobody would see it.
+Rejected: installing once at the start. An upgrade, a careless delete or another version of Shoal would leave jobs
+unheld without a message.
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ class Installer:
 
     async def reconcile(self, _: Key) -> float:
         """Look at everything; in how many seconds to look again."""
-        # Without queues nobody would ever let go what is held.
+        # Without queues, held jobs would never be admitted.
         queues = self._served.find(LOCAL_QUEUES)
         rules = self._rules() if queues is not None else None
         checking = [*(checking_policies(rules) if rules else []), devices_policy(), parts_policy()]

@@ -56,7 +56,7 @@ class PolicyPair:
 
 
 def queue_policies(rules: HoldingRules, queues: Kind | None) -> list[PolicyPair]:
-    """`queues`: LocalQueues as they are served, None without them: then nobody has a queue by default."""
+    """`queues`: LocalQueues as they are served, None without them: then there is no default queue."""
     found = list(_named(rules))
     if queues is not None:
         found += _by_default(rules, queues)

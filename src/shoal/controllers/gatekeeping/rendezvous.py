@@ -1,7 +1,7 @@
 """What the processes of a distributed job have to know of each other, as environment variables of their containers.
 
-A pod asks with the annotation `shoal.dev/rendezvous: "true"`. The values are known when the pod is bound; whoever binds
-it writes them as annotations, and the variables, which have to be there from the pod's creation, refer to these. A
+A pod asks with the annotation `shoal.dev/rendezvous: "true"`. The values are known when the pod is bound; the scheduler
+writes them as annotations, and the variables, which have to be there from the pod's creation, refer to these. A
 variable that a container sets itself stays.
 
 Rejected: values in the pod's spec. They are not known yet when it is created, and a spec cannot be changed later.

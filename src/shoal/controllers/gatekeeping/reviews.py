@@ -1,6 +1,6 @@
 """What the webhook answers: reviews of admission and of conversion, as plain objects. Pure.
 
-A review that cannot be answered is answered with a failure in words; nothing here raises for what somebody sent.
+A review that cannot be answered is answered with a failure in words; no content of a request raises here.
 """
 
 from __future__ import annotations

@@ -114,11 +114,11 @@ class Webhook:
         except ConflictError:
             return _AGAIN_S
         except ShoalError as error:
-            _log.warning("the webhook cannot be kept up: %s", error)
+            _log.warning("webhook update failed: %s", error)
             return _AGAIN_S * 5
         except Exception:  # noqa: BLE001 - told below; who answered until now goes on
-            # What it shows and answers by now still holds jobs: better than nobody who answers.
-            _log.exception("the webhook cannot be kept up")
+            # The present certificate and rules still hold jobs, which is better than no answer.
+            _log.exception("webhook update failed")
             return _AGAIN_S * 5
         return _LOOK_S
 

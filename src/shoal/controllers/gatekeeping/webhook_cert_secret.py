@@ -1,8 +1,8 @@
 """Where the webhook's papers are kept: one Secret, the same for all replicas.
 
-Whoever is first makes it; whoever finds it takes what is there. A renewal is a write for the version that was read, so
-of two that renew at once one loses, reads again, and shows what the other made. The private keys are in this Secret
-and in the memory of the replicas, and nowhere else.
+The first replica creates it; the others use what they find. A renewal is a write for the version that was read, so of
+two replicas that renew at once one gets a conflict, reads again, and uses the other's certificate. The private keys
+are in this Secret and in the memory of the replicas, and nowhere else.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class WebhookCertSecret:
         self._hosts = hosts
 
     async def papers(self) -> WebhookCerts:
-        """Good ones; made, taken over or renewed. A ConflictError means: somebody else did just that, ask again."""
+        """Good ones; made, taken over or renewed. A ConflictError means that another replica was faster: call again."""
         now = self._date()
         try:
             item = await self._context.api.get(SECRETS, self._namespace, self._name)

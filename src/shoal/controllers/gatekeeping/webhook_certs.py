@@ -1,8 +1,8 @@
 """The webhook's own certificates: an authority, a certificate of it, and when each is made anew. Pure but for keys.
 
 A new authority is published before anything it signed is shown: for as long as the old one lives both are trusted, and
-the certificate goes on until its own time comes. So nobody who asks meanwhile is turned away, however many replicas
-show whichever.
+the certificate goes on until its own time comes. So no connection fails meanwhile, whichever certificate each
+replica presents.
 
 Rejected: one certificate that signs itself. It would have to be published and shown in the same instant.
 """
@@ -40,7 +40,7 @@ class WebhookCerts(msgspec.Struct, frozen=True):
 
 
 def machine_date() -> datetime:
-    """Whoever checks a certificate goes by a machine's date, also beside a cluster whose own time runs ahead."""
+    """The date of the machine, by which clients check certificates, also beside a cluster with a faster clock."""
     return datetime.now(UTC)  # noqa: TID251 - see above
 
 

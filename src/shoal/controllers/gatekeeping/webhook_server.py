@@ -1,4 +1,4 @@
-"""Answers reviews over HTTPS. New papers are shown to whoever connects from then on; nothing is restarted for them."""
+"""Answers reviews over HTTPS. New certificates apply to new connections, without a restart."""
 
 from __future__ import annotations
 

@@ -66,9 +66,9 @@ def test_a_notation_means_its_schema(written: Any, meant: dict[str, Any]) -> Non
 @pytest.mark.parametrize(
     ("written", "complaint"),
     [
-        ("strnig", "'strnig' is no type"),
+        ("strnig", "'strnig' is not a type"),
         ({"names": ["string", "int"]}, "a list has the type of its items and nothing else"),
-        ({"deep": {"deeper": 3}}, "3 is no type"),
+        ({"deep": {"deeper": 3}}, "3 is not a type"),
     ],
 )
 def test_what_cannot_be_read_is_complained_of_with_its_place(written: Any, complaint: str) -> None:
