@@ -32,7 +32,7 @@ KubeletAddress = Annotated[
     typer.Option(
         metavar="ADDRESS",
         help="An address of this machine that the API server reaches: all nodes say that it is theirs, and logs and "
-        "commands find them. By default the doors are on loopback, where only the embedded server looks for them.",
+        "commands find them. By default the kubelets listen on loopback, for the embedded server alone.",
     ),
 ]
 
