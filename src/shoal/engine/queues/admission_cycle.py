@@ -59,7 +59,7 @@ class AdmissionCycle:
     ) -> None:
         self.decisions = Decisions()
         self.touched: set[Node] = set()
-        """Roots of trees in which somebody was admitted or told to stop."""
+        """Roots of trees in which a workload was admitted or preempted."""
         self._queues = queues
         self._now_s = now_s
         self._reservations = reservations
@@ -123,7 +123,7 @@ class AdmissionCycle:
         return self._admit(entry, assignment)
 
     def _keep_own(self, entry: Entry, assignment: Assignment) -> bool:
-        """Nobody can go for it yet; those that borrow must not take what is its own meanwhile."""
+        """No victim can be evicted for it yet; borrowers must not use its own quota meanwhile."""
         entry.turn_away(entry.why, _joined(entry.message, _NO_CANDIDATES))
         if entry.queue.facts.preemption.reclaim == "Any":
             return False
@@ -131,7 +131,7 @@ class AdmissionCycle:
         return True
 
     def _finds_other_victims(self, entry: Entry, assignment: Assignment) -> bool:
-        """Nobody is counted as room for two; whether it goes on, with victims of its own."""
+        """A victim does not make room for two heads; returns whether the head continues, with victims of its own."""
         if self._queues.settings.gates >= _NEW_VICTIMS:
             with self._room.without_going(entry.queue.root):
                 proof = self._topologies.proof(entry.queue, entry.waiting.facts, assignment)
@@ -184,7 +184,7 @@ class AdmissionCycle:
         admission = self._granting.admission(entry, assignment)
         proven = self._granting.prove(entry, admission)
         if proven is Proven.LATER:
-            # Whoever was told to stop for it has given quota back before its room on nodes: nobody else takes either.
+            # Its victims have released their quota before their nodes: no other head takes either.
             entry.turn_away(Wait.VICTIMS, _THEIR_PODS, HeadOutcome.VICTIMS)
             self._keep_for(entry, assignment)
             return True
@@ -234,7 +234,7 @@ class AdmissionCycle:
         return False
 
     def _lost(self, entry: Entry, why: Wait, message: str) -> bool:
-        """To others of the cycle, though somebody would have yielded to it: it tries again."""
+        """It lost to other heads of the cycle, although it had victims: it tries again."""
         self._skip(entry.queue)
         entry.turn_away(why, message, HeadOutcome.AGAIN)
         return False

@@ -24,7 +24,7 @@ class Admitter:
         self._prover = None if queues.settings.placement == "quotaOnly" else prover
         self._now_s = now_s
         self._claims: list[Claim] = []
-        """Those for whom somebody was told to stop in this cycle: nobody takes the places that they will get."""
+        """Heads with victims in this cycle: no other head takes the nodes that they will get."""
 
     def admission(self, entry: Entry, assignment: Assignment) -> Admission:
         """What would be written down; domains on nodes that are still to be made come later."""
@@ -93,7 +93,7 @@ class Admitter:
 
 
 def _has_pending_checks(queue: ClusterQueue, facts: WorkloadFacts, admission: Admission) -> bool:
-    """Whether a check that the queue demands is open, or any that somebody has noted."""
+    """Whether a check that the queue demands is open, or any check in its status."""
     flavors = {flavor for pod_set in admission.pod_sets for flavor in pod_set.flavors.values()}
     return any(state != "Ready" for state in facts.checks.values()) or any(
         facts.checks.get(use.name) != "Ready" for use in queue.facts.checks if use.concerns(flavors)

@@ -1,4 +1,4 @@
-"""Everybody who waits: in the line of a cluster queue, or aside, with the reason."""
+"""All pending workloads: in the queue of a cluster queue, or inadmissible, with the reason."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _MOST_SHAPES = 10_000
 
 
 class Backlog:
-    """Lines over the facts of the queues. `watch` is told whose line has somebody in turn."""
+    """Lines over the facts of the queues. `watch` is told which queues have an active workload."""
 
     def __init__(self, queues: Queues, watch: ActiveTrees) -> None:
         self._queues = queues
@@ -52,7 +52,7 @@ class Backlog:
         shape = digest_of((facts.pod_sets, facts.reclaimable))
         # Where turns go by use, those of one local queue stand together.
         share = facts.queue if queue.by_usage else ""
-        # Whoever takes somebody's place asks for less than its form says.
+        # A replacement asks for less than its equivalence class says.
         has_kin = _HASHING in self._queues.settings.gates and not facts.replaces
         kin = Kin(facts.priority, shape, share) if has_kin else None
         self._line_of[facts.key] = name
@@ -96,7 +96,7 @@ class Backlog:
         self._told[key] = told
 
     def told_of(self, key: str) -> Told | None:
-        """Why somebody in line was turned away last; None where it was not yet."""
+        """Why a pending workload was refused last; None if it was not tried yet."""
         line = self._lines.get(self._line_of.get(key, ""))
         return None if line is None else line.told_of(key) or self._told.get(key)
 
@@ -104,14 +104,14 @@ class Backlog:
         return self._lines.get(cluster_queue)
 
     def head(self, cluster_queue: str, local_use: LocalUse | None) -> PendingWorkload | None:
-        """Take out who is next; `None` where nobody is, or nobody may be admitted."""
+        """Take out the head; None if there is none, or the queue admits no workloads."""
         queue, line = self._queues.cluster_queues.get(cluster_queue), self._lines.get(cluster_queue)
         if queue is None or line is None or queue.closed is not None:
             return None
         return line.pop(local_use if queue.facts.by_usage else None)
 
     def wake(self, cluster_queue: str) -> None:
-        """Whoever was turned away there may try again."""
+        """Inadmissible workloads there may try again."""
         line = self._lines.get(cluster_queue)
         if line is not None and line.wake():
             self._active_trees.add(cluster_queue)
@@ -130,7 +130,7 @@ class Backlog:
                 self.put(structs.replace(aside[0], requeue_at_s=0.0), now_s)
 
     def line_up_anew(self, now_s: float) -> None:
-        """Queues may have come, gone, moved or been opened: everybody finds the right line again."""
+        """Queues may have been added, removed, moved or resumed: all workloads are assigned again."""
         waiting = [each.facts for line in self._lines.values() for each, _ in line.each()]
         waiting += [facts for facts, _, _ in self._aside.values()]
         self._lines.clear()
@@ -143,7 +143,7 @@ class Backlog:
             self.put(facts, now_s)
 
     def states(self) -> Iterator[StillWaiting]:
-        """Everybody who waits, and why; those not looked at yet wait for their turn."""
+        """All pending workloads with their reasons; those not considered yet are active."""
         for name, line in sorted(self._lines.items()):
             closed = self._queues.cluster_queues[name].closed if name in self._queues.cluster_queues else None
             members = list(line.each())

@@ -1,7 +1,7 @@
 """The tree above the cluster queues, grown anew when one of its quotas or parents changes.
 
-A cohort is there as long as it is written down or somebody names it. One that is its own ancestor hangs below nobody,
-so that whoever walks up comes to an end; that its queues admit nobody is said elsewhere (`inactive.py`).
+A cohort exists as long as it has an object or is named. A cohort that is its own ancestor has no parent here, so that
+walks to the root end; `inactive.py` reports that its queues admit no workloads.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def grown(written: Mapping[str, CohortFacts], queues: Collection[ClusterQueue]) 
 
 
 def sum_all(cohorts: Iterable[Cohort], queues: Collection[ClusterQueue]) -> None:
-    """Quotas from the leaves up, then the use of everybody who holds anything."""
+    """Quotas from the leaves up, then the usage of all admitted workloads."""
     cohorts = list(cohorts)
     for cohort in cohorts:
         if cohort.parent is None:

@@ -53,13 +53,13 @@ class CycleCapacity:
         self._charges: list[_Charge] = []
 
     def go(self, held: AdmittedWorkload) -> None:
-        """Somebody is a victim now."""
+        """A workload became a victim."""
         if held.key not in self._going:
             self._going[held.key] = held
             _add(self._going_from.setdefault(held.queue.root, {}), held)
 
     def is_any_going(self, entry: Entry) -> bool:
-        """Whether one of its victims is going for somebody else."""
+        """Whether one of its victims is evicted for another head."""
         return any(victim.held.key in self._going for victim in entry.victims)
 
     def keep(self, entry: Entry, assignment: Assignment, usage: Usage) -> None:
@@ -72,7 +72,7 @@ class CycleCapacity:
         facts = entry.waiting.facts
         stand_in = AdmittedWorkload(facts, assignment.admission(queue.name), queue, usage, entry.waiting.stamp_s)
         self._queues.seat(stand_in)
-        # It is nobody's victim.
+        # It cannot be a victim.
         del queue.held[facts.key]
         self._charges.append(_Charge(queue, usage, stand_in))
 
@@ -102,7 +102,7 @@ class CycleCapacity:
         has_domains = _has_domains(assignment)
         fits_now = not entry.victims and fits_quota(entry.queue, assignment.usage)
         if fits_now and (not has_domains or self._topologies.has_room(assignment)):
-            # Nobody's leaving makes less room.
+            # An eviction never reduces the room.
             return Shortfall.NOTHING
         if not has_domains:
             return Shortfall.NOTHING if self._fits_quota_without(entry, assignment.usage) else Shortfall.QUOTA

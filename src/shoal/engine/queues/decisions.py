@@ -1,4 +1,4 @@
-"""What a cycle decided about workloads, as values for whoever carries it out."""
+"""What a cycle decided about workloads, as values for the controllers that carry it out."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Preempted(msgspec.Struct, frozen=True):
 
 
 class Stopped(msgspec.Struct, frozen=True):
-    """A workload has to stop, for nobody's sake: a timeout, a check, a queue that is drained, a node that failed."""
+    """A workload is stopped without a preemptor: a timeout, a check, a drained queue, a failed node."""
 
     workload: str
     reason: str
@@ -42,7 +42,7 @@ class Stopped(msgspec.Struct, frozen=True):
     requeue_at_s: float = 0.0
     requeues: int = 0
     deactivate: bool = False
-    """It is not tried again until somebody switches it on."""
+    """It is not tried again until it is activated."""
 
 
 class StillWaiting(msgspec.Struct, frozen=True):

@@ -1,7 +1,7 @@
 """How long work is expected to run: what its owner says, or what its like took before.
 
-Rejected: quantiles. With the few runs that a form of work has, the longest one known is the only figure that seldom
-promises too much, and a reservation that comes true early harms nobody.
+Rejected: quantiles. With the few runs of equal workloads, the longest known run is the only figure that is seldom too
+short, and a reserved start that comes early does no harm.
 """
 
 from __future__ import annotations
@@ -30,7 +30,9 @@ class Durations:
         self._longest[form] = max(before, ran_s)
 
     def expected_s(self, facts: WorkloadFacts) -> float | None:
-        """No more than it may run; None where nobody said, nothing like it has finished, and it may run for ever."""
+        """No more than it may run; None if nothing is declared, no equal workload has finished, and it may run
+        forever.
+        """
         known = facts.duration_s if facts.duration_s is not None else self._longest.get(_form(facts))
         if known is None or facts.left_s is None:
             return facts.left_s if known is None else known

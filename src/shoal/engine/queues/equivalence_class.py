@@ -13,7 +13,7 @@ from shoal.engine.queues.workloads import PendingWorkload
 
 Form = tuple[object, ...]
 Told = tuple[Wait, str]
-"""Why somebody waits, and in which words."""
+"""The reason for waiting, and its message."""
 
 
 class EquivalenceClass:

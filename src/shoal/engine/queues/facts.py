@@ -80,7 +80,7 @@ class PreemptionRules(msgspec.Struct, frozen=True):
     borrow_threshold: int | None = None
     """`borrowWithinCohort.maxPriorityThreshold`."""
     own_least_s: float = 0.0
-    """Nobody in the queue yields to others of it before it has run so long."""
+    """Workloads of the queue that have run for less are not preempted by others of it."""
     others_least_s: tuple[float, ...] = ()
     """Nor to those of another queue: how long, by how many cohorts are above this queue and not above that one."""
 
@@ -91,7 +91,7 @@ class ClusterQueueFacts(msgspec.Struct, frozen=True):
     groups: tuple[ResourceGroup, ...] = ()
     strategy: Literal["StrictFIFO", "BestEffortFIFO"] = "BestEffortFIFO"
     namespaces: Selector = Selector.NOTHING
-    """An absent selector is nobody, an empty one everybody."""
+    """Without a selector no namespace matches, with an empty one every namespace."""
     fungibility: Fungibility = Fungibility()
     preemption: PreemptionRules = PreemptionRules()
     checks: tuple[CheckUse, ...] = ()
@@ -196,7 +196,7 @@ class WorkloadFacts(msgspec.Struct, frozen=True):
     reclaimable: dict[str, int] = {}
     """Pod set -> pods that are no longer needed."""
     evicted_s: float | None = None
-    """When it was told to stop; None when nobody has, or it has been admitted since."""
+    """The time of its eviction; None if it was not evicted, or was admitted since."""
     evicted_why: str = ""
     """`Preempted`, `PodsReadyTimeout`, `AdmissionCheck`, ..."""
     requeue_at_s: float = 0.0
@@ -219,7 +219,7 @@ class WorkloadFacts(msgspec.Struct, frozen=True):
     saved_s: float | None = None
     """When its work was last saved (checkpoint)."""
     duration_s: float | None = None
-    """How long it is expected to run, where somebody said so."""
+    """The expected duration, if declared."""
     longest_s: float | None = None
     """It is stopped once it has run so long (`maximumExecutionTimeSeconds`)."""
     ran_before_s: float = 0.0
@@ -229,7 +229,7 @@ class WorkloadFacts(msgspec.Struct, frozen=True):
     replaces: str = ""
     """Key of the workload whose place it takes once it has quota: the same work, of another size."""
     owner: str = ""
-    """Whose work it is. Nobody takes the place of another's."""
+    """The owner. A workload does not replace one of another owner."""
 
     @property
     def namespace(self) -> str:
@@ -237,7 +237,7 @@ class WorkloadFacts(msgspec.Struct, frozen=True):
 
     @property
     def shielded(self) -> bool:
-        """Whether ending it would break a disruption budget, even if nobody else ended."""
+        """Whether ending it would break a disruption budget, even if no other workload ended."""
         return any(use.pods > use.allowed for use in self.budgets)
 
     @property

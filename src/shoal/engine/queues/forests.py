@@ -1,4 +1,4 @@
-"""The domains of flavors with a topology, each made when somebody asks for it first and charged from then on.
+"""The domains of flavors with a topology, each created at its first use and charged from then on.
 
 Who holds places in a domain is charged as he is seated; a forest that is made later counts those who sit already. All
 are forgotten when nodes, flavors or topologies change.
@@ -52,7 +52,7 @@ class Forests:
         return forest
 
     def charge(self, held: AdmittedWorkload, sign: int) -> None:
-        """Somebody takes his places (1), or gives them back (-1)."""
+        """A workload takes its domains (1), or releases them (-1)."""
         for flavor in held.topology_flavors:
             forest = self._by_flavor.get(flavor)
             if forest is not None:

@@ -53,7 +53,7 @@ class Kueue:
         self._stuck: dict[str, None] = {}
         """Those for whom it found no room, until nodes change or are freed."""
         self._spared: list[tuple[float, str]] = []
-        """(moment, workload) at which somebody may be told to stop who may not before."""
+        """(time, workload): when a workload becomes preemptible."""
         self._generation = self._nodes_generation = self._use_generation = -1
         self._cycles = 0
 
@@ -83,7 +83,7 @@ class Kueue:
         self._backlog.forget(key)
 
     def wake(self, root: Node | None = None) -> None:
-        """Whoever was turned away may try again: everybody, or those of one tree."""
+        """Inadmissible workloads may try again: all, or those of one tree."""
         leaves = self.queues.cluster_queues.values() if root is None else self.queues.leaves_of(root)
         for queue in leaves:
             self._backlog.wake(queue.name)
@@ -117,7 +117,7 @@ class Kueue:
         return cycle.decisions
 
     def run(self, now_s: float, most: int = MOST_CYCLES, prover: Prover | None = None) -> list[Decisions]:
-        """Cycles until one leaves nobody to look at."""
+        """Run cycles until no workload is left to consider."""
         done = []
         for _ in range(most):
             done.append(self.cycle(now_s, prover))
@@ -127,19 +127,19 @@ class Kueue:
 
     @property
     def is_idle(self) -> bool:
-        """Whether the next cycle has nobody to look at before something happens."""
+        """Whether the next cycle has no workload to consider before something changes."""
         news = self.queues.is_stale or self._nodes_generation != self.queues.nodes_generation
         return not (news or self._stirred or self._second or self._active_trees.is_any)
 
     def next_s(self) -> float | None:
-        """When time alone may change something: a backoff ends, or somebody has run for as long as it must."""
+        """When time alone may change something: a backoff or a minimum runtime ends."""
         moments = [self._backlog.next_s(), self._spared[0][0] if self._spared else None]
         return min((each for each in moments if each is not None), default=None)
 
     # Who waits
 
     def states(self) -> Iterator[StillWaiting]:
-        """Everybody who waits, and why; those not looked at yet wait for their turn."""
+        """All pending workloads with their reasons; those not considered yet are active."""
         return self._backlog.states()
 
     def line(self, cluster_queue: str) -> PendingWorkloads | None:
@@ -190,7 +190,7 @@ class Kueue:
                 self.queues.short_of_nodes.clear()
                 self._look_again()
         if self.queues.settings.block_admission:
-            # Whoever is not ready keeps everybody waiting, whatever tree it is in.
+            # A workload that is not ready blocks all others, in every tree.
             self._stirred.update(queue.root for queue in self.queues.cluster_queues.values())
 
     def _admitted(self, held: AdmittedWorkload, now_s: float, *, is_new: bool) -> None:
@@ -237,7 +237,7 @@ class Kueue:
 
     def _queues_changed(self, now_s: float) -> None:
         self._backlog.line_up_anew(now_s)
-        # Everybody is in turn again, and the trees of before are no more.
+        # All workloads are active again, and the former trees do not exist any more.
         self._stirred.clear()
         if self.reservations is not None:
             self.reservations.renew((), now_s, self._backlog.stands_in)

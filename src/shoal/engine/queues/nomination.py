@@ -164,7 +164,7 @@ class Nominator:
         return self._hearing(waiting).victims(queue, waiting.facts, assignment.usage, needs, proof)
 
     def _hearing(self, waiting: PendingWorkload) -> Hearing:
-        # Nobody yields to what takes its place.
+        # Nothing is preempted for its replacement.
         replaced = waiting.facts.replaces
         fresh = self.fresh | {replaced} if replaced else self.fresh
         return Hearing(

@@ -1,7 +1,7 @@
 """In which order the heads of one cycle are decided.
 
-Classical: who borrows least, then priority, then time. With fair sharing: a tournament in each tree, held anew whenever
-somebody got something; at every cohort the child that would have the smaller share with its candidate goes on.
+Classical: the least borrowing first, then priority, then time. With fair sharing: a tournament in each tree, repeated
+after each admission; at every cohort the child that would have the smaller share with its candidate goes on.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ def classical_rank(entry: Entry, *, by_priority: bool) -> Rank:
 
 
 class Classical:
-    """Everybody in one sorted list."""
+    """All heads in one sorted list."""
 
     def __init__(self, queues: Queues, entries: Iterable[Entry]) -> None:
         by_priority = "PrioritySortingWithinCohort" in queues.settings.gates
@@ -67,7 +67,7 @@ class Tournament:
             yield winner
 
     def changed(self) -> None:
-        """Somebody got something: all shares may differ."""
+        """A head was admitted: all shares may differ."""
         self._known.clear()
 
     def _work_out(self, root: Cohort) -> None:

@@ -43,7 +43,7 @@ class PendingWorkloads:
         return key in self._members or (self.out is not None and self.out.key == key)
 
     def add(self, waiting: PendingWorkload) -> bool:
-        """Join the others of its form; whether somebody may have become head by that."""
+        """Join its equivalence class; returns whether there may be a new head."""
         form = waiting.form
         found = self._classes.get(form)
         if found is None:
@@ -125,14 +125,14 @@ class PendingWorkloads:
             self._void(found)
 
     def set_aside(self, key: str, told: Told) -> None:
-        """Park somebody who was sent back, unless others are being preempted for it."""
+        """Make a requeued workload inadmissible, unless others are being preempted for it."""
         found = self._members.get(key)
         if found is not None and self._sticky != key:
             found.parked_stamp, found.told = found.members[key].stamp_s, told
             self._void(found)
 
     def wake(self) -> bool:
-        """Everybody parked may try again; whether there is anybody."""
+        """All inadmissible workloads may try again; returns whether there are any."""
         for found in list(self._classes.values()):
             if found.parked_stamp is not None:
                 found.parked_stamp = None

@@ -70,7 +70,7 @@ class Prover(Protocol):
 
 @dataclass(slots=True)
 class Proof:
-    """Trials on one cluster. Whoever begins a round has renewed the placement, as for any round."""
+    """Trials on one cluster. The placement was renewed at the start of the cycle."""
 
     queues: Queues
     intake: Intake
@@ -80,7 +80,7 @@ class Proof:
     seed: int = 0
     leaving: Leaving = tuple
     placed: list[Place] = field(default_factory=list)
-    """What was placed since somebody took this list."""
+    """The placements since this list was taken."""
 
     def admit(self, facts: WorkloadFacts, admission: Admission, claims: Sequence[Claim] = ()) -> Proven:
         """Place all pods of the admission, or none."""
@@ -116,7 +116,7 @@ class Proof:
         return self._all_fit(Ledger(self.cluster), [*claims, (facts, admission)], gone)
 
     def _leaves_room(self, ledger: Ledger, claims: Sequence[Claim]) -> bool:
-        """Whether those for whom others are on their way out would have places once they have left."""
+        """Whether workloads that wait for terminating pods would fit after these have gone."""
         going = [key for key, held in self.queues.held.items() if held.evicted]
         return not claims or self._all_fit(ledger, claims, going)
 
@@ -146,8 +146,8 @@ class Proof:
         return bool(flavors) and all(map(self._has_nodes, flavors))
 
     def _has_slots(self, facts: WorkloadFacts, admission: Admission) -> bool:
-        """Whether the nodes can hold so many pods at all: else they are not even counted one by one. Anybody may write
-        a number of two billions."""
+        """Whether the nodes can hold so many pods at all: else they are not even counted one by one. Users may write
+        a number of two billion."""
         wanted = sum(each.count - facts.reclaimable.get(each.name, 0) for each in admission.pod_sets)
         return wanted <= min(int(self.cluster.total[:, PODS].sum()), _MOST_PODS)
 

@@ -32,7 +32,7 @@ class ActiveTrees:
         self._group_of: dict[str, Group] = {}
         """By cluster queue."""
         self._lines: dict[Group, set[str]] = {}
-        """Cluster queues with somebody in turn, as far as is known."""
+        """Cluster queues with an active workload, as far as is known."""
         self._moving: set[Group] = set()
         self._seen: dict[Group, set[Hashable]] = {}
         """How heads stood in cycles since the last news."""
@@ -48,14 +48,14 @@ class ActiveTrees:
         self._seen.clear()
 
     def add(self, name: str) -> None:
-        """Somebody is in turn."""
+        """There is an active workload."""
         group = self._group_of.get(name)
         if group is not None:
             self._lines.setdefault(group, set()).add(name)
             self._stir(group)
 
     def remove(self, name: str) -> None:
-        """Nobody is."""
+        """There is none."""
         group = self._group_of.get(name)
         if group is not None:
             self._lines.get(group, set()).discard(name)

@@ -38,7 +38,7 @@ class Replacements:
         return found is not None and found[1] == facts.owner
 
     def knows(self, key: str) -> bool:
-        """Whether somebody has its place."""
+        """Whether another workload has replaced it."""
         return key in self._of
 
     def has_place(self, facts: WorkloadFacts) -> bool:
@@ -61,7 +61,7 @@ class Replacements:
         self._aside[self._of[held.key][0]] = ReplacedWorkload(held, was_charged)
 
     def not_so(self, key: str) -> None:
-        """The one that seemed to have its place is somebody else's."""
+        """The supposed replacement belongs to another owner."""
         if key in self._of:
             del self._place[self._of.pop(key)[0]]
 
@@ -74,7 +74,7 @@ class Replacements:
         return None if found is None else found.held
 
     def give_back(self, key: str) -> ReplacedWorkload | None:
-        """A holder has nobody's place any more; returned is whom it had put aside."""
+        """An admitted workload replaces none any more; returns the one that it had replaced."""
         before = self._place.pop(key, None)
         if before is not None:
             del self._of[before]

@@ -1,12 +1,12 @@
-"""A start for whoever is first and has to wait, and nothing that would delay it: backfill.
+"""Backfill: the first workload that has to wait gets a reserved start, which later ones must not delay.
 
 In each tree of queues, one workload at most has a reservation: the first in order that was turned away for want of
 room. Its start is when enough of what runs will have ended, by what is known of durations. Smaller work behind it is
 admitted only if it ends before, or if the first would still start then. Work of unknown length is taken to run for
 ever, and so is never a reason to promise a start.
 
-Rejected: a reservation for everybody who waits (conservative backfill). Every change of one moves all behind it, for
-promises that nobody reads beyond the first.
+Rejected: a reservation for each pending workload (conservative backfill). Each change of one moves all behind it, and
+only the first is of use.
 """
 
 from __future__ import annotations

@@ -30,9 +30,9 @@ class SecondPass:
         self._decisions = decisions
         self._now_s = now_s
         self.stuck: list[str] = []
-        """Those for whom there is no room as things are."""
+        """Workloads without room at present."""
         self.touched: set[Node] = set()
-        """Roots of trees in which somebody got domains."""
+        """Roots of trees in which a workload got domains."""
 
     def run(self, keys: Iterable[str]) -> list[str]:
         """Look at some workloads; those that were helped and need more are returned."""

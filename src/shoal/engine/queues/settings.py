@@ -32,13 +32,13 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     """`quotaCheckStrategy: IgnoreUndeclared`."""
     placement: Literal["proven", "quotaOnly"] = "proven"
     reservations: bool = False
-    """Whoever is first in a tree and has to wait gets an earliest start that smaller work must not delay."""
+    """The first workload of a tree that has to wait gets an earliest start that later ones must not delay."""
     lost_work: bool = False
     """Among victims of equal priority, those go first whose end loses the fewest GPU-seconds since their checkpoint."""
     min_runtime_s: float = 0.0
-    """Nobody is preempted before it has run so long."""
+    """Workloads that have run for less are not preempted."""
     respect_budgets: bool = False
-    """Nobody is preempted whose end, with those that go as well, would break a disruption budget."""
+    """A workload is not preempted if its end, together with the other victims, would violate a disruption budget."""
     gates: frozenset[str] = frozenset(
         {
             "PartialAdmission",

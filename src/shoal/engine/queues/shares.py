@@ -1,8 +1,8 @@
 """Dominant resource share: how much of what a tree can lend a node has borrowed, of its scarcest resource.
 
-What a node uses beyond the quota of its own subtree, over what its parent could give if nobody used anything, times
+What a node uses beyond the quota of its own subtree, over what its parent could lend if nothing were in use, times
 1000; the resource where that is most is the dominant one. Weights divide it: a queue of weight 2 may borrow twice as
-much for the same share. The root of a tree, and a queue without cohort, borrow from nobody.
+much for the same share. The root of a tree, and a queue without cohort, borrow nothing.
 
 Computed anew each time, and only for resources that are borrowed. Rejected: keeping shares up to date with usage; every
 trial removal would change them for a whole branch, and most are never looked at.
@@ -31,7 +31,7 @@ class Share(NamedTuple):
 
     @property
     def key(self) -> tuple[bool, float]:
-        """Shares compare by it. With weight 0 whoever borrows has more than all others; among such the ratio counts."""
+        """Shares compare by it. With weight 0 a borrower has more than all others; among such the ratio counts."""
         if self.weight == 0:
             return (self.borrows, self.ratio)
         return (False, self.ratio / self.weight)

@@ -4,8 +4,8 @@ Only what it wants more is asked for: quota in the flavors that it has, and plac
 it holds its quota the other holds none, whatever its Workload still says; should it have to give all of it back before
 that one is over, the other one holds again what it held.
 
-Rejected: counting both until the older one is told to be finished. The tree would be over its quota meanwhile, and
-whoever borrows would be told to stop for nothing.
+Rejected: counting both until the older one is finished. The tree would be over its quota meanwhile, and borrowers would
+be preempted needlessly.
 """
 
 from __future__ import annotations

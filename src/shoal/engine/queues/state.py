@@ -65,7 +65,7 @@ class Queues:
         """Facts that are kept as they are told, by kind."""
         self._forests = Forests(self.flavors, self.topologies, self.nodes, self.held)
         self.short_of_nodes: set[Node] = set()
-        """Trees in which somebody was turned away for want of nodes since nodes were freed last."""
+        """Trees in which a workload was refused for lack of nodes since nodes were released last."""
         self.when_empty: dict[bytes, dict[str, TopologyAssignment] | TopologyRefusal] = {}
         """Requests -> their places if no workload used anything: a question of nodes and flavors alone."""
         self._stale = True
@@ -170,7 +170,7 @@ class Queues:
         """It holds nothing any more; `is_over`: nor will it."""
         self.homeless.pop(key, None)
         if self.replacements.knows(key):
-            # What it held has been somebody else's for a while.
+            # Its former quota has been used by others meanwhile.
             return self.replacements.gives_up(key, is_over=is_over)
         held = self.held.pop(key, None)
         if held is not None:

@@ -55,7 +55,7 @@ class Topologies:
         """Where it will go once its victims are gone; without victims, where it would go if all were empty, so that
         the place is kept from those that come later in the cycle."""
         if not victims and queue.facts.preemption.reclaim == "Any":
-            # No room is kept for it, so nobody asks where.
+            # No room is reserved for it, so its domains are not needed.
             return
         requests = self.requests(queue, facts, assignment)
         if not requests or isinstance(requests, str):

@@ -48,7 +48,7 @@ class Node:
         return max(0, kept - usage) + above
 
     def potential(self, fr: FlavorResource) -> int:
-        """The same if nobody used anything: what asks for more can never be admitted."""
+        """The same without any usage: larger requests can never be admitted."""
         subtree = self.subtree.get(fr, 0)
         if self.parent is None:
             return subtree
@@ -123,7 +123,7 @@ class Node:
 
 
 class Cohort(Node):
-    """An inner node; it exists as long as somebody names it."""
+    """An inner node; it exists as long as it is named."""
 
     __slots__ = ("children", "height")
 

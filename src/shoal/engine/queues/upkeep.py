@@ -1,5 +1,5 @@
-"""Who has to stop although nobody needs the room: drained queues, refused checks, pods that never get ready, work that
-has run for as long as it may.
+"""Evictions without a preemptor: drained queues, rejected checks, pods that do not become ready, exceeded execution
+times.
 
 Decided apart from the cycles: a world may run them at different times, and a cycle must not depend on the clock more
 than it has to.

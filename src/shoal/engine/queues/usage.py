@@ -17,7 +17,7 @@ from shoal.engine.queues.settings import Settings
 
 INFINITE = float("inf")
 _WEIGHED = ""
-"""Stands for use that was told as one number, over resources that nobody knows any more."""
+"""The resource of usage that is known as one number only."""
 
 
 @dataclass(slots=True)

@@ -141,7 +141,7 @@ def digest_of(value: object) -> bytes:
     try:
         return msgspec.msgpack.encode(value)
     except OverflowError:
-        # Somebody asks for more than any machine counts.
+        # The request is larger than any machine.
         return repr(value).encode()
 
 

@@ -51,7 +51,7 @@ class PodSetChoice:
 
 @dataclass(slots=True)
 class Assignment:
-    """Flavors for a workload. Pod sets after one that found none are not in it: nobody asked for them."""
+    """Flavors for a workload. Pod sets after one without a flavor are not in it: they were not searched."""
 
     pod_sets: list[PodSetChoice]
     usage: Usage
@@ -61,7 +61,7 @@ class Assignment:
 
     @property
     def mode(self) -> Mode:
-        """FIT, PREEMPT (which covers reclaiming, and preemption for which there is nobody) or NO_FIT."""
+        """FIT, PREEMPT (which covers reclaiming, and preemption without candidates) or NO_FIT."""
         return min((pod_set.mode for pod_set in self.pod_sets), default=Mode.NO_FIT)
 
     @property

@@ -1,8 +1,8 @@
 """Whether the nodes of a flavor may take a pod set at all, whatever quota says.
 
 A pod set that names labels is held only against the labels that the flavor itself names: others say nothing about its
-nodes, so a flavor without labels takes everybody. Topology separates both ways: who asks for one needs a flavor that
-has it, and who does not ask stays out of such flavors unless the queue has no others.
+nodes, so a flavor without labels accepts every pod set. Topology separates both ways: a pod set that requests one
+needs a flavor with it, and one that does not avoids such flavors unless the queue has no others.
 
 Rejected: remembering the answers. Most pod sets and most flavors name nothing, and then the answer costs less than
 looking it up would.

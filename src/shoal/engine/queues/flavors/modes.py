@@ -4,7 +4,7 @@ Quota alone tells only the ends. Whether room could be made is a question to the
 an `Oracle`, so that flavors are chosen without knowing how victims are.
 
 Rejected: the three modes that people see (fit, preempt, no fit). Taking back lent quota is better than stopping one's
-own, and a flavor where nobody can be stopped is worse than either; both look like `Preempt` from outside.
+own, and a flavor without preemption candidates is worse than either; both look like `Preempt` from outside.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ class Mode(IntEnum):
 
     NO_FIT = 0
     NO_CANDIDATES = 1
-    """There would be room, but nobody may be stopped for it."""
+    """There would be room, but no workload may be preempted for it."""
     PREEMPT = 2
     RECLAIM = 3
     """Only others would be stopped, for what they borrowed."""

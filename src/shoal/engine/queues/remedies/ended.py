@@ -17,7 +17,7 @@ from shoal.engine.queues.workloads import AdmittedWorkload
 
 def ended(trials: Trials) -> Remedy | None:
     """The workloads of any queue that would have to end; None where all of them would not be enough."""
-    # Its own work ends for nobody.
+    # Its own work is not ended for it.
     own = trials.waiting.facts.replaces
     everybody = sorted((held for held in trials.queues.held.values() if held.key != own), key=softness)
     if not everybody or not _does(trials, everybody):

@@ -31,7 +31,7 @@ def why_in_no_line(queues: Queues, waiting: StillWaiting) -> Remedy:
 
 
 def why_shut(queues: Queues, queue: ClusterQueue) -> Remedy | None:
-    """The cluster queue admits nobody."""
+    """The cluster queue admits no workloads."""
     if queue.closed is None:
         return None
     message = f"ClusterQueue {queue.name} {queue.closed[1]}"
@@ -39,7 +39,7 @@ def why_shut(queues: Queues, queue: ClusterQueue) -> Remedy | None:
 
 
 def why_turned_away(queues: Queues, queue: ClusterQueue, facts: WorkloadFacts) -> Remedy | None:
-    """The workload is one that this queue does not take, or nobody would."""
+    """The workload is one that this queue, or every queue, refuses."""
     selector = queue.facts.namespaces
     if selector.requirements is None:
         message = f"ClusterQueue {queue.name} has no namespaceSelector, so no namespace may use it"
@@ -60,7 +60,7 @@ def why_turned_away(queues: Queues, queue: ClusterQueue, facts: WorkloadFacts) -
 
 
 def why_all_wait(queues: Queues) -> Remedy:
-    """Nobody is admitted until the pods of those admitted before are ready."""
+    """No workload is admitted until the pods of earlier ones are ready."""
     late = sorted(key for key, held in queues.held.items() if held.facts.admitted and not held.facts.pods_ready)
     return _correct(f"the pods of {', '.join(late)} are not ready, and no workload is admitted until they are")
 

@@ -31,7 +31,7 @@ def fewer_pods(trials: Trials) -> Iterator[Remedy | None]:
 
 
 def higher_priority(trials: Trials) -> Remedy | None:
-    """High enough that others yield; above everybody in the tree there is nothing to gain."""
+    """High enough to preempt others; a priority above all in the tree gains nothing more."""
     facts = trials.waiting.facts
     holders = (held for queue in trials.queues.leaves_of(trials.queue.root) for held in queue.held.values())
     highest = max((held.priority for held in holders), default=facts.priority)

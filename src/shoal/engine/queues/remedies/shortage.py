@@ -14,7 +14,7 @@ from shoal.engine.queues.remedies.trials import Trials
 from shoal.engine.queues.workloads import Total, totals_of
 
 _MOST_WAYS = 8
-"""Pod sets and resource groups multiply; nobody reads more."""
+"""Pod sets and resource groups multiply; more would not be read."""
 
 Short = Usage
 """(flavor, resource) -> how much more would have to be available."""

@@ -30,7 +30,7 @@ Turn = Callable[[HypotheticalFacts], None]
 
 
 class SpentError(Exception):
-    """No trials are left, or nobody wants to wait any longer."""
+    """No trials are left, or the caller's time is up."""
 
 
 @dataclass(slots=True)

@@ -57,7 +57,7 @@ class Forest:
         self.asks: dict[object, TopologyLevelsRequest | str] = {}
         """Requests that were read against these levels."""
         self.overlaps: tuple[Overlap, ...] | None = None
-        """Other flavors' use of the same nodes; None until somebody looked."""
+        """Other flavors' use of the same nodes; None until the first look."""
         self._leaf_of: dict[str | Path, int] = {}
         self._grow(nodes)
         self._measure()

@@ -1,1 +1,1 @@
-"""Who gives quota back, and for whom."""
+"""Preemption for quota: victims and preemptors."""

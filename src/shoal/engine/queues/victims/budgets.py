@@ -1,8 +1,8 @@
 """Disruption budgets over sets of victims: what each end uses up is missing to the next.
 
-Whoever was told to stop and still holds quota counts as using what its pods do, so budgets hold over all victims of one
-cycle and over those of the cycles before. Candidates keep their order: who comes first uses up a budget, and who does
-not fit into it any more is passed over.
+A workload that is being evicted and still has quota counts with its pods, so budgets hold over all victims of one
+cycle and over those of the cycles before. Candidates keep their order: the first ones use up a budget, and later ones
+that would violate it are skipped.
 
 Rejected: looking for another order where that one fails. It would take other victims than the order says, for a rule
 that bends it anyway.
@@ -52,7 +52,7 @@ class Budgets:
 
 
 def are_within(queues: Queues, victims: Iterable[AdmittedWorkload]) -> bool:
-    """Whether all of these may end together, beside those that are stopping already; yes where nobody asks for that."""
+    """Whether all of these may end together, beside those that are stopping already; yes if budgets are not respected."""
     if not queues.settings.respect_budgets:
         return True
     budgets = Budgets(queues)

@@ -1,9 +1,9 @@
 """Who may have to yield under classical preemption, and on what ground.
 
 Walking up from the queue, every cohort adds those below it that were not reached before. As soon as the quota of a
-subtree would hold the workload, whoever beyond it borrows stands in the way of a right, not of a wish: the workload
-then has *hierarchical advantage*, and the reclaim policy alone decides. Before that, borrowing on top of others'
-borrowing takes `borrowWithinCohort`, and everybody else yields only if the workload ends up within its own quota.
+subtree would hold the workload, borrowers beyond it use quota that it may claim: the workload then has *hierarchical
+advantage*, and the reclaim policy alone decides. Before that, borrowing in addition to others' borrowing needs
+`borrowWithinCohort`, and other candidates are preempted only if the workload ends up within its own quota.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ def still_owes(queue: ClusterQueue, common: Cohort | None, needs: frozenset[Flav
 
 
 def could_suffice(want: PreemptionRequest, sources: Iterable[Source], *, borrowing: bool) -> bool:
-    """Whether room is conceivable if all of them went: nobody's leaving frees more than what they use."""
+    """Whether room is conceivable if all of them went: an eviction frees at most the usage of its victim."""
     queue = want.queue
     for fr, amount in want.usage.items():
         freed = own = 0

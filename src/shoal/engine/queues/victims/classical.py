@@ -1,7 +1,7 @@
 """Classical preemption: candidates are taken in order until there is room, then those not needed are spared.
 
-A candidate is passed over once its queue, or a cohort between it and the common one, is back within its quota: nobody
-loses what is their own.
+A candidate is passed over once its queue, or a cohort between it and the common one, is back within its quota: no queue
+loses its own quota.
 
 Rejected: the cheapest set of victims. Who yields must be plain from the order, and stay the same when an unrelated
 workload changes its size.

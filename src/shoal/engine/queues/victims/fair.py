@@ -1,7 +1,7 @@
 """Preemption under fair sharing: who has more than their share gives to who has less.
 
-Shares are compared where the ways to both queues part, and count the incoming workload. What a queue has within its own
-quota it gets back from whoever borrows, without any comparison.
+Shares are compared where the ways to both queues part, and count the incoming workload. A queue reclaims its own quota
+from borrowers without any comparison.
 
 Rejected: taking from one queue until it is even. After every victim the highest share is looked for again, so that
 several borrowers come down together.
@@ -102,7 +102,9 @@ class _FairSearch:
         return False
 
     def once_per_queue(self) -> bool:
-        """Those that were refused, once more: whoever has more than the asking side will have gives one workload."""
+        """Those that were refused, once more: a queue with a larger share than the preemptor's queue will have gives
+        one workload.
+        """
         contest = TargetQueueOrdering(self._want.queue, self._refused, self._shares)
         for queue in contest.queues():
             mine, theirs = contest.sides(queue)

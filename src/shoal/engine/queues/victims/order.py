@@ -1,7 +1,7 @@
 """Who yields under a policy, and in which order they are asked.
 
-Who was told to stop already costs nobody anything more; borrowers give back before the own queue suffers; then lower
-priority, then who has run for the shortest time. Between workloads of one queue that admits by usage, the local queue
+Workloads that are being evicted cost nothing more; borrowers come before the own queue; then lower
+priority, then the shortest run. Between workloads of one queue that admits by usage, the local queue
 that used most comes before priority.
 
 Workloads of one standing are sorted only when their turn comes: most searches end among the first few.
@@ -75,7 +75,7 @@ def own_source(want: PreemptionRequest) -> list[Source]:
 
 
 def exceeds(node: Node, needs: Iterable[FlavorResource]) -> bool:
-    """Whether a node uses more than its quota of anything that is short; who does not owes nobody."""
+    """Whether a node uses more than its quota of anything that is short; otherwise it does not borrow."""
     usage, subtree = node.usage, node.subtree
     for fr in needs:  # noqa: SIM110 - asked of every queue of a tree; a generator costs twice as much
         if usage.get(fr, 0) > subtree.get(fr, 0):

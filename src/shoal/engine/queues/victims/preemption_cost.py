@@ -41,7 +41,7 @@ class PreemptionCost:
         return held.facts.admitted and self.now_s - held.facts.admitted_s < least_s
 
     def loss(self, held: AdmittedWorkload) -> float:
-        """GPU-seconds that nobody gets back."""
+        """The GPU-seconds that are lost."""
         if not self.settings.lost_work:
             return 0.0
         facts = held.facts

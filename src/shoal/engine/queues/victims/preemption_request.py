@@ -38,4 +38,4 @@ class PreemptionRequest:
     preemption_cost: PreemptionCost | None = None
     """Who is spared beyond Kueue's rules, and whose end costs least."""
     fresh: AbstractSet[str] = frozenset()
-    """Workloads that were admitted in the same cycle: nobody's victims yet."""
+    """Workloads that were admitted in the same cycle: they are no victims yet."""

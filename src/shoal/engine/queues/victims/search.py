@@ -23,7 +23,7 @@ __all__ = ["Hearing", "Victim", "PreemptionRequest", "find_victims", "oracle"]
 
 
 def find_victims(queues: Queues, want: PreemptionRequest) -> list[Victim]:
-    """Who yields, and why; empty where nobody's leaving would help."""
+    """The victims with their reasons; empty if no eviction would help."""
     trial = Trial(queues, want)
     try:
         return fair_victims(trial, queues.settings) if queues.settings.fair_sharing else classical_victims(trial)
@@ -32,8 +32,8 @@ def find_victims(queues: Queues, want: PreemptionRequest) -> list[Victim]:
 
 
 class Hearing:
-    """The oracle of one nomination: whether somebody would yield for one amount of one flavor and resource, and how far
-    it would borrow then. What it found is kept, for the search that follows mostly asks the same."""
+    """The oracle of one nomination: whether there are victims for one amount of one flavor and resource, and how far
+    the workload would borrow then. Results are kept, since the search that follows mostly needs the same."""
 
     def __init__(
         self,

@@ -19,7 +19,7 @@ from shoal.engine.queues.tree import Cohort, Node
 from shoal.engine.queues.workloads import AdmittedWorkload
 
 Weight = tuple[bool, float]
-"""A share as it compares: who borrows with no weight at all is above everybody, and then by how much it borrows."""
+"""A share as it compares: a borrower with weight 0 is above all others, and then the amount counts."""
 _NOTHING: Weight = (False, 0.0)
 
 
@@ -84,7 +84,7 @@ class TargetQueueOrdering:
             self._enter(each)
 
     def queues(self) -> Iterator[ClusterQueue]:
-        """Who gives next, again and again; whoever goes through them takes or drops something each time."""
+        """The next queue that gives a workload; the caller takes or drops one after each."""
         root = self._queue.root
         while (found := self._highest(root)) is not None:
             yield found

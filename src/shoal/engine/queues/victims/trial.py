@@ -1,10 +1,10 @@
 """Victims taken away on the state itself, as long as a search runs, and put back exactly as they were.
 
-Quota alone is tried on the sums; holders leave their queue, and their nodes, only where somebody looks at more than
-quota. Both ways are undone in reverse order, and a queue gets its holders back in the order in which it had them.
+Quota alone is tried on the sums; holders leave their queue, and their nodes, only where more than quota is
+checked. Both ways are undone in reverse order, and a queue gets its holders back in the order in which it had them.
 
-Nobody's leaving frees more than what they use, so most steps need no look at the tree: while less has been freed than
-was missing there cannot be room, and while less is put back than is spare there must be.
+An eviction frees at most the usage of its victim, so most steps need no look at the tree: while less has been freed
+than was missing there cannot be room, and while less is put back than is spare there must be.
 
 Rejected: a copy of the state per search. Most searches end after a few victims, or before the first.
 """
@@ -88,7 +88,7 @@ class Trial:
         return self.want.fits is None or self.want.fits()
 
     def spare(self, *, borrowing: bool) -> list[Victim]:
-        """Those without whom there is no room: who need not have been taken is put back, the last taken first."""
+        """The victims that are needed: the others are put back, the last taken first."""
         queue = self.want.queue
         looks_at_quota = self.want.fits is None
         room = self._room()
@@ -108,7 +108,7 @@ class Trial:
         return [Victim(held, reason) for held, reason in self._taken]
 
     def undo(self) -> None:
-        """Everybody is back."""
+        """Undo all removals."""
         for held, _ in reversed(self._taken):
             self._seat(held)
         self._taken.clear()
