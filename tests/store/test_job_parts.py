@@ -10,7 +10,7 @@ from build.job_kind_cases import JOB_KIND_CASES, JobKindCase, template
 from build.manifests import job, thing
 from build.queue_manifests import IN_Q, only, queues, sizes, workloads, world
 from shoal.client.item import Obj
-from shoal.store.queues.job_parts import SHAPES, nobody, path_of
+from shoal.store.queues.job_parts import SHAPES, no_lookup, path_of
 from shoal.units.errors import UserError, Where
 
 
@@ -72,7 +72,7 @@ MEMORY = {
 def test_what_a_role_of_spark_needs(language: str, said: Obj, wanted: str) -> None:
     executor = {"instances": 2, "cores": 3, "gpu": {"name": "nvidia.com/gpu", "quantity": 1}, **said}
     spec = {"type": language, "driver": {}, "executor": executor}
-    _, part = SHAPES["sparkoperator.k8s.io", "SparkApplication"].read({"spec": spec}, Where(), nobody)
+    _, part = SHAPES["sparkoperator.k8s.io", "SparkApplication"].read({"spec": spec}, Where(), no_lookup)
     (container,) = part.template["spec"]["containers"]
     assert container["resources"] == {
         "requests": {"cpu": "3", "memory": wanted, "nvidia.com/gpu": "1"},
@@ -83,7 +83,7 @@ def test_what_a_role_of_spark_needs(language: str, said: Obj, wanted: str) -> No
 def test_spark_that_grows_begins_with_what_it_says() -> None:
     grows = {"enabled": True, "initialExecutors": 4, "minExecutors": 2}
     spec = {"type": "Java", "executor": {"instances": 1}, "dynamicAllocation": grows}
-    _, part = SHAPES["sparkoperator.k8s.io", "SparkApplication"].read({"spec": spec}, Where(), nobody)
+    _, part = SHAPES["sparkoperator.k8s.io", "SparkApplication"].read({"spec": spec}, Where(), no_lookup)
     assert part.count == 4
 
 
@@ -97,7 +97,7 @@ def test_an_app_wrapper_brings_what_it_wraps() -> None:
         },
     ]
     shape = SHAPES["workload.codeflare.dev", "AppWrapper"]
-    parts = shape.read({"metadata": {"name": "w"}, "spec": {"components": components}}, Where(), nobody)
+    parts = shape.read({"metadata": {"name": "w"}, "spec": {"components": components}}, Where(), no_lookup)
     assert {part.name: part.count for part in parts} == {"w-0": 1, "w-1": 3, "w-2": 4}
     assert [path_of(part.at) for part in parts] == [
         "spec.components[0].template",
@@ -106,7 +106,7 @@ def test_an_app_wrapper_brings_what_it_wraps() -> None:
     ]
     components[2]["podSets"] = [{"path": "template.spec.nowhere"}]
     with pytest.raises(UserError, match=r"spec.components\[2\].podSets: no pod template at"):
-        shape.read({"metadata": {"name": "w"}, "spec": {"components": components}}, Where(), nobody)
+        shape.read({"metadata": {"name": "w"}, "spec": {"components": components}}, Where(), no_lookup)
 
 
 WRONG: dict[str, tuple[str, str, Obj, str]] = {
@@ -134,4 +134,4 @@ WRONG: dict[str, tuple[str, str, Obj, str]] = {
 @pytest.mark.parametrize(("group", "kind", "spec", "where"), WRONG.values(), ids=WRONG)
 def test_what_is_written_wrong_is_told_by_its_field(group: str, kind: str, spec: Obj, where: str) -> None:
     with pytest.raises(UserError, match=where):
-        SHAPES[group, kind].read({"spec": spec}, Where(), nobody)
+        SHAPES[group, kind].read({"spec": spec}, Where(), no_lookup)

@@ -28,7 +28,7 @@ class Timeouts(msgspec.Struct, frozen=True):
 
 
 class TimedConnection(RequestHandler):
-    """One client's connection: `first_request_s` until its first request is told, `reading_s` until it has read."""
+    """One client's connection: `first_request_s` until its first request is complete, `reading_s` until it has read."""
 
     __slots__ = ("_alarm", "_first_request_s", "_reading_s")
     timed_from_bytes = 0

@@ -20,7 +20,7 @@ from shoal.units.errors import ShoalError
 _log = logging.getLogger("shoal.store")
 _EVERY_S = 4.0
 Then = Callable[[Kind], None]
-"""Is told the kind in the version that is served."""
+"""Called with the kind in the version that is served."""
 
 
 class Served:

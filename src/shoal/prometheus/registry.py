@@ -86,7 +86,7 @@ class Registry:
         self._claim(head)
         family = self._families[head.name] = Family(head, make)
         if not head.labels:
-            # A number that is nought is told too: who never hears of it cannot ask for its growth.
+            # Zero is exposed too, so that rates can be computed from the start.
             family.of()
         return family
 

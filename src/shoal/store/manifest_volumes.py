@@ -1,6 +1,6 @@
 """Volumes of manifests: where the claims of a pod let it go, or why it has to wait for them, as for a living cluster.
 
-A pod that some cluster made (it has a uid) is told what this cluster would say of its claims, if claims, volumes or
+A pod of a cluster (it has a uid) is checked against its claims, if claims, volumes or
 classes of the cluster are among the manifests. For a pod written by hand the claims of its cluster are unknown:
 given claims count for what is certain about them, and all others allow any node.
 """

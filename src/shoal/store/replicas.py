@@ -18,7 +18,7 @@ from shoal.store.inventory import Inventory, Placed
 KUEUE_QUEUE_LABEL = "kueue.x-k8s.io/queue-name"
 
 MOST_REPLICAS = 100_000
-"""Of one controller; more is a typing error, and would fill the memory before anybody sees it."""
+"""Of one controller; more is a typing error and would fill the memory."""
 
 Keeper = Deployment | ReplicaSet | StatefulSet
 Maker = Job | Keeper
@@ -64,7 +64,7 @@ def _keepers(inventory: Inventory) -> Iterator[Placed[Keeper]]:
 
 
 class Owned:
-    """Who has pods among the manifests, or somebody who would make them."""
+    """Owners with pods among the manifests, or with a controller that would create them."""
 
     def __init__(self, inventory: Inventory) -> None:
         self._pods: dict[str, list[Pod]] = {}

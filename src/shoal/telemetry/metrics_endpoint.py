@@ -3,7 +3,7 @@
 It is answered by the process's one event loop, which has other things to do: requests are small and few at a time, a
 body is never read, slow connections are closed, and an error is one line in the answer and a traceback in the log.
 
-Rejected: TLS and tokens of its own. What is told is no secret inside a cluster, and a proxy that asks for tokens goes
+Rejected: TLS and tokens of its own. The metrics are not secret inside a cluster, and a proxy that asks for tokens goes
 beside it where it is; the loopback address is what keeps others out until then.
 """
 

@@ -1,4 +1,4 @@
-"""Who is told what the scheduler does, and counts it: rounds as one more pair of hands, bindings as they are written.
+"""Observes the scheduler: cycles as a further plan executor, bindings as they are written.
 
 The engine and the controllers do not depend on it. The scheduling loop asks its executors for outcomes when a cycle
 begins and gives them the plan when it is decided; the time between is the cycle. Bindings and their answers are seen by

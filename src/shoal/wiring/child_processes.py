@@ -25,7 +25,7 @@ class Child:
         self.is_ready = asyncio.Event()
 
     async def run(self) -> None:
-        """Until cancelled; then the child is told to end, and waited for."""
+        """Until cancelled; then the child is terminated and awaited."""
         delay_s = _SOONEST_S
         try:
             while True:

@@ -1,6 +1,6 @@
 """Waits for the first answer of a server: a process that is started with it, or before it, retries until it answers.
 
-Guarantees: what keeps it from answering is told once; a refusal is an answer, and is raised.
+Guarantees: the reason why it does not answer is reported once; a refusal is an answer and is raised.
 
 Rejected: ending, and being restarted by a supervisor, which pauses for minutes after a few restarts.
 """

@@ -29,7 +29,7 @@ _AS_RBAC_SAYS = {"apply": "patch", "binding": "create", "eviction": "create", "t
 
 
 class Observers(msgspec.Struct, frozen=True):
-    """Who is told; each may be missing."""
+    """The observers; each may be missing."""
 
     requests: RequestMetrics | None = None
     forbidden: ForbiddenReporter | None = None

@@ -35,7 +35,7 @@ class Pacing(msgspec.Struct, frozen=True):
 def live(
     access: Access, pacing: Pacing, begin: Begin, settings: KubeSettings = _OURS, *, unanswered: Tell | None = None
 ) -> None:
-    """Until SIGINT or SIGTERM. Raises what `begin` raises. `unanswered`: who is told that the server is waited for;
+    """Until SIGINT or SIGTERM. Raises what `begin` raises. `unanswered`: called when the server does not answer yet;
     None: it has to be there."""
     try:
         import uvloop

@@ -36,7 +36,7 @@ class RunChoice(msgspec.Struct, frozen=True):
     kueue: Configuration | None = None
     """Of the queues; None: what the cluster's ConfigMap says."""
     identity: str = ""
-    """By which it is told from others who want to lead."""
+    """The identity of this process in the Lease."""
     speed: float = 1.0
     since: Moment | None = None
     is_child: bool = False

@@ -16,7 +16,7 @@ from shoal.client.item import Obj
 from shoal.controllers.queued_jobs.job_kinds import BY_KIND, JOB_KINDS
 from shoal.controllers.queued_jobs.workloads import pod_set_of
 from shoal.controllers.queued_work.pod_set_info import PodSetConflictError, PodSetInfo
-from shoal.store.queues.job_parts import dig, nobody
+from shoal.store.queues.job_parts import dig, no_lookup
 from shoal.units.errors import Where
 
 _PAGE = Path(__file__).parents[3] / "docs" / "jobs.md"
@@ -50,12 +50,12 @@ def _info(name: str, count: int, **more: Any) -> PodSetInfo:
 def _injected_and_restored(group_kind: tuple[str, str], job: Obj) -> tuple[Obj, Obj]:
     """The job as it runs, and as it is afterwards."""
     row = BY_KIND[group_kind]
-    parts = row.shape.read(job, Where(), nobody)
+    parts = row.shape.read(job, Where(), no_lookup)
     pod_sets = {part.name: pod_set_of(part) for part in parts}
     injected = deepcopy(job)
     row.injector.inject(injected, parts, {part.name: _info(part.name, part.count) for part in parts})
     restored = deepcopy(injected)
-    row.injector.restore(restored, row.shape.read(injected, Where(), nobody), pod_sets)
+    row.injector.restore(restored, row.shape.read(injected, Where(), no_lookup), pod_sets)
     return injected, restored
 
 
@@ -72,7 +72,7 @@ def test_a_job_with_an_injected_admission_requests_the_same_pods(group_kind: tup
     job = {"metadata": {"name": "x"}, "spec": deepcopy(spec)}
     injected, _ = _injected_and_restored(group_kind, job)
     read = BY_KIND[group_kind].shape.read
-    before, after = read(job, Where(), nobody), read(injected, Where(), nobody)
+    before, after = read(job, Where(), no_lookup), read(injected, Where(), no_lookup)
     assert [(one.name, one.count) for one in before] == [(one.name, one.count) for one in after]
     assert [dig(one.template, ("spec", "containers")) for one in before] == [
         dig(one.template, ("spec", "containers")) for one in after

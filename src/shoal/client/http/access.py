@@ -27,7 +27,7 @@ class Program(msgspec.Struct, frozen=True):
     mode: Literal["Never", "IfAvailable", "Always"] = "IfAvailable"
     """Whether it may ask the person at the terminal."""
     cluster: dict[str, Any] | None = None
-    """What it is told of the server, if it wants to know."""
+    """The description of the server for the program, if it asks for it."""
 
 
 def is_header_text(value: str) -> bool:

@@ -1,6 +1,6 @@
 """Programs that say who asks: users of kubeconfigs with `exec` (client.authentication.k8s.io, v1 and v1beta1).
 
-The program is run as it is written, without a shell, with a time limit; what it is told stands in KUBERNETES_EXEC_INFO.
+The program is run as it is written, without a shell, with a time limit; its input is in KUBERNETES_EXEC_INFO.
 What it answers is never shown, what it says on its standard error is: that is for people.
 
 Rejected: a library. docs/dependencies.md compares.

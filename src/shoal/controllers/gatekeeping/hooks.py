@@ -1,4 +1,4 @@
-"""How the API server is told of the webhook: a configuration for admission, and what definitions say of conversion."""
+"""Configures the webhook at the API server: for admission, and in definitions for conversion."""
 
 from __future__ import annotations
 

@@ -161,7 +161,7 @@ def _by_default(rules: HoldingRules, queues: Kind) -> Iterator[PolicyPair]:
         mutations = [label, cel.suspending(switch.path)]
         name = f"shoal-hold-{switch.name}-default"
         yield _with_default(_pair(name, kinds, conditions, mutations, selecting), queues)
-    pods = (asks, ("belongs-to-nobody", cel.is_nobodys()), ("is-not-on-a-node", cel.is_unbound()))
+    pods = (asks, ("has-no-owner", cel.is_nobodys()), ("is-not-on-a-node", cel.is_unbound()))
     mutations = [label, cel.gating()]
     if rules.holds(PODS):
         yield _with_default(_pair("shoal-hold-pods-default", (PODS,), pods, mutations, selecting), queues)

@@ -1,7 +1,8 @@
-"""The hands of the brain: whatever a round decided about pods is carried out here, beside the rounds.
+"""Carries out the decisions of scheduling cycles about pods, concurrently with the cycles.
 
-A round hands over and goes on; what became of it is heard in a later one. Bindings, ends and nominations go first and
-many at once; people are told last. Nothing is remembered across restarts: the pods say all there is to know.
+A cycle hands its plan over and continues; the results are taken in by a later cycle. Bindings, evictions and
+nominations come first, many at once; messages for users come last. No state is needed across restarts: the pods
+contain everything.
 """
 
 from __future__ import annotations
@@ -45,7 +46,7 @@ class SchedulerExecutor:
         self._clock = context.clock
         self._binders = WritePool(_MOST_BINDINGS)
         self._others = WritePool(_MOST_OTHERS)
-        # A pod that runs is worth more than what is told of another.
+        # Bindings come before Events.
         context.events.give_way(lambda: len(self._binders) > 0)
         self._outcomes = Outcomes(scheduling)
         self._bindings = Bindings(context, scheduling, world, self._binders, self._outcomes, writer)

@@ -1,7 +1,7 @@
 """Detects gangs whose pods are still being created, so that no pod reports a gang as short meanwhile.
 
 A gang of hundreds arrives over many rounds. To tell each pod how many of its fellows are there so far would be hundreds
-of writes that are wrong by the time they are read. So a gang that lacks pods is told once it has not grown for a
+of writes that are wrong by the time they are read. So a gang that is short is reported once it has not grown for a
 second.
 """
 

@@ -39,7 +39,7 @@ _AT_ONCE = 200
 _AGAIN_S = 30.0
 _HELD_S = 5.0
 _AHEAD_S = 60.0
-"""By which clocks may disagree before it is told."""
+"""How much clocks may disagree before it is reported."""
 _TO_COME = "CheckpointToCome"
 _TO_COME_WORDS = (
     f"metadata.annotations[{CHECKPOINT_ANNOTATION}]: is in the future and counts as now; "

@@ -22,7 +22,7 @@ _GPU = "nvidia.com/gpu"
 
 
 class Arrival(msgspec.Struct, frozen=True):
-    """Something somebody does at a time."""
+    """An action of a user at a time."""
 
     at_s: float
     what: Literal["job", "deployment", "scale", "gpu-fail", "gpu-heal"]

@@ -6,7 +6,7 @@
 
 A delay of nothing ends a slow API as well.
 
-Whoever may is decided by the rights to these paths (nonResourceURLs) before this is asked. What is asked for here is
+Access is decided by the permissions for these paths (nonResourceURLs) before this is called. What is asked for here is
 never delayed itself, or a fault could not be ended.
 """
 

@@ -1,4 +1,6 @@
-"""Kinds of machines by name: `p5.48xlarge`, `aws/p5.48xlarge`, `dgx-h100`. An unknown name is told its neighbours."""
+"""Kinds of machines by name: `p5.48xlarge`, `aws/p5.48xlarge`, `dgx-h100`. An unknown name is rejected with similar
+names.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Machines that stand in somebody's own rooms, as facts beside the catalogue of clouds.
+"""Machines in data centres of users, as facts beside the catalogue of clouds.
 
 They live here and not in `shoal.data`, because only simulated machines are made from them: nothing decides by them.
 """

@@ -14,7 +14,7 @@
       - like: p5.48xlarge          # what is not said is as there
         mig: all-1g.10gb
 
-A field that does not exist, is of a wrong kind or asks for the impossible is told with file, line and field.
+A field that does not exist, is of a wrong kind or is impossible is rejected with file, line and field.
 """
 
 from __future__ import annotations

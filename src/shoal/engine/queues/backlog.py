@@ -23,7 +23,7 @@ _MOST_SHAPES = 10_000
 
 
 class Backlog:
-    """Lines over the facts of the queues. `watch` is told which queues have an active workload."""
+    """Pending workloads over the facts of the queues. `watch` receives the queues with an active workload."""
 
     def __init__(self, queues: Queues, watch: ActiveTrees) -> None:
         self._queues = queues

@@ -51,7 +51,7 @@ class Kueue:
         self._second: dict[str, None] = {}
         """Workloads that need a second pass."""
         self._stuck: dict[str, None] = {}
-        """Those for whom it found no room, until nodes change or are freed."""
+        """Workloads without room on nodes, until nodes change or are released."""
         self._spared: list[tuple[float, str]] = []
         """(time, workload): when a workload becomes preemptible."""
         self._generation = self._nodes_generation = self._use_generation = -1

@@ -26,7 +26,7 @@ _NODES: Group = "nodes"
 
 
 class ActiveTrees:
-    """By tree: the lines that have a head, and whether it rests."""
+    """By tree: the queues with a head, and whether the tree is inactive."""
 
     def __init__(self) -> None:
         self._group_of: dict[str, Group] = {}

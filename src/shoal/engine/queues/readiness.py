@@ -1,6 +1,6 @@
 """Pods that do not get ready: how long a workload may take, and when it may try again.
 
-Arithmetic only; who is told what is the discipline's affair.
+Arithmetic only; the discipline decides which workloads are evicted.
 """
 
 from __future__ import annotations

@@ -123,7 +123,7 @@ class AdmittedWorkload:
         self.topology_flavors = tuple(dict.fromkeys(name for each in placed for name in each.flavors.values()))
 
     def stop(self, now_s: float, why: str) -> None:
-        """It is told to stop; what it holds is given back once it has."""
+        """It is being evicted; its quota is released afterwards."""
         self.evicted = True
         self.facts = msgspec.structs.replace(self.facts, evicted_s=now_s, evicted_why=why)
 

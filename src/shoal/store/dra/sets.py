@@ -3,7 +3,7 @@
 Sets have names made of what selects them, so that requests which mean the same devices share one. Selectors are
 evaluated one after the other, the class's first, and a device that one of them refuses is not shown to the next. As in
 Kubernetes an expression that fails on some device fails for good: which devices were meant is then not known, and the
-claim waits with the expression's complaint; of several devices, that of the first slice by name is told.
+claim waits with the expression's complaint; of several devices, that of the first slice by name is reported.
 
 What was evaluated is kept pool by pool. When a slice changes, its pool is looked at again and no other.
 """

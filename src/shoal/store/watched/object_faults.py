@@ -1,6 +1,6 @@
 """Faults of objects, kept until they are reported to users.
 
-One object's trouble is told once: again only when the words change, or when the object was well in between.
+A fault is reported once, and again when its message changes or when the object was valid in between.
 
 Rejected: raising it. One bad object must not keep the others from being read.
 """
@@ -59,7 +59,7 @@ class ObjectFaults:
 
 
 def words_of(error: UserError) -> str:
-    """The field, what is wrong and what would make it right; the object itself is where it is told."""
+    """The field, the fault and the correction; the object is named where it is reported."""
     place = f"{error.where.path}: " if error.where.path else ""
     fix = f"; {error.fix}" if error.fix else ""
     return one_line(f"{place}{error.what}{fix}")

@@ -1,4 +1,4 @@
-"""A pod as far as it can change what the engine is told, its parts left as bytes wherever pods of one template share
+"""The parts of a pod that can change the engine's events, its parts left as bytes wherever pods of one template share
 them: what remains the same among these is a key to what was read of it before.
 
 Rejected: decoding every pod into `api.pod.Pod`. It takes ten times as long, and fifty thousand pods come at a start.
@@ -107,7 +107,7 @@ class Meta(msgspec.Struct, rename="camel", gc=False):
 
 
 class _Container(msgspec.Struct, rename="camel", gc=False):
-    """What remains is told to the kubelet only."""
+    """The rest concerns the kubelet only."""
 
     resources: Raw = _NOTHING
     ports: Raw = _NOTHING

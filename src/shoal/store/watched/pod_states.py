@@ -41,7 +41,7 @@ class PodState(msgspec.Struct, gc=False):
     node: str = ""
     nominated: str = ""
     names_devices: PodAnnotationFields | None = None
-    """What it says of the devices it holds, until it is told of: what its node calls them may be heard after it."""
+    """Its devices as it names them, until they are reported: the node's names may become known later."""
     allocated: int = 0
     """A hash of the devices that its kubelet gave it, so that only other ones are read."""
     spots: Spots = ()

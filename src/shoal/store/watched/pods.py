@@ -234,7 +234,7 @@ class Pods:
         return NodeRefused(state.node, state.ask, state.lacked, owner, at_s)
 
     def news(self, key: str, who: Who) -> PodArrived | PodBound | PodGone | None:
-        """What is to be told of it, which is told by that."""
+        """The event to report; it counts as reported afterwards."""
         state = self._states.get(key)
         if state is None:
             return None

@@ -41,7 +41,7 @@ class _ConfigMap(msgspec.Struct):
 
 
 class ConfigurationWatch:
-    """`then` is told what the cluster says; None once it says nothing."""
+    """`then` is called with the configuration of the cluster; None once there is none."""
 
     def __init__(
         self,

@@ -1,1 +1,1 @@
-"""ResourceClaims that pods ask for by template, and the end of those that nobody uses any more."""
+"""ResourceClaims that pods ask for by template, and the deletion of unused ones."""

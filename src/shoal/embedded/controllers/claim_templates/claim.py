@@ -110,7 +110,7 @@ def consumer(pod: Pod) -> Obj:
 def without_consumers(claim: Obj, gone: Iterable[Any]) -> Obj | None:
     """The claim's status when these uids use it no more; None if that changes nothing.
 
-    A claim that nobody uses gives its devices back, if it was the scheduler that allocated them.
+    An unused claim is deallocated if the scheduler allocated it.
     """
     status: Obj = claim.get("status") or {}
     users, left_out = status.get("reservedFor") or [], set(gone)

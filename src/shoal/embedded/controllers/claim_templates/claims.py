@@ -1,4 +1,4 @@
-"""Takes pods that are done from the claims they used; a claim that nobody uses gives its devices back, or goes.
+"""Takes pods that are done from the claims they used; an unused claim is deallocated or deleted.
 
 A pod that no cache has is asked for before it counts as gone: the claim may be newer than the cache.
 """

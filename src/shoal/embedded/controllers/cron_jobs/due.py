@@ -1,4 +1,4 @@
-"""Which start of a cron job is due: the latest of those that nobody made, since the last that was."""
+"""Which start of a cron job is due: the latest missed one since the last start."""
 
 from __future__ import annotations
 

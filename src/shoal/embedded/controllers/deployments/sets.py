@@ -74,7 +74,7 @@ class Sets:
             await self._progress("True", conditions.FOUND, words)
 
     async def _create(self, revision: int) -> None:
-        """Whoever was interrupted after the creation finds it here by its name, which the template decides."""
+        """After an interruption following the creation it is found by its name, which the template determines."""
         spec, surge = self.deployment["spec"], slack(self.deployment["spec"]).surge
         everything = sum(asked(one) for one in self.all)
         replicas = new_size(self.wanted, spec["strategy"]["type"], surge, 0, everything)
@@ -100,7 +100,9 @@ class Sets:
             await self._progress("True", conditions.CREATED, f'Created new replica set "{name}"')
 
     async def _taken(self, made: Obj) -> Item:
-        """The name is somebody's: ours after all, or a stranger's, and then the next look uses another name."""
+        """The name is in use: by our own set, or by another object, and then the next reconciliation uses another
+        name.
+        """
         meta = made["metadata"]
         item = await self._context.api.get(REPLICA_SETS, meta["namespace"], meta["name"])
         found = item.obj()
@@ -134,7 +136,7 @@ class Sets:
         ]
 
     def _available(self, one: Obj) -> int:
-        """As many as its status says and no more than there are: a status is as old as whoever wrote it, and pods
+        """As many as its status says and no more than there are: a status may be old, and pods
         beyond what is asked for are to go. Kubernetes believes the status."""
         said: int = (one.get("status") or {}).get("availableReplicas", 0)
         return min(said, asked(one), self._serving(one))

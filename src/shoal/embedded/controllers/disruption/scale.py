@@ -68,7 +68,7 @@ class Scales:
         return item.read(_Scaled) if item is not None and item.uid == uid else None
 
     async def _of_other(self, owner: Owner, namespace: str) -> tuple[str, int]:
-        """A kind of somebody else's that has replicas."""
+        """A custom kind with replicas."""
         group = owner.api_version.rpartition("/")[0]
         if (group, owner.kind) not in self._kinds:
             self._kinds |= {(one.kind.group, one.kind.name): one.kind for one in await self._context.api.served()}

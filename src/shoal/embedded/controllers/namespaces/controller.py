@@ -1,7 +1,7 @@
 """The namespace controller: a namespace that was deleted is emptied, says what is left in it, and is let go when empty.
 
 It looks again soon at first and later each time, up to half of what the slowest object is thought to need. Nothing is
-remembered between two looks but how many there were, so that whoever goes on after a crash goes on from what is there.
+remembered between two looks but how many there were, so that a restarted controller continues from what exists.
 """
 
 from __future__ import annotations

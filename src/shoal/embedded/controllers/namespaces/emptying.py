@@ -75,7 +75,7 @@ class _Slim(msgspec.Struct, gc=False):
 
 
 class Emptying:
-    """While somebody's server of a group of kinds is down, the others are emptied: those of the last whole answer."""
+    """While the server of an aggregated group is down, the others are emptied: those of the last whole answer."""
 
     def __init__(self, api: Api) -> None:
         self._api = api

@@ -1,7 +1,7 @@
 """The node lifecycle controller.
 
 Every five seconds it looks at when each node was last heard of. That is all that healthy nodes cost: heartbeats move
-two floats and wake nobody. A node is looked at closer when what it says of itself changes, and when it falls silent.
+two floats and cause no reconciliation. A node is examined when its status changes, and when its heartbeats stop.
 What is written is a function of the node as it is, so that a successor goes on wherever this one was stopped; it gives
 each node one more grace period, because it has not heard any yet.
 """
@@ -89,7 +89,7 @@ class NodeLifecycle:
         looked_s = self._clock.seconds()
         while True:
             now_s = self._clock.seconds()
-            # What this process slept through, or was too busy for, it cannot have heard: that was nobody's silence.
+            # Heartbeats during a suspension or overload of this process are not missing.
             self._beats.pardon(max(now_s - looked_s - _EVERY_S, 0.0), now_s)
             looked_s = now_s
             self._look()

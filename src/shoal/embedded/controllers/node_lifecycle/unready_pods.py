@@ -1,4 +1,4 @@
-"""Pods of a node that is not heard of any more are not ready: nobody knows whether they serve."""
+"""Marks pods of a node without heartbeats as not ready, since their state is unknown."""
 
 from __future__ import annotations
 

@@ -2,7 +2,7 @@
 
 A zone is *normal*, *partly* disrupted (more than two nodes and at least 55 % of them not ready) or *fully* (none is
 ready). Nodes are tainted one per ten seconds in a zone; one per hundred in a partly disrupted zone of more than fifty
-nodes, none at all in a smaller one. When every zone is fully disrupted nobody is evicted anywhere.
+nodes, none at all in a smaller one. When every zone is fully disrupted no pod is evicted.
 """
 
 from __future__ import annotations

@@ -1,1 +1,1 @@
-"""Pods that nobody else would end: on nodes that are gone, never bound, or finished and too many."""
+"""Deletes pods of deleted nodes, terminating pods that were never bound, and finished pods beyond a limit."""

@@ -1,9 +1,9 @@
-"""The pod garbage collector: every twenty seconds it looks for pods that nobody else would end.
+"""The pod garbage collector: every twenty seconds it looks for pods that no other component deletes.
 
 These are: pods that are being deleted and were never bound; pods on nodes that are gone for forty seconds (the server
-is asked once more before); pods being deleted on nodes that are not ready and that somebody has declared out of
+is asked once more before); pods being deleted on nodes that are not ready and that are declared out of
 service; and the oldest of the finished pods above a threshold. A pod that had not finished is marked failed first, so
-that whoever made it knows. What this reads of a pod is kept for each, so that a look at ten thousand pods is cheap.
+that its owner knows. What this reads of a pod is kept for each, so that a look at ten thousand pods is cheap.
 """
 
 from __future__ import annotations

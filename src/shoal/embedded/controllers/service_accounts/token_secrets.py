@@ -1,7 +1,7 @@
 """Fills Secrets of the type service-account-token: with a token of the account that they name, and what goes with it.
 
 A secret whose account is gone is deleted. Such tokens do not end by themselves, and no request to the server makes
-one, so that whoever has the server's key passes a function that signs them.
+one, so that the caller with the server's key passes a function that signs them.
 """
 
 from __future__ import annotations

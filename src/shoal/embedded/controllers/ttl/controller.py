@@ -1,6 +1,6 @@
 """Deletes a job `ttlSecondsAfterFinished` after its end, with its pods.
 
-The cache decides when to look; the server's own copy decides whether to delete, since somebody may just have asked for
+The cache decides when to look; the server's own copy decides whether to delete, since a user may just have asked for
 more time. The uid keeps a new job of the same name safe.
 """
 
@@ -59,7 +59,7 @@ def ttl_after_finished_controller(context: Context) -> Controller:
                 return left_s
             await context.api.delete(JOBS, *key, Deletion(policy="Foreground", uid=fresh.uid))
         except NotFoundError:
-            # Somebody was quicker.
+            # Another client deleted it first.
             return None
         return None
 

@@ -16,7 +16,7 @@ from shoal.engine.queues.topology_facts import TopologyAssignment
 from shoal.engine.queues.workloads import FlavorSearchProgress, Total
 
 SEVEREST_FIRST = (Wait.NO_FLAVOR, Wait.EXCEEDS_MAX_QUOTA, Wait.QUOTA, Wait.TOPOLOGY, Wait.VICTIMS)
-"""Of several pod sets the worst is told."""
+"""Of several pod sets the worst is reported."""
 
 
 @dataclass(slots=True)

@@ -2,7 +2,7 @@
 
 All of them are tried first. Then halving finds how many of those that yield first are enough, and as many of them as
 possible are spared, large parts before single ones, the firmest first. In the end none of those named could be left
-out; if the search is cut short on the way, what it has come down to is told as that.
+out; if the search is cut short on the way, the intermediate result is reported as such.
 """
 
 from __future__ import annotations

@@ -19,7 +19,7 @@ _BEST_FIRST = tuple(Effect)
 
 @dataclass(frozen=True, slots=True)
 class MinimumSearch:
-    """One setting: how far it may be turned, what that does in a trial, and how it is told."""
+    """One setting: its range, its effect in a trial, and its message."""
 
     most: int
     turn: Callable[[HypotheticalFacts, int], None]

@@ -94,7 +94,7 @@ class Trials:
         return self.look(turn)[0]
 
     def look(self, turn: Turn | None = None) -> tuple[Effect | None, Entry]:
-        """The same, with what it is told where it is turned away."""
+        """The same, with the message of the refusal."""
         self.budget.spend()
         scene = HypotheticalFacts(self.queues, self.waiting.facts, self.queue.root)
         try:

@@ -1,4 +1,4 @@
-"""What is told when pods find no place: Kueue's sentences, with the numbers in them also as numbers."""
+"""The messages when pods do not fit: Kueue's sentences, with the numbers in them also as numbers."""
 
 from __future__ import annotations
 

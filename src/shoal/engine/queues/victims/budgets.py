@@ -52,7 +52,7 @@ class Budgets:
 
 
 def are_within(queues: Queues, victims: Iterable[AdmittedWorkload]) -> bool:
-    """Whether all of these may end together, beside those that are stopping already; yes if budgets are not respected."""
+    """Whether all of these may end together, beside those under eviction; yes if budgets are not respected."""
     if not queues.settings.respect_budgets:
         return True
     budgets = Budgets(queues)

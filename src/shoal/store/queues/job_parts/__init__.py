@@ -2,7 +2,18 @@
 back, and how they say that they ended. One table for manifests and for living clusters.
 """
 
-from shoal.store.queues.job_parts.part import Ending, JobKind, JobShape, Look, Obj, PodPart, Steps, dig, nobody, path_of
+from shoal.store.queues.job_parts.part import (
+    Ending,
+    JobKind,
+    JobShape,
+    Look,
+    Obj,
+    PodPart,
+    Steps,
+    dig,
+    no_lookup,
+    path_of,
+)
 from shoal.store.queues.job_parts.table import BY_KIND, JOB_KINDS, RUN_POLICY, SHAPES, SUSPEND
 
 __all__ = [
@@ -19,6 +30,6 @@ __all__ = [
     "SUSPEND",
     "Steps",
     "dig",
-    "nobody",
+    "no_lookup",
     "path_of",
 ]

@@ -38,7 +38,7 @@ def by_phase(phase: Steps, message: Steps, ends: Mapping[str, bool]) -> Callable
 
 
 def ray_job(job: Obj) -> Ending | None:
-    """Its pods are looked after by one status, its success is told by another."""
+    """One status describes its pods, another its success."""
     status = job.get("status") or {}
     if status.get("jobDeploymentStatus") not in ("Complete", "Failed"):
         return None

@@ -80,8 +80,8 @@ class JobKind(msgspec.Struct, frozen=True):
         return (self.kind, *(self.kind._replace(version=version) for version in self.older))
 
 
-def nobody(_kind: str, _namespace: str, _name: str) -> Obj | None:
-    """Where nothing can be looked up."""
+def no_lookup(_kind: str, _namespace: str, _name: str) -> Obj | None:
+    """Where no other object can be looked up."""
     return None
 
 
