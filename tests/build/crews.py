@@ -22,7 +22,8 @@ from shoal.embedded.apiserver.inside.api import InsideApi
 from shoal.embedded.kubelets.fleet import Fleet
 from shoal.embedded.kubelets.settings import FleetSettings
 from shoal.embedded.machines.machine import Machine
-from shoal.wiring.controllers import CONTROLLERS, make, own_controllers
+from shoal.wiring.controller_makers import make
+from shoal.wiring.controllers import CONTROLLERS, own_controllers
 
 _SCHEDULER = "default-scheduler"
 _EVERYBODY = "system:authenticated"

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from docs.pages import ROOT, code, prose
-from shoal.embedded.apiserver.bodies.decode import MAX_DEPTH
+from shoal.embedded.apiserver.bodies.json_fault import MAX_DEPTH
 from shoal.embedded.apiserver.cel.program import PER_CALL_LIMIT
 from shoal.embedded.apiserver.crds.schema_rules import EXPRESSION_LIMIT, SCHEMA_LIMIT
 from shoal.embedded.apiserver.dynamic.endpoints import ANNOTATION

@@ -14,7 +14,8 @@ from shoal.client.clock import LoopClock, WallClock
 from shoal.client.kind import NODES, Kind
 from shoal.client.port import Api
 from shoal.wiring.cluster_clock import Moment, clock_of, go_on, keep, moment, note
-from shoal.wiring.controllers import CONTROLLERS, make
+from shoal.wiring.controller_makers import make
+from shoal.wiring.controllers import CONTROLLERS
 from shoal.wiring.process_tasks import ProcessTasks
 
 _LEASES = Kind("coordination.k8s.io", "v1", "leases", "Lease")

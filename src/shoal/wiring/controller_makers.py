@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import msgspec
+
 from shoal.client.context import Context, Controller
 from shoal.embedded.controllers.bootstrap_tokens.cleaner import token_cleaner
 from shoal.embedded.controllers.certificates.approver import csr_approver
@@ -32,7 +34,7 @@ from shoal.embedded.controllers.volumes.controller import (
 )
 from shoal.embedded.controllers.volumes.ephemeral import ephemeral_volume_controller
 from shoal.embedded.scheduler.controller import default_scheduler
-from shoal.wiring.controllers import DEFAULT_SCHEDULER
+from shoal.wiring.controllers import CONTROLLERS, DEFAULT_SCHEDULER
 
 MAKERS: dict[str, Callable[[Context], Controller]] = {
     DEFAULT_SCHEDULER: default_scheduler,
@@ -64,3 +66,10 @@ MAKERS: dict[str, Callable[[Context], Controller]] = {
     "csrcleaner": csr_cleaner,
     "token-cleaner": token_cleaner,
 }
+
+
+def make(name: str, context: Context) -> Controller:
+    row = CONTROLLERS[name]
+    if row.reporter:
+        context = msgspec.structs.replace(context, events=context.events.named(row.reporter))
+    return MAKERS[name](context)

@@ -61,16 +61,6 @@ CONTROLLERS: dict[str, Row] = {
 """By the name that Kubernetes' controller-manager gives them on its command line."""
 
 
-def make(name: str, context: Context) -> Controller:
-    row = CONTROLLERS[name]
-    if row.reporter:
-        context = msgspec.structs.replace(context, events=context.events.named(row.reporter))
-    # Imported here: commands that only name controllers do without importing them.
-    from shoal.wiring.controller_makers import MAKERS
-
-    return MAKERS[name](context)
-
-
 def own_controllers(plane: ControlPlane) -> dict[str, tuple[str, Callable[[Context], Controller]]]:
     """User and maker of those that need the server's own keys, and so run only beside it."""
     from shoal.embedded.apiserver.security.service_accounts import Holder, TokenSigner

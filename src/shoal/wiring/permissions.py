@@ -12,7 +12,7 @@ from typing import Any
 import msgspec
 
 from shoal.data.permissions import ELECTION, ELECTION_NAMESPACE, EVERY_PART, IN_NAMESPACE, NAMESPACE, PARTS
-from shoal.embedded.apiserver.bootstrap.role_lines import rules
+from shoal.embedded.apiserver.security.role_lines import rules
 
 Obj = dict[str, Any]
 ACCOUNT = "shoal"

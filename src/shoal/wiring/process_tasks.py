@@ -20,7 +20,7 @@ from shoal.client.port import Api
 from shoal.client.recorder import Recorder
 from shoal.client.supervise import supervised
 from shoal.client.write_through import WriteThroughApi
-from shoal.wiring.controllers import CONTROLLERS, make
+from shoal.wiring.controllers import CONTROLLERS
 
 _log = logging.getLogger("shoal")
 _NOT_READY = "node.kubernetes.io/not-ready"
@@ -76,6 +76,9 @@ class ProcessTasks:
 
     def start_controllers(self, names: Iterable[str], as_: Callable[[str, str], Api]) -> None:
         """`as_`: the way in of a user, who signs its writes with the controller's name."""
+        # Imported here: it imports all controllers.
+        from shoal.wiring.controller_makers import make
+
         for name in names:
             self.start_controller(name, as_(CONTROLLERS[name].user, name), partial(make, name))
 

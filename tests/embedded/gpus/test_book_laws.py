@@ -14,8 +14,8 @@ from build.depth import examples
 from build.gpu_pods import book, gpu_pod
 from shoal.data.mig import Layout, layouts
 from shoal.embedded.gpus.device_manager import DeviceManager
-from shoal.embedded.gpus.mig_cuts import cut
 from shoal.embedded.gpus.node_gpus import Refused, Use
+from shoal.embedded.machines.mig_cuts import cut
 
 SPECS = (
     "p5.48xlarge",

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from build.gpu_pods import GPU, Obj, book, config_map, gpu_pod, granted
-from shoal.embedded.gpus.mig_layouts import default_layouts
 from shoal.embedded.gpus.node_gpus import Complaint, Counted
+from shoal.embedded.machines.mig_layouts import default_layouts
 
 CONFIG, STATE = "nvidia.com/mig.config", "nvidia.com/mig.config.state"
 

@@ -15,7 +15,7 @@ from shoal.data.gpus import read_product
 from shoal.data.mig import layout_of_product
 from shoal.embedded.gpus.devices import Device
 from shoal.embedded.gpus.explicit import Choice
-from shoal.embedded.gpus.mig_cuts import Cut
+from shoal.embedded.machines.mig_cuts import Cut
 from shoal.engine.cluster import Cluster
 from shoal.engine.devices.bench import Bench
 from shoal.engine.devices.demand import COMPUTE, MEMORY, SLOTS, Grant

@@ -21,9 +21,9 @@ from shoal.embedded.gpus.device_manager import DeviceManager
 from shoal.embedded.gpus.device_name import device_name
 from shoal.embedded.gpus.devices import Device
 from shoal.embedded.gpus.driver import DRIVER
-from shoal.embedded.gpus.mig_cuts import Cut
 from shoal.embedded.gpus.readings import Reading, gpu_load, power_w, read_gpu, read_instance
 from shoal.embedded.machines.machine import GpuSeat
+from shoal.embedded.machines.mig_cuts import Cut
 
 _XID = "DCGM_FI_DEV_XID_ERRORS"
 _LINK_LOAD = 0.2

@@ -16,7 +16,6 @@ from shoal.embedded.gpus.contention import DOCUMENTED, Contention
 from shoal.embedded.gpus.devices import Device, inventory
 from shoal.embedded.gpus.environment import environment
 from shoal.embedded.gpus.labels import COMING_AND_GOING, Scene, gpu_labels
-from shoal.embedded.gpus.mig_cuts import Gpu
 from shoal.embedded.gpus.mig_manager import MigManager
 from shoal.embedded.gpus.node_annotations import own_words
 from shoal.embedded.gpus.node_gpus import Complaint, Counted, Grant, Refused, Use
@@ -26,6 +25,7 @@ from shoal.embedded.gpus.programs import Programs
 from shoal.embedded.gpus.restoring import held_in_status
 from shoal.embedded.gpus.xids import Xid, xid_of
 from shoal.embedded.machines.machine import Machine
+from shoal.embedded.machines.mig_cuts import Gpu
 
 Obj = dict[str, Any]
 

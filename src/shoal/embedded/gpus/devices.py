@@ -6,9 +6,9 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import msgspec
 
-from shoal.embedded.gpus.mig_cuts import Cut, Gpu
 from shoal.embedded.gpus.plugin_config import GPU, PluginConfig
 from shoal.embedded.machines.machine import GpuSeat
+from shoal.embedded.machines.mig_cuts import Cut, Gpu
 
 _REPLICA = "::"
 

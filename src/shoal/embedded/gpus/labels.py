@@ -9,9 +9,9 @@ import msgspec
 from shoal.data.gpus import Model, find_model
 from shoal.embedded.gpus.devices import single_problem
 from shoal.embedded.gpus.driver import CUDA, DRIVER
-from shoal.embedded.gpus.mig_cuts import Cut, Gpu
 from shoal.embedded.gpus.plugin_config import GPU, PluginConfig
 from shoal.embedded.machines.machine import GpuSeat
+from shoal.embedded.machines.mig_cuts import Cut, Gpu
 
 _PREFIX = "nvidia.com/"
 COMING_AND_GOING = tuple(f"{_PREFIX}{name}" for name in ("mig-", "gpu.slices.", "gpu.engines.", "gpu.multiprocessors"))

@@ -21,8 +21,8 @@ import msgspec
 from shoal.api.yaml_text import read_yaml
 from shoal.data.gpus import find_model
 from shoal.data.mig import Layout
-from shoal.embedded.gpus.mig_layouts import MigSpec, Problem, Specs, counts_problem
 from shoal.embedded.machines.machine import GpuSeat
+from shoal.embedded.machines.mig_layouts import MigSpec, Problem, Specs, counts_problem
 from shoal.units.errors import UserError
 
 _VENDOR = "10de"

@@ -12,10 +12,10 @@ from typing import Any
 
 from shoal.data.gpus import find_model
 from shoal.embedded.gpus.mig_config import MigConfigError, parse_mig_config, targets
-from shoal.embedded.gpus.mig_cuts import Gpu, cut
-from shoal.embedded.gpus.mig_layouts import MigSpec, Problem, Specs, default_layouts
 from shoal.embedded.gpus.node_gpus import Complaint
 from shoal.embedded.machines.machine import GpuSeat, Machine
+from shoal.embedded.machines.mig_cuts import Gpu, cut
+from shoal.embedded.machines.mig_layouts import MigSpec, Problem, Specs, default_layouts
 
 Obj = dict[str, Any]
 LABEL = "nvidia.com/mig.config"

@@ -6,10 +6,10 @@ from collections.abc import Iterable
 
 from shoal.embedded.gpus.device_manager import DeviceManager
 from shoal.embedded.gpus.device_name import device_name
-from shoal.embedded.gpus.mig_cuts import Cut
 from shoal.embedded.gpus.readings import read_gpu, read_instance
 from shoal.embedded.gpus.smi_view import GpuView, Instance, Process, SeenGpu
 from shoal.embedded.machines.machine import GpuSeat
+from shoal.embedded.machines.mig_cuts import Cut
 
 _PROGRAM = "python3"
 _DOUBLE_BIT = 48

@@ -23,10 +23,10 @@ from typing import get_args
 import msgspec
 
 from shoal.devices.layout import NumaPolicy
-from shoal.embedded.gpus.mig_layouts import layout_problem
 from shoal.embedded.machines.catalogue import nearest
 from shoal.embedded.machines.fleet_entry import FleetEntry
 from shoal.embedded.machines.machine import Sharing
+from shoal.embedded.machines.mig_layouts import layout_problem
 from shoal.units.errors import UserError, Where, excerpt
 
 STRATEGIES = ("none", "single", "mixed")

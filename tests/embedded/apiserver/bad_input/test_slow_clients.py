@@ -16,9 +16,9 @@ from aiohttp import web
 from aiohttp.abc import AbstractStreamWriter
 
 from shoal.embedded.apiserver.calls import Actor
+from shoal.embedded.apiserver.chunked import PIECE, ChunkedAnswer
 from shoal.embedded.apiserver.server.accept import PLAIN
 from shoal.embedded.apiserver.server.answers import answer, refusal
-from shoal.embedded.apiserver.server.chunked import PIECE, ChunkedAnswer
 from shoal.embedded.apiserver.server.connections import USER, Connections, Patience
 from shoal.embedded.apiserver.server.open_responses import Most, OpenResponses
 from shoal.embedded.apiserver.server.receiving import body_bytes

@@ -12,9 +12,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from build.depth import examples
-from shoal.embedded.apiserver.bodies.decode import LIMIT_BYTES, MAX_DEPTH, decode, json_value
+from shoal.embedded.apiserver.bodies.decode import LIMIT_BYTES, decode, json_value
 from shoal.embedded.apiserver.bodies.duplicates import duplicate_fields, may_have_duplicates
-from shoal.embedded.apiserver.bodies.json_fault import json_fault
+from shoal.embedded.apiserver.bodies.json_fault import MAX_DEPTH, json_fault
 from shoal.embedded.apiserver.bodies.yaml_text import NotYamlError, from_yaml
 from shoal.embedded.apiserver.status import ApiError
 

@@ -9,8 +9,8 @@ from aiohttp import web
 from aiohttp.test_utils import make_mocked_request
 
 from build.planes import ADMIN, Operations, operations
+from shoal.embedded.apiserver.paths import Target, target_of
 from shoal.embedded.apiserver.resource import Obj, Resource
-from shoal.embedded.apiserver.server.paths import Target, target_of
 from shoal.embedded.apiserver.server.upgrades import Upgrades
 from shoal.embedded.apiserver.status import ApiError
 

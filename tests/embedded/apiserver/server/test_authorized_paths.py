@@ -12,9 +12,9 @@ import pytest
 from build.doors import InProcess, Reply, in_process
 from shoal.embedded.apiserver.builtin import builtin_resources
 from shoal.embedded.apiserver.calls import Verb
+from shoal.embedded.apiserver.paths import Target, target_of
 from shoal.embedded.apiserver.resource import Resource, Subresource
 from shoal.embedded.apiserver.schema.kubernetes import published
-from shoal.embedded.apiserver.server.paths import Target, target_of
 from shoal.embedded.apiserver.server.routes import check_route
 from shoal.embedded.apiserver.status import ApiError
 

@@ -9,8 +9,8 @@ import pytest
 from build.planes import operations
 from build.readers import FixedReader
 from shoal.client.certificates import Pair
+from shoal.embedded.apiserver.paths import target_of
 from shoal.embedded.apiserver.security.authorize import AllowRecognised
-from shoal.embedded.apiserver.server.paths import target_of
 from shoal.embedded.apiserver.server.upgrades import Upgrades
 from shoal.embedded.apiserver.streams.conversations import conversations
 from shoal.embedded.apiserver.streams.kubelets import Kubelets

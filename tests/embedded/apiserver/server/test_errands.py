@@ -7,7 +7,7 @@ import logging
 
 import pytest
 
-from shoal.embedded.apiserver.server.background_retries import BackgroundRetries
+from shoal.embedded.apiserver.background_retries import BackgroundRetries
 from shoal.embedded.apiserver.status import internal, unavailable
 
 

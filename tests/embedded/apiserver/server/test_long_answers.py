@@ -7,7 +7,7 @@ from typing import cast
 import pytest
 from aiohttp.abc import AbstractStreamWriter
 
-from shoal.embedded.apiserver.server.chunked import ChunkedAnswer, Items, Part
+from shoal.embedded.apiserver.chunked import ChunkedAnswer, Items, Part
 
 
 class _Wire:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from shoal.embedded.apiserver.paths import target_of
 from shoal.embedded.apiserver.rest.continues import Position, position_of, token
 from shoal.embedded.apiserver.server.accept import form_of
-from shoal.embedded.apiserver.server.paths import target_of
 from shoal.embedded.apiserver.status import ApiError
 
 

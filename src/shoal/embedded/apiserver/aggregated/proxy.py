@@ -20,7 +20,7 @@ from shoal.embedded.apiserver.aggregated.server import Server, Servers, identity
 from shoal.embedded.apiserver.calls import Actor
 from shoal.embedded.apiserver.dynamic.endpoints import UnresolvedError
 from shoal.embedded.apiserver.dynamic.trust import BundleError
-from shoal.embedded.apiserver.server.paths import Target
+from shoal.embedded.apiserver.paths import Target
 from shoal.embedded.apiserver.streams.sending import send
 
 _OWN = frozenset(

@@ -13,7 +13,7 @@ from typing import Any
 import msgspec
 
 from shoal.embedded.apiserver.bodies.duplicates import duplicate_fields, may_have_duplicates
-from shoal.embedded.apiserver.bodies.json_fault import TOO_DEEP, json_fault
+from shoal.embedded.apiserver.bodies.json_fault import MAX_DEPTH, TOO_DEEP, json_fault
 from shoal.embedded.apiserver.schema.go_values import json_kind
 from shoal.embedded.apiserver.status import ApiError, bad_request, too_large, unsupported_media_type
 
@@ -24,8 +24,6 @@ YAML = "application/yaml"
 PROTOBUF = "application/vnd.kubernetes.protobuf"
 
 LIMIT_BYTES = 3 * 1024 * 1024
-MAX_DEPTH = 200
-"""Of objects and lists within each other. What walks objects recurses, and no kind comes near this."""
 
 _SHOWN_BYTES = 30
 _BARE = 'struct { APIVersion string "json:\\"apiVersion,omitempty\\""; Kind string "json:\\"kind,omitempty\\"" }'

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import re
 
+MAX_DEPTH = 200
+"""Of objects and lists within each other. Code that walks objects recurses, and no kind comes near this."""
 TOO_DEEP = "exceeded max depth"
 ENDED = "unexpected end of JSON input"
 

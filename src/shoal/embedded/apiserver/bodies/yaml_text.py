@@ -15,8 +15,7 @@ from typing import Any, NamedTuple
 import yaml
 
 from shoal.api.yaml_scalars import ScalarError, key_text, plain
-from shoal.embedded.apiserver.bodies.decode import MAX_DEPTH
-from shoal.embedded.apiserver.bodies.json_fault import TOO_DEEP
+from shoal.embedded.apiserver.bodies.json_fault import MAX_DEPTH, TOO_DEEP
 
 _TAG = "tag:yaml.org,2002:"
 _RESOLVED = frozenset(f"{_TAG}{name}" for name in ("int", "float", "bool", "null"))

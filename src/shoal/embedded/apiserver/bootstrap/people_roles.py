@@ -6,7 +6,7 @@ resources of a CustomResourceDefinition come to be in them. `GATHERED` names the
 
 from __future__ import annotations
 
-from shoal.embedded.apiserver.bootstrap.role_lines import READ, READ_WRITE, WRITE
+from shoal.embedded.apiserver.security.role_lines import READ, READ_WRITE, WRITE
 
 _HEALTH = "/healthz,/livez,/readyz,/version,/version/"
 _EXEC = "pods/attach,pods/exec,pods/portforward,pods/proxy"

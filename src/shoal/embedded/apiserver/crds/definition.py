@@ -105,7 +105,7 @@ class DefinitionStrategy(Strategy):
 
 def _formats(value: Any) -> Iterator[str]:
     """The formats of a schema that nobody checks."""
-    from shoal.embedded.apiserver.crds.formats import is_known_format
+    from shoal.embedded.apiserver.schema.formats import is_known_format
 
     if isinstance(value, Mapping):
         for key, held in value.items():

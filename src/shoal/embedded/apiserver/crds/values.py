@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from shoal.embedded.apiserver.crds.formats import format_fault
 from shoal.embedded.apiserver.crds.ranges import range_errors
 from shoal.embedded.apiserver.field_errors import (
     FieldError,
@@ -21,6 +20,7 @@ from shoal.embedded.apiserver.field_errors import (
     too_many,
     wrong_type,
 )
+from shoal.embedded.apiserver.schema.formats import format_fault
 from shoal.units.linear_patterns import PatternError, compile_linear
 
 Published = Mapping[str, Any]

@@ -12,13 +12,13 @@ from functools import partial
 import msgspec
 
 from shoal.embedded.apiserver import status
+from shoal.embedded.apiserver.background_retries import BackgroundRetries
 from shoal.embedded.apiserver.calls import Actor, Call
 from shoal.embedded.apiserver.dynamic.gate import DynamicAdmission
 from shoal.embedded.apiserver.dynamic.rules import EXEMPT, GROUP
 from shoal.embedded.apiserver.resource import Home, Obj
 from shoal.embedded.apiserver.rest.changing import change
 from shoal.embedded.apiserver.rest.context import ServerContext
-from shoal.embedded.apiserver.server.background_retries import BackgroundRetries
 from shoal.embedded.apiserver.state.record import Record
 from shoal.embedded.apiserver.state.watch import Event
 

@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import msgspec
 
-from shoal.embedded.apiserver.bootstrap.component_roles import ROLES
-from shoal.embedded.apiserver.bootstrap.role_lines import rules
 from shoal.embedded.apiserver.calls import Actor, Attributes
 from shoal.embedded.apiserver.reading import Reader
 from shoal.embedded.apiserver.security.authorize import Held
+from shoal.embedded.apiserver.security.component_roles import ROLES
 from shoal.embedded.apiserver.security.node_pods import NodePods
 from shoal.embedded.apiserver.security.rbac import SUPERUSERS, Rbac
+from shoal.embedded.apiserver.security.role_lines import rules
 from shoal.embedded.apiserver.security.rules import read_rules
 from shoal.embedded.apiserver.security.verdict import Verdict
 

@@ -10,13 +10,13 @@ import msgspec
 from aiohttp import web
 
 from shoal.embedded.apiserver.calls import Call
+from shoal.embedded.apiserver.chunked import AT_LEAST, ChunkedAnswer, Items, Part
 from shoal.embedded.apiserver.large_work import LARGE_BYTES, Turn
 from shoal.embedded.apiserver.resource import Obj, Resource
 from shoal.embedded.apiserver.rest import codec
 from shoal.embedded.apiserver.rest.context import ServerContext, computed, turn_of
 from shoal.embedded.apiserver.rest.reading import Listed
 from shoal.embedded.apiserver.server.accept import Form
-from shoal.embedded.apiserver.server.chunked import AT_LEAST, ChunkedAnswer, Items, Part
 from shoal.embedded.apiserver.server.warning_headers import headers_of
 from shoal.embedded.apiserver.server.yaml_answers import as_yaml, as_yaml_slowly
 from shoal.embedded.apiserver.state.record import Record

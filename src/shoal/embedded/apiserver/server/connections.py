@@ -20,7 +20,7 @@ from aiohttp.http_exceptions import HttpProcessingError
 from aiohttp.web_protocol import RequestHandler
 
 from shoal.client.connection_timeouts import TimedConnection, size_of
-from shoal.embedded.apiserver.server.chunked import PIECE, ChunkedAnswer
+from shoal.embedded.apiserver.chunked import PIECE, ChunkedAnswer
 from shoal.embedded.apiserver.server.open_responses import OpenResponses
 
 

@@ -14,6 +14,7 @@ from functools import partial
 import msgspec
 
 from shoal.embedded.apiserver import status
+from shoal.embedded.apiserver.background_retries import BackgroundRetries
 from shoal.embedded.apiserver.calls import SERVER, Call
 from shoal.embedded.apiserver.crds.establish import CLEANUP, add_stored_version, condition, establish, is_established
 from shoal.embedded.apiserver.crds.serving import served, storage_version
@@ -24,7 +25,6 @@ from shoal.embedded.apiserver.rest.codec import ordered
 from shoal.embedded.apiserver.rest.context import ServerContext
 from shoal.embedded.apiserver.rest.deleting import DeleteOptions, delete_all
 from shoal.embedded.apiserver.rest.selection import EVERYTHING
-from shoal.embedded.apiserver.server.background_retries import BackgroundRetries
 from shoal.embedded.apiserver.state.record import Record, Write
 from shoal.embedded.apiserver.state.watch import Event
 

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from shoal.embedded.apiserver.background_retries import BackgroundRetries
 from shoal.embedded.apiserver.resource import Home, Ref
 from shoal.embedded.apiserver.rest.context import ServerContext
 from shoal.embedded.apiserver.security.aggregation import gathered_rules, outdated
-from shoal.embedded.apiserver.server.background_retries import BackgroundRetries
 from shoal.embedded.apiserver.state.record import Write
 from shoal.embedded.apiserver.state.watch import Event
 

@@ -19,6 +19,7 @@ from shoal.embedded.apiserver.calls import Actor, Attributes, Verb
 from shoal.embedded.apiserver.flowcontrol.control import FlowControl, Seat, metered
 from shoal.embedded.apiserver.flowcontrol.levels import Flow
 from shoal.embedded.apiserver.large_work import LARGE_BYTES
+from shoal.embedded.apiserver.paths import Target, target_of
 from shoal.embedded.apiserver.rest.context import ServerContext
 from shoal.embedded.apiserver.rest.options import write_options
 from shoal.embedded.apiserver.security.authenticate import Authenticator
@@ -31,7 +32,6 @@ from shoal.embedded.apiserver.server.connections import USER
 from shoal.embedded.apiserver.server.documents import Documents
 from shoal.embedded.apiserver.server.metrics import Metrics
 from shoal.embedded.apiserver.server.open_responses import OpenResponses
-from shoal.embedded.apiserver.server.paths import Target, target_of
 from shoal.embedded.apiserver.server.receiving import body_bytes, size_to_come
 from shoal.embedded.apiserver.server.request_info import attributes_of, call_of, verb_of
 from shoal.embedded.apiserver.server.resources import Resources

@@ -7,10 +7,10 @@ from functools import lru_cache
 from aiohttp import web
 
 from shoal.embedded.apiserver.calls import Actor, Attributes, Call, Verb
+from shoal.embedded.apiserver.paths import Target
 from shoal.embedded.apiserver.resource import Resource
 from shoal.embedded.apiserver.rest.options import LONGEST_MANAGER, WriteOptions
 from shoal.embedded.apiserver.rest.selection import fields_asked_for, name_asked_for
-from shoal.embedded.apiserver.server.paths import Target
 
 _WRITES: dict[str, Verb] = {"POST": "create", "PUT": "update", "PATCH": "patch"}
 _FALSE = ("false", "0")

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from shoal.embedded.apiserver import status
 from shoal.embedded.apiserver.calls import Verb
+from shoal.embedded.apiserver.paths import Target
 from shoal.embedded.apiserver.resource import Home, Resource
-from shoal.embedded.apiserver.server.paths import Target
 
 _NAMESPACES = Home("", "namespaces")
 _ON_OBJECTS = frozenset({"get", "update", "patch", "delete"})

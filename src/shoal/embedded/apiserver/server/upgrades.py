@@ -7,9 +7,9 @@ from collections.abc import Awaitable, Callable, Collection, Mapping
 from aiohttp import web
 
 from shoal.embedded.apiserver.calls import Actor, Admission, Call
+from shoal.embedded.apiserver.paths import Target
 from shoal.embedded.apiserver.resource import Obj, Resource
 from shoal.embedded.apiserver.rest.context import ServerContext
-from shoal.embedded.apiserver.server.paths import Target
 from shoal.embedded.apiserver.streams.channels import check_origin
 
 Conversation = Callable[[web.BaseRequest, Target, Resource, Actor], Awaitable[web.StreamResponse]]

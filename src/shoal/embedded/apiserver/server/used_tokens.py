@@ -5,10 +5,10 @@ It happens behind the request, and at most once a day for each Secret.
 
 from __future__ import annotations
 
+from shoal.embedded.apiserver.background_retries import BackgroundRetries
 from shoal.embedded.apiserver.resource import Home, Ref
 from shoal.embedded.apiserver.rest.context import ServerContext
 from shoal.embedded.apiserver.security.legacy_tokens import LAST_USED, with_last_used
-from shoal.embedded.apiserver.server.background_retries import BackgroundRetries
 from shoal.embedded.apiserver.state.record import Write
 
 _SECRETS = Home("", "secrets")

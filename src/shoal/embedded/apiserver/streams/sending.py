@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from aiohttp import web
 
 from shoal.client.connection_timeouts import cut_off
-from shoal.embedded.apiserver.server.chunked import slices
+from shoal.embedded.apiserver.chunked import slices
 
 STALLED_S = 30.0
 """How long one piece may take to be accepted."""

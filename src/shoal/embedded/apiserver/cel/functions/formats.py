@@ -10,8 +10,8 @@ from shoal.embedded.apiserver.cel.faults import CelFault
 from shoal.embedded.apiserver.cel.functions.overload import Table, row
 from shoal.embedded.apiserver.cel.functions.times import parse_timestamp
 from shoal.embedded.apiserver.cel.values import NONE, Opaque, Optional
-from shoal.embedded.apiserver.crds.formats import format_fault
 from shoal.embedded.apiserver.names import label_1035_fault, label_fault, subdomain_fault
+from shoal.embedded.apiserver.schema.formats import format_fault
 
 _LABEL_VALUE = re.compile(r"(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?")
 _QUALIFIED_PART = re.compile(r"([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]")

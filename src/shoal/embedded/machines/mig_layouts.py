@@ -13,7 +13,7 @@ import msgspec
 
 from shoal.data.gpus import Model
 from shoal.data.mig import Layout, Profile, layout
-from shoal.embedded.gpus.mig_cuts import fits
+from shoal.embedded.machines.mig_cuts import fits
 
 DISABLED, ENABLED, BALANCED = "all-disabled", "all-enabled", "all-balanced"
 _ALL = "all-"
