@@ -373,7 +373,7 @@ class Cluster:
     def _put_labels(self, row: int, labels: Mapping[str, str]) -> None:
         self.labels.put(row, labels)
         self.labels.forget_unused(len(self.row_of))
-        # After, so that whoever looks only when this grew sees a new epoch of codes too.
+        # Afterwards, so that readers that check this log see a new epoch of codes too.
         self.static_changes.append(row)
 
     def _record(self, row: int, amounts: Mapping[str, int]) -> NDArray[np.int64]:

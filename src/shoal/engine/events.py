@@ -80,7 +80,7 @@ class PodArrived(msgspec.Struct, frozen=True, gc=False):
 
 
 class PodBound(msgspec.Struct, frozen=True, gc=False):
-    """A pod sits on a node: by our plan, or put there by somebody else. Without a grant the engine picks devices."""
+    """A pod sits on a node: by our plan, or bound by another scheduler. Without a grant the engine picks devices."""
 
     key: str
     ask: Ask

@@ -1,4 +1,4 @@
-"""What turned the nodes away: gathered for all nodes at once, and only when somebody asks.
+"""What turned the nodes away: gathered for all nodes at once, and only on request.
 
 Nodes are counted the way kube-scheduler counts them. A rule about names, labels, taints, models or ports ends the
 matter for a node, so it counts under the first such rule it fails; a node that passes them counts under *every*
@@ -7,7 +7,7 @@ under the first about claims. The nearest node is the one that lacks least of al
 and a node that could hold the pod if it were empty is nearer than any that never could: about the former there is
 something to wait for.
 
-Rejected: counting while placing. A backlog is refused again and again, and nearly nobody reads the reasons.
+Rejected: counting while placing. A backlog is refused again and again, and the reasons are rarely read.
 """
 
 from __future__ import annotations

@@ -62,7 +62,7 @@ class GroupFacts(msgspec.Struct, frozen=True):
     goes_whole: bool = False
     """Its pods yield all together or not at all, also those above the minimum."""
     unreadable: str = ""
-    """What is wrong with what somebody wrote about it: its pods wait until that is mended."""
+    """The fault of its definition: its pods wait until that is corrected."""
 
 
 def parts_fault(parts: tuple[Part, ...]) -> str:

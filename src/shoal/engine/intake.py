@@ -128,7 +128,7 @@ class Intake:
             turn = waiting.turn if holding is not None else None
             pending.remove(event.key)
         charge = self.cluster.charge(event.ask)
-        # Tried before all others: between its arrival and its turn nobody may take the room that was kept for it.
+        # Tried before all others: between its arrival and its turn no other pod may take its reserved room.
         pending.add(
             event.key,
             charge,
@@ -233,7 +233,7 @@ class Intake:
         """What the pod holds on the row, and whether that is a guess."""
         cluster, devices, grant = self.cluster, event.ask.devices, event.grant
         if grant is not None and any(device >= cluster.devices.width for device in grant.devices):
-            # Somebody wrote down devices that this node cannot have; that the pod runs here is true all the same.
+            # The annotation names devices that this node cannot have; the pod runs here all the same.
             grant = None
         guessed = False
         if grant is None and devices is not None:
@@ -249,7 +249,7 @@ class Intake:
             self.cluster.gangs.bound(who.group, who.part)
 
     def _recast(self, key: str, holding: Holding, who: Who) -> None:
-        """A pod that runs is somebody else by now: its labels were changed, say, and others count it differently."""
+        """The identity of a running pod has changed: with other labels, for example, rules count it differently."""
         before = holding.who
         if who.traits == before.traits and who.group == before.group:
             holding.who = who
@@ -316,7 +316,7 @@ class Intake:
                 # The pod outlives the news of its node: should the node come back, it still holds what it held.
                 self._stray(_as_bound(key, holding, event.name))
             else:
-                # Only our plan put it there: nobody deleted the pod, so it waits again.
+                # It was only assumed there and not deleted, so it waits again.
                 self._back_in_line(key, holding)
 
     def _stray(self, event: PodBound) -> None:

@@ -3,8 +3,8 @@
 kube-scheduler's words count such nodes and name no taint. Here nodes count that pass every other rule about labels and
 models and are large enough when empty, each under all the taints that it would take to tolerate.
 
-Left out are pods without devices, which these taints are mostly meant for, and taints that Kubernetes sets and takes
-away by itself: whoever tolerates that a node is not ready has gained nothing.
+Left out are pods without devices, which these taints are mostly meant for, and taints that Kubernetes sets and removes
+by itself: tolerating a node that is not ready gains nothing.
 """
 
 from __future__ import annotations

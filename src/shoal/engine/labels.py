@@ -23,7 +23,7 @@ ABSENT = 0
 """The code of a node that lacks the key; values are numbered from 1."""
 
 LEAST_VALUES = 1024
-"""Shorter lists of values are left alone, whoever still has them."""
+"""Shorter lists of values are not cleaned up."""
 
 
 class LabelColumn:
@@ -127,7 +127,7 @@ class Labels:
         return column
 
     def keys(self) -> list[str]:
-        """Every key that some node has or had, or that somebody asked for."""
+        """Every key that some node has or had, or that was requested."""
         return list(self._columns)
 
     def get(self, row: int, key: str) -> str | None:

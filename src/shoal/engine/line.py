@@ -1,10 +1,10 @@
 """Who is next: the heads of all lines and the gangs, by priority, then promise, then turn.
 
-A step walks the line once. Whoever cannot be helped takes everybody of the same ask and kin along: nobody behind it
-asks for less, and nothing is freed within a step. Only rules about pods can be met by what the step itself places, the
-pod to be near to or the one that evens out a spread: whoever has such rules is asked once more in the end, as often as
-somebody was helped since. An ask for which no node would do even if it were empty is set aside until the nodes change,
-so that later walks do not try it.
+A step walks the queue once. A pod that does not fit ends the walk for all of the same ask and kin: the pods behind it
+ask for the same, and nothing is freed within a step. Only rules about pods can be met by placements of the step itself
+(affinity, spread): pods with such rules are tried once more in the end, as long as other pods were placed since. An
+ask for which no node would do even if it were empty is set aside until the nodes change, so that later walks do not
+try it.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ class Line:
             heapreplace(self._heap, (*head, what))
 
     def stuck(self) -> None:
-        """The first cannot be helped, and nobody behind it either."""
+        """The first does not fit, nor does any pod behind it."""
         head = heappop(self._heap)
         what = head[3]
         if not isinstance(what, Gang) and not self._pending.is_known_possible(what):

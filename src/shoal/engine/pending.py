@@ -27,7 +27,7 @@ _FIRST: Final = -(1 << 40)
 _MOST_STALE: Final = 64
 """Entries of pods that wait no more, beside as many as there are pods, before a line is cleared of them; and lines."""
 
-# Among equals in priority: whoever was promised a place, then everybody, then what gangs want beyond their minimum.
+# Among equals in priority: nominated pods, then all others, then pods beyond the minimum of gangs.
 PROMISED: Final = 0
 USUAL: Final = 1
 SURPLUS: Final = 2
@@ -138,7 +138,7 @@ class Pending:
             line = lines[at] = []
         heappush(line, (waiting.first, waiting.turn, key))
         if len(line) > 2 * len(self._pods) + _MOST_STALE:
-            # Nobody skips what comes and goes behind a head that waits for long. A sorted list is a heap.
+            # Entries that come and go behind a head that waits for long are not skipped. A sorted list is a heap.
             lines[at] = [(*self._pods[pod].order, pod) for pod in self.line(at)]
 
     def note_nodes(self, version: int) -> None:

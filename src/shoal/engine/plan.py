@@ -1,7 +1,7 @@
 """What the engine wants done, as values: the world carries it out, re-checks on fresh state and reports back.
 
-Every intention carries its reason's code. Evidence, words and help are looked up only when somebody asks (see
-`reasons`), because most refusals of most rounds are read by nobody.
+Every intention carries its reason's code. Evidence, words and help are computed only on request (see
+`reasons`), because most refusals are never read.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ class Plan(msgspec.Struct, frozen=True):
     version: int
     intentions: tuple[Intention, ...]
     is_cut: bool = False
-    """The round ended before everybody was tried: another one is due at once."""
+    """The cycle ended before all pods were tried: another one is due at once."""
 
     @property
     def placed(self) -> list[Place]:

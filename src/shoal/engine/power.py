@@ -5,7 +5,7 @@ with two threads each; busy threads fill one socket after the other, and a socke
 enough: what it rewards is to finish GPUs and sockets in use before waking the next, and frugal models first.
 
 Watts per model are a table handed in. The default has the pairs published with PWR and, for models it does not name,
-the vendor's power limit with a tenth of it idle. Rejected: a curve over utilisation, which nobody knows in advance.
+the vendor's power limit with a tenth of it idle. Rejected: a curve over utilisation, which is not known in advance.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ GPU_WATTS: Mapping[str, Watts] = {
 }
 
 UNKNOWN_GPU = Watts(30, 300)
-"""A model in nobody's table must not look free."""
+"""An unknown model must not look free."""
 
 _PARTS = re.compile(r"[^A-Za-z0-9]+")
 

@@ -1,6 +1,6 @@
 """Why a pod waits or where it went: the code at once, evidence on demand, words elsewhere.
 
-A round that refuses a thousand pods writes a thousand codes and nothing more. When somebody asks, the evidence is
+A round that refuses a thousand pods writes a thousand codes and nothing more. On request, the evidence is
 gathered once per ask and version of the facts: how many nodes each rule turned away, and the node that came nearest.
 Words for people are made from it in `views`, so that command line, dashboard and events say the same.
 """

@@ -1,4 +1,4 @@
-"""Conditions that no node can meet, because nobody has the label or its value: nearly always a typing error.
+"""Conditions that no node can meet, because no node has the label or its value: nearly always a typing error.
 
 `A100-SXM4-80GB` never matches `NVIDIA-A100-SXM4-80GB`, and "didn't match node affinity" does not say why. Here each
 such condition is named with what comes nearest among the labels that nodes do have.
@@ -39,7 +39,7 @@ class Unmatched(msgspec.Struct, frozen=True):
 
 def unmatched(cluster: Cluster, rule: NodeRule) -> tuple[Unmatched, ...]:
     """The conditions of the rule that leave no node at all; a term matters only if every term has such a one. Of very
-    many the first: somebody has to read them."""
+    many the first, to keep the message short."""
     labels = _Labels(cluster)
     found = list(filter(labels.lack, rule.always))
     if rule.terms:
@@ -50,7 +50,7 @@ def unmatched(cluster: Cluster, rule: NodeRule) -> tuple[Unmatched, ...]:
 
 
 class _Labels:
-    """Those that nodes have now, looked up once: anybody may write thousands of conditions."""
+    """Those that nodes have now, looked up once: a user may write thousands of conditions."""
 
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster

@@ -40,7 +40,7 @@ class Who(msgspec.Struct, frozen=True, gc=False):
     yields: bool = True
     """Whether it may have to yield to others of higher priority."""
     returns: bool = True
-    """Whether somebody makes it anew when it ends, so that it can be moved."""
+    """Whether it is created again when it ends, so that it can be moved."""
     since_s: float = 0.0
     """When it started to run."""
     saved_s: float | None = None

@@ -42,7 +42,7 @@ async def doors(nodes: FakeNodes) -> AsyncIterator[Doors]:
         (PROXY, 403, 200),
         (client("front-proxy-client"), 403, 403),
     ],
-    ids=["nobody", "api server", "master", "user", "proxy", "user with the proxy's name"],
+    ids=["anonymous", "api server", "master", "user", "proxy", "user with the proxy's name"],
 )
 async def test_each_certificate_opens_its_own_doors(
     doors: Doors, pair: Pair | None, code: int, metrics_code: int

@@ -1,7 +1,7 @@
 """What the server has to do by itself is tried until it is done: a full disk is no reason to stay wrong.
 
-One errand of a name runs at a time. Whoever asks for it meanwhile has it run once more, since what runs may have looked
-before the change that made them ask. Failures are waited out, longer each time. A server that is closing answers 503,
+One task of a name runs at a time. A request meanwhile runs it once more, since the running one may have read before the
+change that caused the request. Failures are retried with increasing delays. A server that is closing answers 503,
 which is an end and no failure.
 
 Rejected: waking an errand that waits out a failure when it is asked for again. One that writes and then fails asks for
@@ -70,7 +70,7 @@ async def _succeeds(name: str, do: Do) -> bool:
         if error.code != _CLOSING:
             _log.warning("%s has to be tried again: %s", name, error)
             return False
-    except Exception:  # noqa: BLE001 - whatever it is, the next try may do better, and nobody else would tell of it
+    except Exception:  # noqa: BLE001 - the next try may succeed, and no other code would report it
         _log.exception("%s has to be tried again", name)
         return False
     return True

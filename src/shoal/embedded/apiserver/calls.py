@@ -23,7 +23,7 @@ Operation = Literal["CREATE", "UPDATE", "DELETE", "CONNECT"]
 
 
 class Actor(msgspec.Struct, frozen=True):
-    """Somebody who was recognised."""
+    """An authenticated user."""
 
     name: str
     groups: tuple[str, ...] = ()

@@ -1,6 +1,6 @@
 """Label selectors as specs have them: which labels they take, and how they are written as one text.
 
-They were checked when they were written; an operator that nobody knows takes nothing all the same.
+They were checked when they were written; an unknown operator matches nothing all the same.
 
 `shoal.api.selectors` reads the same form of manifests, and tells people what is wrong with it. Rejected: reading each
 into such a value. Most are asked once, beside the object that they stand in.

@@ -20,7 +20,7 @@ from __future__ import annotations
 import asyncio
 import sys
 from collections.abc import Callable
-from contextlib import suppress
+from concurrent.futures import Executor, Future
 from functools import partial
 from heapq import heappop, heappush
 from itertools import count
@@ -63,6 +63,14 @@ class _User(msgspec.Struct):
     waiting: list[tuple[int, int, Turn, Callable[[], Any], asyncio.Future[Any]]] = msgspec.field(default_factory=list)
 
 
+class _Outcome(msgspec.Struct, frozen=True):
+    """The processor time of one piece, and its result or error."""
+
+    used_s: float
+    result: Any
+    fault: Exception | None
+
+
 class LargeWork:
     """Runs pieces of work one at a time, fairly between users."""
 
@@ -75,8 +83,9 @@ class LargeWork:
         """The charge of the user who was served last, before that piece."""
         self._numbers = count(1)
         self._is_busy = False
-        self._pieces: SimpleQueue[Callable[[], None] | None] | None = None
-        """What the thread takes its work from; None: it ends. There is no thread before the first piece."""
+        self._thread: _DaemonThread | None = None
+        """Started with the first piece."""
+        self._running: asyncio.Future[_Outcome] | None = None
         self._under_way: asyncio.Future[Any] | None = None
         self._is_closed = False
 
@@ -119,46 +128,37 @@ class LargeWork:
             if not done.done():
                 break
         self._is_busy = True
-        loop = asyncio.get_running_loop()
         self._under_way = done
-        if self._pieces is None:
+        if self._thread is None:
             sys.setswitchinterval(min(sys.getswitchinterval(), _SWITCH_S))
-            self._pieces = SimpleQueue()
-            Thread(target=_do_all, args=(self._pieces,), name="shoal-large", daemon=True).start()
-        self._pieces.put(partial(self._timed, loop, user, turn, work, done))
+            self._thread = _DaemonThread()
+        # Through the loop, so that a loop of tests in virtual time can run it at once.
+        self._running = asyncio.get_running_loop().run_in_executor(self._thread, self._timed, work)
+        self._running.add_done_callback(partial(self._finish, user, turn, done))
 
-    def _timed(
-        self,
-        loop: asyncio.AbstractEventLoop,
-        user: _User,
-        turn: Turn,
-        work: Callable[[], Any],
-        done: asyncio.Future[Any],
-    ) -> None:
+    def _timed(self, work: Callable[[], Any]) -> _Outcome:
         began = self._clock()
         result, fault = None, None
         try:
             result = work()
-        except Exception as caught:  # noqa: BLE001 - raised again where the work was asked for
+        except Exception as caught:  # noqa: BLE001 - raised again where the work was requested
             fault = caught
-        used = self._clock() - began
-        with suppress(RuntimeError):
-            # The loop may be closed by now.
-            loop.call_soon_threadsafe(self._finish, user, turn, used, done, result, fault)
+        return _Outcome(self._clock() - began, result, fault)
 
-    def _finish(
-        self, user: _User, turn: Turn, used_s: float, done: asyncio.Future[Any], result: Any, fault: Exception | None
-    ) -> None:
+    def _finish(self, user: _User, turn: Turn, done: asyncio.Future[Any], running: asyncio.Future[_Outcome]) -> None:
         self._is_busy = False
-        user.charged_s += used_s
+        if running.cancelled():
+            return
+        outcome = running.result()
+        user.charged_s += outcome.used_s
         if turn.charge is not None:
-            turn.charge(used_s)
+            turn.charge(outcome.used_s)
         if not done.done():
-            if fault is None:
-                done.set_result(result)
+            if outcome.fault is None:
+                done.set_result(outcome.result)
             else:
-                done.set_exception(fault)
-        # After the one who waited for this: its next stage is to stand in line when the next piece is chosen.
+                done.set_exception(outcome.fault)
+        # Afterwards, so that the next stage of this request is waiting when the next piece is chosen.
         asyncio.get_running_loop().call_soon(self._start_next)
 
     def close(self) -> None:
@@ -169,8 +169,39 @@ class LargeWork:
             if done is not None and not done.done():
                 done.set_exception(unavailable(ENDING))
         self._users.clear()
-        if self._pieces is not None:
-            self._pieces.put(None)
+        if self._running is not None:
+            self._running.cancel()
+        if self._thread is not None:
+            self._thread.shutdown(wait=False)
+
+
+class _DaemonThread(Executor):
+    """One daemon thread: the interpreter does not wait for it when it exits."""
+
+    def __init__(self) -> None:
+        self._work: SimpleQueue[Callable[[], None] | None] | None = None
+
+    def submit(self, fn: Callable[..., R], /, *args: Any, **more: Any) -> Future[R]:
+        future: Future[R] = Future()
+        if self._work is None:
+            self._work = SimpleQueue()
+            Thread(target=_do_all, args=(self._work,), name="shoal-large", daemon=True).start()
+        self._work.put(partial(_do, future, partial(fn, *args, **more)))
+        return future
+
+    def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:  # noqa: ARG002
+        """The thread ends after its present piece, which is not waited for."""
+        if self._work is not None:
+            self._work.put(None)
+
+
+def _do(future: Future[R], work: Callable[[], R]) -> None:
+    if not future.set_running_or_notify_cancel():
+        return
+    try:
+        future.set_result(work())
+    except Exception as fault:  # noqa: BLE001 - raised again where the result is read
+        future.set_exception(fault)
 
 
 def _do_all(pieces: SimpleQueue[Callable[[], None] | None]) -> None:

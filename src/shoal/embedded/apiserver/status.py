@@ -4,7 +4,7 @@ Clients read code, reason and message, and some of them (client-go's retry helpe
 conflict) act on the reason. So every refusal of the API server is built here, by a function named like its reason,
 in the words clients know.
 
-Rejected: one exception class per reason. Nobody catches them apart; what differs is data.
+Rejected: one exception class per reason. They are not caught separately; only their data differs.
 """
 
 from __future__ import annotations

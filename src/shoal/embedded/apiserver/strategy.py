@@ -30,7 +30,7 @@ class Strategy:
     counts_generation = True
     """Whether metadata.generation counts changes of anything but metadata and status."""
     deprecation = ""
-    """What everybody who uses this version is warned of; empty while it is not deprecated."""
+    """The warning for users of this version; empty if it is not deprecated."""
     needs_version = False
     """Whether a PUT has to name the resourceVersion that it changes."""
     creates_on_update = False

@@ -24,7 +24,7 @@ class Contention(msgspec.Struct, frozen=True):
     turn_cost: float = 0.05
     mps_cost: float = 0.03
     usual_memory: float = 0.45
-    """Of what it may have, a program uses so much where nobody says. A GPU that comes to be shared while one program
+    """The default part of its limit that a program uses. A GPU that comes to be shared while one program
     holds all of it still has room for the others."""
     context_mib: int = 300
     """What the driver keeps for itself of each device."""
@@ -44,7 +44,7 @@ def pace(own: float, others: Sequence[float], sharing: str, rules: Contention = 
 
 
 def _fair_share(own: float, others: Sequence[float]) -> float:
-    """What one may take of 1 when nobody takes more than he wants and nobody who wants more has less than another."""
+    """The max-min fair share of 1 for each demand."""
     left, waiting = 1.0, sorted([own, *others])
     for number, wish in enumerate(waiting):
         share = left / (len(waiting) - number)

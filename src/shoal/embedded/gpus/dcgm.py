@@ -4,8 +4,8 @@ Names, labels and their order are the exporter's (`Hostname` with a capital, as 
 carries the pod's name. On a shared GPU every pod gets its own rows, told apart by the label `vgpu`; of load and memory
 there is a row of the whole GPU beside them. A GPU off the bus shows its Xid and nothing else.
 
-Counters need a memory of what was, so this is an object: it adds up what each stretch of time cost, and is told of the
-time before programs come and go and at every scrape. Energy counts from the node's boot, whoever looks first.
+Counters need a memory of what was, so this is an object: it adds up what each stretch of time cost, and is updated
+before programs start or end and at every scrape. Energy counts from the node's boot.
 """
 
 from __future__ import annotations

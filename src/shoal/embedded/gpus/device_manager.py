@@ -67,7 +67,7 @@ class DeviceManager:
         return _with_gone(own_words(self._scene, self._devices, self._unhealthy), self._words_before)
 
     def configure(self, labels: Mapping[str, str], configs: Mapping[str, Obj]) -> Sequence[str]:
-        # Whoever kept the node before may have left labels of a layout that is no more.
+        # An earlier process may have left labels of a former layout.
         self._labels_before.update(name for name in labels if name.startswith(COMING_AND_GOING))
         told = labels.get(numa.POLICY) or self.machine.annotations.get(numa.POLICY, "none")
         self._policy = told if told in numa.POLICIES else "none"

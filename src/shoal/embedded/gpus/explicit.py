@@ -1,4 +1,4 @@
-"""Devices that somebody chose for a pod, in its annotation `shoal.dev/devices`.
+"""Devices that were chosen for a pod, in its annotation `shoal.dev/devices`.
 
 Either by container, resource and id, as a scheduler writes it that knows the node's devices:
 `{"main":{"nvidia.com/gpu":["GPU-..."]}}`; or as the engine reads it of running pods: `0,1` are the GPUs by number and

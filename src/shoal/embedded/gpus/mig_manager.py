@@ -24,7 +24,7 @@ SOURCE = "shoal.dev/mig-configmap"
 """Said beside a node's labels: the ConfigMap that a ClusterPolicy names. Another one starts the manager anew."""
 _KEY = "config.yaml"
 _NO_MIG = "all-disabled"
-"""True without anybody's doing where no GPU has MIG."""
+"""True by default where no GPU has MIG."""
 
 
 class MigManager:
@@ -63,7 +63,7 @@ class MigManager:
         return f"MIG layout {config} was applied"
 
     def _unmanaged(self, config: str) -> str:
-        """The GPU operator runs no MIG manager where no GPU has MIG, so nobody writes a state."""
+        """The GPU operator runs no MIG manager where no GPU has MIG, so no state is written."""
         is_told, self._unheard = config == self._unheard, config
         if is_told or config == _NO_MIG:
             return ""

@@ -76,7 +76,7 @@ class GpuView(msgspec.Struct, frozen=True):
 
     @classmethod
     def of(cls, container: Obj, node: Obj | None, pod: Obj) -> GpuView:
-        """From the objects alone, where nobody knows the devices: one idle GPU for each that the container asks for.
+        """From the objects alone, where the devices are unknown: one idle GPU for each that the container asks for.
 
         Identities are made from the names of node and pod, so that the same pod always sees the same GPUs.
         """

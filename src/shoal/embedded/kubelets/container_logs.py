@@ -1,8 +1,8 @@
 """What a simulated container has printed, made anew whenever it is asked for from what is known of its run.
 
 Nothing is kept, so logs outlive the process that ran the pods. Lines of `shoal.dev/log` come one a second from the
-start; a program without them says when it starts and ends. One with GPUs that ends by itself tells the loss of its
-steps; one that does not serves somebody, and says that it is ready.
+start; a program without them says when it starts and ends. One with GPUs that ends by itself prints the loss of its
+steps; one that does not end is a server, and prints that it is ready.
 """
 
 from __future__ import annotations

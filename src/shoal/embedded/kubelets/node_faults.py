@@ -197,11 +197,11 @@ class NodeFaults:
         await self._api.patch(NODES, "", node.name, Patch("merge", body))
 
     def _is_on(self, node: SimulatedNode, fault: Fault) -> bool:
-        """Nobody has taken it back, or asked for another in its place, while it was waited for."""
+        """Whether the fault was neither removed nor replaced during the wait."""
         return self._faults.get(node.name) == fault
 
     async def _surely(self, write: Callable[[], Awaitable[object]]) -> None:
-        """Until the server has heard it: nobody else ends a fault that has begun."""
+        """Until the server has the change: nothing else ends a fault that has begun."""
         while True:
             try:
                 await write()
@@ -218,7 +218,7 @@ class NodeFaults:
                 return
             except ShoalError as error:
                 node_events(self._ground, node, "FaultFailed", str(error), "Warning")
-            except Exception as error:  # noqa: BLE001 - nobody waits for this task, so nobody else would say so
+            except Exception as error:  # noqa: BLE001 - the task is not awaited, so no other code would report it
                 _log.exception("a fault of node %s could not be carried out", node.name)
                 node_events(self._ground, node, "FaultFailed", f"{type(error).__name__}: {error}", "Warning")
 

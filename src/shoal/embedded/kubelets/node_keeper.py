@@ -1,7 +1,7 @@
 """Keeps the Node objects of a fleet in step with its machines, and the machines with what people write on their Nodes.
 
 Written are: the object at the start (or what differs, if it is there), the status at least every five minutes and when
-it changes or is not known any more, labels and annotations that follow the GPUs. A Node that somebody deletes stays
+it changes or is not known any more, labels and annotations that follow the GPUs. A Node that a user deletes stays
 deleted.
 """
 
@@ -78,7 +78,7 @@ class NodeKeeper:
         await self._write(node.name)
 
     def see(self, node: SimulatedNode, item: Item) -> None:
-        """Whoever was not heard of, because its machine slept, is called Unknown, and says how it is once it can."""
+        """A node without heartbeats, because its machine was suspended, is Unknown and reports its state later."""
         if node.is_reachable() and item.read(_Judged).is_unknown:
             self.writes.add(node.name)
 

@@ -72,7 +72,7 @@ class NodePods:
             run.generation = glance.metadata.generation
             pod_verbs.follow_images(scene)
         if glance.status.phase in TERMINAL_PHASES and not run.is_over:
-            # Somebody else has ended it (the garbage collector of pods, a node that was given up).
+            # Another component has ended it (the pod garbage collector, for example).
             run.phase = glance.status.phase
             pod_verbs.stop(scene, 0.0)
         if is_deleted:
@@ -84,7 +84,7 @@ class NodePods:
         self._go_on(scene)
 
     def begin_again(self, item: Item) -> None:
-        """Somebody else wrote before this run did: what stands there counts."""
+        """Another client wrote before this run did: its content counts."""
         self.lose(item.uid)
         self.see(item)
 

@@ -1,6 +1,6 @@
 """What people ask of a simulated pod, by annotations `shoal.dev/NAME`, or `NAME.CONTAINER` for one container.
 
-What cannot be read counts as not said; `complaints` tells the user so. Nobody's workload stops for a typing error.
+Values that cannot be read are ignored; `complaints` reports them. A typing error does not stop a workload.
 """
 
 from __future__ import annotations

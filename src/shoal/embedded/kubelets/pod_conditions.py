@@ -47,7 +47,7 @@ def _verdicts(run: PodRun, facts: PodFacts) -> Iterator[tuple[str, Verdict]]:
     yield "ContainersReady", containers
     yield "Ready", _gates(facts) if containers == _YES else containers
     if not _is_scheduled(facts):
-        # Whoever named its node from the start had no scheduler to say so.
+        # A pod with a node from the start has no condition of a scheduler.
         yield "PodScheduled", _YES
     yield from (run.extra or {}).items()
 

@@ -165,7 +165,7 @@ class Glance(Slim, frozen=True):
     status: _GlanceStatus = _GlanceStatus()
 
     def wishes(self) -> int:
-        """Another number for other annotations, so that nobody has to keep them."""
+        """A number that differs for other annotations, so that they need not be kept."""
         said = self.metadata.annotations
         return hash(frozenset(said.items())) if said else 0
 

@@ -10,7 +10,7 @@ from shoal.embedded.kubelets.pod_run import PodRun
 
 
 def is_news(run: PodRun, glance: Glance) -> bool:
-    """It is to end, or sooner than it was, or somebody else has ended it, or its spec or annotations changed."""
+    """Its deletion was requested or shortened, another component ended it, or its spec or annotations changed."""
     if glance.metadata.deletion_timestamp is not None:
         shorter = (glance.metadata.deletion_grace_period_seconds or 0) < run.grace_s and not run.is_over
         return not run.is_deleted or shorter
@@ -21,7 +21,7 @@ def is_news(run: PodRun, glance: Glance) -> bool:
 
 
 def is_contradicted(run: PodRun, item: Item, glance: Glance) -> bool:
-    """Somebody else has a say in whether it is ready: a gate, or whoever thought that this node is lost."""
+    """Another component affects its readiness: a gate, or the controller that marked this node as lost."""
     if run.is_over:
         return False
     if not run.has_gates:

@@ -1,4 +1,4 @@
-"""One simulated node: a machine, its GPUs, its pods, and whether anybody can reach it.
+"""One simulated node: a machine, its GPUs, its pods, and whether it is reachable.
 
 A node that has failed decides nothing until it boots. One that is cut off goes on with the pods it has, sees nothing of
 the server and writes nothing; when it is joined again it catches up with what was deleted and tells what has ended.

@@ -6,7 +6,7 @@ node is asked for. So what is missing on a device is taken from the others, from
 sum of what is left then never exceeds what the node has less what is asked of it, whichever device each pod uses.
 
 What is promised to a pod that waits is still held by pods that end. For a while it is asked for twice, and yet nothing
-is missing: promises are left out of the sum, and nobody else gets what is promised.
+is missing: nominations are left out of the sum, and no other pod gets what is nominated.
 
 It is a function of the amounts alone, so undoing a trial needs nothing of its own. Rejected: a further column with
 sums by name, beside the devices: fractions and memory have no name, and a node could pass the sum and yet offer a

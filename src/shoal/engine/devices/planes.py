@@ -7,7 +7,7 @@ come back.
 
 Planes are different views of one device, so COMPUTE follows the others: it is lower by the *pressure* on the device,
 the largest of the parts of it that memory, cores and replicas came to. The pressure is a function of the other planes
-and of nothing else; hence no device in use looks empty to anybody, and undoing stays exact. Rejected: rounding each
+and of nothing else; hence no device in use looks empty, and undoing stays exact. Rejected: rounding each
 ask for memory to thousandths, by which three thirds of a device would not fit on it.
 """
 
@@ -234,7 +234,7 @@ class DevicePlanes:
         return self._pressures(row) or [0] * self.width
 
     def is_pressed(self, rows: NDArray[np.int64]) -> NDArray[np.bool_]:
-        """Where more than compute is taken: what is free there once somebody has left does not add up."""
+        """Where more than compute is taken: what is free there after a termination does not add up."""
         pressed = np.zeros(len(rows), np.bool_)
         if self._may_be_pressed:
             for plane in (MEMORY, CORES, SLOTS):

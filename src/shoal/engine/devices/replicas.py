@@ -1,7 +1,7 @@
 """Replicas of time-sliced or MPS-shared GPUs, asked for by the name that nodes gave them.
 
 They are handed out as the device plugin does it, one by one from the device with the fewest in use: nothing is gained
-by keeping a device empty that nobody can have to himself.
+by keeping a device empty that no pod can have exclusively.
 """
 
 from __future__ import annotations

@@ -2,8 +2,8 @@
 
 The kubelet's Topology Manager judges a pod after it was bound, and fails it for good. Its rule is repeated here so that
 such a pod is not bound: `single-numa-node` admits what lies on one NUMA node; `restricted` what lies on as few as the
-machine could do with, were it empty; the other policies admit everything. Devices and cores whose NUMA node nobody
-told are not judged, as the kubelet does not judge them. The largest number of cores that one NUMA node has counts,
+machine could do with, were it empty; the other policies admit everything. Devices and cores whose NUMA node is
+unknown are not checked, as in the kubelet. The largest number of cores that one NUMA node has counts,
 not how many of them are free: which cores are pinned is known to the kubelet alone.
 
 The same rule stands here twice, for one row in Python and for many in numpy.
@@ -59,7 +59,7 @@ def allowed(layout: Layout, count: int, usable: Sequence[int], demand: WholeGpus
 
 
 def _numa_width(layout: Layout, count: int, demand: WholeGpus) -> int:
-    """Over how many NUMA nodes the ask may lie at most; zero when nobody minds."""
+    """Over how many NUMA nodes the ask may lie at most; zero without a limit."""
     if demand.count == 1 and not (demand.cores_milli and layout.knows_numa()):
         return 0
     if demand.numa or (layout.is_strict() and layout.numa_policy == "single-numa-node"):

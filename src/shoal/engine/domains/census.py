@@ -41,7 +41,7 @@ class Census:
         self.active = False
         """Whether any pod with rules was ever heard of."""
         self.version = 0
-        """Grows when rules appear or mean other pods: whoever has looked up counts looks them up again."""
+        """Grows when rules appear or mean other pods: looked-up counts have to be looked up again."""
         self.kinship = 0
         """Grows when pods that were alike may differ: more labels are read than before."""
         self._namespaces = namespaces
@@ -152,12 +152,12 @@ class Census:
         return zones
 
     def make_room(self) -> None:
-        """Called between questions: whoever is about to look up several counts must get them all or none."""
+        """Called between look-ups: several counts must be looked up together or not at all."""
         if len(self._means) >= _MOST_COUNTS:
             self.forget_means()
 
     def forget_means(self) -> None:
-        """They are made again for whoever asks. What pods carry could not be, cheaply, and is few."""
+        """They are created again on request. Counts of rules on pods could not be, cheaply, and are few."""
         self._means.clear()
         self._entered.clear()
         carried = {id(tally) for tallies in self._carried.values() for tally, _ in tallies}

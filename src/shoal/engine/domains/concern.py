@@ -1,6 +1,6 @@
 """Which counts matter to a pod: its own rules about others, and the rules of others about it.
 
-Looked up once for all pods of one ask and kin, and again when rules appear that nobody had before.
+Looked up once for all pods of one ask and kin, and again when new rules appear.
 """
 
 from __future__ import annotations

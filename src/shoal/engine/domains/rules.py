@@ -1,5 +1,4 @@
-"""What a pod says about other pods: whom it must, must not, would rather or rather not share a domain with, and how
-evenly its like are to be spread.
+"""The rules of a pod about other pods: required and preferred affinity and anti-affinity, and topology spread.
 
 A domain is all nodes with one value of a label, the *topology key*. These are values and part of the ask: everything
 that depends on the pod's own labels or namespace (`matchLabelKeys`, no namespaces meaning its own) has been put in when

@@ -1,1 +1,1 @@
-"""Devices of dynamic resource allocation: what drivers publish, what claims ask for, and which device goes to whom."""
+"""Devices of dynamic resource allocation: what drivers publish, what claims request, and the device of each claim."""

@@ -22,7 +22,7 @@ Amounts = tuple[tuple[str, int], ...]
 
 
 class Consumption(msgspec.Struct, frozen=True):
-    """What a device takes of the counters that it shares with others of its pool while somebody has it."""
+    """What a device takes of the counters that it shares with others of its pool while it is allocated."""
 
     counter_set: str
     counters: Amounts
@@ -36,7 +36,7 @@ class Binding(msgspec.Struct, frozen=True):
     failing: tuple[str, ...] = ()
     """Conditions any of which says that it cannot be had."""
     to_node: bool = False
-    """Whoever gets it has it on the chosen node only, wherever else it could be used."""
+    """Once allocated, it is usable on the chosen node only."""
 
 
 class DeviceFacts(msgspec.Struct, frozen=True):

@@ -91,7 +91,7 @@ class Pools:
         return sorted(found, key=lambda device: device.pool in self._late) if self._late else found
 
     def is_unfinished(self, row: int) -> bool:
-        """Whether some pool that the node may use is not complete, so that nobody can say what all of it is."""
+        """Whether some pool that the node may use is not complete, so that its devices are not all known."""
         return any(self.reaches(reach, row) for reaches in self._unfinished.values() for reach in reaches)
 
     def reaches(self, reach: Reach, row: int) -> bool:
@@ -118,7 +118,7 @@ class Pools:
                 if _is_late(pieces[-1]):
                     self._late.add(pool)
                 self._counters[pool] = dict(_counters(pieces))
-        # Slices come by the thousand when a fleet is read: the index waits until somebody asks.
+        # Slices come by the thousand when a fleet is read: the index is built at the first use.
         self._is_indexed = False
 
     def _newest(self, pool: str) -> list[SliceFacts]:

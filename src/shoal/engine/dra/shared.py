@@ -1,8 +1,8 @@
 """Claims that exist under a name of their own: where each is allocated, and who uses it.
 
-A claim is allocated as long as somebody holds the allocation: pods on nodes, by our plan or the world's, and beside
+A claim is allocated as long as its allocation is in use: pods on nodes, by our plan or the world's, and beside
 them the reservations and the allocation that its status told of. With the last of them it is free again. Several
-allocations of one claim can be held at a time, while one pod leaves and another was promised its place: whoever wants
+allocations of one claim can be held at a time, while one pod leaves and another was promised its place: a pod with
 the claim then has to be where all of them can be used.
 
 Rejected: one allocation and a number of users. Undoing a trial that let the last user go cannot tell what to restore.
@@ -27,7 +27,7 @@ class SharedClaim:
         self.reserved: set[str] = set()
         """Pods with a reservation in the status that we do not see on a node."""
         self.is_kept = False
-        """It was allocated before anybody reserved it, and stays so until the world takes the allocation back."""
+        """It was allocated before it was reserved for a pod, and stays so until the allocation is removed."""
         self.told: Picks = ()
         """The allocation in the status, while it counts as a use."""
         self.uses: dict[Picks, int] = {}
@@ -125,7 +125,7 @@ class SharedClaims:
         return claim
 
     def _settle(self, claim: SharedClaim) -> None:
-        """The allocation of the status is in use while somebody outside may be using it."""
+        """The allocation of the status counts while a pod outside may be using it."""
         allocation = claim.facts.allocation if claim.facts is not None else None
         told = (allocation or ()) if claim.reserved or claim.is_kept else ()
         if told != claim.told:

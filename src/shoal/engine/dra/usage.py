@@ -40,7 +40,7 @@ class Usage:
                     del self._shares[pool_of(pick.device)]
 
     def shares(self, device: str) -> list[Amounts]:
-        """What each of its claims took of a device; empty when nobody has it."""
+        """What each of its claims took of a device; empty if it is not allocated."""
         return self._shares.get(pool_of(device), {}).get(device, [])
 
     def counters_left(self, pool: str) -> dict[tuple[str, str], int]:

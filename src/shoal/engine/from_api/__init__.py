@@ -1,7 +1,7 @@
 """Kubernetes objects in the engine's own terms: a pod's ask and standing, a node's facts, gangs, topologies, budgets.
 
 Objects are taken as the api package hands them over, checked. Refused here is what only the engine knows to be
-impossible; every complaint names the object and the field, and whoever read the file adds where it stood.
+impossible; every complaint names the object and the field, and the reader of the file adds its place.
 """
 
 from shoal.engine.from_api.budgets import budget_facts_of

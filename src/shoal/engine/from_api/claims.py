@@ -1,4 +1,4 @@
-"""A pod's device claims by name alone, for worlds in which nobody reads claims: such a pod waits, and says for what."""
+"""A pod's device claims by name, for environments without a reader of claims: the pod waits, with the reason."""
 
 from __future__ import annotations
 

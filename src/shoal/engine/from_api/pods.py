@@ -32,7 +32,7 @@ from shoal.units.errors import Where
 def ask_of_pod(pod: Pod, added: NodeAffinity | None = None, claims: tuple[ClaimRef, ...] | None = None) -> Ask:
     """What the pod asks for. `added` is affinity that its scheduler profile puts on every pod.
 
-    `claims` are its device claims as read by whoever reads claims; unread, they are known by their names only.
+    `claims` are its device claims as read by the reader of claims; unread, they are known by their names only.
     """
     where = _where("Pod", pod.metadata)
     near = rules_of(pod.spec, pod.metadata.namespace, pod.metadata.labels)

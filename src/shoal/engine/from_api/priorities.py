@@ -1,7 +1,7 @@
 """What a pod's priority is, as the API server would have filled it in on admission.
 
-A pod from a cluster carries its number; one written by hand names a class, or gets the default one. A class that nobody
-declared is the user's error: the API server refuses such a pod, and a guess would decide who is evicted.
+A pod from a cluster carries its number; one written by hand names a class, or gets the default one. A missing
+class is the user's error: the API server refuses such a pod, and a guess would decide who is evicted.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ from shoal.api.pod import PodSpec
 from shoal.units.errors import UserError, Where, excerpt
 
 SYSTEM_PRIORITY = 2_000_000_000
-"""From here on a pod belongs to the system and yields to nobody."""
+"""From here on a pod belongs to the system and is not preempted."""
 
 _NEVER = "Never"
 
 
 class Rank(msgspec.Struct, frozen=True):
-    """A priority, and whether whoever has it may have others removed."""
+    """A priority, and whether it allows preemption."""
 
     value: int = 0
     preempts: bool = True
@@ -39,7 +39,7 @@ _KAI: Mapping[str, Rank] = {
     "build": Rank(100),
     "inference": Rank(125),
 }
-"""KAI brings these along, so nobody writes them into a manifest."""
+"""KAI installs these, so they are not in manifests."""
 
 
 class Priorities:

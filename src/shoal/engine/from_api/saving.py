@@ -1,7 +1,7 @@
 """What a pod would lose by being stopped: when its work was last saved, or how often it saves.
 
 A program that reports writes the moment down; one that does not may say how often it saves, and is then believed: the
-last save is the last whole multiple since its start. Whoever says neither loses everything since the start.
+last save is the last whole multiple since its start. Without either, everything since the start is lost.
 """
 
 from __future__ import annotations

@@ -2,12 +2,12 @@
 
 Yielding follows the ecosystem that the pod shows it belongs to. Shoal's own `preemptible` and Volcano's `preemptable`
 are taken at their word. KAI holds that work of priority 100 and more is not preemptible unless it says otherwise; that
-rule is applied to pods with KAI's queue or group on them and to nobody else, because a priority of 1000 means nothing
-of the kind elsewhere. What belongs to the system never yields. Nor do pods of a Kueue Workload: they are ended by
-whoever admits Workloads, all together and with their job told, and room that is not theirs to give may be promised to
-nobody.
+rule is applied only to pods with KAI's queue or group, because a priority of 1000 means nothing
+of the kind elsewhere. What belongs to the system never yields. Nor do pods of a Kueue Workload: the
+admission discipline evicts them, all together with their job, so their room must not be assigned
+to other pods.
 
-Only a pod that somebody makes anew can be moved: one with a controller, or of a gang. A pod written by hand would be
+Only a pod that is created again can be moved: one with a controller, or of a gang. A pod written by hand would be
 gone for good.
 """
 
@@ -103,7 +103,7 @@ def _standing(pod: Pod, rank: Rank) -> Who:
 
 
 def volcano_queue(name: str) -> str:
-    """Who names no queue is in Volcano's "default"; so is everybody else."""
+    """A pod without a queue is in Volcano's queue "default"."""
     return "" if name == "default" else name
 
 

@@ -1,7 +1,7 @@
 """Where a group wishes to be, in levels of a topology that exists.
 
 Every ecosystem names a level in its own way: Kueue by a node label alone, KAI by a topology and a label, Volcano by a
-tier. All come out as one `Wish`. A topology, level or tier that nobody declared is the user's error: taken as "no wish"
+tier. All come out as one `Wish`. A missing topology, level or tier is the user's error: taken as "no wish"
 it would spread a job over the slowest network without a word.
 """
 

@@ -1,6 +1,6 @@
 """Why a gang waits: which part of it is short, how many pods could run now and at best, and where most of them could.
 
-Gathered only when somebody asks. Counts for all nodes at once find the domains worth a look; how many pods really fit
+Gathered only on request. Counts for all nodes at once find the domains worth a look; how many pods really fit
 there is tried on the ledger, in a few of them, and taken back. What could run if everything else yielded is a bound
 that no arrangement can exceed: when it is below what the gang needs, waiting does not help, and that is said.
 """

@@ -111,7 +111,7 @@ class Gangs:
         if len(nodes) > MOST_NODES:
             del nodes[next(iter(nodes))]
         if len(gang.was_on) > len(gang.facts.parts) + 1:
-            # Pods may name parts that nobody declared.
+            # Pods may name undeclared parts.
             del gang.was_on[next(iter(gang.was_on))]
 
     def _of(self, name: str) -> Gang:

@@ -180,7 +180,7 @@ class DomainSearch:
         codes = [code for code in self.tree.codes[level][self._running].tolist() if code != NO_DOMAIN]
         if codes:
             there = sorted(set(codes), key=lambda code: (-codes.count(code), self.tree.first_rank[level].item(code)))
-            # Somebody may have torn it apart: then the larger part decides, where it must be together.
+            # It may have been split: then the larger part decides, where it must be together.
             return np.array([code for code in there[:1] if fits[code] and (must or len(there) == 1)], np.int64)
         return fits.nonzero()[0]
 

@@ -1,7 +1,7 @@
 """A gang as a tree of teams with their pods sorted in: who runs, who waits, and whether each has what it needs.
 
 Pods that are being terminated count for nothing here: they still hold their devices, but the gang will be without them.
-A pod that names a part nobody declared belongs to the gang itself.
+A pod that names an undeclared part belongs to the gang itself.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 What is wanted is a tree like the gang's own, with the pods to place at its leaves, because every part may wish to stay
 together. Which pods is decided by order, except that roles which are short come first; where a part is one of several
 that would do, the others stand by as spares. One thing more is a pod of a part that has what it needs, or all that an
-optional part needs: half of a part is of no use to anybody.
+optional part needs: half of a part is of no use.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class Want:
     least: int = 0
     """How many of the parts must be placed, the first in preference."""
     was_on: list[str] = field(default_factory=list)
-    """Nodes where the team ran before, the latest first: where nobody of it runs, it goes back there if it can."""
+    """Nodes where the team ran before, the latest first: if none of it runs, it returns there if it can."""
 
     @property
     def at_most(self) -> int:

@@ -1,1 +1,1 @@
-"""Who yields, to whom, and the proof that it helps."""
+"""Preemption: victims, preemptors, and the proof that it helps."""

@@ -1,4 +1,4 @@
-"""The facts as they will be once everybody has left who is leaving: where claimants are tried in a step.
+"""The facts as they will be after all terminations: preemptors are tried there in a step.
 
 Opened once per step, so that thousands of leaving pods are taken off their nodes once and not once per claimant. What
 was decided is carried out on the facts of now when it closes: victims are told to leave but hold what they hold,
@@ -34,7 +34,7 @@ class Aftermath:
         for pod in self._left:
             ledger.evict(pod)
         self._arrived = [self._arrive(move) for move in round_.intentions if isinstance(move, Move)]
-        """Moved earlier in this round: in this view they are where they go, so that nobody takes their room."""
+        """Moved earlier in this round: in this view they are on their new nodes, so that their room is not taken."""
 
     def fits(self, claim: Claim) -> bool | None:
         """Whether the claimant finds its place ahead, where it is then promised; None when it would find it now."""
@@ -52,7 +52,7 @@ class Aftermath:
         cluster = self._round.cluster
         holding = self._left[move.pod]
         row = cluster.row_of[move.target]
-        # Whoever has just been moved is not asked to yield as well.
+        # A pod that was just moved is not evicted as well.
         who = msgspec.structs.replace(holding.who, yields=False)
         cluster.hold(move.pod, Holding(row, holding.charge, move.grant, holding.priority, None, False, who=who))
         return move.pod

@@ -1,4 +1,4 @@
-"""How many more pods each disruption budget lets go in this round, and whom that bars from yielding."""
+"""How many more evictions each disruption budget allows in this cycle, and which pods that protects."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Everybody who may have to yield to somebody, as columns, gathered once per step.
+"""All possible victims, as columns, gathered once per step.
 
 Whether a candidate is eligible for one claimant (lower priority, same queue) is then one comparison of columns, and
 what a node could be freed of is a sum over them. Candidates are numbered from the newest: the number breaks ties.
@@ -41,7 +41,7 @@ class Candidates:
     ) -> None:
         """All that are willing, or some pods.
 
-        `planned` were placed in this round only: not to place them after all ends nobody. `each_alone`: gangs count
+        `planned` were placed in this round only: undoing their placement evicts no pod. `each_alone`: gangs count
         for nothing.
         """
         self.cluster = cluster

@@ -1,7 +1,7 @@
 """Whose turn it is to ask for room: like the line of a round, but without those who may not ask.
 
 Behind a pod that never preempts may stand one with the same ask that does, so a line is looked into beyond its head.
-Whoever fails speaks for all behind it in its line: they are of no higher priority, so they have no more candidates.
+A failure holds for all behind it in its queue: their priority is not higher, so they have no more candidates.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ Ask = Callable[[Claim], bool]
 
 
 def hear(cluster: Cluster, ask: Ask, *, may_ask: Ask) -> None:
-    """Let everybody who waits and may ask do so, in order."""
+    """Try all waiting pods that may preempt, in order."""
     pending = cluster.pending
     heap: list[tuple[int, int, str, LineKey | Gang]] = []
     behind: dict[LineKey, Iterator[str]] = {}

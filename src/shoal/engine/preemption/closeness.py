@@ -39,7 +39,7 @@ class Closeness:
         return self._domains(want, self._cluster.all_rows())
 
     def free(self, eligible: Mask) -> list[int] | None:
-        """Victims that let every pod in, one after the other; nobody has been made to yield when it returns."""
+        """Victims that let every pod fit, one after the other; no victim is taken when it returns."""
         found = self._free(eligible)
         if found is None and len(self._claim.pods) > 1 and self._victims.allowances.covered:
             # The cheap victims may have used up a budget that others cannot do without.

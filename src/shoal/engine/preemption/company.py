@@ -1,6 +1,6 @@
 """What must yield together: a gang gives up what it has above its minima pod by pod, and beyond that goes whole.
 
-A gang that runs below its minimum runs for nothing, so nobody may push it there.
+A gang below its minimum does no useful work, so preemption must not reduce it below that.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ class Company:
     size: int
     """Running pods, whether candidates or not."""
     stays: bool = False
-    """Nobody may make it go whole."""
+    """It may not be evicted as a whole."""
     members: dict[int, Who] = field(default_factory=dict)
     """Candidates among them, the newest first."""
     others: list[Who] = field(default_factory=list)

@@ -1,8 +1,8 @@
-"""Why nobody yields to a claimant, and what would help it: asked when somebody wants to know, and tried on the ledger.
+"""Explains why preemption does not help, and what would: computed on request, and tried on the ledger.
 
-The rule to name is the first without which others would have yielded, from the mildest to the hardest: a minimum
-runtime, a budget, priority. What would help is the least to be freed, whoever holds it: an answer for people, who can
-talk to the owners of pods that the engine may not touch. Only the nodes that come nearest are asked, so that the
+The named rule is the first without which preemption would have helped, from the mildest to the hardest: a minimum
+runtime, a budget, priority. What would help is the least to be freed, whatever pods hold it: an answer for people, who
+can talk to the owners of pods that may not be preempted. Only the nodes that come nearest are asked, so that the
 answer does not take longer on a larger fleet; what is said of them is true, but elsewhere there may be less to free.
 """
 
@@ -99,7 +99,7 @@ class Inquiry:
         pods = self._near()
         policy = VictimPolicy(Order.FEWEST_GPUS)
         candidates = Candidates(self._cluster, policy, self._now_s, pods=pods, each_alone=True)
-        # Who is of lower priority comes first: nobody frees a node of those who stand before the claimant.
+        # Pods of lower priority first: pods before the preemptor are not removed for it.
         lower = self._lower(candidates)
         found = self._search(candidates, lower, breaking=True) if lower.any() else None
         if found is None:

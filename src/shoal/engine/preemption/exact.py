@@ -1,7 +1,7 @@
 """The cheapest set of victims, by trying them all where they are few: what a greedy choice is improved with.
 
 Depth first over the candidates, the dearest first: spare it if that leaves a way, else let it yield. A branch ends when
-it costs as much as what has been found, or when even everybody still undecided could not make enough room.
+it costs as much as what has been found, or when even all undecided candidates could not make enough room.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ _MOST_STEPS = 3000
 
 
 class Cheapest:
-    """One search; nobody has been chosen when it starts, nor when it ends."""
+    """One search; no victim is taken when it starts, nor when it ends."""
 
     def __init__(
         self,

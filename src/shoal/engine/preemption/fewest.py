@@ -1,4 +1,4 @@
-"""What the victims on a node cost at least, where nobody there is indispensable.
+"""The least cost of victims on a node without forced ones.
 
 Eight equal pods, one of which has to go: none of them is forced, and a bound of nothing would have every node of the
 fleet tried in vain. So count: how many must go at the very least, by the largest of them, and what would the cheapest
@@ -19,7 +19,7 @@ def at_least(
 ) -> tuple[Floats, Floats]:
     """Per row a lower bound of the weight, and of the running time, of those who make up for what it is short of.
 
-    Candidates stand in `place`, give `amounts` and weigh `own`, or `alone` with whoever must come along.
+    Candidates stand in `place`, give `amounts` and weigh `own`, or `alone` with those evicted together.
     """
     count = len(short)
     largest = np.zeros(short.shape, np.int64)
@@ -28,7 +28,7 @@ def at_least(
     fewest = np.minimum(np.maximum(many.max(axis=1), 1), np.bincount(place, minlength=count))
     enough = (amounts >= short[place]).all(axis=1)
     one_weight, one_late = _cheapest(place[enough], alone[enough], late[enough], count)
-    # Without anybody who can do it alone there are two at least.
+    # Without a single sufficient victim there are at least two.
     several = np.where(np.isinf(one_weight), np.maximum(fewest, 2), fewest)
     weight, time = _sum_of_least(place, own, several), _sum_of_least(place, late, several)
     two = _sum_of_least(place, own, np.full(count, 2))

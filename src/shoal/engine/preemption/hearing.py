@@ -1,7 +1,7 @@
-"""A step that makes room: everybody who waits and may ask is heard in turn, on the facts as they will be.
+"""A step that makes room: waiting pods that may preempt are tried in turn, on the facts after all terminations.
 
-What preemption and consolidation share: the view ahead, opened when the first asks and closed when all were heard, and
-that whoever fits in it without anybody's sacrifice is promised its place, or left alone where it would fit now.
+Shared by preemption and consolidation: the view ahead, opened for the first preemptor and closed after the last. A pod
+that fits in it without victims is nominated, or skipped if it would fit now.
 """
 
 from __future__ import annotations
@@ -36,11 +36,11 @@ class Hearing(ABC):
 
     @abstractmethod
     def make_room(self, claim: Claim, ahead: Aftermath) -> bool:
-        """Somebody has to give way for the claimant; what was found is told to the view ahead."""
+        """Victims are needed for the preemptor; the result is recorded in the view ahead."""
 
     def _ask(self, claim: Claim) -> bool:
         if self._ahead is None:
             self._ahead = Aftermath(self.round)
-        # Somebody before may have freed more than it needed. Where there is room now, another step gives it away.
+        # An earlier preemptor may have freed more than it needed. Free room is assigned by another step.
         fits = self._ahead.fits(claim)
         return self.make_room(claim, self._ahead) if fits is False else fits is True

@@ -1,4 +1,4 @@
-"""The cheapest victims on one node: the forced ones if they are enough, else what is left when everybody yields and is
+"""The cheapest victims on one node: the forced ones if they are enough, else what is left when all are taken and
 spared again, else, where candidates are few, the best of all sets.
 """
 
@@ -32,7 +32,7 @@ class OneRow:
         self._fits = fits
 
     def make_room(self) -> list[int] | None:
-        """The cheapest way to make room here, or None; whoever must yield for it yields."""
+        """The cheapest way to make room here, or None; its victims are taken."""
         victims, row = self._victims, self._row
         on = self._bounds.on(row)
         forced = victims.together(self._bounds.forced(row, on))

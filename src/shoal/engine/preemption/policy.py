@@ -31,9 +31,9 @@ class Order(StrEnum):
     FEWEST_GPUS = "fewest-gpus"
     """The fewest GPUs, then the fewest pods."""
     NEWEST = "newest-first"
-    """The lowest top priority, then whoever started last, then the fewest: the reverse of the order in line."""
+    """The lowest highest priority, then the latest start, then the fewest: the reverse of the scheduling order."""
     FIFO = "fifo"
-    """Whoever started first, then the fewest."""
+    """The earliest start, then the fewest."""
     LEAST_LOST_WORK = "least-lost-work"
     """The least time since work was last saved, times GPUs."""
 
@@ -43,7 +43,7 @@ class VictimPolicy(msgspec.Struct, frozen=True):
 
     order: Order = Order.LOWEST_PRIORITY
     min_runtime_s: float = 0.0
-    """Nobody yields before it has run this long."""
+    """Pods that have run for less are not preempted."""
     may_break_budgets: bool = False
     """Whether disruption budgets give way when there is no other way, as kube-scheduler has it."""
     surplus_only: bool = False

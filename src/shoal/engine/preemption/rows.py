@@ -3,7 +3,7 @@ node's candidates that matter must yield.
 
 On a node, a candidate is *forced* when even without all the others the pod would not fit beside it. Every way to make
 room there contains the forced ones, so they and their company cost no more than any; and if the pod fits once they are
-gone, nothing is cheaper. With whole nodes asked for, everybody is forced. A bound only rises while victims are chosen,
+gone, nothing is cheaper. If whole nodes are requested, all are forced. A bound only rises while victims are chosen,
 except on rows that victims leave, which are looked at again; so the cheapest row is found without visiting the others.
 """
 
@@ -93,7 +93,7 @@ class RowBounds:
         self.broken[rows] = 0
 
     def _counted(self, crowd: _Crowd, lines: Rows, slack: NDArray[np.int64]) -> tuple[Floats, Floats]:
-        """Bounds for lines in which nobody is forced, all of whose candidates together leave this slack."""
+        """Bounds for rows without forced candidates, all of whose candidates together leave this slack."""
         at = np.full(len(slack), -1)
         at[lines] = np.arange(len(lines))
         place = at[crowd.place]
@@ -126,7 +126,7 @@ class RowBounds:
         return [int(index) for index in on[self._victims.now(self.eligible)[on]]]
 
     def forced(self, row: int, on: list[int]) -> list[int]:
-        """Those of a row's candidates without whom there is no way to make room there."""
+        """The candidates of a row without which there is no way to make room there."""
         amounts = self._columns[on]
         slack = self._room.free(np.array([row]))[0] - self._room.taken * self.goal(row)
         slack = slack + amounts.sum(axis=0)
@@ -143,7 +143,7 @@ class RowBounds:
         return int(self.slots[row] + self.at_once[row])
 
     def make_room(self, fits: Callable[[int], bool], most: int = 1) -> list[int] | None:
-        """Room for more on the row where a pod costs least, as far as `fits` sees; whoever must yield for it yields."""
+        """Room for more on the row where a pod costs least, as far as `fits` sees; its victims are taken."""
         victims = self._victims
         known: dict[int, list[int]] = {}
         looked_at = 0
@@ -176,7 +176,7 @@ class RowBounds:
         return None
 
     def most_slots(self, rows: Rows) -> NDArray[np.int64]:
-        """How many pods each row could take if everybody eligible yielded, at most."""
+        """How many pods each row could take at most if all eligible pods were evicted."""
         room, candidates = self._room, self._candidates
         on = candidates.on(rows)
         on = on[self._victims.now(self.eligible)[on]] if len(on) else on

@@ -4,7 +4,7 @@ The price is minimised from the left: first the highest level that must yield at
 up to that level, the rest of the price. A pod's victims share a node, so node by node is exact. A gang's nodes share
 victims (once a gang yields, all its nodes have room), so nodes are taken one by one at what they cost *now*; then what
 proved unnecessary is spared, and where candidates are few every other set is tried. What nodes cannot tell (rules
-about pods in other places) is left to the last resort: everybody yields, and is spared again one by one.
+about pods in other places) is left to the last resort: all are taken, and spared again one by one.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _MOST_LEVELS = 16
 
 
 class Search:
-    """One claimant's search; nobody has been chosen when it starts, nor when it ends."""
+    """One preemptor's search; no victim is taken when it starts, nor when it ends."""
 
     def __init__(self, fitter: Fitter, victims: Victims, claim: Claim, reaches: Reaches) -> None:
         self._fitter = fitter
@@ -138,7 +138,7 @@ class Search:
             return found
         return Cheapest(victims, items, lambda _: True, self._proves, found).found()
 
-    # -- everybody yields, then whoever was not needed does not ---------------------------------------------------
+    # -- all are taken, then those that are not needed are spared ---------------------------------------------------
 
     def _last_resort(self, eligible: Mask) -> list[int] | None:
         victims = self._victims

@@ -1,4 +1,4 @@
-"""Nobody yields in vain: from a set of victims that is enough, whoever is not needed is spared, the dearest first."""
+"""Removes needless victims: from a sufficient set, those that are not needed are spared, the most expensive first."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def _loosen(victims: Victims, part: list[int], proves: Callable[[], bool]) -> No
 
 
 def _halve(victims: Victims, parts: list[list[int]], proves: Callable[[], bool]) -> None:
-    """As above, for many victims of whom few are needed."""
+    """As above, for many victims of which few are needed."""
     everybody = [index for part in parts for index in part]
     victims.spare(everybody)
     if proves():

@@ -1,7 +1,7 @@
-"""The victims chosen so far in a trial: who must come along with whom, what they cost, and back again.
+"""The victims chosen so far in a trial: which are evicted together, their cost, and undoing it.
 
-Every choice is made on the ledger for real and can be taken back in any order, so that whoever asks whether the
-claimant fits now asks the facts and not an estimate.
+Every choice is made on the ledger for real and can be taken back in any order, so that the question whether the
+preemptor fits is answered by the facts and not by an estimate.
 """
 
 from __future__ import annotations
@@ -35,17 +35,17 @@ class Victims:
         self.breaking = False
         """Whether budgets may be broken in this trial."""
         self.thrifty = False
-        """Whether whoever a budget covers counts as dear in this trial: budgets are saved for where they are needed."""
+        """Whether pods with a budget count as expensive in this trial: budgets are kept for where they are needed."""
         self._held: dict[int, Holding] = {}
         self._firm = Firmness(candidates, self.allowances)
 
     @property
     def chosen(self) -> list[int]:
-        """Whoever yields, in the order in which they were chosen."""
+        """The victims, in the order in which they were chosen."""
         return list(self._held)
 
     def together(self, wanted: Iterable[int]) -> list[int] | None:
-        """These candidates and everybody who must then yield too; None when that may not be."""
+        """These candidates and all that are evicted with them; None if that is not allowed."""
         candidates = self.candidates
         gone, company_of = candidates.gone, candidates.company
         going: dict[int, None] = {}
@@ -103,7 +103,7 @@ class Victims:
             if place >= 0:
                 company = candidates.companies[place]
                 if len(company.gone) + parties[place] < company.size:
-                    # What a gang can spare goes before what is somebody's all.
+                    # Pods that a gang can spare come before single pods.
                     age &= _NUMBER
             late += age
         return Price(broken, level, weight, late)
@@ -140,7 +140,7 @@ class Victims:
         self._firm.look(going)
 
     def settle(self) -> list[int]:
-        """Whoever was chosen is gone for good, whatever is tried next."""
+        """Keep the chosen victims, whatever is tried next."""
         chosen = self.chosen
         self._held.clear()
         for index in chosen:

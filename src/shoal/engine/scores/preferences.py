@@ -32,7 +32,7 @@ class PreferredAffinity:
 class SoftTaints:
     """25 points less for each PreferNoSchedule taint that the pod does not tolerate; four are as bad as any number.
 
-    A clean node has 0 points, not 100, so that keys made before anybody used a soft taint stay right.
+    A clean node has 0 points, not 100, so that keys made before the first soft taint stay right.
     """
 
     def points(self, cluster: Cluster, ask: Ask, rows: Rows) -> Points | None:

@@ -1,8 +1,8 @@
-"""Which devices running pods hold, as far as somebody wrote it on them.
+"""Which devices running pods use, as far as it is written on them.
 
 Shoal's annotation has the devices' ids by container and resource, or numbers. KAI and HAMi have names (a group of pods
-on one device, the device's UUID): what matters is who shares with whom, so names get the lowest numbers of their node
-that no pod took by number, in order of mention.
+on one device, the device's UUID): what matters is which pods share a device, so names get the lowest numbers of their
+node that no pod took by number, in order of mention.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ def spots_of_pod(annotations: Words, where: Where, ids: NodeIds = UNKNOWN_IDS) -
 
 
 def _spots_of_ids(text: str, ids: NodeIds) -> Spots:
-    """What nobody knows any more (the GPU was cut anew since) is left out."""
+    """Devices that do not exist any more (the GPU was divided again) are left out."""
     held = [one for resources in ids_in(text).values() for one in resources.items()]
     if len(held) > 1:
         # What an init container had, the next may have again.

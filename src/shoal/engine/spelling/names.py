@@ -1,4 +1,4 @@
-"""The names by which devices are asked for, advertised and described. Where somebody had a word, it is theirs."""
+"""The names by which devices are asked for, advertised and described. Established names are used."""
 
 from __future__ import annotations
 

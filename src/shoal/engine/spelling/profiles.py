@@ -1,4 +1,4 @@
-"""MIG profiles that nobody can ever have: a name that is none, or that no GPU present knows.
+"""MIG profiles that are impossible: a name that is none, or that no GPU present knows.
 
 A profile that is merely not cut anywhere is no mistake; the pod waits and is told so.
 """

@@ -1,4 +1,4 @@
-"""Whoever waits is tried in order; what fits is placed, what fits as soon as others have left is promised its place."""
+"""Tries waiting pods in order: places those that fit, nominates those that will fit after terminations."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def _gang(round_: CycleState, line: Line, gang: Gang, departures: Departures) ->
 
 
 def _step(round_: CycleState, gang: Gang, phase: int) -> bool:
-    """Place what the gang needs, or one thing more, or, when it comes after everybody else, all that still fits."""
+    """Place what the gang needs, or one thing more, or, when it comes after all others, all that still fits."""
     if any(pod in round_.cluster.promised for pod in gang.running):
         # Nothing beyond what it needs may run before that does.
         return False

@@ -1,7 +1,7 @@
-"""Room that is there but scattered is gathered: pods move, so that somebody fits who waits and could not otherwise.
+"""Moves pods so that a waiting pod fits where capacity is free but scattered.
 
-Nobody moves unless every pod that moves and the claimant have found a place, on the ledger, at the same time. So each
-move helps somebody who waits, and when nobody waits nobody moves: there is no going back and forth. A pod that moves
+No pod moves unless all moved pods and the waiting pod fit on the ledger at the same time. So each move helps a waiting
+pod, and without waiting pods there are no moves: pods cannot move back and forth. A pod that moves
 ends where it is and starts again elsewhere; what must yield together moves together, and budgets are kept.
 """
 
@@ -35,7 +35,7 @@ class _Consolidation(Hearing):
         super().__init__(round_, policy)
         self._victims: Victims | None = None
         self._waiting: list[Claim] = []
-        """Whoever could not be helped so far, the most important first."""
+        """Waiting pods that could not be helped so far, the most important first."""
 
     def make_room(self, claim: Claim, ahead: Aftermath) -> bool:
         round_ = self.round

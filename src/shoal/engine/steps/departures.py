@@ -1,8 +1,8 @@
-"""Who is leaving which node, for the promises of one walk over everybody who waits.
+"""The terminating pods by node, for the nominations of one pass over all waiting pods.
 
-A promise is found by trying as if pods that leave had left. Taking all of them off for everybody who waits would cost
-their number times the number of those who wait; so only those go whose room could matter: on the nodes that were
-promised before, or on those where the count says that the ask may fit once they have left.
+A nomination is found by trying as if terminating pods had gone. Removing all of them for each waiting pod would cost
+their number times that of the waiting pods; so only those are removed whose room could matter: on the nodes that were
+nominated before, or on those where the count says that the ask may fit once they have left.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ Rows = NDArray[np.int64]
 
 
 class Departures:
-    """Made when first needed: in most rounds nobody leaves."""
+    """Created when first needed: in most cycles no pod terminates."""
 
     __slots__ = ("_by_row", "_cluster", "_left", "_rows")
 
@@ -44,7 +44,7 @@ class Departures:
         return np.array(sorted(rows - {-1}), np.int64)
 
     def hopeful(self, charge: Charge) -> Rows:
-        """Nodes with somebody leaving on which the ask may fit afterwards, by the count."""
+        """Nodes with terminating pods on which the ask may fit afterwards, by the count."""
         cluster = self._cluster
         rows = self._rows
         if self._left is None or self._left.shape[1] != cluster.width:

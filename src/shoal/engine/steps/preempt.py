@@ -1,7 +1,7 @@
-"""Whoever still waits and may, makes others of lower priority yield, as few and as cheap ones as will do.
+"""Preempts pods of lower priority for waiting pods, as few and as cheap ones as suffice.
 
-Nobody is made to yield before the whole claimant has been placed where they stood, on the ledger, and every victim has
-been found necessary. The claimant is promised the room; it is bound when they have left.
+No pod is evicted before the whole preemptor has been placed in its room, on the ledger, and each victim was found
+necessary. The preemptor is nominated, and bound when the victims have gone.
 
 A victim can never come back at its claimant's cost, because priorities are strict; and a claimant that was promised
 room is held by the facts from then on, so it does not ask again.
@@ -33,7 +33,7 @@ def preempt(policy: VictimPolicy = DEFAULT) -> Step:
 
 
 class _Preemption(Hearing):
-    """One run of the step. The columns of candidates are made when somebody first needs them."""
+    """One run of the step. The columns of candidates are created when first needed."""
 
     def __init__(self, round_: CycleState, policy: VictimPolicy) -> None:
         super().__init__(round_, policy)

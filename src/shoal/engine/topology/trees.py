@@ -10,7 +10,7 @@ _MOST = 64
 
 
 class Trees:
-    """One tree per list of levels, whoever names it."""
+    """One tree per list of levels, shared by all that name it."""
 
     __slots__ = ("_by_levels", "_cluster")
 

@@ -1,4 +1,4 @@
-"""Requests for certificates say who sent them, and make nobody a member of `system:masters`."""
+"""Records the requesting user in certificate requests, and refuses requests for the group `system:masters`."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def _is_request(operation: str, resource: Resource, subresource: str) -> bool:
 
 
 class RequestingUser(Plugin):
-    """Approvers decide by who asked, so that it is not for whoever asks to say. Kubernetes' strategy does this."""
+    """Approvers decide by the requesting user, so the requester must not set it. Kubernetes' strategy does this."""
 
     def wants(self, operation: str, resource: Resource, subresource: str) -> bool:
         return _is_request(operation, resource, subresource)

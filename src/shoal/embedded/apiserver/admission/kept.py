@@ -1,7 +1,7 @@
 """A value computed from all objects of a resource, kept until one of them changes.
 
 Which StorageClass is the default is asked with every claim and changes once a year. Rejected: listening to commits;
-the reader's stamp says the same without anybody to unsubscribe.
+the reader's stamp has the same information without a subscription.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""A new node takes no pods until somebody has seen it ready."""
+"""A new node gets the not-ready taint until it is ready."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A pod's priority comes from its PriorityClass and from nowhere else; one class may be everybody's default."""
+"""Sets a pod's priority from its PriorityClass or the default class."""
 
 from __future__ import annotations
 
@@ -80,6 +80,6 @@ def _keep(spec: Obj, before: Obj) -> None:
 
 
 def _default_class(classes: Iterable[Obj]) -> tuple[Obj | None]:
-    """Of several defaults, made while nobody looked, the lowest counts."""
+    """Of several defaults, created at the same time, the lowest counts."""
     defaults = [one for one in classes if one.get("globalDefault")]
     return (min(defaults, key=lambda one: (one.get("value", 0), one["metadata"]["name"]), default=None),)

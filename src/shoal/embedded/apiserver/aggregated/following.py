@@ -1,7 +1,7 @@
 """APIServices kept true: their condition, what they add to discovery, and the ones of this server's own groups.
 
 A change of an APIService, a Service or its endpoints has every APIService that it may concern judged again at once;
-the rest is asked every half minute, since a server can go without anybody writing that down. Nothing runs, and nothing
+the rest is asked every half minute, since a server can fail without a write. Nothing runs, and nothing
 is asked, while there are only local ones.
 """
 
@@ -74,7 +74,7 @@ class FollowedServices:
                 await self._task
 
     def server(self, group: str, version: str) -> tuple[Server, bool] | None:
-        """Who serves a group version elsewhere, and whether that can be reached; None if nobody does."""
+        """The server of a group version, and whether it can be reached; None if there is none."""
         name = f"{version}.{group}"
         found = self._foreign.get(name)
         if found is None:

@@ -21,7 +21,7 @@ class FrontProxy:
         self._contexts: dict[str | None, ssl.SSLContext] = {}
 
     def context(self, bundle: str | None) -> ssl.SSLContext:
-        """For connections to who has a certificate of the bundle; to anybody for None."""
+        """For connections to servers with a certificate of the bundle; to any server for None."""
         found = self._contexts.get(bundle)
         if found is not None:
             return found

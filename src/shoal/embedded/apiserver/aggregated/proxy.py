@@ -38,7 +38,7 @@ _OWN = frozenset(
         "upgrade",
     }
 )
-"""Headers of one connection, or of nobody else's business."""
+"""Headers that are not forwarded."""
 _BROKEN_ESCAPE = re.compile("%(?![0-9A-Fa-f]{2})")
 _IDENTITY = ("x-remote-", "impersonate-")
 

@@ -1,4 +1,4 @@
-"""One server that serves an API of this cluster: where it is, whom it is asked for, whether it answers."""
+"""One server that serves an API of this cluster: its address, its certificate name, and whether it answers."""
 
 from __future__ import annotations
 

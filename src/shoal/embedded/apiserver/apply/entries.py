@@ -45,7 +45,7 @@ def manager_of(name: str, operation: str, api_version: str, subresource: str) ->
 
 
 def decoded(entries: Any, *, is_ours: bool) -> Managers | None:
-    """The managers of an object; None when a list that somebody sent is not one of managers."""
+    """The managers of an object; None if a list that was sent is not valid."""
     found: Managers = {}
     for entry in entries or ():
         if not isinstance(entry, dict) or entry.get("operation") not in ("Apply", "Update"):

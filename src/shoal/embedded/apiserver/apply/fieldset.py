@@ -2,7 +2,7 @@
 
 `{"f:spec": {"f:replicas": {}, "f:selector": {".": {}, "f:a": {}}}}`: an empty node is a path of the set; a node with
 children is one only if it has the child `.` as well. Nothing here changes what it is given; parts may be shared between
-results, so nobody may change them afterwards.
+results, so they must not be changed afterwards.
 
 Rejected: a tree class with members and children. Every write would decode all managers of an object and encode them
 again, though most of them stay as they are.

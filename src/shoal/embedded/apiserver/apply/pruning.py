@@ -1,9 +1,9 @@
-"""What an applier set the last time and sets no more goes, unless somebody else owns it.
+"""Removes fields that an applier set before and sets no more, unless another manager owns them.
 
 Three steps, each as Kubernetes does it: take away all that was set the last time; put back all that any manager owns
 now; put back what was not set the last time, unless the structure around it was and goes.
 
-Where somebody set fields in another version, each step is done in the version in which its paths mean something, and
+If fields were set in another version, each step is done in the version in which its paths mean something, and
 the object is converted there and back.
 """
 

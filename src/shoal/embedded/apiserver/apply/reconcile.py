@@ -1,6 +1,6 @@
 """Ownership that was written down before the schema made a map or a list atomic.
 
-Whoever owned something inside now owns the whole. The other way round nothing is inferred, as Kubernetes documents: who
+The owner of a part now owns the whole. The other way round nothing is inferred, as Kubernetes documents: who
 owned the whole of what is granular now owns just the path, since a path alone also stands for an owned empty map.
 """
 

@@ -1,10 +1,10 @@
 """Who owns what after a create, an update or a patch.
 
-Whatever such a write changes belongs to its manager from then on, whoever owned it before; what it removes belongs to
-nobody. A manager that is left with nothing is forgotten. Runs before mutating admission: what admission fills in has
+Fields that such a write changes are owned by its manager from then on, whatever their owner was; removed fields have no
+owner. A manager without fields is removed. Runs before mutating admission: what admission fills in has
 no owner, as in Kubernetes.
 
-An object without any managers that is updated stays without (somebody reset them on purpose); the next apply starts
+An object without any managers that is updated stays without (a user reset them on purpose); the next apply starts
 again from `before-first-apply`.
 """
 
@@ -50,7 +50,7 @@ UNTRACKED: Fields = {
         "f:uid": {},
     },
 }
-"""Fields of the system and of identity: nobody owns them."""
+"""Fields of the system and of identity, which have no owner."""
 
 
 @lru_cache(maxsize=256)
@@ -114,7 +114,7 @@ def updated(managers: Managers, old: Obj, new: Obj, who: Manager, versions: Vers
     here = migrated(managers, old, versions)
     alone = here.get(who) if len(here) == 1 else None
     if alone is not None and not found.removed and not difference(found.touched, alone.fields):
-        # Nobody else is there, and what was touched was owned before: a heartbeat, mostly.
+        # There is no other manager, and the changed fields were owned before: mostly a heartbeat.
         return {who: alone._replace(time=now)}
     kept = after_changes(here, old, new, found, versions)
     own = difference(found.touched, UNTRACKED)

@@ -3,7 +3,7 @@
 A creation owns what it adds to the empty object of its kind. For built-in kinds that object is not empty: structures
 that are no pointers in Go (a Deployment's `spec.template.metadata`) and fields that are always sent (`spec.containers`
 of a pod) are there, without anything in them. So such a field is not owned for itself, while a map like `labels` is (it
-then has a `.` beside its entries), and a zero that nobody set is not owned at all. The empty object of a custom
+then has a `.` beside its entries), and a zero that was not set is not owned at all. The empty object of a custom
 resource has nothing.
 """
 

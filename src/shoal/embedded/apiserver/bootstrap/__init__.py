@@ -1,1 +1,1 @@
-"""What every Kubernetes has before anybody wrote anything: made on the first start, completed on the next ones."""
+"""The objects that every cluster has from the start: created at the first start, completed at later ones."""

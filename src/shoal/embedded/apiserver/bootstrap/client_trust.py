@@ -1,7 +1,7 @@
-"""Where servers of aggregated APIs learn whom to believe: the certificates of users, and this server as their proxy.
+"""Publishes the trusted certificates for servers of aggregated APIs: those of users, and of this server as their proxy.
 
 They read it from a ConfigMap of this name, with Kubernetes' keys. The authority of the proxy is one of its own: if it
-were the users', everybody with a certificate could pass on requests in the name of everybody else.
+were that of users, each user with a certificate could act as any other.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
-"""Roles for people: what everybody may, and what viewers, editors and administrators of a namespace may.
+"""Roles for people: for all users, and for viewers, editors and administrators of a namespace.
 
 `admin`, `edit` and `view` have no rules of their own; they gather those of roles labelled for them, which is how
-resources of a CustomResourceDefinition come to be in them. `GATHERED` names the label of each and whom it serves.
+resources of a CustomResourceDefinition come to be in them. `GATHERED` names the label of each and the role it belongs
+to.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """One object that is there from the start, in its stored version and with its address.
 
 Seeds carry what a user would have written and what defaulting would have added; uid, creationTimestamp and
-resourceVersion are the operations' to give, as for everybody's objects.
+resourceVersion are set by the operations, as for all objects.
 """
 
 from __future__ import annotations

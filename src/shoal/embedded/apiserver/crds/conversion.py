@@ -59,7 +59,7 @@ async def convert(objs: Sequence[Obj], conversion: Conversion, post: Post) -> li
 
 
 def converted_here(obj: Obj, to: str, resource: Resource) -> Obj:
-    """Without asking anybody; an ApiError 500 where that fails."""
+    """Without a webhook; raises ApiError 500 if that fails."""
     if resource.converter is None or obj.get("apiVersion") == to:
         return {**obj, "apiVersion": to}
     try:

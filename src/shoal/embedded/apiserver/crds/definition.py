@@ -104,7 +104,7 @@ class DefinitionStrategy(Strategy):
 
 
 def _formats(value: Any) -> Iterator[str]:
-    """The formats of a schema that nobody checks."""
+    """The formats of a schema that are not checked."""
     from shoal.embedded.apiserver.schema.formats import is_known_format
 
     if isinstance(value, Mapping):

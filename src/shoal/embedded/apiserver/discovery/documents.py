@@ -21,7 +21,7 @@ Obj = dict[str, Any]
 
 class Document(msgspec.Struct, frozen=True):
     body: bytes
-    """JSON; whoever sends it makes YAML of it where the content type says so."""
+    """JSON; the sender converts it to YAML where the content type requires it."""
     content_type: str
     etag: str
 

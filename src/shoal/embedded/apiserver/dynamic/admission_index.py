@@ -1,7 +1,7 @@
 """The configured admission of each subresource and operation, kept until the configuration or the resources change.
 
-A cluster has dozens of policies, of which one or none looks at what is written ten thousand times. Whoever is left here
-may still turn a write away by its labels, its name or its scope; who is not here would have for certain.
+A cluster has dozens of policies, of which one or none looks at what is written ten thousand times. The entries here
+may still not match a write by its labels, name or scope; all others cannot match.
 """
 
 from __future__ import annotations

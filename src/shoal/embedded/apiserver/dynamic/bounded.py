@@ -6,7 +6,7 @@ import aiohttp
 
 
 class TooLongError(Exception):
-    """Somebody answered with more than anybody has to say."""
+    """The response is too large."""
 
 
 async def read_bounded(response: aiohttp.ClientResponse, most: int) -> bytes:

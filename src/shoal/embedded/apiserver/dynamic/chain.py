@@ -56,7 +56,7 @@ class Chain:
         return bool(policies) or has_hooks, asks
 
     async def mutate(self, admission: Admission, again: Callable[[Admission], None]) -> None:
-        """`again` are the built-in plugins, which run once more after somebody changed the object."""
+        """`again` are the built-in plugins, which run once more after the object was changed."""
         if admission.call.through_scale:
             scale = scales.shown(admission)
             # The built-in plugins have nothing to do with scales.

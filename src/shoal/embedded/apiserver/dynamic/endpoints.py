@@ -1,6 +1,6 @@
 """Where a Service really is: the address on this machine at which what stands behind it listens.
 
-Pods have no network here, so a Service leads somewhere only if somebody said where: the annotation
+Pods have no network here, so a Service has an address only if one is given: the annotation
 `shoal.dev/endpoint: https://127.0.0.1:9443` on the Service, or an EndpointSlice or Endpoints of it with an address of
 this machine (Kubernetes takes no loopback address there, so mostly one of its network). Everything else is a Service
 without endpoints, in Kubernetes' words. Rejected: dialing cluster addresses, which lead nowhere or, worse, somewhere.
@@ -83,7 +83,7 @@ class Endpoints:
                 yield one
 
     def has_any(self, namespace: str, name: str) -> bool:
-        """Whether anybody wrote down endpoints at all, ready or not."""
+        """Whether there are endpoints at all, ready or not."""
         return any(True for _ in self.slices(namespace, name)) or bool(
             self._reader.get("", "endpoints", namespace, name)
         )

@@ -40,10 +40,10 @@ class Surroundings(msgspec.Struct, frozen=True):
 
 
 class DynamicAdmission:
-    """The `Dynamic` of the operations. `changed` tells it that configurations may have changed; they are read when
-    somebody asks.
+    """The `Dynamic` of the operations. `changed` reports that configurations may have changed; they are read at
+    the next request.
 
-    `again` are the built-in plugins, which run once more after somebody changed an object.
+    `again` are the built-in plugins, which run once more after an object was changed.
     """
 
     def __init__(self, around: Surroundings, again: Callable[[Admission], None]) -> None:

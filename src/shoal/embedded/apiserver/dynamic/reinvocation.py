@@ -1,7 +1,7 @@
 """A second round for those who changed an object before others changed it again.
 
 A webhook or policy that asks for it (`IfNeeded`) is asked once more when something changed after it; there is one
-more round, never a third, and nobody is asked in it for the first time.
+more round, never a third, and no webhook is called for the first time in it.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """A write of a scale, as it is asked about: the Scale that was sent, not the object it is kept in.
 
-Whoever watches over deployments is not asked about `deployments/scale`; whoever watches over that sees a Scale, and
-may change how many replicas it wants.
+Webhooks for deployments are not called for `deployments/scale`; webhooks for that see a Scale and may change its
+replicas.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Whom the server believes when it calls others: the certificate bundle of a webhook or an APIService.
+"""The certificates that the server trusts when it calls others: the bundle of a webhook or an APIService.
 
 As Go does, a certificate in the bundle is believed whether it is an authority or the server's own, and old habits in
 certificates (no key identifiers) are forgiven. What OpenSSL says of a bad one is said in Go's words, which people
@@ -38,7 +38,7 @@ context_for = lru_cache(maxsize=256)(new_context)
 
 
 def new_blind_context() -> ssl.SSLContext:
-    """Believes anybody."""
+    """Trusts every certificate."""
     made = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     made.check_hostname = False
     made.verify_mode = ssl.CERT_NONE

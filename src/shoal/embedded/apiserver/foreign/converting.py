@@ -1,7 +1,7 @@
 """The definitions of Kueue's kinds with a webhook that converts between their versions, for clusters that have one.
 
 The embedded cluster needs none: it converts these kinds by itself (`provided.py`). Where a webhook answers, an object
-that was written in one version is what the other calls it; where nobody does, both versions keep the names of both.
+that was written in one version is converted to the other; without one, both versions keep the names of both.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The definitions of foreign kinds, from the short tables beside this file: one table for each project.
 
-They are ordinary CustomResourceDefinitions, labelled so that they can be told from those that people bring. Whoever
-installs the project itself applies its own over them; nothing here is written over a definition that is there.
+They are ordinary CustomResourceDefinitions, labelled so that they differ from those that users install. An
+installation of the project itself replaces them; existing definitions are not overwritten.
 """
 
 from __future__ import annotations

@@ -1,12 +1,12 @@
 """What a label says of a definition: that it came from here, and for which project.
 
 Versions of such kinds are converted by the server itself, where the definition names no webhook: what one version
-calls differently is stored as the stored version calls it and shown as each version does. Nobody has to be running for
-that, nothing has an address, and a server without Shoal's controllers, or one that starts again, converts too.
+calls differently is stored as the stored version calls it and shown as each version does. This needs no
+process and no address, so a server without Shoal's controllers, or one that restarts, converts too.
 
-A provided definition yields to the project's own: while only its provider has written its spec, whoever applies another
-spec takes it over without a conflict, and versions that the new spec does not have are given up. Objects that were
-stored in one of these are stored anew (`server/custom_resources.py`).
+A provided definition yields to the project's own: while only its provider has written its spec, a client that applies
+another spec takes it over without a conflict, and versions that the new spec does not have are given up. Objects that
+were stored in one of these are stored anew (`server/custom_resources.py`).
 
 Rejected: a webhook on the loopback, as a real cluster needs one. Its address is known only after the start, so that
 definitions would lie for a moment after each; every read in the other version would cost a request to the same process;

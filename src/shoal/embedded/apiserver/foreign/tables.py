@@ -1,7 +1,7 @@
 """What one table of foreign kinds says: a row for each kind, read from YAML.
 
-Versions mostly have the same fields, also where the project that owns them renamed some: where nobody converts between
-versions, a field that only one of them knew would be lost to who reads the other. Where even that does not work, a
+Versions mostly have the same fields, also where the project that owns them renamed some: without conversion between
+versions, a field that only one of them has would be lost to readers of the other. Where even that does not work, a
 version has a shape of its own.
 """
 
@@ -25,7 +25,7 @@ class Shape(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     status: Any = None
     columns: tuple[tuple[str, str, str], ...] | None = None
     warns: str = ""
-    """Deprecated, with this warning to whoever uses it."""
+    """Deprecated, with this warning to clients."""
 
 
 class ForeignKind(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

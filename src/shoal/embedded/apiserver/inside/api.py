@@ -201,7 +201,7 @@ def _typed(kind: Kind, obj: Obj) -> Obj:
 
 
 async def _finished(work: Awaitable[_T]) -> _T:
-    """A write that was begun is finished, even if whoever began it is cancelled."""
+    """A write that was begun is finished, even if its caller is cancelled."""
     return await asyncio.shield(asyncio.ensure_future(work))
 
 

@@ -39,7 +39,7 @@ def check_address(text: str, path: str, errors: Errors) -> bool:
 
 
 def check_ordinary_address(text: str, path: str, errors: Errors) -> None:
-    """Of an address that somebody shall send to: not the host itself, not everybody."""
+    """Faults of a destination address: not loopback, not multicast."""
     found = address(text)
     if found is None:
         return

@@ -1,7 +1,7 @@
 """Services are given their addresses and node ports here: what they may have depends on all other Services.
 
 So one allocation waits for the other. The lock is taken after that of the Service itself and before those of quotas, in
-creations and changes alike, so that nobody waits in a ring.
+creations and changes alike, so that no deadlock is possible.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from shoal.embedded.apiserver.rest.context import ServerContext
 
 _SERVICES = Home("", "services")
 ALLOCATION = Ref(_SERVICES, "", "")
-"""The address of no object: whoever holds it is the one who allocates."""
+"""A key of no object: its lock holder allocates."""
 
 _DECIDES = (
     "type",

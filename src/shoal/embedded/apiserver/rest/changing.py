@@ -9,7 +9,7 @@ same object themselves, and large ones, since the worker thread may be busy with
 worked out again, and refused there if it names the version it was meant for. A large change that was overtaken in each
 of its tries is worked out once more under the lock, so that frequent small writes cannot starve it: other writers of
 this one object wait that long. One that asks webhooks is refused with a conflict then.
-Whether anybody is asked is decided once for each try: who comes later is asked about the next one.
+Whether webhooks are called is decided once for each try: a new one is called for the next try.
 """
 
 from __future__ import annotations

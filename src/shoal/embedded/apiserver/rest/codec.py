@@ -140,7 +140,7 @@ def as_read_back(stage: ServerContext, obj: Obj, resource: Resource) -> Obj:
 def as_defined(stage: ServerContext, kept: Obj, resource: Resource) -> Obj:
     """What is about to be stored, by the definition as it is now: it may have changed since the request was read.
 
-    In place, and without waiting for anybody, so that it holds at the commit. What is in another version than the new
+    In place, and without waiting, so that it holds at the commit. What is in another version than the new
     definition stores stays so: readers see that by its bytes.
     """
     if not resource.is_custom:

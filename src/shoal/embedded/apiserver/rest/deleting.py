@@ -1,4 +1,4 @@
-"""Delete: at once, or marked and left to finalizers and to whoever ends it gracefully."""
+"""Delete: at once, or marked and left to finalizers and to graceful termination."""
 
 from __future__ import annotations
 
@@ -97,7 +97,7 @@ async def delete(
 async def let_go(
     stage: ServerContext, call: Call, record: Record, obj: Obj, options: DeleteOptions
 ) -> tuple[Obj | Record, bool]:
-    """Delete an object whose lock the caller holds, without asking anybody. `obj` is the caller's copy, and changed."""
+    """Delete an object whose lock the caller holds, without admission. `obj` is the caller's copy, and changed."""
     fate = _fate(stage, call, obj, options)
     return await _done(stage, call, record, fate, await _kept(stage, call, fate))
 
@@ -154,7 +154,7 @@ class _Fate(msgspec.Struct, frozen=True):
 
 
 def _fate(stage: ServerContext, call: Call, obj: Obj, options: DeleteOptions) -> _Fate:
-    """The object is marked in place where it has to wait for somebody."""
+    """The object is marked in place if its deletion has to wait."""
     resource, metadata = call.resource, obj["metadata"]
     is_counted = not resource.strategy.ends_when_empty
     was = (metadata.get("deletionTimestamp"), metadata.get("deletionGracePeriodSeconds") if is_counted else 0)

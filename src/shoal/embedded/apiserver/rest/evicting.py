@@ -5,7 +5,7 @@ ready meanwhile is judged as a ready one, before or not at all. The budget is ch
 the deletion is the next one, because watchers are to see a pod that says why it ends before they see it end.
 
 Rejected: a deletion on condition that the pod is still the version that was judged, as Kubernetes does it, which holds
-no locks. Whoever is overtaken there has already marked the pod and charged its budget.
+no locks. A writer that gets a conflict there has already marked the pod and charged its budget.
 """
 
 from __future__ import annotations

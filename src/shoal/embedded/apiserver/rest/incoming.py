@@ -1,4 +1,4 @@
-"""An object that somebody sent, checked against where it was sent: type, name, namespace, unknown fields.
+"""Checks a received object against the path of the request: type, name, namespace, unknown fields.
 
 What comes out has the fields of its schema, kind and apiVersion, and a metadata map with the address of the request.
 """

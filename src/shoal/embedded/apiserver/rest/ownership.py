@@ -1,7 +1,7 @@
 """Who owns which fields: what of that depends on the resource and the door a write comes through.
 
-The arithmetic of field ownership is `apply/`; this says which fields a door ignores (what a writer sends there is
-dropped, so nobody comes to own it) and what the object looks like in the version in which somebody else wrote.
+The arithmetic of field ownership is `apply/`; this says which fields a door ignores (values there are
+dropped, so they get no owner) and what the object looks like in the version of another writer.
 """
 
 from __future__ import annotations

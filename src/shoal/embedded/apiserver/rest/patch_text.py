@@ -1,6 +1,6 @@
 """Patches as they come over the wire, and what they make of an object, checked in the words of Kubernetes.
 
-A patch is read before anybody looks at the object: what is no patch at all is malformed (400). What it makes of the
+A patch is read before the object: what is no patch at all is malformed (400). What it makes of the
 object is read again as an object of the kind; what cannot be is the patch's fault, not the object's, and the answer is
 `patch: Invalid value` (422), other than for a body that is an object.
 """

@@ -1,7 +1,7 @@
 """Quota statuses that change with a write: they are stored in the same commit as the object that is counted.
 
 An object is locked before the quotas that count it. Quotas may count each other and themselves, where that order would
-be a ring; so whoever writes a quota holds all of its namespace from the start.
+be a ring; so the writer of a quota locks all of its namespace from the start.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from shoal.embedded.apiserver.state.record import Record, Write
 
 
 def object_lock(stage: ServerContext, ref: Ref) -> Hold:
-    """What whoever writes an object holds while it is read, decided and committed."""
+    """The locks of a writer while the object is read, decided and committed."""
     return stage.state.lock(ref, all_quotas(ref.namespace)) if ref.home == QUOTAS else stage.state.lock(ref)
 
 

@@ -1,12 +1,12 @@
 """Where the writers of a namespace line up for its quotas, and are served together.
 
 A quota allows one charge at a time, and a charge is only true when it is durable; one by one, a namespace with a quota
-would do one write per disk latency. So everybody who has come while the last commit was under way is charged in turn,
-in memory, and all of them share the next commit and one write of each quota. It is kept whole or not at all: no charge
+would do one write per disk latency. So all writes that arrived during the last commit are charged in turn,
+in memory, and share the next commit and one write of each quota. It is kept whole or not at all: no charge
 ever stands on another one that failed.
 
 Rejected: charging on top of commits that are under way, without waiting for them. One that fails would take all behind
-it along, through as many batches as there are, and refusals would have been told of amounts that nobody ever used.
+it along, through as many batches as there are, and refusals would have named amounts that were never used.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class PendingWrite:
 
 
 class QuotaCommitQueue:
-    """One line per namespace, there while somebody stands in it."""
+    """One queue per namespace, which exists while it has entries."""
 
     def __init__(self) -> None:
         self._lines: dict[str, list[PendingWrite]] = {}
@@ -70,7 +70,7 @@ class QuotaCommitQueue:
                     errands, self._lines[namespace] = self._lines[namespace], []
                     await commit_together(stage, namespace, errands)
         finally:
-            # Only when this task was ended from outside: whoever still waits is not left waiting.
+            # Only when this task was cancelled: pending writes must not wait forever.
             for errand in (*errands, *self._lines.pop(namespace)):
                 if not errand.outcome.is_settled:
                     errand.outcome.settle(unavailable("the server is shutting down"))
@@ -114,7 +114,7 @@ async def _committed(
     quotas, state = stage.quotas, stage.state
     accounts = quotas.accounts(namespace)
     if not accounts.are_counted:
-        # What began before the quota could be seen is charged by nobody: it has to be visible to be counted.
+        # Writes that began before the quota was visible were not charged: they have to be visible to be counted.
         await state.settled()
         accounts = quotas.accounts(namespace)
     refused: dict[PendingWrite, Exception] = {}

@@ -1,7 +1,7 @@
 """Server-side apply as a request: of an object, and of what is not there yet.
 
-What is applied is taken as it was sent. A null in it erases, a field nobody knows is refused in words of its own, and
-its type and name are its own business too: nothing is filled in from the path before it is merged. So conflicts are
+What is applied is taken as it was sent. A null in it erases, an unknown field is refused with a message of its own, and
+its type and name are taken as sent too: nothing is filled in from the path before it is merged. So conflicts are
 reported before a name that is not that of the path.
 """
 

@@ -135,7 +135,7 @@ class Shapes:
 
 @cache
 def published(version: str) -> Shapes:
-    """Those of a version for everybody in this process: nobody changes them, and what is made of them stays on them."""
+    """The schemas of a version, shared in this process: they are not changed, and derived values are cached on them."""
     return Shapes(version)
 
 

@@ -1,4 +1,4 @@
-"""What Go writes though nobody sent it: structs, numbers and times that have no way to be absent.
+"""The zero values that Go writes: structs, numbers and times that cannot be absent.
 
 A stored pod has `status: {}` and every container `resources: {}`; a ReplicaSet's status counts `replicas: 0`; a
 condition without times has `lastTransitionTime: null`. Clients and managed fields know them. This runs after

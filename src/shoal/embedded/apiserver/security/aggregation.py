@@ -1,6 +1,6 @@
 """ClusterRoles that gather the rules of others by label.
 
-The rules are worked out when they are needed, so they hold at once whoever writes them back; `outdated` finds the
+The rules are computed when they are needed, so they hold before they are written back; `outdated` finds the
 roles whose stored rules should be written back, which in Kubernetes a controller does.
 """
 

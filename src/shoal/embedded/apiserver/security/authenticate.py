@@ -59,7 +59,7 @@ class Authenticator:
         return actor
 
     def review(self, token: str, audiences: tuple[str, ...], now_s: int) -> Reviewed:
-        """Whom a token stands for, and for which of the asked audiences; without any, for this server's own."""
+        """The user of a token, and its audiences among the requested ones; without any, this server's own."""
         asked = audiences or DEFAULT_AUDIENCES
         if hmac.compare_digest(token.encode(errors="surrogatepass"), self._admin_token):
             common = tuple(one for one in asked if one in DEFAULT_AUDIENCES)

@@ -4,7 +4,7 @@ Made on the first start and kept in the state folder, so that a kubeconfig writt
 Certificates of the server and of the administrator are renewed when they near their end, when the server is to be
 reached under another name, or when they do not fit the authority any more; the authority itself and the key that
 signs service account tokens are kept for ever. A folder with half an authority is refused: making a new one would
-lock out everybody who holds the old one.
+lock out all clients of the old one.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ LOOPBACK_HOSTS = (
 ADMIN = "kubernetes-admin"
 ADMIN_GROUPS = ("system:masters",)
 FRONT_PROXY = "front-proxy-client"
-"""As whom this server passes requests on to the servers of aggregated APIs."""
+"""The name under which this server forwards requests to the servers of aggregated APIs."""
 _SPARE = timedelta(days=30)
 _TOKEN_BYTES = 32
 _FRONT = "front-proxy"

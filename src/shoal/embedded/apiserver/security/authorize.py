@@ -1,4 +1,4 @@
-"""Two ways to decide: everybody who is recognised may do everything, or what RBAC's objects say.
+"""Two ways to decide: every authenticated user may do everything, or RBAC's objects decide.
 
 The first is the default, because a cluster on one's own machine is one's own; anonymous callers may then ask how the
 server is, and nothing else.
@@ -19,14 +19,14 @@ _OPEN_PATHS = frozenset({"/healthz", "/livez", "/readyz", "/version", "/version/
 
 
 class Held(msgspec.Struct, frozen=True):
-    """Everything somebody may do in a namespace, as far as it could be found out."""
+    """The permissions of a user in a namespace, as far as they are known."""
 
     rules: tuple[Rule, ...]
     faults: tuple[str, ...] = ()
 
 
 class Authorizer(Protocol):
-    """Decides every request, and knows what somebody holds and what a role gives."""
+    """Decides each request, and lists the permissions of users and roles."""
 
     def allows(self, actor: Actor, asked: Attributes) -> Verdict: ...
 
@@ -37,7 +37,7 @@ class Authorizer(Protocol):
 
 
 class AllowRecognised:
-    """Whoever has shown good credentials may do everything."""
+    """Every authenticated user may do everything."""
 
     def allows(self, actor: Actor, asked: Attributes) -> Verdict:
         if actor != ANONYMOUS or (asked.verb == "get" and asked.path in _OPEN_PATHS):

@@ -39,7 +39,7 @@ ROLES: dict[str, tuple[str, ...]] = {
         f"{READ} misplacedclusterpolicies @config.openshift.io",
         EVENTS,
     ),
-    # All parts of `shoal run`, so that whoever runs it here need not be everybody.
+    # All parts of `shoal run`, so that its user here need not be an administrator.
     "system:shoal": permissions.lines_of(tuple(permissions.PARTS)),
     "system:heapster": (f"{READ} events,namespaces,nodes,pods", f"{READ} deployments @extensions"),
     "system:kube-aggregator": (f"{READ} endpoints,services",),

@@ -1,7 +1,7 @@
-"""Nobody gives what they do not have: the check on writing roles and bindings.
+"""Prevents privilege escalation: users cannot grant permissions that they do not have.
 
-Whoever holds the verb `escalate` on a role, or `bind` on the role a binding names, may do it all the same; and so may
-superusers, who hold everything. A change is checked as a new object is, unless only garbage collection could want it.
+A user with the verb `escalate` on a role, or `bind` on the role that a binding names, may do it all the same; and so
+may superusers. A change is checked as a new object is, unless only garbage collection could want it.
 """
 
 from __future__ import annotations

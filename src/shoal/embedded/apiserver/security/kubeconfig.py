@@ -2,7 +2,7 @@
 
 A file that is there is merged into: entries named `shoal` are replaced, everything else stays as it was, and `shoal`
 becomes the current context. What cannot be read as a kubeconfig is refused rather than overwritten, because it may be
-somebody's only way into other clusters.
+the only access to other clusters.
 """
 
 from __future__ import annotations

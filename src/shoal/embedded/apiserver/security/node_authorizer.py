@@ -27,7 +27,7 @@ _NO_RULES = "node authorizer does not support user rule resolution"
 
 
 def node_of(actor: Actor) -> str | None:
-    """The name of the node that somebody is; empty for a node without a name, None for who is no node."""
+    """The node name of a user; empty for a node without a name, None for other users."""
     if NODES in actor.groups and actor.name.startswith(NODE_PREFIX):
         return actor.name[len(NODE_PREFIX) :]
     return None

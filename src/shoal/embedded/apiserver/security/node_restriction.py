@@ -1,7 +1,7 @@
 """NodeRestriction: a node writes its own objects only, and nothing by which it would draw more work to itself.
 
-The authorizer decides by what a path names; what an object says, and to whom it belongs, is seen here. Nobody but nodes
-is restricted. The plugin runs before objects are changed on behalf of the server, as in Kubernetes.
+The authorizer decides by what a path names; what an object says, and its owner, is checked here. Only nodes
+are restricted. The plugin runs before objects are changed on behalf of the server, as in Kubernetes.
 """
 
 from __future__ import annotations

@@ -2,8 +2,8 @@
 
 Rules only ever add; so the first that allows decides, and its binding is the reason. Bindings are read once per change
 of any RBAC object and kept per actor and namespace, and so are verdicts: a controller that asks the same a thousand
-times a second pays for a look-up. What anybody can make up is not kept: what was refused, long names, and namespaces
-without bindings, in which one holds what one holds everywhere.
+times a second pays for a look-up. Requests that a user can vary without limit are not kept: refusals, long names, and
+namespaces without bindings, where the cluster-wide permissions apply.
 
 Rejected: keeping verdicts for a fixed time, as API servers do with remote authorizers. A revoked right would outlive
 its revocation.
@@ -38,7 +38,7 @@ Who = tuple[str, tuple[str, ...]]
 
 
 class Grant(msgspec.Struct, frozen=True):
-    """What one binding gives to somebody; or why it gives nothing."""
+    """The permissions of one binding, or why it has none."""
 
     source: str
     rules: tuple[Rule, ...] = ()

@@ -37,7 +37,7 @@ def self_subject_review(obj: Obj, actor: Actor) -> Obj:
 
 
 def subject_access_review(obj: Obj, authorizer: Authorizer) -> Obj:
-    """Whether somebody, who need not exist, may do something."""
+    """Whether a user, who need not exist, may do something."""
     spec = obj.get("spec") or {}
     faults = _faults(spec)
     if not spec.get("user") and not spec.get("groups"):

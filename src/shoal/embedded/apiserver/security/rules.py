@@ -33,7 +33,7 @@ class Rule(msgspec.Struct, frozen=True):
         return _resource_allowed(self.resources, asked.resource, asked.subresource)
 
     def covers(self, other: Rule) -> bool:
-        """Whether whoever has this rule loses nothing to somebody with the other."""
+        """Whether this rule allows everything that the other allows."""
         if not (_has_all(self.verbs, other.verbs) and _has_all(self.groups, other.groups)):
             return False
         if self.names and not (other.names and set(other.names) <= set(self.names)):

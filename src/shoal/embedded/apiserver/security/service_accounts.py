@@ -1,4 +1,4 @@
-"""Tokens of service accounts: signed claims about who holds them, for whom, and until when.
+"""Tokens of service accounts: signed claims about account, audience and expiry.
 
 A token is good while its signature, audience and times are, and while the service account it names, and the pod,
 secret or node it is bound to, are still there with the same uid: deleting a pod ends its tokens at once.

@@ -1,6 +1,6 @@
 """A certificate shown to the other side of a connection.
 
-OpenSSL takes a certificate with its key from files only, so for a moment they are in one that nobody else may read.
+OpenSSL takes a certificate with its key from files only, so for a moment they are in one that other users cannot read.
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@ A folder belongs to Shoal when it was empty or absent at the first start; then i
 form. A running server holds a lock on a file in it, which the system drops however the server ends: a folder left
 behind by a crash is simply taken over, and no process id is ever trusted that does not hold the lock.
 
-Rejected: a process id file alone. After a crash it names a process that is gone, or somebody else's.
+Rejected: a process id file alone. After a crash it names a process that is gone, or another one.
 """
 
 from __future__ import annotations

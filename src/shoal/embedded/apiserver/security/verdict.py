@@ -15,7 +15,7 @@ class Verdict(msgspec.Struct, frozen=True):
 
 
 def refusal(actor: Actor, asked: Attributes, verdict: Verdict) -> status.ApiError:
-    """401 for whoever has shown nothing: showing something might help. 403 for everybody else."""
+    """401 for requests without credentials, 403 for all others."""
     if actor == ANONYMOUS:
         return status.unauthorized()
     return forbidden(actor, asked, verdict.reason)

@@ -109,7 +109,7 @@ class ControlPlane:
         """What is posted and not stored, by group, plural and subresource."""
         self.authority = authority
         self.faults = faults
-        """What makes the server worse on purpose; whoever calls it from within asks `before` too."""
+        """The faults on request; callers inside the process call `before` too."""
         self._followers = followers
         """Told of commits for as long as there are any; kept here, so that they are not collected."""
         self._closers = closers

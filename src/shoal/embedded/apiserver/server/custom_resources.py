@@ -222,7 +222,7 @@ class CustomResources:
 
 
 async def _unless_gone(changing: Awaitable[object]) -> None:
-    """Whoever deleted the definition meanwhile did what is left to do."""
+    """If the definition was deleted meanwhile, nothing is left to do."""
     try:
         await changing
     except status.ApiError as error:

@@ -38,7 +38,7 @@ Maker = Callable[[str, Mapping[str, str], str], Made | None]
 """Of a path, the query and the Accept header; None if the path is not its own."""
 
 Elsewhere = Callable[[web.BaseRequest, Target, Actor], Awaitable[web.StreamResponse | None]]
-"""API groups that somebody else serves (APIService), asked for in the name of the actor."""
+"""API groups of other servers (APIService), requested in the name of the user."""
 
 
 _WITH_ROUTES = ("api", "version")

@@ -1,4 +1,4 @@
-"""What has to happen though nobody asks: old history is forgotten, old events go."""
+"""Regular tasks: old history and old Events are removed."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class Housekeeping:
                 _log.exception("old events could not be dropped")
 
     async def drop_old_events(self) -> None:
-        """Events nobody has touched for an hour; in pieces, so that writers in between are not held up."""
+        """Removes Events that were not changed for an hour, in pieces, so that writers are not blocked."""
         before = datetime.fromtimestamp(int(self._stage.clock.seconds()) - _EVENT_AGE_S, UTC)
         old = [one for one in self._stage.state.list(_EVENTS, None).records if _last_seen(one) < before]
         events = self._stage.catalog.builtin(_EVENTS)
@@ -56,7 +56,7 @@ class Housekeeping:
             calls = [
                 Call("delete", events, SERVER, one.ref.namespace, one.ref.name) for one in old[start : start + _AT_ONCE]
             ]
-            # One that somebody deleted meanwhile is as good as gone.
+            # An Event that was deleted meanwhile needs no deletion.
             await asyncio.gather(
                 *(delete(self._stage, call, DeleteOptions(), asks=False) for call in calls), return_exceptions=True
             )

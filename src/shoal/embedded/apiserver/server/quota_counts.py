@@ -51,7 +51,7 @@ class QuotaCounts:
     async def _counted(self, ref: Ref) -> None:
         try:
             async with quotas_lock(self._stage, ref.namespace):
-                # What began before the quota could be seen was charged by nobody: it is counted once it is there.
+                # Writes that began before the quota was visible were not charged: they are counted now.
                 await self._stage.state.settled()
                 record = self._stage.state.get(ref)
                 if record is None:

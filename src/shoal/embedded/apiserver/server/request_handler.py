@@ -124,7 +124,7 @@ class RequestHandler:
     async def _written(
         self, request: web.BaseRequest, target: Target, verb: Verb, actor: Actor, flow: Flow
     ) -> web.StreamResponse:
-        """The body is read before the request takes a seat: a slow client keeps nobody waiting."""
+        """The body is read before the request takes a seat: a slow client does not delay others."""
         resource = self._stage.catalog.find(target.group, target.version, target.plural)
         size = len(await body_bytes(request)) if resource is not None and request.can_read_body else 0
         if resource is not None and target.name and verb != "delete":

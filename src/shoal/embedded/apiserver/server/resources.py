@@ -182,7 +182,7 @@ def _door(call: Call) -> tuple[str, str, str]:
 
 
 def _object_form(request: web.BaseRequest) -> Form:
-    """The form of a write's answer: objects; tables of a write are asked for by nobody but served all the same."""
+    """The form of a write's answer: objects; tables of a write are rarely requested but served all the same."""
     accept = request.headers.get("Accept", "")
     return form_of(accept) if accept else PLAIN
 

@@ -151,9 +151,9 @@ def _server(plane: ControlPlane) -> Connections:
 
 async def _end(plane: ControlPlane, server: Connections, listener: asyncio.Server) -> None:
     listener.close()
-    # Watches end by themselves when nothing can happen any more; then nobody is left to wait for.
+    # Watches end by themselves when no more events can come.
     plane.door.end_watches()
-    # Connections that nobody uses now would be waited for as long as those that answer.
+    # Idle connections would be waited for as long as busy ones.
     server.pre_shutdown()
     with contextlib.suppress(TimeoutError):
         await asyncio.wait_for(server.shutdown(_PATIENCE_S), _PATIENCE_S + 1)

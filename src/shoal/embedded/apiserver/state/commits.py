@@ -1,8 +1,8 @@
 """Group commit: everything that was asked for while the last batch became durable goes into the next one.
 
 One task hands batches to the storage, in the order of their revisions and one at a time, so that a slow disk makes
-batches larger and not the line longer. What is durable is published before anybody hears of it; what failed leaves no
-trace but numbers that nobody uses. Whatever way a storage fails in, its batch is over: nothing stays pending.
+batches larger and not the line longer. Durable writes are published before they are acknowledged; failed ones leave no
+trace but unused revisions. Whatever way a storage fails in, its batch is over: nothing stays pending.
 """
 
 from __future__ import annotations
@@ -86,7 +86,7 @@ class Commits:
                     await _fault_of(self._storage.compact(through))
         finally:
             self._pump = None
-            # Only when this task was ended from outside: whoever still waits is not left waiting.
+            # Only when this task was cancelled: pending writes must not wait forever.
             left = [ticket for ticket in (*batch, *self._waiting) if not ticket.outcome.is_settled]
             self._publish(left, False)
             for ticket in left:

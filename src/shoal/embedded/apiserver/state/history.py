@@ -1,7 +1,7 @@
 """What happened lately, resource by resource, in order: watchers read on from a revision, lists go back to one.
 
-Nobody is given a queue. A watcher holds a revision and reads on from it, so that twenty watchers of ten thousand events
-hold twenty numbers; whoever stays away until its place is forgotten is told so (410), as Kubernetes does. What an event
+Watchers have no queues. A watcher has a revision and reads on from it, so that twenty watchers of ten thousand events
+have twenty numbers; a watcher whose revision is no longer in the history gets 410, as in Kubernetes. What an event
 keeps alive is the object it replaced; that is what the byte budget counts.
 
 The limits forget from the oldest on, over all resources together, but each resource remembers how far *it* was
@@ -70,7 +70,7 @@ class History:
         self.floor = revision
         """The newest that was forgotten of all."""
         self.epoch = 0
-        """Grows when everything is forgotten at once: whoever follows since before has lost its place."""
+        """Grows when everything is forgotten at once: watchers since before have lost their revision."""
 
     def append(self, events: Sequence[Event], now_s: float) -> None:
         size_bytes = 0
@@ -102,7 +102,7 @@ class History:
         return events[start : start + most] if most else events[start:]
 
     def trim(self, now_s: float) -> None:
-        """Forget what is beyond the limits; never the newest batch, which nobody has had the time to read."""
+        """Forget what is beyond the limits; never the newest batch, which watchers had no time to read."""
         limits, marks = self._limits, self._marks
         floor = self.floor
         while len(marks) > 1 and (

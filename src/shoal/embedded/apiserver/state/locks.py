@@ -1,11 +1,11 @@
 """One writer per object at a time, first come first served.
 
-A write reads an object, decides for some microseconds or for as long as a webhook takes, and commits; whoever comes
-meanwhile waits instead of failing with a conflict the client did not cause. Several objects are locked in one order
+A write reads an object, decides for some microseconds or for as long as a webhook takes, and commits; other writers
+meanwhile wait instead of failing with a conflict the client did not cause. Several objects are locked in one order
 wherever they are named, so that two writers never wait for each other.
 
 Rejected: asyncio.Lock per object. It would have to be made and dropped for each of ten thousand objects, and a lock
-that nobody waits for is here one entry in a dictionary.
+without waiters is here one entry in a dictionary.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ class Locks:
             raise
 
     def give(self, ref: Ref) -> None:
-        """Handed straight to the next in line: nobody who comes now overtakes."""
+        """Passed directly to the next waiter: later ones cannot overtake."""
         waiting = self._held[ref]
         while waiting:
             turn = waiting.popleft()

@@ -34,7 +34,7 @@ class Record(msgspec.Struct, gc=False, eq=False):
     _labels: Mapping[str, str]
     _fields: Mapping[str, str]
     _describe: Describe | None = None
-    """Set on records read at the start, until somebody asks: most of them are never selected by anything."""
+    """Set on records read at the start, until they are needed: most of them are never selected."""
 
     @property
     def uid(self) -> str:

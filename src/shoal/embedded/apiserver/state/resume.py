@@ -1,7 +1,7 @@
 """The state as it was when the process ended: objects first, then what happened since, as events again.
 
 Watchers from before the restart read on. Nothing is decoded here: that would take most of the time of a start, and
-labels are found when somebody selects by them.
+labels are read at the first selection.
 """
 
 from __future__ import annotations

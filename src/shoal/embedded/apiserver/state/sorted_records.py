@@ -4,7 +4,7 @@ Kubernetes lists by storage key, `namespace/name` as text, so that `a-b/x` stand
 up to date by every creation and deletion (a few microseconds for ten thousand objects), so that a page, a namespace and
 a continue token are each a slice.
 
-Rejected: sorting when somebody lists. A page of one object would then pay for all of them.
+Rejected: sorting at each list. A page of one object would then pay for all of them.
 """
 
 from __future__ import annotations

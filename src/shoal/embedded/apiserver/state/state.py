@@ -1,8 +1,8 @@
 """The one place where objects are: what is there, what happened, who may write, who is told.
 
 Everything runs in one event loop, so that between two awaits a reader sees one moment. A write becomes visible to
-reads, lists and watches in one step, after the storage has said that it is durable; until then nobody sees it, and if
-the storage fails nobody ever does. Each write gets a revision of its own from one counter, and events are seen in its
+reads, lists and watches in one step, after the storage has said that it is durable; until then it is not visible, and
+if the storage fails it never is. Each write gets a revision of its own from one counter, and events are seen in its
 order.
 
 What this does not know: kinds, versions, validation. Objects come in their stored version, as `rest/` built them.
@@ -85,7 +85,9 @@ class State:
         return self._history.floor
 
     def health(self) -> str:
-        """Why nothing is kept; empty while all is well. Asking has the storage tried again, as nobody else might."""
+        """Why nothing is kept; empty while all is well. A call makes the storage try again, since there may be no
+        other write.
+        """
         if not self._is_closed:
             self._commits.try_again()
         return self._commits.fault
@@ -147,7 +149,7 @@ class State:
         await self._commits.passed()
 
     def check(self, writes: Sequence[Write]) -> None:
-        """Raises ApiError when they were decided by what is no longer so; whoever holds the locks never sees that."""
+        """Raises ApiError when they were decided by what is no longer so; holders of the locks never get it."""
         for write in writes:
             group, plural = write.ref.home
             if self.get(write.ref) is not write.before or write.ref in self._pending:
@@ -178,7 +180,7 @@ class State:
         self._history.trim(self._clock())
 
     def expire(self) -> None:
-        """Forget all history: each open watch ends with 410, and whoever goes on from before now is told the same."""
+        """Forget all history: each open watch ends with 410, and so does each watch from an earlier revision."""
         self._history.forget_all()
         self._parking.rouse(self._history.revision)
 

@@ -1,7 +1,7 @@
 """Events, and those who follow them.
 
 A watch holds the revision it has read to and takes what came after from the history. When there is nothing left it is
-*parked*; whoever makes events visible wakes those parked watches that the events concern. A parked watch has seen all
+*parked*; the publisher of events wakes those parked watches that the events concern. A parked watch has seen all
 there is, so that one that was parked for an hour reads on from the moment it was woken, however much was forgotten of
 what did not concern it.
 
@@ -109,7 +109,7 @@ class Parking:
         self.rouse(seen)
 
     def rouse(self, seen: int) -> None:
-        """Nobody waits any more, for now."""
+        """No watch waits any more, for now."""
         waiting, self._waiting = self._waiting, {}
         for watches in waiting.values():
             for watch in watches:
@@ -117,7 +117,7 @@ class Parking:
 
 
 class Watch:
-    """Somebody who follows one resource, one namespace of it, or one object."""
+    """A watch of one resource, one namespace of it, or one object."""
 
     __slots__ = ("_cursor", "_epoch", "_history", "_is_closed", "_is_parked", "_parking", "_wakeup", "scope")
 

@@ -3,7 +3,7 @@
 SQLite cannot look at a write-ahead log and leave it: closing the last connection moves the log into the database and
 deletes it. So the files are opened under other names, hard links in a folder beside them. Before the connection is
 closed the link to the database is removed; SQLite finds that the database is no longer where it was opened, and neither
-moves nor deletes the log. What was found damaged stays as it is, for whom repairs it.
+moves nor deletes the log. Damaged files are not changed, so that they can be repaired.
 
 A rollback journal beside the database is what a kill leaves before the state has its write-ahead log. SQLite would
 write it back into the database, so such a database is looked at as a copy.
@@ -89,7 +89,7 @@ def files_of(path: Path) -> tuple[Path, ...]:
 
 
 def remove_leftovers(path: Path) -> None:
-    """Folders of inspections that were killed. Whoever calls this is alone in the folder."""
+    """Folders of inspections that were killed. The caller has the folder's lock."""
     for folder in path.parent.glob(".check-*"):
         shutil.rmtree(folder, ignore_errors=True)
 

@@ -1,4 +1,4 @@
-"""Objects that end with the process: for servers that nobody wants to resume, and for tests.
+"""Objects that end with the process: for servers without persistence, and for tests.
 
 It keeps what it is given, as the other storages do, so that one suite of tests holds for all of them and a state can be
 opened again on it. The bytes are those the state holds anyway.

@@ -26,7 +26,7 @@ _SWITCH_S = 0.0005
 
 
 class _Order:
-    """One piece of work for the thread, and whom to answer."""
+    """One piece of work for the thread, and the future for its result."""
 
     __slots__ = ("_done", "_loop", "_work")
 

@@ -53,7 +53,7 @@ _TRIAL_BYTES = 1 << 20
 _RESTORE = "restore the folder from a backup, start over with `shoal cluster reset`"
 _ACCEPT = "or start with what can be read with `shoal up --accept-data-loss`"
 _GAP = 1_000_000_000
-"""How far revisions move on where nobody knows which one was the highest that was acknowledged."""
+"""How far revisions advance if the highest acknowledged one is unknown."""
 _ROOM = "make room there, or choose another folder with --state; what was acknowledged is kept"
 
 

@@ -109,7 +109,7 @@ async def _print(socket: web.WebSocketResponse, answer: Answer, wanted: Wanted) 
 
 
 async def _swallow_input(socket: web.WebSocketResponse) -> None:
-    """Until the client has said all: kubectl, cut off while it sends, says so in a line nobody asked for."""
+    """Until the client has said all: kubectl, cut off while it sends, prints an error."""
     with suppress(TimeoutError):
         while True:
             async with asyncio.timeout(_PATIENCE_S):

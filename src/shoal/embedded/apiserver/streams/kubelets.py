@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
 CLIENT = "kube-apiserver-kubelet-client"
-"""As whom this server shows itself to kubelets: nobody with rights on this server itself, since a Node may name any
+"""The user name of this server at kubelets; it has no rights on this server itself, since a Node may name any
 port of this machine as its kubelet's, this server's too."""
 NODE_HEADER = "Shoal-Node"
 """Which of the nodes behind one address is meant."""

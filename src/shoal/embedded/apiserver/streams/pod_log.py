@@ -1,8 +1,8 @@
 """`kubectl logs` on pods without a kubelet: the refusals of a real cluster, else one line that says why that is all.
 
 A container that has not started is refused, as Kubernetes does it.
-Rejected: an empty log for started containers. Whoever looks into a log wants to know why something does not work, and
-nothing at all is the one answer that does not help.
+Rejected: an empty log for started containers. Users read logs to find out why something does not work, and
+an empty one does not help.
 """
 
 from __future__ import annotations

@@ -83,7 +83,7 @@ def _row(printer: Printer, obj: Obj, now_s: int, include: Include, api_version: 
         if conditions:
             row["conditions"] = conditions
     if include == "Metadata":
-        # A row is for looking at. Who owns which field is half of what a pod says of itself, and nobody prints it.
+        # A row is for looking at. Who owns which field is half of a pod's metadata, and is not printed.
         metadata = {key: value for key, value in obj["metadata"].items() if key != "managedFields"}
         row["object"] = {"kind": "PartialObjectMetadata", "apiVersion": api_version, "metadata": metadata}
     else:

@@ -1,4 +1,4 @@
-"""Whom the endpoint lets in, as the API server of a cluster tells it: a ConfigMap that every cluster has."""
+"""Reads which clients the endpoint trusts, from a ConfigMap that every cluster has."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ NAMESPACE, NAME = "kube-system", "extension-apiserver-authentication"
 
 
 def trusting(settings: EndpointSettings, config_map: Obj | None) -> EndpointSettings:
-    """The settings with what the ConfigMap says; without one, nobody is let in who was not before."""
+    """The settings with what the ConfigMap says; without one, no further client is trusted."""
     data = (config_map or {}).get("data") or {}
     told = {
         "client_ca": data.get("client-ca-file", ""),

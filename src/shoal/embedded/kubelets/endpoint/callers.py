@@ -15,13 +15,13 @@ from typing import Literal
 from cryptography import x509
 from cryptography.x509.oid import NameOID
 
-Caller = Literal["server", "proxy", "stranger", "nobody"]
+Caller = Literal["server", "proxy", "stranger", "anonymous"]
 SERVER_NAMES = ("kube-apiserver-kubelet-client", "apiserver-kubelet-client")
 MASTERS = "system:masters"
 
 
 class Callers:
-    """`client_ca` and `proxy_ca` are certificates as PEM; without one, nobody is believed who shows one of it."""
+    """`client_ca` and `proxy_ca` are certificates as PEM; without one, no certificate is trusted."""
 
     def __init__(self, client_ca: str = "", proxy_ca: str = "", proxy_names: tuple[str, ...] = ()) -> None:
         self._bundle = f"{client_ca}\n{proxy_ca}".strip()
@@ -39,7 +39,7 @@ class Callers:
 
     def _who(self, der: bytes | None) -> Caller:
         if der is None:
-            return "nobody"
+            return "anonymous"
         shown = x509.load_der_x509_certificate(der)
         names, groups = _values(shown, NameOID.COMMON_NAME), _values(shown, NameOID.ORGANIZATION_NAME)
         if _is_issued(shown, self._clients):

@@ -1,8 +1,8 @@
 """The way in to a fleet of simulated kubelets: one HTTPS port as every kubelet has it, and one for Prometheus.
 
 All nodes share both ports; requests say which node or pod they mean (`places.py`). Only who shows a certificate that
-`callers.py` knows is answered on the first. A node that has failed or is cut off answers nobody: its connections end
-without a word. The certificate of the port is made at the start and never leaves memory.
+`callers.py` knows is answered on the first. A node that has failed or is cut off does not answer: its connections end
+without a response. The certificate of the port is made at the start and never leaves memory.
 
 Rejected: a port per node. A thousand nodes would take two thousand ports of a laptop.
 """
@@ -45,9 +45,9 @@ class EndpointSettings(msgspec.Struct, frozen=True):
     """PEM, its `requestheader-client-ca-file`: its proxy may ask for metrics.k8s.io."""
     proxy_names: tuple[str, ...] = ("front-proxy-client",)
     follow_every_s: float = 0.2
-    """How often a log that somebody follows is looked at."""
+    """How often a followed log is read."""
     figures: Callable[[], str] = str
-    """Of whoever else lives beside the nodes, for the fleet's own page."""
+    """Metrics of other parts of the process, for the fleet's own page."""
 
 
 class Ports(msgspec.Struct, frozen=True):
@@ -112,7 +112,7 @@ class Endpoint:
             await runner.cleanup()
 
     async def _listen(self, application: web.Application, port: int, option: str, tls: ssl.SSLContext | None) -> int:
-        # Cancelling: whoever follows a log that says nothing would not be noticed to have gone.
+        # Cancelling: the end of a client that follows a silent log would not be noticed.
         runner = web.AppRunner(
             application, access_log=None, handler_cancellation=True, shutdown_timeout=_SHUTDOWN_S, handle_signals=False
         )
@@ -141,7 +141,7 @@ class Endpoint:
     async def _checked(self, request: web.Request, handler: _Handler) -> web.StreamResponse:
         tls = request.transport.get_extra_info("ssl_object") if request.transport is not None else None
         who = self._callers.who(tls.getpeercert(True) if tls is not None else None)
-        if who == "nobody":
+        if who == "anonymous":
             raise Refusal(401, "Unauthorized")
         wanted: Caller = "proxy" if request.path.startswith(PREFIX) else "server"
         if who != wanted:
@@ -158,7 +158,7 @@ async def _refusals(request: web.Request, handler: _Handler) -> web.StreamRespon
         end = "" if refusal.code == 400 else "\n"
         return web.Response(status=refusal.code, text=f"{refusal.text}{end}")
     except CutOff:
-        # As a machine that is gone: the connection ends, and nothing is said. What is returned reaches nobody.
+        # As a machine that is gone: the connection ends without a response. The returned value is not sent.
         if request.transport is not None:
             request.transport.abort()
         return web.Response(status=503)

@@ -1,6 +1,6 @@
 """Which node and which pod a request means, though all nodes listen at one port.
 
-The API server of this project names the node in a header. Everybody else names a pod, which is on one node, or says the
+The API server of this project names the node in a header. Other clients name a pod, which is on one node, or put the
 node in front of the path; a fleet of one node needs neither.
 """
 
@@ -26,7 +26,7 @@ class Refusal(Exception):  # noqa: N818 - it is an answer, and said as one
         self.text = text
 
 
-class CutOff(Exception):  # noqa: N818 - nobody is told anything
+class CutOff(Exception):  # noqa: N818 - not an error of the request
     """The node is gone or cannot be reached: the connection ends without a word."""
 
 

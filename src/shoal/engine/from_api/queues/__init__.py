@@ -1,7 +1,7 @@
 """Queues, flavors, workloads and settings of the API as the facts of the queue engine.
 
 One value gives one fact. What takes several objects to see (a flavor that is missing, a circle of cohorts) is for
-whoever has them all; complaints name the field, and whoever read the file adds where the object stood.
+the reader of all objects; errors name the field, and the reader of the file adds the object's place.
 """
 
 from shoal.engine.from_api.queues.claimed_devices import claimed_of

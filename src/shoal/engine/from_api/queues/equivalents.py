@@ -5,7 +5,7 @@ there is a name per profile. A cluster queue that covers `shoal.dev/gpu-milli` c
 plain names that it covers; names of GPUs that it does not cover are then counted in this unit alone.
 
 A fraction is worth its part, memory its part of a GPU of middling size, an instance its part of the memory slices of
-the GPU on which it is largest. Whoever sees it otherwise sets weights: per resource name, or per model for pods that
+the GPU on which it is largest. Weights change that: per resource name, or per model for pods that
 name their model.
 
 Rejected: quota in parts of `nvidia.com/gpu` itself. Two systems that count one name in two units will meet in one
@@ -79,7 +79,7 @@ class Equivalents(msgspec.Struct, frozen=True):
 
 
 def _largest_part(profile: str) -> int:
-    """On the GPU on which the instance takes most; all of one where nobody knows the profile."""
+    """On the GPU on which the instance takes most; all of one if the profile is unknown."""
     parts = [
         -(-found.width * FULL_MILLI // layout.memory_slices)
         for layout in layouts()

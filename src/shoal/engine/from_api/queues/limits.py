@@ -79,7 +79,7 @@ class NamespaceRules(msgspec.Struct, frozen=True):
         return f"resources didn't satisfy LimitRange constraints: {_joined(found)}" if found else ""
 
     def _completed(self, container: Container) -> Container:
-        """Limits are requests where nothing else is said: whoever sums up sees to that."""
+        """Limits are requests where no requests are given: the summation applies that."""
         resources = container.resources
         limits = {**self.containers.limits, **resources.limits}
         requests = {**self.containers.requests, **resources.requests}

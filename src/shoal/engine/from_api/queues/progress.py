@@ -77,7 +77,7 @@ def moments_of(workload: Workload) -> list[float]:
 
 
 def _eviction(workload: Workload) -> Fields:
-    """Whoever is deleted while it holds something is on its way out as well."""
+    """A workload that is deleted while it has quota counts as being evicted too."""
     evicted = workload.status.condition("Evicted")
     if evicted is not None and evicted.status == "True":
         return {"evicted_s": _seconds(evicted.last_transition_time), "evicted_why": evicted.reason}
@@ -102,7 +102,7 @@ def _holding(workload: Workload, pod_sets: tuple[PodSet, ...]) -> Fields:
         "reserved_s": reserved_s,
         "admitted": is_admitted,
         "admitted_s": admitted_s,
-        # Silence is no complaint: whoever writes a picture of a cluster by hand leaves this out.
+        # A missing condition counts as ready: snapshots written by hand lack it.
         "pods_ready": ready is None or ready.status == "True",
         "ready_lost_s": _ready_lost_s(ready, admitted_s),
     }

@@ -18,7 +18,7 @@ def queue_node_of(node: Node, taken: Mapping[str, int]) -> QueueNode:
     allocatable.setdefault(PODS, POD_SLOTS)
     return QueueNode(
         name=name,
-        # A kubelet always says its host name; whoever writes a node by hand forgets to.
+        # A kubelet always sets the host name; nodes written by hand often lack it.
         labels={HOSTNAME_LABEL: name, **node.metadata.labels},
         allocatable=allocatable,
         taints=node.spec.taints,

@@ -101,7 +101,7 @@ def _preemption(spec: ClusterQueueSpec) -> PreemptionRules:
 
 
 def _stop(policy: Stop, meta: ObjectMeta) -> Stop:
-    """What is being deleted admits nobody any more, and leaves alone who is there."""
+    """A queue that is being deleted admits no more workloads, and keeps the admitted ones."""
     return "Hold" if policy == "None" and meta.deletion_timestamp is not None else policy
 
 

@@ -73,7 +73,7 @@ def _layers(text: str, where: Where) -> tuple[SliceLayer, ...]:
 
 
 def _found(request: TopologyRequest) -> TopologyRequest | None:
-    """One with layers alone says the first as its slices too, so that whoever knows slices only is not misled."""
+    """One with layers alone says the first as its slices too, so that readers that know slices only are right."""
     if request.layers and not request.slice_level:
         first = request.layers[0]
         request = msgspec.structs.replace(request, slice_level=first.level, slice_size=first.size)

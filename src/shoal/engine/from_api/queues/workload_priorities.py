@@ -1,7 +1,7 @@
 """A workload's priority: its own class where it names one, else what its pods' class says.
 
 Kueue copies the class's number into the workload once, so a number that is written there holds whatever became of the
-class. A class that nobody declared is the user's error, as for pods.
+class. A missing class is the user's error, as for pods.
 """
 
 from __future__ import annotations

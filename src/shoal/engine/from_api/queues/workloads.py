@@ -39,7 +39,7 @@ class Batch(msgspec.Struct, frozen=True):
 
 
 class Unmade(msgspec.Struct, frozen=True):
-    """A workload that nobody has made yet."""
+    """A workload that does not exist yet."""
 
     key: str
     queue: str
@@ -152,7 +152,7 @@ def _annotations_of(batch: Batch) -> Where:
 
 
 def _replaced(meta: ObjectMeta) -> str:
-    """Only where it is the work of somebody, who ends the other one."""
+    """Only if it has an owner, who ends the other one."""
     said = meta.annotations.get(REPLACES, "")
     is_near = said.rpartition("/")[0] == meta.namespace and said != meta.key
     return said if is_near and meta.controller() is not None else ""
@@ -171,6 +171,6 @@ def _saved(annotations: Iterable[tuple[Mapping[str, str], Where]]) -> float | No
 
 
 def _expected(annotations: Iterable[tuple[Mapping[str, str], Where]], deadline_s: float | None = None) -> float | None:
-    """What its owner says, but no more than until the deadline, which is known where nobody says anything."""
+    """The declared duration, at most until the deadline, which counts if nothing is declared."""
     said = next((found for each, where in annotations if (found := expected_s(each, where)) is not None), None)
     return min((each for each in (said, deadline_s) if each is not None), default=None)

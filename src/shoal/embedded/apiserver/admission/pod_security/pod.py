@@ -30,7 +30,7 @@ class Pod(NamedTuple):
 
     @property
     def has_own_users(self) -> bool:
-        """In a user namespace root is nobody outside, so some rules are pointless."""
+        """In a user namespace root has no rights outside, so some rules do not apply."""
         return self.spec.get("hostUsers") is False
 
 

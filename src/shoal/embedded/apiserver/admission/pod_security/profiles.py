@@ -1,7 +1,7 @@
 """The checks of both levels that look at a profile or option which pod and containers may each set.
 
 AppArmor, SELinux, seccomp, sysctls and Windows host processes: the pod's securityContext and each container's are
-looked at alike, and the answer names everybody who set something wrong.
+looked at alike, and the answer names each that violates the level.
 """
 
 from __future__ import annotations

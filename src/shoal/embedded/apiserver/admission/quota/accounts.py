@@ -13,7 +13,7 @@ from shoal.embedded.apiserver.admission.quota.book import Book, QuotaCharge, cha
 
 
 class Accounts:
-    """Read once; right while whoever charges holds the quotas."""
+    """Read once; valid while the caller holds the quotas' locks."""
 
     __slots__ = ("_count", "_taken", "books")
 

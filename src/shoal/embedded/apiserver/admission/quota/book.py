@@ -69,7 +69,7 @@ def difference(before: Amounts, after: Amounts) -> Amounts:
 
 
 def changed(used: Amounts, delta: Amounts) -> Amounts:
-    """Used never falls below nothing: somebody may have written the status by hand."""
+    """Used never falls below nothing: a user may have written the status."""
     return {**used, **{name: max(used.get(name, ZERO) + amount, ZERO) for name, amount in delta.items()}}
 
 

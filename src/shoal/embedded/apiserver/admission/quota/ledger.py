@@ -1,9 +1,9 @@
 """What is used of the quotas of a namespace: charged by writes, given back by deletions, counted anew when unknown.
 
-Whoever commits writes charges them first, holding the namespace's quotas, and commits the quotas' new status in the
-same commit: so what a quota says is used is true whenever it can be read, and no quota is ever overdrawn. A quota
+Writes are charged before their commit, under the locks of the namespace's quotas, and the quotas' new status is part of
+the same commit: the usage in a quota's status is always true, and no quota is exceeded. A quota
 whose status does not belong to its spec yet (just made, or just changed) is counted on the spot, from what is visible:
-whoever charges lets those writes settle first that began before the quota could be seen.
+writes that began before the quota was visible are completed first.
 
 Rejected: a controller that counts behind the writes, as Kubernetes has one. It would be right later, and a test or a
 scheduler that looks at once would be told what is not so.

@@ -16,7 +16,7 @@ _STORAGE_CLASS = ".storageclass.storage.k8s.io/"
 _VOLUME_NAMES = ("persistentvolumeclaims", "requests.storage")
 _DEVICES = ".deviceclass.resource.k8s.io/devices"
 _MOST_DEVICES = 32
-"""Of a claim for all devices nobody knows how many it will get; this is the most a claim can."""
+"""The number of devices of a claim for all devices is unknown; this is the maximum for a claim."""
 
 
 class ServiceEvaluator(Evaluator):
@@ -82,7 +82,7 @@ class DeviceClaimEvaluator(Evaluator):
     def usage(self, obj: Obj) -> Amounts:
         found = {self.count_name: ONE}
         for request in ((obj.get("spec") or {}).get("devices") or {}).get("requests") or ():
-            # Only one of the alternatives will be taken, and nobody knows which: of each class the largest counts.
+            # Only one of the alternatives will be allocated: of each class the largest counts.
             highest: Amounts = {}
             for one in request.get("firstAvailable") or [request.get("exactly") or request]:
                 name, count = f"{one.get('deviceClassName', '')}{_DEVICES}", _device_count(one)

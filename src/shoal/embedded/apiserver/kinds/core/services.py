@@ -165,7 +165,7 @@ def _take_over(spec: Obj, before: Obj) -> None:
 
 
 def _pair_addresses(spec: Obj, before: Obj) -> None:
-    """Old clients know clusterIP, new ones clusterIPs too; whoever changes one of them means both."""
+    """Old clients know clusterIP, new ones clusterIPs too; a change of one of them applies to both."""
     one, all_of_them = spec.get("clusterIP", ""), spec.get("clusterIPs") or []
     if all_of_them != (before.get("clusterIPs") or []):
         return

@@ -33,7 +33,7 @@ class VolumeClaimStrategy(Strategy):
 
     def prepare_create(self, obj: Obj) -> None:
         _forget_other_source(obj["spec"])
-        # Not a default: nobody owns the one that follows.
+        # Not a default: the field that follows has no owner.
         _pair_sources(obj["spec"])
         obj["status"] = {"phase": "Pending"}
 
@@ -173,6 +173,6 @@ def _storage(spec: Obj) -> Quantity:
 
 
 def _may_settle_class(new: Obj, old: Obj) -> bool:
-    """A claim without a class may be given one later, by whoever makes a class the default."""
+    """A claim without a class may get one later, when a class becomes the default."""
     said = (old["metadata"].get("annotations") or {}).get(_CLASS_ANNOTATION)
     return said is None or said == new["spec"].get("storageClassName")

@@ -1,4 +1,4 @@
-"""The address ranges of Services, and which address of them belongs to whom."""
+"""The address ranges of Services, and the Service of each address."""
 
 from __future__ import annotations
 

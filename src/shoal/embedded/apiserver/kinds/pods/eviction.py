@@ -44,7 +44,7 @@ def mark_evicted(pod: Obj, now: str) -> None:
 
 
 def is_beyond_budgets(pod: Obj) -> bool:
-    """Ended, ending or never started: its going disrupts nobody."""
+    """Ended, terminating or not started: its deletion is no disruption."""
     phase = (pod.get("status") or {}).get("phase")
     return phase in ("Succeeded", "Failed", "Pending") or "deletionTimestamp" in pod["metadata"]
 

@@ -21,7 +21,7 @@ _NOBODY = "a null labelSelector results in matching no pod"
 
 
 def label_warnings(spec: Obj, path: str) -> Iterator[str]:
-    """Of labels of nodes that have newer names, and of spreading over nobody."""
+    """Warnings about deprecated node labels, and about spread constraints that match no pod."""
     for key in spec.get("nodeSelector") or ():
         if key in _OLD_LABELS:
             yield f"{path}.nodeSelector[{key}]: {_OLD_LABELS[key]}"

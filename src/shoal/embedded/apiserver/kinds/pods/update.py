@@ -1,6 +1,6 @@
 """What may change in a pod that exists.
 
-A pod is an order that somebody already carries out, so nearly nothing of its spec may change. The comparison swaps the
+A kubelet may be running the pod already, so nearly nothing of its spec may change. The comparison swaps the
 few free fields for the old ones in a shallow copy and asks whether the rest is equal.
 """
 
@@ -134,7 +134,7 @@ def _check_gates(new: list[Obj], old: list[Obj], errors: Errors) -> None:
 
 
 def _check_gated(spec: Obj, before: Obj, as_before: Obj, errors: Errors) -> None:
-    """Nobody has looked for a node yet, so where the pod may run can still be narrowed."""
+    """The pod is gated, so its node selection can still be narrowed."""
     labels, former = spec.get("nodeSelector") or {}, before.get("nodeSelector") or {}
     if labels != former:
         check_labels(labels, "spec.nodeSelector", errors)

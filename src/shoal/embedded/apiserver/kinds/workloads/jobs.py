@@ -44,7 +44,7 @@ class JobStrategy(TemplateStrategy):
         labels = (spec["template"].get("metadata") or {}).get("labels")
         metadata = obj.setdefault("metadata", {})
         if labels and not metadata.get("labels"):
-            # The very same map, by which `prepare_create` knows that nobody wrote labels for the job itself.
+            # The very same map, by which `prepare_create` knows that the job itself had no labels.
             metadata["labels"] = labels
 
     def prepare_create(self, obj: Obj) -> None:
@@ -94,7 +94,7 @@ def _check_name(job: Obj, errors: Errors) -> None:
 
 
 def _own_selector(job: Obj) -> None:
-    """A selector nobody else can have, so that jobs never fight over pods."""
+    """A unique selector, so that two jobs never select the same pods."""
     metadata, spec = job["metadata"], job["spec"]
     uid, name = metadata.get("uid", ""), metadata.get("name", "")
     template = spec["template"].setdefault("metadata", {})
