@@ -2,10 +2,11 @@
 
 import pytest
 
+from shoal.api.conditions import Condition
 from shoal.api.container import ANY_ADDRESS, Container, ContainerPort
 from shoal.api.disruption import DisruptionBudgetSpec, PodDisruptionBudget
 from shoal.api.meta import Namespace, ObjectMeta, OwnerReference
-from shoal.api.node import Node, NodeCondition, NodeStatus
+from shoal.api.node import Node, NodeStatus
 from shoal.api.pod import Pod, PodSpec, PodStatus, PodTemplate
 from shoal.api.taints import UNSCHEDULABLE, Toleration
 from shoal.api.workloads import HOST_NETWORK_TOLERATION, DaemonSet, DaemonSetSpec, Job, JobSpec
@@ -94,7 +95,7 @@ def test_a_node_written_by_hand_is_ready_and_offers_its_capacity() -> None:
 
 @pytest.mark.parametrize("status", ["False", "Unknown"])
 def test_a_node_that_says_it_is_not_ready_is_not(status: str) -> None:
-    assert not Node(status=NodeStatus(conditions=(NodeCondition("Ready", status),))).is_ready()
+    assert not Node(status=NodeStatus(conditions=(Condition("Ready", status),))).is_ready()
 
 
 def test_a_pod_knows_whether_it_is_over() -> None:

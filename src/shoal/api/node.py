@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from msgspec import field
 
+from shoal.api.conditions import Condition
 from shoal.api.meta import ObjectMeta
 from shoal.api.taints import Taint
-from shoal.api.wire import ApiStruct, Quantities, Timestamp
+from shoal.api.wire import ApiStruct, Quantities
 
 
 class NodeSpec(ApiStruct, frozen=True):
@@ -15,17 +16,10 @@ class NodeSpec(ApiStruct, frozen=True):
     provider_id: str = field(default="", name="providerID")
 
 
-class NodeCondition(ApiStruct, frozen=True):
-    type: str
-    status: str = "Unknown"
-    reason: str = ""
-    last_transition_time: Timestamp | None = None
-
-
 class NodeStatus(ApiStruct, frozen=True):
     capacity: Quantities = field(default_factory=dict)
     allocatable: Quantities = field(default_factory=dict)
-    conditions: tuple[NodeCondition, ...] = ()
+    conditions: tuple[Condition, ...] = ()
 
 
 class Node(ApiStruct, frozen=True):

@@ -7,6 +7,7 @@ from typing import Annotated, Literal
 from msgspec import Meta, field
 
 from shoal.api.affinity import Affinity, TopologySpreadConstraint
+from shoal.api.conditions import Condition
 from shoal.api.container import ANY_ADDRESS, Container, Resources
 from shoal.api.meta import ObjectMeta
 from shoal.api.node_affinity import NodeRule, node_rule
@@ -116,14 +117,6 @@ class PodSpec(ApiStruct, frozen=True):
         return tuple(sorted(taken))
 
 
-class PodCondition(ApiStruct, frozen=True):
-    type: str
-    status: str = "Unknown"
-    reason: str = ""
-    message: str = ""
-    last_transition_time: Timestamp | None = None
-
-
 class PodClaimStatus(ApiStruct, frozen=True):
     """The claim object that was made for one of the pod's claims from its template."""
 
@@ -133,7 +126,7 @@ class PodClaimStatus(ApiStruct, frozen=True):
 
 class PodStatus(ApiStruct, frozen=True):
     phase: str = ""
-    conditions: tuple[PodCondition, ...] = ()
+    conditions: tuple[Condition, ...] = ()
     nominated_node_name: str = ""
     start_time: Timestamp | None = None
     pod_ip: str = field(default="", name="podIP")

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from msgspec import field
 
+from shoal.api.conditions import Condition
 from shoal.api.meta import ObjectMeta
 from shoal.api.names import object_name_fault
-from shoal.api.pod import PodCondition
 from shoal.api.validity import check_meta
 from shoal.api.wire import ApiStruct
 from shoal.units.errors import UserError, Where, excerpt
@@ -29,7 +29,7 @@ class AdmissionCheckSpec(ApiStruct, frozen=True):
 
 
 class AdmissionCheckStatus(ApiStruct, frozen=True):
-    conditions: tuple[PodCondition, ...] = ()
+    conditions: tuple[Condition, ...] = ()
 
 
 class AdmissionCheck(ApiStruct, frozen=True):

@@ -10,9 +10,10 @@ from typing import Literal
 
 from msgspec import field
 
+from shoal.api.conditions import Condition
 from shoal.api.kueue.quotas import FairSharing, ResourceGroup
 from shoal.api.meta import ObjectMeta
-from shoal.api.pod import PodCondition, Priority
+from shoal.api.pod import Priority
 from shoal.api.selectors import LabelSelector
 from shoal.api.wire import ApiStruct
 from shoal.units.quantity import Quantity
@@ -105,7 +106,7 @@ class FairSharingStatus(ApiStruct, frozen=True):
 class ClusterQueueStatus(ApiStruct, frozen=True):
     """The status as another controller wrote it; Shoal counts anew."""
 
-    conditions: tuple[PodCondition, ...] = ()
+    conditions: tuple[Condition, ...] = ()
     flavors_reservation: tuple[FlavorUsage, ...] = ()
     flavors_usage: tuple[FlavorUsage, ...] = ()
     pending_workloads: int = 0

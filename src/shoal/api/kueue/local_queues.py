@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from msgspec import field
 
+from shoal.api.conditions import Condition
 from shoal.api.kueue.cluster_queues import FlavorUsage, StopPolicy
 from shoal.api.kueue.quotas import FairSharing
 from shoal.api.kueue.references import check_reference
 from shoal.api.meta import ObjectMeta
-from shoal.api.pod import PodCondition
 from shoal.api.validity import check_meta
 from shoal.api.wire import ApiStruct, Quantities, Timestamp
 from shoal.units.errors import Where
@@ -35,7 +35,7 @@ class LocalQueueFairSharingStatus(ApiStruct, frozen=True):
 class LocalQueueStatus(ApiStruct, frozen=True):
     """The status as another controller wrote it. Only the consumption is read: the past cannot be counted anew."""
 
-    conditions: tuple[PodCondition, ...] = ()
+    conditions: tuple[Condition, ...] = ()
     flavors_reservation: tuple[FlavorUsage, ...] = ()
     flavors_usage: tuple[FlavorUsage, ...] = ()
     pending_workloads: int = 0

@@ -6,9 +6,9 @@ from typing import Literal
 
 from msgspec import field
 
+from shoal.api.conditions import Condition, find_condition, is_condition_true
 from shoal.api.kueue.topology_assignments import TopologyAssignment
 from shoal.api.kueue.topology_requests import Count
-from shoal.api.pod import PodCondition
 from shoal.api.taints import Toleration
 from shoal.api.wire import ApiStruct, Quantities, Timestamp
 
@@ -88,7 +88,7 @@ class PreemptionGateState(ApiStruct, frozen=True):
 
 
 class WorkloadStatus(ApiStruct, frozen=True):
-    conditions: tuple[PodCondition, ...] = ()
+    conditions: tuple[Condition, ...] = ()
     admission: Admission | None = None
     requeue_state: RequeueState | None = None
     reclaimable_pods: tuple[ReclaimablePod, ...] = ()
@@ -101,9 +101,8 @@ class WorkloadStatus(ApiStruct, frozen=True):
     unhealthy_nodes: tuple[UnhealthyNode, ...] = ()
     preemption_gates: tuple[PreemptionGateState, ...] = ()
 
-    def condition(self, name: str) -> PodCondition | None:
-        return next((one for one in self.conditions if one.type == name), None)
+    def condition(self, name: str) -> Condition | None:
+        return find_condition(self.conditions, name)
 
     def is_true(self, name: str) -> bool:
-        found = self.condition(name)
-        return found is not None and found.status == "True"
+        return is_condition_true(self.conditions, name)

@@ -10,9 +10,9 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 
+from shoal.api.conditions import Condition
 from shoal.api.kueue import Workload
 from shoal.api.kueue.workload_status import PodSetAssignment
-from shoal.api.pod import PodCondition
 from shoal.api.resources import amounts
 from shoal.engine.queues.facts import Admission, Amounts, PodSet, PodSetAdmission
 from shoal.engine.queues.topology_facts import TopologyAssignment
@@ -108,7 +108,7 @@ def _holding(workload: Workload, pod_sets: tuple[PodSet, ...]) -> Fields:
     }
 
 
-def _ready_lost_s(ready: PodCondition | None, admitted_s: float) -> float | None:
+def _ready_lost_s(ready: Condition | None, admitted_s: float) -> float | None:
     """What was lost under an earlier admission is no loss of this one."""
     if ready is None or ready.status == "True" or ready.reason not in _WERE_READY:
         return None
