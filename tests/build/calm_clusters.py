@@ -70,8 +70,8 @@ async def calm_cluster(
             return crew.way_in("system:shoal", agent)
 
         life = ProcessTasks(way_in("life"), way_in("caches"), cluster.clock)
-        life.draw = random.Random(seed)
-        life.informers = Informers(way_in("caches"), cluster.clock, life.draw)
+        life.random = random.Random(seed)
+        life.informers = Informers(way_in("caches"), cluster.clock, life.random)
         choice = RunChoice(
             own=RunConfiguration(), builder=POLICIES[DEFAULT_POLICY], steps=STEPS, controllers=tuple(parts)
         )

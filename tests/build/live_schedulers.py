@@ -31,7 +31,7 @@ from shoal.engine.mix import Mix
 from shoal.engine.placement import Placement
 from shoal.engine.profile import DEFAULT_POLICY, profile_named
 from shoal.store.watched.cluster import WatchSettings
-from shoal.wiring.scheduling_loop import brain_of
+from shoal.wiring.scheduling_loop import new_scheduling_loop
 
 Prepare = Callable[["LiveScheduler"], None]
 
@@ -53,7 +53,7 @@ class LiveScheduler:
         learning, recorder = WriteThroughApi(api, self.informers), Recorder(api, cluster.clock, "shoal-scheduler")
         self.context = Context("shoal-scheduler", learning, self.informers, cluster.clock, cluster.draw, recorder)
         self.served = Served(self.context)
-        self.loop = brain_of(
+        self.loop = new_scheduling_loop(
             self.context,
             self.served,
             watch or WatchSettings(),

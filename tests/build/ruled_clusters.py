@@ -32,8 +32,8 @@ from shoal.embedded.apiserver.server.control_plane import open_plane
 from shoal.embedded.apiserver.settings import Settings
 from shoal.embedded.apiserver.storage.memory import MemoryStorage
 from shoal.store.watched.queues import WatchedQueues
-from shoal.wiring.forbidden import ForbiddenReporter
-from shoal.wiring.observed_api import ObservedApi, Observers
+from shoal.telemetry.forbidden import ForbiddenReporter
+from shoal.telemetry.observed_api import ObservedApi, Observers
 
 _RBAC = "rbac.authorization.k8s.io"
 KINDS: dict[str, Kind] = {
@@ -56,10 +56,10 @@ class Noted(ForbiddenReporter):
         super().__init__()
         self.refused: list[str] = []
 
-    def tell(self, error: ForbiddenError, now_s: float = 0.0) -> bool:
+    def report(self, error: ForbiddenError, now_s: float = 0.0) -> bool:
         if error.verb:
             self.refused.append(f"{error.verb} {error.resource}.{error.group} {error.namespace}".strip())
-        return super().tell(error)
+        return super().report(error)
 
 
 class RuledCluster:

@@ -101,8 +101,8 @@ class Replica:
         clock = self._crew.cluster.clock
         self._crew.leads(self.name)
         life = ProcessTasks(self._way_in("life"), self._way_in("caches"), clock)
-        life.draw = random.Random(self._crew.draw.getrandbits(32))
-        life.informers = Informers(self._way_in("caches"), clock, life.draw)
+        life.random = random.Random(self._crew.draw.getrandbits(32))
+        life.informers = Informers(self._way_in("caches"), clock, life.random)
         own = RunConfiguration()
         choice = RunChoice(own=own, builder=POLICIES[DEFAULT_POLICY], steps=STEPS, controllers=self._parts)
         try:

@@ -18,7 +18,7 @@ from shoal.controllers.scheduling_loop.disciplines import Disciplines
 from shoal.controllers.scheduling_loop.foreign_scheduler import ForeignSchedulerGuard
 from shoal.engine.profile import DEFAULT_POLICY, profile_named
 from shoal.store.watched.cluster import WatchSettings
-from shoal.wiring.disciplines import give_desks
+from shoal.wiring.disciplines import add_disciplines
 from shoal.wiring.run_choice import RunChoice
 
 
@@ -63,7 +63,7 @@ async def test_work_that_waits_for_quota_is_left_when_its_own_scheduler_comes(tm
         live = LiveScheduler(cluster, watch=WatchSettings(frozenset({"shoal", "kai-scheduler"})))
         choice = RunChoice(RunConfiguration(), partial(profile_named, DEFAULT_POLICY), (), ("kai",))
         away = Presence(live.context, KUEUE)
-        give_desks(live.loop, lambda _: live.context, live.served, choice, away, None)
+        add_disciplines(live.loop, lambda _: live.context, live.served, choice, away, None)
         live.start()
         await add_node(cluster, "n1", gpus=4)
         await add_kai_queue(cluster, "team", 1, limit=1)

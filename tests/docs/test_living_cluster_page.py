@@ -165,7 +165,7 @@ def test_the_page_shows_no_output_of_another_version() -> None:
 
 
 @pytest.mark.parametrize(
-    "folder", ["client", "controllers", "embedded", "embedded/controllers", "embedded/kubelets", "wiring"]
+    "folder", ["client", "controllers", "embedded", "embedded/controllers", "embedded/kubelets", "telemetry", "wiring"]
 )
 def test_the_maps_of_the_living_cluster_name_every_file_and_folder(folder: str) -> None:
     text = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")

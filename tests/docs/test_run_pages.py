@@ -42,7 +42,7 @@ def test_the_page_of_metrics_names_each_once_with_its_type_and_labels() -> None:
     telemetry = Telemetry("1.0", WallClock(), Measured())
     measure_fleet(telemetry.registry, Cluster(), lambda: (), lambda: 0)
     QueueMetrics(telemetry.registry, "standalone").follow(_NoQueues())
-    telemetry.follow_lines(lambda: ())
+    telemetry.follow_work_queues(lambda: ())
     there = {one.head.name: one.head for one in telemetry.registry.read()}
     rows = [line.split(" | ") for line in METRICS.splitlines() if re.match(r"\| `(\w+)`", line)]
     named = [name for row in rows for name in re.findall(r"`(\w+)`", row[0])]

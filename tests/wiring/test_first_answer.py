@@ -39,7 +39,7 @@ async def test_it_is_asked_with_growing_pauses_and_told_once() -> None:
     await first_answer(api(server), WallClock(), said.append)
     pauses = [round(late - early) for early, late in zip(server.asked_s, server.asked_s[1:], strict=False)]
     assert pauses == [1, 2, 4, 8, 16, 30, 30, 30]
-    assert said == ["no answer 0; it is asked again until it answers", "the server answers"]
+    assert said == ["no answer 0; retrying until it answers", "the server answers"]
 
 
 @virtual

@@ -11,20 +11,20 @@ from build.small_clusters import SmallCluster, small_cluster
 from build.virtual_time import virtual
 from shoal.client.served import Served
 from shoal.controllers.gatekeeping.policies import BINDINGS, rendezvous_policy
-from shoal.wiring.policies_in_force import gates_stand
+from shoal.wiring.policies_in_force import wait_for_gates
 from shoal.wiring.process_tasks import ProcessTasks
 
 
 async def waited(cluster: SmallCluster, *, are_at_once: bool) -> float:
-    life = ProcessTasks(cluster.api, cluster.api, cluster.clock)
-    served = Served(life.context("shoal", cluster.api))
+    tasks = ProcessTasks(cluster.api, cluster.api, cluster.clock)
+    served = Served(tasks.context("shoal", cluster.api))
     served.when_there(BINDINGS)
     await served.look()
-    life.informers.of(BINDINGS)
-    life.start("caches", life.informers.run)
+    tasks.informers.of(BINDINGS)
+    tasks.start("caches", tasks.informers.run)
     began_s = cluster.clock.seconds()
-    await gates_stand(life, served, chosen_run(None, None, "gatekeeper"), are_at_once=are_at_once)
-    await life.end()
+    await wait_for_gates(tasks, served, chosen_run(None, None, "gatekeeper"), are_at_once=are_at_once)
+    await tasks.end()
     return cluster.clock.seconds() - began_s
 
 

@@ -25,7 +25,7 @@ async def test_what_is_not_there_is_told_once_and_what_comes_is_told_too(
         with caplog.at_level(logging.INFO, "shoal"):
             for _ in range(3):
                 await served.look()
-                missing.tell()
+                missing.report()
             said = [one.message for one in caplog.records if one.name == "shoal"]
             assert said == [
                 (
@@ -53,7 +53,7 @@ async def test_who_runs_no_queues_is_told_nothing_of_them(tmp_path: Path, caplog
         missing = MissingKinds(served, ("scheduler",), cluster.clock)
         await served.look()
         with caplog.at_level(logging.INFO, "shoal"):
-            missing.tell()
+            missing.report()
         assert not [one for one in caplog.records if one.name == "shoal"]
 
 

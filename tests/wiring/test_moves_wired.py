@@ -28,10 +28,10 @@ async def test_the_place_of_a_moved_pods_successor_is_kept(tmp_path: Path) -> No
     file = tmp_path / "run.yaml"
     file.write_text(TEXT)
     async with small_cluster(tmp_path) as cluster:
-        life = ProcessTasks(cluster.api, cluster.api, cluster.clock)
+        tasks = ProcessTasks(cluster.api, cluster.api, cluster.clock)
         try:
-            await start_shoal(life, lambda _: cluster.api, run_choice(read_run_files([file])))
-            life.start("caches", life.informers.run)
+            await start_shoal(tasks, lambda _: cluster.api, run_choice(read_run_files([file])))
+            tasks.start("caches", tasks.informers.run)
             for name, node in (("a", "n1"), ("b", "n2")):
                 await add_node(cluster, node, gpus=2)
                 one = pod(name, gpus=1, nodeName=node)
@@ -55,4 +55,4 @@ async def test_the_place_of_a_moved_pods_successor_is_kept(tmp_path: Path) -> No
             there = await places(cluster)
             assert there["successor"] == {"a": "n2", "b": "n1"}[moved]
         finally:
-            await life.end()
+            await tasks.end()

@@ -21,7 +21,7 @@ from shoal.controllers.gatekeeping.policies import BINDINGS
 from shoal.embedded.apiserver.foreign.converting import kueue_definitions
 from shoal.engine.cycle import STEPS
 from shoal.wiring.process_tasks import ProcessTasks
-from shoal.wiring.queue_ruling import QueueRuling
+from shoal.wiring.queue_rules import QueueRules
 from shoal.wiring.shoal import start_shoal
 
 TEXT = """\
@@ -36,15 +36,15 @@ _PARTS = ("jobs", "pods", "gatekeeper")
 
 
 @asynccontextmanager
-async def begun(cluster: SmallCluster, kueue: Configuration | None = None) -> AsyncIterator[QueueRuling]:
-    life = ProcessTasks(cluster.api, cluster.api, cluster.clock)
+async def begun(cluster: SmallCluster, kueue: Configuration | None = None) -> AsyncIterator[QueueRules]:
+    tasks = ProcessTasks(cluster.api, cluster.api, cluster.clock)
     choice = chosen_run(None, kueue, *_PARTS, names=("shoal", "batch"))
-    ruling = QueueRuling(cluster.context(), choice)
-    await ruling.begin(life, _PARTS)
+    ruling = QueueRules(cluster.context(), choice)
+    await ruling.begin(tasks, _PARTS)
     try:
         yield ruling
     finally:
-        await life.end()
+        await tasks.end()
 
 
 async def write_configuration(cluster: SmallCluster, text: str = TEXT) -> None:
@@ -105,9 +105,9 @@ async def test_kueue_is_where_the_file_says_that_it_is_installed(tmp_path: Path)
         await cluster.create(LEASES, {"metadata": {"name": "c1f6bfd2.kueue.x-k8s.io"}, "spec": spec}, "queues")
         choice = chosen_run(None, None, *_PARTS)
         own = replace(choice.own, namespaces=ProjectNamespaces(kueue="queues"))
-        life = ProcessTasks(cluster.api, cluster.api, cluster.clock)
-        ruling = QueueRuling(cluster.context(), replace(choice, own=own))
-        await ruling.begin(life, _PARTS)
+        tasks = ProcessTasks(cluster.api, cluster.api, cluster.clock)
+        ruling = QueueRules(cluster.context(), replace(choice, own=own))
+        await ruling.begin(tasks, _PARTS)
         try:
             assert ruling.jobs() is None, "it runs there"
             await cluster.until(lambda: ruling.jobs() is not None, 200)
@@ -115,7 +115,7 @@ async def test_kueue_is_where_the_file_says_that_it_is_installed(tmp_path: Path)
             assert jobs is not None
             assert not jobs.queues_everything, "the map is in the namespace that it would have had"
         finally:
-            await life.end()
+            await tasks.end()
 
 
 @virtual
@@ -148,10 +148,10 @@ async def test_a_scheduler_alone_places_pods_of_kueues_groups_one_by_one_while_k
         spec = {"holderIdentity": "kueue", "renewTime": cluster.clock.micro_text(), "leaseDurationSeconds": 15}
         await cluster.create(NAMESPACES, {"metadata": {"name": "kueue-system"}})
         await cluster.create(LEASES, {"metadata": {"name": "c1f6bfd2.kueue.x-k8s.io"}, "spec": spec}, "kueue-system")
-        life = ProcessTasks(cluster.api, cluster.api, cluster.clock)
+        tasks = ProcessTasks(cluster.api, cluster.api, cluster.clock)
         try:
-            await start_shoal(life, lambda _: cluster.api, replace(chosen_run(None, None, "scheduler"), steps=STEPS))
-            life.start("caches", life.informers.run)
+            await start_shoal(tasks, lambda _: cluster.api, replace(chosen_run(None, None, "scheduler"), steps=STEPS))
+            tasks.start("caches", tasks.informers.run)
             await cluster.create(PODS, _of_group("one"))
             await cluster.until(lambda: is_bound(cluster, "one"), 10)
             await cluster.pass_time(100)
@@ -159,7 +159,7 @@ async def test_a_scheduler_alone_places_pods_of_kueues_groups_one_by_one_while_k
             await cluster.pass_time(10)
             assert not await is_bound(cluster, "other"), "Kueue has gone, and the group is a gang"
         finally:
-            await life.end()
+            await tasks.end()
 
 
 def _of_group(name: str) -> Obj:
@@ -175,10 +175,10 @@ async def test_jobs_that_name_no_queue_are_held_and_queued_where_the_configurati
         await write_configuration(cluster)
         await cluster.create(NAMESPACES, {"metadata": {"name": "managed", "labels": {"team": "a"}}})
         await cluster.pass_time(2)
-        life = ProcessTasks(cluster.api, cluster.api, cluster.clock)
+        tasks = ProcessTasks(cluster.api, cluster.api, cluster.clock)
         try:
-            await start_shoal(life, lambda _: cluster.api, chosen_run())
-            life.start("caches", life.informers.run)
+            await start_shoal(tasks, lambda _: cluster.api, chosen_run())
+            tasks.start("caches", tasks.informers.run)
             await cluster.until(lambda: _holds(cluster))
             job = {"metadata": {"name": "j", "labels": {"team": "b"}}, "spec": {"template": {"spec": POD}}}
             assert (await cluster.create(JOBS, job, "managed"))["spec"]["suspend"] is True
@@ -188,7 +188,7 @@ async def test_jobs_that_name_no_queue_are_held_and_queued_where_the_configurati
             other = {"metadata": {"name": "j"}, "spec": {"template": {"spec": POD}}}
             assert (await cluster.create(JOBS, other))["spec"]["suspend"] is False
         finally:
-            await life.end()
+            await tasks.end()
 
 
 @virtual
@@ -199,10 +199,10 @@ async def test_kinds_that_the_configuration_does_not_list_are_nobodys_business(t
         await write_configuration(cluster)
         await cluster.create(NAMESPACES, {"metadata": {"name": "managed", "labels": {"team": "a"}}})
         await cluster.pass_time(2)
-        life = ProcessTasks(cluster.api, cluster.api, cluster.clock)
+        tasks = ProcessTasks(cluster.api, cluster.api, cluster.clock)
         try:
-            await start_shoal(life, lambda _: cluster.api, chosen_run())
-            life.start("caches", life.informers.run)
+            await start_shoal(tasks, lambda _: cluster.api, chosen_run())
+            tasks.start("caches", tasks.informers.run)
             await cluster.until(lambda: _holds(cluster))
             labels = {"kueue.x-k8s.io/queue-name": "q", "app": "s"}
             pod = await cluster.create(PODS, {"metadata": {"name": "p", "labels": labels}, "spec": POD}, "managed")
@@ -217,7 +217,7 @@ async def test_kinds_that_the_configuration_does_not_list_are_nobodys_business(t
             (made,) = await cluster.all(WORKLOADS, "managed")
             assert made["metadata"]["name"].startswith("job-j-")
         finally:
-            await life.end()
+            await tasks.end()
 
 
 @virtual
@@ -227,10 +227,10 @@ async def test_jobs_that_are_there_already_are_looked_at_when_the_rules_change(t
             await cluster.create(DEFINITIONS, definition)
         for name in ("managed", "other"):
             await cluster.create(NAMESPACES, {"metadata": {"name": name, "labels": {"team": name[0]}}})
-        life = ProcessTasks(cluster.api, cluster.api, cluster.clock)
+        tasks = ProcessTasks(cluster.api, cluster.api, cluster.clock)
         try:
-            await start_shoal(life, lambda _: cluster.api, chosen_run())
-            life.start("caches", life.informers.run)
+            await start_shoal(tasks, lambda _: cluster.api, chosen_run())
+            tasks.start("caches", tasks.informers.run)
             await cluster.until(lambda: _holds(cluster))
             for name in ("managed", "other"):
                 await cluster.create(JOBS, {"metadata": {"name": "j"}, "spec": {"template": {"spec": POD}}}, name)
@@ -246,7 +246,7 @@ async def test_jobs_that_are_there_already_are_looked_at_when_the_rules_change(t
             await cluster.patch(NAMESPACES, "other", {"metadata": {"labels": {"team": "m"}}})
             await cluster.until(lambda: _is_suspended(cluster, "other"), 3)
         finally:
-            await life.end()
+            await tasks.end()
 
 
 async def _is_suspended(cluster: SmallCluster, namespace: str) -> bool:

@@ -27,7 +27,7 @@ from shoal.store.watched.queues import WatchedQueues
 from shoal.units.errors import UserError
 from shoal.wiring.process_tasks import ProcessTasks
 from shoal.wiring.shoal import start_shoal
-from shoal.wiring.telemetry import Measured, Telemetry, door_settings
+from shoal.wiring.telemetry import Measured, Telemetry, metrics_endpoint_settings
 
 
 class Read:
@@ -131,10 +131,10 @@ async def test_queues_are_told_under_kueues_names(tmp_path: Path) -> None:
 async def test_a_process_is_ready_while_it_stands_by_and_once_it_works(tmp_path: Path) -> None:
     async with small_cluster(tmp_path) as cluster:
         telemetry = Telemetry("1.0", cluster.clock, Measured(lease="shoal"))
-        life = ProcessTasks(cluster.api, cluster.api, cluster.clock)
-        settings = door_settings("127.0.0.1:0")
+        tasks = ProcessTasks(cluster.api, cluster.api, cluster.clock)
+        settings = metrics_endpoint_settings("127.0.0.1:0")
         assert settings is not None
-        url = f"http://{await telemetry.open(life, settings)}"
+        url = f"http://{await telemetry.open(tasks, settings)}"
         async with aiohttp.ClientSession() as session:
 
             async def ready() -> int:
@@ -149,7 +149,7 @@ async def test_a_process_is_ready_while_it_stands_by_and_once_it_works(tmp_path:
             for step in (telemetry.stands_by, telemetry.begins, telemetry.works, telemetry.stands_by):
                 step()
                 found += [await ready(), await leads()]
-        await life.end()
+        await tasks.end()
         assert found == [500, 200, False, 500, True, 200, True, 200, False]
         with pytest.raises(OSError, match=r".*"):
             await asyncio.open_connection("127.0.0.1", int(url.rpartition(":")[2]))
@@ -165,7 +165,7 @@ async def test_a_process_is_ready_while_it_stands_by_and_once_it_works(tmp_path:
     ],
 )
 def test_addresses_are_read(text: str, host: str, port: int) -> None:
-    found = door_settings(text)
+    found = metrics_endpoint_settings(text)
     assert found is not None
     assert (found.host, found.port) == (host, port)
 
@@ -173,25 +173,25 @@ def test_addresses_are_read(text: str, host: str, port: int) -> None:
 @pytest.mark.parametrize("text", ["", "8080", "host:", "host:99999", "::1:80", "host:eighty"])
 def test_what_is_no_address_is_told_with_how_to_write_one(text: str) -> None:
     with pytest.raises(UserError, match="HOST:PORT"):
-        door_settings(text)
+        metrics_endpoint_settings(text)
 
 
 def test_the_door_can_be_left_out() -> None:
-    assert door_settings("none") is None
+    assert metrics_endpoint_settings("none") is None
 
 
 @virtual
 async def test_it_is_counted_how_many_objects_wait_to_be_looked_at(tmp_path: Path) -> None:
     async with small_cluster(tmp_path) as cluster:
         telemetry = Telemetry("1.0", cluster.clock, Measured())
-        life = ProcessTasks(cluster.api, cluster.api, cluster.clock)
+        tasks = ProcessTasks(cluster.api, cluster.api, cluster.clock)
         choice = structs.replace(run_choice(read_run_files([])), controllers=("advisor",))
-        await start_shoal(life, lambda _: cluster.api, choice, telemetry)
+        await start_shoal(tasks, lambda _: cluster.api, choice, telemetry)
         text = text_of(telemetry.registry.read()).decode()
         assert [line.split(" ")[0] for line in text.splitlines() if line.startswith("workqueue_depth{")] == [
             'workqueue_depth{name="shoal-advisor"}',
         ]
-        await life.end()
+        await tasks.end()
 
 
 @virtual
@@ -200,11 +200,11 @@ async def test_objects_that_wait_are_added_up_over_the_loops_of_a_part(tmp_path:
         return None
 
     async with small_cluster(tmp_path) as cluster:
-        life = ProcessTasks(cluster.api, cluster.api, cluster.clock)
-        context, _idle = life.context("busy", cluster.api), life.context("idle", cluster.api)
+        tasks = ProcessTasks(cluster.api, cluster.api, cluster.clock)
+        context, _idle = tasks.context("busy", cluster.api), tasks.context("idle", cluster.api)
         loops = [Loop(context, nothing) for _ in range(2)]
         for number, loop in enumerate(loops):
             for name in range(number + 1):
                 loop.wake(("default", str(name)))
-        assert life.waiting() == [("busy", 3)]
-        await life.end()
+        assert tasks.waiting() == [("busy", 3)]
+        await tasks.end()

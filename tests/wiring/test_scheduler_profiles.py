@@ -46,13 +46,13 @@ async def running(folder: Path) -> AsyncIterator[SmallCluster]:
     async with small_cluster(folder) as cluster:
         for name in ("n1", "n2", "n3"):
             await add_node(cluster, name, cpu="8", labels={"pool": "a" if name == "n3" else "b"})
-        life = ProcessTasks(cluster.api, cluster.api, cluster.clock)
+        tasks = ProcessTasks(cluster.api, cluster.api, cluster.clock)
         try:
-            await start_shoal(life, lambda _: cluster.api, run_choice(read_run_files([file])))
-            life.start("caches", life.informers.run)
+            await start_shoal(tasks, lambda _: cluster.api, run_choice(read_run_files([file])))
+            tasks.start("caches", tasks.informers.run)
             yield cluster
         finally:
-            await life.end()
+            await tasks.end()
 
 
 async def placed(cluster: SmallCluster, scheduler: str, count: int) -> set[str]:

@@ -1,4 +1,4 @@
-"""A cluster that has Shoal in it: it works at once where only a former life of its own holds the lease, and stands by
+"""A cluster that has Shoal in it: it works at once where only a former tasks of its own holds the lease, and stands by
 where somebody else does.
 """
 
@@ -18,7 +18,7 @@ from build.virtual_time import virtual
 from shoal.api.run_configuration import LeaderElectionRules
 from shoal.client.kind import LEASES
 from shoal.wiring.process_tasks import ProcessTasks
-from shoal.wiring.standing_by import work_in_turn
+from shoal.wiring.standby import run_with_lease
 
 RULES = LeaderElectionRules()
 
@@ -26,16 +26,16 @@ RULES = LeaderElectionRules()
 @asynccontextmanager
 async def begun(cluster: SmallCluster, stage: Stage) -> AsyncIterator[None]:
     """A `shoal up` beside that server."""
-    life = ProcessTasks(cluster.api, cluster.api, cluster.clock)
+    tasks = ProcessTasks(cluster.api, cluster.api, cluster.clock)
 
     async def at_once() -> None:
-        life.start("work", lambda: stage.work("at once"))
+        tasks.start("work", lambda: stage.work("at once"))
 
     try:
-        await work_in_turn(life, cluster.api, RULES, at_once, lambda: stage.work("later"))
+        await run_with_lease(tasks, cluster.api, RULES, at_once, lambda: stage.work("later"))
         yield
     finally:
-        await life.end()
+        await tasks.end()
 
 
 async def held_by(cluster: SmallCluster, holder: str) -> None:

@@ -10,7 +10,7 @@ import pytest
 from build.small_clusters import SmallCluster, small_cluster
 from shoal.client.kind import NODES
 from shoal.units.errors import UserError
-from shoal.wiring.simulator_check import check_untended
+from shoal.wiring.simulator_check import check_not_simulated
 
 
 async def _node(cluster: SmallCluster, name: str, url: str) -> None:
@@ -23,16 +23,16 @@ async def test_a_node_whose_doors_answer_is_left_to_its_fleet(tmp_path: Path) ->
         port = server.sockets[0].getsockname()[1]
         await _node(cluster, "a", f"https://127.0.0.1:{port}")
         await _node(cluster, "b", f"https://127.0.0.1:{port}")
-        with pytest.raises(UserError, match=f"node a and 1 more is simulated by another process already, at .*:{port}"):
-            await check_untended(cluster.api, ["a", "b"])
-        await check_untended(cluster.api, ["c"])
+        with pytest.raises(UserError, match=f"node a and 1 more is already simulated by another process, at .*:{port}"):
+            await check_not_simulated(cluster.api, ["a", "b"])
+        await check_not_simulated(cluster.api, ["c"])
         server.close()
         await server.wait_closed()
-        await check_untended(cluster.api, ["a", "b"])
+        await check_not_simulated(cluster.api, ["a", "b"])
 
 
 async def test_what_cannot_be_dialled_is_no_fleet(tmp_path: Path) -> None:
     async with small_cluster(tmp_path) as cluster:
         for name, url in (("a", "https://127.0.0.1:99999"), ("b", "nonsense"), ("c", "")):
             await _node(cluster, name, url)
-        await check_untended(cluster.api, ["a", "b", "c"])
+        await check_not_simulated(cluster.api, ["a", "b", "c"])

@@ -25,8 +25,15 @@ from shoal.controllers.gatekeeping.hooks import HOOKS, NAME, Address, configurat
 from shoal.controllers.gatekeeping.policies import OURS
 from shoal.embedded.apiserver.foreign.converting import kueue_definitions
 from shoal.units.errors import UserError, Where
-from shoal.wiring.hooks import UNHELD, is_wanted, settings_of, shut, start_webhook, take_away_former
 from shoal.wiring.process_tasks import ProcessTasks
+from shoal.wiring.webhook import (
+    NO_POLICIES,
+    is_webhook_wanted,
+    remove_former_webhook,
+    settings_of,
+    start_webhook,
+    unreachable_text,
+)
 
 Obj = dict[str, Any]
 _SPEED = 50.0
@@ -44,12 +51,12 @@ async def running(cluster: SmallCluster, api: Api, rules: WebhookRules) -> Async
     for definition in kueue_definitions():
         await cluster.create(DEFINITIONS, definition)
     await cluster.until(lambda: _has_queues(cluster), 600)
-    life = ProcessTasks(api, api, cluster.clock)
-    start_webhook(life, api, chosen_run(rules, EVERYTHING))
+    tasks = ProcessTasks(api, api, cluster.clock)
+    start_webhook(tasks, api, chosen_run(rules, EVERYTHING))
     try:
         yield
     finally:
-        await life.end()
+        await tasks.end()
 
 
 async def _has_queues(cluster: SmallCluster) -> bool:
@@ -102,13 +109,13 @@ async def test_definitions_that_lead_to_a_webhook_that_this_process_does_not_hav
         led = conversion(Address("https://127.0.0.1:9443"), b"")
         for definition in kueue_definitions():
             await cluster.create(DEFINITIONS, {**definition, "spec": {**definition["spec"], "conversion": led}})
-        life = ProcessTasks(cluster.api, cluster.api, cluster.clock)
-        start_webhook(life, cluster.api, chosen_run(WebhookRules(enabled=enabled)))
+        tasks = ProcessTasks(cluster.api, cluster.api, cluster.clock)
+        start_webhook(tasks, cluster.api, chosen_run(WebhookRules(enabled=enabled)))
         await cluster.pass_time(300)
-        await life.end()
-    (told,) = [one.getMessage() for one in caplog.records if "lead to a webhook" in one.getMessage()]
-    assert "https://127.0.0.1:9443/convert" in told
-    assert "set spec.conversion to {strategy: None}" in told
+        await tasks.end()
+    (warning,) = [one.getMessage() for one in caplog.records if "refer to a webhook" in one.getMessage()]
+    assert "https://127.0.0.1:9443/convert" in warning
+    assert "set spec.conversion to {strategy: None}" in warning
 
 
 @virtual
@@ -118,11 +125,11 @@ async def test_definitions_that_lead_nowhere_are_not_spoken_of(
     async with small_cluster(tmp_path) as cluster:
         for definition in kueue_definitions():
             await cluster.create(DEFINITIONS, definition)
-        life = ProcessTasks(cluster.api, cluster.api, cluster.clock)
-        start_webhook(life, cluster.api, chosen_run())
+        tasks = ProcessTasks(cluster.api, cluster.api, cluster.clock)
+        start_webhook(tasks, cluster.api, chosen_run())
         await cluster.pass_time(300)
-        await life.end()
-    assert not [one for one in caplog.records if "lead to a webhook" in one.getMessage()]
+        await tasks.end()
+    assert not [one for one in caplog.records if "refer to a webhook" in one.getMessage()]
 
 
 def _job(**labels: str) -> Obj:
@@ -130,7 +137,7 @@ def _job(**labels: str) -> Obj:
 
 
 async def _leave_one_behind(cluster: SmallCluster) -> None:
-    """As a life beside the server leaves it when it is killed: nobody listens there any more."""
+    """As a tasks beside the server leaves it when it is killed: nobody listens there any more."""
     address = Address(f"https://127.0.0.1:{free_port()}", is_beside=True)
     await cluster.create(HOOKS, configuration(address, b"", HoldingRules()))
     with pytest.raises(BusyError, match="connection refused"):
@@ -147,16 +154,16 @@ def test_beside_an_older_server_what_a_former_life_has_left_is_written_anew_befo
             await cluster.until(lambda: _has_queues(cluster))
             await _leave_one_behind(cluster)
             api = OlderServer(cluster)
-            life = ProcessTasks(api, api, cluster.clock)
+            tasks = ProcessTasks(api, api, cluster.clock)
             try:
-                hook = start_webhook(life, api, chosen_run(), is_beside=True)
+                hook = start_webhook(tasks, api, chosen_run(), is_beside=True)
                 assert hook is not None
-                await hook.stands()
+                await hook.ready()
                 job = await cluster.create(JOBS, _job(**{QUEUE_LABEL: "team"}))
                 assert job["spec"]["suspend"] is True
                 assert not await _converts(cluster), "the embedded server does so by itself"
             finally:
-                await life.end()
+                await tasks.end()
 
     asyncio.run(asyncio.wait_for(go(), 60))
 
@@ -165,29 +172,29 @@ def test_beside_an_older_server_what_a_former_life_has_left_is_written_anew_befo
 async def test_beside_a_server_that_has_policies_nothing_is_left_of_a_former_life(tmp_path: Path) -> None:
     async with small_cluster(tmp_path) as cluster:
         await _leave_one_behind(cluster)
-        life = ProcessTasks(cluster.api, cluster.api, cluster.clock)
+        tasks = ProcessTasks(cluster.api, cluster.api, cluster.clock)
         try:
-            hook = start_webhook(life, cluster.api, chosen_run(), is_beside=True)
+            hook = start_webhook(tasks, cluster.api, chosen_run(), is_beside=True)
             assert hook is not None
-            await hook.stands()
+            await hook.ready()
             await cluster.create(JOBS, _job(**{QUEUE_LABEL: "team"}))
             assert not await _is_hooked(cluster)
         finally:
-            await life.end()
+            await tasks.end()
 
 
 @virtual
 async def test_a_webhook_that_somebody_runs_elsewhere_is_not_taken_away(tmp_path: Path) -> None:
     async with small_cluster(tmp_path) as cluster:
         await cluster.create(HOOKS, configuration(Address("https://shoal.example.com:9443"), b"", HoldingRules()))
-        await take_away_former(cluster.api)
+        await remove_former_webhook(cluster.api)
         assert (await cluster.get(HOOKS, NAME))["metadata"]["labels"] == OURS
 
 
 @pytest.mark.parametrize(
-    ("is_older", "rules", "told"),
+    ("is_older", "rules", "warning"),
     [
-        (True, WebhookRules(), [UNHELD]),
+        (True, WebhookRules(), [NO_POLICIES]),
         (True, WebhookRules(enabled="never"), []),
         (False, WebhookRules(), []),
     ],
@@ -195,14 +202,14 @@ async def test_a_webhook_that_somebody_runs_elsewhere_is_not_taken_away(tmp_path
 )
 @virtual
 async def test_who_can_hold_nothing_at_creation_says_once_what_to_set(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture, is_older: bool, rules: WebhookRules, told: list[str]
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, is_older: bool, rules: WebhookRules, warning: list[str]
 ) -> None:
     async with small_cluster(tmp_path) as cluster:
         api = OlderServer(cluster) if is_older else cluster.api
         with caplog.at_level(logging.WARNING, "shoal"):
             async with running(cluster, api, rules):
                 await cluster.pass_time(300)
-        assert [one.message for one in caplog.records if one.name == "shoal.gatekeeping"] == told
+        assert [one.message for one in caplog.records if one.name == "shoal.gatekeeping"] == warning
 
 
 @virtual
@@ -216,14 +223,14 @@ async def test_a_webhook_that_nobody_could_reach_is_not_told_to_anybody(tmp_path
 @virtual
 async def test_a_webhook_is_wanted_once_its_service_is_there(tmp_path: Path) -> None:
     async with small_cluster(tmp_path) as cluster:
-        assert not await is_wanted(cluster.api, WebhookRules())
-        assert await is_wanted(cluster.api, WebhookRules(enabled="always"))
-        assert await is_wanted(cluster.api, WebhookRules(url="https://a"))
+        assert not await is_webhook_wanted(cluster.api, WebhookRules())
+        assert await is_webhook_wanted(cluster.api, WebhookRules(enabled="always"))
+        assert await is_webhook_wanted(cluster.api, WebhookRules(url="https://a"))
         await cluster.create(NAMESPACES, {"metadata": {"name": "shoal-system"}})
         spec = {"ports": [{"port": 443, "targetPort": 9443}]}
         await cluster.create(SERVICES, {"metadata": {"name": "shoal-webhook"}, "spec": spec}, "shoal-system")
-        assert await is_wanted(cluster.api, WebhookRules())
-        assert not await is_wanted(cluster.api, WebhookRules(enabled="never", url="https://a"))
+        assert await is_webhook_wanted(cluster.api, WebhookRules())
+        assert not await is_webhook_wanted(cluster.api, WebhookRules(enabled="never", url="https://a"))
 
 
 @virtual
@@ -239,7 +246,9 @@ async def test_nothing_is_led_to_a_webhook_that_listens_where_its_service_does_n
                 await cluster.pass_time(300)
                 assert not await _converts(cluster)
                 assert not await _is_hooked(cluster)
-        assert [one.message for one in caplog.records if one.name == "shoal.gatekeeping"] == [shut(WebhookRules())]
+        assert [one.message for one in caplog.records if one.name == "shoal.gatekeeping"] == [
+            unreachable_text(WebhookRules())
+        ]
 
 
 @pytest.mark.parametrize("address", ["", "  "])

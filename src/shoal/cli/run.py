@@ -66,7 +66,7 @@ def run(
     from shoal.cli.run_files import read_run_files
     from shoal.wiring.cluster_clock import Moment
     from shoal.wiring.run import run as run_on
-    from shoal.wiring.telemetry import door_settings
+    from shoal.wiring.telemetry import metrics_endpoint_settings
 
     files = read_run_files(config or [])
     own = files.own
@@ -81,7 +81,7 @@ def run(
         own = replace(own, controllers=chosen)
     own.check(Where(path="shoal run"))
     if metrics_address is not None:
-        door_settings(metrics_address)
+        metrics_endpoint_settings(metrics_address)
     choice = replace(
         run_choice(replace(files, own=own)),
         speed=speed,

@@ -25,8 +25,8 @@ WAITS = (1.0, *exponential(2.5, 2, 13))
 Role = Literal["leader", "standalone"]
 
 
-class Happened(msgspec.Struct, frozen=True):
-    """Something that happened to a workload, with what the labels say of it."""
+class WorkloadTransition(msgspec.Struct, frozen=True):
+    """A change in the state of a Workload that is counted, with the values of the labels."""
 
     what: Literal["quota_reserved", "admitted", "evicted", "released", "preempted", "ready", "finished", "replaced"]
     cluster_queue: str
@@ -47,7 +47,7 @@ class Happened(msgspec.Struct, frozen=True):
 
 
 class _Counts:
-    """Of queues of one kind, whose own labels are `own`."""
+    """The metrics of ClusterQueues or of LocalQueues; `own`: the labels that name the queue."""
 
     def __init__(self, registry: Registry, prefix: str, own: tuple[str, ...]) -> None:
         whose, why = (*own, "priority_class", ROLE), (*own, "reason", "underlying_cause", "priority_class", ROLE)
@@ -72,7 +72,7 @@ class _Counts:
         }
         self._evicted = registry.counter(f"kueue_{prefix}evicted_workloads_total", "Evictions of workloads.", why)
 
-    def happened(self, own: Values, what: Happened, role: str) -> None:
+    def count(self, own: Values, what: WorkloadTransition, role: str) -> None:
         whose = (*own, what.priority_class, role)
         if what.what in self._totals:
             self._totals[what.what].of(*whose).inc()
@@ -148,11 +148,11 @@ class QueueMetrics:
         )
         self._skipped: set[str] = set()
 
-    def happened(self, what: Happened) -> None:
+    def count(self, what: WorkloadTransition) -> None:
         role, queue = self._role, what.cluster_queue
-        self._of_cluster_queues.happened((queue,), what, role)
+        self._of_cluster_queues.count((queue,), what, role)
         if what.local_queue[0]:
-            self._of_local_queues.happened(what.local_queue, what, role)
+            self._of_local_queues.count(what.local_queue, what, role)
         if what.what == "admitted":
             for cohort in self._above(queue):
                 self._admitted_below.of(cohort, what.priority_class, role).inc()

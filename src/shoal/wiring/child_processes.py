@@ -1,7 +1,7 @@
-"""Server and clients in processes of their own: the clients are children of the server's process, and end with it.
+"""Runs clients of the embedded server as child processes of the server, which end with it.
 
-Each child holds the other end of a pipe. When the server's process is gone, however it went, the pipe is closed and the
-child ends by itself: two fleets for one set of nodes would run every pod twice.
+Each child holds the other end of a pipe. When the process of the server ends, for whatever cause, the pipe is closed
+and the child ends by itself: two fleets for one set of nodes would run every pod twice.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ _SOONEST_S, _LATEST_S = 1.0, 30.0
 _PATIENCE_S = 10.0
 
 
-class Child:
-    """One `shoal cluster ...`, started again whenever it ends. It says `ready` on its standard output."""
+class ChildProcess:
+    """One `shoal cluster ...`, started again whenever it ends. It prints `ready` to its standard output."""
 
     def __init__(self, arguments: Sequence[str]) -> None:
         self._arguments = arguments
@@ -33,7 +33,7 @@ class Child:
                     *(sys.executable, "-m", "shoal", *self._arguments, "--notify-fd", "1"),
                     stdin=asyncio.subprocess.PIPE,
                     stdout=asyncio.subprocess.PIPE,
-                    # Ctrl-C is for the server to hear; it ends its children in order.
+                    # Ctrl-C goes to the server only, which ends its children in order.
                     start_new_session=True,
                 )
                 if process.stdout is not None and await process.stdout.readline():

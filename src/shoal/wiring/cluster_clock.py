@@ -1,4 +1,5 @@
-"""A cluster's own time: as fast as it was asked to be, never running back, the same in all its processes."""
+"""The clock of an embedded cluster: it runs at the chosen speed, never runs backwards, and is the same in all processes
+of the cluster."""
 
 from __future__ import annotations
 
@@ -53,8 +54,9 @@ def moment(clock: Clock) -> Moment:
     return Moment(time(), clock.seconds())
 
 
-async def go_on(clock: OwnClock, api: Api) -> None:
-    """A cluster that ran ahead of the world goes on from where it was: objects from the future would confuse it."""
+async def restore(clock: OwnClock, api: Api) -> None:
+    """Continue from the stored time if it is later than the machine's: controllers expect no objects from the
+    future."""
     try:
         found = await api.get(LEASES, _NAMESPACE, _NAME)
     except NotFoundError:
@@ -62,14 +64,14 @@ async def go_on(clock: OwnClock, api: Api) -> None:
     clock.not_before(found.read(_Lease).spec.renew_time.timestamp())
 
 
-async def keep(clock: OwnClock, api: Api) -> None:
-    """Write down how late it is, until cancelled. A cluster with the machine's time has nothing to write down."""
+async def store_regularly(clock: OwnClock, api: Api) -> None:
+    """Store the time of the cluster until cancelled. A cluster that uses the machine's time stores nothing."""
     while clock.is_own:
-        await note(clock, api)
+        await store(clock, api)
         await asyncio.sleep(_EVERY_S)
 
 
-async def note(clock: OwnClock, api: Api) -> None:
+async def store(clock: OwnClock, api: Api) -> None:
     if clock.is_own:
         spec = {"holderIdentity": _NAME, "renewTime": clock.micro_text()}
         lease = {"metadata": {"name": _NAME, "namespace": _NAMESPACE}, "spec": spec}

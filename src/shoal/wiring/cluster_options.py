@@ -20,19 +20,20 @@ class ClusterOptions(msgspec.Struct, frozen=True):
     speed: float = 1.0
     """Seconds of the cluster in a second of the machine."""
     since: Moment | None = None
-    """From when on at that speed, where another process of the same cluster says so."""
+    """The time from which the speed applies, if another process of the same cluster defines it."""
     stages: tuple[Path, ...] = ()
     metrics_port: int | None = None
-    """None: the usual one if it is free, else any."""
+    """None: the default port if it is free, otherwise any free port."""
     kubelet_port: int = 0
     kubelet_address: str = ""
-    """Where the kubelets' doors are, and what all nodes call their own then; empty: loopback, and each has its own."""
+    """The address of the kubelets' endpoints, which all nodes report then; empty: loopback, with one address per
+    node."""
     has_contention: bool = True
-    """Pods that share a GPU slow each other down, and find its memory taken."""
+    """Pods that share a GPU slow each other down and share its memory."""
     is_child: bool = False
-    """This is a process of a cluster whose server is its parent, and ends with it."""
+    """This process is a child of the cluster's server, and ends with it."""
     children: tuple[tuple[str, ...], ...] = ()
-    """Commands that do the clients' part in processes of their own."""
+    """Commands of child processes that run the clients."""
     has_foreign: bool = True
     """Kinds of other projects are provided, if controllers run beside the server."""
 

@@ -19,50 +19,50 @@ if TYPE_CHECKING:
     from shoal.embedded.apiserver.server.control_plane import ControlPlane
 
 
-class Row(msgspec.Struct, frozen=True):
+class ControllerEntry(msgspec.Struct, frozen=True):
     user: str
-    """A service account in kube-system, or a user where it has a colon."""
+    """A ServiceAccount in kube-system, or a user if the name contains a colon."""
     reporter: str = ""
-    """What its Events are signed with, where that is not its name."""
+    """The source of its Events, if that is not its name."""
 
 
 _SCHEDULER, _TOKENS = "system:kube-scheduler", "system:kube-controller-manager"
 DEFAULT_SCHEDULER = "default-scheduler"
-CONTROLLERS: dict[str, Row] = {
-    DEFAULT_SCHEDULER: Row(_SCHEDULER),
-    "job": Row("job-controller", "job-controller"),
-    "cronjob": Row("cronjob-controller", "cronjob-controller"),
-    "ttl-after-finished": Row("ttl-after-finished-controller"),
-    "replicaset": Row("replicaset-controller", "replicaset-controller"),
-    "replicationcontroller": Row("replication-controller", "replication-controller"),
-    "deployment": Row("deployment-controller", "deployment-controller"),
-    "statefulset": Row("statefulset-controller", "statefulset-controller"),
-    "daemonset": Row("daemon-set-controller"),
-    "garbagecollector": Row("generic-garbage-collector"),
-    "namespace": Row("namespace-controller"),
-    "nodelifecycle": Row("node-controller"),
-    "taint-eviction": Row("node-controller"),
-    "podgc": Row("pod-garbage-collector"),
-    "serviceaccount": Row("service-account-controller"),
-    "disruption": Row("disruption-controller", "controllermanager"),
-    "stale-disruption": Row("disruption-controller"),
-    "endpointslice": Row("endpointslice-controller", "endpoint-slice-controller"),
-    "endpoint": Row("endpoint-controller", "endpoint-controller"),
-    "persistentvolume-binder": Row("persistent-volume-binder", "persistentvolume-controller"),
-    "persistentvolume-provisioner": Row("persistent-volume-binder"),
-    "persistentvolumeclaim-protection": Row("pvc-protection-controller"),
-    "persistentvolume-protection": Row("pv-protection-controller"),
-    "ephemeral-volume": Row("ephemeral-volume-controller"),
-    "resourceclaim": Row("resource-claim-controller"),
-    "csrapproving": Row("certificate-controller"),
-    "csrcleaner": Row("certificate-controller"),
-    "token-cleaner": Row("token-cleaner"),
+CONTROLLERS: dict[str, ControllerEntry] = {
+    DEFAULT_SCHEDULER: ControllerEntry(_SCHEDULER),
+    "job": ControllerEntry("job-controller", "job-controller"),
+    "cronjob": ControllerEntry("cronjob-controller", "cronjob-controller"),
+    "ttl-after-finished": ControllerEntry("ttl-after-finished-controller"),
+    "replicaset": ControllerEntry("replicaset-controller", "replicaset-controller"),
+    "replicationcontroller": ControllerEntry("replication-controller", "replication-controller"),
+    "deployment": ControllerEntry("deployment-controller", "deployment-controller"),
+    "statefulset": ControllerEntry("statefulset-controller", "statefulset-controller"),
+    "daemonset": ControllerEntry("daemon-set-controller"),
+    "garbagecollector": ControllerEntry("generic-garbage-collector"),
+    "namespace": ControllerEntry("namespace-controller"),
+    "nodelifecycle": ControllerEntry("node-controller"),
+    "taint-eviction": ControllerEntry("node-controller"),
+    "podgc": ControllerEntry("pod-garbage-collector"),
+    "serviceaccount": ControllerEntry("service-account-controller"),
+    "disruption": ControllerEntry("disruption-controller", "controllermanager"),
+    "stale-disruption": ControllerEntry("disruption-controller"),
+    "endpointslice": ControllerEntry("endpointslice-controller", "endpoint-slice-controller"),
+    "endpoint": ControllerEntry("endpoint-controller", "endpoint-controller"),
+    "persistentvolume-binder": ControllerEntry("persistent-volume-binder", "persistentvolume-controller"),
+    "persistentvolume-provisioner": ControllerEntry("persistent-volume-binder"),
+    "persistentvolumeclaim-protection": ControllerEntry("pvc-protection-controller"),
+    "persistentvolume-protection": ControllerEntry("pv-protection-controller"),
+    "ephemeral-volume": ControllerEntry("ephemeral-volume-controller"),
+    "resourceclaim": ControllerEntry("resource-claim-controller"),
+    "csrapproving": ControllerEntry("certificate-controller"),
+    "csrcleaner": ControllerEntry("certificate-controller"),
+    "token-cleaner": ControllerEntry("token-cleaner"),
 }
-"""By the name that Kubernetes' controller-manager gives them on its command line."""
+"""By the names on the command line of kube-controller-manager."""
 
 
 def own_controllers(plane: ControlPlane) -> dict[str, tuple[str, Callable[[Context], Controller]]]:
-    """User and maker of those that need the server's own keys, and so run only beside it."""
+    """User and maker of the controllers that need the server's own keys, and so run only in its process."""
     from shoal.embedded.apiserver.security.service_accounts import Holder, TokenSigner
     from shoal.embedded.controllers.certificates.authority import authority_signer
     from shoal.embedded.controllers.certificates.signer import csr_signer
@@ -77,7 +77,7 @@ def own_controllers(plane: ControlPlane) -> dict[str, tuple[str, Callable[[Conte
         return signer.issue_legacy(Holder(meta["namespace"], meta["name"], meta["uid"]), secret["metadata"]["name"])
 
     def today() -> datetime:
-        return datetime.now(UTC)  # noqa: TID251 - certificates want the date
+        return datetime.now(UTC)  # noqa: TID251 - certificates need the date
 
     def sign_requests(context: Context) -> Controller:
         return csr_signer(context, authority_signer(authority.root.certificate, authority.root.key, today))

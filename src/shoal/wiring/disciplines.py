@@ -1,6 +1,7 @@
-"""The desks of a brain: each project's queues have their own, and the first to keep a pod keeps it.
+"""Adds the admission disciplines to a scheduling loop: one for the queues of each project. The first discipline that
+holds a pod back decides about it.
 
-Move reservations come first: no other discipline decides about successors of moved pods. Volcano's and KAI's come
+Move reservations come first: no other discipline decides about replacements of moved pods. Volcano's and KAI's come
 before Kueue's: a pod that they release may still wait for a Workload. Kueue's is the last, because its pods replace
 their placeholders in the facts, where no discipline may hold them back any more.
 """
@@ -28,10 +29,10 @@ if TYPE_CHECKING:
     Queues = tuple[QueueAdmission, WatchedQueues]
 
 ContextOf = Callable[[str], "Context"]
-"""By the name of a part."""
+"""The context of the controller of that name."""
 
 
-def give_desks(
+def add_disciplines(
     scheduling: SchedulingLoop,
     context_of: ContextOf,
     served: Served,
@@ -43,7 +44,7 @@ def give_desks(
     disciplines, queues = Disciplines(scheduling.intake, scheduling.clock), None
     moves = SCHEDULER in choice.controllers and choice.own.preemption.moves
     if moves:
-        disciplines.add(lambda onward: _successors(scheduling, onward))
+        disciplines.add(lambda onward: _move_reservations(scheduling, onward))
     if volcano is not None:
         from shoal.controllers.volcano.admission import VolcanoAdmission
 
@@ -73,31 +74,31 @@ def _add(
     disciplines: Disciplines,
     scheduling: SchedulingLoop,
     part: str,
-    there: Presence,
+    presence: Presence,
     make: Callable[[Onward], AdmissionDiscipline],
 ) -> None:
-    """A project's desk, behind one that leaves its scheduler's pods to it where it is here itself. What the second lets
-    go when the project comes is left to it as well."""
+    """Adds the discipline of a project behind a guard, which leaves the pods of the project's scheduler to the project
+    while it runs. Pods that the discipline releases when the project starts are left to it as well."""
     from shoal.controllers.scheduling_loop.foreign_scheduler import ForeignSchedulerGuard
 
-    leaving: list[ForeignSchedulerGuard] = []
+    guards: list[ForeignSchedulerGuard] = []
 
-    def make_leaving(onward: Onward) -> ForeignSchedulerGuard:
-        leaving.append(ForeignSchedulerGuard(scheduling, SCHEDULER_OF[part], lambda: there.is_there, onward))
-        return leaving[0]
+    def make_guard(onward: Onward) -> ForeignSchedulerGuard:
+        guards.append(ForeignSchedulerGuard(scheduling, SCHEDULER_OF[part], lambda: presence.is_there, onward))
+        return guards[0]
 
-    def make_own(onward: Onward) -> AdmissionDiscipline:
-        def let_go(event: Event) -> None:
-            if not leaving[0].hear(event):
+    def make_discipline(onward: Onward) -> AdmissionDiscipline:
+        def release(event: Event) -> None:
+            if not guards[0].hear(event):
                 onward(event)
 
-        return make(let_go)
+        return make(release)
 
-    disciplines.add(make_leaving)
-    disciplines.add(make_own)
+    disciplines.add(make_guard)
+    disciplines.add(make_discipline)
 
 
-def _successors(scheduling: SchedulingLoop, onward: Callable[[Event], None]) -> MoveReservations:
+def _move_reservations(scheduling: SchedulingLoop, onward: Callable[[Event], None]) -> MoveReservations:
     from shoal.controllers.scheduler.move_reservations import MoveReservations
 
     found = MoveReservations(scheduling, onward)

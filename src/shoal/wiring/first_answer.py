@@ -15,25 +15,25 @@ from shoal.client.refusals import BusyError
 from shoal.client.served import answering
 
 _FIRST_S, _MOST_S = 1.0, 30.0
-Tell = Callable[[str], None]
+Notify = Callable[[str], None]
 
 
-async def first_answer(api: Api, clock: Clock, tell: Tell | None) -> None:
-    """`tell` is called when the server does not answer, and again when it does; None: BusyError is raised."""
+async def first_answer(api: Api, clock: Clock, notify: Notify | None) -> None:
+    """`notify` is called when the server does not answer, and again when it does; None: BusyError is raised."""
     pause_s = _FIRST_S
-    is_told = False
+    is_notified = False
     while True:
         try:
             await answering(api)
         except BusyError as error:
-            if tell is None:
+            if notify is None:
                 raise
-            if not is_told:
-                tell(f"{error}; it is asked again until it answers")
-                is_told = True
+            if not is_notified:
+                notify(f"{error}; retrying until it answers")
+                is_notified = True
         else:
             break
         await clock.sleep(pause_s)
         pause_s = min(2 * pause_s, _MOST_S)
-    if is_told and tell is not None:
-        tell("the server answers")
+    if is_notified and notify is not None:
+        notify("the server answers")

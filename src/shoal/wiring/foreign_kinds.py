@@ -1,4 +1,4 @@
-"""Kinds of other projects in a cluster from its start: their definitions, where no others are installed.
+"""Installs the CustomResourceDefinitions of other projects in an embedded cluster, if it has no others.
 
 An existing definition is not changed, unless Shoal created it, no other client has written its spec since, and the
 tables have changed. Rejected: comparing the specs. The server fills in what the tables leave out, and a definition that
@@ -27,19 +27,19 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger("shoal")
 _AT_ONCE = 4
-_LOOKS, _AGAIN_S = 100, 0.02
+_ATTEMPTS, _PAUSE_S = 100, 0.02
 
 
 async def provide_foreign(api: Api) -> None:
-    """All definitions of the tables are there and served when this returns: who starts next asks once what is served,
-    and not again for half a minute."""
+    """All definitions are served when this returns: controllers that start next read the served kinds once, and not
+    again for half a minute."""
     present = {item.name: item for item in (await api.list(DEFINITIONS)).items}
     wanted, made = definitions(), set[tuple[str, str]]()
     await asyncio.gather(*(_worker(api, wanted, present, made) for _ in range(_AT_ONCE)))
-    for _ in range(_LOOKS):
+    for _ in range(_ATTEMPTS):
         if made <= {(one.kind.group, one.kind.plural) for one in await answering(api)}:
             return
-        await asyncio.sleep(_AGAIN_S)
+        await asyncio.sleep(_PAUSE_S)
 
 
 async def _worker(api: Api, wanted: Iterator[Obj], present: dict[str, Item], made: set[tuple[str, str]]) -> None:

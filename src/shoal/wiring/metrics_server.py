@@ -1,7 +1,7 @@
-"""The metrics of a `shoal run` and their endpoint, which is opened first so that probes are answered.
+"""Opens the metrics endpoint of `shoal run`, before anything else, so that probes are answered.
 
-An address that was asked for has to be had. The usual one may be another process's: then any free one will do, and the
-line that says the process is ready says which.
+A chosen address must be free. If another process uses the default port, any free port is used, and the line that says
+that the process is ready names it.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from shoal.telemetry.queues import Role
 from shoal.units.errors import UserError
 from shoal.wiring.process_tasks import ProcessTasks
 from shoal.wiring.run_choice import RunChoice
-from shoal.wiring.telemetry import Measured, Telemetry, door_settings
+from shoal.wiring.telemetry import Measured, Telemetry, metrics_endpoint_settings
 
 
 def telemetry_of(choice: RunChoice, lock: Lock, clock: Clock, events: Recorder) -> Telemetry:
@@ -33,21 +33,21 @@ def telemetry_of(choice: RunChoice, lock: Lock, clock: Clock, events: Recorder) 
 
 
 def telemetry_beside(choice: RunChoice, clock: Clock) -> Telemetry:
-    """Of a process that is more than Shoal, and shows its figures elsewhere."""
+    """Telemetry of a process with an embedded cluster, whose endpoint serves the metrics."""
     return Telemetry(_version(), clock, Measured(scheduler=choice.own.scheduler_names[0]))
 
 
-async def open_door(telemetry: Telemetry, life: ProcessTasks, choice: RunChoice) -> str:
-    """Where figures are; empty where none are wanted."""
-    settings = MetricsEndpointSettings() if choice.metrics is None else door_settings(choice.metrics)
+async def open_metrics(telemetry: Telemetry, tasks: ProcessTasks, choice: RunChoice) -> str:
+    """The URL of the metrics; empty if they are switched off."""
+    settings = MetricsEndpointSettings() if choice.metrics is None else metrics_endpoint_settings(choice.metrics)
     if settings is None:
         return ""
     try:
-        return await telemetry.open(life, settings)
+        return await telemetry.open(tasks, settings)
     except UserError:
         if choice.metrics is not None:
             raise
-        return await telemetry.open(life, MetricsEndpointSettings(port=0))
+        return await telemetry.open(tasks, MetricsEndpointSettings(port=0))
 
 
 def _version() -> str:

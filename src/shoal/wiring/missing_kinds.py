@@ -1,7 +1,7 @@
-"""Kinds that a part of Shoal works with and the server does not have: one clear line, and one when they come.
+"""Logs once which kinds a controller needs and the server does not serve, and once when they are served.
 
-The parts wait by themselves for kinds that may come (`client/served.py`). This only says so: what is not there,
-what does not work without it, and the command that installs it.
+The controllers wait for these kinds by themselves (`client/served.py`). The log line names the missing kinds, what does
+not work without them, and the command that installs them.
 """
 
 from __future__ import annotations
@@ -29,21 +29,21 @@ _log = logging.getLogger("shoal")
 _EVERY_S = 4.0
 
 
-class Need(msgspec.Struct, frozen=True):
-    """What some parts cannot do without."""
+class RequiredKinds(msgspec.Struct, frozen=True):
+    """The kinds that some controllers need."""
 
     project: str
-    """As `shoal crds --project` calls it."""
+    """Its name in `shoal crds --project`."""
     owner: str
     kinds: tuple[Kind, ...]
     parts: tuple[str, ...]
     without: str
     older: tuple[str, ...] = ()
-    """Versions that will do."""
+    """Older versions that can be used as well."""
 
 
 NEEDS = (
-    Need(
+    RequiredKinds(
         "kueue",
         "Kueue",
         (WORKLOADS, CLUSTER_QUEUES, LOCAL_QUEUES, RESOURCE_FLAVORS),
@@ -51,14 +51,16 @@ NEEDS = (
         "jobs and pods are not queued",
         ("v1beta1",),
     ),
-    Need(
+    RequiredKinds(
         "volcano",
         "Volcano",
         (VOLCANO_QUEUES, VOLCANO_POD_GROUPS),
         ("volcano",),
         "its queues, pod groups and jobs have no status",
     ),
-    Need("kai-scheduler", "KAI", (KAI_QUEUES, KAI_POD_GROUPS), ("kai",), "its queues and pod groups have no status"),
+    RequiredKinds(
+        "kai-scheduler", "KAI", (KAI_QUEUES, KAI_POD_GROUPS), ("kai",), "its queues and pod groups have no status"
+    ),
 )
 
 
@@ -68,35 +70,35 @@ class MissingKinds:
         self._clock = clock
         self._needs = [need for need in NEEDS if any(part in parts for part in need.parts)]
         self._parts = parts
-        self._told: dict[str, frozenset[Kind]] = {}
+        self._reported: dict[str, frozenset[Kind]] = {}
         for need in self._needs:
             for kind in need.kinds:
                 served.when_there(kind, self._came, *(kind._replace(version=version) for version in need.older))
 
-    def tell(self) -> None:
-        """After the server was asked what it has: what is new about it."""
+    def report(self) -> None:
+        """Log what changed since the last call."""
         for need in self._needs:
             missing = frozenset(kind for kind in need.kinds if self._served.find(kind) is None)
-            before = self._told.get(need.project, frozenset())
+            before = self._reported.get(need.project, frozenset())
             if missing - before:
                 _log.warning("%s", missing_line(need, list(missing), self._parts))
             elif before and not missing:
-                # As loud as the line that told of them: who reads the one waits for the other.
+                # At the level of the first line: a reader who sees only warnings sees the end as well.
                 _log.warning("the kinds of %s are served now", need.owner)
-            self._told[need.project] = missing
+            self._reported[need.project] = missing
 
     def _came(self, _: Kind) -> None:
         """Called after a look at the served kinds."""
-        self.tell()
+        self.report()
 
     async def run(self) -> None:
         """Until cancelled; another task refreshes `served`."""
         while True:
-            self.tell()
+            self.report()
             await self._clock.sleep(_EVERY_S)
 
 
-def missing_line(need: Need, missing: Sequence[Kind], parts: Sequence[str]) -> str:
+def missing_line(need: RequiredKinds, missing: Sequence[Kind], parts: Sequence[str]) -> str:
     names = ", ".join(sorted(f"{kind.plural}.{kind.group}" for kind in missing))
     waiting = " and ".join(part for part in need.parts if part in parts)
     verb = "waits" if waiting.count(" and ") == 0 else "wait"

@@ -27,55 +27,56 @@ if TYPE_CHECKING:
     from shoal.embedded.machines.machine import Machine
 
 _MANY, _LEASE_S, _MANY_LEASE_S, _ELSEWHERE_S = 100, 10.0, 40.0, 20.0
-"""Fleets above that size renew their leases as seldom as Kubernetes bears; beside a server that others load as well, so
-that a renewal may be lost."""
+"""Larger fleets renew their leases as seldom as Kubernetes allows; with another server, often enough that one lost
+renewal does no harm."""
 _METRICS_PORT = 9400
 _METRICS = "shoal.dev/metrics"
 
 
 async def start_nodes(
-    life: ProcessTasks, api: Api, cast: ClusterOptions, figures: Callable[[], str] = str, *, is_own: bool = True
+    tasks: ProcessTasks, api: Api, options: ClusterOptions, figures: Callable[[], str] = str, *, is_own: bool = True
 ) -> tuple[Fleet, Ports, str]:
-    """The fleet, where its doors are, and what their certificate is signed with. `api` is the kubelets' way in;
-    `figures` are told beside the fleet's own; `is_own`: the server is that of this cluster."""
-    nodes = _Expected()
-    endpoint, ports = await _doors(life, nodes, cast, figures)
-    machines = [_with_doors(machine, ports) for machine in cast.machines]
-    fleet = Fleet(life.context("kubelet", api), machines, _fleet_settings(cast, ports, is_own=is_own))
+    """Returns the fleet, the ports of its endpoints, and the CA of their certificate. `api` is the client of the
+    kubelets; `figures` are metrics to serve beside the fleet's own; `is_own`: the server is the embedded one of this
+    cluster."""
+    nodes = _LateFleet()
+    endpoint, ports = await _endpoint(tasks, nodes, options, figures)
+    machines = [_with_endpoint(machine, ports) for machine in options.machines]
+    fleet = Fleet(tasks.context("kubelet", api), machines, _fleet_settings(options, ports, is_own=is_own))
     nodes.fleet = fleet
-    life.start("nodes", fleet.run)
+    tasks.start("nodes", fleet.run)
     return fleet, ports, endpoint.ca
 
 
-async def _doors(
-    life: ProcessTasks, nodes: _Expected, cast: ClusterOptions, figures: Callable[[], str]
+async def _endpoint(
+    tasks: ProcessTasks, nodes: _LateFleet, options: ClusterOptions, figures: Callable[[], str]
 ) -> tuple[Endpoint, Ports]:
     """The open endpoints. Without a chosen port, the usual one, or any free one if it is in use."""
-    trust = await _trust(life.api)
-    wanted = (_METRICS_PORT, 0) if cast.metrics_port is None else (cast.metrics_port,)
+    trust = await _trust(tasks.api)
+    wanted = (_METRICS_PORT, 0) if options.metrics_port is None else (options.metrics_port,)
     for port in wanted:
-        settings = EndpointSettings(kubelet_port=cast.kubelet_port, metrics_port=port, figures=figures)
-        if cast.kubelet_address:
-            settings = msgspec.structs.replace(settings, host=cast.kubelet_address)
-        endpoint = Endpoint(nodes, trusting(settings, trust), life.clock.seconds, life.node_labels)
+        settings = EndpointSettings(kubelet_port=options.kubelet_port, metrics_port=port, figures=figures)
+        if options.kubelet_address:
+            settings = msgspec.structs.replace(settings, host=options.kubelet_address)
+        endpoint = Endpoint(nodes, trusting(settings, trust), tasks.clock.seconds, tasks.node_labels)
         try:
             ports = await endpoint.start()
         except UserError:
             if port == wanted[-1]:
                 raise
             continue
-        life.at_end(endpoint.stop)
+        tasks.at_end(endpoint.stop)
         return endpoint, ports
     raise BugError("no port was tried")
 
 
-def _with_doors(machine: Machine, ports: Ports) -> Machine:
-    doors = {ENDPOINT: ports.kubelet_url, _METRICS: f"{ports.metrics_url}/nodes/{machine.name}/metrics"}
-    return msgspec.structs.replace(machine, annotations={**machine.annotations, **doors})
+def _with_endpoint(machine: Machine, ports: Ports) -> Machine:
+    annotations = {ENDPOINT: ports.kubelet_url, _METRICS: f"{ports.metrics_url}/nodes/{machine.name}/metrics"}
+    return msgspec.structs.replace(machine, annotations={**machine.annotations, **annotations})
 
 
 async def _trust(api: Api) -> Obj | None:
-    """Whose certificates the doors let in."""
+    """The certificates that the endpoints accept."""
     try:
         return (await api.get(CONFIG_MAPS, NAMESPACE, NAME)).obj()
     except NotFoundError:
@@ -83,24 +84,24 @@ async def _trust(api: Api) -> Obj | None:
 
 
 def lease_s(nodes: int, *, is_own: bool) -> float:
-    """How often that many nodes renew theirs."""
+    """The interval at which that many nodes renew their leases."""
     if nodes <= _MANY:
         return _LEASE_S
     return _MANY_LEASE_S if is_own else _ELSEWHERE_S
 
 
-def _fleet_settings(cast: ClusterOptions, ports: Ports, *, is_own: bool) -> FleetSettings:
+def _fleet_settings(options: ClusterOptions, ports: Ports, *, is_own: bool) -> FleetSettings:
     return FleetSettings(
-        lease_every_s=lease_s(len(cast.machines), is_own=is_own),
-        kubelet_address=cast.kubelet_address,
+        lease_every_s=lease_s(len(options.machines), is_own=is_own),
+        kubelet_address=options.kubelet_address,
         kubelet_port=ports.kubelet_port,
-        stage_folders=cast.stages,
-        gpus=lambda machine: DeviceManager(machine, Contention(is_on=cast.has_contention)),
+        stage_folders=options.stages,
+        gpus=lambda machine: DeviceManager(machine, Contention(is_on=options.has_contention)),
     )
 
 
-class _Expected:
-    """The nodes of a fleet that needs to know the doors that need to know the nodes."""
+class _LateFleet:
+    """The nodes of a fleet that is made after its endpoints."""
 
     def __init__(self) -> None:
         self.fleet: Fleet | None = None

@@ -1,4 +1,4 @@
-"""A process that is a client of some API server, from its first request to its last: what `join` and `run` share."""
+"""Runs a process that is a client of an API server, from its first request to its last; `join` and `run` use it."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from shoal.client.http.api import KubeApi
 from shoal.client.http.connection_pool import always
 from shoal.client.http.settings import KubeSettings
 from shoal.wiring.cluster_clock import Moment, clock_of
-from shoal.wiring.first_answer import Tell, first_answer
+from shoal.wiring.first_answer import Notify, first_answer
 from shoal.wiring.process_tasks import ProcessTasks
 
 Begin = Callable[[ProcessTasks], Awaitable[None]]
@@ -33,10 +33,10 @@ class Pacing(msgspec.Struct, frozen=True):
 
 
 def live(
-    access: Access, pacing: Pacing, begin: Begin, settings: KubeSettings = _OURS, *, unanswered: Tell | None = None
+    access: Access, pacing: Pacing, begin: Begin, settings: KubeSettings = _OURS, *, unanswered: Notify | None = None
 ) -> None:
-    """Until SIGINT or SIGTERM. Raises what `begin` raises. `unanswered`: called when the server does not answer yet;
-    None: it has to be there."""
+    """Blocks until SIGINT or SIGTERM. Raises what `begin` raises. `unanswered` is called while the server does not
+    answer yet; None: the server has to answer at once."""
     try:
         import uvloop
     except ImportError:
@@ -45,17 +45,19 @@ def live(
         uvloop.run(_live(access, pacing, begin, settings, unanswered))
 
 
-def way_in(
-    life: ProcessTasks, access: Access, settings: KubeSettings, may_write: Callable[[], bool] = always
+def client_for(
+    tasks: ProcessTasks, access: Access, settings: KubeSettings, may_write: Callable[[], bool] = always
 ) -> KubeApi:
-    """One of its own, closed with everything else."""
+    """A new client, which is closed with the tasks."""
     api = KubeApi(access, random.Random(), settings, may_write)
-    life.at_end(api.close)
+    tasks.at_end(api.close)
     return api
 
 
-async def _live(access: Access, pacing: Pacing, begin: Begin, settings: KubeSettings, unanswered: Tell | None) -> None:
-    # Caches are trees that live as long as the process: walking them again and again finds nothing.
+async def _live(
+    access: Access, pacing: Pacing, begin: Begin, settings: KubeSettings, unanswered: Notify | None
+) -> None:
+    # The caches are never garbage: frequent collections would walk them in vain.
     gc.freeze()
     gc.set_threshold(50_000, 20, 50)
     tell_in_a_line(asyncio.get_running_loop())
@@ -63,14 +65,14 @@ async def _live(access: Access, pacing: Pacing, begin: Begin, settings: KubeSett
     for name in (signal.SIGINT, signal.SIGTERM):
         asyncio.get_running_loop().add_signal_handler(name, stop.set)
     api = KubeApi(access, random.Random(), settings)
-    life = ProcessTasks(api, api, clock_of(pacing.speed, pacing.since))
+    tasks = ProcessTasks(api, api, clock_of(pacing.speed, pacing.since))
     if pacing.is_child:
         _end_with_parent(stop)
 
     async def started() -> None:
-        # Whatever is wrong with the server or the way to it is said now, not in a log later.
-        await first_answer(api, life.clock, unanswered)
-        await begin(life)
+        # Faults of the server or of the connection are reported now, not in a log later.
+        await first_answer(api, tasks.clock, unanswered)
+        await begin(tasks)
 
     try:
         beginning = asyncio.ensure_future(started())
@@ -81,12 +83,12 @@ async def _live(access: Access, pacing: Pacing, begin: Begin, settings: KubeSett
             await ended
         beginning.cancel()
     finally:
-        await life.end()
+        await tasks.end()
         await api.close()
 
 
 def _end_with_parent(stop: asyncio.Event) -> None:
-    """The parent says nothing on our standard input; it is readable once the parent is gone."""
+    """The parent writes nothing to our standard input; it becomes readable when the parent has ended."""
     loop = asyncio.get_running_loop()
 
     def gone() -> None:

@@ -1,4 +1,4 @@
-"""What runs beside a server (or against one): caches, parts that are kept up, and how they all end."""
+"""The tasks of a process beside an API server: caches, and controllers that are restarted when they fail."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ import random
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from functools import partial
 
-import msgspec
-
+from shoal.api.meta import ObjectMeta
+from shoal.api.partial import MetadataOf, PartialNode
 from shoal.client.clock import Clock
 from shoal.client.context import Context, Controller
 from shoal.client.informers import Informers
@@ -27,19 +27,19 @@ _NOT_READY = "node.kubernetes.io/not-ready"
 
 
 class ProcessTasks:
-    """`api` is the caller's client; each part has one of its own."""
+    """`api` is the client of the caller; each controller has its own."""
 
     def __init__(self, api: Api, caches: Api, clock: Clock) -> None:
         self.api = api
         self.clock = clock
-        self.draw = random.Random()
-        self.informers = Informers(caches, clock, self.draw)
+        self.random = random.Random()
+        self.informers = Informers(caches, clock, self.random)
         self._contexts: list[Context] = []
         self._tasks: list[asyncio.Task[None]] = []
         self._ends: list[Callable[[], Awaitable[None]]] = []
 
     def start(self, name: str, run: Callable[[], Awaitable[None]]) -> None:
-        """For as long as this lives. A part that breaks is started again: the others need not end with it."""
+        """Run it until these tasks end. A task that fails is started again, and the others go on."""
         self._tasks.append(asyncio.ensure_future(supervised(self.clock, name, run)))
 
     def at_end(self, end: Callable[[], Awaitable[None]]) -> None:
@@ -49,33 +49,34 @@ class ProcessTasks:
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
-        # What was opened last may use what was opened before it.
+        # What was opened last may use what was opened earlier.
         for end in reversed(self._ends):
             try:
                 await end()
-            except Exception:  # noqa: BLE001 - what else has to be closed must be closed all the same
-                _log.exception("a part did not end well")
+            except Exception:  # noqa: BLE001 - the others must be closed as well
+                _log.exception("closing a task failed")
 
     def context(self, name: str, api: Api) -> Context:
-        """For a part that writes as the user behind `api`; the caches are shared."""
+        """The context of a controller that writes as the user of `api`; the caches are shared."""
         recorder = Recorder(api, self.clock, name)
         self.start(f"events of {name}", recorder.run)
-        made = Context(name, WriteThroughApi(api, self.informers), self.informers, self.clock, self.draw, recorder)
+        made = Context(name, WriteThroughApi(api, self.informers), self.informers, self.clock, self.random, recorder)
         self._contexts.append(made)
         return made
 
     def waiting(self) -> list[tuple[str, int]]:
-        """How many objects wait to be looked at, by the names of the parts that look at objects."""
+        """The number of objects in the work queues of each controller."""
         return [(one.name, sum(map(len, one.lines))) for one in self._contexts if one.lines]
 
     def inner(self, enter: Callable[[ProcessTasks], Api]) -> ProcessTasks:
-        """A shorter one beside the same server, with caches of its own: what `enter` opens for it is closed with it."""
+        """Tasks with a shorter life time and caches of their own, with the same server. `enter` makes their client,
+        which is closed with them."""
         made = ProcessTasks(self.api, self.api, self.clock)
-        made.informers = Informers(enter(made), made.clock, made.draw, self.informers.outage)
+        made.informers = Informers(enter(made), made.clock, made.random, self.informers.outage)
         return made
 
     def start_controllers(self, names: Iterable[str], as_: Callable[[str, str], Api]) -> None:
-        """`as_`: the way in of a user, who signs its writes with the controller's name."""
+        """`as_` makes the client of a user, with the name of the controller as the field manager."""
         # Imported here: it imports all controllers.
         from shoal.wiring.controller_makers import make
 
@@ -85,14 +86,14 @@ class ProcessTasks:
     def start_controller(self, name: str, api: Api, maker: Callable[[Context], Controller]) -> None:
         self.start(name, maker(self.context(name, api)).run)
 
-    async def nodes_ready(self, names: Sequence[str], patience_s: float, *, are_tended: bool = False) -> None:
-        """Returns when all these nodes are Ready, or after a timeout. `are_tended`: a node lifecycle controller removes
-        the taint of new nodes."""
+    async def nodes_ready(self, names: Sequence[str], patience_s: float, *, has_lifecycle: bool = False) -> None:
+        """Returns when all these nodes are Ready, or after a timeout. `has_lifecycle`: a node lifecycle controller
+        runs, which removes the taint of new nodes."""
         done = asyncio.Event()
         left = set(names)
 
         def look(_: Item | None, after: Item | None) -> None:
-            if after is not None and after.name in left and _is_ready(after, are_tended):
+            if after is not None and after.name in left and _is_ready(after, has_lifecycle):
                 left.discard(after.name)
                 if not left:
                     done.set()
@@ -103,38 +104,11 @@ class ProcessTasks:
 
     def node_labels(self, name: str) -> Mapping[str, str]:
         item = self.informers.of(NODES).get("", name)
-        return item.read(_Node).metadata.labels if item is not None else {}
+        return item.read(MetadataOf[ObjectMeta]).metadata.labels if item is not None else {}
 
 
-class _Condition(msgspec.Struct):
-    type: str
-    status: str
-
-
-class _Status(msgspec.Struct):
-    conditions: Sequence[_Condition] = ()
-
-
-class _Metadata(msgspec.Struct):
-    labels: Mapping[str, str] = {}
-
-
-class _Taint(msgspec.Struct):
-    key: str
-
-
-class _Spec(msgspec.Struct):
-    taints: Sequence[_Taint] | None = None
-
-
-class _Node(msgspec.Struct):
-    metadata: _Metadata
-    spec: _Spec = msgspec.field(default_factory=_Spec)
-    status: _Status = msgspec.field(default_factory=_Status)
-
-
-def _is_ready(item: Item, are_tended: bool) -> bool:
-    node = item.read(_Node)
-    if are_tended and any(taint.key == _NOT_READY for taint in node.spec.taints or ()):
+def _is_ready(item: Item, has_lifecycle: bool) -> bool:
+    node = item.read(PartialNode)
+    if has_lifecycle and any(taint.key == _NOT_READY for taint in node.spec.taints):
         return False
-    return any(one.type == "Ready" and one.status == "True" for one in node.status.conditions)
+    return node.is_ready()

@@ -1,4 +1,4 @@
-"""Objects that a cluster of Shoal has from the start beside Kubernetes' own, written through its API."""
+"""Creates the objects that an embedded cluster has from its start besides Kubernetes' own."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ async def provide_storage(api: Api) -> None:
 
 
 async def put(api: Api, objects: Iterable[Obj]) -> None:
-    """Written over what an earlier life left: the doors are elsewhere now."""
+    """Replaces what an earlier process wrote: the endpoints have other ports now."""
     for obj in objects:
         meta = obj["metadata"]
         await api.patch(_KINDS[obj["kind"]], meta.get("namespace", ""), meta["name"], Patch("apply", obj, force=True))

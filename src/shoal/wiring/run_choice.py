@@ -1,4 +1,4 @@
-"""What `shoal run` does on a cluster: everything that its command line and its files can choose."""
+"""The options of `shoal run`: everything that its command line and its files can choose."""
 
 from __future__ import annotations
 
@@ -24,29 +24,29 @@ class NamedProfile(msgspec.Struct, frozen=True):
     scheduler_name: str
     builder: Builder
     added: NodeAffinity | None = None
-    """Affinity that all of its pods have besides their own."""
+    """Node affinity that is added to that of each of its pods."""
 
 
 class RunChoice(msgspec.Struct, frozen=True):
     own: RunConfiguration
     builder: Builder
-    """Of the policy by which pods are placed that have no profile of their own."""
+    """Builds the policy for pods whose scheduler name has no profile."""
     steps: tuple[Step, ...]
     controllers: tuple[str, ...]
     kueue: Configuration | None = None
-    """Of the queues; None: what the cluster's ConfigMap says."""
+    """The configuration of queues; None: that of the cluster's ConfigMap."""
     identity: str = ""
     """The identity of this process in the Lease."""
     speed: float = 1.0
     since: Moment | None = None
     is_child: bool = False
     metrics: str | None = None
-    """Where figures are read, `none`, or None for the usual place."""
+    """The address of the metrics endpoint, `none`, or None for the default address."""
     profiles: tuple[NamedProfile, ...] = ()
-    """Of scheduler names that have their own; the first is built by `builder`, and others go by it as well."""
+    """The profiles by scheduler name. `builder` builds the first; names without a profile use it as well."""
 
     @property
     def scheduler_names(self) -> tuple[str, ...]:
-        """Whose pods are placed."""
+        """The names of the schedulers whose pods are placed."""
         ours = (name for part, name in SCHEDULER_OF.items() if part in self.controllers)
         return tuple(dict.fromkeys((*self.own.scheduler_names, *ours)))

@@ -1,6 +1,7 @@
-"""A brain with everything that it sees by and acts through: one way to put it together, for every process and test.
+"""Composes a scheduling loop with its watched cluster and its plan executor, for every process and test.
 
-Devices and volumes are shared: the world reads what pods ask of them, and the writer makes ready what was decided.
+The watched cluster reads which devices and volumes pods request, and the writer prepares them for bound pods: both use
+the same devices and volumes.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from shoal.store.watched.devices import WatchedDevices
 from shoal.store.watched.volumes import WatchedVolumes
 
 
-def brain_of(
+def new_scheduling_loop(
     context: Context,
     served: Served,
     watch: WatchSettings,
@@ -26,14 +27,15 @@ def brain_of(
     settings: SchedulingLoopSettings,
     rolled_back: Callable[[], None] = lambda: None,
 ) -> SchedulingLoop:
-    """It has hands if it places pods; desks are given to it. `rolled_back`: called for each half gang that is."""
+    """It has a plan executor if it places pods; admission disciplines are added later. `rolled_back` is called for each
+    partial gang that is rolled back."""
     parts: list[tuple[WatchedDevices, WatchedVolumes]] = []
 
-    def make_world(wake: Callable[[], None]) -> WatchedCluster:
+    def make_cluster(wake: Callable[[], None]) -> WatchedCluster:
         parts.append((WatchedDevices(context, served, wake), WatchedVolumes(context, wake)))
         return WatchedCluster(context, served, watch, wake, *parts[0])
 
-    scheduling = SchedulingLoop(context.clock, make_world, placement, settings)
+    scheduling = SchedulingLoop(context.clock, make_cluster, placement, settings)
     if settings.places:
         scheduling.executors = (_executors(scheduling, context, *parts[0], rolled_back),)
     return scheduling
@@ -46,7 +48,7 @@ def _executors(
     volumes: WatchedVolumes,
     rolled_back: Callable[[], None],
 ) -> PlanExecutor:
-    # Imported here: what writes costs memory that a process which only decides about queues need not spend.
+    # Imported here: a process that decides only about queues saves the memory of the writer.
     from shoal.controllers.binding.writer import Writer
     from shoal.controllers.scheduler.executor import SchedulerExecutor
 

@@ -1,6 +1,5 @@
-"""Shoal's own controllers, put together from their parts: the brain with its hands and its desk, and who works beside.
-
-The same in `shoal run` against any server and in `shoal up` beside the embedded one.
+"""Composes Shoal's own controllers: the scheduling loop with its plan executors and admission disciplines, and the
+controllers beside it. `shoal run` uses it with any API server, `shoal up` with the embedded one.
 """
 
 from __future__ import annotations
@@ -23,16 +22,16 @@ from shoal.engine.mix import Mix
 from shoal.engine.placement import Placement
 from shoal.store.watched.cluster import WatchSettings
 from shoal.store.watched.profiles import PodProfile
-from shoal.wiring.disciplines import give_desks
+from shoal.wiring.disciplines import add_disciplines
 from shoal.wiring.missing_kinds import MissingKinds
 from shoal.wiring.process_tasks import ProcessTasks
-from shoal.wiring.queue_ruling import QueueRuling
+from shoal.wiring.queue_rules import QueueRules
 from shoal.wiring.run_choice import KAI, QUEUES, SCHEDULER, VOLCANO, RunChoice
-from shoal.wiring.scheduling_loop import brain_of
+from shoal.wiring.scheduling_loop import new_scheduling_loop
 from shoal.wiring.telemetry import Telemetry
 
-WayIn = Callable[[str], Api]
-"""The way in of a part, which signs its writes with its name."""
+ClientFactory = Callable[[str], Api]
+"""Makes the client of a controller; its writes carry the name of the controller as the field manager."""
 
 BESIDE = ("jobs", "pods", "gatekeeper", "advisor")
 """The controllers beside the scheduling loop, by the names of `--controllers`."""
@@ -42,47 +41,48 @@ PARTS = (SCHEDULER, QUEUES, *BESIDE, VOLCANO, KAI)
 
 
 async def start_shoal(
-    life: ProcessTasks, way_in: WayIn, choice: RunChoice, telemetry: Telemetry | None = None
+    tasks: ProcessTasks, client_for: ClientFactory, choice: RunChoice, telemetry: Telemetry | None = None
 ) -> Served:
-    """Everything that was chosen, and what the server has. The caches are the caller's to start, afterwards."""
-    own = life.context("shoal", way_in("shoal"))
-    served, ruling = Served(own), QueueRuling(own, choice)
-    await ruling.begin(life, choice.controllers)
+    """Start the chosen controllers and return the kinds that the server serves. The caller starts the caches
+    afterwards."""
+    own = tasks.context("shoal", client_for("shoal"))
+    served, rules = Served(own), QueueRules(own, choice)
+    await rules.begin(tasks, choice.controllers)
 
     def context_of(part: str) -> Context:
-        return life.context(f"shoal-{part}", way_in(f"shoal-{part}"))
+        return tasks.context(f"shoal-{part}", client_for(f"shoal-{part}"))
 
-    volcano = _start_volcano(life, context_of, served, choice) if VOLCANO in choice.controllers else None
+    volcano = _start_volcano(tasks, context_of, served, choice) if VOLCANO in choice.controllers else None
     if {SCHEDULER, QUEUES, VOLCANO, KAI} & {*choice.controllers}:
-        scheduling = _scheduling(life, way_in, served, choice, telemetry, ruling.presence)
-        ruling.moved = scheduling.wake
-        queues = give_desks(scheduling, context_of, served, choice, ruling.presence, volcano)
+        scheduling = _scheduling(tasks, client_for, served, choice, telemetry, rules.presence)
+        rules.on_presence_change = scheduling.wake
+        queues = add_disciplines(scheduling, context_of, served, choice, rules.presence, volcano)
         if telemetry is not None:
-            _measure(telemetry, life, scheduling, choice, served)
+            _measure(telemetry, tasks, scheduling, choice, served)
             if queues is not None:
                 telemetry.follow_queues(*queues)
-        life.start("brain", scheduling.run)
+        tasks.start("scheduling loop", scheduling.run)
     if SCHEDULER in choice.controllers:
         from shoal.controllers.kubernetes_groups.controller import KubernetesGroups
         from shoal.controllers.light_groups.controller import light_groups_controller
 
-        beside = life.context("shoal-groups", way_in("shoal-scheduler"))
-        spaces = choice.own.namespaces
-        groups = KubernetesGroups(beside, served, frozenset(choice.scheduler_names))
-        life.start("pod groups of Kubernetes", groups.run)
-        life.start("pod groups", light_groups_controller(beside, served, spaces.scheduler_plugins).run)
+        groups_context = tasks.context("shoal-groups", client_for("shoal-scheduler"))
+        namespaces = choice.own.namespaces
+        groups = KubernetesGroups(groups_context, served, frozenset(choice.scheduler_names))
+        tasks.start("pod groups of Kubernetes", groups.run)
+        tasks.start("pod groups", light_groups_controller(groups_context, served, namespaces.scheduler_plugins).run)
     for name in BESIDE:
         if name in choice.controllers:
             # Imported here: a process imports the controllers that it runs, and no others.
-            from shoal.wiring.shoal_makers import made
+            from shoal.wiring.shoal_makers import make
 
-            life.start(name, made(name, context_of(name), served, ruling).run)
+            tasks.start(name, make(name, context_of(name), served, rules).run)
     if telemetry is not None:
-        telemetry.follow_lines(life.waiting)
-    missing = MissingKinds(served, choice.controllers, life.clock)
+        telemetry.follow_work_queues(tasks.waiting)
+    missing = MissingKinds(served, choice.controllers, tasks.clock)
     await served.look()
-    life.start("served kinds", served.run)
-    life.start("missing kinds", missing.run)
+    tasks.start("served kinds", served.run)
+    tasks.start("missing kinds", missing.run)
     return served
 
 
@@ -98,46 +98,51 @@ def load_parts() -> None:
 
 
 def _start_volcano(
-    life: ProcessTasks, context_of: Callable[[str], Context], served: Served, choice: RunChoice
+    tasks: ProcessTasks, context_of: Callable[[str], Context], served: Served, choice: RunChoice
 ) -> Presence:
-    """Its objects are looked after; returned is whether Volcano does so itself."""
+    """Start the controllers of Volcano's objects. They pause while Volcano itself runs, which the result says."""
     from shoal.controllers.volcano.controller import volcano_controller
 
     context = context_of(VOLCANO)
     found = Presence(context, presence.VOLCANO, choice.own.namespaces.volcano)
-    life.start(VOLCANO, volcano_controller(context, served, found).run)
+    tasks.start(VOLCANO, volcano_controller(context, served, found).run)
     return found
 
 
 def _measure(
-    telemetry: Telemetry, life: ProcessTasks, scheduling: SchedulingLoop, choice: RunChoice, served: Served
+    telemetry: Telemetry, tasks: ProcessTasks, scheduling: SchedulingLoop, choice: RunChoice, served: Served
 ) -> None:
-    """Times rounds, and so comes before the other hands."""
-    watching = telemetry.follow_scheduler(scheduling, life.informers.of(PODS), choice.scheduler_names)
-    scheduling.executors = (watching, *scheduling.executors)
+    """The observer times the cycles, and so comes before the other executors."""
+    observer = telemetry.follow_scheduler(scheduling, tasks.informers.of(PODS), choice.scheduler_names)
+    scheduling.executors = (observer, *scheduling.executors)
     if QUEUES in choice.controllers:
         served.when_there(
             WORKLOADS,
-            lambda kind: telemetry.follow_workloads(life.informers.of(kind)),
+            lambda kind: telemetry.follow_workloads(tasks.informers.of(kind)),
             WORKLOADS._replace(version="v1beta1"),
         )
 
 
 def _scheduling(
-    life: ProcessTasks, way_in: WayIn, served: Served, choice: RunChoice, telemetry: Telemetry | None, kueue: Presence
+    tasks: ProcessTasks,
+    client_for: ClientFactory,
+    served: Served,
+    choice: RunChoice,
+    telemetry: Telemetry | None,
+    kueue: Presence,
 ) -> SchedulingLoop:
-    context = life.context("shoal-scheduler", way_in("shoal-scheduler"))
+    context = tasks.context("shoal-scheduler", client_for("shoal-scheduler"))
     names = frozenset(choice.scheduler_names)
     watched = WatchSettings(
         names, _profiles(choice), spreading=names & {_KUBERNETES}, kueue_admits=lambda: kueue.is_there
     )
-    # In virtual time the same is to happen each time.
+    # In virtual time each run must take the same decisions.
     stopwatch = thread_time if isinstance(context.clock, WallClock) else None
     settings = SchedulingLoopSettings(steps=choice.steps, stopwatch=stopwatch, places=SCHEDULER in choice.controllers)
     place = partial(_placement, choice)
     if telemetry is None:
-        return brain_of(context, served, watched, place, settings)
-    return brain_of(context, served, watched, place, settings, telemetry.gang_rolled_back)
+        return new_scheduling_loop(context, served, watched, place, settings)
+    return new_scheduling_loop(context, served, watched, place, settings, telemetry.gang_rolled_back)
 
 
 def _profiles(choice: RunChoice) -> dict[str, PodProfile]:

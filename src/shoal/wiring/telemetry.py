@@ -1,14 +1,15 @@
-"""All that a process of Shoal measures of itself, put together, and the door where it is read.
+"""Composes the metrics, the health checks and the metrics endpoint of a Shoal process.
 
     telemetry = Telemetry(version, clock, measured)
-    api = telemetry.observed(way_in)              every way in, below its caches
-    address = await telemetry.open(life, settings)
+    api = telemetry.observed(client)              for each client, below its caches
+    address = await telemetry.open(tasks, settings)
     telemetry.stands_by()                         while another process leads
-    telemetry.follow_scheduler(brain, pods, names)
-    telemetry.follow_queues(desk, watched)
-    telemetry.works()                             once everything that is followed is known
+    telemetry.follow_scheduler(scheduling, pods, names)
+    telemetry.follow_queues(discipline, workloads)
+    telemetry.works()                             once all caches are filled
 
-A process that loses its lease and leads again goes on with the same figures; what is followed anew replaces what was.
+A process that loses its lease and becomes leader again keeps its counters; the new scheduling loop replaces the old
+one.
 """
 
 from __future__ import annotations
@@ -30,20 +31,20 @@ from shoal.prometheus.exposition import text_of
 from shoal.prometheus.families import Head
 from shoal.prometheus.registry import Registry
 from shoal.telemetry.fleet import measure_fleet
+from shoal.telemetry.forbidden import ForbiddenReporter
 from shoal.telemetry.health import Health
 from shoal.telemetry.metrics_endpoint import MetricsEndpoint, MetricsEndpointSettings
+from shoal.telemetry.observed_api import ObservedApi, Observers
 from shoal.telemetry.observers import SchedulingObserver
+from shoal.telemetry.pod_waits import PodWaits
 from shoal.telemetry.process import measure_process
+from shoal.telemetry.queue_state import AdmissionDiscipline, QueueLevels, WorkloadCache
 from shoal.telemetry.queues import QueueMetrics, Role
 from shoal.telemetry.requests import LeaderMetrics, RequestMetrics
 from shoal.telemetry.scheduling import SchedulingMetrics
+from shoal.telemetry.workload_transitions import follow_workloads
 from shoal.units.errors import UserError, Where
-from shoal.wiring.forbidden import ForbiddenReporter
-from shoal.wiring.observed_api import ObservedApi, Observers
-from shoal.wiring.pod_waits import PodWaits
 from shoal.wiring.process_tasks import ProcessTasks
-from shoal.wiring.queue_measures import AdmissionDiscipline, QueueLevels, Watched
-from shoal.wiring.workload_happenings import follow_workloads
 
 _MOST_PORT = 65535
 _NONE = "none"
@@ -64,7 +65,7 @@ class SchedulingLoop(Protocol):
 
 
 class Telemetry:
-    """One for a process. `events` and `about`: where refusals of RBAC are told besides the log."""
+    """One per process. RBAC's refusals are recorded by `events` on the object `about`, besides the log."""
 
     def __init__(
         self,
@@ -88,43 +89,43 @@ class Telemetry:
         refused = Head("gauge", "shoal_rules_missing", "Kinds of requests that RBAC refused.")
         self.registry.reads(refused, lambda: [((), len(self.forbidden))])
 
-    # -- the way to the server --------------------------------------------------------------------------------------
+    # -- requests to the server -------------------------------------------------------------------------------------
 
     def observed(self, api: Api) -> Api:
         return ObservedApi(api, self._clock, Observers(self.requests, self.forbidden, lambda: self.scheduling))
 
-    # -- the door ---------------------------------------------------------------------------------------------------
+    # -- the endpoint -----------------------------------------------------------------------------------------------
 
-    async def open(self, life: ProcessTasks, settings: MetricsEndpointSettings) -> str:
-        """Where it is; it is closed with the life. Raises UserError where the address cannot be had."""
+    async def open(self, tasks: ProcessTasks, settings: MetricsEndpointSettings) -> str:
+        """Returns its URL. It is closed with the tasks. Raises UserError if the address cannot be opened."""
         health = Health({}, {"informer-sync": lambda: self._fault})
-        door = MetricsEndpoint(self.registry, health, settings)
-        await door.start()
-        life.at_end(door.close)
-        return door.address
+        endpoint = MetricsEndpoint(self.registry, health, settings)
+        await endpoint.start()
+        tasks.at_end(endpoint.close)
+        return endpoint.address
 
     def text(self) -> str:
         """All metrics, for an endpoint of another part."""
         return text_of(self.registry.read()).decode()
 
     def stands_by(self) -> None:
-        """Another process leads: this one is ready to."""
+        """Another process leads; this one is ready to take over."""
         self._leader.stands_by(self._measured.lease)
         self._fault = ""
 
     def begins(self) -> None:
-        """This process leads, or is the only one; its caches are not synced yet."""
+        """This process leads, or is the only one; its caches are not filled yet."""
         self._leader.leads(self._measured.lease)
-        self._fault = "what is followed is not known yet"
+        self._fault = "the caches are not filled yet"
 
     def works(self) -> None:
-        """Everything that is followed is known."""
+        """All caches are filled."""
         self._fault = ""
 
-    # -- who is measured --------------------------------------------------------------------------------------------
+    # -- sources of metrics -----------------------------------------------------------------------------------------
 
     def follow_scheduler(self, scheduling: SchedulingLoop, pods: Informer, schedulers: Sequence[str]) -> PlanExecutor:
-        """PlanExecutor to be put before the others of the brain. Called anew for a brain that follows another."""
+        """Returns a plan executor to put before the others of the scheduling loop. Called again for each new loop."""
         cluster = scheduling.cluster
         observer = self.scheduling = self._observer(cluster)
         waits = PodWaits(observer, self._clock, schedulers)
@@ -135,16 +136,16 @@ class Telemetry:
     def gang_rolled_back(self) -> None:
         self._scheduling.rolled_back.of().inc()
 
-    def follow_queues(self, discipline: AdmissionDiscipline, watched: Watched) -> None:
-        self.queues.follow(QueueLevels(discipline, watched, self._clock.seconds))
+    def follow_queues(self, discipline: AdmissionDiscipline, workloads: WorkloadCache) -> None:
+        self.queues.follow(QueueLevels(discipline, workloads, self._clock.seconds))
         discipline.measure(self.queues.around)
 
     def follow_workloads(self, workloads: Informer) -> None:
-        """Their conditions; once they are served."""
+        """Count the changes of their conditions; called once the kind is served."""
         follow_workloads(self.queues, workloads)
 
-    def follow_lines(self, waiting: Callable[[], Sequence[tuple[str, int]]]) -> None:
-        """How many objects wait to be looked at by each controller; each name once."""
+    def follow_work_queues(self, waiting: Callable[[], Sequence[tuple[str, int]]]) -> None:
+        """The number of objects in the work queue of each controller; each name once."""
         head = Head("gauge", "workqueue_depth", "Objects that wait to be looked at.", ("name",))
         self.registry.reads(head, lambda: [((name,), count) for name, count in waiting()])
 
@@ -157,16 +158,18 @@ class Telemetry:
             gang = cluster.gangs.find(group) if cluster is not None else None
             return [] if gang is None else list(gang.waiting)
 
-        # Bindings of a brain that was ended are not under way any more.
+        # Bindings of a scheduling loop that has ended are no longer in flight.
         self._scheduling.in_flight.of().set(0)
         return SchedulingObserver(self._scheduling, lambda _: profile, members)
 
 
-def door_settings(text: str, where: str = "--metrics-address") -> MetricsEndpointSettings | None:
+def metrics_endpoint_settings(text: str, where: str = "--metrics-address") -> MetricsEndpointSettings | None:
     """`HOST:PORT`, `:PORT`, `[::1]:8080`; None for `none`."""
     if text.strip() == _NONE:
         return None
     host, colon, port = text.strip().rpartition(":")
     if not colon or not port.isdecimal() or int(port) > _MOST_PORT or (":" in host and not host.startswith("[")):
-        raise UserError("is no address", where=Where(path=where), fix="write HOST:PORT, as in 127.0.0.1:8080, or none")
+        raise UserError(
+            "is not an address", where=Where(path=where), fix="write HOST:PORT, as in 127.0.0.1:8080, or none"
+        )
     return MetricsEndpointSettings(host.strip("[]") or MetricsEndpointSettings().host, int(port))

@@ -1,4 +1,4 @@
-"""A server and who lives beside it, in one loop: what `shoal up` runs."""
+"""Runs an embedded API server with its controllers and nodes in one event loop: `shoal up`."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from shoal.client.port import Api
 from shoal.embedded.apiserver.calls import Actor
 from shoal.embedded.apiserver.inside.api import InsideApi
 from shoal.embedded.apiserver.server.run import serve
-from shoal.wiring.child_processes import Child
-from shoal.wiring.cluster_clock import OwnClock, clock_of, go_on, keep, moment, note
+from shoal.wiring.child_processes import ChildProcess
+from shoal.wiring.cluster_clock import OwnClock, clock_of, moment, restore, store, store_regularly
 from shoal.wiring.cluster_options import ClusterOptions
 from shoal.wiring.process_tasks import ProcessTasks
 
@@ -25,142 +25,145 @@ if TYPE_CHECKING:
 
 _SYSTEM, _AUTHENTICATED = "system:serviceaccounts", "system:authenticated"
 _CACHES, _FLEET, _SHOAL = "system:kube-controller-manager", "system:shoal:fleet", "system:shoal"
-_HOOKS = ("admissionregistration.k8s.io", "mutatingwebhookconfigurations")
+_WEBHOOKS = ("admissionregistration.k8s.io", "mutatingwebhookconfigurations")
 _PATIENCE_S = 30.0
 Show = Callable[[ProcessTasks, Callable[[], None]], Coroutine[Any, Any, None]]
-"""Looks at what lives until it is cancelled, or ends it all by calling its last argument."""
+"""Shows the state of the cluster until it is cancelled; it can end the cluster by calling its last argument."""
 
 
-def up(settings: Settings, cast: ClusterOptions, ready: Callable[[str], None], show: Show | None = None) -> None:
+def up(settings: Settings, options: ClusterOptions, ready: Callable[[str], None], show: Show | None = None) -> None:
     """Blocks until SIGINT or SIGTERM. `ready` is called with the URL once the nodes are ready."""
 
     @asynccontextmanager
     async def beside(plane: ControlPlane, _: str, stop: Callable[[], None]) -> AsyncIterator[None]:
-        life = ProcessTasks(
+        tasks = ProcessTasks(
             _as(plane, Actor("admin", ("system:masters", _AUTHENTICATED)), "shoal"), _caches(plane), plane.clock
         )
         try:
-            await _keep_time(life, clocks[0])
-            await _settle(life, plane, cast)
+            await _start_clock(tasks, clocks[0])
+            await _start_parts(tasks, plane, options)
             if show is not None:
-                life.start("board", lambda: show(life, stop))
+                tasks.start("board", lambda: show(tasks, stop))
             yield
         finally:
-            await life.end()
+            await tasks.end()
 
     clocks: list[OwnClock] = []
 
     def make_clock() -> OwnClock:
-        clocks.append(clock_of(cast.speed))
+        clocks.append(clock_of(options.speed))
         return clocks[0]
 
     serve(settings, ready, beside, make_clock)
 
 
-async def _keep_time(life: ProcessTasks, clock: OwnClock) -> None:
-    await go_on(clock, life.api)
-    life.start("clock", lambda: keep(clock, life.api))
-    life.at_end(lambda: note(clock, life.api))
+async def _start_clock(tasks: ProcessTasks, clock: OwnClock) -> None:
+    await restore(clock, tasks.api)
+    tasks.start("clock", lambda: store_regularly(clock, tasks.api))
+    tasks.at_end(lambda: store(clock, tasks.api))
 
 
-async def _settle(life: ProcessTasks, plane: ControlPlane, cast: ClusterOptions) -> None:
-    if any(True for _ in plane.stage.state.reader.all(*_HOOKS)) and cast.shoal is None:
-        await _forget_hooks(life, cast)
-    if cast.is_alone:
+async def _start_parts(tasks: ProcessTasks, plane: ControlPlane, options: ClusterOptions) -> None:
+    if any(True for _ in plane.stage.state.reader.all(*_WEBHOOKS)) and options.shoal is None:
+        await _remove_webhooks(tasks, options)
+    if options.is_alone:
         return
-    # Imported here: a server alone is up before half of this is read.
+    # Imported here: a server without controllers starts sooner.
     from shoal.wiring.foreign_kinds import provide_foreign
     from shoal.wiring.provided import provide_storage
 
-    # Another project's controllers may do the rest, and claims without a class wait for none of them.
-    await provide_storage(life.api)
-    if cast.has_foreign:
-        await provide_foreign(life.api)
-    if cast.shoal is not None:
-        await _start_hook(life, plane, cast.shoal)
-    if cast.controllers or cast.children:
-        await _start_controllers(life, plane, cast)
+    # Another project's controllers may provision the volumes, but claims without a class need a default class.
+    await provide_storage(tasks.api)
+    if options.has_foreign:
+        await provide_foreign(tasks.api)
+    if options.shoal is not None:
+        await _start_webhook(tasks, plane, options.shoal)
+    if options.controllers or options.children:
+        await _start_controllers(tasks, plane, options)
     figures: Callable[[], str] = str
-    gates_stand = None
-    if cast.shoal is not None:
-        gates_stand, figures = await _start_shoal(life, plane, cast.shoal)
-    if cast.children:
-        await _start_children(life, cast)
-    life.start("caches", life.informers.run)
-    if cast.machines:
-        await _start_nodes(life, plane, cast, figures)
-    if gates_stand is not None:
-        await gates_stand()
+    gates: Callable[[], Awaitable[None]] | None = None
+    if options.shoal is not None:
+        gates, figures = await _start_shoal(tasks, plane, options.shoal)
+    if options.children:
+        await _start_children(tasks, options)
+    tasks.start("caches", tasks.informers.run)
+    if options.machines:
+        await _start_nodes(tasks, plane, options, figures)
+    if gates is not None:
+        await gates()
 
 
 async def _start_nodes(
-    life: ProcessTasks, plane: ControlPlane, cast: ClusterOptions, figures: Callable[[], str]
+    tasks: ProcessTasks, plane: ControlPlane, options: ClusterOptions, figures: Callable[[], str]
 ) -> None:
     from shoal.wiring.nodes import start_nodes
     from shoal.wiring.provided import provide_metrics
 
-    fleet, ports, ca = await start_nodes(life, _as(plane, Actor(_FLEET, (_AUTHENTICATED,)), "kubelet"), cast, figures)
-    await life.nodes_ready(fleet.names(), _PATIENCE_S, are_tended=bool(cast.controllers))
-    await provide_metrics(life.api, ports, ca)
+    fleet, ports, ca = await start_nodes(
+        tasks, _as(plane, Actor(_FLEET, (_AUTHENTICATED,)), "kubelet"), options, figures
+    )
+    await tasks.nodes_ready(fleet.names(), _PATIENCE_S, has_lifecycle=bool(options.controllers))
+    await provide_metrics(tasks.api, ports, ca)
 
 
-async def _start_children(life: ProcessTasks, cast: ClusterOptions) -> None:
-    since = ("--clock", str(moment(life.clock)))
-    children = [Child([*command, *since]) for command in cast.children]
+async def _start_children(tasks: ProcessTasks, options: ClusterOptions) -> None:
+    since = ("--clock", str(moment(tasks.clock)))
+    children = [ChildProcess([*command, *since]) for command in options.children]
     for child in children:
-        life.start("a client process", child.run)
+        tasks.start("a client process", child.run)
     with contextlib.suppress(TimeoutError):
         async with asyncio.timeout(_PATIENCE_S):
             for child in children:
                 await child.is_ready.wait()
 
 
-async def _start_hook(life: ProcessTasks, plane: ControlPlane, choice: RunChoice) -> None:
+async def _start_webhook(tasks: ProcessTasks, plane: ControlPlane, choice: RunChoice) -> None:
     """Before jobs or pods are created: the configuration of an earlier process refers to a closed port."""
-    from shoal.wiring.hooks import start_webhook
+    from shoal.wiring.webhook import start_webhook
 
-    hook = start_webhook(life, _as(plane, Actor(_SHOAL, (_AUTHENTICATED,)), "shoal-webhook"), choice, is_beside=True)
+    hook = start_webhook(tasks, _as(plane, Actor(_SHOAL, (_AUTHENTICATED,)), "shoal-webhook"), choice, is_beside=True)
     if hook is not None:
-        await hook.stands()
+        await hook.ready()
 
 
-async def _forget_hooks(life: ProcessTasks, cast: ClusterOptions) -> None:
-    """Unless a process of this cluster replaces them, they refer to a closed port."""
-    from shoal.wiring.hooks import take_away_former
+async def _remove_webhooks(tasks: ProcessTasks, options: ClusterOptions) -> None:
+    """Remove the webhooks of earlier processes, which refer to a closed port, unless a process of this cluster replaces
+    them."""
+    from shoal.wiring.webhook import remove_former_webhook
 
-    if not any(command[0] == "run" for command in cast.children):
-        await take_away_former(life.api)
+    if not any(command[0] == "run" for command in options.children):
+        await remove_former_webhook(tasks.api)
 
 
 async def _start_shoal(
-    life: ProcessTasks, plane: ControlPlane, choice: RunChoice
+    tasks: ProcessTasks, plane: ControlPlane, choice: RunChoice
 ) -> tuple[Callable[[], Awaitable[None]] | None, Callable[[], str]]:
-    """What to wait for once the caches run, and what is measured."""
+    """Returns what to wait for once the caches run, and the text of the metrics."""
     from shoal.wiring.metrics_server import telemetry_beside
-    from shoal.wiring.policies_in_force import gates_stand
+    from shoal.wiring.policies_in_force import wait_for_gates
     from shoal.wiring.shoal import start_shoal
-    from shoal.wiring.standing_by import work_in_turn
+    from shoal.wiring.standby import run_with_lease
 
-    telemetry = telemetry_beside(choice, life.clock)
+    telemetry = telemetry_beside(choice, tasks.clock)
     gates: list[Callable[[], Awaitable[None]]] = []
 
-    def way_in(name: str) -> Api:
+    def client_for(name: str) -> Api:
         return telemetry.observed(_as(plane, Actor(_SHOAL, (_AUTHENTICATED,)), name))
 
     async def at_once() -> None:
-        gates.append(partial(gates_stand, life, await start_shoal(life, way_in, choice, telemetry), choice))
+        gates.append(partial(wait_for_gates, tasks, await start_shoal(tasks, client_for, choice, telemetry), choice))
 
     async def later() -> None:
-        inner = life.inner(lambda _: _caches(plane))
+        inner = tasks.inner(lambda _: _caches(plane))
         try:
-            await start_shoal(inner, way_in, choice, telemetry)
+            await start_shoal(inner, client_for, choice, telemetry)
             inner.start("caches", inner.informers.run)
             await asyncio.Event().wait()
         finally:
             await inner.end()
 
     own = _as(plane, Actor(_SHOAL, (_AUTHENTICATED,)), "shoal")
-    await work_in_turn(life, own, choice.own.leader_election, at_once, later)
+    await run_with_lease(tasks, own, choice.own.leader_election, at_once, later)
     return (gates[0] if gates else None), telemetry.text
 
 
@@ -172,16 +175,16 @@ def _caches(plane: ControlPlane) -> Api:
     return _as(plane, Actor(_CACHES, (_AUTHENTICATED,)), "shoal")
 
 
-async def _start_controllers(life: ProcessTasks, plane: ControlPlane, cast: ClusterOptions) -> None:
-    """Those that need the server's keys stay with it, wherever the others are."""
+async def _start_controllers(tasks: ProcessTasks, plane: ControlPlane, options: ClusterOptions) -> None:
+    """Controllers that need the server's keys run in this process, wherever the others run."""
     from shoal.wiring.controllers import own_controllers
 
     def as_(user: str, name: str) -> Api:
         return _as(plane, _controller(user), name)
 
-    life.start_controllers(cast.controllers, as_)
+    tasks.start_controllers(options.controllers, as_)
     for name, (user, maker) in own_controllers(plane).items():
-        life.start_controller(name, as_(user, name), maker)
+        tasks.start_controller(name, as_(user, name), maker)
 
 
 def _controller(user: str) -> Actor:

@@ -1,13 +1,9 @@
-"""Counts pending, reserving and admitted Workloads and their usage, for each ClusterQueue and LocalQueue. The statuses
-of queues and the metrics show these counts."""
+"""Writes the counts of Workloads and their usage into the statuses of ClusterQueues and LocalQueues."""
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from datetime import datetime
-
-import msgspec
 
 from shoal.api.resources import CPU
 from shoal.client.conditions import Moment, Status
@@ -15,60 +11,15 @@ from shoal.controllers.queues.api_values import amount_to_api
 from shoal.engine.queues.clusterqueue import ClusterQueue
 from shoal.engine.queues.facts import FlavorResource, LocalQueueFacts, Usage
 from shoal.engine.queues.kueue import Kueue
-from shoal.engine.queues.state import Queues
-from shoal.store.watched.queue_changes import WorkloadView
+from shoal.engine.queues.queue_counts import QueueCounts
 
 
-class QueueCounts(msgspec.Struct):
-    """`reserved` is the usage of all Workloads with quota, `used` of those among them that are admitted."""
-
-    pending: int = 0
-    reserving: int = 0
-    admitted: int = 0
-    reserved: Usage = {}
-    used: Usage = {}
-
-    def to_api(self) -> Status:
-        return {
-            "pendingWorkloads": self.pending,
-            "reservingWorkloads": self.reserving,
-            "admittedWorkloads": self.admitted,
-        }
-
-
-class AllQueueCounts(msgspec.Struct):
-    """The counts of all queues at one moment."""
-
-    cluster_queues: dict[str, QueueCounts] = {}
-    local_queues: dict[str, QueueCounts] = {}
-
-
-def count_queues(queues: Queues, views: Mapping[str, WorkloadView]) -> AllQueueCounts:
-    found = AllQueueCounts()
-    pending = Counter(view.queue for view in views.values() if is_pending(queues, view))
-    for key, count in pending.items():
-        local = queues.local_queues.get(key)
-        if local is None:
-            continue
-        found.local_queues.setdefault(key, QueueCounts()).pending = count
-        if local.stop == "None":
-            found.cluster_queues.setdefault(local.cluster_queue, QueueCounts()).pending += count
-    for held in queues.held.values():
-        for counts in (
-            found.cluster_queues.setdefault(held.queue.name, QueueCounts()),
-            found.local_queues.setdefault(held.facts.queue, QueueCounts()),
-        ):
-            counts.reserving += 1
-            _add(counts.reserved, held.usage)
-            if held.facts.admitted:
-                counts.admitted += 1
-                _add(counts.used, held.usage)
-    return found
-
-
-def is_pending(queues: Queues, view: WorkloadView) -> bool:
-    facts = view.facts
-    return facts is not None and facts.active and not view.is_finished and view.key not in queues.held
+def counts_to_api(counts: QueueCounts) -> Status:
+    return {
+        "pendingWorkloads": counts.pending,
+        "reservingWorkloads": counts.reserving,
+        "admittedWorkloads": counts.admitted,
+    }
 
 
 def usage_to_api(queue: ClusterQueue, usage: Usage, *, borrows: bool) -> list[Status]:
@@ -115,11 +66,6 @@ def _resource(queue: ClusterQueue, fr: FlavorResource, usage: Usage, *, borrows:
         over = max(0, total - queue.nominal.get(fr, 0)) if queue.facts.cohort else 0
         found["borrowed"] = amount_to_api(fr[1], over)
     return found
-
-
-def _add(total: Usage, more: Usage) -> None:
-    for fr, amount in more.items():
-        total[fr] = total.get(fr, 0) + amount
 
 
 def _consumed_to_api(resource: str, amount: float) -> str:

@@ -29,14 +29,9 @@ from shoal.client.item import Item
 from shoal.client.kind import Kind
 from shoal.client.optimistic_update import OptimisticUpdate
 from shoal.controllers.queues.messages import active_condition
-from shoal.controllers.queues.queue_counts import (
-    AllQueueCounts,
-    QueueCounts,
-    count_queues,
-    put_recent_usage,
-    usage_to_api,
-)
+from shoal.controllers.queues.queue_counts import counts_to_api, put_recent_usage, usage_to_api
 from shoal.engine.queues.kueue import Kueue
+from shoal.engine.queues.queue_counts import AllQueueCounts, QueueCounts, count_queues
 from shoal.engine.queues.shares import share_of
 from shoal.engine.queues.state import Queues
 from shoal.engine.queues.tree import Node
@@ -89,7 +84,7 @@ class QueueStatuses:
     async def _write_all(self, kueue: Kueue) -> bool:
         """Returns whether all objects are up to date."""
         queues = kueue.queues
-        counts = count_queues(queues, self._views)
+        counts = count_queues(queues, self._views.values())
         is_complete = True
         for kind, change in (
             (CLUSTER_QUEUES, self._cluster_queue),
@@ -145,7 +140,7 @@ class QueueStatuses:
             return
         own = counts.cluster_queues.get(item.name, QueueCounts())
         put(status, _ACTIVE, active_condition(queues, queue, is_terminating=is_terminating), moment)
-        status.update(own.to_api())
+        status.update(counts_to_api(own))
         status["flavorsReservation"] = usage_to_api(queue, own.reserved, borrows=True)
         status["flavorsUsage"] = usage_to_api(queue, own.used, borrows=True)
         self._put_share(queues, queue, status)
@@ -177,7 +172,7 @@ class QueueStatuses:
         else:
             condition = (True, "Ready", "Can submit new workloads to localQueue")
         put(status, _ACTIVE, condition, moment)
-        status.update(own.to_api())
+        status.update(counts_to_api(own))
         if queue is not None:
             status["flavorsReservation"] = usage_to_api(queue, own.reserved, borrows=False)
             status["flavorsUsage"] = usage_to_api(queue, own.used, borrows=False)

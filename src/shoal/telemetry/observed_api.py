@@ -1,7 +1,7 @@
-"""An Api that tells others what passes through it: how requests end and how long they take, bindings, refusals.
+"""An Api that reports its requests: their results and durations, bindings, and requests that RBAC refused.
 
-It stands nearest to the server, below the caches, so that each request counts once. Rejected: counting inside the
-transport. The same is wanted beside the embedded server, where there is none.
+It is next to the server, below the caches, so that each request counts once. Rejected: counting inside the
+transport. A client in the process of the embedded server has none.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ from shoal.client.item import Item, Listed, Obj
 from shoal.client.kind import PODS, Kind
 from shoal.client.port import EVERYTHING, GENTLY, Api, Batches, Deletion, Patch, Select, ServedKind
 from shoal.client.refusals import NO_ANSWER, BusyError, ForbiddenError, RefusedError
+from shoal.telemetry.forbidden import ForbiddenReporter
 from shoal.telemetry.observers import SchedulingObserver
 from shoal.telemetry.requests import RequestMetrics
 from shoal.units.errors import ShoalError
-from shoal.wiring.forbidden import ForbiddenReporter
 
 _BINDING = "binding"
-_MADE, _FINE = "201", "200"
-_AS_RBAC_SAYS = {"apply": "patch", "binding": "create", "eviction": "create", "token": "create"}
+_CREATED, _OK = "201", "200"
+_RBAC_VERBS = {"apply": "patch", "binding": "create", "eviction": "create", "token": "create"}
 
 
 class Observers(msgspec.Struct, frozen=True):
@@ -34,7 +34,7 @@ class Observers(msgspec.Struct, frozen=True):
     requests: RequestMetrics | None = None
     forbidden: ForbiddenReporter | None = None
     scheduling: Callable[[], SchedulingObserver | None] = lambda: None
-    """Asked at each binding: a process may have one brain after another."""
+    """Called at each binding: a process that becomes leader again has a new scheduling loop."""
 
 
 class ObservedApi:
@@ -46,11 +46,11 @@ class ObservedApi:
         self._scheduling = observers.scheduling
 
     async def get(self, kind: Kind, namespace: str, name: str) -> Item:
-        with self._told("get", kind):
+        with self._measured("get", kind):
             return await self._api.get(kind, namespace, name)
 
     async def list(self, kind: Kind, namespace: str = "", select: Select = EVERYTHING) -> Listed:
-        with self._told("list", kind):
+        with self._measured("list", kind):
             return await self._api.list(kind, namespace, select)
 
     async def watch(self, kind: Kind, since: int, namespace: str = "", select: Select = EVERYTHING) -> Batches:
@@ -63,27 +63,27 @@ class ObservedApi:
         except ShoalError as error:
             self.failed("watch", error)
             raise
-        self._counted("watch", _FINE)
+        self._counted("watch", _OK)
 
     async def create(self, kind: Kind, obj: Obj) -> Item:
-        with self._told("create", kind, "", _MADE):
+        with self._measured("create", kind, "", _CREATED):
             return await self._api.create(kind, obj)
 
     async def update(self, kind: Kind, obj: Obj, subresource: str = "") -> Item:
-        with self._told("update", kind, subresource):
+        with self._measured("update", kind, subresource):
             return await self._api.update(kind, obj, subresource)
 
     async def patch(self, kind: Kind, namespace: str, name: str, patch: Patch, subresource: str = "") -> Item:
-        with self._told("apply" if patch.how == "apply" else "patch", kind, subresource):
+        with self._measured("apply" if patch.how == "apply" else "patch", kind, subresource):
             return await self._api.patch(kind, namespace, name, patch, subresource)
 
     async def delete(self, kind: Kind, namespace: str, name: str, how: Deletion = GENTLY) -> Item | None:
-        with self._told("delete", kind):
+        with self._measured("delete", kind):
             return await self._api.delete(kind, namespace, name, how)
 
     async def post(self, kind: Kind, namespace: str, name: str, subresource: str, obj: Obj) -> Obj:
         scheduling = self._scheduling() if subresource == _BINDING and kind == PODS else None
-        with self._told(subresource, kind, subresource, _MADE):
+        with self._measured(subresource, kind, subresource, _CREATED):
             if scheduling is None:
                 return await self._api.post(kind, namespace, name, subresource, obj)
             return await self._bind(scheduling, namespace, name, obj)
@@ -107,8 +107,8 @@ class ObservedApi:
 
     # Inside
 
-    def _told(self, verb: str, kind: Kind, subresource: str = "", code: str = _FINE) -> _Asked:
-        return _Asked(self, verb, kind, subresource, code)
+    def _measured(self, verb: str, kind: Kind, subresource: str = "", code: str = _OK) -> _MeasuredRequest:
+        return _MeasuredRequest(self, verb, kind, subresource, code)
 
     def answered(self, verb: str, kind: Kind, subresource: str, code: str, seconds: float) -> None:
         if self._requests is not None:
@@ -117,14 +117,14 @@ class ObservedApi:
             self._allowed(verb, kind, subresource)
 
     def _allowed(self, verb: str, kind: Kind, subresource: str = "") -> None:
-        """What is refused now and then is granted by now."""
+        """A request that RBAC refused before is allowed now."""
         if self._forbidden:
-            asked = _AS_RBAC_SAYS.get(verb, verb)
+            asked = _RBAC_VERBS.get(verb, verb)
             self._forbidden.allowed(asked, kind.group, f"{kind.plural}/{subresource}" if subresource else kind.plural)
 
     def failed(self, verb: str, error: ShoalError) -> None:
         if isinstance(error, ForbiddenError) and self._forbidden is not None:
-            self._forbidden.tell(error, self._clock.seconds())
+            self._forbidden.report(error, self._clock.seconds())
             error.is_told = bool(error.verb)
         if isinstance(error, BusyError) and error.reason == NO_ANSWER and self._forbidden is not None:
             self._forbidden.unanswered(self._clock.seconds())
@@ -136,19 +136,19 @@ class ObservedApi:
             self._requests.requests.of(verb, code).inc()
 
 
-class _Asked:
-    """A request, from its first word to its answer. By hand, because thousands pass in a second."""
+class _MeasuredRequest:
+    """Measures one request. A class and no generator: thousands of requests are measured per second."""
 
-    __slots__ = ("_api", "_began", "_code", "_door", "_kind", "_verb")
+    __slots__ = ("_api", "_began", "_code", "_kind", "_subresource", "_verb")
 
     def __init__(self, api: ObservedApi, verb: str, kind: Kind, subresource: str, code: str) -> None:
-        self._api, self._verb, self._kind, self._door, self._code = api, verb, kind, subresource, code
+        self._api, self._verb, self._kind, self._subresource, self._code = api, verb, kind, subresource, code
 
     def __enter__(self) -> None:
         self._began = perf_counter()
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
         if error is None:
-            self._api.answered(self._verb, self._kind, self._door, self._code, perf_counter() - self._began)
+            self._api.answered(self._verb, self._kind, self._subresource, self._code, perf_counter() - self._began)
         elif isinstance(error, ShoalError):
             self._api.failed(self._verb, error)

@@ -1,4 +1,4 @@
-"""The webhook of a process that runs Shoal on a cluster: whether there is one, and what it needs to answer.
+"""Runs the admission webhook of a Shoal process, if it needs one.
 
 Each process has one, standby processes too: the API server calls any of them, and the leader may have just ended. A
 process that starts together with an embedded server has a webhook on loopback, at any free port, if that server has no
@@ -6,7 +6,7 @@ admission policies: the configuration of an earlier process refers to a closed p
 created. Where no process replaces it, it is removed, or labelled jobs would be refused forever.
 
 Rejected: a webhook wherever Shoal runs. A laptop that a cluster cannot reach would be asked about every job. Taking it
-away at the end of each life: jobs would slip in at the start of the next one, and a killed one takes nothing away.
+away at the end of each process: jobs would slip in at the start of the next one, and a killed one takes nothing away.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from shoal.controllers.gatekeeping.installer import says
 from shoal.controllers.gatekeeping.policies import OLDER_POLICIES, OURS, POLICIES
 from shoal.units.errors import ShoalError
 from shoal.wiring.process_tasks import ProcessTasks
-from shoal.wiring.queue_ruling import QueueRuling
+from shoal.wiring.queue_rules import QueueRules
 from shoal.wiring.run_choice import RunChoice
 
 if TYPE_CHECKING:
@@ -38,10 +38,10 @@ _log = logging.getLogger("shoal.gatekeeping")
 GATEKEEPER = "gatekeeper"
 _NAME = "shoal-webhook"
 _EVERY_S = 60.0
-_AGAIN_S = 5.0
+_RETRY_S = 5.0
 _PATIENCE_S = 5.0
 _LOOPBACK = "127.0.0.1"
-UNHELD = (
+NO_POLICIES = (
     "the server has no MutatingAdmissionPolicy (v1, Kubernetes 1.36), and no way to this process is known: jobs that "
     "ask for a queue are suspended after they were created, and pods are not held; to hold them from the start, set "
     "webhook.url in a ShoalConfiguration given with --config, or webhook.address and make the Service "
@@ -50,117 +50,117 @@ UNHELD = (
 
 
 CONVERTED = (
-    "the definitions of Kueue's kinds lead to a webhook at %s, and this process has none: unless another process "
+    "the definitions of Kueue's kinds refer to a webhook at %s, and this process has none: unless another process "
     "answers there, objects of these kinds cannot be read or written in v1beta1. Set webhook.url (or webhook.address "
     "and the Service shoal-system/shoal-webhook) in a ShoalConfiguration given with --config; or, without conversion, "
     "set spec.conversion to {strategy: None} in each CustomResourceDefinition of kueue.x-k8s.io"
 )
 _CONVERTED_KIND = f"{CLUSTER_QUEUES.plural}.{CLUSTER_QUEUES.group}"
-"""All of Kueue's definitions lead to the same webhook; this one is looked at."""
+"""All of Kueue's definitions refer to the same webhook; this one is read."""
 
 
-def start_webhook(life: ProcessTasks, api: Api, choice: RunChoice, *, is_beside: bool = False) -> Hook | None:
-    """From when it is wanted on, for as long as `life`. `api` is its way in. `is_beside`: of a server on this
-    machine that starts when we do."""
+def start_webhook(tasks: ProcessTasks, api: Api, choice: RunChoice, *, is_beside: bool = False) -> WebhookTask | None:
+    """Start the webhook once it is needed; it ends with `tasks`. `is_beside`: the embedded server on this machine
+    starts together with this process."""
     if GATEKEEPER not in choice.controllers:
         # Without this part, definitions may not be read.
         return None
     if choice.own.webhook.enabled == "never":
-        life.start("conversion", lambda: tell_of_conversion(api))
+        tasks.start("conversion", lambda: report_conversion(api))
         return None
     # Caches of its own: those of the leader end with its leadership.
-    inner = ProcessTasks(api, api, life.clock)
-    inner.informers.outage = life.informers.outage
-    life.at_end(inner.end)
-    hook = Hook(inner, choice, is_beside=is_beside)
+    inner = ProcessTasks(api, api, tasks.clock)
+    inner.informers.outage = tasks.informers.outage
+    tasks.at_end(inner.end)
+    hook = WebhookTask(inner, choice, is_beside=is_beside)
     inner.start(_NAME, hook.run)
     return hook
 
 
-class Hook:
-    def __init__(self, life: ProcessTasks, choice: RunChoice, *, is_beside: bool) -> None:
-        self._life = life
+class WebhookTask:
+    def __init__(self, tasks: ProcessTasks, choice: RunChoice, *, is_beside: bool) -> None:
+        self._tasks = tasks
         self._rules = choice.own.webhook
         self._is_beside = is_beside
-        self._context = life.context(_NAME, life.api)
+        self._context = tasks.context(_NAME, tasks.api)
         self._served = Served(self._context)
         self._served.when_there(POLICIES, None, OLDER_POLICIES)
-        self._ruling = QueueRuling(self._context, choice)
+        self._rules_in_force = QueueRules(self._context, choice)
         self._is_settled = asyncio.Event()
-        self._told = ""
+        self._warned = ""
 
-    async def stands(self) -> None:
+    async def ready(self) -> None:
         """Returns when the webhook answers and is configured, when it is not needed, or after a timeout."""
         with contextlib.suppress(TimeoutError):
             await asyncio.wait_for(self._is_settled.wait(), _PATIENCE_S)
 
     async def run(self) -> None:
-        """Returns when everything of it is started."""
-        # What it does depends on whether the server has policies.
-        await self._again(self._has_looked)
+        """Returns when the webhook has started."""
+        # A server with admission policies needs no webhook beside it.
+        await self._retry(self._has_read_kinds)
         if self._is_beside and self._has_policies():
-            await self._again(self._is_rid_of_the_former)
+            await self._retry(self._has_removed_former)
             self._is_settled.set()
             return
-        await self._again(self._is_wanted)
-        webhook = self._made()
-        # Of the kinds that it asks for itself.
-        await self._again(self._has_looked)
-        await self._ruling.begin(self._life, (GATEKEEPER,))
-        self._life.start("caches", self._life.informers.run)
-        self._life.start("served kinds", self._served.run)
-        self._life.start("webhook", webhook.run)
+        await self._retry(self._is_wanted)
+        webhook = self._new_webhook()
+        # The webhook has registered further kinds.
+        await self._retry(self._has_read_kinds)
+        await self._rules_in_force.begin(self._tasks, (GATEKEEPER,))
+        self._tasks.start("caches", self._tasks.informers.run)
+        self._tasks.start("served kinds", self._served.run)
+        self._tasks.start("webhook", webhook.run)
         await webhook.stands.wait()
         _log.info("the webhook listens on port %d", webhook.server.port)
         self._is_settled.set()
 
-    def _made(self) -> Webhook:
+    def _new_webhook(self) -> Webhook:
         # Imported here: certificates and a server cost memory that most processes need not spend.
         from shoal.controllers.gatekeeping.webhook import Webhook
 
         settings = settings_beside() if self._is_beside else settings_of(self._rules)
-        return Webhook(self._context, self._served, settings, self._ruling.holding)
+        return Webhook(self._context, self._served, settings, self._rules_in_force.holding)
 
     def _has_policies(self) -> bool:
         return self._served.find(POLICIES) is not None
 
     async def _is_wanted(self) -> bool:
         rules = self._rules
-        is_wanted_here = self._is_beside or await is_wanted(self._life.api, rules)
+        is_wanted_here = self._is_beside or await is_webhook_wanted(self._tasks.api, rules)
         is_shut = not self._is_beside and not rules.url and rules.is_on_loopback
         if is_wanted_here and not is_shut:
             return True
         if not self._is_settled.is_set() and not self._is_beside:
-            await tell_of_conversion(self._life.api)
+            await report_conversion(self._tasks.api)
         self._is_settled.set()
-        told = shut(rules) if is_wanted_here else "" if self._has_policies() else UNHELD
-        if told and told != self._told:
-            _log.warning("%s", told)
-            self._told = told
+        warning = unreachable_text(rules) if is_wanted_here else "" if self._has_policies() else NO_POLICIES
+        if warning and warning != self._warned:
+            _log.warning("%s", warning)
+            self._warned = warning
         return False
 
-    async def _is_rid_of_the_former(self) -> bool:
-        await take_away_former(self._life.api)
+    async def _has_removed_former(self) -> bool:
+        await remove_former_webhook(self._tasks.api)
         return True
 
-    async def _has_looked(self) -> bool:
+    async def _has_read_kinds(self) -> bool:
         await self._served.look()
         return True
 
-    async def _again(self, ask: Callable[[], Awaitable[bool]]) -> None:
-        """Until it says so; the server may be away meanwhile."""
+    async def _retry(self, ask: Callable[[], Awaitable[bool]]) -> None:
+        """Call it until it returns True, also while the server does not answer."""
         while True:
             delay_s = _EVERY_S
             try:
                 if await ask():
                     return
             except ShoalError as error:
-                _log.info("whether a webhook is wanted cannot be told: %s", error)
-                delay_s = _AGAIN_S
+                _log.info("cannot check whether a webhook is needed: %s", error)
+                delay_s = _RETRY_S
             await self._context.clock.sleep(delay_s)
 
 
-async def tell_of_conversion(api: Api) -> None:
+async def report_conversion(api: Api) -> None:
     """Reports once that definitions refer to the webhook of a process that has ended."""
     try:
         definition = (await api.get(DEFINITIONS, "", _CONVERTED_KIND)).obj()
@@ -175,8 +175,8 @@ async def tell_of_conversion(api: Api) -> None:
         _log.warning(CONVERTED, where)
 
 
-async def take_away_former(api: Api) -> None:
-    """The configuration that a life beside the server has left, if there is one."""
+async def remove_former_webhook(api: Api) -> None:
+    """The configuration that an earlier process beside the server has written, if there is one."""
     try:
         present = (await api.get(HOOKS, "", NAME)).obj()
         if says(present["metadata"].get("labels") or {}, {**OURS, **BESIDE}):
@@ -185,7 +185,7 @@ async def take_away_former(api: Api) -> None:
         return
 
 
-async def is_wanted(api: Api, rules: WebhookRules) -> bool:
+async def is_webhook_wanted(api: Api, rules: WebhookRules) -> bool:
     if rules.enabled != "auto":
         return rules.enabled == "always"
     if rules.url:
@@ -197,10 +197,10 @@ async def is_wanted(api: Api, rules: WebhookRules) -> bool:
     return True
 
 
-def shut(rules: WebhookRules) -> str:
+def unreachable_text(rules: WebhookRules) -> str:
     service = f"{rules.service_namespace}/{rules.service_name}"
     return (
-        f"the Service {service} leads to a webhook that listens on {rules.address} alone: nothing is led there, or "
+        f"the Service {service} refers to a webhook that listens on {rules.address} only: it is not configured, or "
         f"jobs would be refused; {OPEN_DOOR}"
     )
 
@@ -213,7 +213,7 @@ def settings_of(rules: WebhookRules) -> WebhookSettings:
 
 
 def settings_beside() -> WebhookSettings:
-    """On loopback at any free port. The embedded server converts by itself."""
+    """The webhook listens on loopback, at any free port. The embedded server converts by itself."""
     from shoal.controllers.gatekeeping.webhook import WebhookSettings
 
     address = Address(f"https://{_LOOPBACK}", is_beside=True)

@@ -1,8 +1,8 @@
-"""By what rules jobs and pods are held, queued and let go: those of one configuration, unless Kueue itself is here.
+"""The rules by which jobs and pods are held, queued and released: those of one configuration, while Kueue does not run.
 
 The configuration is that of a file, or the cluster's ConfigMap. The controllers that hold jobs at their creation and
 those that start them read it here each time, so that they use the same rules; with the admission discipline they share
-one check whether Kueue runs, so that all of them work or none.
+one check whether Kueue runs, so that either all of them work or none.
 """
 
 from __future__ import annotations
@@ -22,20 +22,20 @@ from shoal.wiring.process_tasks import ProcessTasks
 from shoal.wiring.run_choice import QUEUES, SCHEDULER, RunChoice
 
 _PATIENCE_S = 5.0
-_GO_BY_IT = {QUEUES, "jobs", "pods", "gatekeeper"}
+_CONFIGURED = {QUEUES, "jobs", "pods", "gatekeeper"}
 
 
-class QueueRuling:
+class QueueRules:
     def __init__(self, context: Context, choice: RunChoice) -> None:
         where = choice.own.namespaces.kueue
         self.presence = Presence(context, KUEUE, where)
         self._schedulers = frozenset(choice.scheduler_names)
         self._watch: ConfigurationWatch | None = None
         self._then: list[Callable[[], None]] = []
-        self.moved: Callable[[], None] = lambda: None
-        """Called when Kueue comes or goes, unless the desk of the queues looks for it."""
+        self.on_presence_change: Callable[[], None] = lambda: None
+        """Called when Kueue starts or stops, unless the admission discipline checks that itself."""
         if choice.kueue is None:
-            # What is wrong with it is the desk's to tell.
+            # The admission discipline reports faults of the configuration.
             self._watch = ConfigurationWatch(context, ObjectFaults(), self._take, where)
         self._take(choice.kueue)
 
@@ -45,27 +45,27 @@ class QueueRuling:
     def jobs(self) -> JobRules | None:
         return None if self.presence.is_there else self._jobs
 
-    def when_new(self, then: Callable[[], None]) -> None:
+    def on_change(self, then: Callable[[], None]) -> None:
         """Registers a function that is called when the rules have changed."""
         self._then.append(then)
 
-    async def begin(self, life: ProcessTasks, parts: tuple[str, ...]) -> None:
+    async def begin(self, tasks: ProcessTasks, parts: tuple[str, ...]) -> None:
         """Returns when the rules are known, so that no part starts with others. Without permission to read them the
         default rules apply; the missing permission is reported elsewhere.
         """
-        if not (_GO_BY_IT | {SCHEDULER}) & {*parts}:
+        if not (_CONFIGURED | {SCHEDULER}) & {*parts}:
             return
-        if self._watch is not None and _GO_BY_IT & {*parts}:
-            life.start("configuration of queues", self._watch.run)
+        if self._watch is not None and _CONFIGURED & {*parts}:
+            tasks.start("configuration of queues", self._watch.run)
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(self._watch.synced(), _PATIENCE_S)
         await self.presence.look()
         if QUEUES not in parts:
-            # Else the desk looks, and is woken by it.
-            life.start("presence of Kueue", lambda: self.presence.run(self._tell_moved))
+            # Otherwise the admission discipline checks, and wakes up by it.
+            tasks.start("presence of Kueue", lambda: self.presence.run(self._presence_changed))
 
-    def _tell_moved(self) -> None:
-        self.moved()
+    def _presence_changed(self) -> None:
+        self.on_presence_change()
 
     def _take(self, configuration: Configuration | None) -> None:
         present = configuration or Configuration()

@@ -28,8 +28,8 @@ from shoal.engine.queues.state import Queues
 from shoal.prometheus.exposition import text_of
 from shoal.prometheus.registry import Registry
 from shoal.store.watched.queue_changes import Mark, WorkloadView
-from shoal.telemetry.queues import Happened, QueueMetrics
-from shoal.wiring.queue_measures import QueueLevels
+from shoal.telemetry.queue_state import QueueLevels
+from shoal.telemetry.queues import QueueMetrics, WorkloadTransition
 
 ROLE = 'replica_role="leader"'
 CQ = 'cluster_queue="vision"'
@@ -112,7 +112,7 @@ def test_queues_and_cohorts_name_those_above_them() -> None:
 
 def test_an_admission_counts_for_all_cohorts_above() -> None:
     world = World()
-    world.metrics.happened(Happened("admitted", "vision", "high"))
+    world.metrics.count(WorkloadTransition("admitted", "vision", "high"))
     for cohort in ("lab", "all"):
         labels = f'cohort="{cohort}",priority_class="high",{ROLE}'
         assert world[f"cohort_subtree_admitted_workloads_total{{{labels}}}"] == 1

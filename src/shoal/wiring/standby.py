@@ -34,20 +34,21 @@ class _Lease(msgspec.Struct):
 
 
 async def is_beside_up(api: Api, lock: Lock, names: Iterable[str]) -> bool:
-    """Whether the lease is held by a cluster that has Shoal in itself, for pods of other names than these: then there
-    is nothing to wait for."""
+    """Whether a cluster of `shoal up` holds the lease and schedules pods of other scheduler names than these: then this
+    process need not wait."""
     holder = await _holder(api, lock)
     return holder.startswith(_UP) and not {*names} & {*OWN_NAMES}
 
 
 async def check_alone(api: Api, lock: Lock) -> None:
-    """Says so where a lease of that name has a holder. It may have died without giving it back, so that is all."""
+    """Log a warning if another process holds the lease. That process may have died without releasing it, so this is no
+    error."""
     holder = await _holder(api, lock)
     if holder and holder != lock.identity:
-        _two_work(lock, holder, "; end the other one, or run this one with --leader-elect")
+        _warn_of_two(lock, holder, "; end the other one, or run this one with --leader-elect")
 
 
-def _two_work(lock: Lock, holder: str, advice: str = "; end the other one") -> None:
+def _warn_of_two(lock: Lock, holder: str, advice: str = "; end the other one") -> None:
     words = "%s holds the lease %s/%s: two schedulers of one name work against each other%s"
     _log.warning(words, holder, lock.namespace, lock.name, advice)
 
@@ -60,25 +61,24 @@ async def _holder(api: Api, lock: Lock) -> str:
     return lease.read(_Lease).spec.holder_identity or ""
 
 
-async def work_in_turn(life: ProcessTasks, api: Api, rules: LeaderElectionRules, at_once: Work, later: Work) -> None:
-    """For a cluster with Shoal inside: holds the lease for which others wait. If only an earlier process of this
-    cluster holds it, which has ended since the folder is ours, work begins at once; if another process does, `later`
-    begins when it releases the lease, and ends with the lease.
+async def run_with_lease(tasks: ProcessTasks, api: Api, rules: LeaderElectionRules, at_once: Work, later: Work) -> None:
+    """For a cluster of `shoal up`: hold the lease, so that other processes wait. If only an earlier process of this
+    cluster holds it, which has ended because its folder is in use here, work begins at once; if another process does,
+    `later` begins when it releases the lease, and ends with the lease.
 
-    Rejected: to end what began at once when the lease is lost. That takes a server, in this same process, which does
-    not answer itself for ten seconds; the caches are the whole cluster's by then, and could not be let go of. It is
-    said."""
+    Rejected: to end the work when the lease is lost. The lease is lost only if the server in this process does not
+    answer its own process for ten seconds; the whole cluster uses its caches by then. A warning is logged."""
     identity = f"{_UP}{uuid4().hex[:8]}"
     lock = Lock(rules.resource_namespace, rules.resource_name, identity, Timing(*rules.timing_s()), heir_of=_UP)
     holder = await _holder(api, lock)
     if holder and not holder.startswith(_UP):
-        election = LeaderElection(api, life.clock, life.draw, lock)
-        life.start("election", lambda: election.run(later))
+        election = LeaderElection(api, tasks.clock, tasks.random, lock)
+        tasks.start("election", lambda: election.run(later))
         return
-    kept = LeaderElection(api, life.clock, life.draw, lock, waits=_two_work)
-    life.start("lease", lambda: kept.run(_nothing_more))
+    kept = LeaderElection(api, tasks.clock, tasks.random, lock, waits=_warn_of_two)
+    tasks.start("lease", lambda: kept.run(_wait_forever))
     await at_once()
 
 
-async def _nothing_more() -> None:
+async def _wait_forever() -> None:
     await asyncio.Event().wait()

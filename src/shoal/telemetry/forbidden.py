@@ -1,7 +1,7 @@
-"""What RBAC refuses is said once: one clear line in the log, and an Event where people look for Shoal.
+"""Reports once what RBAC refuses: in one line of the log, and as an Event on the object that users look at.
 
-A controller that is refused retries for as long as it runs, and each retry is refused in the same way. The log names
-once what is not allowed, the missing rule and how to grant it.
+A controller whose request is refused retries while it runs, and each retry is refused in the same way. The log names
+the refused request, the missing rule and the command that grants it once.
 """
 
 from __future__ import annotations
@@ -21,26 +21,26 @@ _Asked = tuple[str, str, str, str]
 
 
 class ForbiddenReporter:
-    """`about`: the object that Events are recorded for, the lease of this process say."""
+    """`about`: the object that Events are recorded for, for example the Lease of this process."""
 
     def __init__(self, events: Recorder | None = None, about: Obj | None = None) -> None:
         self._events = events
         self._about = about
-        self._told: dict[_Asked, None] = {}
+        self._reported: dict[_Asked, None] = {}
         self._unanswered_s = float("-inf")
         """When the server did not answer last."""
 
-    def tell(self, error: ForbiddenError, now_s: float = 0.0) -> bool:
-        """Whether it was reported now. Refusals other than RBAC's (a quota, for example) are reported by the caller.
+    def report(self, error: ForbiddenError, now_s: float = 0.0) -> bool:
+        """Return whether it was reported now. The caller reports other refusals than RBAC's, such as a quota's.
 
         An API server that was just started refuses everything until it has read its roles. So nothing is reported in
-        the first seconds after the server did not answer; what is asked again and refused later is."""
+        the first seconds after the server did not answer, only requests that are refused again later."""
         asked = (error.verb, error.group, error.resource or error.path, error.user)
-        if not error.verb or asked in self._told or len(self._told) >= _MOST:
+        if not error.verb or asked in self._reported or len(self._reported) >= _MOST:
             return False
         if now_s < self._unanswered_s + _LASTS_S:
             return False
-        self._told[asked] = None
+        self._reported[asked] = None
         words = advice_line(error)
         _log.warning("%s", words)
         if self._events is not None and self._about is not None:
@@ -48,21 +48,21 @@ class ForbiddenReporter:
         return True
 
     def allowed(self, verb: str, group: str, resource: str) -> None:
-        """It is allowed by now; should it be taken away again, that is news again."""
-        for asked in [one for one in self._told if one[:3] == (verb, group, resource)]:
-            del self._told[asked]
+        """The request is allowed now. If it is refused again later, that is reported again."""
+        for asked in [one for one in self._reported if one[:3] == (verb, group, resource)]:
+            del self._reported[asked]
 
     def unanswered(self, now_s: float) -> None:
         """The server did not answer."""
         self._unanswered_s = now_s
 
     def __len__(self) -> int:
-        """How many are told and were not allowed since."""
-        return len(self._told)
+        """The number of reported requests that have not been allowed since."""
+        return len(self._reported)
 
 
 def advice_line(error: ForbiddenError) -> str:
-    """What is not allowed, the rule that lacks, and the command that grants all that Shoal needs."""
+    """The refused request, the missing rule, and the command that grants all that Shoal needs."""
     if error.path:
         what = error.path
         rule = f"{{nonResourceURLs: {json.dumps([error.path])}, verbs: {json.dumps([error.verb])}}}"

@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Protocol
 
-from shoal.controllers.queues.queue_counts import AllQueueCounts, QueueCounts, count_queues, is_pending
 from shoal.engine.queues.clusterqueue import ClusterQueue
 from shoal.engine.queues.decisions import Decisions
 from shoal.engine.queues.facts import PODS, Amounts, LocalQueueFacts, Usage
 from shoal.engine.queues.kueue import Kueue
+from shoal.engine.queues.queue_counts import AllQueueCounts, QueueCounts, WorkloadState, count_queues, is_pending
 from shoal.engine.queues.shares import share_of
 from shoal.engine.queues.tree import Node
 from shoal.engine.queues.workloads import totals_of
-from shoal.store.watched.queue_changes import WorkloadView
 from shoal.telemetry.queue_levels import CohortFigure, QueueFigure, QuotaFigure
 from shoal.telemetry.unadmitted import UnadmittedFigure
 
@@ -22,8 +21,27 @@ _MILLI = 1000.0
 _NO_RESERVATION, _DELAYED = "NoReservation", "PendingDelayedTopologyRequests"
 
 
-class Watched(Protocol):
-    def sights(self) -> list[WorkloadView]: ...
+class ConditionState(Protocol):
+    @property
+    def is_true(self) -> bool: ...
+
+    @property
+    def reason(self) -> str: ...
+
+
+class WorkloadConditions(WorkloadState, Protocol):
+    """What the metrics read of a Workload."""
+
+    @property
+    def is_leaving(self) -> bool: ...
+
+    def mark(self, name: str) -> ConditionState:
+        """Its condition of that type."""
+        ...
+
+
+class WorkloadCache(Protocol):
+    def sights(self) -> Sequence[WorkloadConditions]: ...
 
 
 class AdmissionDiscipline(Protocol):
@@ -31,16 +49,16 @@ class AdmissionDiscipline(Protocol):
     def kueue(self) -> Kueue: ...
 
     def measure(self, around: Callable[[Callable[[], Decisions]], Decisions]) -> None:
-        """Who stands around each cycle."""
+        """Each cycle is called through `around`."""
         ...
 
 
 class QueueLevels:
-    """`QueueSource` over a desk."""
+    """The queues and cohorts of an admission discipline, as `QueueSource` for the metrics."""
 
-    def __init__(self, discipline: AdmissionDiscipline, watched: Watched, now_s: Callable[[], float]) -> None:
+    def __init__(self, discipline: AdmissionDiscipline, workloads: WorkloadCache, now_s: Callable[[], float]) -> None:
         self._discipline = discipline
-        self._watched = watched
+        self._workloads = workloads
         self._now_s = now_s
         self._counts = AllQueueCounts()
         self._finished: Counter[str] = Counter()
@@ -50,7 +68,7 @@ class QueueLevels:
         self._unadmitted: Counter[tuple[str, str, str]] = Counter()
 
     def cluster_queues(self) -> Iterator[QueueFigure]:
-        self._look()
+        self._count()
         queues = self._discipline.kueue.queues
         active, finished = self._by_cluster_queue(self._active), self._by_cluster_queue(self._finished)
         for name, queue in queues.cluster_queues.items():
@@ -73,7 +91,7 @@ class QueueLevels:
             )
 
     def local_queues(self) -> Iterator[QueueFigure]:
-        """After the cluster queues, of the same moment."""
+        """The state at the moment of the last `cluster_queues()`."""
         queues = self._discipline.kueue.queues
         for key, local in queues.local_queues.items():
             figures = self._counts.local_queues.get(key, QueueCounts())
@@ -93,7 +111,7 @@ class QueueLevels:
             )
 
     def cohorts(self) -> Iterator[CohortFigure]:
-        """Of the same moment."""
+        """The state at the moment of the last `cluster_queues()`."""
         queues = self._discipline.kueue.queues
         admitted: Counter[str] = Counter()
         reserved: dict[str, Usage] = {}
@@ -119,11 +137,11 @@ class QueueLevels:
             )
 
     def unadmitted(self) -> Iterator[UnadmittedFigure]:
-        """Of the same moment."""
-        doors = self._discipline.kueue.queues.local_queues
+        """The state at the moment of the last `cluster_queues()`."""
+        local_queues = self._discipline.kueue.queues.local_queues
         for (queue, reason, cause), count in self._unadmitted.items():
             namespace, _, name = queue.partition("/")
-            local = doors.get(queue)
+            local = local_queues.get(queue)
             yield UnadmittedFigure(
                 (name, namespace), "" if local is None else local.cluster_queue, reason, cause, count
             )
@@ -134,26 +152,26 @@ class QueueLevels:
 
     # Inside
 
-    def _look(self) -> None:
-        kueue, sights = self._discipline.kueue, self._watched.sights()
+    def _count(self) -> None:
+        kueue, workloads = self._discipline.kueue, self._workloads.sights()
         queues = kueue.queues
-        self._counts = count_queues(queues, {sight.key: sight for sight in sights})
+        self._counts = count_queues(queues, workloads)
         self._active = Counter(state.queue for state in kueue.states() if state.state == "active")
-        self._finished = Counter(sight.queue for sight in sights if sight.is_finished)
+        self._finished = Counter(workload.queue for workload in workloads if workload.is_finished)
         self._unadmitted = Counter(
-            (sight.queue, *why_unadmitted(sight))
-            for sight in sights
-            if not sight.mark("Admitted").is_true and is_open(sight)
+            (workload.queue, *why_unadmitted(workload))
+            for workload in workloads
+            if not workload.mark("Admitted").is_true and is_open(workload)
         )
         self._wanted = {}
-        for sight in sights:
-            local = queues.local_queues.get(sight.queue) if is_pending(queues, sight) else None
-            if local is None or local.stop != "None" or sight.facts is None:
+        for workload in workloads:
+            local = queues.local_queues.get(workload.queue) if is_pending(queues, workload) else None
+            if local is None or local.stop != "None" or workload.facts is None:
                 continue
             wanted = self._wanted.setdefault(local.cluster_queue, {})
             queue = queues.cluster_queues.get(local.cluster_queue)
             counts_pods = queue is not None and PODS in queue.group_of
-            for total in totals_of(sight.facts):
+            for total in totals_of(workload.facts):
                 for resource, amount in total.requests.items():
                     if resource != PODS or counts_pods:
                         wanted[resource] = wanted.get(resource, 0) + amount
@@ -176,13 +194,13 @@ class QueueLevels:
         return usage.seen(local.key, self._now_s())
 
 
-def is_open(sight: WorkloadView) -> bool:
-    return not (sight.is_finished or sight.is_leaving)
+def is_open(workload: WorkloadConditions) -> bool:
+    return not (workload.is_finished or workload.is_leaving)
 
 
-def why_unadmitted(sight: WorkloadView) -> tuple[str, str]:
+def why_unadmitted(workload: WorkloadConditions) -> tuple[str, str]:
     """Reason and underlying cause; no condition means a workload that was not considered yet."""
-    reserved, admitted = sight.mark("QuotaReserved"), sight.mark("Admitted")
+    reserved, admitted = workload.mark("QuotaReserved"), workload.mark("Admitted")
     if not reserved.is_true:
         return _NO_RESERVATION, reserved.reason or "PendingEvaluation"
     reason = admitted.reason or "UnsatisfiedAdmissionChecks"
@@ -190,7 +208,7 @@ def why_unadmitted(sight: WorkloadView) -> tuple[str, str]:
 
 
 def _above(node: Node) -> tuple[str, str]:
-    """The cohort above, and the one above all; empty where there is none."""
+    """The parent cohort and the root cohort; empty if there is none."""
     names = [cohort.name for cohort in node.path_up()]
     return (names[0], names[-1]) if names else ("", "")
 

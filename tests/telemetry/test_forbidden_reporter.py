@@ -1,4 +1,4 @@
-"""What RBAC refuses is told once: in the log, and as an Event on the object where people look for Shoal."""
+"""What RBAC refuses is reported once: in the log, and as an Event on the object where people look for Shoal."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from build.small_clusters import small_cluster
 from build.virtual_time import virtual
 from shoal.client.kind import LEASES
 from shoal.client.refusals import ForbiddenError
-from shoal.wiring.forbidden import ForbiddenReporter, advice_line
+from shoal.telemetry.forbidden import ForbiddenReporter, advice_line
 
 
 def _refused(verb: str = "list", what: str = 'resource "nodes" in API group "" at the cluster scope') -> ForbiddenError:
@@ -19,7 +19,7 @@ def _refused(verb: str = "list", what: str = 'resource "nodes" in API group "" a
 
 
 @virtual
-async def test_the_same_refusal_is_told_once_and_recorded_on_the_lease(
+async def test_the_same_refusal_is_reported_once_and_recorded_on_the_lease(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     async with small_cluster(tmp_path) as cluster:
@@ -28,10 +28,10 @@ async def test_the_same_refusal_is_told_once_and_recorded_on_the_lease(
         context = cluster.context("shoal")
         about = {"kind": "Lease", "apiVersion": "coordination.k8s.io/v1", "metadata": lease["metadata"]}
         reporter = ForbiddenReporter(context.events, about)
-        cluster.start(lambda _: _Pen(context))
+        cluster.start(lambda _: _EventSource(context))
         with caplog.at_level(logging.WARNING, "shoal"):
-            assert [reporter.tell(_refused()) for _ in range(3)] == [True, False, False]
-            assert reporter.tell(_refused("watch"))
+            assert [reporter.report(_refused()) for _ in range(3)] == [True, False, False]
+            assert reporter.report(_refused("watch"))
             await context.events.settled()
         assert len([one for one in caplog.records if one.name == "shoal"]) == 2
         events = await cluster.events("shoal")
@@ -39,22 +39,22 @@ async def test_the_same_refusal_is_told_once_and_recorded_on_the_lease(
         assert events[0]["message"].startswith("RBAC does not let ann list nodes: the missing rule is ")
         reporter.allowed("list", "", "nodes")
         assert len(reporter) == 1
-        assert reporter.tell(_refused()), "taken away again, it is news again"
+        assert reporter.report(_refused()), "taken away again, it is news again"
 
 
 def test_refusals_of_a_server_that_has_not_read_its_roles_yet_are_not_reported() -> None:
     reporter = ForbiddenReporter()
-    assert reporter.tell(_refused("watch"), 99.0)
+    assert reporter.report(_refused("watch"), 99.0)
     reporter.unanswered(100.0)
-    assert [reporter.tell(_refused(), now_s) for now_s in (100.0, 105.0, 114.9)] == [False] * 3
+    assert [reporter.report(_refused(), now_s) for now_s in (100.0, 105.0, 114.9)] == [False] * 3
     reporter.allowed("list", "", "pods")
-    assert reporter.tell(_refused(), 115.1), "what is still refused then is reported, whatever else is allowed"
+    assert reporter.report(_refused(), 115.1), "what is still refused then is reported, whatever else is allowed"
 
 
-class _Pen:
+class _EventSource:
     """Writes the events of a context."""
 
-    name = "pen"
+    name = "events"
 
     def __init__(self, context: object) -> None:
         self._context = context
@@ -64,7 +64,7 @@ class _Pen:
 
 
 def test_what_a_quota_refused_is_not_rbacs() -> None:
-    assert not ForbiddenReporter().tell(ForbiddenError('pods "a" is forbidden: exceeded quota: q'))
+    assert not ForbiddenReporter().report(ForbiddenError('pods "a" is forbidden: exceeded quota: q'))
 
 
 @pytest.mark.parametrize(
