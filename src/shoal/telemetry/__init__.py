@@ -1,1 +1,1 @@
-"""What a process measures of itself, and the door where others read it: figures in, Prometheus' text out."""
+"""Metrics, health checks and the endpoint that serves them in Prometheus' format."""

@@ -1,4 +1,4 @@
-"""Nodes, GPUs and pods that wait, from the scheduler's facts, read at each scrape."""
+"""Metrics of nodes, GPUs and pending pods, read from the scheduler's facts at each scrape."""
 
 from __future__ import annotations
 
@@ -30,13 +30,13 @@ _MILLI = 1000
 def measure_fleet(
     registry: Registry, cluster: Cluster, refused: Callable[[], Collection[str]], gated: Callable[[], int]
 ) -> None:
-    """`refused`: pods that fitted nowhere; `gated`: how many have gates that are closed."""
+    """`refused`: pods that fitted no node; `gated`: the number of pods with scheduling gates."""
 
     def gpus() -> Iterator[tuple[Values, float]]:
         alive = cluster.alive
         total = float(cluster.total[alive, GPU_MILLI].sum()) / _MILLI
         free = max(0.0, float(cluster.free[alive, GPU_MILLI].sum()) / _MILLI)
-        # Replicas of one device may be counted several times; there are no more empty ones than there is free.
+        # Replicas of one device may be counted several times: at most the free capacity is empty.
         empty = min(float(np.maximum(cluster.free[alive, GPU_WHOLE], 0).sum()), free)
         yield ("used",), total - free
         yield ("empty",), empty

@@ -1,7 +1,7 @@
-"""Whether a process is alive and ready: one word for machines, a line for each check for people, as Kubernetes does it.
+"""Health checks of a process in Kubernetes' format: one word, or one line for each check on request.
 
-`/healthz` and `/livez` say whether it is worth keeping, `/readyz` whether it does its work now. A process that stands
-by for a leader is ready: it is what it is meant to be.
+`/healthz` and `/livez` say whether the process should be restarted, `/readyz` whether it works. A standby process is
+ready.
 """
 
 from __future__ import annotations
@@ -13,11 +13,11 @@ import msgspec
 
 _log = logging.getLogger("shoal.telemetry")
 Check = Callable[[], str]
-"""What is wrong; empty when nothing is."""
+"""The fault; empty if there is none."""
 LIVE, READY = ("healthz", "livez"), ("readyz",)
 
 
-class Answer(msgspec.Struct, frozen=True):
+class HealthAnswer(msgspec.Struct, frozen=True):
     code: int
     text: str
 
@@ -29,7 +29,7 @@ class Health:
         self._live = {"ping": lambda: "", **live}
         self._ready = {**self._live, **ready}
 
-    def answer(self, path: str, *, is_verbose: bool = False, left_out: Collection[str] = ()) -> Answer | None:
+    def answer(self, path: str, *, is_verbose: bool = False, left_out: Collection[str] = ()) -> HealthAnswer | None:
         """To a path of health, `/readyz/caches` say; None if it is not one."""
         name, _, single = path.strip("/").partition("/")
         checks = self._live if name in LIVE else self._ready if name in READY else {}
@@ -40,14 +40,14 @@ class Health:
         found = {check: "" if check in left_out else _ask(check, look) for check, look in checks.items()}
         failed = any(found.values())
         if not failed and not is_verbose:
-            return Answer(200, "ok")
+            return HealthAnswer(200, "ok")
         lines = [_line(check, fault, check in left_out) for check, fault in found.items()]
         lines.append(f"{name} check {'failed' if failed else 'passed'}")
-        return Answer(500 if failed else 200, "\n".join(lines) + "\n")
+        return HealthAnswer(500 if failed else 200, "\n".join(lines) + "\n")
 
-    def _single(self, name: str, checks: Mapping[str, Check]) -> Answer:
+    def _single(self, name: str, checks: Mapping[str, Check]) -> HealthAnswer:
         fault = _ask(name, checks[name])
-        return Answer(500, f"internal server error: {fault}\n") if fault else Answer(200, "ok")
+        return HealthAnswer(500, f"internal server error: {fault}\n") if fault else HealthAnswer(200, "ok")
 
 
 def _line(check: str, fault: str, is_left_out: bool) -> str:

@@ -17,11 +17,11 @@ from shoal.engine.plan import Evict, Move, Place, Plan, Refuse, RefuseGroup
 from shoal.telemetry.scheduling import MOST_TRIES, SchedulingMetrics
 
 SCHEDULED, UNSCHEDULABLE, ERROR = "scheduled", "unschedulable", "error"
-_TOO_OFTEN = f"{MOST_TRIES}+"
+_MANY_TRIES = f"{MOST_TRIES}+"
 
 
 class SchedulingObserver:
-    """`profile` says by which scheduler name a pod is placed, `members` which pods of a gang wait."""
+    """`profile` returns the scheduler name of a pod, `members` the pending pods of a gang."""
 
     def __init__(
         self,
@@ -35,32 +35,32 @@ class SchedulingObserver:
         self._members = members
         self._timer = timer
         self.refused: set[str] = set()
-        """Pods that fitted nowhere when they were tried last."""
+        """Pods that fitted no node at their last attempt."""
         self._seen: dict[str, float] = {}
-        """Pods that wait, and since when."""
+        """Pending pods, and since when they are pending."""
         self._tries: dict[str, int] = {}
-        """How often they were refused."""
+        """The number of failed attempts of each pod."""
         self._began: float | None = None
 
-    # -- as hands of a brain, the first of them ---------------------------------------------------------------------
+    # -- as a plan executor ----------------------------------------------------------------------------------------
 
     def outcomes(self) -> Sequence[Event]:
-        """A round begins."""
+        """A cycle begins."""
         self._began = self._timer()
         return ()
 
     def carry_out(self, plan: Plan) -> None:
-        """It is decided."""
+        """The cycle has decided."""
         if self._began is not None:
-            self.round_done(self._timer() - self._began, plan)
+            self.cycle_done(self._timer() - self._began, plan)
             self._began = None
 
     async def run(self) -> None:
         await asyncio.Event().wait()
 
-    # -- rounds -----------------------------------------------------------------------------------------------------
+    # -- cycles -----------------------------------------------------------------------------------------------------
 
-    def round_done(self, seconds: float, plan: Plan) -> None:
+    def cycle_done(self, seconds: float, plan: Plan) -> None:
         metrics = self.metrics
         metrics.rounds.of().inc()
         metrics.round_seconds.of().observe(seconds)
@@ -96,17 +96,17 @@ class SchedulingObserver:
     # -- pods -------------------------------------------------------------------------------------------------------
 
     def waits(self, pod: str, now_s: float) -> None:
-        """The pod is there, and nothing keeps it from being placed any more."""
+        """The pod exists and has no scheduling gates."""
         self._seen.setdefault(pod, now_s)
 
     def gone(self, pod: str) -> None:
-        """Deleted, or bound by whomever."""
+        """The pod was deleted, or bound by any scheduler."""
         self._seen.pop(pod, None)
         self._tries.pop(pod, None)
         self.refused.discard(pod)
 
     def binding(self) -> None:
-        """One is sent; `bound` or `not_bound` follows."""
+        """A binding is sent; `bound` or `not_bound` follows."""
         self.metrics.in_flight.of().add(1)
 
     def bound(self, pod: str, now_s: float) -> None:
@@ -117,7 +117,7 @@ class SchedulingObserver:
         metrics.tries.of().observe(tries)
         seen = self._seen.get(pod)
         if seen is not None:
-            metrics.waits.of(str(tries) if tries < MOST_TRIES else _TOO_OFTEN).observe(max(0.0, now_s - seen))
+            metrics.waits.of(str(tries) if tries < MOST_TRIES else _MANY_TRIES).observe(max(0.0, now_s - seen))
         self.gone(pod)
 
     def not_bound(self, pod: str, *, is_refused: bool) -> None:

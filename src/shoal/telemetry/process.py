@@ -15,7 +15,7 @@ _LATEST = resource.RLIM_INFINITY
 
 
 def measure_process(registry: Registry, version: str, started_s: float) -> None:
-    """`started_s`: since the epoch. What a system does not tell is left out."""
+    """`started_s`: seconds since the epoch. Metrics that the operating system does not provide are left out."""
     rows: tuple[tuple[Head, Callable[[], float | None]], ...] = (
         (Head("counter", "process_cpu_seconds_total", "Time on processors, user and system, in seconds."), _cpu_s),
         (Head("gauge", "process_resident_memory_bytes", "Memory that is held, in bytes."), _resident_bytes),

@@ -25,7 +25,7 @@ class RequestMetrics:
 
 
 class LeaderMetrics:
-    """As client-go tells it: 1 while this process leads under that name."""
+    """As in client-go: 1 while this process leads under that name."""
 
     def __init__(self, registry: Registry) -> None:
         self._leads = registry.gauge(
