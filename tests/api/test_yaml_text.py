@@ -7,9 +7,8 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shoal.api import yaml_text
 from shoal.api.yaml_out import to_yaml
-from shoal.api.yaml_text import MAX_ALIASED, MAX_DEPTH, read_yaml
+from shoal.api.yaml_text import LOADER, MAX_ALIASED, MAX_DEPTH, read_yaml
 from shoal.embedded.apiserver.bodies.yaml_text import NotYamlError, from_yaml
 from shoal.units.errors import UserError
 
@@ -102,11 +101,10 @@ REFUSED = {
 
 
 @pytest.mark.parametrize(("text", "complaint"), REFUSED.values(), ids=REFUSED)
-@pytest.mark.parametrize("loader", [yaml_text._LOADER, yaml.SafeLoader], ids=["libyaml", "pure python"])
-def test_refused(text: str, complaint: str, loader: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(yaml_text, "_LOADER", loader)
+@pytest.mark.parametrize("loader", [LOADER, yaml.SafeLoader], ids=["libyaml", "pure python"])
+def test_invalid_documents_are_refused_with_their_place(text: str, complaint: str, loader: Any) -> None:
     with pytest.raises(UserError) as refusal:
-        list(read_yaml(text, "f.yaml"))
+        list(read_yaml(text, "f.yaml", loader))
     assert str(refusal.value).startswith("f.yaml: document ")
     assert complaint in str(refusal.value)
 

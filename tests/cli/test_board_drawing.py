@@ -5,16 +5,18 @@ from __future__ import annotations
 import asyncio
 import io
 import random
+from collections.abc import Callable
 from threading import Event
+from typing import TypeVar
 
-import pytest
 from rich.console import Console
 
 from build.virtual_time import virtual
-from shoal.cli import board
-from shoal.cli.board import LiveBoard
+from shoal.cli.board import Drawing, LiveBoard, ThreadDrawing
 from shoal.client.clock import LoopClock
 from shoal.client.informers import Informers
+
+T = TypeVar("T")
 
 
 class _Terminal(io.StringIO):
@@ -41,10 +43,33 @@ def _console(terminal: io.StringIO) -> Console:
     return Console(file=terminal, force_terminal=True, width=80, height=24, color_system="256")
 
 
-def _board() -> LiveBoard:
+class _AtOnce:
+    """Draws in the event loop. By its timer, drawing takes no time."""
+
+    share = 0.05
+
+    def timer(self) -> float:
+        return 0.0
+
+    async def run(self, what: Callable[[], T]) -> T:
+        return what()
+
+
+class _Slow(_AtOnce):
+    """Each reading of the timer is a second later than the one before: a frame takes two seconds."""
+
+    def __init__(self) -> None:
+        self._ticks = iter(range(1_000))
+
+    def timer(self) -> float:
+        return float(next(self._ticks))
+
+
+def _board(drawing: Drawing | None = None) -> LiveBoard:
     clock = LoopClock(0.0)
-    # No informer runs: nobody is asked.
-    return LiveBoard(Informers(None, clock, random.Random(0)), clock)  # type: ignore[arg-type]
+    # No informer runs, so no API is needed.
+    informers = Informers(None, clock, random.Random(0))  # type: ignore[arg-type]
+    return LiveBoard(informers, clock, drawing=drawing or ThreadDrawing())
 
 
 @virtual
@@ -64,10 +89,9 @@ async def test_a_terminal_that_takes_nothing_holds_up_neither_the_loop_nor_its_e
 
 
 @virtual
-async def test_the_terminal_is_left_as_it_was(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(board, "_aside", _at_once)
+async def test_the_terminal_is_left_as_it_was() -> None:
     terminal = _Terminal()
-    drawing = asyncio.ensure_future(_board().draw(_console(terminal)))
+    drawing = asyncio.ensure_future(_board(_AtOnce()).draw(_console(terminal)))
     await asyncio.sleep(1)
     drawing.cancel()
     await asyncio.wait([drawing])
@@ -75,30 +99,20 @@ async def test_the_terminal_is_left_as_it_was(monkeypatch: pytest.MonkeyPatch) -
     assert terminal.getvalue().endswith("\x1b[?25h\x1b[?1049l")
 
 
-async def _at_once(what: object) -> object:
-    return what()  # type: ignore[operator]
-
-
 @virtual
-async def test_a_quiet_cluster_is_drawn_once_a_second(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(board, "_aside", _at_once)
-    monkeypatch.setattr(board, "_SHARE", 1e9)
+async def test_a_quiet_cluster_is_drawn_once_a_second() -> None:
     terminal = _Terminal()
-    drawing = asyncio.ensure_future(_board().draw(_console(terminal)))
+    drawing = asyncio.ensure_future(_board(_AtOnce()).draw(_console(terminal)))
     await asyncio.sleep(10.1)
     drawing.cancel()
     assert terminal.frames == 11
 
 
 @virtual
-async def test_a_frame_that_is_dear_comes_seldom(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(board, "_aside", _at_once)
-    ticks = iter(range(1_000))
-    # Each look at the clock finds another second gone: a frame takes two.
-    monkeypatch.setattr(board, "thread_time", lambda: next(ticks))
+async def test_frames_that_take_long_are_drawn_seldom() -> None:
     terminal = _Terminal()
-    drawing = asyncio.ensure_future(_board().draw(_console(terminal)))
-    # That is 40 s for each.
+    drawing = asyncio.ensure_future(_board(_Slow()).draw(_console(terminal)))
+    # Drawing may take a twentieth of a core: one frame in 40 s.
     await asyncio.sleep(399)
     drawing.cancel()
     assert terminal.frames == 10

@@ -18,7 +18,8 @@ import yaml
 from shoal.api.yaml_scalars import ScalarError, key_text, plain
 from shoal.units.errors import UserError, Where, excerpt, one_line
 
-_LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+"""The parser of libyaml, or PyYAML's own if libyaml is absent."""
 
 MAX_DEPTH = 100
 MAX_ALIASED = 100_000
@@ -28,11 +29,11 @@ _MERGE = object()
 _NO_KEY = object()
 
 
-def read_yaml(text: str, file: str = "") -> Iterator[tuple[int, Any]]:
+def read_yaml(text: str, file: str = "", loader: Any = LOADER) -> Iterator[tuple[int, Any]]:
     """The documents of a file, numbered from 1 as they stand in it; empty ones are counted and skipped."""
     builder = _Builder(file)
     try:
-        for event in yaml.parse(text, Loader=_LOADER):
+        for event in yaml.parse(text, Loader=loader):
             if builder.feed(event) and builder.result is not None:
                 yield builder.document, builder.result
     except yaml.MarkedYAMLError as error:

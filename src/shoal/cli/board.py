@@ -17,7 +17,7 @@ from concurrent.futures import Future
 from functools import partial
 from threading import Thread
 from time import thread_time
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from rich.console import Console
 from rich.live import Live
@@ -44,16 +44,53 @@ T = TypeVar("T")
 _FRAME_S = 0.25
 _QUIET_S = 1.0
 """Until the clock is drawn again where nothing else has changed."""
-_SHARE = 0.05
-"""Of one core, for drawing."""
 _LINE_S = 5.0
 _COUNTS_PER_LINE = 5
 _PATIENCE_S = 1.0
 """With a terminal, at the end."""
 
 
+class Drawing(Protocol):
+    """How frames are drawn: with a terminal, in a thread of their own."""
+
+    share: float
+    """The largest part of a core that drawing may take."""
+
+    def timer(self) -> float:
+        """The computing time of the current thread in seconds."""
+        ...
+
+    async def run(self, what: Callable[[], T]) -> T: ...
+
+
+class ThreadDrawing:
+    """Draws in a daemon thread, which ends with the program even while it waits for the terminal."""
+
+    share = 0.05
+
+    def timer(self) -> float:
+        return thread_time()
+
+    async def run(self, what: Callable[[], T]) -> T:
+        done: Future[T] = Future()
+        done.set_running_or_notify_cancel()
+
+        def run() -> None:
+            try:
+                done.set_result(what())
+            except Exception as failure:  # noqa: BLE001 - passed to the caller that awaits it
+                done.set_exception(failure)
+
+        Thread(target=run, name="board", daemon=True).start()
+        return await asyncio.wrap_future(done)
+
+
+_IN_THREAD = ThreadDrawing()
+
+
 class LiveBoard:
-    def __init__(self, informers: Informers, clock: Clock, footer: str = "") -> None:
+    def __init__(self, informers: Informers, clock: Clock, footer: str = "", drawing: Drawing = _IN_THREAD) -> None:
+        self._drawing = drawing
         self.account = Account()
         self._watched = Watched()
         self._clock = clock
@@ -80,19 +117,19 @@ class LiveBoard:
         shown: object = None
         quiet_s = 0.0
         try:
-            await _aside(live.start)
+            await self._drawing.run(live.start)
             while True:
                 present = (self._watched.changes, console.size)
                 pause_s = _FRAME_S
                 if present != shown or quiet_s >= _QUIET_S:
                     shown, quiet_s = present, 0.0
-                    pause_s = max(_FRAME_S, await self._frame(live, colours) / _SHARE)
+                    pause_s = max(_FRAME_S, await self._frame(live, colours) / self._drawing.share)
                 await asyncio.sleep(pause_s)
                 quiet_s += pause_s
         finally:
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(_PATIENCE_S):
-                    await _aside(live.stop)
+                    await self._drawing.run(live.stop)
 
     async def tell(self, say: Callable[[str], None]) -> None:
         """A line every few seconds, until cancelled."""
@@ -100,14 +137,15 @@ class LiveBoard:
             for _ in range(_COUNTS_PER_LINE):
                 await asyncio.sleep(_LINE_S / _COUNTS_PER_LINE)
                 scene = self.scene()
-            await _aside(partial(say, line(scene).plain))
+            await self._drawing.run(partial(say, line(scene).plain))
 
     async def _frame(self, live: Live, colours: Colours) -> float:
-        """One more; how many seconds of computing it took."""
-        began = thread_time()
+        """Draw a frame and return the seconds of computing that it took."""
+        timer = self._drawing.timer
+        began = timer()
         scene = self.scene()
-        spent = thread_time() - began
-        return spent + await _aside(partial(_draw, live, scene, colours))
+        spent = timer() - began
+        return spent + await self._drawing.run(partial(_draw, live, scene, colours, timer))
 
     def _node(self, before: Item | None, after: Item | None) -> None:
         if after is not None:
@@ -126,28 +164,13 @@ class LiveBoard:
             self._watched.put_happening(happening(after.data))
 
 
-def _draw(live: Live, scene: Scene, colours: Colours) -> float:
-    began = thread_time()
+def _draw(live: Live, scene: Scene, colours: Colours, timer: Callable[[], float]) -> float:
+    began = timer()
     width, height = live.console.size
     frame = draw_frame(scene, colours, width, height)
     has_colours = live.console.color_system is not None and not live.console.no_color
     live.update(frame if has_colours else without_colours(frame, colours), refresh=True)
-    return thread_time() - began
-
-
-async def _aside(what: Callable[[], T]) -> T:
-    """In a thread that ends with the program, wherever it is."""
-    done: Future[T] = Future()
-    done.set_running_or_notify_cancel()
-
-    def run() -> None:
-        try:
-            done.set_result(what())
-        except Exception as failure:  # noqa: BLE001 - passed to the caller that awaits it
-            done.set_exception(failure)
-
-    Thread(target=run, name="board", daemon=True).start()
-    return await asyncio.wrap_future(done)
+    return timer() - began
 
 
 def _duration(seconds: int) -> str:
