@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import msgspec
 
-from shoal.views.board.faces import Happening, NodeFace, PodFace, Scene, Slot
+from shoal.views.board.faces import BoardState, Happening, NodeFace, PodFace, Slot
 from shoal.views.board.filled import fleet_of, tile_of
 from shoal.views.board.reading import happening, node_face, pod_face
 
@@ -58,7 +58,7 @@ def read_event(reason: str, about: str, message: str) -> Happening:
 
 def scene(
     nodes: Sequence[NodeFace], pods: Sequence[PodFace] = (), events: Sequence[Happening] = (), footer: str = ""
-) -> Scene:
+) -> BoardState:
     held: dict[str, list[PodFace]] = {}
     for one in pods:
         if one.node:
@@ -66,4 +66,4 @@ def scene(
     waiting = [one for one in pods if not one.node]
     tiles = [tile_of(one, held.get(one.name, ())) for one in nodes]
     running = len(pods) - len(waiting)
-    return Scene("Shoal", "00:42", tiles, fleet_of(tiles), waiting, len(waiting), running, 3, 1, events, footer)
+    return BoardState("Shoal", "00:42", tiles, fleet_of(tiles), waiting, len(waiting), running, 3, 1, events, footer)

@@ -7,7 +7,7 @@ import pytest
 from build.cluster_reader import FakeReader, Obj, named
 from shoal.embedded.apiserver.admission.quota.book import QuotaCharge
 from shoal.embedded.apiserver.admission.quota.ledger import Quota
-from shoal.embedded.apiserver.calls import Admission
+from shoal.embedded.apiserver.calls import AdmissionAttributes
 from shoal.embedded.apiserver.status import ApiError
 
 
@@ -21,7 +21,7 @@ def _store(reader: FakeReader, charge: QuotaCharge) -> None:
     reader.put({**old, "status": {"hard": old["spec"]["hard"], "used": charge.used}})
 
 
-def charged(reader: FakeReader, write: Admission, *, gone: bool = False) -> dict[str, str]:
+def charged(reader: FakeReader, write: AdmissionAttributes, *, gone: bool = False) -> dict[str, str]:
     """What is used of the one quota after a write that is let in and stored."""
     for charge in Quota(reader).charges(write, gone=gone):
         _store(reader, charge)
@@ -35,7 +35,7 @@ def charged(reader: FakeReader, write: Admission, *, gone: bool = False) -> dict
     return used
 
 
-def refused(reader: FakeReader, write: Admission) -> str:
+def refused(reader: FakeReader, write: AdmissionAttributes) -> str:
     with pytest.raises(ApiError) as caught:
         Quota(reader).charges(write)
     assert (caught.value.code, caught.value.reason) == (403, "Forbidden")

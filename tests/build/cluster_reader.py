@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from shoal.embedded.apiserver.calls import Actor, Admission, Call
+from shoal.embedded.apiserver.calls import Actor, AdmissionAttributes, Call
 from shoal.embedded.apiserver.resource import Resource
 
 Obj = dict[str, Any]
@@ -103,23 +103,23 @@ def pod(name: str = "x", *containers: Obj, **spec: Any) -> Obj:
     return named("Pod", name, spec={"containers": list(containers) or [container()], **spec})
 
 
-def admission(operation: str, obj: Obj, old: Obj | None = None, subresource: str = "") -> Admission:
+def admission(operation: str, obj: Obj, old: Obj | None = None, subresource: str = "") -> AdmissionAttributes:
     """A write of an object by somebody ordinary."""
     resource = RESOURCES[obj["kind"]] if obj["kind"] in RESOURCES else RESOURCES["Pod"]
     metadata = obj["metadata"]
     verb: Any = {"CREATE": "create", "UPDATE": "update", "DELETE": "delete"}[operation]
     call = Call(verb, resource, Actor("kim"), metadata.get("namespace", ""), metadata.get("name", ""), subresource)
     made: Any = operation
-    return Admission(made, call, metadata.get("name", ""), None if operation == "DELETE" else obj, old)
+    return AdmissionAttributes(made, call, metadata.get("name", ""), None if operation == "DELETE" else obj, old)
 
 
-def creating(obj: Obj, subresource: str = "") -> Admission:
+def creating(obj: Obj, subresource: str = "") -> AdmissionAttributes:
     return admission("CREATE", obj, subresource=subresource)
 
 
-def updating(old: Obj, new: Obj, subresource: str = "") -> Admission:
+def updating(old: Obj, new: Obj, subresource: str = "") -> AdmissionAttributes:
     return admission("UPDATE", new, old, subresource)
 
 
-def deleting(obj: Obj) -> Admission:
+def deleting(obj: Obj) -> AdmissionAttributes:
     return admission("DELETE", obj, obj)

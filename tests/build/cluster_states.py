@@ -11,7 +11,7 @@ from shoal.embedded.apiserver.state.record import Obj, Record, Write
 from shoal.embedded.apiserver.state.state import State
 from shoal.embedded.apiserver.state.watch import Event, Watch
 from shoal.embedded.apiserver.storage.memory import MemoryStorage
-from shoal.embedded.apiserver.storage.port import Change, Storage
+from shoal.embedded.apiserver.storage.port import Storage, StoredChange
 
 PODS = Home("", "pods")
 JOBS = Home("batch", "jobs")
@@ -69,5 +69,5 @@ def names(records: Sequence[Record]) -> list[str]:
     return [record.ref.name for record in records]
 
 
-def change(ref: Ref, revision: int, data: bytes | None = b"{}") -> Change:
-    return Change(ref, revision, data)
+def change(ref: Ref, revision: int, data: bytes | None = b"{}") -> StoredChange:
+    return StoredChange(ref, revision, data)

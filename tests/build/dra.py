@@ -16,7 +16,7 @@ from shoal.api.device_taints import DeviceTaint, DeviceToleration
 from shoal.api.slices import Reach
 from shoal.engine.asks import Ask
 from shoal.engine.dra.devices import Consumption, DeviceFacts, SliceFacts
-from shoal.engine.dra.pools import Device, Pools
+from shoal.engine.dra.pools import PoolDevice, Pools
 from shoal.engine.dra.requests import ClaimAsk, ClaimFacts, ClaimRef, Constraint, Option, Pick, Picks, Request
 from shoal.engine.dra.trial import Stock
 from shoal.engine.dra.usage import Usage
@@ -195,7 +195,7 @@ def is_sound(claims: list[ClaimAsk], picks: tuple[Picks, ...], there: Stock) -> 
     )
 
 
-def _agrees(rule: Constraint, given: Picks, known: Mapping[str, Device]) -> bool:
+def _agrees(rule: Constraint, given: Picks, known: Mapping[str, PoolDevice]) -> bool:
     values = [known[pick.device].facts.attributes.get(rule.attribute) for pick in given if _covers(rule, pick)]
     if not values:
         return True
@@ -203,7 +203,7 @@ def _agrees(rule: Constraint, given: Picks, known: Mapping[str, Device]) -> bool
 
 
 def _is_served(
-    request: Request, one: Option, given: Picks, known: Mapping[str, Device], held: dict[str, list[int]]
+    request: Request, one: Option, given: Picks, known: Mapping[str, PoolDevice], held: dict[str, list[int]]
 ) -> bool:
     """Each device will do by itself; what it gives is noted."""
     asked = one.capacity[0][1] if one.capacity else None
@@ -221,18 +221,18 @@ def _is_served(
     return True
 
 
-def _total(one: Device) -> int:
+def _total(one: PoolDevice) -> int:
     has = one.facts.capacity.get(f"{DRIVER}/memory")
     return 0 if has is None else has.value.nano
 
 
-def _has_room(one: Device, parts: list[int], there: Stock) -> bool:
+def _has_room(one: PoolDevice, parts: list[int], there: Stock) -> bool:
     before = [sum(amount for _, amount in share) for share in there.usage.shares(one.id)]
     everybody = parts + before
     return len(everybody) == 1 or (one.facts.shared and sum(everybody) <= _total(one))
 
 
-def _draws_little(fresh: list[Device], there: Stock) -> bool:
+def _draws_little(fresh: list[PoolDevice], there: Stock) -> bool:
     drawn: dict[tuple[str, str], int] = {}
     for one in fresh:
         for consumption in one.facts.consumes:

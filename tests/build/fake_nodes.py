@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Sequence
 from typing import Any
 
-from shoal.embedded.apiserver.streams.terminal import Answer
+from shoal.embedded.apiserver.streams.terminal import CommandOutput
 from shoal.embedded.kubelets.node_view import LogLine, NodeView, Usage
 
 Obj = dict[str, Any]
@@ -28,7 +28,7 @@ class FakeNode:
         self.looks = 0
         """How often somebody looked into a log."""
         self.reachable = True
-        self.answer = Answer("out\n", "err\n", 0)
+        self.answer = CommandOutput("out\n", "err\n", 0)
 
     def run_pod(self, name: str, *containers: str, namespace: str = "default", uid: str = "") -> Obj:
         names = containers or ("main",)
@@ -78,7 +78,7 @@ class FakeNode:
     def is_running(self, pod_uid: str, container: str) -> bool:
         return (pod_uid, container) in self.running
 
-    def run(self, pod_uid: str, container: str, command: Sequence[str]) -> Answer:
+    def run(self, pod_uid: str, container: str, command: Sequence[str]) -> CommandOutput:
         self.commands.append((pod_uid, container, *command))
         return self.answer
 

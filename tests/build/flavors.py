@@ -10,23 +10,25 @@ from shoal.engine.queues.clusterqueue import ClusterQueue
 from shoal.engine.queues.facts import FlavorResource, Fungibility, PodSet, PreemptionRules, WorkloadFacts
 from shoal.engine.queues.flavors.assigner import assign
 from shoal.engine.queues.flavors.assignment import Assignment
-from shoal.engine.queues.flavors.modes import Answer, Mode
+from shoal.engine.queues.flavors.modes import Mode, PreemptionPossibility
 from shoal.engine.queues.settings import Settings
 from shoal.engine.queues.state import Queues
 from shoal.engine.queues.workloads import FlavorSearchProgress, totals_of
 
-PREEMPT, RECLAIM, NOBODY = (Answer(mode, 0) for mode in (Mode.PREEMPT, Mode.RECLAIM, Mode.NO_CANDIDATES))
+PREEMPT, RECLAIM, NOBODY = (PreemptionPossibility(mode, 0) for mode in (Mode.PREEMPT, Mode.RECLAIM, Mode.NO_CANDIDATES))
 
 
 @dataclass
 class Oracle:
     """Says of each flavor what preemption would give, and remembers what it was asked."""
 
-    answers: Mapping[str, Answer] = field(default_factory=dict)
+    answers: Mapping[str, PreemptionPossibility] = field(default_factory=dict)
     """By flavor; in others preemption helps."""
     asked: list[tuple[str, str, int]] = field(default_factory=list)
 
-    def __call__(self, queue: ClusterQueue, facts: WorkloadFacts, fr: FlavorResource, amount: int) -> Answer:
+    def __call__(
+        self, queue: ClusterQueue, facts: WorkloadFacts, fr: FlavorResource, amount: int
+    ) -> PreemptionPossibility:
         self.asked.append((*fr, amount))
         return self.answers.get(fr[0], PREEMPT)
 

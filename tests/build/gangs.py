@@ -13,7 +13,7 @@ from build.pods import AskBuilder, ask
 from build.scenario import Scenario
 from shoal.engine.asks import Ask
 from shoal.engine.events import TopologySeen
-from shoal.engine.groups import GroupFacts, Part, TopologyFacts, Wish
+from shoal.engine.groups import GangSubgroup, GroupFacts, TopologyFacts, Wish
 from shoal.engine.who import Traits, Who
 
 FLEET = "fleet"
@@ -35,7 +35,7 @@ class GroupBuilder:
     name: str
     batches: tuple[Batch, ...] = ()
     least: int | None = None
-    parts: tuple[Part, ...] = ()
+    parts: tuple[GangSubgroup, ...] = ()
     parts_least: int | None = None
     roles: tuple[tuple[str, int], ...] = ()
     wish: Wish = NO_WISH
@@ -64,7 +64,7 @@ class GroupBuilder:
     ) -> GroupBuilder:
         bound = required or preferred or closest
         wish = Wish(FLEET, required, preferred, closest) if bound else Wish()
-        return replace(self, parts=(*self.parts, Part(name, parent, least, wish)))
+        return replace(self, parts=(*self.parts, GangSubgroup(name, parent, least, wish)))
 
     def any_parts(self, least: int) -> GroupBuilder:
         """So many of the parts suffice."""

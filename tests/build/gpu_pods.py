@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 
 from shoal.embedded.gpus.device_manager import DeviceManager
-from shoal.embedded.gpus.node_gpus import Grant, Refused
+from shoal.embedded.gpus.node_gpus import ContainerDevices, Refused
 from shoal.embedded.machines.fleet_spec import read_fleet
 
 Obj = dict[str, Any]
@@ -36,17 +36,17 @@ def container(name: str, amount: int, resource: str = GPU, **more: Any) -> Obj:
     return {"name": name, "resources": {"limits": {resource: str(amount)}}, **more}
 
 
-def granted(found: tuple[Grant, ...] | Refused) -> tuple[Grant, ...]:
+def granted(found: tuple[ContainerDevices, ...] | Refused) -> tuple[ContainerDevices, ...]:
     assert not isinstance(found, Refused), found
     return found
 
 
-def refused(found: tuple[Grant, ...] | Refused) -> Refused:
+def refused(found: tuple[ContainerDevices, ...] | Refused) -> Refused:
     assert isinstance(found, Refused), found
     return found
 
 
-def gpus_of(found: tuple[Grant, ...] | Refused) -> list[int]:
+def gpus_of(found: tuple[ContainerDevices, ...] | Refused) -> list[int]:
     return [gpu for grant in granted(found) for gpu in grant.gpus]
 
 
@@ -54,7 +54,7 @@ def config_map(**data: str) -> Obj:
     return {"data": {key.replace("__", "."): text for key, text in data.items()}}
 
 
-def status_of(found: tuple[Grant, ...]) -> Obj:
+def status_of(found: tuple[ContainerDevices, ...]) -> Obj:
     """A pod's status as the kubelet reports these grants."""
     entries: dict[str, list[Obj]] = {}
     for grant in found:

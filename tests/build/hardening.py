@@ -8,7 +8,7 @@ import pytest
 
 from build.cluster_reader import FakeReader, Obj, container, creating, world
 from shoal.embedded.apiserver.admission.chain import builtin_plugins
-from shoal.embedded.apiserver.calls import Admission
+from shoal.embedded.apiserver.calls import AdmissionAttributes
 from shoal.embedded.apiserver.status import ApiError
 
 PREFIX = "pod-security.kubernetes.io/"
@@ -24,7 +24,7 @@ def labelled(**modes: str) -> FakeReader:
     return world(labels={PREFIX + mode.replace("_", "-"): level for mode, level in modes.items()})
 
 
-def validated(reader: FakeReader, write: Admission) -> list[str]:
+def validated(reader: FakeReader, write: AdmissionAttributes) -> list[str]:
     """The warnings of a write that passes."""
     builtin_plugins(reader).validate(write)
     return write.call.warnings

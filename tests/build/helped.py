@@ -10,21 +10,21 @@ from msgspec.structs import replace
 from build.queues import queues
 from shoal.api.taints import Toleration
 from shoal.engine.queues.facts import (
-    Admission,
     ClusterQueueFacts,
     CohortFacts,
     FlavorQuotas,
     FlavorResource,
     PodSet,
     Quota,
+    QuotaAssignment,
     ResourceGroup,
     WorkloadFacts,
 )
 from shoal.engine.queues.kueue import Kueue
-from shoal.engine.queues.remedies import Change, Effect, Kind, Remedy, remedies
+from shoal.engine.queues.remedies import Effect, FieldChange, Remedy, RemedyKind, remedies
 from shoal.engine.queues.settings import Settings
 from shoal.engine.queues.state import Fact, Queues
-from shoal.engine.queues.tree import Node
+from shoal.engine.queues.tree import CohortNode
 
 KEY = "default/incoming"
 """The workload that waits."""
@@ -54,14 +54,14 @@ class Help:
         evicted = [each for each in decisions.waiting if str(each.why) == "WaitingForPreemptedWorkloads"]
         return Effect.PREEMPTS if told or evicted else None
 
-    def after(self, changes: Iterable[Change]) -> Help:
+    def after(self, changes: Iterable[FieldChange]) -> Help:
         """The world with these changes made."""
         world = Help(list(self.facts), list(self.holders), self.incoming, self.settings)
         for change in changes:
             world.make(change)
         return world
 
-    def make(self, change: Change) -> None:
+    def make(self, change: FieldChange) -> None:
         if change.field in FIELDS:
             self.facts = [with_quota(fact, change) for fact in self.facts]
         elif change.field in {"borrowed", "used"}:
@@ -88,7 +88,7 @@ class Help:
             self.holders[self.holders.index(facts)] = replace(facts, admission=less)
 
 
-def one_less(remedy: Remedy) -> Iterable[list[Change]]:
+def one_less(remedy: Remedy) -> Iterable[list[FieldChange]]:
     """The remedy with each of its changes a bit smaller, one at a time."""
     for index, change in enumerate(remedy.changes):
         rest = [*remedy.changes[:index], *remedy.changes[index + 1 :]]
@@ -100,7 +100,7 @@ def one_less(remedy: Remedy) -> Iterable[list[Change]]:
         yield rest if after == before else [*rest, replace(change, after=after)]
 
 
-def with_quota(fact: Fact, change: Change) -> Fact:
+def with_quota(fact: Fact, change: FieldChange) -> Fact:
     if not isinstance(fact, ClusterQueueFacts | CohortFacts) or type(fact).__name__ != f"{change.object}Facts":
         return fact
     if fact.name != change.name:
@@ -113,7 +113,7 @@ def with_quota(fact: Fact, change: Change) -> Fact:
     return replace(fact, groups=groups)
 
 
-def edited(pod_set: PodSet, change: Change) -> PodSet:
+def edited(pod_set: PodSet, change: FieldChange) -> PodSet:
     match change.field:
         case "minCount":
             assert isinstance(change.after, int)
@@ -132,7 +132,7 @@ def edited(pod_set: PodSet, change: Change) -> PodSet:
             return replace(pod_set, tolerations=(*pod_set.tolerations, Toleration(key, "Equal", value)))
 
 
-def smaller(admission: Admission, fr: FlavorResource, amount: int) -> tuple[Admission, int]:
+def smaller(admission: QuotaAssignment, fr: FlavorResource, amount: int) -> tuple[QuotaAssignment, int]:
     flavor, resource = fr
     sets, given = [], 0
     for each in admission.pod_sets:
@@ -143,18 +143,18 @@ def smaller(admission: Admission, fr: FlavorResource, amount: int) -> tuple[Admi
     return replace(admission, pod_sets=tuple(sets)), given
 
 
-def _group(group: ResourceGroup, change: Change) -> ResourceGroup:
+def _group(group: ResourceGroup, change: FieldChange) -> ResourceGroup:
     return replace(group, flavors=tuple(_flavor(each, change) for each in group.flavors))
 
 
-def _flavor(flavor: FlavorQuotas, change: Change) -> FlavorQuotas:
+def _flavor(flavor: FlavorQuotas, change: FieldChange) -> FlavorQuotas:
     quota = flavor.quotas.get(change.resource)
     if flavor.name != change.flavor or quota is None:
         return flavor
     return replace(flavor, quotas={**flavor.quotas, change.resource: _quota(quota, change)})
 
 
-def _quota(quota: Quota, change: Change) -> Quota:
+def _quota(quota: Quota, change: FieldChange) -> Quota:
     return replace(quota, **{FIELDS[change.field]: change.after})
 
 
@@ -167,7 +167,7 @@ def world(*facts: Fact | WorkloadFacts, settings: Settings | None = None) -> Hel
     return Help(others, holders, incoming, settings or Settings())
 
 
-def asked(given_: Help, kind: Kind | None = None) -> list[Remedy]:
+def asked(given_: Help, kind: RemedyKind | None = None) -> list[Remedy]:
     found = remedies(given_.kueue(), given_.incoming.key)
     return [each for each in found if kind in {None, each.kind}]
 
@@ -179,7 +179,7 @@ def told(found: Iterable[Remedy]) -> list[list[tuple[str, str, object, object]]]
 def portrait(kueue: Kueue) -> object:
     """Everything that the queues know, orders of dicts and the dicts themselves included."""
     world_ = kueue.queues
-    nodes: list[Node] = [*world_.cohorts.values(), *world_.cluster_queues.values()]
+    nodes: list[CohortNode] = [*world_.cohorts.values(), *world_.cluster_queues.values()]
     return (
         [_node(each) for each in nodes],
         [(key, id(held), repr(held.facts), held.evicted, held.usage) for key, held in world_.held.items()],
@@ -194,7 +194,7 @@ def portrait(kueue: Kueue) -> object:
     )
 
 
-def _node(each: Node) -> object:
+def _node(each: CohortNode) -> object:
     sums = (each.nominal, each.borrowing, each.kept, each.subtree, each.usage, each._lending)
     return [(id(one), list(one.items())) for one in sums], each.parent
 

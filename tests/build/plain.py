@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 
 from shoal.api.taints import UNSCHEDULABLE, Toleration, untolerated
 from shoal.engine.asks import Ask, HostPort
-from shoal.engine.devices.demand import Demand, GpuShare, Grant, WholeGpus
+from shoal.engine.devices.demand import Demand, DeviceGrant, GpuShare, WholeGpus
 from shoal.engine.events import (
     DaemonSetGone,
     DaemonSetSeen,
@@ -99,7 +99,7 @@ class PlainFleet:
             self.waiting[key] = (held.ask, held.priority, held.turn)
             return
         known = held.parts and not held.guessed
-        grant = Grant(tuple((device, 0, amount) for device, amount in held.parts.items())) if known else None
+        grant = DeviceGrant(tuple((device, 0, amount) for device, amount in held.parts.items())) if known else None
         self.strays[key] = PodBound(key, held.ask, held.node, grant, held.priority, held.daemon_set)
 
     def place(self, place: Place) -> None:

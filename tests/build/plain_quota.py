@@ -12,12 +12,12 @@ from itertools import product
 
 from shoal.engine.queues.facts import (
     PODS,
-    Admission,
     ClusterQueueFacts,
     CohortFacts,
     FlavorResource,
     PodSet,
     Quota,
+    QuotaAssignment,
     Usage,
     WorkloadFacts,
 )
@@ -27,7 +27,7 @@ COHORT = "cohort "
 """Cohorts and queues may have the same name."""
 
 
-def charge_of(admission: Admission) -> Usage:
+def charge_of(admission: QuotaAssignment) -> Usage:
     """What an admission takes."""
     usage: Usage = {}
     for each in admission.pod_sets:
@@ -40,7 +40,7 @@ def charge_of(admission: Admission) -> Usage:
 class PlainQuota:
     """The tree of some facts, with what is used at its leaves."""
 
-    def __init__(self, facts: Iterable[object], admissions: Iterable[Admission] = ()) -> None:
+    def __init__(self, facts: Iterable[object], admissions: Iterable[QuotaAssignment] = ()) -> None:
         self.quotas: dict[str, dict[FlavorResource, Quota]] = {}
         self.parents: dict[str, str] = {}
         for fact in facts:

@@ -15,7 +15,7 @@ from shoal.engine.queues.facts import FlavorResource, WorkloadFacts
 from shoal.engine.queues.settings import Settings
 from shoal.engine.queues.shares import share_of
 from shoal.engine.queues.state import Fact, Queues
-from shoal.engine.queues.tree import Cohort, Node
+from shoal.engine.queues.tree import Cohort, CohortNode
 from shoal.engine.queues.workloads import AdmittedWorkload
 
 Found = dict[str, str]
@@ -81,7 +81,7 @@ class PlainSearch:
     def rank(self, held: AdmittedWorkload) -> tuple[object, ...]:
         return (not held.evicted, held.priority, -held.facts.reserved_s, held.facts.uid)
 
-    def owes(self, node: Node) -> bool:
+    def owes(self, node: CohortNode) -> bool:
         return any(node.borrows(fr) for fr in self.needs)
 
     # Classical
@@ -211,7 +211,7 @@ class PlainSearch:
         return False
 
     def _shares(self, held: AdmittedWorkload) -> tuple[tuple[bool, float], tuple[bool, float], tuple[bool, float]]:
-        def sides(world: Queues) -> tuple[Node, Node]:
+        def sides(world: Queues) -> tuple[CohortNode, CohortNode]:
             mine, theirs = ([queue, *queue.path_up()] for queue in map(world.cluster_queues.__getitem__, names))
             common = next(node for node in mine if node in theirs)
             return mine[mine.index(common) - 1], theirs[theirs.index(common) - 1]
@@ -227,7 +227,7 @@ class PlainSearch:
         mine = world.cluster_queues[self.mine]
         names = [held.queue.name for held in left]
 
-        def down(node: Node) -> str | None:
+        def down(node: CohortNode) -> str | None:
             if not isinstance(node, Cohort):
                 return node.name if node.name in names else None
             taking_part = [
@@ -244,7 +244,7 @@ class PlainSearch:
         return down(mine.root)
 
 
-def _leaves(node: Node) -> list[Node]:
+def _leaves(node: CohortNode) -> list[CohortNode]:
     if not isinstance(node, Cohort):
         return [node]
     return [leaf for child in node.children for leaf in _leaves(child)]

@@ -6,7 +6,7 @@ import asyncio
 from contextlib import aclosing
 from typing import Any
 
-from shoal.client.item import Change, Obj
+from shoal.client.item import Obj, WatchEvent
 from shoal.client.kind import Kind
 from shoal.client.port import EVERYTHING, Api, Select
 
@@ -23,9 +23,11 @@ def pod(home: str, name: str, **metadata: Any) -> Obj:
     }
 
 
-async def heard(api: Api, kind: Kind, since: int, home: str, number: int, select: Select = EVERYTHING) -> list[Change]:
+async def heard(
+    api: Api, kind: Kind, since: int, home: str, number: int, select: Select = EVERYTHING
+) -> list[WatchEvent]:
     """The first changes of a watch, bookmarks left out."""
-    found: list[Change] = []
+    found: list[WatchEvent] = []
     async with asyncio.timeout(60), aclosing(api.watch(kind, since, home, select)) as batches:
         async for batch in batches:
             found += [change for change in batch if change.kind != "BOOKMARK"]
@@ -34,5 +36,5 @@ async def heard(api: Api, kind: Kind, since: int, home: str, number: int, select
     return found
 
 
-def told(changes: list[Change]) -> list[tuple[str, str]]:
+def told(changes: list[WatchEvent]) -> list[tuple[str, str]]:
     return [(change.kind, change.item.name if change.item else "") for change in changes]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from shoal.sim.queue_load import Level, LoadTopology, QueueLoad, QueueQuota, Work
+from shoal.sim.queue_load import LoadLevel, LoadTopology, QueueLoad, QueueQuota, Work
 
 RACK, HOST = "example.com/rack", "kubernetes.io/hostname"
 
@@ -22,4 +22,6 @@ def load(*works: Work, cohorts: int = 1, queues: int = 1, cores: int = 4, borrow
 
 def racks(count: int, nodes: int, cores: int) -> LoadTopology:
     """Equal racks of equal nodes."""
-    return LoadTopology("racks", "example.com/group", (Level(RACK, count), Level(HOST, nodes)), 1000 * cores, 64)
+    return LoadTopology(
+        "racks", "example.com/group", (LoadLevel(RACK, count), LoadLevel(HOST, nodes)), 1000 * cores, 64
+    )

@@ -21,7 +21,6 @@ from build.queue_stories import ONE, Arrive, Bounds, Change, Finish, Gone, Happe
 from shoal.api.selectors import Selector
 from shoal.engine.queues.facts import (
     PODS,
-    Admission,
     ClusterQueueFacts,
     CohortFacts,
     FlavorFacts,
@@ -32,6 +31,7 @@ from shoal.engine.queues.facts import (
     PodSetAdmission,
     PreemptionRules,
     Quota,
+    QuotaAssignment,
     ResourceGroup,
     WorkloadFacts,
 )
@@ -213,7 +213,7 @@ class Author:
             usage = {name: wanted[name] for name in flavors}
             sets.append(PodSetAdmission(pod_set.name, pod_set.count, flavors, usage))
         since_s = -float(self.dice.randint(0, 2))
-        admission = Admission(queue.name, tuple(sets))
+        admission = QuotaAssignment(queue.name, tuple(sets))
         return replace(facts, admission=admission, admitted=True, reserved_s=since_s, admitted_s=since_s)
 
     # Luck

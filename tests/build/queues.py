@@ -17,7 +17,6 @@ from shoal.api.taints import Taint, Toleration
 from shoal.engine.queues.check_facts import CheckUse
 from shoal.engine.queues.facts import (
     PODS,
-    Admission,
     Amounts,
     ClusterQueueFacts,
     CohortFacts,
@@ -29,6 +28,7 @@ from shoal.engine.queues.facts import (
     PodSetAdmission,
     PreemptionRules,
     Quota,
+    QuotaAssignment,
     ResourceGroup,
     Stop,
     WorkloadFacts,
@@ -223,7 +223,9 @@ def admitted(
         )
         for each in facts.pod_sets
     )
-    return replace(facts, admission=Admission(cluster_queue_name, sets), admitted=True, reserved_s=at, admitted_s=at)
+    return replace(
+        facts, admission=QuotaAssignment(cluster_queue_name, sets), admitted=True, reserved_s=at, admitted_s=at
+    )
 
 
 # Worlds

@@ -14,7 +14,7 @@ from build.pods import AskBuilder
 from shoal.engine.asks import Ask
 from shoal.engine.cluster import Cluster
 from shoal.engine.cycle import cycle
-from shoal.engine.devices.demand import Grant, compute_grant
+from shoal.engine.devices.demand import DeviceGrant, compute_grant
 from shoal.engine.events import (
     DaemonSetGone,
     DaemonSetSeen,
@@ -36,7 +36,7 @@ from shoal.engine.placement import Placement
 from shoal.engine.plan import Plan
 from shoal.engine.profile import Profile, profile_named
 from shoal.engine.scores.rule import NodeScore, StaticScore
-from shoal.engine.shapes import Shape
+from shoal.engine.shapes import RequestClass
 from shoal.engine.steps.allocate import allocate
 from shoal.engine.who import NOBODY, Who
 from shoal.engine.window import Window
@@ -148,7 +148,7 @@ class Scenario:
         return {key: self.cluster.names[holding.row] for key, holding in self.cluster.pods.items()}
 
     def devices_of(self, key: str) -> tuple[int, ...]:
-        grant: Grant | None = self.cluster.pods[key].grant
+        grant: DeviceGrant | None = self.cluster.pods[key].grant
         return () if grant is None else grant.devices
 
     def waiting(self) -> list[str]:
@@ -167,14 +167,14 @@ class Scenario:
 
     # -- what the engine thinks --------------------------------------------------------------------------------
 
-    def shape(self, wanted: AnyAsk) -> Shape:
+    def shape(self, wanted: AnyAsk) -> RequestClass:
         self.placement.renew()
         return self.placement.shape(self.cluster.charge(made(wanted)))
 
-    def fresh_shape(self, wanted: AnyAsk) -> Shape:
+    def fresh_shape(self, wanted: AnyAsk) -> RequestClass:
         """A shape that never saw an older state."""
         self.placement.renew()
-        return Shape(self.cluster, self.placement.profile, self.cluster.charge(made(wanted)))
+        return RequestClass(self.cluster, self.placement.profile, self.cluster.charge(made(wanted)))
 
     def fitting(self, wanted: AnyAsk) -> set[str]:
         return {self.cluster.names[row] for row in self.shape(wanted).feasible().tolist()}

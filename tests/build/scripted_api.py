@@ -9,7 +9,7 @@ import asyncio
 
 import msgspec
 
-from shoal.client.item import Change, Item, Listed, Obj, item_of
+from shoal.client.item import Item, Listed, Obj, WatchEvent, item_of
 from shoal.client.kind import Kind
 from shoal.client.port import EVERYTHING, GENTLY, Batches, Deletion, Patch, Select, ServedKind
 from shoal.client.refusals import AlreadyExistsError, ExpiredError, NotFoundError, StaleError
@@ -32,7 +32,7 @@ class ScriptedApi:
     def start_anew(self) -> None:
         """Nothing is there, and versions are counted from the beginning; uids are never given twice."""
         self._objects: dict[tuple[str, str], Obj] = {}
-        self._history: list[Change] = []
+        self._history: list[WatchEvent] = []
         self._version = 0
 
     def break_watches(self, error: Exception | None) -> None:
@@ -115,7 +115,7 @@ class ScriptedApi:
         self._version += 1
         obj["metadata"]["resourceVersion"] = str(self._version)
         item = _item(obj)
-        self._history.append(Change(kind, item, self._version))  # type: ignore[arg-type]
+        self._history.append(WatchEvent(kind, item, self._version))  # type: ignore[arg-type]
         self._wake()
         return item
 

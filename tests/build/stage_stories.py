@@ -11,7 +11,7 @@ from shoal.embedded.kubelets import pod_verbs as life
 from shoal.embedded.kubelets.pod_facts import PodFacts
 from shoal.embedded.kubelets.pod_run import ContainerRun, PodRun, new_run
 from shoal.embedded.kubelets.pod_status import status_of
-from shoal.embedded.kubelets.pod_verbs import Scene
+from shoal.embedded.kubelets.pod_verbs import PodSituation
 from shoal.embedded.kubelets.stage_files import read_stages
 from shoal.embedded.kubelets.timetable import Timetable
 
@@ -69,13 +69,13 @@ def told(story: Story) -> tuple[list[Obj], set[str]]:
         due = timetable.first(run, facts)
         at_s = due.at_s - START_S if due is not None else float("inf")
         if delete_at_s is not None and delete_at_s < at_s:
-            life.stop(Scene(run, facts, node, START_S + delete_at_s), run.grace_s)
+            life.stop(PodSituation(run, facts, node, START_S + delete_at_s), run.grace_s)
             at_s, delete_at_s = delete_at_s, None
         elif due is None or at_s > story.until_s:
             return moments, played
         else:
             played.add(due.stage.name)
-            life.play(Scene(run, facts, node, due.at_s), due)
+            life.play(PodSituation(run, facts, node, due.at_s), due)
         if moments and moments[-1]["at"] == at_s:
             node.said = moments.pop()["events"] + node.said
         moments.append({"at": at_s, **_shown(status_of(run, facts, "198.18.0.1", START_S + at_s)), "events": node.said})

@@ -8,12 +8,12 @@ import msgspec
 
 from shoal.engine.queues.facts import (
     PODS,
-    Admission,
     Amounts,
     ClusterQueueFacts,
     FlavorFacts,
     PodSet,
     PodSetAdmission,
+    QuotaAssignment,
     WorkloadFacts,
 )
 from shoal.engine.queues.settings import Settings
@@ -105,7 +105,11 @@ class TasWorld:
         assignment = TopologyAssignment(forest.named_levels, domains)
         admitted = PodSetAdmission(pod_set.name, pod_set.count, {"cpu": flavor}, {}, assignment)
         facts = WorkloadFacts(
-            key, pod_sets=(pod_set,), admission=Admission("cq", (admitted,)), admitted=True, unhealthy_nodes=failed
+            key,
+            pod_sets=(pod_set,),
+            admission=QuotaAssignment("cq", (admitted,)),
+            admitted=True,
+            unhealthy_nodes=failed,
         )
         held = self.queues.hold(facts, 0.0)
         assert held is not None

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from build.nodes import NodeBuilder, node
 from build.pods import AskBuilder, ask, named, term, where
 from shoal.engine.asks import Ask
-from shoal.engine.devices.demand import Grant, compute_grant
+from shoal.engine.devices.demand import DeviceGrant, compute_grant
 from shoal.engine.events import (
     DaemonSetGone,
     DaemonSetSeen,
@@ -117,7 +117,7 @@ def bindings(draw: st.DrawFn) -> PodBound:
         wanted = DAEMON_ASKS[DAEMON_NAMES.index(daemon_set)]
         return PodBound(draw(keys), wanted, draw(names), daemon_set=daemon_set)
     wanted = draw(st.sampled_from(WANTED))
-    grant: Grant | None = None
+    grant: DeviceGrant | None = None
     if wanted.gpu_milli and wanted.gpu_milli <= 1000 and draw(st.booleans()):
         grant = compute_grant((draw(st.integers(0, 1)),), wanted.gpu_milli)
     return PodBound(draw(keys), wanted, draw(names), grant)

@@ -10,7 +10,7 @@ from shoal.api.wire import dec_hook
 from shoal.client.item import Obj
 from shoal.controllers.volcano.job import VolcanoJob
 from shoal.controllers.volcano.job_pods import JobPod
-from shoal.engine.queues.disciplines.volcano.objects import GroupPod, PodGroup, Queue
+from shoal.engine.queues.disciplines.volcano.objects import GroupPod, Queue, QueuedPodGroup
 
 GPUS = "nvidia.com/gpu"
 T = TypeVar("T")
@@ -25,10 +25,12 @@ def queue(name: str, gpus: int | None = None, parent: str = "root", state: str =
 
 def group(
     name: str, gpus: int = 0, *, queue: str = "q", phase: str = "Pending", least: int = 1, **spec: object
-) -> PodGroup:
+) -> QueuedPodGroup:
     wanted = {"minResources": {GPUS: gpus}} if gpus else {}
     whole = {"minMember": least, "queue": queue, **wanted, **spec}
-    return read(PodGroup, {"metadata": {"name": name, "namespace": "t"}, "spec": whole, "status": {"phase": phase}})
+    return read(
+        QueuedPodGroup, {"metadata": {"name": name, "namespace": "t"}, "spec": whole, "status": {"phase": phase}}
+    )
 
 
 def pod(name: str, gpus: int = 1, role: str = "", *, node: str = "", phase: str = "Pending") -> GroupPod:

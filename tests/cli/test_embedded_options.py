@@ -9,7 +9,7 @@ import pytest
 
 from shoal.cli.embedded_options import EmbeddedOptions, Scheduler
 from shoal.cli.main import main
-from shoal.wiring.cluster_clock import Moment
+from shoal.wiring.cluster_clock import ClockReading
 from shoal.wiring.controllers import CONTROLLERS, DEFAULT_SCHEDULER
 from shoal.wiring.run_choice import OWN_NAMES
 
@@ -89,8 +89,8 @@ def test_a_split_cluster_finds_out_about_a_wrong_fleet_before_it_starts(tmp_path
 
 
 def test_a_moment_survives_the_command_line() -> None:
-    moment = Moment(1_700_000_000.125, 1_800_000_000.5)
-    assert Moment.read(str(moment)) == moment
+    moment = ClockReading(1_700_000_000.125, 1_800_000_000.5)
+    assert ClockReading.read(str(moment)) == moment
 
 
 def test_the_demonstration_says_what_does_not_go_with_it(capsys: pytest.CaptureFixture[str]) -> None:

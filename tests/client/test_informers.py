@@ -19,7 +19,7 @@ from build.virtual_time import in_virtual_time, virtual
 from shoal.client.clock import LoopClock
 from shoal.client.informer import Informer
 from shoal.client.informers import Informers
-from shoal.client.item import Change, Item, Listed
+from shoal.client.item import Item, Listed, WatchEvent
 from shoal.client.kind import CONFIG_MAPS, NODES, PODS, Kind
 from shoal.client.port import EVERYTHING, Batches, Deletion, Select
 from shoal.client.refusals import NO_ANSWER, AlreadyExistsError, BusyError, ForbiddenError, NotFoundError
@@ -391,7 +391,7 @@ async def test_a_bookmark_moves_where_a_broken_watch_goes_on_from() -> None:
     class Marking(ScriptedApi):
         async def watch(self, kind: Kind, since: int, namespace: str = "", select: Select = EVERYTHING) -> Batches:
             self.watched_from.append(since)
-            yield [Change("BOOKMARK", None, since + 100)]
+            yield [WatchEvent("BOOKMARK", None, since + 100)]
             await asyncio.sleep(1)
 
     server = Marking()

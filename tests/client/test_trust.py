@@ -12,10 +12,10 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from shoal.client.http.access import Access, Program
+from shoal.client.http.access import Access, ExecProgram
 from shoal.client.http.api import KubeApi
 from shoal.client.http.locate import locate
-from shoal.client.item import Change
+from shoal.client.item import WatchEvent
 from shoal.client.kind import NAMESPACES
 from shoal.client.refusals import RefusedError
 from shoal.units.errors import UserError
@@ -126,7 +126,7 @@ async def test_a_certificate_that_was_renewed_is_shown_from_then_on(renewing: tu
         await api.delete(NAMESPACES, "", name)
 
 
-async def told_of(watching: AsyncIterator[list[Change]], name: str) -> None:
+async def told_of(watching: AsyncIterator[list[WatchEvent]], name: str) -> None:
     async for batch in watching:
         if any(change.item is not None and change.item.name == name for change in batch):
             return
@@ -164,5 +164,5 @@ async def test_a_program_may_show_a_certificate_for_us(access: Access, tmp_path:
     status = {"clientCertificateData": access.certificate.decode(), "clientKeyData": access.key.decode()}
     answer = tmp_path / "answer"
     answer.write_bytes(msgspec.json.encode({"kind": "ExecCredential", "apiVersion": version, "status": status}))
-    program = Program("cat", version, (str(answer),), mode="Never")
+    program = ExecProgram("cat", version, (str(answer),), mode="Never")
     assert await first_name(msgspec.structs.replace(access, certificate=b"", key=b"", program=program)) == "default"

@@ -15,21 +15,23 @@ from build.nodes import NodeBuilder, node
 from build.pods import AskBuilder, ask
 from build.scenario import Scenario
 from shoal.engine.profile import Profile
-from shoal.engine.scores.allocation import GPU, Allocation, BalancedAllocation, ShapePoint, Strategy
+from shoal.engine.scores.allocation import GPU, BalancedAllocation, ResourceAllocationScore, ShapePoint, Strategy
 from shoal.engine.scores.rule import NodeScore
 
 NODE = node("n").cpu(4).memory_gib(8)
 THERE = ask().cpu(1).memory_gib(2)
-MOST = Allocation("MostAllocated")
-LEAST = Allocation("LeastAllocated")
+MOST = ResourceAllocationScore("MostAllocated")
+LEAST = ResourceAllocationScore("LeastAllocated")
 GPU_HEAVY = (("cpu", 1), (GPU, 3))
 BINPACK = (ShapePoint(0, 0), ShapePoint(100, 100))
 SPREAD = (ShapePoint(0, 100), ShapePoint(100, 0))
 ROOF = (ShapePoint(0, 0), ShapePoint(50, 100), ShapePoint(100, 20))
 
 
-def ratio(*shape: ShapePoint, resources: tuple[tuple[str, int], ...] = (("cpu", 1), ("memory", 1))) -> Allocation:
-    return Allocation("RequestedToCapacityRatio", resources, shape)
+def ratio(
+    *shape: ShapePoint, resources: tuple[tuple[str, int], ...] = (("cpu", 1), ("memory", 1))
+) -> ResourceAllocationScore:
+    return ResourceAllocationScore("RequestedToCapacityRatio", resources, shape)
 
 
 BY_HAND: dict[str, tuple[NodeBuilder, AskBuilder, NodeScore, int]] = {
@@ -46,43 +48,43 @@ BY_HAND: dict[str, tuple[NodeBuilder, AskBuilder, NodeScore, int]] = {
     "least: weights": (
         NODE,
         ask().cpu(1).memory_gib(4),
-        Allocation("LeastAllocated", (("cpu", 3), ("memory", 1))),
+        ResourceAllocationScore("LeastAllocated", (("cpu", 3), ("memory", 1))),
         (50 * 3 + 25) // 4,
     ),
     "most: GPUs weigh three times as much as cores": (
         NODE.gpus(8),
         ask().cpu(1).gpus(4),
-        Allocation("MostAllocated", GPU_HEAVY),
+        ResourceAllocationScore("MostAllocated", GPU_HEAVY),
         (50 + 3 * 50) // 4,
     ),
     "most: a share counts as the part of a GPU that it is": (
         NODE.gpus(2),
         ask().cpu(1).share(500),
-        Allocation("MostAllocated", GPU_HEAVY),
+        ResourceAllocationScore("MostAllocated", GPU_HEAVY),
         (50 + 3 * 25) // 4,
     ),
     "most: a resource that the node lacks does not weigh": (
         NODE,
         ask().cpu(1),
-        Allocation("MostAllocated", GPU_HEAVY),
+        ResourceAllocationScore("MostAllocated", GPU_HEAVY),
         50,
     ),
     "most: GPUs do not weigh for a pod that asks for none": (
         NODE.gpus(8),
         ask().cpu(1),
-        Allocation("MostAllocated", GPU_HEAVY),
+        ResourceAllocationScore("MostAllocated", GPU_HEAVY),
         50,
     ),
     "most: an extended resource does not weigh for a pod that asks for none": (
         NODE.resource("example.com/fpga", 4),
         ask().cpu(1),
-        Allocation("MostAllocated", (("cpu", 1), ("example.com/fpga", 1))),
+        ResourceAllocationScore("MostAllocated", (("cpu", 1), ("example.com/fpga", 1))),
         50,
     ),
     "most: an extended resource weighs for a pod that asks for it": (
         NODE.resource("example.com/fpga", 4),
         ask().cpu(1).resource("example.com/fpga", 3),
-        Allocation("MostAllocated", (("cpu", 1), ("example.com/fpga", 1))),
+        ResourceAllocationScore("MostAllocated", (("cpu", 1), ("example.com/fpga", 1))),
         (50 + 75) // 2,
     ),
     "ratio: a straight line up is MostAllocated": (NODE, ask().cpu(1).memory_gib(2), ratio(*BINPACK), 50),
@@ -139,7 +141,7 @@ def test_points_worked_by_hand(there: NodeBuilder, wanted: AskBuilder, score: No
 
 def test_a_strategy_over_a_resource_nobody_ever_named_scores_the_others() -> None:
     world = Scenario(NODE).bind("already", THERE, "n")
-    strategy = Allocation("MostAllocated", (("cpu", 1), ("example.com/never-seen", 1)))
+    strategy = ResourceAllocationScore("MostAllocated", (("cpu", 1), ("example.com/never-seen", 1)))
     world.shape(ask().cpu(1))
     assert world.points(strategy, ask().cpu(1)) == {"n": 50}
 
@@ -152,7 +154,7 @@ def test_any_mixture_has_the_points_that_the_one_node_rule_gives(strategy: Strat
     for _ in range(40):
         weights = random_.randrange(1, 4), random_.randrange(1, 4), random_.randrange(1, 4)
         names = ("cpu", "memory", GPU)
-        score = Allocation(strategy, tuple(zip(names, weights, strict=True)), curve)
+        score = ResourceAllocationScore(strategy, tuple(zip(names, weights, strict=True)), curve)
         nodes, on_them = random_fleet(random_)
         wanted = ask().resource("cpu", random_.randrange(1, 9000)).resource("memory", random_.randrange(1, 1 << 34))
         wanted = wanted.gpus(random_.randrange(1, 4))

@@ -14,7 +14,7 @@ from build.snapshot import facts_of
 from shoal.engine.fitter import Fitter
 from shoal.engine.gangs.attempt import can_place, is_running, place_gang
 from shoal.engine.gangs.evidence import GroupEvidence, group_evidence
-from shoal.engine.groups import Part
+from shoal.engine.groups import GangSubgroup
 from shoal.engine.ledger import Ledger
 from shoal.engine.preemption.claim import gang_claim
 from shoal.engine.reasons import Code
@@ -212,21 +212,27 @@ def test_a_gang_nobody_declared_waits() -> None:
     assert len(world.round().placed) == 2
 
 
-NO_TREES: dict[str, tuple[tuple[Part, ...], str]] = {
+NO_TREES: dict[str, tuple[tuple[GangSubgroup, ...], str]] = {
     "two parts inside each other": (
-        (Part("a", "b", 1), Part("b", "a", 1), Part("c", "", 1)),
+        (GangSubgroup("a", "b", 1), GangSubgroup("b", "a", 1), GangSubgroup("c", "", 1)),
         "part a is its own ancestor",
     ),
-    "a part inside itself": ((Part("a", "a", 1),), "part a is its own ancestor"),
-    "below a circle": ((Part("c", "a", 1), Part("a", "b", 1), Part("b", "a", 1)), "part a is its own ancestor"),
-    "a name of two parts": ((Part("a", "", 1), Part("a", "", 2)), "part a is defined twice"),
-    "a part without a name": ((Part("", "", 1),), "a part has no name"),
-    "a part inside one that nobody declared": ((Part("a", "b", 1),), "part a is inside part b, which is not there"),
+    "a part inside itself": ((GangSubgroup("a", "a", 1),), "part a is its own ancestor"),
+    "below a circle": (
+        (GangSubgroup("c", "a", 1), GangSubgroup("a", "b", 1), GangSubgroup("b", "a", 1)),
+        "part a is its own ancestor",
+    ),
+    "a name of two parts": ((GangSubgroup("a", "", 1), GangSubgroup("a", "", 2)), "part a is defined twice"),
+    "a part without a name": ((GangSubgroup("", "", 1),), "a part has no name"),
+    "a part inside one that nobody declared": (
+        (GangSubgroup("a", "b", 1),),
+        "part a is inside part b, which is not there",
+    ),
 }
 
 
 @pytest.mark.parametrize(("parts", "fault"), NO_TREES.values(), ids=NO_TREES)
-def test_a_gang_whose_parts_are_no_tree_is_refused_at_once(parts: tuple[Part, ...], fault: str) -> None:
+def test_a_gang_whose_parts_are_no_tree_is_refused_at_once(parts: tuple[GangSubgroup, ...], fault: str) -> None:
     world = in_racks(*racks(2))
     there = G.pods(1, GPU, part="a", role="r").pods(1, GPU, part="b").minimum(1).role("r", 1)
     there = replace(there, parts=parts).arrive(world)
@@ -234,7 +240,7 @@ def test_a_gang_whose_parts_are_no_tree_is_refused_at_once(parts: tuple[Part, ..
     assert told(world) == GroupEvidence("g", Code.GANG_MALFORMED, exist=2, pod="g-0", fault=fault)
     assert gang_claim(world.cluster, world.cluster.gangs["g"]) is None
     assert not is_running(world.cluster, world.cluster.gangs["g"])
-    world.group(replace(there, parts=(Part("a", "", 1), Part("b", "", 1))).facts())
+    world.group(replace(there, parts=(GangSubgroup("a", "", 1), GangSubgroup("b", "", 1))).facts())
     assert len(world.round().placed) == 2
 
 
@@ -243,7 +249,7 @@ def test_a_gang_that_runs_when_its_parts_become_no_tree_gets_nothing_more() -> N
     there = G.part("a", 1).pods(2, GPU, part="a")
     world.group(there.facts())
     there.run(world, "n").arrive(world)
-    world.group(replace(there, parts=(Part("a", "a", 1),)).facts())
+    world.group(replace(there, parts=(GangSubgroup("a", "a", 1),)).facts())
     assert [refused.code for refused in world.round().refused_groups] == [Code.GANG_MALFORMED]
     world.group(there.facts())
     assert len(world.round().placed) == 1

@@ -18,7 +18,7 @@ from shoal.engine.kube_profile import MOST_WEIGHT, OWN_PLUGINS, KubeProfile, Kub
 from shoal.engine.mix import Mix, PodClass
 from shoal.engine.placement import Placement
 from shoal.engine.profile import POLICIES
-from shoal.engine.scores.allocation import Allocation, BalancedAllocation, ShapePoint
+from shoal.engine.scores.allocation import BalancedAllocation, ResourceAllocationScore, ShapePoint
 from shoal.engine.scores.preferences import PreferredAffinity, SoftTaints
 from shoal.units.errors import UserError
 
@@ -26,7 +26,7 @@ HEAD = "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfigura
 MIX = Mix.of([PodClass(1000, 500, 1)])
 
 CPU_AND_MEMORY = (("cpu", 1), ("memory", 1))
-LEAST = Allocation("LeastAllocated", CPU_AND_MEMORY)
+LEAST = ResourceAllocationScore("LeastAllocated", CPU_AND_MEMORY)
 BALANCED = BalancedAllocation(CPU_AND_MEMORY)
 
 NOT_YET = {
@@ -74,7 +74,7 @@ SCORES: dict[str, tuple[str, str, dict[object, int]]] = {
             "[{name: NodeResourcesFit, args: {scoringStrategy: "
             "{type: MostAllocated, resources: [{name: nvidia.com/gpu, weight: 9}, {name: cpu}]}}}]"
         ),
-        {Allocation("MostAllocated", (("nvidia.com/gpu", 9), ("cpu", 1))): 7},
+        {ResourceAllocationScore("MostAllocated", (("nvidia.com/gpu", 9), ("cpu", 1))): 7},
     ),
     "a curve, from scores of ten to points of a hundred": (
         f"{{score: {{{NOTHING_ELSE}, enabled: [{{name: NodeResourcesFit}}]}}}}",
@@ -82,7 +82,11 @@ SCORES: dict[str, tuple[str, str, dict[object, int]]] = {
             "[{name: NodeResourcesFit, args: {scoringStrategy: {type: RequestedToCapacityRatio, "
             "requestedToCapacityRatio: {shape: [{utilization: 0, score: 0}, {utilization: 80, score: 10}]}}}}]"
         ),
-        {Allocation("RequestedToCapacityRatio", CPU_AND_MEMORY, (ShapePoint(0, 0), ShapePoint(80, 100))): 1},
+        {
+            ResourceAllocationScore(
+                "RequestedToCapacityRatio", CPU_AND_MEMORY, (ShapePoint(0, 0), ShapePoint(80, 100))
+            ): 1
+        },
     ),
     "balance over other resources": (
         f"{{score: {{{NOTHING_ELSE}, enabled: [{{name: NodeResourcesBalancedAllocation}}]}}}}",

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from build.depth import examples
 from shoal.engine.asks import Ask
 from shoal.engine.cluster import Cluster
-from shoal.engine.devices.demand import Demand, GpuShare, Grant, WholeGpus, compute_grant
+from shoal.engine.devices.demand import Demand, DeviceGrant, GpuShare, WholeGpus, compute_grant
 from shoal.engine.events import NodeFacts, NodeSeen, PodBound, PodGone
 from shoal.engine.intake import Intake
 from shoal.engine.mix import Mix, PodClass
@@ -110,7 +110,7 @@ def test_points_are_minus_the_least_rise_that_any_choice_of_device_gives(before:
         assert rule(Window(cluster, rows)).tolist() == [-min(rises)]
 
 
-def some_grants(free: list[int], demand: Demand | None) -> list[Grant | None]:
+def some_grants(free: list[int], demand: Demand | None) -> list[DeviceGrant | None]:
     """A grant of every kind of device that fits; which of equal devices are taken makes no difference."""
     match demand:
         case GpuShare(milli):

@@ -21,7 +21,7 @@ from shoal.engine.events import Event, NodeSeen, PodArrived, PodRejected
 from shoal.engine.mix import PodClass, class_of
 from shoal.engine.profile import POLICIES
 from shoal.engine.rescan import Rescan
-from shoal.engine.shapes import Shape
+from shoal.engine.shapes import RequestClass
 from shoal.engine.window import Window
 
 DETERMINISTIC = [name for name in POLICIES if name != "Random"]
@@ -96,7 +96,7 @@ def test_in_any_turmoil_placements_are_legal_and_refusals_true(policy: str, even
     assert world.waiting() == plain.in_line()
 
 
-def feasible_keys(shape: Shape) -> dict[int, int]:
+def feasible_keys(shape: RequestClass) -> dict[int, int]:
     """Rows that do not fit have some key far below all others; which one carries no meaning."""
     keys = shape.keys()
     return {row: int(keys[row]) for row in shape.feasible().tolist()}

@@ -19,7 +19,7 @@ from shoal.embedded.gpus.device_manager import DeviceManager
 from shoal.embedded.gpus.node_gpus import Refused
 from shoal.engine.cluster import Cluster
 from shoal.engine.devices.bench import Bench
-from shoal.engine.devices.demand import Grant, MigTiles
+from shoal.engine.devices.demand import DeviceGrant, MigTiles
 from shoal.engine.devices.kinds import kind_of
 from shoal.engine.events import NodeSeen, PodBound
 from shoal.engine.from_api import ask_of_pod, node_facts_of
@@ -105,7 +105,7 @@ class Scene:
         self.intake = Intake(self.cluster)
         self.intake.apply(NodeSeen(node_facts_of(node)))
 
-    def bind(self, pod: Obj, ids: NodeIds) -> Grant | None:
+    def bind(self, pod: Obj, ids: NodeIds) -> DeviceGrant | None:
         """As the pod says what it holds."""
         read = msgspec.convert(pod, Pod, dec_hook=dec_hook)
         spots = spots_of_pod(read.metadata.annotations, Where(), ids)
@@ -115,12 +115,12 @@ class Scene:
 
 def place(
     pods: list[Obj], node: Node, machine: DeviceManager, *, is_asked: bool, ids: NodeIds | None = None
-) -> tuple[Scene, list[tuple[Obj, Grant]]]:
+) -> tuple[Scene, list[tuple[Obj, DeviceGrant]]]:
     """All that fit, decided upon by the engine, written down and shown to the kubelet."""
     scene = Scene(node)
     ids = ids or ids_of_nodes([node])["n1"]
     taken: set[str] = set()
-    held: list[tuple[Obj, Grant]] = []
+    held: list[tuple[Obj, DeviceGrant]] = []
     for pod in pods:
         read = msgspec.convert(pod, Pod, dec_hook=dec_hook)
         try:

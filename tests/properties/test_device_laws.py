@@ -22,9 +22,9 @@ from shoal.engine.devices.demand import (
     MEMORY,
     SLOTS,
     Demand,
+    DeviceGrant,
     GpuShare,
     GpuShares,
-    Grant,
     MemoryShares,
     MigTiles,
     Replicas,
@@ -132,7 +132,7 @@ class Device:
 def devices_of(world: Scenario, there: NodeBuilder) -> list[Device]:
     devices = [Device() for _ in range(there.gpu_count)]
     for holding in world.cluster.pods.values():
-        for device, plane, amount in (holding.grant or Grant(())).parts:
+        for device, plane, amount in (holding.grant or DeviceGrant(())).parts:
             one = devices[device]
             one.compute += amount * (plane == 0)
             one.memory += amount * (plane == MEMORY)
@@ -220,7 +220,7 @@ def test_no_device_is_oversubscribed_by_our_own_placements(there: NodeBuilder, h
         assert device.slots <= (there.layout.replicas if there.layout.is_replicated() else there.layout.slots)
     slices: dict[tuple[int, int], str] = {}
     for key, holding in world.cluster.pods.items():
-        for number, plane, amount in (holding.grant or Grant(())).parts:
+        for number, plane, amount in (holding.grant or DeviceGrant(())).parts:
             for bit in range(14) if plane > SLOTS else ():
                 if amount >> 4 * bit & 15:
                     assert slices.setdefault((number, bit), key) == key, "a slice is given twice"

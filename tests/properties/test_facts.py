@@ -12,7 +12,7 @@ from build.scenario import Scenario
 from build.snapshot import facts_of
 from build.universe import ASKS, MIX, RESOURCES, Round, anything
 from shoal.engine import facts
-from shoal.engine.devices.demand import Grant
+from shoal.engine.devices.demand import DeviceGrant
 from shoal.engine.devices.kinds import grant_there
 from shoal.engine.events import Event, PodRejected
 from shoal.engine.ledger import Ledger
@@ -133,7 +133,7 @@ def test_rolling_back_restores_the_facts_bit_for_bit(events: list[Event | Round]
     assert_line_works(world)
 
 
-def some_grant(world: Scenario, key: str, row: int) -> Grant | None:
+def some_grant(world: Scenario, key: str, row: int) -> DeviceGrant | None:
     """A trial may do what no policy would: devices are forced where none fit."""
     devices = world.cluster.pending[key].charge.ask.devices
     if devices is None:

@@ -18,12 +18,12 @@ from shoal.engine.queues.kueue import Kueue
 from shoal.engine.queues.settings import Settings
 from shoal.engine.queues.shares import less, share_of
 from shoal.engine.queues.state import Queues
-from shoal.engine.queues.tree import Node
+from shoal.engine.queues.tree import CohortNode
 
 WEIGHTS = st.sampled_from([0.0, 0.25, 0.5, 1.0, 1.5, 2.0, 8.0])
 
 
-def nodes_of(queues: Queues) -> dict[str, Node]:
+def nodes_of(queues: Queues) -> dict[str, CohortNode]:
     return {**queues.cluster_queues, **{COHORT + name: node for name, node in queues.cohorts.items()}}
 
 

@@ -13,14 +13,14 @@ from build.queues import admitted as holds
 from build.queues import cluster_queue, group, pod_set, queues, quotas, workload
 from build.tas import LEVELS, host
 from shoal.engine.queues.decisions import Decisions
-from shoal.engine.queues.entry import Entry
+from shoal.engine.queues.entry import CycleEntry
 from shoal.engine.queues.facts import FlavorFacts, PodSet, PreemptionRules
 from shoal.engine.queues.kueue import Kueue
 from shoal.engine.queues.pending_workloads import LocalUse
 from shoal.engine.queues.settings import Settings
 from shoal.engine.queues.state import Fact, Queues
 from shoal.engine.queues.topology_facts import TopologyLevels, TopologyRequest
-from shoal.engine.queues.tree import Node
+from shoal.engine.queues.tree import CohortNode
 
 ONE_FLAVOR = Bounds(shapes=(ONE, BOTH))
 
@@ -28,7 +28,7 @@ ONE_FLAVOR = Bounds(shapes=(ONE, BOTH))
 class Restless(Kueue):
     """Looks at every head in every cycle, as Kueue does."""
 
-    def _heads(self, local_use: LocalUse | None) -> list[Entry]:
+    def _heads(self, local_use: LocalUse | None) -> list[CycleEntry]:
         for name in self.queues.cluster_queues:
             self._active_trees.add(name)
         return super()._heads(local_use)
@@ -164,7 +164,7 @@ def test_after_any_history_all_is_as_if_it_had_been_read_just_now(story: Story) 
 
 
 def _tree(queues: Queues) -> object:
-    nodes: list[Node] = [*queues.cluster_queues.values(), *queues.cohorts.values()]
+    nodes: list[CohortNode] = [*queues.cluster_queues.values(), *queues.cohorts.values()]
     return {
         (type(node).__name__, node.name): (
             node.parent.name if node.parent is not None else None,

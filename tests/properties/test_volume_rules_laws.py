@@ -11,7 +11,7 @@ from build.depth import examples
 from build.told_objects import Told
 from shoal.client.kind import STORAGE_CLASSES, VOLUME_CLAIMS, VOLUMES
 from shoal.client.volumes.needs import SELECTED_NODE, Mounts, VolumeNeeds
-from shoal.client.volumes.values import Claim, Known, StorageClass, Volume
+from shoal.client.volumes.values import Known, StorageClass, Volume, VolumeClaim
 from shoal.store.volumes.reach import rule_of
 
 Obj = dict[str, Any]
@@ -44,7 +44,7 @@ provisioners = st.tuples(st.booleans(), st.lists(st.sampled_from("ab"), max_size
 def told_needs(told: Told) -> VolumeNeeds:
     of = told.informers.of
     return VolumeNeeds(
-        Known(of(VOLUME_CLAIMS), Claim), Known(of(VOLUMES), Volume), Known(of(STORAGE_CLASSES), StorageClass)
+        Known(of(VOLUME_CLAIMS), VolumeClaim), Known(of(VOLUMES), Volume), Known(of(STORAGE_CLASSES), StorageClass)
     )
 
 

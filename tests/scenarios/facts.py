@@ -13,7 +13,7 @@ from shoal.api.pod import Pod as ApiPod
 from shoal.api.wire import dec_hook
 from shoal.engine.events import Event, GroupSeen, NodeSeen, PodArrived, PodBound, TopologySeen
 from shoal.engine.from_api import ask_of_pod, node_facts_of
-from shoal.engine.groups import GroupFacts, Part, TopologyFacts, Wish
+from shoal.engine.groups import GangSubgroup, GroupFacts, TopologyFacts, Wish
 from shoal.engine.spelling import spots_of_pod
 from shoal.engine.who import Traits, Who
 from shoal.units.errors import Where
@@ -220,13 +220,13 @@ def _has_a_turn(case: Case, job: Job, task: Task) -> bool:
     return case.is_kai or volcano.has_a_turn(case, job, task)
 
 
-def _kai_parts(job: Job) -> Iterator[Part]:
+def _kai_parts(job: Job) -> Iterator[GangSubgroup]:
     """KAI: a tree whose every leaf must reach its minimum."""
 
-    def walk(subgroups: list[Subgroup], parent: str) -> Iterator[Part]:
+    def walk(subgroups: list[Subgroup], parent: str) -> Iterator[GangSubgroup]:
         for sub in subgroups:
             inner = [s for s in job.subgroups if s.parent == sub.name] or sub.children
-            yield Part(
+            yield GangSubgroup(
                 sub.name, sub.parent or parent, len(inner) if inner else sub.min_available, _kai_wish(sub.topology)
             )
             yield from walk(sub.children, sub.name)
@@ -234,15 +234,15 @@ def _kai_parts(job: Job) -> Iterator[Part]:
     yield from walk(job.subgroups, "")
 
 
-def _volcano_parts(case: Case, job: Job) -> Iterator[Part]:
+def _volcano_parts(case: Case, job: Job) -> Iterator[GangSubgroup]:
     """Volcano: a policy cuts the pods by the values of some labels into pieces of one size."""
     for policy in job.subgroups:
         pieces = sorted({_part_of(case, job, task) for task in job.tasks if _policy_of(job, task) is policy})
         if not pieces:
             continue
-        yield Part(policy.name, "", policy.min_sub_groups)
+        yield GangSubgroup(policy.name, "", policy.min_sub_groups)
         for piece in pieces:
-            yield Part(piece, policy.name, policy.size, _wish(case, policy.topology))
+            yield GangSubgroup(piece, policy.name, policy.size, _wish(case, policy.topology))
 
 
 def _policy_of(job: Job, task: Task) -> Subgroup | None:

@@ -12,7 +12,7 @@ from shoal.engine.cluster import Cluster
 from shoal.engine.devices.demand import FULL_MILLI, WholeGpus
 from shoal.engine.events import NodeFacts, NodeSeen
 from shoal.engine.intake import Intake
-from shoal.engine.scores.allocation import Allocation, BalancedAllocation
+from shoal.engine.scores.allocation import BalancedAllocation, ResourceAllocationScore
 from shoal.engine.scores.rule import NodeScore, Points
 from shoal.engine.scores.strategies import Packed, Spread, column_of
 from shoal.engine.window import Window
@@ -42,9 +42,9 @@ def score_of(case: Case) -> NodeScore | None:
         case "perresourcestrategy":
             return per_resource(config.resources)
         case "leastrequested" | "leastallocated":
-            return Allocation("LeastAllocated", weighed)
+            return ResourceAllocationScore("LeastAllocated", weighed)
         case "mostrequested" | "mostallocated":
-            return Allocation("MostAllocated", weighed)
+            return ResourceAllocationScore("MostAllocated", weighed)
         case "balanced" | "balancedallocation":
             return BalancedAllocation()
     return None

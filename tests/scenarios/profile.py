@@ -11,11 +11,11 @@ from shoal.engine.asks import Ask
 from shoal.engine.cluster import Cluster
 from shoal.engine.devices.bench import Bench
 from shoal.engine.devices.choice import TIGHTEST
-from shoal.engine.devices.demand import FULL_MILLI, GpuShare, GpuShares, Grant, MemoryShares
+from shoal.engine.devices.demand import FULL_MILLI, DeviceGrant, GpuShare, GpuShares, MemoryShares
 from shoal.engine.devices.kinds import kind_of
 from shoal.engine.facts import CPU, GPU_MILLI
 from shoal.engine.profile import Profile
-from shoal.engine.scores.allocation import Allocation, BalancedAllocation
+from shoal.engine.scores.allocation import BalancedAllocation, ResourceAllocationScore
 from shoal.engine.scores.preferences import PreferredAffinity, SoftTaints
 from shoal.engine.scores.rule import BEST, NodeRule, NodeScore, Points, StaticScore
 from shoal.engine.scores.strategies import FINEST, PerResource, WeightedBinpack
@@ -79,13 +79,13 @@ class KaiPlacement(msgspec.Struct, frozen=True):
 class EmptiestDevice:
     """A share goes where most is left."""
 
-    def grant(self, cluster: Cluster, ask: Ask, row: int, draw: int) -> Grant | None:
+    def grant(self, cluster: Cluster, ask: Ask, row: int, draw: int) -> DeviceGrant | None:
         if not isinstance(ask.devices, GpuShare | GpuShares | MemoryShares):
             return TIGHTEST.grant(cluster, ask, row, draw)
         bench, kind = Bench(cluster.devices, row), kind_of(ask.devices)
         if kind.tightest(bench, ask.devices) is None:
             return None
-        forced: Grant = kind.forced(bench, ask.devices)
+        forced: DeviceGrant = kind.forced(bench, ask.devices)
         return forced
 
 
@@ -102,8 +102,8 @@ def _volcano(case: Case) -> Profile:
             weights = _node_order(arguments)
             static += [(PreferredAffinity(), weights["nodeaffinity"]), (SoftTaints(), weights["tainttoleration"])]
             scores += [
-                (Allocation("LeastAllocated"), weights["leastrequested"]),
-                (Allocation("MostAllocated"), weights["mostrequested"]),
+                (ResourceAllocationScore("LeastAllocated"), weights["leastrequested"]),
+                (ResourceAllocationScore("MostAllocated"), weights["mostrequested"]),
                 (BalancedAllocation(), weights["balancedresource"]),
             ]
         elif name == "binpack":
@@ -127,7 +127,7 @@ def _node_order(arguments: dict[str, Any]) -> dict[str, int]:
 
 
 def _scale(score: NodeScore) -> int:
-    return _FINER if isinstance(score, Allocation | BalancedAllocation) else 1
+    return _FINER if isinstance(score, ResourceAllocationScore | BalancedAllocation) else 1
 
 
 def binpack(weights: dict[str, Any]) -> WeightedBinpack:

@@ -6,7 +6,7 @@ from build.gpu_queues import BY_PRIORITY, gpu_job, gpu_queue, gpu_workload, gpus
 from build.manifests import Object, node
 from build.queue_manifests import configuration, flavor
 from shoal.engine.queues.decisions import Admitted, Preempted
-from shoal.engine.queues.facts import Admission
+from shoal.engine.queues.facts import QuotaAssignment
 from shoal.engine.queues.reasons import Yield
 from shoal.sim.queue_future import Future, _Life, future_of
 from shoal.sim.queue_rounds import QueueRecord
@@ -89,7 +89,7 @@ def test_whoever_comes_back_is_told_with_the_moment_and_whoever_does_not_without
 def test_what_ends_in_the_moment_in_which_it_began_has_neither_started_nor_stopped() -> None:
     rounds = rounds_on(flavor(), *gpu_queue("t", gpus(8)), gpu_workload("t/w", 1, 8))
     life = _Life(rounds)
-    admitted = Admitted("t/w", "t/q", Admission("t"))
+    admitted = Admitted("t/w", "t/q", QuotaAssignment("t"))
     life._note(QueueRecord(admitted=[admitted]))
     life._note(QueueRecord(preempted=[Preempted("t/w", "t/v", Yield.RECLAIM)]))
     assert (life._future.starts, life._future.stops) == ({}, {})

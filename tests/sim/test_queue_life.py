@@ -12,7 +12,7 @@ from msgspec import structs
 
 from build.depth import examples
 from build.queue_loads import RACK, load, racks, work
-from shoal.engine.queues.tree import Cohort, Node
+from shoal.engine.queues.tree import Cohort, CohortNode
 from shoal.sim.queue_life import BATCH_MS, Batch, QueueLife
 from shoal.sim.queue_load import QueueLoad
 
@@ -81,7 +81,7 @@ def assert_quota_kept(life: QueueLife) -> None:
         assert sum(used[leaf.name] for leaf in leaves) <= len(leaves) * quota.nominal_milli
 
 
-def roots(life: QueueLife) -> Iterator[Node]:
+def roots(life: QueueLife) -> Iterator[CohortNode]:
     for cohort in life.queues.cohorts.values():
         if isinstance(cohort, Cohort) and cohort.parent is None:
             yield cohort

@@ -7,8 +7,8 @@ from msgspec import structs
 
 from build.queue_loads import load, work
 from shoal.sim.queue_life import QueueLife
-from shoal.sim.queue_load import Bounds, QueueLoad
-from shoal.sim.queuebench import LoadFigures, Row, crowded, figures_of, idle_round, rows_of
+from shoal.sim.queue_load import LoadBounds, QueueLoad
+from shoal.sim.queuebench import BenchFigure, LoadFigures, crowded, figures_of, idle_round, rows_of
 from shoal.units.errors import BugError
 
 
@@ -55,21 +55,21 @@ def test_an_idle_round_is_measured_where_many_wait_and_none_ends() -> None:
 @pytest.mark.parametrize(
     ("row", "met"),
     [
-        (Row("no bar", 1.0), True),
-        (Row("at least", 1.0, least=1.0), True),
-        (Row("at least", 0.9, least=1.0), False),
-        (Row("at most", 1.0, most=1.0), True),
-        (Row("at most", 1.1, most=1.0), False),
+        (BenchFigure("no bar", 1.0), True),
+        (BenchFigure("at least", 1.0, least=1.0), True),
+        (BenchFigure("at least", 0.9, least=1.0), False),
+        (BenchFigure("at most", 1.0, most=1.0), True),
+        (BenchFigure("at most", 1.1, most=1.0), False),
     ],
 )
-def test_a_figure_meets_its_bar_or_misses_it(row: Row, met: bool) -> None:
+def test_a_figure_meets_its_bar_or_misses_it(row: BenchFigure, met: bool) -> None:
     assert row.is_met == met
 
 
 def test_every_bound_of_a_load_stands_beside_its_figure() -> None:
     plain = load(work("a", 2), work("b"))
-    bounds = Bounds(50, {"a": 2_000}, 9_000)
-    theirs = Bounds(55.5, {"a": 1_500}, 8_000)
+    bounds = LoadBounds(50, {"a": 2_000}, 9_000)
+    theirs = LoadBounds(55.5, {"a": 1_500}, 8_000)
     held_to = structs.replace(plain, bounds=bounds, kueue=theirs, bar_cpu_s=10.0)
     rows = {row.title: (row.least, row.most, row.kueue) for row in rows_of(measured(plain), held_to)}
     assert {title: bars for title, bars in rows.items() if any(bars)} == {

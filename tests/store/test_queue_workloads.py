@@ -23,7 +23,7 @@ from build.queue_manifests import (
     workloads,
     world,
 )
-from shoal.engine.queues.facts import Admission, BudgetUse, PodSetAdmission
+from shoal.engine.queues.facts import BudgetUse, PodSetAdmission, QuotaAssignment
 from shoal.engine.queues.topology_facts import TopologyAssignment
 from shoal.sim.queued_world import kueue_of
 from shoal.units.errors import UserError
@@ -99,7 +99,7 @@ def test_an_admitted_workload_holds_what_its_status_says() -> None:
         ],
     }
     facts = only(workload(status=status, podSets=[pod_set(2, cpu=2)]))
-    assert facts.admission == Admission("cq", (PodSetAdmission("main", 2, {"cpu": "f"}, {"cpu": 4000}),))
+    assert facts.admission == QuotaAssignment("cq", (PodSetAdmission("main", 2, {"cpu": "f"}, {"cpu": 4000}),))
     assert (facts.reserved_s, facts.admitted, facts.admitted_s) == (NEW_YEAR_S, True, NEW_YEAR_S + 60)
     assert not facts.pods_ready
 
@@ -154,7 +154,7 @@ def test_an_admission_written_by_hand_needs_no_conditions() -> None:
     assigned = {"clusterQueue": "cq", "podSetAssignments": [{"name": "main", "flavors": {"cpu": "f"}}]}
     facts = only(workload(status={"admission": assigned}, podSets=[pod_set(3, cpu=2)]))
     assert facts.admitted
-    assert facts.admission == Admission("cq", (PodSetAdmission("main", 3, {"cpu": "f"}, {"cpu": 6000}),))
+    assert facts.admission == QuotaAssignment("cq", (PodSetAdmission("main", 3, {"cpu": "f"}, {"cpu": 6000}),))
 
 
 def test_quota_that_was_taken_back_is_held_no_more() -> None:

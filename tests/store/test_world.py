@@ -33,7 +33,7 @@ from shoal.engine.events import (
     PodBound,
     TopologySeen,
 )
-from shoal.engine.groups import GroupFacts, Part, TopologyFacts, Wish
+from shoal.engine.groups import GangSubgroup, GroupFacts, TopologyFacts, Wish
 from shoal.engine.who import Who
 from shoal.store.manifest_cluster import ManifestCluster, world_of
 from shoal.units.errors import UserError
@@ -338,9 +338,9 @@ def test_a_volcano_group_is_cut_by_labels() -> None:
     written = volcano_group("t/g", 2, subGroupPolicy=[policy, {"name": "unused", "matchLabelKeys": ["other"]}])
     pods = [pod(f"t/p{n}", annotations={GROUP: "g"}, labels={"cell": str(n // 2)}) for n in range(4)]
     assert gangs(written, *pods)["t/g"].parts == (
-        Part("cell", minimum=1),
-        Part("cell/0", "cell", 2),
-        Part("cell/1", "cell", 2),
+        GangSubgroup("cell", minimum=1),
+        GangSubgroup("cell/0", "cell", 2),
+        GangSubgroup("cell/1", "cell", 2),
     )
     assert [each.part for each in whos(written, *pods).values()] == ["cell/0", "cell/0", "cell/1", "cell/1"]
 
@@ -355,7 +355,7 @@ def test_a_kai_group_is_a_tree_whose_leaves_count_pods() -> None:
     ]
     assert gangs(levels, kai_group("t/g", subGroups=parts, minSubGroup=1))["t/g"] == GroupFacts(
         "t/g",
-        parts=(Part("a", "", 2, Wish("kai/net", "rack")), Part("b", "a", 2), Part("c", "a", 1)),
+        parts=(GangSubgroup("a", "", 2, Wish("kai/net", "rack")), GangSubgroup("b", "a", 2), GangSubgroup("c", "a", 1)),
         parts_minimum=1,
     )
 

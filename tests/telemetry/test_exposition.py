@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from build.depth import examples
 from build.promtool import faults
 from shoal.prometheus.exposition import OPEN, PLAIN, form_for, text_of
-from shoal.prometheus.families import Head
+from shoal.prometheus.families import MetricHead
 from shoal.prometheus.registry import Registry
 
 
@@ -24,7 +24,9 @@ def _filled() -> Registry:
     )
     for seconds in (0.5, 0.7, 3.0, 90.0):
         hatched.observe(seconds)
-    registry.reads(Head("gauge", "room", "Room for hens.", ("yard",)), lambda: [(("a",), math.inf), (("b",), 1e20)])
+    registry.reads(
+        MetricHead("gauge", "room", "Room for hens.", ("yard",)), lambda: [(("a",), math.inf), (("b",), 1e20)]
+    )
     return registry
 
 

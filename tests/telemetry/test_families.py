@@ -9,7 +9,7 @@ from timeit import repeat
 import pytest
 
 from shoal.prometheus.exposition import text_of
-from shoal.prometheus.families import OTHERS, Head, exponential
+from shoal.prometheus.families import OTHERS, MetricHead, exponential
 from shoal.prometheus.registry import Registry
 
 
@@ -60,13 +60,13 @@ def test_one_name_has_one_meaning() -> None:
 )
 def test_what_prometheus_would_not_take_is_refused_at_once(head: tuple[str, str, str, tuple[str, ...]]) -> None:
     with pytest.raises(ValueError, match=r".+"):
-        Head(*head)  # type: ignore[arg-type]
+        MetricHead(*head)  # type: ignore[arg-type]
 
 
 def test_a_histogram_has_growing_bounds_and_no_label_le() -> None:
     for labels, bounds in ((("le",), (1.0,)), ((), (2.0, 1.0)), ((), ())):
         with pytest.raises(ValueError, match="wait"):
-            Head("histogram", "wait_seconds", "Waits.", labels, bounds)
+            MetricHead("histogram", "wait_seconds", "Waits.", labels, bounds)
 
 
 def test_a_counter_never_shrinks_and_labels_are_given_in_full() -> None:
@@ -80,7 +80,7 @@ def test_a_counter_never_shrinks_and_labels_are_given_in_full() -> None:
 def test_a_reader_that_breaks_takes_nothing_else_away(caplog: pytest.LogCaptureFixture) -> None:
     registry = Registry()
     registry.gauge("fine", "Fine.").of().set(1)
-    registry.reads(Head("gauge", "broken", "Broken."), lambda: [((), 1 / 0)])
+    registry.reads(MetricHead("gauge", "broken", "Broken."), lambda: [((), 1 / 0)])
     with caplog.at_level(logging.ERROR, "shoal.telemetry"):
         first, second = (text_of(registry.read()) for _ in range(2))
     assert first == second == b"# HELP fine Fine.\n# TYPE fine gauge\nfine 1\n"

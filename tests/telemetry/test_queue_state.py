@@ -10,7 +10,6 @@ import pytest
 from shoal.api.selectors import Selector
 from shoal.engine.queues.decisions import Decisions
 from shoal.engine.queues.facts import (
-    Admission,
     ClusterQueueFacts,
     CohortFacts,
     FlavorFacts,
@@ -19,6 +18,7 @@ from shoal.engine.queues.facts import (
     PodSet,
     PodSetAdmission,
     Quota,
+    QuotaAssignment,
     ResourceGroup,
     WorkloadFacts,
 )
@@ -46,7 +46,7 @@ def work(name: str, cpu: int, *, cores: int = 0, count: int = 1) -> WorkloadFact
         f"team/{name}",
         queue="team/gpus",
         pod_sets=(PodSet("main", count, requests={"cpu": cpu}),),
-        admission=Admission("vision", (held,)) if cores else None,
+        admission=QuotaAssignment("vision", (held,)) if cores else None,
         admitted=bool(cores),
     )
 

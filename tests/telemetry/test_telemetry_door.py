@@ -12,10 +12,10 @@ import pytest
 from build.promtool import faults
 from shoal.client.connection_timeouts import Timeouts
 from shoal.engine.queues.decisions import Admitted, Decisions
-from shoal.engine.queues.facts import Admission
+from shoal.engine.queues.facts import QuotaAssignment
 from shoal.prometheus.exposition import OPEN, PLAIN
 from shoal.prometheus.registry import Registry
-from shoal.telemetry.health import Health
+from shoal.telemetry.health import HealthChecks
 from shoal.telemetry.metrics_endpoint import MetricsEndpoint, MetricsEndpointSettings
 from shoal.telemetry.process import measure_process
 from shoal.telemetry.queues import QueueMetrics
@@ -36,10 +36,10 @@ class Open:
 
 @asynccontextmanager
 async def opened(
-    registry: Registry | None = None, health: Health | None = None, haste: Timeouts | None = None
+    registry: Registry | None = None, health: HealthChecks | None = None, haste: Timeouts | None = None
 ) -> AsyncIterator[Open]:
     door = MetricsEndpoint(
-        registry or Registry(), health or Health({}, {}), MetricsEndpointSettings(port=0), haste or Timeouts()
+        registry or Registry(), health or HealthChecks({}, {}), MetricsEndpointSettings(port=0), haste or Timeouts()
     )
     await door.start()
     async with aiohttp.ClientSession() as session:
@@ -63,7 +63,7 @@ async def test_figures_are_read_in_either_format() -> None:
 
 async def test_readiness_is_what_the_checks_say() -> None:
     fault = ["the caches are not filled"]
-    async with opened(health=Health({}, {"informer-sync": lambda: fault[0]})) as there:
+    async with opened(health=HealthChecks({}, {"informer-sync": lambda: fault[0]})) as there:
         assert (await there.ask("/healthz"))[:2] == (200, "ok")
         assert (await there.ask("/livez"))[:2] == (200, "ok")
         code, text, _ = await there.ask("/readyz")
@@ -87,7 +87,7 @@ async def test_no_story_is_told_through_the_door() -> None:
         raise RuntimeError("secret words")
 
     registry = Registry()
-    async with opened(registry, Health({}, {"broken": broken})) as there:
+    async with opened(registry, HealthChecks({}, {"broken": broken})) as there:
         for path in ("/readyz", "/readyz/broken", "/nowhere"):
             _, text, _ = await there.ask(path)
             assert "secret" not in text
@@ -131,7 +131,7 @@ async def test_an_address_that_is_taken_is_the_users_to_change() -> None:
     async with opened() as there:
         port = int(there.door.address.rpartition(":")[2])
         with pytest.raises(UserError, match="metrics cannot be served at 127"):
-            await MetricsEndpoint(Registry(), Health({}, {}), MetricsEndpointSettings(port=port)).start()
+            await MetricsEndpoint(Registry(), HealthChecks({}, {}), MetricsEndpointSettings(port=port)).start()
 
 
 @pytest.mark.external("promtool")
@@ -141,7 +141,9 @@ async def test_promtool_is_content_with_all_that_is_measured() -> None:
     SchedulingMetrics(registry).attempts.of("scheduled", "shoal").inc()
     RequestMetrics(registry).done("get", "200", 0.1)
     LeaderMetrics(registry).leads("shoal")
-    QueueMetrics(registry, "leader").around(lambda: Decisions(admitted=[Admitted("a/b", "cq", Admission("cq", ()))]))
+    QueueMetrics(registry, "leader").around(
+        lambda: Decisions(admitted=[Admitted("a/b", "cq", QuotaAssignment("cq", ()))])
+    )
     async with opened(registry) as there:
         _, text, _ = await there.ask("/metrics")
         assert "process_resident_memory_bytes" in text

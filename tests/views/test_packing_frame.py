@@ -6,17 +6,17 @@ import numpy as np
 import pytest
 from rich.cells import cell_len
 
-from shoal.views.fleet_tiles import FREE, FULL, SHARED, Kind, draw_tiles
-from shoal.views.packing_frame import Moment, draw_frame
+from shoal.views.fleet_tiles import FREE, FULL, SHARED, NodeModel, draw_tiles
+from shoal.views.packing_frame import PackingState, draw_frame
 
-MOMENT = Moment("Shoal packs 3 nodes", 40, 100, 38, 2, 41.5, 40.25, 3.75, 12_345.6)
+MOMENT = PackingState("Shoal packs 3 nodes", 40, 100, 38, 2, 41.5, 40.25, 3.75, 12_345.6)
 
 
-def fleet(*kinds: tuple[str, int, int]) -> tuple[list[Kind], np.ndarray[tuple[int, ...], np.dtype[np.int32]]]:
+def fleet(*kinds: tuple[str, int, int]) -> tuple[list[NodeModel], np.ndarray[tuple[int, ...], np.dtype[np.int32]]]:
     """(model, GPUs a node, nodes) each; every GPU free."""
     found, first = [], 0
     for model, gpus, nodes in kinds:
-        found.append(Kind(model, gpus, range(first, first + nodes)))
+        found.append(NodeModel(model, gpus, range(first, first + nodes)))
         first += nodes
     return found, np.full((first, max(gpus for _, gpus, _ in kinds)), 1000, dtype=np.int32)
 

@@ -4,36 +4,36 @@ from __future__ import annotations
 
 import pytest
 
-from shoal.engine.queues.remedies import Change, Effect, Kind, Remedy
+from shoal.engine.queues.remedies import Effect, FieldChange, Remedy, RemedyKind
 from shoal.views.queue_help import remedy_words
 
 GPU = "nvidia.com/gpu"
 JOB = "team-a/train"
 
 
-def quota(field: str, before: int | None, after: int, *, queue: str = "team-a", resource: str = GPU) -> Change:
-    return Change("ClusterQueue", queue, field, before, after, resource, "h100")
+def quota(field: str, before: int | None, after: int, *, queue: str = "team-a", resource: str = GPU) -> FieldChange:
+    return FieldChange("ClusterQueue", queue, field, before, after, resource, "h100")
 
 
-def job(field: str, before: int | str | None, after: int | str | None, flavor: str = "") -> Change:
-    return Change("Workload", JOB, field, before, after, flavor=flavor, part="workers")
+def job(field: str, before: int | str | None, after: int | str | None, flavor: str = "") -> FieldChange:
+    return FieldChange("Workload", JOB, field, before, after, flavor=flavor, part="workers")
 
 
-SENTENCES: dict[str, tuple[Kind, Effect, list[Change], str]] = {
+SENTENCES: dict[str, tuple[RemedyKind, Effect, list[FieldChange], str]] = {
     "quota": (
-        Kind.QUOTA,
+        RemedyKind.QUOTA,
         Effect.ADMITTED,
         [quota("nominalQuota", 8, 12)],
         "Raise nominalQuota of nvidia.com/gpu in flavor h100 of ClusterQueue team-a from 8 to 12.",
     ),
     "quota of a cohort that has none yet": (
-        Kind.QUOTA,
+        RemedyKind.QUOTA,
         Effect.ADMITTED,
-        [Change("Cohort", "all", "nominalQuota", None, 4, GPU, "h100")],
+        [FieldChange("Cohort", "all", "nominalQuota", None, 4, GPU, "h100")],
         "Raise nominalQuota of nvidia.com/gpu in flavor h100 of Cohort all from 0 to 4.",
     ),
     "amounts are spelled as in manifests": (
-        Kind.QUOTA,
+        RemedyKind.QUOTA,
         Effect.ADMITTED,
         [quota("nominalQuota", 2000, 2500, resource="cpu"), quota("nominalQuota", 0, 3 << 30, resource="memory")],
         (
@@ -42,7 +42,7 @@ SENTENCES: dict[str, tuple[Kind, Effect, list[Change], str]] = {
         ),
     ),
     "limits": (
-        Kind.BORROWING,
+        RemedyKind.BORROWING,
         Effect.PREEMPTS,
         [quota("borrowingLimit", 2, 6)],
         (
@@ -51,13 +51,13 @@ SENTENCES: dict[str, tuple[Kind, Effect, list[Change], str]] = {
         ),
     ),
     "a part of what is borrowed": (
-        Kind.FREED,
+        RemedyKind.FREED,
         Effect.ADMITTED,
         [quota("borrowed", 12, 8, queue="team-b")],
         "It starts if ClusterQueue team-b gives back 4 of the 12 nvidia.com/gpu in flavor h100 that it borrows.",
     ),
     "all that two of them use": (
-        Kind.FREED,
+        RemedyKind.FREED,
         Effect.ADMITTED,
         [quota("used", 4, 0, queue="team-b"), quota("used", 3, 2, queue="team-c")],
         (
@@ -66,25 +66,25 @@ SENTENCES: dict[str, tuple[Kind, Effect, list[Change], str]] = {
         ),
     ),
     "workloads that end": (
-        Kind.ENDED,
+        RemedyKind.ENDED,
         Effect.ADMITTED,
-        [Change("Workload", f"team-b/{name}", "active") for name in "abcdef"],
+        [FieldChange("Workload", f"team-b/{name}", "active") for name in "abcdef"],
         "It starts if the workloads end: team-b/a, team-b/b, team-b/c, team-b/d and 2 more.",
     ),
     "fewer pods": (
-        Kind.FEWER_PODS,
+        RemedyKind.FEWER_PODS,
         Effect.ADMITTED,
         [job("minCount", 8, 5)],
         "Let pod set workers start with 5 pods (minCount) instead of 8.",
     ),
     "a smaller job": (
-        Kind.FEWER_PODS,
+        RemedyKind.FEWER_PODS,
         Effect.ADMITTED,
         [job("count", 8, 5)],
         "Ask for 5 pods instead of 8 in pod set workers.",
     ),
     "another flavor": (
-        Kind.FLAVOR,
+        RemedyKind.FLAVOR,
         Effect.ADMITTED_BY_QUOTA,
         [job("nodeSelector", "model=a100", None, "h100"), job("tolerations", None, "spot=yes:NoSchedule", "h100")],
         (
@@ -94,7 +94,7 @@ SENTENCES: dict[str, tuple[Kind, Effect, list[Change], str]] = {
         ),
     ),
     "another flavor that is full": (
-        Kind.QUOTA,
+        RemedyKind.QUOTA,
         Effect.ADMITTED,
         [job("nodeAffinity", None, None, "h100"), quota("nominalQuota", 2, 4)],
         (
@@ -103,13 +103,18 @@ SENTENCES: dict[str, tuple[Kind, Effect, list[Change], str]] = {
         ),
     ),
     "priority": (
-        Kind.PRIORITY,
+        RemedyKind.PRIORITY,
         Effect.PREEMPTS,
-        [Change("Workload", JOB, "priority", 0, 11)],
+        [FieldChange("Workload", JOB, "priority", 0, 11)],
         "Raise its priority from 0 to 11. Others then have to yield to it.",
     ),
-    "nothing": (Kind.TURN, Effect.ADMITTED, [], "Nothing has to change: it is admitted as soon as it is looked at."),
-    "nothing but those who yield": (Kind.TURN, Effect.PREEMPTS, [], "Nothing has to change: others yield to it."),
+    "nothing": (
+        RemedyKind.TURN,
+        Effect.ADMITTED,
+        [],
+        "Nothing has to change: it is admitted as soon as it is looked at.",
+    ),
+    "nothing but those who yield": (RemedyKind.TURN, Effect.PREEMPTS, [], "Nothing has to change: others yield to it."),
 }
 
 
@@ -120,28 +125,28 @@ def test_a_remedy_reads_as_one_would_say_it(name: str) -> None:
 
 
 def test_where_the_search_was_cut_fewer_workloads_may_do() -> None:
-    ends = Remedy(Kind.ENDED, Effect.ADMITTED, (Change("Workload", "team-b/a", "active"),), is_least=False)
+    ends = Remedy(RemedyKind.ENDED, Effect.ADMITTED, (FieldChange("Workload", "team-b/a", "active"),), is_least=False)
     assert remedy_words(ends).endswith("ends: team-b/a. Fewer may do: that was not tried to the end.")
 
 
-OBSTACLES: dict[str, tuple[list[Change], str, str]] = {
+OBSTACLES: dict[str, tuple[list[FieldChange], str, str]] = {
     "missing": (
-        [Change("LocalQueue", "team-a/main", "", None, "team-a/main")],
+        [FieldChange("LocalQueue", "team-a/main", "", None, "team-a/main")],
         "LocalQueue team-a/main doesn't exist",
         "Create LocalQueue team-a/main: LocalQueue team-a/main doesn't exist.",
     ),
     "stopped": (
-        [Change("ClusterQueue", "team-a", "stopPolicy", "Hold", "None")],
+        [FieldChange("ClusterQueue", "team-a", "stopPolicy", "Hold", "None")],
         "ClusterQueue team-a is stopped",
         "Set stopPolicy of ClusterQueue team-a to None: ClusterQueue team-a is stopped.",
     ),
     "wrong": (
-        [Change("Namespace", "dev", "labels")],
+        [FieldChange("Namespace", "dev", "labels")],
         "they do not match",
         "Correct labels of Namespace dev: they do not match.",
     ),
     "not covered": (
-        [Change("ClusterQueue", "team-a", "coveredResources", None, "cpu")],
+        [FieldChange("ClusterQueue", "team-a", "coveredResources", None, "cpu")],
         "it has no quota of cpu",
         "Add cpu to coveredResources of ClusterQueue team-a, with a quota: it has no quota of cpu.",
     ),
@@ -150,11 +155,11 @@ OBSTACLES: dict[str, tuple[list[Change], str, str]] = {
 
 
 def test_a_start_that_others_were_promised_is_told() -> None:
-    remedy = Remedy(Kind.TURN, Effect.UNTRIED, message="It would delay team-a/big")
+    remedy = Remedy(RemedyKind.TURN, Effect.UNTRIED, message="It would delay team-a/big")
     assert remedy_words(remedy) == "It has to wait its turn. It would delay team-a/big."
 
 
 @pytest.mark.parametrize("name", OBSTACLES)
 def test_what_stands_in_the_way_is_said_with_what_to_do(name: str) -> None:
     changes, message, sentence = OBSTACLES[name]
-    assert remedy_words(Remedy(Kind.CORRECT, Effect.UNTRIED, tuple(changes), message)) == sentence
+    assert remedy_words(Remedy(RemedyKind.CORRECT, Effect.UNTRIED, tuple(changes), message)) == sentence

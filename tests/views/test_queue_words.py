@@ -9,7 +9,7 @@ from rich.console import Console
 
 from shoal.engine.queues.decisions import StillWaiting
 from shoal.engine.queues.reasons import Wait
-from shoal.views.queue_diff import Change, Comparison, Fate, Halt, show_comparison, span
+from shoal.views.queue_diff import Comparison, Fate, Halt, QueueChange, show_comparison, span
 from shoal.views.resource_units import figure, in_order, title, words
 from shoal.views.waits import wait_reason
 
@@ -92,7 +92,7 @@ def test_a_fate_of_several_stops_counts_them(times: int, shown: str) -> None:
     stops = [Halt(60.0 * (number + 1), "t/v", "InCohortReclamation", 90.0) for number in range(times)]
     fates = Fate(True, 0.0, []), Fate(True, 0.0, stops)
     console = Console(record=True, width=400, file=io.StringIO())
-    show_comparison(console, Comparison([Change("t/w", "t/q", "stops", *fates)], 0, [], [], complete=True))
+    show_comparison(console, Comparison([QueueChange("t/w", "t/q", "stops", *fates)], 0, [], [], complete=True))
     text = console.export_text()
     assert f"stops in 1 min for t/v (InCohortReclamation){shown} starts again in 1 min 30 s" in text
 

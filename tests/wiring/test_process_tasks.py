@@ -13,7 +13,7 @@ from build.virtual_time import virtual
 from shoal.client.clock import LoopClock, WallClock
 from shoal.client.kind import NODES, Kind
 from shoal.client.port import Api
-from shoal.wiring.cluster_clock import Moment, clock_of, moment, restore, store, store_regularly
+from shoal.wiring.cluster_clock import ClockReading, clock_of, moment, restore, store, store_regularly
 from shoal.wiring.controller_makers import make
 from shoal.wiring.controllers import CONTROLLERS
 from shoal.wiring.process_tasks import ProcessTasks
@@ -149,7 +149,7 @@ async def test_two_processes_tell_the_same_time() -> None:
     second = clock_of(60, moment(first))
     assert second.seconds() - first.seconds() == pytest.approx(0, abs=5)
     assert isinstance(clock_of(1), WallClock)
-    assert Moment.read(str(moment(first))).cluster_s == pytest.approx(first.seconds(), abs=1)
+    assert ClockReading.read(str(moment(first))).cluster_s == pytest.approx(first.seconds(), abs=1)
 
 
 @virtual

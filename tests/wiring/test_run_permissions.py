@@ -42,7 +42,7 @@ from shoal.embedded.apiserver.calls import Actor, Attributes
 from shoal.embedded.apiserver.foreign.converting import kueue_definitions
 from shoal.embedded.apiserver.security.rbac import Rbac
 from shoal.embedded.controllers.jobs.controller import job_controller
-from shoal.wiring.permissions import Grant, manifests
+from shoal.wiring.permissions import RoleSubjects, manifests
 
 _QUEUED = {"kueue.x-k8s.io/queue-name": "cq"}
 
@@ -125,7 +125,7 @@ async def test_all_parts_do_their_work_as_the_user_of_the_embedded_server_and_ar
 async def test_who_runs_the_scheduler_alone_places_pods_and_cannot_touch_a_job(tmp_path: Path) -> None:
     async with ruled_cluster(tmp_path) as ruled:
         cluster = ruled.cluster
-        await ruled.apply(manifests(("scheduler",), Grant(user="ann")))
+        await ruled.apply(manifests(("scheduler",), RoleSubjects(user="ann")))
         ruled.start_scheduler("ann")
         await add_node(cluster, "n1", gpus=8)
         await cluster.create(PODS, pod("a", gpus=1))
@@ -143,7 +143,7 @@ async def test_a_rule_that_lacks_is_told_once_with_the_rule_and_the_command(
 ) -> None:
     async with ruled_cluster(tmp_path) as ruled:
         cluster = ruled.cluster
-        objects = manifests(("scheduler",), Grant(user="ann"))
+        objects = manifests(("scheduler",), RoleSubjects(user="ann"))
         for role in objects:
             if "rules" in role:
                 role["rules"] = [rule for rule in role["rules"] if rule["resources"] != ["pods/binding"]]
@@ -173,7 +173,7 @@ async def test_what_is_granted_later_needs_no_restart_and_is_not_missing_any_mor
         ruled.start_scheduler("ann")
         await cluster.pass_time(5)
         assert len(ruled.noted) > 10
-        await ruled.apply(manifests(("scheduler",), Grant(user="ann")))
+        await ruled.apply(manifests(("scheduler",), RoleSubjects(user="ann")))
         await add_node(cluster, "n1", gpus=8)
         await cluster.create(PODS, pod("a", gpus=1))
         await cluster.until(lambda: is_bound(cluster, "a"), within_s=300)

@@ -21,7 +21,7 @@ from shoal.client.kind import DEFINITIONS, JOBS, NAMESPACES, SERVICES
 from shoal.client.port import Api
 from shoal.client.refusals import BusyError, RefusedError
 from shoal.controllers.gatekeeping.held_kinds import QUEUE_LABEL, HoldingRules
-from shoal.controllers.gatekeeping.hooks import HOOKS, NAME, Address, configuration, conversion
+from shoal.controllers.gatekeeping.hooks import HOOKS, NAME, WebhookAddress, configuration, conversion
 from shoal.controllers.gatekeeping.policies import OURS
 from shoal.embedded.apiserver.foreign.converting import kueue_definitions
 from shoal.units.errors import UserError, Where
@@ -106,7 +106,7 @@ async def test_definitions_that_lead_to_a_webhook_that_this_process_does_not_hav
     enabled: Literal["auto", "never"], tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     async with small_cluster(tmp_path) as cluster:
-        led = conversion(Address("https://127.0.0.1:9443"), b"")
+        led = conversion(WebhookAddress("https://127.0.0.1:9443"), b"")
         for definition in kueue_definitions():
             await cluster.create(DEFINITIONS, {**definition, "spec": {**definition["spec"], "conversion": led}})
         tasks = ProcessTasks(cluster.api, cluster.api, cluster.clock)
@@ -138,7 +138,7 @@ def _job(**labels: str) -> Obj:
 
 async def _leave_one_behind(cluster: SmallCluster) -> None:
     """As a tasks beside the server leaves it when it is killed: nobody listens there any more."""
-    address = Address(f"https://127.0.0.1:{free_port()}", is_beside=True)
+    address = WebhookAddress(f"https://127.0.0.1:{free_port()}", is_beside=True)
     await cluster.create(HOOKS, configuration(address, b"", HoldingRules()))
     with pytest.raises(BusyError, match="connection refused"):
         await cluster.create(JOBS, _job(**{QUEUE_LABEL: "team"}))
@@ -186,7 +186,9 @@ async def test_beside_a_server_that_has_policies_nothing_is_left_of_a_former_lif
 @virtual
 async def test_a_webhook_that_somebody_runs_elsewhere_is_not_taken_away(tmp_path: Path) -> None:
     async with small_cluster(tmp_path) as cluster:
-        await cluster.create(HOOKS, configuration(Address("https://shoal.example.com:9443"), b"", HoldingRules()))
+        await cluster.create(
+            HOOKS, configuration(WebhookAddress("https://shoal.example.com:9443"), b"", HoldingRules())
+        )
         await remove_former_webhook(cluster.api)
         assert (await cluster.get(HOOKS, NAME))["metadata"]["labels"] == OURS
 

@@ -51,20 +51,20 @@ class Document:
     where: Where
 
 
-class _HeadMeta(ApiStruct, frozen=True):
+class _DocumentMeta(ApiStruct, frozen=True):
     name: str = ""
     namespace: str = ""
     generate_name: str = ""
 
 
-class _Head(ApiStruct, frozen=True):
+class _DocumentHead(ApiStruct, frozen=True):
     api_version: str = ""
     kind: str = ""
-    metadata: _HeadMeta = _HeadMeta()
+    metadata: _DocumentMeta = _DocumentMeta()
     items: msgspec.Raw = msgspec.Raw()
 
 
-_HEAD = msgspec.json.Decoder(_Head)
+_HEAD = msgspec.json.Decoder(_DocumentHead)
 _ITEMS = msgspec.json.Decoder(list[msgspec.Raw])
 
 
@@ -233,7 +233,7 @@ def _item(where: Where, index: int) -> Where:
     return Where(file=where.file, document=where.document, path=f"items[{index}]")
 
 
-def _label(where: Where, name: str, meta: _HeadMeta, kind: Kind | None) -> Where:
+def _label(where: Where, name: str, meta: _DocumentMeta, kind: Kind | None) -> Where:
     shown = meta.name or (meta.generate_name and meta.generate_name + "*")
     if not shown:
         return Where(file=where.file, document=where.document, obj=name, path=where.path)
@@ -243,11 +243,11 @@ def _label(where: Where, name: str, meta: _HeadMeta, kind: Kind | None) -> Where
     )
 
 
-def _head_meta(value: dict[str, Any]) -> _HeadMeta:
+def _head_meta(value: dict[str, Any]) -> _DocumentMeta:
     try:
-        return msgspec.convert(value.get("metadata", {}), _HeadMeta)
+        return msgspec.convert(value.get("metadata", {}), _DocumentMeta)
     except msgspec.ValidationError:
-        return _HeadMeta()
+        return _DocumentMeta()
 
 
 def _without_nulls(value: Any) -> Any:

@@ -81,6 +81,15 @@ class PartialPodSpec(ApiStruct, frozen=True):
         return any(gate.name == name for gate in self.scheduling_gates)
 
 
+class PodPhaseStatus(ApiStruct, frozen=True):
+    """For readers that pass over all pods of a cluster."""
+
+    phase: str = ""
+
+    def is_finished(self) -> bool:
+        return self.phase in TERMINAL_PHASES
+
+
 class PartialPodStatus(ApiStruct, frozen=True):
     phase: str = ""
     reason: str = ""

@@ -29,10 +29,10 @@ _END = ""
 
 def parse_label_selector(text: str) -> Selector:
     """Read the text form; an empty text selects everything."""
-    return _Reader(text).selector()
+    return _SelectorParser(text).selector()
 
 
-class _Reader:
+class _SelectorParser:
     def __init__(self, text: str) -> None:
         self._text = text
         self._tokens: list[str] = [*_TOKEN.findall(text), _END]

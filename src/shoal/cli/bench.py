@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from rich.table import Table
 
-    from shoal.sim.queuebench import Row
+    from shoal.sim.queuebench import BenchFigure
 
 app = typer.Typer(help="Measure what the project promises.", no_args_is_help=False)
 
@@ -89,7 +89,7 @@ def queues(
         console.print(row_table(rows))
 
 
-def row_table(rows: Iterable[Row]) -> Table:
+def row_table(rows: Iterable[BenchFigure]) -> Table:
     """Figures beside their bars and beside Kueue's."""
     from rich.table import Table
 

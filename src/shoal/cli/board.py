@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from shoal.client.clock import Clock
     from shoal.client.informers import Informers
     from shoal.client.item import Item
-    from shoal.views.board.faces import Scene
+    from shoal.views.board.faces import BoardState
     from shoal.wiring.process_tasks import ProcessTasks
     from shoal.wiring.up import Show
 
@@ -101,7 +101,7 @@ class LiveBoard:
         informers.of(PODS).on_change(self._pod)
         informers.of(EVENTS).on_change(self._event)
 
-    def scene(self) -> Scene:
+    def scene(self) -> BoardState:
         """Now; also counted in the account."""
         now = self._clock.seconds()
         passed = int(now - self._started)
@@ -164,7 +164,7 @@ class LiveBoard:
             self._watched.put_happening(happening(after.data))
 
 
-def _draw(live: Live, scene: Scene, colours: Colours, timer: Callable[[], float]) -> float:
+def _draw(live: Live, scene: BoardState, colours: Colours, timer: Callable[[], float]) -> float:
     began = timer()
     width, height = live.console.size
     frame = draw_frame(scene, colours, width, height)

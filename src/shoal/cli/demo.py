@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from shoal.cli.policy_comparison import Result
     from shoal.cli.scenario import Scenario
-    from shoal.views.fleet_tiles import Kind
+    from shoal.views.fleet_tiles import NodeModel
 
 _HERO = "Shoal"
 _RIVALS = ("FGD", "BestFit", "Random")
@@ -77,7 +77,7 @@ def watch(console: Console, scenario: Scenario, wait: Callable[[float], object])
 
     from shoal.cli.policy_comparison import finish, new_run
     from shoal.sim.replay import replay
-    from shoal.views.packing_frame import Moment, draw_frame
+    from shoal.views.packing_frame import PackingState, draw_frame
 
     kinds = _kinds(scenario)
     rows = scenario.arrivals.pod_rows.tolist()
@@ -91,7 +91,7 @@ def watch(console: Console, scenario: Scenario, wait: Callable[[float], object])
             packed = perf_counter()
             seconds += packed - began
             total = run.total_gpu_milli / 100
-            moment = Moment(
+            moment = PackingState(
                 title=f"{_HERO} packs {scenario.words}",
                 pods=len(run.arrived_milli),
                 of_pods=len(rows),
@@ -107,9 +107,9 @@ def watch(console: Console, scenario: Scenario, wait: Callable[[float], object])
     return finish(run, _HERO, seconds)
 
 
-def _kinds(scenario: Scenario) -> list[Kind]:
+def _kinds(scenario: Scenario) -> list[NodeModel]:
     """Largest nodes first; within a kind in the order in which ties prefer them, so that filling runs left to right."""
-    from shoal.views.fleet_tiles import Kind
+    from shoal.views.fleet_tiles import NodeModel
 
     nodes = scenario.nodes
     by_name = sorted(range(len(nodes)), key=lambda row: nodes[row].name)
@@ -118,4 +118,4 @@ def _kinds(scenario: Scenario) -> list[Kind]:
     for _, row in sorted(zip(ranks, by_name, strict=True)):
         if nodes[row].gpu:
             members.setdefault((nodes[row].gpu, nodes[row].model), []).append(row)
-    return [Kind(model, gpus, rows) for (gpus, model), rows in sorted(members.items(), reverse=True)]
+    return [NodeModel(model, gpus, rows) for (gpus, model), rows in sorted(members.items(), reverse=True)]

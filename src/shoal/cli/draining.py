@@ -8,8 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-import msgspec
-
+from shoal.api.partial import PartialPod
 from shoal.api.pod_phases import TERMINAL_PHASES
 from shoal.client.clock import Clock
 from shoal.client.item import Item, Key
@@ -22,25 +21,6 @@ _MIRROR = "kubernetes.io/config.mirror"
 _LOOK_S, _AGAIN_S = 0.5, 5.0
 
 
-class _Owner(msgspec.Struct):
-    kind: str = ""
-    controller: bool | None = None
-
-
-class _Meta(msgspec.Struct, rename="camel"):
-    annotations: dict[str, str] | None = None
-    owner_references: list[_Owner] | None = None
-
-
-class _Status(msgspec.Struct):
-    phase: str = ""
-
-
-class _Pod(msgspec.Struct):
-    metadata: _Meta
-    status: _Status = msgspec.field(default_factory=_Status)
-
-
 async def cordon(api: Api, node: str) -> None:
     await api.patch(NODES, "", node, Patch("strategic", {"spec": {"unschedulable": True}}))
 
@@ -49,7 +29,7 @@ async def pods_to_evict(api: Api, node: str, *, force: bool) -> list[Item]:
     """A UserError names those that need --force."""
     going, unmanaged = list[Item](), list[str]()
     for item in await _pods_on(api, node):
-        pod = item.read(_Pod)
+        pod = item.read(PartialPod)
         owners = [one.kind for one in pod.metadata.owner_references or () if one.controller]
         if _MIRROR in (pod.metadata.annotations or {}) or "DaemonSet" in owners:
             continue

@@ -105,7 +105,7 @@ class EmbeddedOptions(msgspec.Struct, frozen=True, kw_only=True):
 
     def to_cluster_options(self, kubeconfig: Path | None = None) -> ClusterOptions:
         """Raises UserError for what cannot be read: before anything is started or written."""
-        from shoal.wiring.cluster_clock import Moment
+        from shoal.wiring.cluster_clock import ClockReading
         from shoal.wiring.cluster_options import ClusterOptions
         from shoal.wiring.controllers import CONTROLLERS, DEFAULT_SCHEDULER
 
@@ -124,7 +124,7 @@ class EmbeddedOptions(msgspec.Struct, frozen=True, kw_only=True):
                 if name != DEFAULT_SCHEDULER or self.scheduler is Scheduler.SIMPLE
             ),
             shoal=self._shoal() if self.has_shoal and not self.clock else None,
-            since=Moment.read(self.clock) if self.clock else None,
+            since=ClockReading.read(self.clock) if self.clock else None,
             is_child=bool(self.clock),
             speed=self.speed,
             stages=self.stages,

@@ -28,11 +28,11 @@ def permissions(
 
     from shoal.cli.known_names import named
     from shoal.data.permissions import PARTS
-    from shoal.wiring.permissions import Grant, manifests
+    from shoal.wiring.permissions import RoleSubjects, manifests
 
     checked(output, FOR_PROGRAMS)
     parts = named(controllers, tuple(PARTS)) or tuple(PARTS)
-    objects = manifests(parts, Grant(namespace, user))
+    objects = manifests(parts, RoleSubjects(namespace, user))
     if output == "json":
         whole = {"apiVersion": "v1", "kind": "List", "items": objects}
         sys.stdout.write(msgspec.json.format(msgspec.json.encode(whole), indent=1).decode() + "\n")

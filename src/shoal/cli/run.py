@@ -64,7 +64,7 @@ def run(
     from msgspec.structs import replace
 
     from shoal.cli.run_files import read_run_files
-    from shoal.wiring.cluster_clock import Moment
+    from shoal.wiring.cluster_clock import ClockReading
     from shoal.wiring.run import run as run_on
     from shoal.wiring.telemetry import metrics_endpoint_settings
 
@@ -85,7 +85,7 @@ def run(
     choice = replace(
         run_choice(replace(files, own=own)),
         speed=speed,
-        since=Moment.read(clock) if clock else None,
+        since=ClockReading.read(clock) if clock else None,
         is_child=child,
         metrics=metrics_address,
     )

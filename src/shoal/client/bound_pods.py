@@ -18,11 +18,11 @@ class _Bound(msgspec.Struct, rename="camel", gc=False):
     node_name: str = ""
 
 
-class _Pod(msgspec.Struct, gc=False):
+class _NodeOfPod(msgspec.Struct, gc=False):
     spec: _Bound
 
 
-_decoder = msgspec.json.Decoder(_Pod)
+_decoder = msgspec.json.Decoder(_NodeOfPod)
 
 
 def node_of(item: Item) -> str:

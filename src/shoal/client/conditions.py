@@ -10,7 +10,7 @@ Status = dict[str, Any]
 LONGEST_MESSAGE = 32 * 1024
 
 
-class Moment(msgspec.Struct, frozen=True):
+class WriteTime(msgspec.Struct, frozen=True):
     """When something is written, and of which generation of the object."""
 
     text: str
@@ -27,7 +27,7 @@ def is_true(status: Status, name: str) -> bool:
     return found is not None and found.get("status") == "True"
 
 
-def put(status: Status, name: str, says: tuple[bool, str, str], moment: Moment) -> bool:
+def put(status: Status, name: str, says: tuple[bool, str, str], moment: WriteTime) -> bool:
     """`says`: whether it is so, the reason, the message. Whether anything is another than before."""
     is_so, reason, message = says
     word = "True" if is_so else "False"

@@ -18,7 +18,7 @@ from collections.abc import Awaitable, Callable
 from contextlib import aclosing, suppress
 
 from shoal.client.clock import Clock
-from shoal.client.item import Change
+from shoal.client.item import WatchEvent
 from shoal.client.kind import LEASES
 from shoal.client.lease_lock import JITTER, LeaseLock, Lock, now_s
 from shoal.client.port import Api, Select
@@ -193,7 +193,7 @@ class LeaderElection:
                 wait_s = self._timing.retry_s
             await asyncio.sleep(wait_s)
 
-    def _note(self, change: Change) -> None:
+    def _note(self, change: WatchEvent) -> None:
         item = change.item
         if item is None or change.kind == "DELETED" or item.name != self._lock.name:
             return

@@ -19,7 +19,7 @@ from contextlib import aclosing
 
 from shoal.client.clock import Clock
 from shoal.client.index import Index, Values
-from shoal.client.item import Change, Item, Key
+from shoal.client.item import Item, Key, WatchEvent
 from shoal.client.kind import Kind
 from shoal.client.outage import Outage
 from shoal.client.port import EVERYTHING, Api, Select
@@ -217,7 +217,7 @@ class Informer:
                 heard, self._delay_s, self._told = True, 0.0, ""
         return heard or self._clock.seconds() - began_s >= _LASTED_S
 
-    def _take(self, change: Change) -> None:
+    def _take(self, change: WatchEvent) -> None:
         item = change.item
         if item is not None and change.kind != "DELETED":
             self._learn(item)

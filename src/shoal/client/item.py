@@ -64,7 +64,7 @@ class Seen(Generic[T]):
 ChangeKind = Literal["ADDED", "MODIFIED", "DELETED"]
 
 
-class Change(msgspec.Struct, frozen=True, gc=False):
+class WatchEvent(msgspec.Struct, frozen=True, gc=False):
     """One line of a watch. `item` is None in a bookmark, which only says how far the watch is."""
 
     kind: ChangeKind | Literal["BOOKMARK"]
@@ -78,18 +78,18 @@ class Listed(msgspec.Struct, frozen=True):
     """Where a watch goes on from."""
 
 
-class _Meta(msgspec.Struct, rename="camel", gc=False):
+class _ItemMeta(msgspec.Struct, rename="camel", gc=False):
     name: str = ""
     namespace: str = ""
     uid: str = ""
     resource_version: str = "0"
 
 
-class _Head(msgspec.Struct, gc=False):
-    metadata: _Meta
+class _ItemObject(msgspec.Struct, gc=False):
+    metadata: _ItemMeta
 
 
-_head = msgspec.json.Decoder(_Head)
+_head = msgspec.json.Decoder(_ItemObject)
 
 
 def item_of(data: bytes) -> Item:

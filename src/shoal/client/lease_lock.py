@@ -16,6 +16,7 @@ from contextlib import suppress
 
 import msgspec
 
+from shoal.api.lease import Lease, LeaseSpec
 from shoal.client.clock import Clock
 from shoal.client.item import Item, Obj
 from shoal.client.kind import LEASES
@@ -53,18 +54,6 @@ class Lock(msgspec.Struct, frozen=True):
     """Holders whose names begin so have ended, since this process has the lock of their state folder."""
 
 
-class _Record(msgspec.Struct, rename="camel"):
-    holder_identity: str | None = None
-    lease_duration_seconds: float | None = None
-    acquire_time: str | None = None
-    renew_time: str | None = None
-    lease_transitions: int | None = None
-
-
-class _Lease(msgspec.Struct):
-    spec: _Record | None = None
-
-
 class LeaseLock:
     def __init__(self, api: Api, clock: Clock, lock: Lock) -> None:
         self.lock = lock
@@ -72,7 +61,7 @@ class LeaseLock:
         """When the last write that made it ours was sent, in the loop's time."""
         self._api = api
         self._clock = clock
-        self._record = _Record()
+        self._record = LeaseSpec()
         """As last seen."""
         self._version = 0
         self._seen_at_s = float("-inf")
@@ -164,7 +153,7 @@ class LeaseLock:
     def _next_spec(self) -> Obj:
         now, record, is_ours = self._clock.micro_text(), self._record, self._is_ours
         transitions = record.lease_transitions or 0
-        is_first = record == _Record()
+        is_first = record == LeaseSpec()
         return {
             "holderIdentity": self.lock.identity,
             "leaseDurationSeconds": max(round(self.lock.timing.lease_s), 1),
@@ -174,7 +163,7 @@ class LeaseLock:
         }
 
     def _see(self, item: Item) -> None:
-        record = item.read(_Lease).spec or _Record()
+        record = item.read(Lease).content()
         self._version = item.version
         if record != self._record:
             self._record, self._seen_at_s = record, now_s()

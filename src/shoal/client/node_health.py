@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 
 
-class Condition(msgspec.Struct, rename="camel", frozen=True, gc=False):
+class NodeHeartbeatCondition(msgspec.Struct, rename="camel", frozen=True, gc=False):
     type: str
     status: str = "Unknown"
     last_heartbeat_time: str | None = None
@@ -17,16 +17,16 @@ class Taint(msgspec.Struct, rename="camel", frozen=True, gc=False):
     value: str = ""
 
 
-class _Status(msgspec.Struct, gc=False):
-    conditions: tuple[Condition, ...] | None = None
+class _NodeHealthStatus(msgspec.Struct, gc=False):
+    conditions: tuple[NodeHeartbeatCondition, ...] | None = None
 
 
-class _Spec(msgspec.Struct, gc=False):
+class _NodeHealthSpec(msgspec.Struct, gc=False):
     taints: tuple[Taint, ...] | None = None
     unschedulable: bool = False
 
 
-class _Meta(msgspec.Struct, rename="camel", gc=False):
+class _NodeHealthMeta(msgspec.Struct, rename="camel", gc=False):
     creation_timestamp: str = ""
     labels: dict[str, str] | None = None
 
@@ -34,12 +34,12 @@ class _Meta(msgspec.Struct, rename="camel", gc=False):
 class NodeFacts(msgspec.Struct, gc=False):
     """What counts of a node here."""
 
-    metadata: _Meta
-    spec: _Spec = msgspec.field(default_factory=_Spec)
-    status: _Status = msgspec.field(default_factory=_Status)
+    metadata: _NodeHealthMeta
+    spec: _NodeHealthSpec = msgspec.field(default_factory=_NodeHealthSpec)
+    status: _NodeHealthStatus = msgspec.field(default_factory=_NodeHealthStatus)
 
     @property
-    def conditions(self) -> dict[str, Condition]:
+    def conditions(self) -> dict[str, NodeHeartbeatCondition]:
         return {one.type: one for one in self.status.conditions or ()}
 
     @property

@@ -11,7 +11,7 @@ from typing import Any, Literal, Protocol
 
 import msgspec
 
-from shoal.client.item import Change, Item, Listed, Obj
+from shoal.client.item import Item, Listed, Obj, WatchEvent
 from shoal.client.kind import Kind
 from shoal.client.refusals import BusyError
 
@@ -24,7 +24,7 @@ class Select(msgspec.Struct, frozen=True):
 
 
 EVERYTHING = Select()
-Batch = list[Change]
+Batch = list[WatchEvent]
 Batches = AsyncGenerator[Batch, None]
 """The caller closes them: a watch is an open request."""
 

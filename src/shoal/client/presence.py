@@ -15,6 +15,7 @@ from datetime import datetime
 
 import msgspec
 
+from shoal.api.lease import Lease
 from shoal.api.run_configuration import ProjectNamespaces
 from shoal.client.context import Context
 from shoal.client.item import Item, Obj
@@ -52,16 +53,6 @@ SCHEDULER_PLUGINS = Sign(
     ("scheduler-plugins-controller",),
     "the status of its pod groups",
 )
-
-
-class _LeaseSpec(msgspec.Struct, rename="camel"):
-    holder_identity: str | None = None
-    renew_time: datetime | None = None
-    lease_duration_seconds: int | None = None
-
-
-class _Lease(msgspec.Struct):
-    spec: _LeaseSpec = msgspec.field(default_factory=_LeaseSpec)
 
 
 class _DeploymentStatus(msgspec.Struct, rename="camel"):
@@ -149,9 +140,9 @@ class Presence:
 
 def is_renewed(item: Item, now: datetime) -> bool:
     """Whether a process holds the Lease and has renewed it recently."""
-    spec = item.read(_Lease).spec
+    spec = item.read(Lease).content()
     lasts_s = max(2.0 * (spec.lease_duration_seconds or 0), _LEAST_S)
-    renewed = spec.renew_time if spec.holder_identity else None
+    renewed = spec.renewed_at() if spec.holder_identity else None
     return renewed is not None and (now - renewed).total_seconds() < lasts_s
 
 

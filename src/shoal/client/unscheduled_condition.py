@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import msgspec
 
+from shoal.api.partial import DeletionMeta, PartialPodSpec
 from shoal.api.pod_phases import TERMINAL_PHASES
 from shoal.client.clock import Clock
 from shoal.client.item import Item, Obj
@@ -17,36 +18,22 @@ from shoal.client.recorder import SCHEDULING, Recorder
 _SCHEDULED, _UNSCHEDULABLE = "PodScheduled", "Unschedulable"
 
 
-class _Meta(msgspec.Struct, rename="camel"):
-    deletion_timestamp: str | None = None
-
-
-class _Gate(msgspec.Struct):
-    name: str = ""
-
-
-class _Spec(msgspec.Struct, rename="camel"):
-    node_name: str = ""
-    scheduler_name: str = ""
-    scheduling_gates: tuple[_Gate, ...] = ()
-
-
-class _Condition(msgspec.Struct, rename="camel"):
+class _ScheduledCondition(msgspec.Struct, rename="camel"):
     type: str = ""
     status: str = ""
     message: str = ""
     last_transition_time: str | None = None
 
 
-class _Status(msgspec.Struct):
+class _UnscheduledPodStatus(msgspec.Struct):
     phase: str = ""
-    conditions: tuple[_Condition, ...] = ()
+    conditions: tuple[_ScheduledCondition, ...] = ()
 
 
-class _Pod(msgspec.Struct):
-    metadata: _Meta
-    spec: _Spec = msgspec.field(default_factory=_Spec)
-    status: _Status = msgspec.field(default_factory=_Status)
+class _UnscheduledPod(msgspec.Struct):
+    metadata: DeletionMeta
+    spec: PartialPodSpec = msgspec.field(default_factory=PartialPodSpec)
+    status: _UnscheduledPodStatus = msgspec.field(default_factory=_UnscheduledPodStatus)
 
 
 class Unscheduled:
@@ -57,7 +44,7 @@ class Unscheduled:
 
     def is_told(self, item: Item, words: str) -> bool:
         """Whether it stands there, or the pod waits for nothing that could be told here."""
-        pod = item.read(_Pod)
+        pod = item.read(_UnscheduledPod)
         is_looking = not (pod.spec.node_name or pod.spec.scheduling_gates or pod.status.phase in TERMINAL_PHASES)
         if not is_looking or pod.metadata.deletion_timestamp is not None:
             return True
@@ -65,7 +52,7 @@ class Unscheduled:
         return said is not None and (said.status, said.message) == ("False", words)
 
     async def tell(self, item: Item, words: str) -> None:
-        pod = item.read(_Pod)
+        pod = item.read(_UnscheduledPod)
         said = _said(pod)
         since = said.last_transition_time if said is not None and said.status == "False" else None
         condition: Obj = {
@@ -83,5 +70,5 @@ class Unscheduled:
         pen.record(about, "FailedScheduling", words, type_="Warning", deed=SCHEDULING)
 
 
-def _said(pod: _Pod) -> _Condition | None:
+def _said(pod: _UnscheduledPod) -> _ScheduledCondition | None:
     return next((one for one in pod.status.conditions if one.type == _SCHEDULED), None)

@@ -64,20 +64,20 @@ class WriteThroughApi:
         return item
 
 
-class _Meta(msgspec.Struct, rename="camel"):
+class _DeletionState(msgspec.Struct, rename="camel"):
     deletion_timestamp: str | None = None
     deletion_grace_period_seconds: int | None = None
     finalizers: Sequence[str] | None = None
 
 
-class _Spec(msgspec.Struct):
+class _Finalizers(msgspec.Struct):
     finalizers: Sequence[str] | None = None
     """Of namespaces: more to wait for."""
 
 
-class _Head(msgspec.Struct):
-    metadata: _Meta
-    spec: _Spec | None = None
+class _WrittenObject(msgspec.Struct):
+    metadata: _DeletionState
+    spec: _Finalizers | None = None
 
 
 def _has_ended(item: Item) -> bool:
@@ -85,7 +85,7 @@ def _has_ended(item: Item) -> bool:
     if b'"deletionTimestamp"' not in item.data:
         return False
     try:
-        head = item.read(_Head)
+        head = item.read(_WrittenObject)
     except msgspec.DecodeError:
         # A custom object may call something else so.
         return False

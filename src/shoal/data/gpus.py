@@ -67,7 +67,7 @@ class Product:
     is_shared: bool
 
 
-class _File(Fact, frozen=True):
+class _GpuFile(Fact, frozen=True):
     about: tuple[str, ...]
     sources: dict[str, str]
     models: tuple[Model, ...]
@@ -121,12 +121,12 @@ def _in_full(asked: str) -> str:
 
 def parse_models(data: bytes) -> tuple[Model, ...]:
     """Read and check; for tests, and for facts in files of the user."""
-    return _checked(parse(data, FILE, _File).models)
+    return _checked(parse(data, FILE, _GpuFile).models)
 
 
 @cache
 def _models() -> tuple[Model, ...]:
-    return _checked(load(FILE, _File).models)
+    return _checked(load(FILE, _GpuFile).models)
 
 
 @cache

@@ -83,7 +83,7 @@ class Commitment(Fact, frozen=True):
     discount: Decimal
 
 
-class Catalog(Fact, frozen=True):
+class InstanceCatalog(Fact, frozen=True):
     about: tuple[str, ...]
     currency: Literal["USD"]
     stale_after_days: int
@@ -106,14 +106,14 @@ def find_instance(name: str) -> Instance | None:
     return _by_name().get(name)
 
 
-def parse_catalog(data: bytes) -> Catalog:
+def parse_catalog(data: bytes) -> InstanceCatalog:
     """Read and check; for tests, and for facts in files of the user."""
-    return _checked(parse(data, FILE, Catalog))
+    return _checked(parse(data, FILE, InstanceCatalog))
 
 
 @cache
-def catalog() -> Catalog:
-    return _checked(load(FILE, Catalog))
+def catalog() -> InstanceCatalog:
+    return _checked(load(FILE, InstanceCatalog))
 
 
 @cache
@@ -121,7 +121,7 @@ def _by_name() -> dict[str, Instance]:
     return {name: instance for instance in catalog().instances for name in (instance.name, instance.type)}
 
 
-def _checked(facts: Catalog) -> Catalog:
+def _checked(facts: InstanceCatalog) -> InstanceCatalog:
     require_unique((one.name for one in facts.instances), FILE, "instance")
     require_unique((one.type for one in facts.instances), FILE, "type")
     require(facts.stale_after_days > 0, FILE, "stale_after_days", "must be positive")
@@ -152,7 +152,7 @@ def _check_shape(one: Instance) -> None:
     require(all(extra is None or extra >= 0 for extra in extras), FILE, one.name, "extras are not negative")
 
 
-def _check_price(one: Instance, facts: Catalog) -> None:
+def _check_price(one: Instance, facts: InstanceCatalog) -> None:
     require(one.usd is None or one.usd > 0, FILE, one.name, "the price is not positive")
     require((one.usd is None) == (not one.prices), FILE, one.name, "price and price list go together")
     require(not one.prices or one.prices in facts.price_lists, FILE, one.name, f"unknown price list {one.prices}")

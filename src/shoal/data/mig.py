@@ -81,7 +81,7 @@ class Layout(Fact, frozen=True):
         return next((p for p in self.profiles if wanted in {p.name, p.name.replace("+", ".")}), None)
 
 
-class _File(Fact, frozen=True):
+class _MigFile(Fact, frozen=True):
     about: tuple[str, ...]
     sources: dict[str, str]
     compute_instances: dict[int, dict[int, int]]
@@ -112,15 +112,15 @@ def compute_instances(compute_slices: int) -> dict[int, int]:
 
 def parse_layouts(data: bytes) -> tuple[Layout, ...]:
     """Read and check; for tests, and for facts in files of the user."""
-    return _checked(parse(data, FILE, _File)).layouts
+    return _checked(parse(data, FILE, _MigFile)).layouts
 
 
 @cache
-def _facts() -> _File:
-    return _checked(load(FILE, _File))
+def _facts() -> _MigFile:
+    return _checked(load(FILE, _MigFile))
 
 
-def _checked(facts: _File) -> _File:
+def _checked(facts: _MigFile) -> _MigFile:
     require_unique((one.name for one in facts.layouts), FILE, "layout")
     require_unique((p.upper() for one in facts.layouts for p in one.products), FILE, "product")
     for one in facts.layouts:

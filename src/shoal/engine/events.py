@@ -13,7 +13,7 @@ import msgspec
 from shoal.api.taints import Taint
 from shoal.devices.layout import PLAIN, Layout
 from shoal.engine.asks import Ask
-from shoal.engine.devices.demand import Grant
+from shoal.engine.devices.demand import DeviceGrant
 from shoal.engine.dra.devices import SliceFacts
 from shoal.engine.dra.requests import ClaimFacts
 from shoal.engine.groups import BudgetFacts, GroupFacts, TopologyFacts
@@ -85,7 +85,7 @@ class PodBound(msgspec.Struct, frozen=True, gc=False):
     key: str
     ask: Ask
     node: str
-    grant: Grant | None = None
+    grant: DeviceGrant | None = None
     priority: int = 0
     daemon_set: str = ""
     who: Who = NOBODY

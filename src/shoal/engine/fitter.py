@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shoal.engine.cluster import Cluster
-from shoal.engine.devices.demand import Grant
+from shoal.engine.devices.demand import DeviceGrant
 from shoal.engine.draw import draw
 from shoal.engine.ledger import Ledger
 from shoal.engine.placement import Placement
@@ -43,7 +43,7 @@ class Fitter:
         self.ledger.place(key, row, grant)
         return True
 
-    def _kept(self, waiting: Waiting, chance: int) -> tuple[int, Grant | None] | None:
+    def _kept(self, waiting: Waiting, chance: int) -> tuple[int, DeviceGrant | None] | None:
         """A promise is kept where it was given; only if that cannot be does the pod look elsewhere."""
         row = self.cluster.row_of.get(waiting.nominated)
         return None if row is None else self.placement.spot(waiting.charge, chance, waiting.who, np.array([row]))

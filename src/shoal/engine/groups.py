@@ -31,7 +31,7 @@ class Wish(msgspec.Struct, frozen=True):
         return not (self.required or self.preferred or self.closest or self.slice_level)
 
 
-class Part(msgspec.Struct, frozen=True):
+class GangSubgroup(msgspec.Struct, frozen=True):
     """A subgroup of a gang."""
 
     name: str
@@ -49,7 +49,7 @@ class GroupFacts(msgspec.Struct, frozen=True):
     """namespace/name."""
     minimum: int = 0
     """Pods that must run, whatever parts they belong to."""
-    parts: tuple[Part, ...] = ()
+    parts: tuple[GangSubgroup, ...] = ()
     parts_minimum: int | None = None
     """How many of the parts directly below the gang must have what they need as well; None: all of them."""
     roles: tuple[tuple[str, int], ...] = ()
@@ -65,7 +65,7 @@ class GroupFacts(msgspec.Struct, frozen=True):
     """The fault of its definition: its pods wait until that is corrected."""
 
 
-def parts_fault(parts: tuple[Part, ...]) -> str:
+def parts_fault(parts: tuple[GangSubgroup, ...]) -> str:
     """Why these parts make no tree; empty when they do."""
     parents: dict[str, str] = {}
     for part in parts:

@@ -11,7 +11,7 @@ from msgspec import structs
 
 from shoal.devices.layout import Layout
 from shoal.engine.cluster import Cluster
-from shoal.engine.devices.demand import Grant
+from shoal.engine.devices.demand import DeviceGrant
 from shoal.engine.devices.kinds import grant_held, grant_there
 from shoal.engine.events import (
     BudgetGone,
@@ -229,7 +229,7 @@ class Intake:
         if event.daemon_set:
             self._settle_daemon(event, holding)
 
-    def _grant(self, event: PodBound, row: int) -> tuple[Grant | None, bool]:
+    def _grant(self, event: PodBound, row: int) -> tuple[DeviceGrant | None, bool]:
         """What the pod holds on the row, and whether that is a guess."""
         cluster, devices, grant = self.cluster, event.ask.devices, event.grant
         if grant is not None and any(device >= cluster.devices.width for device in grant.devices):

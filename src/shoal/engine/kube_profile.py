@@ -22,7 +22,7 @@ from shoal.engine.devices.choice import TIGHTEST
 from shoal.engine.domains.soft import Soft
 from shoal.engine.mix import Mix
 from shoal.engine.profile import POLICIES, Profile
-from shoal.engine.scores.allocation import Allocation, BalancedAllocation, ShapePoint
+from shoal.engine.scores.allocation import BalancedAllocation, ResourceAllocationScore, ShapePoint
 from shoal.engine.scores.preferences import PreferredAffinity, SoftTaints
 from shoal.engine.scores.rule import NodeScore, StaticScore
 from shoal.units.errors import UserError, Where
@@ -140,7 +140,7 @@ def _node_scores(wire: SchedulerProfile) -> dict[str, NodeScore]:
     # Curves are written with scores from 0 to 10.
     shape = tuple(ShapePoint(utilization, 10 * score) for utilization, score in strategy.shape())
     return {
-        "NodeResourcesFit": Allocation(strategy.type, strategy.weights(), shape),
+        "NodeResourcesFit": ResourceAllocationScore(strategy.type, strategy.weights(), shape),
         "NodeResourcesBalancedAllocation": BalancedAllocation(tuple((name, 1) for name in wire.balanced.names())),
     }
 

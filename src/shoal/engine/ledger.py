@@ -8,7 +8,7 @@ which costs a copy of the fleet per trial.
 from __future__ import annotations
 
 from shoal.engine.cluster import Cluster
-from shoal.engine.devices.demand import Grant
+from shoal.engine.devices.demand import DeviceGrant
 from shoal.engine.pending import in_line
 from shoal.engine.pods import Holding, Waiting
 from shoal.units.errors import BugError
@@ -28,7 +28,7 @@ class Ledger:
         """A point to come back to."""
         return len(self._steps)
 
-    def place(self, key: str, row: int, grant: Grant | None, *, promised: bool = False) -> None:
+    def place(self, key: str, row: int, grant: DeviceGrant | None, *, promised: bool = False) -> None:
         """A waiting pod takes its place on a row, at once or as soon as others have left it."""
         cluster = self._cluster
         waiting = cluster.pending.remove(key)

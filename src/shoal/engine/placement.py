@@ -14,10 +14,10 @@ from numpy.typing import NDArray
 
 from shoal.engine.charges import Charge
 from shoal.engine.cluster import Cluster
-from shoal.engine.devices.demand import Grant
+from shoal.engine.devices.demand import DeviceGrant
 from shoal.engine.domains.verdict import Domains
 from shoal.engine.profile import Profile
-from shoal.engine.shapes import Shape
+from shoal.engine.shapes import RequestClass
 from shoal.engine.topology.trees import Trees
 from shoal.engine.who import NOBODY, Who
 
@@ -48,16 +48,16 @@ class Placement:
         self._first = _Chosen(profile, Domains(cluster, profile.soft))
         self.trees = Trees(cluster)
         self._most_keys = most_keys
-        self._shapes: dict[Charge, Shape] = {}
+        self._shapes: dict[Charge, RequestClass] = {}
         self._clock = 0
         self._epoch = 0
 
-    def shape(self, charge: Charge) -> Shape:
+    def shape(self, charge: Charge) -> RequestClass:
         """The shape of an ask, made on first sight."""
         shape = self._shapes.get(charge)
         if shape is None:
             self._make_room()
-            shape = self._shapes[charge] = Shape(self.cluster, self._of(charge).profile, charge)
+            shape = self._shapes[charge] = RequestClass(self.cluster, self._of(charge).profile, charge)
         self._clock += 1
         shape.last_used = self._clock
         return shape
@@ -87,7 +87,7 @@ class Placement:
         draw: int,
         who: Who = NOBODY,
         within: NDArray[np.int64] | None = None,
-    ) -> tuple[int, Grant | None] | None:
+    ) -> tuple[int, DeviceGrant | None] | None:
         """The best row (of some rows, if given) and the devices there, or None when the ask fits nowhere."""
         shape = self.shape(charge)
         profile, domains = self._of(charge)

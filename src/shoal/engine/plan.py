@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import msgspec
 
-from shoal.engine.devices.demand import Grant
+from shoal.engine.devices.demand import DeviceGrant
 from shoal.engine.reasons import Code
 
 
@@ -17,7 +17,7 @@ class Place(msgspec.Struct, frozen=True, gc=False, tag=True):
 
     pod: str
     node: str
-    grant: Grant | None
+    grant: DeviceGrant | None
     code: Code = Code.PLACED
 
 
@@ -26,7 +26,7 @@ class Nominate(msgspec.Struct, frozen=True, gc=False, tag=True):
 
     pod: str
     node: str
-    grant: Grant | None
+    grant: DeviceGrant | None
     code: Code = Code.NOMINATED
 
 
@@ -45,7 +45,7 @@ class Move(msgspec.Struct, frozen=True, gc=False, tag=True):
     pod: str
     source: str
     target: str
-    grant: Grant | None
+    grant: DeviceGrant | None
     beneficiary: str
     code: Code = Code.CONSOLIDATED
 

@@ -10,7 +10,7 @@ import msgspec
 
 from shoal.engine.asks import Ask
 from shoal.engine.charges import Charge
-from shoal.engine.devices.demand import Grant
+from shoal.engine.devices.demand import DeviceGrant
 from shoal.engine.who import NOBODY, Who
 
 
@@ -39,7 +39,7 @@ class Holding(msgspec.Struct, gc=False):
 
     row: int
     charge: Charge
-    grant: Grant | None
+    grant: DeviceGrant | None
     priority: int
     turn: int | None
     """Its place in line before, should the world reject the placement."""

@@ -46,7 +46,7 @@ _MOST_KEYS_SCANNED: Final = 16_384
 """Up to here one scan over all keys is quicker than folding what changed."""
 
 
-class Shape:
+class RequestClass:
     """One ask's keys over all nodes."""
 
     __slots__ = (

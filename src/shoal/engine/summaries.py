@@ -18,7 +18,7 @@ from shoal.devices.layout import Layout
 from shoal.engine import facts
 from shoal.engine.charges import Charge
 from shoal.engine.devices.bench import Bench
-from shoal.engine.devices.demand import FULL_MILLI, Grant
+from shoal.engine.devices.demand import FULL_MILLI, DeviceGrant
 from shoal.engine.devices.planes import DevicePlanes
 from shoal.engine.devices.tiles import mig_room, most_mig
 
@@ -36,7 +36,7 @@ class Summaries:
         self._profiles: dict[int, str] = {}
         """MIG profile by column."""
 
-    def take(self, row: int, free: Record, charge: Charge, grant: Grant, *, promised: bool) -> int:
+    def take(self, row: int, free: Record, charge: Charge, grant: DeviceGrant, *, promised: bool) -> int:
         """Take the grant after the charge was taken; returns by how much the row's free compute changed."""
         devices = self._devices
         milli, rooms = devices.sum_left(row), self._rooms(row)
@@ -47,7 +47,7 @@ class Summaries:
         free[facts.GPU_MILLI] += change + charge.gpu_milli
         return change
 
-    def give(self, row: int, free: Record, charge: Charge, grant: Grant, *, promised: bool) -> int:
+    def give(self, row: int, free: Record, charge: Charge, grant: DeviceGrant, *, promised: bool) -> int:
         """Exactly undo `take`, after the charge was given back."""
         devices = self._devices
         milli, rooms = devices.sum_left(row), self._rooms(row)

@@ -40,7 +40,7 @@ class Unmatched(msgspec.Struct, frozen=True):
 def unmatched(cluster: Cluster, rule: NodeRule) -> tuple[Unmatched, ...]:
     """The conditions of the rule that leave no node at all; a term matters only if every term has such a one. Of very
     many the first, to keep the message short."""
-    labels = _Labels(cluster)
+    labels = _NodeLabels(cluster)
     found = list(filter(labels.lack, rule.always))
     if rule.terms:
         by_term = [list(filter(labels.lack, term.match_expressions)) for term in rule.terms]
@@ -49,7 +49,7 @@ def unmatched(cluster: Cluster, rule: NodeRule) -> tuple[Unmatched, ...]:
     return tuple(labels.story(each) for each in islice(dict.fromkeys(found), _MOST))
 
 
-class _Labels:
+class _NodeLabels:
     """Those that nodes have now, looked up once: a user may write thousands of conditions."""
 
     def __init__(self, cluster: Cluster) -> None:

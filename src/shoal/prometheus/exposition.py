@@ -10,7 +10,7 @@ import math
 import re
 from collections.abc import Iterable, Iterator
 
-from shoal.prometheus.families import Head, Histogram, Values
+from shoal.prometheus.families import Histogram, MetricHead, Values
 from shoal.prometheus.registry import Reading
 
 PLAIN = "text/plain; version=0.0.4; charset=utf-8"
@@ -46,7 +46,7 @@ def text_of(readings: Iterable[Reading], form: str = PLAIN) -> bytes:
     return "\n".join(lines).encode(errors="replace")
 
 
-def _head(head: Head, *, is_open: bool) -> tuple[str, str]:
+def _head(head: MetricHead, *, is_open: bool) -> tuple[str, str]:
     name = head.name.removesuffix("_total") if is_open and head.type == "counter" else head.name
     said = head.help.replace("\\", r"\\").replace("\n", r"\n")
     if is_open:
@@ -61,7 +61,7 @@ def _numbers(reading: Reading) -> Iterator[str]:
         yield f"{head.name}{{{labels}}} {_number(number)}" if labels else f"{head.name} {_number(number)}"
 
 
-def _histogram(head: Head, values: Values, cell: Histogram, *, is_open: bool) -> Iterator[str]:
+def _histogram(head: MetricHead, values: Values, cell: Histogram, *, is_open: bool) -> Iterator[str]:
     name, labels, total = head.name, _labels(head, values), 0
     before = f"{labels}," if labels else ""
     for bound, count in zip((*head.bounds, math.inf), cell.counts, strict=True):
@@ -72,7 +72,7 @@ def _histogram(head: Head, values: Values, cell: Histogram, *, is_open: bool) ->
     yield f"{name}_count{after} {total}"
 
 
-def _labels(head: Head, values: Values) -> str:
+def _labels(head: MetricHead, values: Values) -> str:
     return ",".join(f'{name}="{_escaped(value)}"' for name, value in zip(head.labels, values, strict=True))
 
 

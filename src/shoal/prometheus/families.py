@@ -28,7 +28,7 @@ _LABEL = re.compile(r"[a-zA-Z_][a-zA-Z0-9_]*")
 _RESERVED = {"histogram": ("le",), "counter": (), "gauge": ()}
 
 
-class Head(msgspec.Struct, frozen=True):
+class MetricHead(msgspec.Struct, frozen=True):
     """What a family is called and what its labels are. `help` is one sentence for people."""
 
     type: Type
@@ -108,7 +108,7 @@ Cell = TypeVar("Cell")
 class Family(Generic[Cell]):
     """Cells by the values of their labels, in the order of the head's labels."""
 
-    def __init__(self, head: Head, make: Callable[[], Cell]) -> None:
+    def __init__(self, head: MetricHead, make: Callable[[], Cell]) -> None:
         self.head = head
         self._make = make
         self._cells: dict[Values, Cell] = {}

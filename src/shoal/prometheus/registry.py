@@ -15,7 +15,7 @@ from typing import Any
 
 import msgspec
 
-from shoal.prometheus.families import MOST_CELLS, Counter, Family, Gauge, Head, Histogram, Values
+from shoal.prometheus.families import MOST_CELLS, Counter, Family, Gauge, Histogram, MetricHead, Values
 
 _log = logging.getLogger("shoal.telemetry")
 Figures = Iterable[tuple[Values, float]]
@@ -26,7 +26,7 @@ Read = Callable[[], Figures]
 class Reading(msgspec.Struct, frozen=True):
     """A family as it was read: its cells, or plain numbers."""
 
-    head: Head
+    head: MetricHead
     numbers: Sequence[tuple[Values, float]] = ()
     histograms: Sequence[tuple[Values, Histogram]] = ()
 
@@ -34,24 +34,24 @@ class Reading(msgspec.Struct, frozen=True):
 class Registry:
     def __init__(self) -> None:
         self._families: dict[str, Family[Any]] = {}
-        self._readers: dict[str, tuple[Head, Read]] = {}
+        self._readers: dict[str, tuple[MetricHead, Read]] = {}
         self._names: dict[str, str] = {}
         """Each name that stands in the text, and the family it belongs to."""
         self._broken: set[str] = set()
         self._prepare: dict[str, Callable[[], None]] = {}
 
     def counter(self, name: str, help_: str, labels: tuple[str, ...] = (), most: int = MOST_CELLS) -> Family[Counter]:
-        return self._family(Head("counter", name, help_, labels, most=most), Counter)
+        return self._family(MetricHead("counter", name, help_, labels, most=most), Counter)
 
     def gauge(self, name: str, help_: str, labels: tuple[str, ...] = (), most: int = MOST_CELLS) -> Family[Gauge]:
-        return self._family(Head("gauge", name, help_, labels, most=most), Gauge)
+        return self._family(MetricHead("gauge", name, help_, labels, most=most), Gauge)
 
     def histogram(
         self, name: str, help_: str, bounds: tuple[float, ...], labels: tuple[str, ...] = (), most: int = MOST_CELLS
     ) -> Family[Histogram]:
-        return self._family(Head("histogram", name, help_, labels, bounds, most), lambda: Histogram(bounds))
+        return self._family(MetricHead("histogram", name, help_, labels, bounds, most), lambda: Histogram(bounds))
 
-    def reads(self, head: Head, read: Read) -> None:
+    def reads(self, head: MetricHead, read: Read) -> None:
         """Numbers of another object: `read` is called at each scrape; a later source replaces an earlier one."""
         if head.type == "histogram":
             raise ValueError(f"{head.name}: a histogram is counted, not looked up")
@@ -79,7 +79,7 @@ class Registry:
 
     # Inside
 
-    def _family(self, head: Head, make: Callable[[], Any]) -> Family[Any]:
+    def _family(self, head: MetricHead, make: Callable[[], Any]) -> Family[Any]:
         known = self._families.get(head.name)
         if known is not None and known.head == head:
             return known
@@ -90,7 +90,7 @@ class Registry:
             family.of()
         return family
 
-    def _claim(self, head: Head) -> None:
+    def _claim(self, head: MetricHead) -> None:
         known = self._readers.get(head.name)
         if known is not None and known[0] == head:
             return

@@ -20,7 +20,7 @@ from shoal.sim.queue_rounds import QueueRecord, QueueRounds
 from shoal.sim.refusals import waiting_gangs, waiting_pods
 from shoal.sim.rounds import MOST_ROUNDS, Record, Rounds
 from shoal.store.held_pods import HeldPod, Hold
-from shoal.views.decision import Decision, Evicted, Moved, Placed, Reason, Refused, Round
+from shoal.views.decision import CycleResult, Decision, Evicted, Moved, Placed, Reason, Refused
 
 
 def answer(rounds: Rounds, gated: Mapping[str, Hold], most: int | None = None) -> Decision:
@@ -28,7 +28,7 @@ def answer(rounds: Rounds, gated: Mapping[str, Hold], most: int | None = None) -
     queued = rounds if isinstance(rounds, QueueRounds) else None
     last = most if most is not None else MOST_ROUNDS if queued is None else queued.enough
     teller = _Teller(rounds, gated)
-    told: list[Round] = []
+    told: list[CycleResult] = []
     quiet = False
     if queued is not None:
         queued.tells_all = last == 1
@@ -46,8 +46,8 @@ class _Teller:
         self._gated = gated
         self._rounds = rounds
 
-    def round(self, record: Record) -> Round:
-        told = Round(
+    def round(self, record: Record) -> CycleResult:
+        told = CycleResult(
             placed=[self._on(each) for each in record.placed],
             nominated=[self._on(each) for each in record.nominated],
             moved=[Moved(each.pod, each.source, each.target) for each in record.moved],
@@ -56,7 +56,7 @@ class _Teller:
         )
         return self._with_queues(told, record)
 
-    def _with_queues(self, told: Round, record: Record) -> Round:
+    def _with_queues(self, told: CycleResult, record: Record) -> CycleResult:
         if not isinstance(record, QueueRecord) or not isinstance(self._rounds, QueueRounds):
             return told
         kueue = self._rounds.kueue

@@ -5,12 +5,12 @@ from __future__ import annotations
 from shoal.devices.tiling import tiling
 from shoal.engine.asks import Ask
 from shoal.engine.cluster import Cluster
-from shoal.engine.devices.demand import Grant, MigTiles
+from shoal.engine.devices.demand import DeviceGrant, MigTiles
 from shoal.engine.devices.tiles import starts_of
 from shoal.views.decision import Device
 
 
-def device_names(cluster: Cluster, ask: Ask, node: str, grant: Grant | None) -> list[Device]:
+def device_names(cluster: Cluster, ask: Ask, node: str, grant: DeviceGrant | None) -> list[Device]:
     """Each device once; MIG instances one by one, as `<device>:<profile>@<first slice>`; claimed ones by their names.
 
     Where a node advertises instances that are cut already, they cannot be distinguished and have no names.
@@ -26,7 +26,7 @@ def device_names(cluster: Cluster, ask: Ask, node: str, grant: Grant | None) -> 
     return [*grant.devices, *claimed]
 
 
-def _tiles(demand: MigTiles, mig: str, grant: Grant) -> list[str]:
+def _tiles(demand: MigTiles, mig: str, grant: DeviceGrant) -> list[str]:
     """A grant keeps places only; which profile took one follows from where it starts and how much it takes."""
     there = tiling(mig)
     left = [name for name, count in demand.tiles for _ in range(count)]

@@ -17,7 +17,7 @@ from shoal.engine.gangs.evidence import GroupEvidence, group_evidence
 from shoal.engine.kept_off import kept_off
 from shoal.engine.ledger import Ledger
 from shoal.engine.placement import Placement
-from shoal.engine.preemption.claim import Claim, gang_claim, pod_claim
+from shoal.engine.preemption.claim import Preemptor, gang_claim, pod_claim
 from shoal.engine.preemption.evidence import hindrance, what_would_help
 from shoal.engine.preemption.policy import VictimPolicy
 from shoal.engine.reasons import Evidence
@@ -93,7 +93,7 @@ class Explainer:
         claim = gang_claim(self._cluster, self._cluster.gangs[name])
         return "" if claim is None else self._hindrance(claim)
 
-    def _hindrance(self, claim: Claim) -> str:
+    def _hindrance(self, claim: Preemptor) -> str:
         return hindrance_words(hindrance(self._fitter, claim, VictimPolicy(), self._now_s))
 
     def _help(self, pod: str, evidence: Evidence) -> str:

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from shoal.engine.queues.facts import WorkloadFacts
 from shoal.sim.queue_future import Future
-from shoal.views.queue_diff import KINDS, Change, Comparison, Fate, Halt
+from shoal.views.queue_diff import KINDS, Comparison, Fate, Halt, QueueChange
 
 _SAME_S = 0.5
 _IF_CUT = {"waits on": "waits longer", "starts": "starts sooner"}
@@ -36,7 +36,7 @@ def compare(
     )
 
 
-def _changes(now: Future, proposed: Future, both: Mapping[str, WorkloadFacts]) -> Iterator[Change]:
+def _changes(now: Future, proposed: Future, both: Mapping[str, WorkloadFacts]) -> Iterator[QueueChange]:
     until_s = min(now.until_s, proposed.until_s)
     for key, facts in sorted(both.items()):
         fates = _fate(now, key, until_s), _fate(proposed, key, until_s)
@@ -46,7 +46,7 @@ def _changes(now: Future, proposed: Future, both: Mapping[str, WorkloadFacts]) -
         kinds = {start, _halts(*fates, until_s)}
         told = next((kind for kind in KINDS if kind in kinds), "")
         if told:
-            yield Change(key, facts.queue, told, *fates)
+            yield QueueChange(key, facts.queue, told, *fates)
 
 
 def _halts(now: Fate, proposed: Fate, until_s: float) -> str:

@@ -31,7 +31,7 @@ _PREEMPTED = "Preempted"
 
 
 @dataclass(slots=True)
-class Job:
+class SimulatedWorkload:
     """One workload's life as far as it has come."""
 
     arrival: Arrival
@@ -77,7 +77,7 @@ class QueueLife:
         self.queues = queues_of(load)
         self.kueue = Kueue(self.queues)
         self.now_ms = 0
-        self.jobs: dict[str, Job] = {}
+        self.jobs: dict[str, SimulatedWorkload] = {}
         self.used_milli_ms: dict[str, int] = defaultdict(int)
         """Cluster queue -> cpu times how long it was held by work that ran."""
         self._coming = arrivals_of(load, seed, out_of_step=out_of_step)[::-1]
@@ -134,7 +134,7 @@ class QueueLife:
         while coming and coming[-1].at_ms <= batch.now_ms:
             arrival = coming.pop()
             facts = arrival.facts
-            self.jobs[facts.key] = Job(arrival, facts.queue.partition("/")[2])
+            self.jobs[facts.key] = SimulatedWorkload(arrival, facts.queue.partition("/")[2])
             batch.arrived.append(facts.key)
             put(facts, batch.now_ms / 1000)
 
@@ -149,10 +149,10 @@ class QueueLife:
         for preempted in decisions.preempted:
             self._stopping.append(preempted.workload)
 
-    def _again(self, job: Job, now_ms: int) -> WorkloadFacts:
+    def _again(self, job: SimulatedWorkload, now_ms: int) -> WorkloadFacts:
         return structs.replace(job.arrival.facts, evicted_s=now_ms / 1000, evicted_why=_PREEMPTED)
 
-    def _used(self, job: Job, until_ms: int) -> None:
+    def _used(self, job: SimulatedWorkload, until_ms: int) -> None:
         work = job.arrival.work
         ran_ms = min(until_ms - job.started_ms, work.runtime_ms)
         self.used_milli_ms[job.queue] += work.cpu_milli * work.pods * ran_ms

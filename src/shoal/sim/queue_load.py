@@ -58,7 +58,7 @@ class QueueQuota(DataFact, frozen=True):
     within: Within = "Never"
 
 
-class Level(DataFact, frozen=True):
+class LoadLevel(DataFact, frozen=True):
     label: str
     count: int
     """In each domain of the level above."""
@@ -69,7 +69,7 @@ class LoadTopology(DataFact, frozen=True):
 
     name: str
     node_label: str
-    levels: tuple[Level, ...]
+    levels: tuple[LoadLevel, ...]
     node_cpu_milli: int
     node_memory_gib: int
 
@@ -90,7 +90,7 @@ class Work(DataFact, frozen=True):
     slice: int = 0
 
 
-class Bounds(DataFact, frozen=True):
+class LoadBounds(DataFact, frozen=True):
     """Queue use and waits, demanded or measured."""
 
     use_percent: float | None = None
@@ -111,9 +111,9 @@ class QueueLoad(DataFact, frozen=True):
     """Of each queue."""
     about: str = ""
     topology: LoadTopology | None = None
-    bounds: Bounds | None = None
+    bounds: LoadBounds | None = None
     """What Kueue's checks demand."""
-    kueue: Bounds | None = None
+    kueue: LoadBounds | None = None
     """What Kueue measured."""
     bar_cpu_s: float | None = None
 
@@ -136,7 +136,7 @@ class Arrival(NamedTuple):
     work: Work
 
 
-class _File(DataFact, frozen=True):
+class _LoadFile(DataFact, frozen=True):
     about: tuple[str, ...]
     loads: tuple[QueueLoad, ...]
 
@@ -144,7 +144,7 @@ class _File(DataFact, frozen=True):
 @cache
 def published_loads() -> dict[str, QueueLoad]:
     """Kueue's own loads by name."""
-    file = read(FILE, _File)
+    file = read(FILE, _LoadFile)
     require_unique((load.name for load in file.loads), FILE, "the load")
     for load in file.loads:
         names = {work.name for work in load.work}

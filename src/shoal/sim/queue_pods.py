@@ -15,7 +15,7 @@ from shoal.engine.events import Event, GroupSeen, NodeSeen, PodArrived, PodBound
 from shoal.engine.groups import GroupFacts, Wish
 from shoal.engine.intake import Intake
 from shoal.engine.pods import Holding
-from shoal.engine.queues.facts import Admission, PodSetAdmission, WorkloadFacts
+from shoal.engine.queues.facts import PodSetAdmission, QuotaAssignment, WorkloadFacts
 from shoal.engine.queues.pod_set_constraints import (
     constraint_label_keys,
     flavors_of,
@@ -71,7 +71,7 @@ class QueuePods:
         self._sort(by_set)
         return at_once
 
-    def pods_of(self, facts: WorkloadFacts, admission: Admission) -> list[PodArrived]:
+    def pods_of(self, facts: WorkloadFacts, admission: QuotaAssignment) -> list[PodArrived]:
         """Those that an admission lets loose: those that are there already are not among them."""
         sets = self._pods.get(facts.key, {})
         return [pod for each in admission.pod_sets for pod in self._of_set(sets.get(each.name, ()), each)]
@@ -98,14 +98,14 @@ class QueuePods:
         ending = ((pod, self._workload_of.get(pod)) for pod in self._intake.cluster.leaving)
         return [pod for pod, workload in ending if workload is not None and workload not in held]
 
-    def arrive(self, facts: WorkloadFacts, admission: Admission) -> bool:
+    def arrive(self, facts: WorkloadFacts, admission: QuotaAssignment) -> bool:
         """A workload was admitted; returns whether pods were created."""
         pods = self.let_loose(facts, admission)
         for pod in pods:
             self._intake.apply(pod)
         return bool(pods)
 
-    def let_loose(self, facts: WorkloadFacts, admission: Admission) -> list[PodArrived]:
+    def let_loose(self, facts: WorkloadFacts, admission: QuotaAssignment) -> list[PodArrived]:
         """The pods of an admission, their gangs as large as it is."""
         admission = self._beside(facts, admission)
         self._fit_groups(facts, admission)
@@ -130,7 +130,7 @@ class QueuePods:
         for pod in self._all(workload):
             self._intake.apply(PodGone(pod.key))
 
-    def leave_elsewhere(self, facts: WorkloadFacts, admission: Admission) -> list[str]:
+    def leave_elsewhere(self, facts: WorkloadFacts, admission: QuotaAssignment) -> list[str]:
         """Its domains are new: pods that run in none of them begin to end and are returned."""
         ending = []
         sets = self._pods.get(facts.key, {})
@@ -154,7 +154,7 @@ class QueuePods:
     def _is_there(self, pod: str) -> bool:
         return pod in self._intake.cluster.pods or pod in self._intake.cluster.pending or pod in self._astray
 
-    def _beside(self, facts: WorkloadFacts, admission: Admission) -> Admission:
+    def _beside(self, facts: WorkloadFacts, admission: QuotaAssignment) -> QuotaAssignment:
         """Without the pods that run already under the workload whose place it took."""
         before = self._pods.get(facts.replaces, {}) if facts.replaces else {}
         if not before:
@@ -217,7 +217,7 @@ class QueuePods:
         node = self._queues.nodes.get(self._intake.cluster.names[holding.row])
         return {} if node is None else node.labels
 
-    def _fit_groups(self, facts: WorkloadFacts, admission: Admission) -> None:
+    def _fit_groups(self, facts: WorkloadFacts, admission: QuotaAssignment) -> None:
         """A gang cannot need more pods than were admitted, nor wish for what the assignment settles."""
         admitted = {each.name: each for each in admission.pod_sets}
         counts: dict[str, int] = {}

@@ -20,7 +20,7 @@ from shoal.engine.intake import Intake
 from shoal.engine.placement import Placement
 from shoal.engine.plan import Evict, Place
 from shoal.engine.queues.decisions import Admitted, Preempted, StillWaiting, Stopped
-from shoal.engine.queues.facts import Admission, WorkloadFacts
+from shoal.engine.queues.facts import QuotaAssignment, WorkloadFacts
 from shoal.engine.queues.proof import Proof, Proven
 from shoal.engine.queues.upkeep import to_stop
 from shoal.sim.queue_returns import BudgetsLeft, as_waiting
@@ -141,7 +141,7 @@ class QueueRounds(Rounds):
             elif held.facts.admitted and not self._is_placed(held.facts, held.admission):
                 self.pods.arrive(held.facts, held.admission)
 
-    def _is_placed(self, facts: WorkloadFacts, admission: Admission) -> bool:
+    def _is_placed(self, facts: WorkloadFacts, admission: QuotaAssignment) -> bool:
         return self.prover is not None and self.prover.admit(facts, admission) is Proven.PLACED
 
     def _take_proven(self) -> list[Place]:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 
 from shoal.engine.queues.decisions import StillWaiting
 from shoal.engine.queues.facts import WorkloadFacts
-from shoal.engine.queues.remedies import Budget, remedies
+from shoal.engine.queues.remedies import SearchLimit, remedies
 from shoal.engine.queues.workloads import AdmittedWorkload
 from shoal.sim.queue_rounds import QueueRecord, QueueRounds
 from shoal.sim.rounds import MOST_ROUNDS, Record, Rounds
@@ -59,7 +59,7 @@ def queue_story(rounds: Rounds, last: Record | None, key: str, go_on: GoOn) -> S
         return Story(title, "is gone")
     story = _waiting(title, facts, waiting, rounds)
     rounds.placement.renew()
-    budget = Budget(go_on=go_on)
+    budget = SearchLimit(go_on=go_on)
     found = remedies(rounds.kueue, workload, prover=rounds.prover, now_s=rounds.now_s, budget=budget)
     words = [remedy_words(each) for each in found[:_MOST_REMEDIES]]
     story.tell("would help", *words, cut_words(budget.spent) if budget.is_short else "")

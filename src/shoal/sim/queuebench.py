@@ -18,14 +18,14 @@ import msgspec
 from msgspec import structs
 
 from shoal.sim.queue_life import Batch, QueueLife
-from shoal.sim.queue_load import Bounds, QueueLoad, published_loads
+from shoal.sim.queue_load import LoadBounds, QueueLoad, published_loads
 from shoal.units.errors import BugError
 
 IDLE_WAITING = 50_000
 IDLE_ROUNDS = 200
 IDLE_BAR_MS = 5.0
 _FOREVER_MS = 10**12
-_NO_BOUNDS = Bounds()
+_NO_BOUNDS = LoadBounds()
 
 
 class LoadFigures(msgspec.Struct, frozen=True):
@@ -53,7 +53,7 @@ class QueueFigures(msgspec.Struct, frozen=True):
     idle_waiting: int
 
 
-class Row(msgspec.Struct, frozen=True):
+class BenchFigure(msgspec.Struct, frozen=True):
     """One figure beside its bar, and beside Kueue's."""
 
     title: str
@@ -157,34 +157,36 @@ def idle_round(load: QueueLoad, rounds: int) -> tuple[int, float]:
     return waiting, max(seconds)
 
 
-def tables_of(figures: QueueFigures) -> Iterator[tuple[str, list[Row]]]:
+def tables_of(figures: QueueFigures) -> Iterator[tuple[str, list[BenchFigure]]]:
     """Title and rows, load by load."""
     loads = published_loads()
     for each in figures.loads:
         load = loads[each.load]
         yield f"{load.name}: {load.workloads:,} workloads, {load.cohorts * load.queues:,} queues", rows_of(each, load)
     title = f"a round, {figures.idle_waiting:,} waiting and nothing new"
-    yield "idle", [Row(title, figures.idle_ms, " ms", most=IDLE_BAR_MS)]
+    yield "idle", [BenchFigure(title, figures.idle_ms, " ms", most=IDLE_BAR_MS)]
 
 
-def rows_of(figures: LoadFigures, load: QueueLoad) -> list[Row]:
+def rows_of(figures: LoadFigures, load: QueueLoad) -> list[BenchFigure]:
     """A load's figures, each beside its bar and beside what Kueue measured where it did."""
     bounds, kueue = load.bounds or _NO_BOUNDS, load.kueue or _NO_BOUNDS
     wall_s = _seconds(kueue.wall_ms)
     rate = None if wall_s is None else load.workloads / wall_s
     rows = [
-        Row("processor time, every decision", figures.cpu_s, " s", most=load.bar_cpu_s, kueue=wall_s),
-        Row("workloads a second", figures.workloads_per_s, kueue=rate),
-        Row("batches", figures.batches),
-        Row("cycles", figures.cycles),
-        Row("admissions", figures.admissions),
-        Row("preemptions", figures.preemptions),
-        Row("all finished after", figures.makespan_s, " s", most=_seconds(bounds.wall_ms), kueue=wall_s),
-        Row("use of the queue used least", figures.use_percent, " %", bounds.use_percent, kueue=kueue.use_percent),
+        BenchFigure("processor time, every decision", figures.cpu_s, " s", most=load.bar_cpu_s, kueue=wall_s),
+        BenchFigure("workloads a second", figures.workloads_per_s, kueue=rate),
+        BenchFigure("batches", figures.batches),
+        BenchFigure("cycles", figures.cycles),
+        BenchFigure("admissions", figures.admissions),
+        BenchFigure("preemptions", figures.preemptions),
+        BenchFigure("all finished after", figures.makespan_s, " s", most=_seconds(bounds.wall_ms), kueue=wall_s),
+        BenchFigure(
+            "use of the queue used least", figures.use_percent, " %", bounds.use_percent, kueue=kueue.use_percent
+        ),
     ]
     for name, wait_ms in figures.wait_ms.items():
         most, theirs = _seconds(bounds.wait_ms.get(name)), _seconds(kueue.wait_ms.get(name))
-        rows.append(Row(f"mean wait, {name}", wait_ms / 1000, " s", most=most, kueue=theirs))
+        rows.append(BenchFigure(f"mean wait, {name}", wait_ms / 1000, " s", most=most, kueue=theirs))
     return rows
 
 

@@ -39,12 +39,12 @@ _ALIKE = 0.75
 
 def tell(rounds: Rounds, gated: Mapping[str, Hold], name: str, go_on: GoOn = lambda: True) -> Story:
     """Decide everything, then tell about one. `go_on` is asked whether to look for more that would help."""
-    known = _Known(rounds, gated)
+    known = _KnownNames(rounds, gated)
     key = known.find(name)
     return _Told(rounds, gated, go_on).story(key)
 
 
-class _Known:
+class _KnownNames:
     """Names of pods and gangs before the first round; evicted pods are gone after it."""
 
     def __init__(self, rounds: Rounds, gated: Mapping[str, Hold]) -> None:

@@ -20,16 +20,16 @@ from shoal.api.pod import Pod
 from shoal.api.wire import dec_hook
 from shoal.engine.events import NodeFacts
 from shoal.engine.queues.disciplines.volcano.enqueue import PodGroupCandidate, enqueue
-from shoal.engine.queues.disciplines.volcano.group_phases import Refusal
+from shoal.engine.queues.disciplines.volcano.group_phases import GroupRefusal
 from shoal.engine.queues.disciplines.volcano.group_usage import choose_pods
 from shoal.engine.queues.disciplines.volcano.objects import (
-    Condition,
     GroupPod,
     GroupStatus,
-    Meta,
-    PodGroup,
-    PodStatus,
     Queue,
+    QueuedPodGroup,
+    VolcanoCondition,
+    VolcanoMeta,
+    VolcanoPodStatus,
 )
 from shoal.engine.queues.disciplines.volcano.pod_counts import count_pods
 from shoal.engine.queues.disciplines.volcano.queue_quotas import QueueQuotas, total_capacity
@@ -51,7 +51,7 @@ def volcano_tree(documents: Iterable[Document]) -> QueueTree | None:
     return QueueTree(queues) if queues else None
 
 
-def volcano_groups(documents: Iterable[Document]) -> dict[str, PodGroup]:
+def volcano_groups(documents: Iterable[Document]) -> dict[str, QueuedPodGroup]:
     found = (each.value for each in documents if isinstance(each.value, VolcanoPodGroup))
     return {group.metadata.key: _group(group) for group in found}
 
@@ -96,7 +96,7 @@ def held_by_volcano(
     return found
 
 
-def _usage(tree: QueueTree, groups: Mapping[str, PodGroup], members: Mapping[str, list[GroupPod]]) -> Usage:
+def _usage(tree: QueueTree, groups: Mapping[str, QueuedPodGroup], members: Mapping[str, list[GroupPod]]) -> Usage:
     usage: Usage = {}
     for name, pods in members.items():
         for pod in pods:
@@ -105,7 +105,7 @@ def _usage(tree: QueueTree, groups: Mapping[str, PodGroup], members: Mapping[str
     return usage
 
 
-def _reason(name: str, group: PodGroup, refusal: Refusal) -> HeldPod:
+def _reason(name: str, group: QueuedPodGroup, refusal: GroupRefusal) -> HeldPod:
     more = (
         "The group continues when other groups of the queue finish, or with more capability."
         if refusal.is_quota
@@ -122,17 +122,19 @@ def _queue(document: Document) -> Queue | None:
         return None
 
 
-def _group(group: VolcanoPodGroup) -> PodGroup:
-    return PodGroup(_meta(group.metadata), group.spec, GroupStatus(phase=group.status.phase))
+def _group(group: VolcanoPodGroup) -> QueuedPodGroup:
+    return QueuedPodGroup(_meta(group.metadata), group.spec, GroupStatus(phase=group.status.phase))
 
 
 def _pod(pod: Pod) -> GroupPod:
-    conditions = tuple(Condition(each.type, each.status, each.reason, each.message) for each in pod.status.conditions)
-    return GroupPod(_meta(pod.metadata), pod.spec, PodStatus(pod.status.phase or "Pending", conditions))
+    conditions = tuple(
+        VolcanoCondition(each.type, each.status, each.reason, each.message) for each in pod.status.conditions
+    )
+    return GroupPod(_meta(pod.metadata), pod.spec, VolcanoPodStatus(pod.status.phase or "Pending", conditions))
 
 
-def _meta(meta: ObjectMeta) -> Meta:
-    return Meta(
+def _meta(meta: ObjectMeta) -> VolcanoMeta:
+    return VolcanoMeta(
         name=meta.name,
         namespace=meta.namespace,
         annotations=dict(meta.annotations),

@@ -15,7 +15,7 @@ from shoal.engine.queues.disciplines.volcano.admission_units import (
     units_of_group,
 )
 from shoal.engine.queues.disciplines.volcano.group_phases import NOT_ENOUGH_RESOURCES
-from shoal.engine.queues.disciplines.volcano.objects import GroupPod, PodGroup
+from shoal.engine.queues.disciplines.volcano.objects import GroupPod, QueuedPodGroup
 from shoal.engine.queues.disciplines.volcano.queue_quotas import QueueQuotas
 from shoal.engine.queues.kueue import Kueue
 from shoal.engine.queues.reasons import Wait
@@ -28,7 +28,7 @@ _NEEDS_PREEMPTION = "other groups that exceed what their queues deserve would ha
 
 def held_by_quotas(
     quotas: QueueQuotas,
-    groups: Mapping[str, PodGroup],
+    groups: Mapping[str, QueuedPodGroup],
     members: Mapping[str, Sequence[GroupPod]],
     ranks: Mapping[str, int],
 ) -> dict[str, HeldPod]:
@@ -45,7 +45,7 @@ class _ManifestQuotas:
     def __init__(
         self,
         quotas: QueueQuotas,
-        groups: Mapping[str, PodGroup],
+        groups: Mapping[str, QueuedPodGroup],
         members: Mapping[str, Sequence[GroupPod]],
         ranks: Mapping[str, int],
     ) -> None:

@@ -45,7 +45,7 @@ from shoal.units.errors import UserError, Where, excerpt
 
 
 @dataclass(slots=True)
-class Member:
+class GangMember:
     """A pod and its standing, which is completed here."""
 
     placed: Placed[Pod]
@@ -70,10 +70,10 @@ def unreadable_gang(name: str, error: UserError) -> GroupFacts:
 
 def gangs_of(
     inventory: Inventory,
-    members: list[Member],
+    members: list[GangMember],
     priorities: Priorities,
     topologies: Topologies,
-    ended: Sequence[Member] = (),
+    ended: Sequence[GangMember] = (),
     *,
     kueue_admits: bool = False,
 ) -> Gangs:
@@ -88,8 +88,8 @@ class _Gatherer:
     def __init__(
         self,
         inventory: Inventory,
-        members: list[Member],
-        ended: Sequence[Member],
+        members: list[GangMember],
+        ended: Sequence[GangMember],
         reader: GangReader,
         topologies: Topologies,
     ) -> None:
@@ -100,8 +100,8 @@ class _Gatherer:
         self._topologies = topologies
         self.kueue_admits = False
         self._makers = makers_of(inventory)
-        self._of: dict[str, list[Member]] = {}
-        self._ended_of: dict[str, list[Member]] = {}
+        self._of: dict[str, list[GangMember]] = {}
+        self._ended_of: dict[str, list[GangMember]] = {}
         self._found = Gangs()
         self._known: set[str] = set()
 
@@ -209,7 +209,7 @@ class _Gatherer:
 
     def _join_by_owner(self) -> None:
         """Pods that name no group may have an owner who does, or be marked as one pod set by their annotations."""
-        together: dict[Owner, tuple[list[Member], list[Member]]] = {}
+        together: dict[Owner, tuple[list[GangMember], list[GangMember]]] = {}
         for at, members in enumerate((self._members, self._ended)):
             for member in members:
                 owner = None if member.who.group else self._top_owner(member.placed.value)
@@ -219,7 +219,7 @@ class _Gatherer:
             if members:
                 self._join(owner, members, ended)
 
-    def _join(self, owner: Owner, members: list[Member], ended: list[Member]) -> None:
+    def _join(self, owner: Owner, members: list[GangMember], ended: list[GangMember]) -> None:
         maker = self._makers.get(owner)
         minimum = self._minimum(maker, members, ended)
         if minimum is None:
@@ -241,7 +241,7 @@ class _Gatherer:
         if minimum > len(members):
             self._found.warnings.append(f"{where}: needs {minimum} pods, and only {len(members)} of its pods exist")
 
-    def _minimum(self, maker: PodMaker | None, members: list[Member], ended: list[Member]) -> int | None:
+    def _minimum(self, maker: PodMaker | None, members: list[GangMember], ended: list[GangMember]) -> int | None:
         """How many must start together; None if no number is given."""
         is_apart = any(is_one_by_one(member.placed.value) for member in members)
         if maker is None:
@@ -257,7 +257,7 @@ class _Gatherer:
         expected = maker.expected(len(ended))
         return len(members) if expected is None else expected
 
-    def _wishes(self, maker: PodMaker, members: list[Member]) -> bool:
+    def _wishes(self, maker: PodMaker, members: list[GangMember]) -> bool:
         """Whether it is said where they are to stand, on their controller or on themselves."""
         of_maker = self._wish(maker.annotations, maker.at_annotations)
         return not (of_maker.is_empty and self._wish_of_pods(members).is_empty)
@@ -268,7 +268,7 @@ class _Gatherer:
             return None
         return top_owner((pod.metadata.namespace, reference.kind, reference.name), self._makers)
 
-    def _wish_of_pods(self, members: list[Member]) -> Wish:
+    def _wish_of_pods(self, members: list[GangMember]) -> Wish:
         for member in members:
             annotations = member.placed.value.metadata.annotations
             if annotations:
@@ -284,15 +284,15 @@ class _Gatherer:
         return self._topologies.kai_annotations_wish(annotations, where) if wish.is_empty else wish
 
 
-def _is_kueues_alone(members: list[Member]) -> bool:
+def _is_kueues_alone(members: list[GangMember]) -> bool:
     """Whether all of these pods are in a group for Kueue's sake only, and none of them asks for a gang."""
     return all(is_in_kueue_group_only(one.placed.value) and not _asks_for_a_gang(one) for one in members)
 
 
-def _asks_for_a_gang(member: Member) -> bool:
+def _asks_for_a_gang(member: GangMember) -> bool:
     return member.placed.value.metadata.annotations.get(GANG) == "true"
 
 
-def _meets(member: Member) -> bool:
+def _meets(member: GangMember) -> bool:
     """Whether it waits for its fellows once it runs."""
     return member.placed.value.metadata.annotations.get(RENDEZVOUS) == "true"

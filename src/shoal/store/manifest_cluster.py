@@ -53,7 +53,7 @@ from shoal.engine.from_api import (
 )
 from shoal.engine.spelling.names import OWN_DEVICES
 from shoal.store.dra import Dra, dra_of
-from shoal.store.gangs import Gangs, Member, gangs_of
+from shoal.store.gangs import GangMember, Gangs, gangs_of
 from shoal.store.held_pods import HeldPod, Hold
 from shoal.store.inventory import Inventory, Placed
 from shoal.store.manifest_pods import FIRST, ManifestPods
@@ -89,10 +89,10 @@ class ManifestCluster:
 
 def world_of(documents: Iterable[Document], added: Affinities | None = None) -> ManifestCluster:
     """The world that the documents describe."""
-    return _Reader(Inventory(documents), added or {}).world()
+    return _ManifestReader(Inventory(documents), added or {}).world()
 
 
-class _Reader:
+class _ManifestReader:
     def __init__(self, inventory: Inventory, added: Affinities) -> None:
         self._inventory = inventory
         self._added = added
@@ -127,7 +127,7 @@ class _Reader:
         self._world.warnings += self._warnings.lines()
         return self._world
 
-    def _gangs(self, members: list[Member]) -> Gangs:
+    def _gangs(self, members: list[GangMember]) -> Gangs:
         gangs = gangs_of(
             self._inventory,
             members,
@@ -161,7 +161,7 @@ class _Reader:
             except UserError as error:
                 raise daemon.told(error) from error
 
-    def _devices(self, members: list[Member]) -> None:
+    def _devices(self, members: list[GangMember]) -> None:
         """What pods hold and claim, as far as it is written down."""
         pods = [member.placed.value for member in members]
         try:
@@ -180,18 +180,18 @@ class _Reader:
         )
         self._world.events += self._dra.events
 
-    def _with_place(self, error: UserError, members: list[Member]) -> UserError:
+    def _with_place(self, error: UserError, members: list[GangMember]) -> UserError:
         """A complaint that knows its pod only."""
         found = (member.placed for member in members if error.where.obj == f"Pod {member.placed.value.metadata.key}")
         placed = next(found, None)
         return error if placed is None else placed.told(error)
 
-    def _budgets(self, members: list[Member]) -> None:
+    def _budgets(self, members: list[GangMember]) -> None:
         pods = [member.placed.value for member in members]
         for budget in self._inventory.of(PodDisruptionBudget):
             self._say(BudgetSeen(budget_facts_of(budget.value, pods)))
 
-    def _place(self, members: list[Member]) -> None:
+    def _place(self, members: list[GangMember]) -> None:
         waiting = []
         bound = []
         running: list[tuple[Pod, PodBound]] = []
@@ -221,7 +221,7 @@ class _Reader:
         waiting.sort(key=lambda each: each[:2])
         self._world.events += [event for _, _, event in waiting]
 
-    def _event(self, member: Member) -> PodArrived | PodBound:
+    def _event(self, member: GangMember) -> PodArrived | PodBound:
         pod = member.placed.value
         spec = pod.spec
         try:

@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 
 from shoal.api.pod import Pod
 from shoal.engine.from_api import Priorities, Rank, who_of_pod
-from shoal.store.gangs import Member
+from shoal.store.gangs import GangMember
 from shoal.store.inventory import Inventory, Placed
 from shoal.store.operator_pods import OperatorPods
 from shoal.store.replicas import made_pods
@@ -26,14 +26,14 @@ class ManifestPods:
         self._priorities = priorities
         self.ranks: dict[str, Rank] = {}
         """By the key of a pod that is there."""
-        self.ended: list[Member] = []
+        self.ended: list[GangMember] = []
         """A gang needs one less for each pod that succeeded."""
         made = [*made_pods(inventory, warnings), *operators.made(warnings)]
         self.there = self._read([*inventory.of(Pod), *made])
         """All that have not ended."""
 
-    def _read(self, pods: list[Placed[Pod]]) -> list[Member]:
-        members: dict[str, Member] = {}
+    def _read(self, pods: list[Placed[Pod]]) -> list[GangMember]:
+        members: dict[str, GangMember] = {}
         by_age = sorted(range(len(pods)), key=lambda at: pods[at].value.metadata.creation_timestamp or FIRST)
         orders = {at: order for order, at in enumerate(by_age)}
         for at, placed in enumerate(pods):
@@ -52,12 +52,12 @@ class ManifestPods:
             except UserError as error:
                 raise placed.told(error) from error
             self.ranks[key] = rank
-            members[key] = Member(placed, who)
+            members[key] = GangMember(placed, who)
         return list(members.values())
 
     def _note_end(self, placed: Placed[Pod]) -> None:
         if placed.value.has_succeeded():
             try:
-                self.ended.append(Member(placed, who_of_pod(placed.value, Rank())))
+                self.ended.append(GangMember(placed, who_of_pod(placed.value, Rank())))
             except UserError as error:
                 raise placed.told(error) from error

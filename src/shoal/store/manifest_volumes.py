@@ -20,7 +20,7 @@ from shoal.api.node_affinity import NodeAffinity
 from shoal.api.pod import Pod
 from shoal.client.item import Key
 from shoal.client.volumes.needs import Mounts, VolumeNeeds
-from shoal.client.volumes.values import Claim, StorageClass, Volume, Written
+from shoal.client.volumes.values import StorageClass, Volume, VolumeClaim, Written
 from shoal.engine.events import PodArrived
 from shoal.engine.from_api.node_rules import both_rules
 from shoal.engine.reasons import Code
@@ -30,7 +30,7 @@ from shoal.store.volumes.rules import VolumeRules
 from shoal.store.volumes.templates import TemplateMounts, needed_by, with_default_class
 from shoal.units.errors import UserError
 
-T = TypeVar("T", Claim, Volume, StorageClass)
+T = TypeVar("T", VolumeClaim, Volume, StorageClass)
 _HELP = {
     "not found": "Create the claim, or correct its name in the pod.",
     "unbound immediate": "Its claims are bound once a matching volume exists or their class provisions one.",
@@ -46,7 +46,8 @@ class ManifestVolumes:
         self._warnings = warnings
         classes = Written(self._read("storage.k8s.io/v1", "StorageClass", StorageClass))
         claims = Written(
-            with_default_class(claim, tuple(classes)) for claim in self._read("v1", "PersistentVolumeClaim", Claim)
+            with_default_class(claim, tuple(classes))
+            for claim in self._read("v1", "PersistentVolumeClaim", VolumeClaim)
         )
         volumes = Written(self._read("v1", "PersistentVolume", Volume))
         self._are_known = bool(len(claims) or len(volumes) or len(classes))
@@ -77,7 +78,7 @@ class ManifestVolumes:
             if (value.api_version, value.kind) != (version, kind):
                 continue
             raw = dict(value.raw)
-            if wanted is Claim:
+            if wanted is VolumeClaim:
                 meta = dict(raw.get("metadata") or {})
                 raw["metadata"] = {**meta, "namespace": meta.get("namespace") or DEFAULT_NAMESPACE}
             try:
@@ -89,7 +90,7 @@ class ManifestVolumes:
         for placed in self._inventory.of(Node):
             yield placed.value.metadata.name, dict(placed.value.metadata.labels)
 
-    def _is_used(self, claim: Claim, pod: str) -> bool:
+    def _is_used(self, claim: VolumeClaim, pod: str) -> bool:
         return any(user != pod for user in self._users.get(claim.key, ()))
 
     @cached_property

@@ -8,17 +8,17 @@ import numpy as np
 
 from shoal.engine.cluster import Cluster
 from shoal.engine.facts import GPU_MILLI, GPU_WHOLE
-from shoal.prometheus.families import Head, Values
+from shoal.prometheus.families import MetricHead, Values
 from shoal.prometheus.registry import Registry
 
-_GPUS = Head(
+_GPUS = MetricHead(
     "gauge",
     "shoal_gpus",
     "GPUs by state: used, empty (nothing on them), broken_up (what is left of those that are used in part).",
     ("state",),
 )
-_NODES = Head("gauge", "shoal_nodes", "Nodes by whether pods may be placed there.", ("state",))
-_PENDING = Head(
+_NODES = MetricHead("gauge", "shoal_nodes", "Nodes by whether pods may be placed there.", ("state",))
+_PENDING = MetricHead(
     "gauge",
     "scheduler_pending_pods",
     "Pods that wait: active (not tried yet), backoff (while others leave), unschedulable, gated.",

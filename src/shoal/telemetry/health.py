@@ -22,7 +22,7 @@ class HealthAnswer(msgspec.Struct, frozen=True):
     text: str
 
 
-class Health:
+class HealthChecks:
     """`live` are asked for `/healthz` and `/livez`, those and `ready` for `/readyz`."""
 
     def __init__(self, live: Mapping[str, Check], ready: Mapping[str, Check]) -> None:

@@ -22,7 +22,7 @@ from shoal.units.errors import UserError
 
 if TYPE_CHECKING:
     from shoal.prometheus.registry import Registry
-    from shoal.telemetry.health import Health
+    from shoal.telemetry.health import HealthChecks
 
 _log = logging.getLogger("shoal.telemetry")
 _MOST_AT_ONCE = 8
@@ -44,7 +44,7 @@ class MetricsEndpoint:
     """`start` it, and `close` it; in between `address` says where it is."""
 
     def __init__(
-        self, registry: Registry, health: Health, settings: MetricsEndpointSettings, haste: Timeouts = _HASTE
+        self, registry: Registry, health: HealthChecks, settings: MetricsEndpointSettings, haste: Timeouts = _HASTE
     ) -> None:
         self._haste = haste
         self._registry = registry

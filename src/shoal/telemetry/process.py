@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
 
-from shoal.prometheus.families import Head, Values
+from shoal.prometheus.families import MetricHead, Values
 from shoal.prometheus.registry import Registry
 
 _SELF = Path("/proc/self")
@@ -16,17 +16,20 @@ _LATEST = resource.RLIM_INFINITY
 
 def measure_process(registry: Registry, version: str, started_s: float) -> None:
     """`started_s`: seconds since the epoch. Metrics that the operating system does not provide are left out."""
-    rows: tuple[tuple[Head, Callable[[], float | None]], ...] = (
-        (Head("counter", "process_cpu_seconds_total", "Time on processors, user and system, in seconds."), _cpu_s),
-        (Head("gauge", "process_resident_memory_bytes", "Memory that is held, in bytes."), _resident_bytes),
-        (Head("gauge", "process_virtual_memory_bytes", "Addresses in use, in bytes."), _virtual_bytes),
-        (Head("gauge", "process_open_fds", "Open files and connections."), _open_files),
-        (Head("gauge", "process_max_fds", "How many files and connections may be open."), _most_files),
-        (Head("gauge", "process_start_time_seconds", "When it was started, since the epoch."), lambda: started_s),
+    rows: tuple[tuple[MetricHead, Callable[[], float | None]], ...] = (
+        (
+            MetricHead("counter", "process_cpu_seconds_total", "Time on processors, user and system, in seconds."),
+            _cpu_s,
+        ),
+        (MetricHead("gauge", "process_resident_memory_bytes", "Memory that is held, in bytes."), _resident_bytes),
+        (MetricHead("gauge", "process_virtual_memory_bytes", "Addresses in use, in bytes."), _virtual_bytes),
+        (MetricHead("gauge", "process_open_fds", "Open files and connections."), _open_files),
+        (MetricHead("gauge", "process_max_fds", "How many files and connections may be open."), _most_files),
+        (MetricHead("gauge", "process_start_time_seconds", "When it was started, since the epoch."), lambda: started_s),
     )
     for head, look in rows:
         registry.reads(head, partial(_one, look))
-    info = Head("gauge", "shoal_build_info", "Always 1; the label says which version runs.", ("version",))
+    info = MetricHead("gauge", "shoal_build_info", "Always 1; the label says which version runs.", ("version",))
     registry.reads(info, lambda: [((version,), 1.0)])
 
 

@@ -11,7 +11,7 @@ from typing import Any, Literal, Protocol
 
 import msgspec
 
-from shoal.prometheus.families import Head, Values
+from shoal.prometheus.families import MetricHead, Values
 from shoal.prometheus.registry import Registry
 from shoal.telemetry.unadmitted import ROLE, UnadmittedFigure, follow_unadmitted
 
@@ -107,7 +107,7 @@ def follow_levels(registry: Registry, role: str, source: QueueSource) -> None:
         ("cohort", "cohort_", ("cohort",), _OF_COHORTS),
     ):
         for name, words, labels, numbers in rows:
-            head = Head("gauge", f"kueue_{prefix}{name}", words, (*own, *labels, ROLE))
+            head = MetricHead("gauge", f"kueue_{prefix}{name}", words, (*own, *labels, ROLE))
             registry.reads(head, _reader(found, whose, numbers, role))
 
     follow_unadmitted(registry, role, lambda: found.get("unadmitted", []))

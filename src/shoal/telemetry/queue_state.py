@@ -12,7 +12,7 @@ from shoal.engine.queues.facts import PODS, Amounts, LocalQueueFacts, Usage
 from shoal.engine.queues.kueue import Kueue
 from shoal.engine.queues.queue_counts import AllQueueCounts, QueueCounts, WorkloadState, count_queues, is_pending
 from shoal.engine.queues.shares import share_of
-from shoal.engine.queues.tree import Node
+from shoal.engine.queues.tree import CohortNode
 from shoal.engine.queues.workloads import totals_of
 from shoal.telemetry.queue_levels import CohortFigure, QueueFigure, QuotaFigure
 from shoal.telemetry.unadmitted import UnadmittedFigure
@@ -184,7 +184,7 @@ class QueueLevels:
                 found[local.cluster_queue] += count
         return found
 
-    def _share(self, node: Node) -> float | None:
+    def _share(self, node: CohortNode) -> float | None:
         return share_of(node).weighted if self._discipline.kueue.queues.settings.fair_sharing else None
 
     def _used(self, local: LocalQueueFacts, queue: ClusterQueue | None) -> float | None:
@@ -207,7 +207,7 @@ def why_unadmitted(workload: WorkloadConditions) -> tuple[str, str]:
     return reason, "PendingTopology" if reason == _DELAYED else "ChecksNotReady"
 
 
-def _above(node: Node) -> tuple[str, str]:
+def _above(node: CohortNode) -> tuple[str, str]:
     """The parent cohort and the root cohort; empty if there is none."""
     names = [cohort.name for cohort in node.path_up()]
     return (names[0], names[-1]) if names else ("", "")

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 
 import msgspec
 
-from shoal.prometheus.families import Head, Values
+from shoal.prometheus.families import MetricHead, Values
 from shoal.prometheus.registry import Registry
 
 ROLE = "replica_role"
@@ -41,6 +41,6 @@ def follow_unadmitted(registry: Registry, role: str, look: Callable[[], list[Una
         return (((*one.local_queue, one.cluster_queue, one.reason, one.cause, role), one.count) for one in look())
 
     words, why = "Workloads that are not admitted, by reason.", ("cluster_queue", "reason", "underlying_cause", ROLE)
-    registry.reads(Head("gauge", "kueue_unadmitted_workloads", words, why), by_cluster_queue)
-    own = Head("gauge", "kueue_local_queue_unadmitted_workloads", words, ("name", "namespace", *why))
+    registry.reads(MetricHead("gauge", "kueue_unadmitted_workloads", words, why), by_cluster_queue)
+    own = MetricHead("gauge", "kueue_local_queue_unadmitted_workloads", words, ("name", "namespace", *why))
     registry.reads(own, by_local_queue)

@@ -101,7 +101,7 @@ class Waiting(msgspec.Struct, frozen=True):
     reason: Reason
 
 
-class Round(msgspec.Struct, frozen=True):
+class CycleResult(msgspec.Struct, frozen=True):
     placed: list[Placed] = []
     nominated: list[Placed] = []
     moved: list[Moved] = []
@@ -118,7 +118,7 @@ class Round(msgspec.Struct, frozen=True):
 class Decision(msgspec.Struct, frozen=True):
     """All rounds; `quiet` when the last one changed nothing."""
 
-    rounds: list[Round] = []
+    rounds: list[CycleResult] = []
     quiet: bool = False
 
 

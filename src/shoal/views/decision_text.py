@@ -14,7 +14,7 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from shoal.views.decision import Decision, Device, Evicted, Moved, Placed, Reason, Refused, Round
+from shoal.views.decision import CycleResult, Decision, Device, Evicted, Moved, Placed, Reason, Refused
 from shoal.views.enumeration import few
 from shoal.views.queue_decision_text import admitted_lines, is_blind, preempted_lines, queue_counts, waiting_lines
 
@@ -47,7 +47,7 @@ def show(console: Console, decision: Decision) -> None:
         _section(console, "waiting", "red", _refused_lines(last.refused), MOST_REASONS)
 
 
-def _standing(rounds: Sequence[Round]) -> list[Placed]:
+def _standing(rounds: Sequence[CycleResult]) -> list[Placed]:
     """The pods that were placed and have not been evicted since."""
     found: dict[str, Placed] = {}
     for round_ in rounds:

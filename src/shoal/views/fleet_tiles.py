@@ -28,7 +28,7 @@ _LABEL = 12
 
 
 @dataclass(frozen=True, slots=True)
-class Kind:
+class NodeModel:
     """Nodes of one GPU model, as rows of the free-milli matrix."""
 
     model: str
@@ -43,20 +43,20 @@ class _Size:
     repeat: int
     gap: str
 
-    def node_width(self, kind: Kind) -> int:
+    def node_width(self, kind: NodeModel) -> int:
         return kind.gpus * (self.repeat + len(self.gap)) + 1
 
-    def per_line(self, kind: Kind, room: int) -> int:
+    def per_line(self, kind: NodeModel, room: int) -> int:
         return max(1, room // self.node_width(kind))
 
-    def lines(self, kind: Kind, room: int) -> int:
+    def lines(self, kind: NodeModel, room: int) -> int:
         return -(-len(kind.rows) // self.per_line(kind, room))
 
 
 _SIZES = (_Size(2, " "), _Size(1, " "), _Size(1, ""))
 
 
-def draw_tiles(kinds: Sequence[Kind], free_milli: NDArray[np.int32], width: int, height: int) -> Text:
+def draw_tiles(kinds: Sequence[NodeModel], free_milli: NDArray[np.int32], width: int, height: int) -> Text:
     """All kinds one below the other, as large as fits, and apart where there are lines to spare."""
     room = width - _LABEL
     size = next((size for size in _SIZES if _fits(kinds, size, room, height)), _SIZES[-1])
@@ -69,7 +69,7 @@ def draw_tiles(kinds: Sequence[Kind], free_milli: NDArray[np.int32], width: int,
     return text
 
 
-def _shares(kinds: Sequence[Kind], room: int, size: _Size, height: int) -> list[int]:
+def _shares(kinds: Sequence[NodeModel], room: int, size: _Size, height: int) -> list[int]:
     """Lines for each kind: one at least, then what it needs, then the longest give until all fit."""
     lines = [size.lines(kind, room) for kind in kinds]
     while sum(lines) > height and max(lines) > 1:
@@ -77,15 +77,17 @@ def _shares(kinds: Sequence[Kind], room: int, size: _Size, height: int) -> list[
     return lines
 
 
-def _fits(kinds: Sequence[Kind], size: _Size, room: int, height: int) -> bool:
+def _fits(kinds: Sequence[NodeModel], size: _Size, room: int, height: int) -> bool:
     return _height(kinds, room, size) <= height and all(size.node_width(kind) <= room for kind in kinds)
 
 
-def _height(kinds: Sequence[Kind], room: int, size: _Size) -> int:
+def _height(kinds: Sequence[NodeModel], room: int, size: _Size) -> int:
     return sum(size.lines(kind, room) for kind in kinds)
 
 
-def _append_kind(text: Text, kind: Kind, free_milli: NDArray[np.int32], size: _Size, room: int, lines: int) -> None:
+def _append_kind(
+    text: Text, kind: NodeModel, free_milli: NDArray[np.int32], size: _Size, room: int, lines: int
+) -> None:
     free = free_milli[list(kind.rows), : kind.gpus]
     used = 1 - free.sum() / max(1, 1000 * free.size)
     per_line = size.per_line(kind, room)

@@ -14,14 +14,14 @@ import numpy as np
 from numpy.typing import NDArray
 from rich.text import Text
 
-from shoal.views.fleet_tiles import FREE, FULL, SHARED, Kind, draw_tiles
+from shoal.views.fleet_tiles import FREE, FULL, SHARED, NodeModel, draw_tiles
 
 _MARGIN = 1
 _CHROME_LINES = 7
 
 
 @dataclass(frozen=True, slots=True)
-class Moment:
+class PackingState:
     """What is true after some arrivals; the three shares are percent of the fleet's GPUs."""
 
     title: str
@@ -35,7 +35,9 @@ class Moment:
     per_second: float
 
 
-def draw_frame(moment: Moment, kinds: Sequence[Kind], free_milli: NDArray[np.int32], width: int, height: int) -> Text:
+def draw_frame(
+    moment: PackingState, kinds: Sequence[NodeModel], free_milli: NDArray[np.int32], width: int, height: int
+) -> Text:
     inner = width - 2 * _MARGIN
     tiles = draw_tiles(kinds, free_milli, inner, height - _CHROME_LINES)
     lines = [
@@ -53,7 +55,7 @@ def draw_frame(moment: Moment, kinds: Sequence[Kind], free_milli: NDArray[np.int
     return Text("\n", no_wrap=True, overflow="crop").join(lines)
 
 
-def _bar(moment: Moment, width: int) -> Text:
+def _bar(moment: PackingState, width: int) -> Text:
     full = round(width * moment.allocated / 100)
     lost = min(width - full, round(width * moment.fragmented / 100))
     bar = Text("█" * full, style=FULL)
@@ -62,7 +64,7 @@ def _bar(moment: Moment, width: int) -> Text:
     return bar
 
 
-def _shares(moment: Moment) -> Text:
+def _shares(moment: PackingState) -> Text:
     idle = max(0.0, 100 - moment.allocated - moment.fragmented)
     text = Text("█ ", style=FULL)
     text.append(f"allocated {moment.allocated:.1f} %", style="bold default")
@@ -73,7 +75,7 @@ def _shares(moment: Moment) -> Text:
     return text
 
 
-def _counters(moment: Moment) -> Text:
+def _counters(moment: PackingState) -> Text:
     refused = f"   refused {moment.refused:,}" if moment.refused else ""
     return Text(f"{moment.pods:,} of {moment.of_pods:,} pods   placed {moment.placed:,}{refused}", style="dim")
 

@@ -48,7 +48,7 @@ class Fate(msgspec.Struct, frozen=True, rename={"starts_after_s": "startsAfter"}
     stops: list[Halt]
 
 
-class Change(msgspec.Struct, frozen=True):
+class QueueChange(msgspec.Struct, frozen=True):
     workload: str
     queue: str
     change: str
@@ -58,7 +58,7 @@ class Change(msgspec.Struct, frozen=True):
 
 
 class Comparison(msgspec.Struct, frozen=True, rename="camel"):
-    changes: list[Change]
+    changes: list[QueueChange]
     unchanged: int
     only_now: list[str]
     only_proposed: list[str]
@@ -89,7 +89,7 @@ def _headline(comparison: Comparison) -> Text:
     return Text(", ").join(parts)
 
 
-def _rows(changes: Sequence[Change]) -> list[list[Text]]:
+def _rows(changes: Sequence[QueueChange]) -> list[list[Text]]:
     return [
         [Text(each.workload), Text(*KINDS[each.change]), Text(_told(each.now)), Text(_told(each.proposed))]
         for each in changes

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from shoal.engine.queues.flavors.capacity import shown
-from shoal.engine.queues.remedies.remedy import Change, Effect, Kind, Remedy
+from shoal.engine.queues.remedies.remedy import Effect, FieldChange, Remedy, RemedyKind
 from shoal.views.enumeration import few
 
 _MOST_NAMES = 4
@@ -20,28 +20,28 @@ def remedy_words(remedy: Remedy) -> str:
     """One sentence, and what is to be known of its effect."""
     changes = remedy.changes
     match remedy.kind:
-        case Kind.CORRECT:
+        case RemedyKind.CORRECT:
             return _correction(remedy)
-        case Kind.TURN if remedy.effect is Effect.PREEMPTS:
+        case RemedyKind.TURN if remedy.effect is Effect.PREEMPTS:
             return "Nothing has to change: others yield to it."
-        case Kind.TURN if remedy.effect is Effect.UNTRIED:
+        case RemedyKind.TURN if remedy.effect is Effect.UNTRIED:
             return f"It has to wait its turn. {remedy.message.rstrip('.')}."
-        case Kind.TURN:
+        case RemedyKind.TURN:
             return "Nothing has to change: it is admitted as soon as it is looked at."
-        case Kind.FREED:
+        case RemedyKind.FREED:
             words = f"It starts if {_joined(map(_given_back, changes))}."
-        case Kind.ENDED:
+        case RemedyKind.ENDED:
             ends = "workload ends" if len(changes) == 1 else "workloads end"
             words = f"It starts if the {ends}: {few([change.name for change in changes], _MOST_NAMES)}."
             words += "" if remedy.is_least else " Fewer may do: that was not tried to the end."
-        case Kind.FEWER_PODS:
+        case RemedyKind.FEWER_PODS:
             words = f"{_capital(_joined(map(_fewer, changes)))}."
-        case Kind.FLAVOR:
+        case RemedyKind.FLAVOR:
             flavors = ", ".join(dict.fromkeys(change.flavor for change in changes))
             words = f"{_capital(_joined(map(_condition, changes)))}: flavor {flavors} then suits it."
-        case Kind.PRIORITY:
+        case RemedyKind.PRIORITY:
             words = f"Raise its priority {_from_to(changes[0])}."
-        case Kind.BORROWING | Kind.LENDING | Kind.QUOTA:
+        case RemedyKind.BORROWING | RemedyKind.LENDING | RemedyKind.QUOTA:
             words = f"{_capital(_joined(_raised(changes)))}."
     return words + _AFTERWARDS.get(remedy.effect, "")
 
@@ -58,7 +58,7 @@ def _correction(remedy: Remedy) -> str:
     return f"{_capital(_joined(map(_edit, remedy.changes)))}: {reason}."
 
 
-def _edit(change: Change) -> str:
+def _edit(change: FieldChange) -> str:
     what = f"{change.object} {change.name}"
     if not change.field:
         return f"create {what}"
@@ -71,23 +71,23 @@ def _edit(change: Change) -> str:
     )
 
 
-def _raised(changes: Iterable[Change]) -> list[str]:
+def _raised(changes: Iterable[FieldChange]) -> list[str]:
     """Where pods have to change as well, that comes first."""
     conditions = [_condition(change) for change in changes if not change.resource]
     amounts = _joined(_amount(change) for change in changes if change.resource)
     return [*conditions, f"raise {amounts}"] if amounts else conditions
 
 
-def _amount(change: Change) -> str:
+def _amount(change: FieldChange) -> str:
     place = f"{change.resource} in flavor {change.flavor} of {change.object} {change.name}"
     return f"{change.field} of {place} {_from_to(change)}"
 
 
-def _from_to(change: Change) -> str:
+def _from_to(change: FieldChange) -> str:
     return f"from {_shown(change.resource, change.before or 0)} to {_shown(change.resource, change.after)}"
 
 
-def _given_back(change: Change) -> str:
+def _given_back(change: FieldChange) -> str:
     verb = "borrows" if change.field == "borrowed" else "uses"
     before, after = change.before, change.after
     if not (isinstance(before, int) and isinstance(after, int)):
@@ -99,14 +99,14 @@ def _given_back(change: Change) -> str:
     )
 
 
-def _fewer(change: Change) -> str:
+def _fewer(change: FieldChange) -> str:
     pods = "pod" if change.after == 1 else "pods"
     if change.field == "minCount":
         return f"let pod set {change.part} start with {change.after} {pods} (minCount) instead of {change.before}"
     return f"ask for {change.after} {pods} instead of {change.before} in pod set {change.part}"
 
 
-def _condition(change: Change) -> str:
+def _condition(change: FieldChange) -> str:
     match change.field:
         case "nodeSelector":
             return f"drop nodeSelector {change.before} of pod set {change.part}"

@@ -9,12 +9,12 @@ from __future__ import annotations
 
 from shoal.engine.queues.facts import FlavorResource, Usage
 from shoal.engine.queues.state import Queues
-from shoal.engine.queues.tree import Cohort, Node
+from shoal.engine.queues.tree import Cohort, CohortNode
 
 
-def lending_of(queues: Queues) -> dict[Node, Usage]:
+def lending_of(queues: Queues) -> dict[CohortNode, Usage]:
     """By node, what it lends to the outside; a root does not lend."""
-    lent: dict[Node, Usage] = {}
+    lent: dict[CohortNode, Usage] = {}
     for cohort in queues.cohorts.values():
         if cohort.parent is None:
             for fr in cohort.subtree:
@@ -22,7 +22,7 @@ def lending_of(queues: Queues) -> dict[Node, Usage]:
     return lent
 
 
-def _meet(cohort: Cohort, fr: FlavorResource, outside: int, lent: dict[Node, Usage]) -> None:
+def _meet(cohort: Cohort, fr: FlavorResource, outside: int, lent: dict[CohortNode, Usage]) -> None:
     """Divide what is needed of a cohort, inside and outside, among those who have it."""
     needed = outside + sum(_beyond(child, fr) for child in cohort.children)
     if cohort.parent is not None:
@@ -43,11 +43,11 @@ def _meet(cohort: Cohort, fr: FlavorResource, outside: int, lent: dict[Node, Usa
             _meet(child, fr, part, lent)
 
 
-def _beyond(node: Node, fr: FlavorResource) -> int:
+def _beyond(node: CohortNode, fr: FlavorResource) -> int:
     return max(0, node.usage.get(fr, 0) - node.subtree.get(fr, 0))
 
 
-def _idle(node: Node, fr: FlavorResource) -> int:
+def _idle(node: CohortNode, fr: FlavorResource) -> int:
     """Of what it would lend."""
     subtree = node.subtree.get(fr, 0)
     return max(0, subtree - max(node.kept.get(fr, 0), node.usage.get(fr, 0)))

@@ -23,18 +23,18 @@ _KINDS: Mapping[str, Kind] = {
 _NEAR = 3
 
 
-class Part(NamedTuple):
+class QueuePart(NamedTuple):
     meant: TreeNode
     shown: TreeNode
     """The same; of a local queue the cluster queue that it leads to, because that has the quota."""
 
 
-def part_of(tree: Tree, text: str, namespace: str = "") -> Part:
+def part_of(tree: Tree, text: str, namespace: str = "") -> QueuePart:
     """The one that is meant. `namespace`: where local queues are looked for first."""
     meant = _meant(tree, text, namespace)
     nodes = (node for root in tree.roots for node in _each(root))
     above = next((node for node in nodes if meant.kind == "localQueue" and meant in node.children), None)
-    return Part(meant, meant if above is None else structs.replace(above, children=[meant]))
+    return QueuePart(meant, meant if above is None else structs.replace(above, children=[meant]))
 
 
 def _meant(tree: Tree, text: str, namespace: str) -> TreeNode:

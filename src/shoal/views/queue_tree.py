@@ -19,7 +19,7 @@ from shoal.engine.queues.clusterqueue import ClusterQueue
 from shoal.engine.queues.facts import Amounts, FlavorResource, Usage
 from shoal.engine.queues.shares import MOST, share_of
 from shoal.engine.queues.state import Queues
-from shoal.engine.queues.tree import Cohort, Node
+from shoal.engine.queues.tree import Cohort, CohortNode
 from shoal.views.queue_backlog import Backlog, Number, Waiter, backlog_of, plain
 from shoal.views.queue_lending import lending_of
 
@@ -40,7 +40,7 @@ class QuotaLine(msgspec.Struct, frozen=True):
     """What those who wait ask for, where only this flavor could serve them."""
 
 
-class Share(msgspec.Struct, frozen=True):
+class DominantShare(msgspec.Struct, frozen=True):
     """Dominant resource share of a borrower."""
 
     weighted: int | None
@@ -53,7 +53,7 @@ class TreeNode(msgspec.Struct, frozen=True, rename="camel"):
     name: str
     quotas: list[QuotaLine] = []
     waiting: Backlog = Backlog()
-    share: Share | None = None
+    share: DominantShare | None = None
     """Only while it borrows."""
     closed: str = ""
     """Why nothing is admitted here."""
@@ -69,10 +69,10 @@ class Tree(msgspec.Struct, frozen=True):
 
 def queue_tree(queues: Queues, waiters: Iterable[Waiter]) -> Tree:
     """The tree as it stands."""
-    return _Reader(queues, list(waiters)).tree()
+    return _QueueTreeReader(queues, list(waiters)).tree()
 
 
-class _Reader:
+class _QueueTreeReader:
     def __init__(self, queues: Queues, waiters: list[Waiter]) -> None:
         self._queues = queues
         self._by_local: dict[str, list[Waiter]] = {}
@@ -88,7 +88,7 @@ class _Reader:
 
     def tree(self) -> Tree:
         queues = self._queues
-        tops: list[Node] = [cohort for cohort in queues.cohorts.values() if cohort.parent is None]
+        tops: list[CohortNode] = [cohort for cohort in queues.cohorts.values() if cohort.parent is None]
         tops += [queue for queue in queues.cluster_queues.values() if queue.parent is None]
         known = queues.cluster_queues
         astray = [facts for _, facts in sorted(queues.local_queues.items()) if facts.cluster_queue not in known]
@@ -105,7 +105,7 @@ class _Reader:
             ],
         )
 
-    def _node(self, node: Node) -> TreeNode:
+    def _node(self, node: CohortNode) -> TreeNode:
         if isinstance(node, ClusterQueue):
             return self._cluster_queue(node)
         assert isinstance(node, Cohort)  # noqa: S101 - there is no third kind
@@ -136,7 +136,7 @@ class _Reader:
         closed = "" if stop == "None" else "it is stopped"
         return TreeNode("localQueue", key, lines, backlog_of(self._by_local.get(key, ())), None, closed)
 
-    def _lines(self, node: Node, nominal: Usage, used: Usage, asked: Usage) -> list[QuotaLine]:
+    def _lines(self, node: CohortNode, nominal: Usage, used: Usage, asked: Usage) -> list[QuotaLine]:
         lent = self._lent.get(node, {})
         lines = []
         for fr in sorted({*nominal, *used}):
@@ -163,7 +163,7 @@ class _Reader:
         return [waiter for key in self._local_keys(queue) for waiter in self._by_local.get(key, ())]
 
 
-def _rank(node: Node) -> tuple[bool, str]:
+def _rank(node: CohortNode) -> tuple[bool, str]:
     return isinstance(node, ClusterQueue), node.name
 
 
@@ -199,8 +199,8 @@ def _of_one_flavor(queue: ClusterQueue, amounts: Amounts) -> Usage:
     return found
 
 
-def _share(node: Node) -> Share | None:
+def _share(node: CohortNode) -> DominantShare | None:
     share = share_of(node)
     if not share.borrows:
         return None
-    return Share(None if share.weighted == MOST else share.weighted, share.dominant)
+    return DominantShare(None if share.weighted == MOST else share.weighted, share.dominant)

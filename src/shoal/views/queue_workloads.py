@@ -25,7 +25,7 @@ class Holding(msgspec.Struct, frozen=True):
     amount: Number
 
 
-class Holder(msgspec.Struct, frozen=True, rename="camel"):
+class QuotaHolder(msgspec.Struct, frozen=True, rename="camel"):
     workload: str
     queue: str
     cluster_queue: str
@@ -44,7 +44,7 @@ class InLine(msgspec.Struct, frozen=True):
 
 
 class Workloads(msgspec.Struct, frozen=True):
-    holding: list[Holder] = []
+    holding: list[QuotaHolder] = []
     waiting: list[InLine] = []
 
 
@@ -67,10 +67,10 @@ def workloads_of(
     )
 
 
-def _holder(held: AdmittedWorkload) -> Holder:
+def _holder(held: AdmittedWorkload) -> QuotaHolder:
     state = "ending" if held.evicted else "admitted" if held.facts.admitted else "reserved"
     holds = [Holding(fr[0], fr[1], plain(fr[1], amount)) for fr, amount in sorted(held.usage.items()) if amount]
-    return Holder(held.key, held.facts.queue, held.queue.name, held.priority, holds, state)
+    return QuotaHolder(held.key, held.facts.queue, held.queue.name, held.priority, holds, state)
 
 
 def show_workloads(console: Console, workloads: Workloads) -> None:
@@ -94,7 +94,7 @@ def _table(console: Console, heading: str, style: str, columns: Sequence[str], r
         console.print(Text(f"and {len(rows) - MOST_LINES:,} more; -o json has them all", "dim"))
 
 
-def _held(holder: Holder) -> str:
+def _held(holder: QuotaHolder) -> str:
     by_flavor: dict[str, dict[str, Number]] = {}
     for each in holder.holds:
         by_flavor.setdefault(each.flavor, {})[each.resource] = each.amount

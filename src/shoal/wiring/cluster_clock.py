@@ -4,11 +4,11 @@ of the cluster."""
 from __future__ import annotations
 
 import asyncio
-from datetime import UTC, datetime
 from time import time
 
 import msgspec
 
+from shoal.api.lease import Lease
 from shoal.client.clock import Clock, LoopClock, WallClock
 from shoal.client.kind import LEASES
 from shoal.client.port import Api, Patch
@@ -18,14 +18,14 @@ _NAMESPACE, _NAME = "kube-system", "shoal-clock"
 _EVERY_S = 5.0
 
 
-class Moment(msgspec.Struct, frozen=True):
+class ClockReading(msgspec.Struct, frozen=True):
     """It was `cluster_s` in the cluster when it was `machine_s` on the machine, both in seconds since 1970."""
 
     machine_s: float
     cluster_s: float
 
     @classmethod
-    def read(cls, text: str) -> Moment:
+    def read(cls, text: str) -> ClockReading:
         machine, _, cluster = text.partition(":")
         return cls(float(machine), float(cluster))
 
@@ -36,7 +36,7 @@ class Moment(msgspec.Struct, frozen=True):
 OwnClock = WallClock | LoopClock
 
 
-def clock_of(speed: float, since: Moment | None = None) -> OwnClock:
+def clock_of(speed: float, since: ClockReading | None = None) -> OwnClock:
     if speed == 1.0:
         clock = WallClock()
         if since is not None:
@@ -46,12 +46,12 @@ def clock_of(speed: float, since: Moment | None = None) -> OwnClock:
     return LoopClock(now if since is None else _at(now, speed, since), speed)
 
 
-def _at(machine_s: float, speed: float, since: Moment) -> float:
+def _at(machine_s: float, speed: float, since: ClockReading) -> float:
     return since.cluster_s + (machine_s - since.machine_s) * speed
 
 
-def moment(clock: Clock) -> Moment:
-    return Moment(time(), clock.seconds())
+def moment(clock: Clock) -> ClockReading:
+    return ClockReading(time(), clock.seconds())
 
 
 async def restore(clock: OwnClock, api: Api) -> None:
@@ -61,7 +61,9 @@ async def restore(clock: OwnClock, api: Api) -> None:
         found = await api.get(LEASES, _NAMESPACE, _NAME)
     except NotFoundError:
         return
-    clock.not_before(found.read(_Lease).spec.renew_time.timestamp())
+    stored = found.read(Lease).content().renewed_at()
+    if stored is not None:
+        clock.not_before(stored.timestamp())
 
 
 async def store_regularly(clock: OwnClock, api: Api) -> None:
@@ -76,11 +78,3 @@ async def store(clock: OwnClock, api: Api) -> None:
         spec = {"holderIdentity": _NAME, "renewTime": clock.micro_text()}
         lease = {"metadata": {"name": _NAME, "namespace": _NAMESPACE}, "spec": spec}
         await api.patch(LEASES, _NAMESPACE, _NAME, Patch("apply", lease, force=True))
-
-
-class _Spec(msgspec.Struct, rename="camel"):
-    renew_time: datetime = datetime.fromtimestamp(0, UTC)
-
-
-class _Lease(msgspec.Struct):
-    spec: _Spec

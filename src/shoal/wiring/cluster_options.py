@@ -7,7 +7,7 @@ from pathlib import Path
 import msgspec
 
 from shoal.embedded.machines.machine import Machine
-from shoal.wiring.cluster_clock import Moment
+from shoal.wiring.cluster_clock import ClockReading
 from shoal.wiring.run_choice import RunChoice
 
 
@@ -19,7 +19,7 @@ class ClusterOptions(msgspec.Struct, frozen=True):
     """Shoal's own controllers, in the place of the simple scheduler."""
     speed: float = 1.0
     """Seconds of the cluster in a second of the machine."""
-    since: Moment | None = None
+    since: ClockReading | None = None
     """The time from which the speed applies, if another process of the same cluster defines it."""
     stages: tuple[Path, ...] = ()
     metrics_port: int | None = None

@@ -63,7 +63,7 @@ CONTROLLERS: dict[str, ControllerEntry] = {
 
 def own_controllers(plane: ControlPlane) -> dict[str, tuple[str, Callable[[Context], Controller]]]:
     """User and maker of the controllers that need the server's own keys, and so run only in its process."""
-    from shoal.embedded.apiserver.security.service_accounts import Holder, TokenSigner
+    from shoal.embedded.apiserver.security.service_accounts import TokenSigner, TokenSubject
     from shoal.embedded.controllers.certificates.authority import authority_signer
     from shoal.embedded.controllers.certificates.signer import csr_signer
     from shoal.embedded.controllers.service_accounts.root_certificate import root_certificate_publisher
@@ -74,7 +74,9 @@ def own_controllers(plane: ControlPlane) -> dict[str, tuple[str, Callable[[Conte
 
     def token(account: Obj, secret: Obj) -> str:
         meta = account["metadata"]
-        return signer.issue_legacy(Holder(meta["namespace"], meta["name"], meta["uid"]), secret["metadata"]["name"])
+        return signer.issue_legacy(
+            TokenSubject(meta["namespace"], meta["name"], meta["uid"]), secret["metadata"]["name"]
+        )
 
     def today() -> datetime:
         return datetime.now(UTC)  # noqa: TID251 - certificates need the date

@@ -20,7 +20,7 @@ _GROUP = "rbac.authorization.k8s.io"
 _LABELS = {"app.kubernetes.io/name": "shoal", "app.kubernetes.io/managed-by": "shoal"}
 
 
-class Grant(msgspec.Struct, frozen=True):
+class RoleSubjects(msgspec.Struct, frozen=True):
     """The subject of the bindings, and the namespace of Shoal's own objects."""
 
     namespace: str = NAMESPACE
@@ -30,9 +30,9 @@ class Grant(msgspec.Struct, frozen=True):
     """Namespace and name of the lease."""
 
 
-def manifests(parts: Sequence[str], grant: Grant | None = None) -> list[Obj]:
+def manifests(parts: Sequence[str], grant: RoleSubjects | None = None) -> list[Obj]:
     """In an order in which they can be applied."""
-    grant = grant or Grant()
+    grant = grant or RoleSubjects()
     found: list[Obj] = [_object("v1", "Namespace", grant.namespace)]
     if not grant.user:
         found.append(_object("v1", "ServiceAccount", ACCOUNT, grant.namespace))
@@ -51,17 +51,17 @@ def _about(lines: tuple[str, ...], lease: str) -> tuple[str, ...]:
     return tuple(line.replace(f"={ACCOUNT}", f"={lease}") for line in lines)
 
 
-def _cluster_wide(name: str, lines: tuple[str, ...], grant: Grant) -> Iterator[Obj]:
+def _cluster_wide(name: str, lines: tuple[str, ...], grant: RoleSubjects) -> Iterator[Obj]:
     yield _rbac("ClusterRole", name, "", rules=rules(lines))
     yield _rbac("ClusterRoleBinding", name, "", **_bound("ClusterRole", name, grant))
 
 
-def _inside(namespace: str, name: str, lines: tuple[str, ...], grant: Grant) -> Iterator[Obj]:
+def _inside(namespace: str, name: str, lines: tuple[str, ...], grant: RoleSubjects) -> Iterator[Obj]:
     yield _rbac("Role", name, namespace, rules=rules(lines))
     yield _rbac("RoleBinding", name, namespace, **_bound("Role", name, grant))
 
 
-def _bound(kind: str, name: str, grant: Grant) -> Obj:
+def _bound(kind: str, name: str, grant: RoleSubjects) -> Obj:
     subject: Obj = {"kind": "ServiceAccount", "name": ACCOUNT, "namespace": grant.namespace}
     if grant.user:
         subject = {"apiGroup": _GROUP, "kind": "User", "name": grant.user}

@@ -16,7 +16,7 @@ from shoal.client.http.access import Access
 from shoal.client.http.api import KubeApi
 from shoal.client.http.connection_pool import always
 from shoal.client.http.settings import KubeSettings
-from shoal.wiring.cluster_clock import Moment, clock_of
+from shoal.wiring.cluster_clock import ClockReading, clock_of
 from shoal.wiring.first_answer import Notify, first_answer
 from shoal.wiring.process_tasks import ProcessTasks
 
@@ -28,7 +28,7 @@ class Pacing(msgspec.Struct, frozen=True):
     """The clock of a process, and whether it ends with its parent."""
 
     speed: float = 1.0
-    since: Moment | None = None
+    since: ClockReading | None = None
     is_child: bool = False
 
 

@@ -9,7 +9,7 @@ from shoal.api.node_affinity import NodeAffinity
 from shoal.api.run_configuration import RunConfiguration
 from shoal.engine.cycle_state import Step
 from shoal.engine.profile import Builder
-from shoal.wiring.cluster_clock import Moment
+from shoal.wiring.cluster_clock import ClockReading
 
 SCHEDULER, QUEUES, VOLCANO, KAI = "scheduler", "queues", "volcano", "kai"
 SCHEDULER_OF = {VOLCANO: "volcano", KAI: "kai-scheduler"}
@@ -38,7 +38,7 @@ class RunChoice(msgspec.Struct, frozen=True):
     identity: str = ""
     """The identity of this process in the Lease."""
     speed: float = 1.0
-    since: Moment | None = None
+    since: ClockReading | None = None
     is_child: bool = False
     metrics: str | None = None
     """The address of the metrics endpoint, `none`, or None for the default address."""

@@ -9,8 +9,7 @@ import logging
 from collections.abc import Iterable
 from uuid import uuid4
 
-import msgspec
-
+from shoal.api.lease import Lease
 from shoal.api.run_configuration import LeaderElectionRules
 from shoal.client.election import LeaderElection, Work
 from shoal.client.kind import LEASES
@@ -23,14 +22,6 @@ from shoal.wiring.run_choice import OWN_NAMES
 
 _log = logging.getLogger("shoal")
 _UP = "shoal-up_"
-
-
-class _Spec(msgspec.Struct, rename="camel"):
-    holder_identity: str | None = None
-
-
-class _Lease(msgspec.Struct):
-    spec: _Spec
 
 
 async def is_beside_up(api: Api, lock: Lock, names: Iterable[str]) -> bool:
@@ -58,7 +49,7 @@ async def _holder(api: Api, lock: Lock) -> str:
         lease = await api.get(LEASES, lock.namespace, lock.name)
     except (NotFoundError, ForbiddenError, TemporaryError):
         return ""
-    return lease.read(_Lease).spec.holder_identity or ""
+    return lease.read(Lease).content().holder_identity or ""
 
 
 async def run_with_lease(tasks: ProcessTasks, api: Api, rules: LeaderElectionRules, at_once: Work, later: Work) -> None:

@@ -28,11 +28,11 @@ from shoal.client.recorder import Recorder
 from shoal.controllers.scheduling_loop.protocols import PlanExecutor
 from shoal.engine.cluster import Cluster
 from shoal.prometheus.exposition import text_of
-from shoal.prometheus.families import Head
+from shoal.prometheus.families import MetricHead
 from shoal.prometheus.registry import Registry
 from shoal.telemetry.fleet import measure_fleet
 from shoal.telemetry.forbidden import ForbiddenReporter
-from shoal.telemetry.health import Health
+from shoal.telemetry.health import HealthChecks
 from shoal.telemetry.metrics_endpoint import MetricsEndpoint, MetricsEndpointSettings
 from shoal.telemetry.observed_api import ObservedApi, Observers
 from shoal.telemetry.observers import SchedulingObserver
@@ -86,7 +86,7 @@ class Telemetry:
         self._fault = "it has not started yet"
         self.scheduling = self._observer()
         measure_process(self.registry, version, time())
-        refused = Head("gauge", "shoal_rules_missing", "Kinds of requests that RBAC refused.")
+        refused = MetricHead("gauge", "shoal_rules_missing", "Kinds of requests that RBAC refused.")
         self.registry.reads(refused, lambda: [((), len(self.forbidden))])
 
     # -- requests to the server -------------------------------------------------------------------------------------
@@ -98,7 +98,7 @@ class Telemetry:
 
     async def open(self, tasks: ProcessTasks, settings: MetricsEndpointSettings) -> str:
         """Returns its URL. It is closed with the tasks. Raises UserError if the address cannot be opened."""
-        health = Health({}, {"informer-sync": lambda: self._fault})
+        health = HealthChecks({}, {"informer-sync": lambda: self._fault})
         endpoint = MetricsEndpoint(self.registry, health, settings)
         await endpoint.start()
         tasks.at_end(endpoint.close)
@@ -146,7 +146,7 @@ class Telemetry:
 
     def follow_work_queues(self, waiting: Callable[[], Sequence[tuple[str, int]]]) -> None:
         """The number of objects in the work queue of each controller; each name once."""
-        head = Head("gauge", "workqueue_depth", "Objects that wait to be looked at.", ("name",))
+        head = MetricHead("gauge", "workqueue_depth", "Objects that wait to be looked at.", ("name",))
         self.registry.reads(head, lambda: [((name,), count) for name, count in waiting()])
 
     # Inside

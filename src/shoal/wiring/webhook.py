@@ -23,7 +23,7 @@ from shoal.client.kind import DEFINITIONS, SERVICES
 from shoal.client.port import Api
 from shoal.client.refusals import ForbiddenError, NotFoundError
 from shoal.client.served import Served
-from shoal.controllers.gatekeeping.hooks import BESIDE, HOOKS, NAME, PROVIDED, Address
+from shoal.controllers.gatekeeping.hooks import BESIDE, HOOKS, NAME, PROVIDED, WebhookAddress
 from shoal.controllers.gatekeeping.installer import says
 from shoal.controllers.gatekeeping.policies import OLDER_POLICIES, OURS, POLICIES
 from shoal.units.errors import ShoalError
@@ -208,7 +208,7 @@ def unreachable_text(rules: WebhookRules) -> str:
 def settings_of(rules: WebhookRules) -> WebhookSettings:
     from shoal.controllers.gatekeeping.webhook import WebhookSettings
 
-    address = Address(rules.url, rules.service_namespace, rules.service_name, rules.service_port)
+    address = WebhookAddress(rules.url, rules.service_namespace, rules.service_name, rules.service_port)
     return WebhookSettings(rules.address, rules.port, address, rules.all_names())
 
 
@@ -216,5 +216,5 @@ def settings_beside() -> WebhookSettings:
     """The webhook listens on loopback, at any free port. The embedded server converts by itself."""
     from shoal.controllers.gatekeeping.webhook import WebhookSettings
 
-    address = Address(f"https://{_LOOPBACK}", is_beside=True)
+    address = WebhookAddress(f"https://{_LOOPBACK}", is_beside=True)
     return WebhookSettings(_LOOPBACK, 0, address, (_LOOPBACK,), converts=False)

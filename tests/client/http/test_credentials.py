@@ -9,14 +9,14 @@ from pathlib import Path
 
 import pytest
 
-from shoal.client.http.access import Access, Program
+from shoal.client.http.access import Access, ExecProgram
 from shoal.client.http.credentials import Credentials, Shown
 from shoal.client.http.exec_plugin import Ticket
 from shoal.client.http.kubeconfig import read_kubeconfig
 from shoal.units.errors import TemporaryError, UserError
 
 GIVEN = "given"
-PROGRAM = Program("aws", "client.authentication.k8s.io/v1")
+PROGRAM = ExecProgram("aws", "client.authentication.k8s.io/v1")
 WALL_S = 1e9
 
 
@@ -119,7 +119,7 @@ class Told:
         self.asked = 0
         self._answer = answer
 
-    async def __call__(self, program: Program, where: str) -> Ticket:
+    async def __call__(self, program: ExecProgram, where: str) -> Ticket:
         self.asked += 1
         number = self.asked
         await asyncio.sleep(0)

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from build.told_server import POD, Server, status
-from shoal.client.http.access import Access, Program
+from shoal.client.http.access import Access, ExecProgram
 from shoal.client.http.api import KubeApi
 from shoal.client.http.exec_plugin import Ticket, run_program
 from shoal.client.kind import PODS
@@ -22,11 +22,11 @@ V1 = "client.authentication.k8s.io/v1"
 WHERE = 'context "a" of f'
 
 
-def python(code: str, **more: Any) -> Program:
-    return Program(sys.executable, V1, ("-c", code), mode="Never", **more)
+def python(code: str, **more: Any) -> ExecProgram:
+    return ExecProgram(sys.executable, V1, ("-c", code), mode="Never", **more)
 
 
-def saying(answer: str) -> Program:
+def saying(answer: str) -> ExecProgram:
     return python(f"print({answer!r})")
 
 
@@ -85,7 +85,7 @@ async def test_an_answer_that_is_none_is_said_without_showing_it(answer: str, wo
 
 async def test_a_program_that_is_not_there_is_said_with_how_to_install_it() -> None:
     with pytest.raises(UserError, match=r"no-such-program cannot be run: .*; brew install it"):
-        await run_program(Program("no-such-program", V1, hint="brew install it", mode="Never"), WHERE)
+        await run_program(ExecProgram("no-such-program", V1, hint="brew install it", mode="Never"), WHERE)
 
 
 async def test_a_program_that_fails_says_why_and_is_tried_again() -> None:
@@ -96,7 +96,7 @@ async def test_a_program_that_fails_says_why_and_is_tried_again() -> None:
 async def test_a_program_that_has_to_ask_needs_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("sys.stdin", None)
     with pytest.raises(UserError, match="needs a terminal"):
-        await run_program(Program(sys.executable, V1, mode="Always"), WHERE)
+        await run_program(ExecProgram(sys.executable, V1, mode="Always"), WHERE)
 
 
 async def test_a_program_that_hangs_is_ended() -> None:
@@ -104,7 +104,7 @@ async def test_a_program_that_hangs_is_ended() -> None:
         await run_program(python("import time; time.sleep(60)"), WHERE, limit_s=0.2)
 
 
-def counting(folder: Path) -> Program:
+def counting(folder: Path) -> ExecProgram:
     """Gives token 1, then 2, and so on."""
     code = (
         f"import pathlib, json; file = pathlib.Path({str(folder / 'count')!r});"

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from build.virtual_time import in_virtual_time, virtual
 from shoal.client.http.connection_pool import ConnectionPool
-from shoal.client.http.http1_connection import Answer, Http1Connection
+from shoal.client.http.http1_connection import Http1Connection, HttpResponse
 
 ASK = b"POST /x HTTP/1.1\r\nHost: h\r\nContent-Length: 2\r\n\r\n{}"
 FINE = b"HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\none"
@@ -69,7 +69,7 @@ async def served(told: Told, most: int = 4) -> AsyncIterator[ConnectionPool]:
         await server.wait_closed()
 
 
-async def asked(wires: ConnectionPool) -> Answer:
+async def asked(wires: ConnectionPool) -> HttpResponse:
     return await wires.ask(ASK, 5)
 
 
@@ -78,22 +78,22 @@ async def test_one_connection_serves_one_request_after_the_other() -> None:
     async with served(told) as wires:
         answers = [await asked(wires) for _ in range(3)]
     assert answers == [
-        Answer(200, "OK", "", b"one"),
-        Answer(201, "Created", "", b"one two"),
-        Answer(429, "Too Many", "7", b""),
+        HttpResponse(200, "OK", "", b"one"),
+        HttpResponse(201, "Created", "", b"one two"),
+        HttpResponse(429, "Too Many", "7", b""),
     ]
     assert (told.lines, told.asked) == (1, [ASK] * 3)
 
 
 async def test_a_word_on_the_way_is_no_answer() -> None:
     async with served(Told([b"HTTP/1.1 100 Continue\r\n\r\n", FINE])) as wires:
-        assert [await asked(wires) for _ in range(2)] == [Answer(200, "OK", "", b"one")] * 2
+        assert [await asked(wires) for _ in range(2)] == [HttpResponse(200, "OK", "", b"one")] * 2
 
 
 async def test_an_answer_without_a_length_ends_with_its_connection() -> None:
     told = Told([b"HTTP/1.1 502 Bad Gateway\r\n\r\nno", b" server", END])
     async with served(told) as wires:
-        assert [await asked(wires) for _ in range(2)] == [Answer(502, "Bad Gateway", "", b"no server")] * 2
+        assert [await asked(wires) for _ in range(2)] == [HttpResponse(502, "Bad Gateway", "", b"no server")] * 2
     assert told.lines == 2
 
 
@@ -187,7 +187,7 @@ class Ear(asyncio.Transport):
 
 @given(st.sampled_from([FINE, IN_PIECES]), st.lists(st.integers(1, 80), max_size=6))
 def test_an_answer_is_the_same_in_whatever_pieces_it_comes(said: bytes, cuts: list[int]) -> None:
-    async def story() -> Answer:
+    async def story() -> HttpResponse:
         wire = Http1Connection()
         wire.connection_made(Ear())
         asking = asyncio.ensure_future(wire.ask(ASK))
@@ -198,7 +198,7 @@ def test_an_answer_is_the_same_in_whatever_pieces_it_comes(said: bytes, cuts: li
         assert wire.is_open
         return await asking
 
-    whole = Answer(200, "OK", "", b"one") if said is FINE else Answer(201, "Created", "", b"one two")
+    whole = HttpResponse(200, "OK", "", b"one") if said is FINE else HttpResponse(201, "Created", "", b"one two")
     assert in_virtual_time(story()) == whole
 
 
@@ -228,4 +228,4 @@ async def test_who_waits_for_a_turn_when_all_is_closed_sends_nothing() -> None:
 
 async def test_an_answer_without_length_and_body_is_one() -> None:
     async with served(Told([b"HTTP/1.1 503 Busy\r\n\r\n", END])) as wires:
-        assert await asked(wires) == Answer(503, "Busy", "", b"")
+        assert await asked(wires) == HttpResponse(503, "Busy", "", b"")

@@ -19,7 +19,7 @@ from shoal.client.kind import (
     VOLUME_CLAIMS,
     Kind,
 )
-from shoal.controllers.advising.advice import NodeView, Rule
+from shoal.controllers.advising.advice import AdvisedNode, Rule
 from shoal.controllers.advising.launching_rules import (
     dead_images,
     idle_gpus,
@@ -67,7 +67,7 @@ GPU_TAINT = Taint("nvidia.com/gpu", "NoSchedule", "present")
 class FakeContext:
     """Everything of these kinds is known; nothing else is."""
 
-    def __init__(self, *objects: tuple[Kind, Obj], nodes: Iterable[NodeView] = (NodeView(A100),)) -> None:
+    def __init__(self, *objects: tuple[Kind, Obj], nodes: Iterable[AdvisedNode] = (AdvisedNode(A100),)) -> None:
         self._objects = objects
         self._nodes = nodes
         self._known = (
@@ -75,7 +75,7 @@ class FakeContext:
             WORKLOAD_PRIORITY_CLASSES,
         )
 
-    def nodes(self) -> Iterable[NodeView]:
+    def nodes(self) -> Iterable[AdvisedNode]:
         return self._nodes
 
     def find(self, kind: Kind, namespace: str, name: str) -> Obj | None:
@@ -180,7 +180,7 @@ BALANCER = named("web", spec={"type": "LoadBalancer", "selector": {"app": "web"}
 SERVING = (DEPLOYMENTS, {**job(container(2), kind="Deployment"), "metadata": {"name": "d", "namespace": "n"}})
 SCALED = {"scaleTargetRef": {"kind": "Deployment", "name": "d"}}
 CPU = {"type": "Resource", "resource": {"name": "cpu"}}
-TAINTED = FakeContext(nodes=(NodeView(A100, (GPU_TAINT,)), NodeView({})))
+TAINTED = FakeContext(nodes=(AdvisedNode(A100, (GPU_TAINT,)), AdvisedNode({})))
 WORKER: Obj = {"volumeMounts": [{"name": "t", "mountPath": "/topo.xml"}]}
 
 Case = tuple[Rule, Obj, FakeContext, str]
@@ -344,7 +344,7 @@ NO_ADVICE: dict[str, tuple[Rule, Obj, FakeContext]] = {
     "a name that a node does carry": (
         product_names,
         pod(nodeSelector={"nvidia.com/gpu.product": "A100-SXM4-80GB"}),
-        FakeContext(nodes=(NodeView({"nvidia.com/gpu.product": "A100-SXM4-80GB"}),)),
+        FakeContext(nodes=(AdvisedNode({"nvidia.com/gpu.product": "A100-SXM4-80GB"}),)),
     ),
     "fewer GPUs than are asked for": (strict_counts, counting("Gt", "3", 4), BARE),
     "a label of some node": (unknown_node_labels, job(nodeSelector={"nvidia.com/gpu.count": "9"}), BARE),
@@ -358,7 +358,7 @@ NO_ADVICE: dict[str, tuple[Rule, Obj, FakeContext]] = {
     "one node that is not tainted": (
         untolerated,
         job(),
-        FakeContext(nodes=(NodeView(A100, (GPU_TAINT,)), NodeView(A100))),
+        FakeContext(nodes=(AdvisedNode(A100, (GPU_TAINT,)), AdvisedNode(A100))),
     ),
     "a meeting point": (launchers, job(container(1, command=[*TORCHRUN, "--rdzv_endpoint=m:1"])), BARE),
     "pods with a rendezvous annotation": (launchers, _told(job(container(1, command=TORCHRUN))), BARE),

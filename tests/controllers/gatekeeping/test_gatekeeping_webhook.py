@@ -22,7 +22,7 @@ from shoal.client.kind import DEFINITIONS, JOBS, NAMESPACES, PODS, SECRETS
 from shoal.client.refusals import RefusedError
 from shoal.client.served import Served
 from shoal.controllers.gatekeeping.held_kinds import GATE, MANAGED, QUEUE_LABEL, HoldingRules
-from shoal.controllers.gatekeeping.hooks import HOOKS, NAME, Address
+from shoal.controllers.gatekeeping.hooks import HOOKS, NAME, WebhookAddress
 from shoal.controllers.gatekeeping.rendezvous import ASKS
 from shoal.controllers.gatekeeping.webhook import Webhook, WebhookSettings
 from shoal.controllers.gatekeeping.webhook_certs import machine_date
@@ -50,7 +50,7 @@ class _Listening:
         self.name = "webhook"
         self._is_to_end = is_begun_again
         self._served = Served(context)
-        address = Address(url=f"https://127.0.0.1:{port}")
+        address = WebhookAddress(url=f"https://127.0.0.1:{port}")
         settings = WebhookSettings("127.0.0.1", port, address, ("127.0.0.1",), is_last_resort=is_last_resort, date=date)
         self.webhook = Webhook(context, self._served, settings, HoldingRules)
 

@@ -17,24 +17,24 @@ from shoal.client.item import Obj
 from shoal.client.kind import DEFINITIONS, PODS
 from shoal.client.served import Served
 from shoal.controllers.kubernetes_groups.controller import KubernetesGroups
-from shoal.controllers.kubernetes_groups.scheduled import Member, scheduled
+from shoal.controllers.kubernetes_groups.scheduled import ScheduledMember, scheduled
 
-_WAITS = Member("b", reason="Unschedulable", message="0/1 nodes are available")
-_GATED = Member("c", reason="SchedulingGated", message="gates")
+_WAITS = ScheduledMember("b", reason="Unschedulable", message="0/1 nodes are available")
+_GATED = ScheduledMember("c", reason="SchedulingGated", message="gates")
 CASES = {
     "no pods": ([], 2, None),
-    "enough pods are bound": ([Member("a", True), Member("b", True)], 2, (True, "Scheduled", "")),
-    "more pods than needed, some wait": ([Member("a", True), _WAITS], 1, (True, "Scheduled", "")),
-    "no pod has been tried": ([Member("a"), Member("b")], 2, None),
-    "a pod was refused": ([Member("a", True), _WAITS], 2, (False, "Unschedulable", "0/1 nodes are available")),
+    "enough pods are bound": ([ScheduledMember("a", True), ScheduledMember("b", True)], 2, (True, "Scheduled", "")),
+    "more pods than needed, some wait": ([ScheduledMember("a", True), _WAITS], 1, (True, "Scheduled", "")),
+    "no pod has been tried": ([ScheduledMember("a"), ScheduledMember("b")], 2, None),
+    "a pod was refused": ([ScheduledMember("a", True), _WAITS], 2, (False, "Unschedulable", "0/1 nodes are available")),
     "the scheduler failed": (
-        [Member("a", reason="SchedulerError", message="no"), _WAITS],
+        [ScheduledMember("a", reason="SchedulerError", message="no"), _WAITS],
         2,
         (False, "SchedulerError", "no"),
     ),
     "too few pods": ([_WAITS], 2, None),
-    "pods that are gated": ([Member("a"), _GATED], 2, None),
-    "basic, one is bound": ([Member("a", True), _WAITS], 0, (True, "Scheduled", "")),
+    "pods that are gated": ([ScheduledMember("a"), _GATED], 2, None),
+    "basic, one is bound": ([ScheduledMember("a", True), _WAITS], 0, (True, "Scheduled", "")),
     "basic, none is bound": ([_WAITS], 0, (False, "Unschedulable", "0/1 nodes are available")),
 }
 

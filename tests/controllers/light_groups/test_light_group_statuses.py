@@ -17,7 +17,7 @@ from shoal.client.kind import DEFINITIONS, DEPLOYMENTS, NAMESPACES, PODS
 from shoal.client.port import Deletion
 from shoal.client.served import Served
 from shoal.controllers.light_groups.controller import light_groups_controller
-from shoal.controllers.light_groups.group_phase import Member, group_progress
+from shoal.controllers.light_groups.group_phase import GroupMember, group_progress
 from shoal.embedded.apiserver.foreign.definitions import definitions
 
 PHASES = {
@@ -37,7 +37,7 @@ _WORDS = {"P": "Pending", "R": "Running", "S": "Succeeded", "F": "Failed"}
 @pytest.mark.parametrize("case", PHASES)
 def test_the_phase_of_a_group_of_two(case: str) -> None:
     letters, phase = PHASES[case]
-    members = [Member(str(at), _WORDS[letter], ("b", "a")) for at, letter in enumerate(letters)]
+    members = [GroupMember(str(at), _WORDS[letter], ("b", "a")) for at, letter in enumerate(letters)]
     progress = group_progress(members, 2, "ns")
     assert progress.phase == phase
     assert (progress.running, progress.succeeded, progress.failed) == tuple(map(letters.count, "RSF"))

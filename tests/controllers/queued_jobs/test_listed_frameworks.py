@@ -11,7 +11,7 @@ from shoal.client.item import Obj
 from shoal.client.kind import Kind
 from shoal.controllers.gatekeeping.held_kinds import HELD_KINDS, HoldingRules, holding_rules_of
 from shoal.controllers.gatekeeping.holding import held
-from shoal.controllers.gatekeeping.hooks import Address, configuration
+from shoal.controllers.gatekeeping.hooks import WebhookAddress, configuration
 from shoal.controllers.gatekeeping.policies import queue_policies
 from shoal.controllers.queued_jobs.job_kinds import JOB_KINDS
 from shoal.units.errors import Where
@@ -67,7 +67,7 @@ def test_policies_and_webhook_match_the_listed_kinds() -> None:
     rules = _rules("batch/job", "pod")
     names = {pair.name for pair in queue_policies(rules, LOCAL_QUEUES)}
     assert names == {f"shoal-hold-{what}{end}" for what in ("jobs", "pods") for end in ("", "-default")}
-    hooks = configuration(Address("https://x"), b"", rules, ["team"])["webhooks"]
+    hooks = configuration(WebhookAddress("https://x"), b"", rules, ["team"])["webhooks"]
     for hook in hooks:
         asked = {plural for rule in hook["rules"] for plural in rule["resources"]}
         assert asked <= {"jobs", "pods"}

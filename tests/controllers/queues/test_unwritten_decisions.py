@@ -21,7 +21,7 @@ from build.queue_admission import (
 )
 from build.small_clusters import SmallCluster
 from build.virtual_time import virtual
-from shoal.client.conditions import Moment, Status, put
+from shoal.client.conditions import Status, WriteTime, put
 from shoal.client.ecosystem_kinds import CLUSTER_QUEUES, RESOURCE_FLAVORS, WORKLOADS
 from shoal.client.item import Item
 from shoal.client.kind import Kind
@@ -141,5 +141,5 @@ async def test_a_status_writer_that_is_restarted_writes_what_it_was_writing(tmp_
         await cluster.until(lambda: writer.is_idle)
 
 
-def _held(status: Status, moment: Moment) -> bool:
+def _held(status: Status, moment: WriteTime) -> bool:
     return put(status, "QuotaReserved", (False, "OnHold", "m"), moment)

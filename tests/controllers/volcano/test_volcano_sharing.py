@@ -12,7 +12,7 @@ from build.virtual_time import in_virtual_time, virtual
 from build.volcano_scenes import VolcanoScene, volcano_scene
 from shoal.client.ecosystem_kinds import VOLCANO_POD_GROUPS
 from shoal.engine.queues.disciplines.volcano.amounts import Amounts
-from shoal.engine.queues.disciplines.volcano.objects import Guarantee, Meta, Queue, QueueSpec
+from shoal.engine.queues.disciplines.volcano.objects import Guarantee, Queue, QueueSpec, VolcanoMeta
 from shoal.engine.queues.disciplines.volcano.queue_quotas import QueueQuotas
 from shoal.engine.queues.disciplines.volcano.queue_tree import QueueTree
 from shoal.engine.queues.facts import ClusterQueueFacts, CohortFacts
@@ -203,7 +203,7 @@ async def test_whoever_decides_next_knows_who_has_what(tmp_path: Path) -> None:
 
 
 def queue(name: str, **spec: Any) -> Queue:
-    return Queue(Meta(name=name), QueueSpec(**spec))
+    return Queue(VolcanoMeta(name=name), QueueSpec(**spec))
 
 
 def quotas(found: QueueQuotas) -> dict[str, tuple[int, int | None, int | None]]:

@@ -11,7 +11,7 @@ import pytest
 
 from build.fake_fleets import FakeFleet, fake_fleet
 from build.kubectl_runs import PATIENCE_S
-from shoal.embedded.apiserver.streams.terminal import Answer
+from shoal.embedded.apiserver.streams.terminal import CommandOutput
 from shoal.embedded.kubelets.endpoint.endpoint import Endpoint, EndpointSettings
 
 AVAILABLE = '--for=jsonpath={.status.conditions[?(@.type=="Available")].reason}=Passed'
@@ -66,7 +66,7 @@ async def test_a_command_is_run_by_the_kubelet_and_its_code_comes_back(fleet: Fa
     node = fleet.nodes["n2"]
     assert await fleet.said("exec", "web", "-c", "side", "--", "nvidia-smi", "-L") == "out\n"
     assert node.commands == [("uid-web", "side", "nvidia-smi", "-L")]
-    node.answer = Answer("", "no such thing\n", 127)
+    node.answer = CommandOutput("", "no such thing\n", 127)
     done = await fleet.kubectl("exec", "-i", "web", "-c", "main", "--", "torchrun")
     assert (done.code, done.out) == (127, "")
     assert done.err == "no such thing\ncommand terminated with exit code 127\n"

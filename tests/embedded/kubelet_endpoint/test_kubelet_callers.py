@@ -12,7 +12,7 @@ import pytest
 from build.endpoint_clients import API_SERVER, PROXIES, PROXY, Doors, client, doors_of
 from build.fake_nodes import FakeNodes
 from shoal.client.certificates import Pair
-from shoal.embedded.apiserver.streams.terminal import Answer
+from shoal.embedded.apiserver.streams.terminal import CommandOutput
 from shoal.embedded.kubelets.endpoint.endpoint import Endpoint, EndpointSettings
 from shoal.units.errors import UserError
 
@@ -85,7 +85,7 @@ async def test_other_paths_and_other_streams_are_refused_in_one_line(doors: Door
 
 
 async def test_a_command_is_run_in_its_container(doors: Doors, nodes: FakeNodes) -> None:
-    nodes["n1"].answer = Answer("out\n", "err\n", 3)
+    nodes["n1"].answer = CommandOutput("out\n", "err\n", 3)
     query = "command=nvidia-smi&command=-L&output=1&error=1"
     url = f"{doors.ports.kubelet_url}/exec/default/web/uid-web/side?{query}"
     protocols = ("v5.channel.k8s.io",)

@@ -6,14 +6,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from build.depth import examples
-from shoal.embedded.scheduler.asks import Ask, PodFacts
+from shoal.embedded.scheduler.asks import PodFacts, PodRequest
 from shoal.embedded.scheduler.queue import PodQueue
 
 EARLY_TRIES = 8
 
 
 def facts(name: str, priority: int = 0, created: float = 0.0) -> PodFacts:
-    return PodFacts(uid=name, namespace="default", name=name, ask=Ask(), priority=priority, created=created)
+    return PodFacts(uid=name, namespace="default", name=name, ask=PodRequest(), priority=priority, created=created)
 
 
 def queue_of(*pods: PodFacts) -> PodQueue:

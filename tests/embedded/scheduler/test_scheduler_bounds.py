@@ -11,7 +11,7 @@ import pytest
 from shoal.api.node import Node
 from shoal.api.wire import dec_hook
 from shoal.client.item import Item, Obj
-from shoal.embedded.scheduler.asks import Ask, PodFacts, read_pod
+from shoal.embedded.scheduler.asks import PodFacts, PodRequest, read_pod
 from shoal.embedded.scheduler.node_choice import Chooser
 from shoal.embedded.scheduler.node_columns import NodeColumns
 from shoal.embedded.scheduler.pod_affinity import PodAffinity
@@ -95,10 +95,10 @@ def test_unknown_resources_are_refused_on_every_row_of_a_fleet_that_grew() -> No
 
 def test_pods_that_each_name_their_node_do_not_push_out_what_is_known_of_others() -> None:
     world = World(3)
-    filtered = world.chooser.node_filters.of(Ask())
+    filtered = world.chooser.node_filters.of(PodRequest())
     for number in range(600):
         world.chooser.node_filters.of(facts(f"p{number}", {"cpu": f"{number}m"}, nodeAffinity=on_node("n1")).ask)
-    assert world.chooser.node_filters.of(Ask()) is filtered
+    assert world.chooser.node_filters.of(PodRequest()) is filtered
 
 
 def test_of_a_pod_that_names_its_node_only_that_node_is_looked_at() -> None:

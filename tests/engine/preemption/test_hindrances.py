@@ -10,7 +10,7 @@ from build.snapshot import facts_of
 from build.yielding import Yielding, gpus
 from shoal.engine.fitter import Fitter
 from shoal.engine.ledger import Ledger
-from shoal.engine.preemption.claim import Claim, gang_claim, pod_claim
+from shoal.engine.preemption.claim import Preemptor, gang_claim, pod_claim
 from shoal.engine.preemption.evidence import GPU_COMPUTE, Help, hindrance, what_would_help
 from shoal.engine.preemption.policy import VictimPolicy
 from shoal.engine.reasons import Code
@@ -18,7 +18,7 @@ from shoal.engine.reasons import Code
 ONE, TWO = gpus(1), gpus(2)
 
 
-def claim_of(world: Yielding, name: str = "new") -> Claim:
+def claim_of(world: Yielding, name: str = "new") -> Preemptor:
     gang = world.cluster.gangs.find(name)
     claim = pod_claim(world.cluster, name) if gang is None else gang_claim(world.cluster, gang)
     assert claim is not None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from build.nodes import node
 from build.yielding import Yielding, gpus
-from shoal.engine.preemption.claim import Claim
+from shoal.engine.preemption.claim import Preemptor
 from shoal.engine.preemption.claims import hear
 
 PODS = 200
@@ -17,11 +17,11 @@ def test_a_line_of_pods_that_may_not_ask_is_looked_through_once() -> None:
     looked: list[str] = []
     asked: list[str] = []
 
-    def may_ask(claim: Claim) -> bool:
+    def may_ask(claim: Preemptor) -> bool:
         looked.append(claim.name)
         return claim.preempts
 
-    def ask(claim: Claim) -> bool:
+    def ask(claim: Preemptor) -> bool:
         asked.append(claim.name)
         world.go(claim.name)
         return True

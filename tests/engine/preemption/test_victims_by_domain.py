@@ -5,7 +5,7 @@ from __future__ import annotations
 from build.nodes import NodeBuilder, node
 from build.yielding import Yielding, gpus
 from shoal.engine.events import TopologySeen
-from shoal.engine.groups import GroupFacts, Part, TopologyFacts, Wish
+from shoal.engine.groups import GangSubgroup, GroupFacts, TopologyFacts, Wish
 
 TWO, FOUR = gpus(2), gpus(4)
 RACK = Wish("t", required="rack")
@@ -51,7 +51,7 @@ def test_a_gang_that_runs_grows_in_its_own_rack() -> None:
 
 def test_each_part_makes_room_in_a_rack_of_its_own_choice() -> None:
     world = world_of(2, 2, 2)
-    parts = (Part("x", minimum=2, wish=RACK), Part("y", minimum=2, wish=RACK))
+    parts = (GangSubgroup("x", minimum=2, wish=RACK), GangSubgroup("y", minimum=2, wish=RACK))
     world.group(GroupFacts("new", 4, parts, priority=9))
     for name, priority in (("a0", 1), ("a1", 7), ("b0", 2), ("b1", 2), ("c0", 3), ("c1", 3)):
         world.runs(f"on-{name}", name, FOUR, priority)
@@ -70,7 +70,7 @@ def test_a_gang_of_different_pods_makes_room_for_each() -> None:
 
 def test_a_part_keeps_its_minimum_when_its_gang_has_pods_to_spare() -> None:
     world = world_of(2)
-    world.group(GroupFacts("g", 2, (Part("x", minimum=1), Part("y", minimum=1)), priority=1))
+    world.group(GroupFacts("g", 2, (GangSubgroup("x", minimum=1), GangSubgroup("y", minimum=1)), priority=1))
     for pod, part in (("g-0", "x"), ("g-1", "y"), ("g-2", "y")):
         world.runs(pod, "a0", gpus(1), 1, "g", part=part)
     world.runs("p", "a1", FOUR, 9).runs("q", "a0", gpus(1), 9)

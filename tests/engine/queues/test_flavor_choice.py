@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from build.flavors import NOBODY, PREEMPT, RECLAIM, Oracle, choose, only_flavor, pods, shared
 from build.queues import cluster_queue, group, hold_usage, queues, quotas
 from shoal.engine.queues.facts import Fungibility, NextFlavor
-from shoal.engine.queues.flavors.modes import Answer, Mode
+from shoal.engine.queues.flavors.modes import Mode, PreemptionPossibility
 from shoal.engine.queues.reasons import Wait
 from shoal.engine.queues.state import Queues
 
@@ -21,7 +21,7 @@ ALWAYS_LOOKS = Fungibility(GO_ON, GO_ON)
 
 BORROWS, FULL, FREE, NEVER = (0, 9, 0), (5, 5, 10), (5, 0, 0), (0, 0, 0)
 """A flavor that fits by borrowing, one where others would have to yield, one with room, one without quota."""
-TABLE: dict[str, tuple[list[tuple[int, int, int]], Fungibility, dict[str, Answer], str | None]] = {
+TABLE: dict[str, tuple[list[tuple[int, int, int]], Fungibility, dict[str, PreemptionPossibility], str | None]] = {
     "the first that fits": ([NEVER, FREE, FREE], ALWAYS_LOOKS, {}, "f1"),
     "none": ([NEVER, NEVER], ALWAYS_LOOKS, {}, None),
     "borrowing ends the search": ([BORROWS, FREE], Fungibility(), {}, "f0"),
@@ -34,7 +34,7 @@ TABLE: dict[str, tuple[list[tuple[int, int, int]], Fungibility, dict[str, Answer
     "preempting while borrowing goes on, if told so": (
         [FULL, FREE],
         Fungibility(GO_ON, STOP),
-        {"f0": Answer(Mode.PREEMPT, 1)},
+        {"f0": PreemptionPossibility(Mode.PREEMPT, 1)},
         "f1",
     ),
     "what ends the search is taken, whatever was passed on the way": (
@@ -49,7 +49,7 @@ TABLE: dict[str, tuple[list[tuple[int, int, int]], Fungibility, dict[str, Answer
     "of two with nobody the one that borrows less": (
         [FULL, FULL],
         Fungibility(),
-        {"f0": Answer(Mode.NO_CANDIDATES, 1), "f1": NOBODY},
+        {"f0": PreemptionPossibility(Mode.NO_CANDIDATES, 1), "f1": NOBODY},
         "f1",
     ),
     "borrowing before preempting": ([FULL, BORROWS], ALWAYS_LOOKS, {}, "f1"),
@@ -59,19 +59,19 @@ TABLE: dict[str, tuple[list[tuple[int, int, int]], Fungibility, dict[str, Answer
     "of equal borrowing the better mode": (
         [FULL, FULL],
         LIKES_PREEMPTION,
-        {"f0": Answer(Mode.PREEMPT, 1), "f1": Answer(Mode.RECLAIM, 1)},
+        {"f0": PreemptionPossibility(Mode.PREEMPT, 1), "f1": PreemptionPossibility(Mode.RECLAIM, 1)},
         "f1",
     ),
     "less borrowing before a better mode": (
         [FULL, FULL],
         LIKES_PREEMPTION,
-        {"f0": Answer(Mode.RECLAIM, 1), "f1": Answer(Mode.PREEMPT, 0)},
+        {"f0": PreemptionPossibility(Mode.RECLAIM, 1), "f1": PreemptionPossibility(Mode.PREEMPT, 0)},
         "f1",
     ),
     "by default a better mode before less borrowing": (
         [FULL, FULL],
         ALWAYS_LOOKS,
-        {"f0": Answer(Mode.PREEMPT, 0), "f1": Answer(Mode.RECLAIM, 1)},
+        {"f0": PreemptionPossibility(Mode.PREEMPT, 0), "f1": PreemptionPossibility(Mode.RECLAIM, 1)},
         "f1",
     ),
 }
@@ -79,7 +79,10 @@ TABLE: dict[str, tuple[list[tuple[int, int, int]], Fungibility, dict[str, Answer
 
 @pytest.mark.parametrize(("flavors", "fungibility", "answers", "chosen"), TABLE.values(), ids=TABLE)
 def test_the_flavor_taken_is(
-    flavors: list[tuple[int, int, int]], fungibility: Fungibility, answers: dict[str, Answer], chosen: str | None
+    flavors: list[tuple[int, int, int]],
+    fungibility: Fungibility,
+    answers: dict[str, PreemptionPossibility],
+    chosen: str | None,
 ) -> None:
     found = choose(shared(*flavors, fungibility=fungibility), "q", pods(cpu=5), oracle=Oracle(answers))
     assert only_flavor(found) == chosen
@@ -93,7 +96,9 @@ def test_the_flavor_taken_is(
 def test_a_search_through_all_flavors_takes_the_first_of_the_best(
     flavors: list[tuple[int, int, int]], data: st.DataObject, likes_preemption: bool
 ) -> None:
-    answer = st.builds(Answer, st.sampled_from([Mode.NO_CANDIDATES, Mode.PREEMPT, Mode.RECLAIM]), st.integers(0, 2))
+    answer = st.builds(
+        PreemptionPossibility, st.sampled_from([Mode.NO_CANDIDATES, Mode.PREEMPT, Mode.RECLAIM]), st.integers(0, 2)
+    )
     answers = {f"f{index}": data.draw(answer) for index in range(len(flavors))}
     world = shared(*flavors, fungibility=LIKES_PREEMPTION if likes_preemption else ALWAYS_LOOKS)
     by_itself = {FREE: (Mode.FIT, 0), BORROWS: (Mode.FIT, 1), NEVER: (Mode.NO_FIT, 0)}

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from build.flavors import Oracle, choose, flavors_of, only_flavor, pods
 from build.queues import cluster_queue, flavor, group, hold_usage, limited, name_of, pod_set, queues, quotas, topology
-from shoal.engine.queues.facts import Admission, PodSet, PodSetAdmission
-from shoal.engine.queues.flavors.modes import Answer, Mode
+from shoal.engine.queues.facts import PodSet, PodSetAdmission, QuotaAssignment
+from shoal.engine.queues.flavors.modes import Mode, PreemptionPossibility
 from shoal.engine.queues.reasons import Wait
 from shoal.engine.queues.settings import Settings
 from shoal.engine.queues.state import Queues
@@ -86,7 +86,7 @@ def test_pods_count_only_where_the_queue_counts_them() -> None:
 def test_pods_that_are_no_longer_needed_do_not_count() -> None:
     world = queues(cluster_queue("q", cpu=10, pods=3))
     found = choose(world, "q", pods(5, cpu=1), reclaimable={"main": 2})
-    assert found.admission("q") == Admission(
+    assert found.admission("q") == QuotaAssignment(
         "q", (PodSetAdmission("main", 3, {"cpu": "default", "pods": "default"}, {"cpu": 3000, "pods": 3}),)
     )
 
@@ -224,6 +224,6 @@ def test_a_pod_set_that_topology_turns_away_is_lowered() -> None:
 def test_lowering_never_raises() -> None:
     world = queues(cluster_queue("q", cohort="all", cpu=limited(4)))
     hold_usage(world, "q", cpu=4)
-    found = choose(world, "q", pods(cpu=1), oracle=Oracle({"default": Answer(Mode.NO_CANDIDATES, 0)}))
+    found = choose(world, "q", pods(cpu=1), oracle=Oracle({"default": PreemptionPossibility(Mode.NO_CANDIDATES, 0)}))
     found.pod_sets[0].lower(Mode.PREEMPT, "no rack has room", Wait.TOPOLOGY)
     assert found.pod_sets[0].flavors["cpu"].mode is Mode.NO_CANDIDATES

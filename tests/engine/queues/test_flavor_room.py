@@ -7,7 +7,7 @@ import pytest
 from build.flavors import NOBODY, Oracle, choose, pods, shared
 from build.queues import cluster_queue, cohort, hold_usage, limited, queues, quotas
 from shoal.engine.queues.facts import PreemptionRules
-from shoal.engine.queues.flavors.modes import Answer, Mode
+from shoal.engine.queues.flavors.modes import Mode, PreemptionPossibility
 from shoal.engine.queues.reasons import Wait
 from shoal.engine.queues.settings import Settings
 
@@ -81,7 +81,7 @@ def test_an_over_used_flavor_still_takes_who_asks_for_nothing() -> None:
 
 
 def test_the_borrowing_level_after_preemption_is_the_oracles() -> None:
-    found = choose(shared((5, 5, 10)), "q", pods(cpu=2), oracle=Oracle({"f0": Answer(Mode.RECLAIM, 1)}))
+    found = choose(shared((5, 5, 10)), "q", pods(cpu=2), oracle=Oracle({"f0": PreemptionPossibility(Mode.RECLAIM, 1)}))
     assert (found.mode, found.borrow) == (Mode.PREEMPT, 1)
     assert found.pod_sets[0].flavors["cpu"].mode is Mode.RECLAIM
     assert found.to_preempt == {("f0", "cpu")}

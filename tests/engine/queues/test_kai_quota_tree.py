@@ -6,18 +6,25 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from build.depth import examples
-from shoal.engine.queues.disciplines.kai.objects import Meta, Queue, QueueSpec, Resources, Share, path_to_root
+from shoal.api.meta import ObjectMeta
+from shoal.engine.queues.disciplines.kai.objects import (
+    Queue,
+    QueueResources,
+    QueueResourceShare,
+    QueueSpec,
+    path_to_root,
+)
 from shoal.engine.queues.disciplines.kai.queue_quotas import SETTINGS, facts_of, local_queue_key, usage_of
 from shoal.engine.queues.disciplines.kai.unschedulable_reasons import OVER_LIMIT, OVER_QUOTA, unschedulable_reason
 from shoal.engine.queues.facts import Amounts, BudgetUse, PodSet, WorkloadFacts
 from shoal.engine.queues.kueue import Kueue
 from shoal.engine.queues.state import Queues
 
-_ENDLESS = Share(-1, -1, 1)
+_ENDLESS = QueueResourceShare(-1, -1, 1)
 
 
-def queue(name: str, parent: str, gpu: Share) -> Queue:
-    return Queue(Meta(name), QueueSpec(parent, resources=Resources(gpu, _ENDLESS, _ENDLESS)))
+def queue(name: str, parent: str, gpu: QueueResourceShare) -> Queue:
+    return Queue(ObjectMeta(name), QueueSpec(parent, resources=QueueResources(gpu, _ENDLESS, _ENDLESS)))
 
 
 def work(key: str, name: str, gpus: int, *, is_non_preemptible: bool) -> WorkloadFacts:
@@ -29,7 +36,7 @@ def work(key: str, name: str, gpus: int, *, is_non_preemptible: bool) -> Workloa
 
 
 shares = st.builds(
-    Share,
+    QueueResourceShare,
     st.sampled_from([-1.0, 0.0, 1.0, 2.0, 4.0]),
     st.sampled_from([-1.0, 1.0, 3.0, 5.0]),
     st.sampled_from([0.0, 1.0, 2.0]),
@@ -40,7 +47,11 @@ works = st.lists(st.tuples(st.sampled_from(["a", "b", "c"]), st.integers(1, 3), 
 @settings(max_examples=examples(30), deadline=None)
 @given(shares, shares, shares, shares, works)
 def test_no_limit_is_passed_and_what_is_never_ended_stays_within_quota(
-    top: Share, a: Share, b: Share, c: Share, jobs: list[tuple[str, int, bool]]
+    top: QueueResourceShare,
+    a: QueueResourceShare,
+    b: QueueResourceShare,
+    c: QueueResourceShare,
+    jobs: list[tuple[str, int, bool]],
 ) -> None:
     queues = {
         one.name: one for one in (queue("top", "", top), queue("a", "top", a), queue("b", "top", b), queue("c", "", c))
@@ -73,7 +84,10 @@ def test_no_limit_is_passed_and_what_is_never_ended_stays_within_quota(
 
 
 def test_words_name_the_queue_whose_limit_it_is() -> None:
-    queues = {one.name: one for one in (queue("top", "", Share(4, 4, 1)), queue("a", "top", Share(2, -1, 1)))}
+    queues = {
+        one.name: one
+        for one in (queue("top", "", QueueResourceShare(4, 4, 1)), queue("a", "top", QueueResourceShare(2, -1, 1)))
+    }
     reason, message = unschedulable_reason(
         queues, "a", {"gpu": 2000}, lambda name, fixed: {"gpu": 0 if fixed else 3000}, is_non_preemptible=False
     )

@@ -8,11 +8,11 @@ from build.queues import admitted, cluster_queue, flavor, node, pod_set, queues,
 from shoal.api.selectors import LabelSelector
 from shoal.engine.queues.check_facts import PROVISIONING, CheckFacts
 from shoal.engine.queues.facts import (
-    Admission,
     ClusterQueueFacts,
     LocalQueueFacts,
     PodSetAdmission,
     PreemptionRules,
+    QuotaAssignment,
     WorkloadFacts,
 )
 from shoal.engine.queues.kueue import Kueue
@@ -139,7 +139,7 @@ def test_searches_out_of_step_come_to_rest() -> None:
 
 def test_a_search_that_went_on_in_the_middle_looks_at_the_first_flavors_too() -> None:
     """`w1` loses f1 to room that `w0` only keeps, and finds nothing in f2; by then `w0` keeps nothing any more."""
-    holds = Admission("b", (PodSetAdmission("main", 1, {"cpu": "f1"}, {"cpu": 2000}),))
+    holds = QuotaAssignment("b", (PodSetAdmission("main", 1, {"cpu": "f1"}, {"cpu": 2000}),))
     found = kueue(
         cluster_queue("a", quotas("f1", cpu=0), quotas("f2", cpu=0), cohort="x", strict=True),
         cluster_queue("b", quotas("f1", cpu=4), cohort="x", rules=PreemptionRules(reclaim="LowerPriority")),

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from build.queues import admitted, cluster_queue, queues, workload
-from shoal.engine.queues.facts import Admission, LocalQueueFacts, PodSetAdmission
+from shoal.engine.queues.facts import LocalQueueFacts, PodSetAdmission, QuotaAssignment
 from shoal.engine.queues.kueue import Kueue
 from shoal.engine.queues.readiness import backoff_s, is_worn_out, stamp_of
 from shoal.engine.queues.settings import Settings
@@ -18,8 +18,8 @@ from shoal.engine.queues.usage import INFINITE, LocalUsage
 SETTINGS = Settings(usage_half_life_s=100.0, usage_sampling_s=0.0)
 
 
-def cores(count: int) -> Admission:
-    return Admission("a", (PodSetAdmission("main", 1, {"cpu": "default"}, {"cpu": count * 1000}),))
+def cores(count: int) -> QuotaAssignment:
+    return QuotaAssignment("a", (PodSetAdmission("main", 1, {"cpu": "default"}, {"cpu": count * 1000}),))
 
 
 def test_use_grows_towards_what_runs_and_is_forgotten_by_half_in_a_half_life() -> None:

@@ -18,7 +18,7 @@ from shoal.engine.intake import Intake
 from shoal.engine.mix import Mix
 from shoal.engine.placement import Placement
 from shoal.engine.profile import profile_named
-from shoal.engine.queues.facts import Admission, PreemptionRules, WorkloadFacts
+from shoal.engine.queues.facts import PreemptionRules, QuotaAssignment, WorkloadFacts
 from shoal.engine.queues.kueue import Kueue
 from shoal.engine.queues.proof import Proof, Proven
 from shoal.engine.queues.reasons import Wait
@@ -48,7 +48,7 @@ class World:
             if isinstance(facts_, WorkloadFacts) and facts_.admission is None:
                 self.kueue.put_workload(facts_, 0.0)
 
-    def pods_of(self, facts: WorkloadFacts, admission: Admission) -> list[PodArrived]:
+    def pods_of(self, facts: WorkloadFacts, admission: QuotaAssignment) -> list[PodArrived]:
         pods = []
         for wanted, given in zip(facts.pod_sets, admission.pod_sets, strict=True):
             asks = ask().gpus(wanted.requests["nvidia.com/gpu"])

@@ -16,7 +16,7 @@ from build.queues import (
 )
 from shoal.api.selectors import LabelSelector, Selector
 from shoal.engine.queues.facts import FlavorFacts, LocalQueueFacts, PreemptionRules
-from shoal.engine.queues.remedies import Budget, Effect, Kind, Remedy, remedies
+from shoal.engine.queues.remedies import Effect, Remedy, RemedyKind, SearchLimit, remedies
 from shoal.engine.queues.settings import Settings
 from shoal.engine.queues.state import Fact
 
@@ -25,7 +25,7 @@ def test_who_only_waits_for_a_turn_needs_nothing() -> None:
     here = world(cluster_queue("a", gpu=8, strict=True), workload("incoming", "a", gpu=3)).kueue()
     here.put_workload(workload("first", "a", gpu=9, priority=1), 0.0)
     here.cycle(0.0)
-    assert remedies(here, KEY) == [Remedy(Kind.TURN, Effect.ADMITTED)]
+    assert remedies(here, KEY) == [Remedy(RemedyKind.TURN, Effect.ADMITTED)]
 
 
 OBSTACLES: dict[str, tuple[list[Fact], str, str, str]] = {
@@ -71,7 +71,7 @@ OBSTACLES: dict[str, tuple[list[Fact], str, str, str]] = {
 def test_what_stands_in_the_way_is_named(name: str) -> None:
     facts, kind, object_name, field = OBSTACLES[name]
     (found,) = asked(Help(facts, [], workload("incoming", "a", gpu=1)))
-    assert found.kind is Kind.CORRECT
+    assert found.kind is RemedyKind.CORRECT
     assert found.message
     assert [(each.object, each.name, each.field) for each in found.changes] == [(kind, object_name, field)]
 
@@ -97,7 +97,7 @@ def test_who_would_delay_a_promised_start_is_told_so() -> None:
     kueue.put_workload(workload("big", "a", gpu=8, priority=1), 0.0)
     kueue.cycle(0.0)
     (found,) = remedies(kueue, KEY)
-    assert (found.kind, found.effect) == (Kind.TURN, Effect.UNTRIED)
+    assert (found.kind, found.effect) == (RemedyKind.TURN, Effect.UNTRIED)
     assert "default/big" in found.message
 
 
@@ -111,7 +111,7 @@ def test_asking_later_does_not_bring_accounts_of_use_up_to_date() -> None:
     for each in holders:
         kueue.put_workload(each, 0.0)
     before = portrait(kueue)
-    assert [each.kind for each in remedies(kueue, KEY, now_s=7.0)] == [Kind.TURN]
+    assert [each.kind for each in remedies(kueue, KEY, now_s=7.0)] == [RemedyKind.TURN]
     assert portrait(kueue) == before
 
 
@@ -128,7 +128,7 @@ def test_no_more_trials_are_made_than_allowed_and_what_was_found_is_told() -> No
     here = world(cluster_queue("a", gpu=8), runs("old", "a", gpu=6), workload("incoming", "a", gpu=6))
     whole = remedies(here.kueue(), KEY)
     for most in range(40):
-        found = remedies(here.kueue(), KEY, budget=Budget(most))
+        found = remedies(here.kueue(), KEY, budget=SearchLimit(most))
         assert set(found) <= set(whole)
         asks = [0]
 
@@ -136,6 +136,6 @@ def test_no_more_trials_are_made_than_allowed_and_what_was_found_is_told() -> No
             asks[0] += 1
             return asks[0] <= most
 
-        assert remedies(here.kueue(), KEY, budget=Budget(go_on=go_on)) == found
+        assert remedies(here.kueue(), KEY, budget=SearchLimit(go_on=go_on)) == found
         assert asks[0] <= most + 1
     assert found == whole

@@ -16,10 +16,10 @@ from build.queues import (
     topology,
     workload,
 )
-from shoal.engine.queues.facts import Admission, WorkloadFacts
+from shoal.engine.queues.facts import QuotaAssignment, WorkloadFacts
 from shoal.engine.queues.kueue import Kueue
 from shoal.engine.queues.proof import Claim, Proven
-from shoal.engine.queues.remedies import Budget, Effect, Kind, remedies
+from shoal.engine.queues.remedies import Effect, RemedyKind, SearchLimit, remedies
 from shoal.engine.queues.settings import Settings
 from shoal.engine.queues.state import Fact
 from shoal.engine.queues.topology_facts import TopologyRequest
@@ -43,7 +43,9 @@ def test_without_a_domain_free_the_workload_in_it_would_have_to_end() -> None:
     kueue.cycle(0.0)
     before = portrait(kueue)
     found = remedies(kueue, KEY)
-    assert [(each.kind, [change.name for change in each.changes]) for each in found] == [(Kind.ENDED, ["default/two"])]
+    assert [(each.kind, [change.name for change in each.changes]) for each in found] == [
+        (RemedyKind.ENDED, ["default/two"])
+    ]
     assert portrait(kueue) == before
 
 
@@ -54,11 +56,11 @@ class Nodes:
         self.room = room
         self.asked = 0
 
-    def admit(self, facts: WorkloadFacts, admission: Admission, claims: Sequence[Claim] = ()) -> Proven:
+    def admit(self, facts: WorkloadFacts, admission: QuotaAssignment, claims: Sequence[Claim] = ()) -> Proven:
         raise AssertionError("asking must not take places")
 
     def would_fit(
-        self, facts: WorkloadFacts, admission: Admission, gone: Iterable[str], claims: Sequence[Claim] = ()
+        self, facts: WorkloadFacts, admission: QuotaAssignment, gone: Iterable[str], claims: Sequence[Claim] = ()
     ) -> bool:
         self.asked += 1
         freed = sum(int(key.rpartition("-")[2]) for key in gone)
@@ -76,8 +78,8 @@ def test_where_places_are_missing_those_who_have_to_end_are_as_few_as_will_do() 
     )
     found = remedies(here.kueue(), KEY, prover=Nodes(2))
     assert [(each.kind, [str(change.name) for change in each.changes]) for each in found] == [
-        (Kind.FEWER_PODS, [KEY]),
-        (Kind.ENDED, ["default/w-1", "default/w-2"]),
+        (RemedyKind.FEWER_PODS, [KEY]),
+        (RemedyKind.ENDED, ["default/w-1", "default/w-2"]),
     ]
     assert told(found)[0] == [(KEY, "minCount", 5, 2)]
 
@@ -86,7 +88,7 @@ def test_quota_given_back_makes_no_room_on_nodes_but_a_workload_that_ends_does()
     here = world(cluster_queue("a", gpu=4), runs("w-4", "a", gpu=4), workload("incoming", "a", pod_set(count=3, gpu=1)))
     found = remedies(here.kueue(), KEY, prover=Nodes(0))
     assert [(each.kind, [str(change.name) for change in each.changes]) for each in found] == [
-        (Kind.ENDED, ["default/w-4"])
+        (RemedyKind.ENDED, ["default/w-4"])
     ]
 
 
@@ -105,7 +107,7 @@ def test_pods_that_would_be_others_are_not_said_to_have_places() -> None:
         workload("incoming", "a", pod_set(gpu=4, selector={"model": "a100"})),
     )
     (found,) = remedies(here.kueue(), KEY, prover=Nodes(0))
-    assert (found.kind, found.effect) == (Kind.FLAVOR, Effect.ADMITTED_BY_QUOTA)
+    assert (found.kind, found.effect) == (RemedyKind.FLAVOR, Effect.ADMITTED_BY_QUOTA)
 
 
 def test_a_search_that_is_cut_tells_whose_end_is_enough_and_that_fewer_may_do() -> None:
@@ -114,9 +116,9 @@ def test_a_search_that_is_cut_tells_whose_end_is_enough_and_that_fewer_may_do() 
 
     def asked(trials: int) -> tuple[list[bool], int, bool]:
         """What is told of those who have to end: whether they are the fewest; how many; whether the search was cut."""
-        budget = Budget(trials)
+        budget = SearchLimit(trials)
         found = remedies(here.kueue(), KEY, prover=Nodes(0), budget=budget)
-        ended = [each for each in found if each.kind is Kind.ENDED]
+        ended = [each for each in found if each.kind is RemedyKind.ENDED]
         return [each.is_least for each in ended], sum(len(each.changes) for each in ended), budget.is_short
 
     assert asked(200) == ([True], 4, False)

@@ -18,7 +18,7 @@ from build.queues import (
 )
 from shoal.api.taints import Taint
 from shoal.engine.queues.facts import Fungibility, PodSet, PreemptionRules
-from shoal.engine.queues.remedies import Effect, Kind, remedies
+from shoal.engine.queues.remedies import Effect, RemedyKind, remedies
 from shoal.engine.queues.settings import Settings
 from shoal.engine.queues.state import Fact
 
@@ -133,4 +133,4 @@ def test_asking_leaves_everything_as_it_was_bit_for_bit(waiting: Help, looked_at
 def test_with_quota_everybody_can_be_helped(waiting: Help) -> None:
     """Together with what keeps its pods off the flavors."""
     kinds = {each.kind for each in asked(waiting)}
-    assert kinds & {Kind.TURN, Kind.QUOTA, Kind.FLAVOR}
+    assert kinds & {RemedyKind.TURN, RemedyKind.QUOTA, RemedyKind.FLAVOR}

@@ -12,7 +12,7 @@ from build.depth import examples
 from build.queues import Limited, cluster_queue, cohort, hold_usage, limited, queues
 from shoal.engine.queues.facts import ClusterQueueFacts, CohortFacts, Quota
 from shoal.engine.queues.state import Queues
-from shoal.engine.queues.tree import Node, lowest_that_fits
+from shoal.engine.queues.tree import CohortNode, lowest_that_fits
 
 FR = ("default", "chips")
 NO_QUOTA = Quota(0)
@@ -74,7 +74,7 @@ class Pair:
     plain: Plain
     leaves: list[str]
 
-    def node(self, name: str) -> Node:
+    def node(self, name: str) -> CohortNode:
         return self.world.cluster_queues[name] if name in self.world.cluster_queues else self.world.cohorts[name]
 
     def add(self, name: str, amount: int) -> None:

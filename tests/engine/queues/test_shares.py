@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from build.queues import cluster_queue, cohort, hold_usage, limited, queues, quotas
-from shoal.engine.queues.shares import MOST, Share, less, share_of
+from shoal.engine.queues.shares import MOST, WeightedShare, less, share_of
 from shoal.engine.queues.state import Queues
 
 CHIPS = ("default", "chips")
@@ -26,7 +26,7 @@ def pool() -> Queues:
 def test_nobody_has_a_share_of_what_is_their_own() -> None:
     world = pool()
     hold_usage(world, "mine", cpu=2, chips=5)
-    assert share_of(world.cluster_queues["mine"]) == Share(0.0, 1.0, "", borrows=False)
+    assert share_of(world.cluster_queues["mine"]) == WeightedShare(0.0, 1.0, "", borrows=False)
 
 
 def test_the_scarcest_resource_counts() -> None:
@@ -77,7 +77,7 @@ def test_what_nobody_lends_has_no_share_and_is_borrowed_all_the_same() -> None:
         cluster_queue("other", cohort="all", chips=limited(64, lend=0)),
     )
     hold_usage(world, "mine", chips=3)
-    assert share_of(world.cluster_queues["mine"]) == Share(0.0, 1.0, "", borrows=True)
+    assert share_of(world.cluster_queues["mine"]) == WeightedShare(0.0, 1.0, "", borrows=True)
 
 
 def test_a_cohort_has_a_share_and_the_root_has_none() -> None:
@@ -121,14 +121,14 @@ def test_weights_divide_and_the_status_rounds_up(weight: float, weighted: int) -
 @pytest.mark.parametrize(
     ("smaller", "greater"),
     [
-        (Share(100, 1, "a", borrows=True), Share(101, 1, "a", borrows=True)),
-        (Share(300, 3, "a", borrows=True), Share(101, 1, "a", borrows=True)),
-        (Share(900, 0.1, "a", borrows=True), Share(1, 0, "a", borrows=True)),
-        (Share(1, 0, "a", borrows=True), Share(2, 0, "a", borrows=True)),
-        (Share(0, 0, "", borrows=False), Share(1, 1, "a", borrows=True)),
+        (WeightedShare(100, 1, "a", borrows=True), WeightedShare(101, 1, "a", borrows=True)),
+        (WeightedShare(300, 3, "a", borrows=True), WeightedShare(101, 1, "a", borrows=True)),
+        (WeightedShare(900, 0.1, "a", borrows=True), WeightedShare(1, 0, "a", borrows=True)),
+        (WeightedShare(1, 0, "a", borrows=True), WeightedShare(2, 0, "a", borrows=True)),
+        (WeightedShare(0, 0, "", borrows=False), WeightedShare(1, 1, "a", borrows=True)),
     ],
 )
-def test_with_weight_zero_who_borrows_has_more_than_all_others(smaller: Share, greater: Share) -> None:
+def test_with_weight_zero_who_borrows_has_more_than_all_others(smaller: WeightedShare, greater: WeightedShare) -> None:
     assert less(smaller, greater)
     assert not less(greater, smaller)
     assert not less(greater, greater)

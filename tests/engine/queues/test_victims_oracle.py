@@ -5,12 +5,12 @@ from __future__ import annotations
 from build.asking import LOWER_HERE, LOWER_HERE_RECLAIM_ANY, runs, state_of
 from build.queues import amount_of, cluster_queue, cohort, limited, queues, workload
 from shoal.engine.queues.facts import PreemptionRules, WorkloadFacts
-from shoal.engine.queues.flavors.modes import Answer, Mode
+from shoal.engine.queues.flavors.modes import Mode, PreemptionPossibility
 from shoal.engine.queues.state import Queues
 from shoal.engine.queues.victims.search import oracle
 
 
-def answer(world: Queues, queue: str, cores: float, priority: int = 0) -> Answer:
+def answer(world: Queues, queue: str, cores: float, priority: int = 0) -> PreemptionPossibility:
     before = state_of(world)
     ask = oracle(world, 0.0)
     found = ask(
@@ -32,22 +32,22 @@ def pair(*workloads: WorkloadFacts) -> Queues:
 
 
 def test_only_others_would_have_to_give_back() -> None:
-    assert answer(pair(runs("theirs", "theirs", cpu=8)), "mine", 4) == Answer(Mode.RECLAIM, 0)
+    assert answer(pair(runs("theirs", "theirs", cpu=8)), "mine", 4) == PreemptionPossibility(Mode.RECLAIM, 0)
 
 
 def test_own_workloads_would_have_to_stop() -> None:
     world = pair(runs("own", "mine", priority=-1, cpu=4), runs("theirs", "theirs", cpu=4))
-    assert answer(world, "mine", 4) == Answer(Mode.PREEMPT, 0)
+    assert answer(world, "mine", 4) == PreemptionPossibility(Mode.PREEMPT, 0)
 
 
 def test_both_together_count_as_stopping_own_workloads() -> None:
     world = pair(runs("own", "mine", priority=-1, cpu=1), runs("theirs", "theirs", cpu=7))
-    assert answer(world, "mine", 4) == Answer(Mode.PREEMPT, 0)
+    assert answer(world, "mine", 4) == PreemptionPossibility(Mode.PREEMPT, 0)
 
 
 def test_nobody_would_yield_and_the_level_is_that_of_now() -> None:
     world = pair(runs("own", "mine", priority=1, cpu=4), runs("theirs", "theirs", cpu=4))
-    assert answer(world, "mine", 2) == Answer(Mode.NO_CANDIDATES, 1)
+    assert answer(world, "mine", 2) == PreemptionPossibility(Mode.NO_CANDIDATES, 1)
 
 
 def test_the_level_is_that_after_the_victims_are_gone() -> None:
@@ -60,8 +60,8 @@ def test_the_level_is_that_after_the_victims_are_gone() -> None:
         runs("own", "mine", priority=-1, cpu=5),
         runs("far", "far", cpu=4),
     )
-    assert answer(world, "mine", 5) == Answer(Mode.PREEMPT, 1)
-    assert answer(world, "mine", 4) == Answer(Mode.PREEMPT, 0)
+    assert answer(world, "mine", 5) == PreemptionPossibility(Mode.PREEMPT, 1)
+    assert answer(world, "mine", 4) == PreemptionPossibility(Mode.PREEMPT, 0)
 
 
 def test_the_stamp_decides_among_equals() -> None:

@@ -11,7 +11,7 @@ from build.volcano_objects import GPUS, group, pod, queue
 from shoal.engine.queues.disciplines.volcano.enqueue import PodGroupCandidate, enqueue
 from shoal.engine.queues.disciplines.volcano.group_phases import assess, phase_of
 from shoal.engine.queues.disciplines.volcano.group_usage import choose_pods
-from shoal.engine.queues.disciplines.volcano.objects import GroupPod, PodGroup, Queue
+from shoal.engine.queues.disciplines.volcano.objects import GroupPod, Queue, QueuedPodGroup
 from shoal.engine.queues.disciplines.volcano.pod_counts import GroupPodCounts, count_pods
 from shoal.engine.queues.disciplines.volcano.queue_tree import QueueTree, Usage
 
@@ -48,7 +48,7 @@ def let_in(queues: list[Queue], *candidates: PodGroupCandidate) -> set[str]:
         ),
     ],
 )  # fmt: skip
-def test_who_is_let_in(queues: list[Queue], candidates: list[tuple[PodGroup, int]], expected: set[str]) -> None:
+def test_who_is_let_in(queues: list[Queue], candidates: list[tuple[QueuedPodGroup, int]], expected: set[str]) -> None:
     assert (
         let_in(queues, *(PodGroupCandidate(one, GroupPodCounts(), priority) for one, priority in candidates))
         == expected

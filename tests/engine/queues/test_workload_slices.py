@@ -11,11 +11,11 @@ from msgspec.structs import replace
 
 from build.queues import admitted, cluster_queue, flavor, limited, node, pod_set, queues, quotas, topology, workload
 from shoal.engine.queues.decisions import Decisions
-from shoal.engine.queues.facts import Admission, ClusterQueueFacts, PreemptionRules, WorkloadFacts
+from shoal.engine.queues.facts import ClusterQueueFacts, PreemptionRules, QuotaAssignment, WorkloadFacts
 from shoal.engine.queues.kueue import Kueue
 from shoal.engine.queues.proof import Claim, Proven
 from shoal.engine.queues.remedies.search import remedies
-from shoal.engine.queues.remedies.trials import Budget
+from shoal.engine.queues.remedies.trials import SearchLimit
 from shoal.engine.queues.state import Fact
 from shoal.engine.queues.topology_facts import TopologyAssignment, TopologyRequest
 
@@ -115,11 +115,11 @@ def test_it_stays_in_its_flavor() -> None:
 class RoomForOne:
     """Of nodes that take one pod more."""
 
-    def admit(self, facts: WorkloadFacts, admission: Admission, claims: Sequence[Claim] = ()) -> Proven:
+    def admit(self, facts: WorkloadFacts, admission: QuotaAssignment, claims: Sequence[Claim] = ()) -> Proven:
         return Proven.PLACED if self.would_fit(facts, admission, ()) else Proven.NO_ROOM
 
     def would_fit(
-        self, facts: WorkloadFacts, admission: Admission, gone: Iterable[str], claims: Sequence[Claim] = ()
+        self, facts: WorkloadFacts, admission: QuotaAssignment, gone: Iterable[str], claims: Sequence[Claim] = ()
     ) -> bool:
         return sum(each.count for each in admission.pod_sets) <= 1
 
@@ -170,7 +170,7 @@ def test_what_would_help_is_tried_without_a_trace_and_asks_nobody_to_end_his_own
     found = world(cluster_queue("q", cpu=5), old(3), other, grown(5))
     found.cycle(10.0)
     before = (used(found), {key: held.usage for key, held in found.queues.held.items()})
-    told = remedies(found, "default/new", now_s=11.0, budget=Budget())
+    told = remedies(found, "default/new", now_s=11.0, budget=SearchLimit())
     named = {change.name for remedy in told for change in remedy.changes if change.object == "Workload"}
     assert "default/old" not in named
     assert (used(found), {key: held.usage for key, held in found.queues.held.items()}) == before

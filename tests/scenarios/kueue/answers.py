@@ -10,14 +10,14 @@ from typing import Any
 
 from shoal.api.resources import amounts
 from shoal.api.wire import to_quantity
-from shoal.engine.queues.facts import Admission, Amounts, PodSetAdmission
+from shoal.engine.queues.facts import Amounts, PodSetAdmission, QuotaAssignment
 from shoal.engine.queues.topology_facts import TopologyAssignment
 
 Answer = dict[str, Any]
 Domains = tuple[tuple[str, ...], tuple[tuple[tuple[str, ...], int], ...]]
 
 
-def admission_answer(admission: Admission) -> Answer:
+def admission_answer(admission: QuotaAssignment) -> Answer:
     return {
         "clusterQueue": admission.cluster_queue,
         "podSets": {each.name: _pod_set(each) for each in admission.pod_sets},

@@ -6,8 +6,8 @@ from shoal.engine.queues.clusterqueue import ClusterQueue
 from shoal.engine.queues.facts import FlavorResource, WorkloadFacts
 from shoal.engine.queues.flavors.assigner import assign
 from shoal.engine.queues.flavors.assignment import PodSetChoice
-from shoal.engine.queues.flavors.modes import Answer as Possibility
 from shoal.engine.queues.flavors.modes import Mode, Oracle
+from shoal.engine.queues.flavors.modes import PreemptionPossibility as Possibility
 from shoal.engine.queues.topologies import Topologies
 from shoal.engine.queues.workloads import totals_of
 

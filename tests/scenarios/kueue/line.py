@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from shoal.engine.queues.clusterqueue import ClusterQueue
-from shoal.engine.queues.entry import Entry
+from shoal.engine.queues.entry import CycleEntry
 from shoal.engine.queues.facts import ClusterQueueFacts, WorkloadFacts
 from shoal.engine.queues.flavors.assignment import Assignment
 from shoal.engine.queues.order import Classical
@@ -57,7 +57,7 @@ def local_use_of(queues: Queues) -> Callable[[str], float] | None:
     return lambda key: usage.of(key, NOW_S)
 
 
-def _entry(queues: Queues, candidate: Candidate) -> Entry:
+def _entry(queues: Queues, candidate: Candidate) -> CycleEntry:
     evicted = candidate.evicted
     facts = WorkloadFacts(
         key=candidate.name,
@@ -68,4 +68,4 @@ def _entry(queues: Queues, candidate: Candidate) -> Entry:
     )
     waiting = PendingWorkload(facts, (), stamp_of(queues.settings, facts))
     queue = ClusterQueue(ClusterQueueFacts(candidate.name))
-    return Entry(waiting, queue, Assignment([], {}, candidate.borrowing_level, FlavorSearchProgress()))
+    return CycleEntry(waiting, queue, Assignment([], {}, candidate.borrowing_level, FlavorSearchProgress()))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from shoal.engine.queues.clusterqueue import ClusterQueue
-from shoal.engine.queues.facts import PODS, Admission, PodSetAdmission, WorkloadFacts
+from shoal.engine.queues.facts import PODS, PodSetAdmission, QuotaAssignment, WorkloadFacts
 from shoal.engine.queues.flavors.eligibility import asks_for_topology
 from shoal.engine.queues.state import Queues
 from shoal.engine.queues.tas.place import Request, TopologyRefusal, place
@@ -31,7 +31,7 @@ def decide(case: Case) -> Answer:
             "failure": _failure(found),
             "partialPodSetAssignments": _partial(queues, requests, found),
         }
-    admission = Admission(queue.name, tuple(_admitted(each, found) for each in requests))
+    admission = QuotaAssignment(queue.name, tuple(_admitted(each, found) for each in requests))
     return {
         "admitted": {facts.key: admission_answer(admission)},
         "inadmissible_or_pending": [],

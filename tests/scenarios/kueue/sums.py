@@ -5,7 +5,7 @@ from __future__ import annotations
 from shoal.engine.queues.facts import Usage
 from shoal.engine.queues.shares import share_of
 from shoal.engine.queues.state import Queues
-from shoal.engine.queues.tree import Cohort, Node
+from shoal.engine.queues.tree import Cohort, CohortNode
 
 from .answers import Answer
 from .case import Case
@@ -20,7 +20,7 @@ def decide(case: Case) -> Answer:
     for each in case.extra_request:
         fr = (each.flavor, each.resource)
         extra[fr] = extra.get(fr, 0) + amount(each.resource, each.quantity)
-    nodes: dict[str, Node] = {**queues.cohorts, **queues.cluster_queues}
+    nodes: dict[str, CohortNode] = {**queues.cohorts, **queues.cluster_queues}
     known = _flavor_resources(queues)
     return {
         "available": {name: {fr: node.available(fr) for fr in known} for name, node in nodes.items()},
@@ -30,11 +30,11 @@ def decide(case: Case) -> Answer:
 
 
 def _flavor_resources(queues: Queues) -> set[tuple[str, str]]:
-    nodes: list[Node] = [*queues.cluster_queues.values(), *queues.cohorts.values()]
+    nodes: list[CohortNode] = [*queues.cluster_queues.values(), *queues.cohorts.values()]
     return {fr for node in nodes for fr in (*node.subtree, *node.usage)}
 
 
-def _share(node: Node, extra: Usage) -> Answer:
+def _share(node: CohortNode, extra: Usage) -> Answer:
     share = share_of(node, extra)
     return {
         "name": node.name,

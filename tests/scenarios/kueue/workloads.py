@@ -89,8 +89,8 @@ def _topology_request(request: TopologyRequest) -> places.TopologyRequest:
     )
 
 
-def _admission(workload: Workload) -> q.Admission:
-    return q.Admission(
+def _admission(workload: Workload) -> q.QuotaAssignment:
+    return q.QuotaAssignment(
         workload.cluster_queue,
         tuple(
             q.PodSetAdmission(

@@ -13,12 +13,12 @@ from shoal.api.pod import Pod
 from shoal.api.wire import dec_hook
 from shoal.data.gpus import read_product
 from shoal.data.mig import layout_of_product
-from shoal.embedded.gpus.devices import Device
+from shoal.embedded.gpus.devices import PhysicalDevice
 from shoal.embedded.gpus.explicit import Choice
 from shoal.embedded.machines.mig_cuts import Cut
 from shoal.engine.cluster import Cluster
 from shoal.engine.devices.bench import Bench
-from shoal.engine.devices.demand import COMPUTE, MEMORY, SLOTS, Grant
+from shoal.engine.devices.demand import COMPUTE, MEMORY, SLOTS, DeviceGrant
 from shoal.engine.devices.kinds import kind_of
 from shoal.engine.dra.devices import DeviceFacts, SliceFacts
 from shoal.engine.events import NodeFacts, NodeSeen, PodBound
@@ -53,12 +53,12 @@ def container(name: str, amounts: dict[str, int], **more: Any) -> Obj:
     return {"name": name, "resources": {"limits": {key: str(value) for key, value in amounts.items()}}, **more}
 
 
-def chosen(one: Pod, grant: Grant | None, ids: NodeIds, taken: frozenset[str] = frozenset()) -> dict[str, Any]:
+def chosen(one: Pod, grant: DeviceGrant | None, ids: NodeIds, taken: frozenset[str] = frozenset()) -> dict[str, Any]:
     return chosen_ids(one.spec, ask_of_pod(one).devices, grant, ids, taken)
 
 
-def compute(*devices: int) -> Grant:
-    return Grant(tuple((device, COMPUTE, 1000) for device in devices))
+def compute(*devices: int) -> DeviceGrant:
+    return DeviceGrant(tuple((device, COMPUTE, 1000) for device in devices))
 
 
 PLAIN = node_ids({}, topology())
@@ -82,22 +82,22 @@ def test_an_init_container_passes_on_what_a_sidecar_before_it_does_not_keep() ->
 
 
 def test_a_fraction_is_its_first_containers() -> None:
-    assert chosen(pod({}, {}, gpu_fraction="0.5"), Grant(((2, COMPUTE, 500),)), PLAIN) == {"c0": {GPU: ["GPU-2"]}}
-    assert chosen(pod({}, gpu_memory="500"), Grant(((1, MEMORY, 500),)), PLAIN) == {"c0": {GPU: ["GPU-1"]}}
+    assert chosen(pod({}, {}, gpu_fraction="0.5"), DeviceGrant(((2, COMPUTE, 500),)), PLAIN) == {"c0": {GPU: ["GPU-2"]}}
+    assert chosen(pod({}, gpu_memory="500"), DeviceGrant(((1, MEMORY, 500),)), PLAIN) == {"c0": {GPU: ["GPU-1"]}}
 
 
 def test_virtual_gpus_are_dealt_by_number_and_one_where_only_memory_is_asked_for() -> None:
     asked = pod({GPU: 2, "nvidia.com/gpumem": 100}, {"nvidia.com/gpumem": 100})
-    grant = Grant(tuple((device, plane, 1) for device in (0, 1, 3) for plane in (SLOTS, MEMORY)))
+    grant = DeviceGrant(tuple((device, plane, 1) for device in (0, 1, 3) for plane in (SLOTS, MEMORY)))
     assert chosen(asked, grant, PLAIN) == {"c0": {GPU: ["GPU-0", "GPU-1"]}, "c1": {GPU: ["GPU-3"]}}
     volcano = pod({"volcano.sh/vgpu-number": 1, "volcano.sh/vgpu-memory": 100})
-    assert chosen(volcano, Grant(((2, SLOTS, 1),)), PLAIN) == {"c0": {"volcano.sh/vgpu-number": ["GPU-2"]}}
+    assert chosen(volcano, DeviceGrant(((2, SLOTS, 1),)), PLAIN) == {"c0": {"volcano.sh/vgpu-number": ["GPU-2"]}}
 
 
 def test_a_virtual_gpu_is_called_as_hamis_register_calls_it() -> None:
     listed = [{"id": f"GPU-h{at}", "count": 10, "devmem": 100, "health": at != 1} for at in range(3)]
     ids = node_ids({}, {"hami.io/node-nvidia-register": json.dumps(listed)})
-    assert chosen(pod({"nvidia.com/gpumem": 5}), Grant(((1, SLOTS, 1),)), ids) == {"c0": {GPU: ["GPU-h2"]}}
+    assert chosen(pod({"nvidia.com/gpumem": 5}), DeviceGrant(((1, SLOTS, 1),)), ids) == {"c0": {GPU: ["GPU-h2"]}}
 
 
 def test_a_device_that_hami_gave_is_the_one_that_the_node_calls_so() -> None:
@@ -109,14 +109,14 @@ def test_a_device_that_hami_gave_is_the_one_that_the_node_calls_so() -> None:
 
 
 def test_replicas_that_others_hold_are_passed_over() -> None:
-    grant = Grant(((0, SLOTS, 1), (1, SLOTS, 2)))
+    grant = DeviceGrant(((0, SLOTS, 1), (1, SLOTS, 2)))
     taken = frozenset({"GPU-0::0", "GPU-1::1"})
     assert chosen(pod({GPU: 1}, {GPU: 2}), grant, SLICED, taken) == {
         "c0": {GPU: ["GPU-0::1"]},
         "c1": {GPU: ["GPU-1::0", "GPU-1::2"]},
     }
     renamed = node_ids({}, topology(replicas={SHARED: 3}))
-    assert chosen(pod({SHARED: 1}), Grant(((3, SLOTS, 1),)), renamed) == {"c0": {SHARED: ["GPU-3::0"]}}
+    assert chosen(pod({SHARED: 1}), DeviceGrant(((3, SLOTS, 1),)), renamed) == {"c0": {SHARED: ["GPU-3::0"]}}
 
 
 def mixed(strategy: str, replicas: int = 1) -> NodeIds:
@@ -128,12 +128,14 @@ def mixed(strategy: str, replicas: int = 1) -> NodeIds:
 
 def test_fixed_instances_are_the_first_that_nobody_holds() -> None:
     asked = pod({MIG: 1}, {MIG: 1})
-    assert chosen(asked, Grant(()), mixed("mixed"), frozenset({"MIG-1"})) == {
+    assert chosen(asked, DeviceGrant(()), mixed("mixed"), frozenset({"MIG-1"})) == {
         "c0": {MIG: ["MIG-0"]},
         "c1": {MIG: ["MIG-2"]},
     }
-    assert chosen(asked, Grant(()), mixed("mixed"), frozenset({"MIG-1", "MIG-2"})) == {}
-    assert chosen(pod({MIG: 1}), Grant(()), mixed("mixed", 2), frozenset({"MIG-0::0"})) == {"c0": {MIG: ["MIG-1::0"]}}
+    assert chosen(asked, DeviceGrant(()), mixed("mixed"), frozenset({"MIG-1", "MIG-2"})) == {}
+    assert chosen(pod({MIG: 1}), DeviceGrant(()), mixed("mixed", 2), frozenset({"MIG-0::0"})) == {
+        "c0": {MIG: ["MIG-1::0"]}
+    }
 
 
 def test_whole_gpus_are_numbered_past_those_that_are_cut() -> None:
@@ -193,7 +195,8 @@ def test_a_kubelet_finds_an_instance_by_its_place() -> None:
     profile = facts.profile("1g.10gb") if facts is not None else None
     assert profile is not None
     devices = [
-        Device(f"MIG-{at}", MIG, f"MIG-{at}", 1, 0, 0, 1, cut=Cut(1, profile, at, at, f"MIG-{at}", 1)) for at in (0, 4)
+        PhysicalDevice(f"MIG-{at}", MIG, f"MIG-{at}", 1, 0, 0, 1, cut=Cut(1, profile, at, at, f"MIG-{at}", 1))
+        for at in (0, 4)
     ]
     noted = {"metadata": {"annotations": {"shoal.dev/devices": json.dumps({"main": {MIG: ["1:4"]}})}}}
     assert Choice(noted).wanted("main", MIG, 1, devices) == [devices[1]]
@@ -225,12 +228,12 @@ def test_instances_of_a_gpu_that_does_not_work_are_not_chosen() -> None:
         {"uuid": f"G{at}", "unhealthy": at == 0, "mig": [{"profile": "1g.10gb", "uuid": f"M{at}"}]} for at in (0, 1)
     ]
     ids = node_ids({"nvidia.com/mig.strategy": "mixed"}, {"shoal.dev/topology": json.dumps({"gpus": gpus})})
-    assert chosen(pod({MIG: 1}), Grant(()), ids) == {"c0": {MIG: ["M1"]}}
+    assert chosen(pod({MIG: 1}), DeviceGrant(()), ids) == {"c0": {MIG: ["M1"]}}
 
 
 def test_without_names_devices_go_by_number() -> None:
     assert chosen(pod({GPU: 2}), compute(0, 3), UNKNOWN_IDS) == {"c0": {GPU: ["0", "3"]}}
-    assert chosen(pod({GPU: 2}), Grant(((2, SLOTS, 2),)), UNKNOWN_IDS) == {"c0": {GPU: ["2::0", "2::1"]}}
+    assert chosen(pod({GPU: 2}), DeviceGrant(((2, SLOTS, 2),)), UNKNOWN_IDS) == {"c0": {GPU: ["2::0", "2::1"]}}
 
 
 def test_names_come_from_the_slices_of_the_node_where_it_says_nothing_itself() -> None:

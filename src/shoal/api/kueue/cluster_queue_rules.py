@@ -13,7 +13,7 @@ from shoal.api.kueue.cluster_queues import (
     ClusterQueueSpec,
     FlavorFungibility,
 )
-from shoal.api.kueue.group_rules import Owner, check_groups
+from shoal.api.kueue.group_rules import QuotaOwner, check_groups
 from shoal.api.kueue.lists import check_most
 from shoal.api.kueue.references import check_reference
 from shoal.api.validity import check_meta
@@ -32,7 +32,7 @@ def check_cluster_queue(queue: ClusterQueue, where: Where) -> None:
     if spec.cohort and spec.cohort != spec.cohort_name:
         what = f"says {excerpt(spec.cohort)} where cohortName says {excerpt(spec.cohort_name)}"
         raise UserError(what, where=where.below("cohort"), fix="keep cohortName")
-    owner = Owner(has_parent=bool(spec.cohort_name), parent_field="spec.cohortName", lends_own_only=True)
+    owner = QuotaOwner(has_parent=bool(spec.cohort_name), parent_field="spec.cohortName", lends_own_only=True)
     check_groups(spec.resource_groups, owner, where.below("resourceGroups"))
     if spec.namespace_selector is not None:
         spec.namespace_selector.check(where.below("namespaceSelector"))

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from msgspec import field
 
-from shoal.api.kueue.group_rules import Owner, check_groups
+from shoal.api.kueue.group_rules import QuotaOwner, check_groups
 from shoal.api.kueue.quotas import FairSharing, ResourceGroup
 from shoal.api.kueue.references import check_reference
 from shoal.api.meta import ObjectMeta
@@ -35,6 +35,6 @@ def check_cohort(cohort: Cohort, where: Where) -> None:
         check_reference(spec.parent_name, where.below("parentName"))
         if spec.parent_name == cohort.metadata.name:
             raise UserError("a cohort cannot be its own parent", where=where.below("parentName"))
-    owner = Owner(has_parent=bool(spec.parent_name), parent_field="spec.parentName", lends_own_only=False)
+    owner = QuotaOwner(has_parent=bool(spec.parent_name), parent_field="spec.parentName", lends_own_only=False)
     check_groups(spec.resource_groups, owner, where.below("resourceGroups"))
     spec.fair_sharing.check(where.below("fairSharing"))

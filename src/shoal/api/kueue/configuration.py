@@ -92,7 +92,7 @@ class DeviceClassMapping(ApiStruct, frozen=True):
     device_class_names: tuple[str, ...] = ()
 
 
-class Resources(ApiStruct, frozen=True):
+class ResourceSettings(ApiStruct, frozen=True):
     quota_check_strategy: Literal["BlockUndeclared", "IgnoreUndeclared"] = "BlockUndeclared"
     exclude_resource_prefixes: tuple[str, ...] = ()
     transformations: tuple[Transformation, ...] = ()
@@ -116,7 +116,7 @@ class Configuration(ApiStruct, frozen=True):
     integrations: Integrations = field(default_factory=Integrations)
     fair_sharing: FairSharingConfig | None = None
     admission_fair_sharing: AdmissionFairSharing | None = None
-    resources: Resources = field(default_factory=Resources)
+    resources: ResourceSettings = field(default_factory=ResourceSettings)
     feature_gates: dict[str, bool] = field(default_factory=dict)
     shoal: OwnSettings = field(default_factory=OwnSettings)
 
@@ -149,7 +149,7 @@ def _check_strategies(strategies: tuple[PreemptionStrategy, ...], where: Where) 
         raise UserError("LessThanOrEqualToFinalShare can only come first", where=where, fix="turn the two around")
 
 
-def _check_resources(resources: Resources, where: Where) -> None:
+def _check_resources(resources: ResourceSettings, where: Where) -> None:
     seen: set[str] = set()
     for index, one in enumerate(resources.transformations):
         here = where.below(f"transformations[{index}]")

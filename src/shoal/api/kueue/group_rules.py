@@ -22,7 +22,7 @@ MOST_IN_ALL = 256
 
 
 @dataclass(frozen=True, slots=True)
-class Owner:
+class QuotaOwner:
     """Whose groups they are."""
 
     has_parent: bool
@@ -30,7 +30,7 @@ class Owner:
     lends_own_only: bool
 
 
-def check_groups(groups: tuple[ResourceGroup, ...], owner: Owner, where: Where) -> None:
+def check_groups(groups: tuple[ResourceGroup, ...], owner: QuotaOwner, where: Where) -> None:
     check_most(groups, MOST_GROUPS, where)
     resources: dict[str, int] = {}
     flavors: dict[str, int] = {}
@@ -58,7 +58,7 @@ def _check_sizes(group: ResourceGroup, where: Where) -> None:
         raise UserError(what, where=where, fix="split the group")
 
 
-def _check_flavor(flavor: FlavorQuotas, covered: tuple[str, ...], owner: Owner, where: Where) -> None:
+def _check_flavor(flavor: FlavorQuotas, covered: tuple[str, ...], owner: QuotaOwner, where: Where) -> None:
     listed = tuple(quota.name for quota in flavor.resources)
     if listed != covered:
         missing = [name for name in covered if name not in listed]
@@ -72,7 +72,7 @@ def _check_flavor(flavor: FlavorQuotas, covered: tuple[str, ...], owner: Owner, 
         _check_quota(quota, owner, where.below(f"[{index}]"))
 
 
-def _check_quota(quota: ResourceQuota, owner: Owner, where: Where) -> None:
+def _check_quota(quota: ResourceQuota, owner: QuotaOwner, where: Where) -> None:
     for name, amount in (
         ("nominalQuota", quota.nominal_quota),
         ("borrowingLimit", quota.borrowing_limit),

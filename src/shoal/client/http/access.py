@@ -13,7 +13,7 @@ from typing import Any, Literal
 import msgspec
 
 
-class Program(msgspec.Struct, frozen=True):
+class ExecProgram(msgspec.Struct, frozen=True):
     """Another program that says who asks: `exec` of a kubeconfig."""
 
     command: str
@@ -54,7 +54,7 @@ class Access(msgspec.Struct, frozen=True):
     token: str = ""
     token_file: Path | None = None
     """What stands in files is read again and again, and goes before what was read first."""
-    program: Program | None = None
+    program: ExecProgram | None = None
     headers: tuple[tuple[str, str], ...] = ()
     """Sent with every request: impersonation, a name and password."""
     proxy: str = ""

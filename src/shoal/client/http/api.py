@@ -11,7 +11,7 @@ import msgspec
 from shoal.client.http.access import Access
 from shoal.client.http.connection import Connection
 from shoal.client.http.connection_pool import always
-from shoal.client.http.discovery import Discovery
+from shoal.client.http.discovery import DiscoveryClient
 from shoal.client.http.pages import Lines, changes_of, items_of, left_of, object_of, opened
 from shoal.client.http.settings import KubeSettings
 from shoal.client.http.slim import slim_item_of, whole_item_of
@@ -43,7 +43,7 @@ class KubeApi:
         self._settings = settings or KubeSettings()
         self._draw = draw
         self._connection = Connection(access, self._settings, may_write)
-        self._discovery = Discovery(self._connection)
+        self._discovery = DiscoveryClient(self._connection)
         self._take = whole_item_of if self._settings.keeps_managed_fields else slim_item_of
         self._signed = {"fieldManager": self._settings.manager}
 

@@ -23,7 +23,7 @@ from shoal.client.http.access import Access
 from shoal.client.http.address import Address
 from shoal.client.http.connection_pool import always
 from shoal.client.http.credentials import Credentials, Shown
-from shoal.client.http.http1_connection import Answer
+from shoal.client.http.http1_connection import HttpResponse
 from shoal.client.http.rate_limit import RateLimit
 from shoal.client.http.session import Session, keep_alive
 from shoal.client.http.settings import KubeSettings
@@ -92,7 +92,7 @@ class Connection:
                 raise refusal
             is_second = True
 
-    async def _at_leisure(self, line: Session, asked: _Request) -> Answer:
+    async def _at_leisure(self, line: Session, asked: _Request) -> HttpResponse:
         """Reads, which may be large and compressed, and all that goes through a proxy."""
         async with line.requests().request(
             asked.method,
@@ -152,7 +152,7 @@ class Connection:
         """Whether something else can be shown than what was not taken just now."""
         return self._credentials.may_change and (await self._shown_line()).shown != before
 
-    def _refusal(self, answer: Answer, shown: Shown) -> RefusedError | BusyError:
+    def _refusal(self, answer: HttpResponse, shown: Shown) -> RefusedError | BusyError:
         """`shown`: the credentials of the refused request. Newer ones may be in use by now."""
         if answer.status == 401 and shown == self._line.shown:
             self._credentials.forget()
@@ -195,6 +195,6 @@ def _seconds(retry_after: str) -> float:
     return float(retry_after) if retry_after.isdecimal() else 0.0
 
 
-async def _answer_of(answer: aiohttp.ClientResponse) -> Answer:
+async def _answer_of(answer: aiohttp.ClientResponse) -> HttpResponse:
     body = await answer.read()
-    return Answer(answer.status, answer.reason or "", answer.headers.get("Retry-After", ""), body)
+    return HttpResponse(answer.status, answer.reason or "", answer.headers.get("Retry-After", ""), body)

@@ -13,7 +13,7 @@ import asyncio
 import ssl
 from collections.abc import Callable
 
-from shoal.client.http.http1_connection import Answer, Http1Connection
+from shoal.client.http.http1_connection import Http1Connection, HttpResponse
 from shoal.client.refusals import LeaseEndedError
 
 _LONGEST_IDLE_S = 30.0
@@ -47,7 +47,7 @@ class ConnectionPool:
         self._busy: set[Http1Connection] = set()
         self._is_closed = False
 
-    async def ask(self, request: bytes, timeout_s: float) -> Answer:
+    async def ask(self, request: bytes, timeout_s: float) -> HttpResponse:
         """Raises OSError (TimeoutError too) where there is no answer, LeaseEndedError where it was not sent."""
         async with asyncio.timeout(timeout_s), self._turns:
             wire = self._rested() or await self._opened()

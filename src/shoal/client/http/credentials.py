@@ -17,7 +17,7 @@ from time import time
 
 import msgspec
 
-from shoal.client.http.access import Access, Program, is_header_text
+from shoal.client.http.access import Access, ExecProgram, is_header_text
 from shoal.client.http.exec_plugin import Ticket, run_program
 from shoal.units.errors import ShoalError, UserError, Where
 
@@ -27,7 +27,7 @@ _AGAIN_S = 5.0
 _MARGIN = 0.2
 _LONGEST_MARGIN_S = 60.0
 _SHORTEST_S = 10.0
-Run = Callable[[Program, str], Awaitable[Ticket]]
+Run = Callable[[ExecProgram, str], Awaitable[Ticket]]
 
 
 class Shown(msgspec.Struct, frozen=True):

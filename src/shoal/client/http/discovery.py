@@ -41,17 +41,17 @@ class _Version(msgspec.Struct):
     freshness: str = "Current"
 
 
-class _Group(msgspec.Struct):
+class _ApiGroup(msgspec.Struct):
     metadata: _Name = msgspec.field(default_factory=_Name)
     versions: list[_Version] = []
 
 
 class _Document(msgspec.Struct):
     kind: str = ""
-    items: list[_Group] = []
+    items: list[_ApiGroup] = []
 
 
-class Discovery:
+class DiscoveryClient:
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
         self._known: dict[tuple[str, str], list[_Resource]] = {}
@@ -67,7 +67,7 @@ class Discovery:
             raise SilentGroupError(words, tuple(found))
         return tuple(found)
 
-    async def _groups(self, path: str) -> list[_Group]:
+    async def _groups(self, path: str) -> list[_ApiGroup]:
         body = await self._connection.ask("GET", path, accept=_ACCEPT)
         try:
             document = msgspec.json.decode(body, type=_Document)
@@ -77,7 +77,7 @@ class Discovery:
             raise BadRequestError(f"{path} says {document.kind or 'nothing'}; Kubernetes 1.30 or later is needed")
         return document.items
 
-    def _of(self, group: _Group, silent: list[str]) -> list[ServedKind]:
+    def _of(self, group: _ApiGroup, silent: list[str]) -> list[ServedKind]:
         """`silent`: into it goes who does not answer."""
         name = group.metadata.name
         found: dict[str, ServedKind] = {}

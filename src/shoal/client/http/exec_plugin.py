@@ -19,7 +19,7 @@ from typing import Any, Literal
 
 import msgspec
 
-from shoal.client.http.access import Access, Program
+from shoal.client.http.access import Access, ExecProgram
 from shoal.units.errors import TemporaryError, UserError, Where, excerpt
 
 _GROUP = "client.authentication.k8s.io"
@@ -61,7 +61,7 @@ class _Exec(msgspec.Struct, rename="camel"):
     interactive_mode: Literal["Never", "IfAvailable", "Always", ""] = ""
 
 
-class _Status(msgspec.Struct, rename="camel"):
+class _CredentialStatus(msgspec.Struct, rename="camel"):
     token: str | None = None
     client_certificate_data: str | None = None
     client_key_data: str | None = None
@@ -71,10 +71,10 @@ class _Status(msgspec.Struct, rename="camel"):
 class _Credential(msgspec.Struct, rename="camel"):
     api_version: str
     kind: str
-    status: _Status | None = None
+    status: _CredentialStatus | None = None
 
 
-def program_of(said: object, where: Where, folder: Path) -> tuple[Program, bool]:
+def program_of(said: object, where: Where, folder: Path) -> tuple[ExecProgram, bool]:
     """What `exec` of a kubeconfig says, and whether it is to be told of the server."""
     try:
         found = msgspec.convert(said, _Exec)
@@ -87,7 +87,7 @@ def program_of(said: object, where: Where, folder: Path) -> tuple[Program, bool]
     if not found.interactive_mode and found.api_version == _VERSIONS[0]:
         raise UserError("interactiveMode is missing", where=where, fix="say Never, IfAvailable or Always")
     is_path = os.sep in found.command
-    program = Program(
+    program = ExecProgram(
         command=str(folder / found.command) if is_path else found.command,
         api_version=found.api_version,
         arguments=tuple(found.args or ()),
@@ -112,7 +112,7 @@ def told_of(access: Access, config: object) -> dict[str, Any]:
     return told | ({"config": config} if config is not None else {})
 
 
-async def run_program(program: Program, where: str, limit_s: float = _LIMIT_S) -> Ticket:
+async def run_program(program: ExecProgram, where: str, limit_s: float = _LIMIT_S) -> Ticket:
     """Raises UserError for what a person has to mend, and TemporaryError if the program did not do its work.
 
     `limit_s` is how long it may take if it does not ask the user.
@@ -173,7 +173,9 @@ class _Process(asyncio.SubprocessProtocol):
         return len(self.answer) > _MOST_BYTES
 
 
-async def _answer(transport: asyncio.SubprocessTransport, process: _Process, program: Program, limit_s: float) -> bytes:
+async def _answer(
+    transport: asyncio.SubprocessTransport, process: _Process, program: ExecProgram, limit_s: float
+) -> bytes:
     try:
         async with asyncio.timeout(limit_s):
             await process.has_ended.wait()
@@ -189,7 +191,7 @@ async def _answer(transport: asyncio.SubprocessTransport, process: _Process, pro
     return bytes(process.answer)
 
 
-def _ticket(answer: bytes, program: Program, where: str) -> Ticket:
+def _ticket(answer: bytes, program: ExecProgram, where: str) -> Ticket:
     def wrong(what: str) -> UserError:
         return UserError(f"what {program.command} answered {what}", where=Where(where))
 
@@ -200,7 +202,7 @@ def _ticket(answer: bytes, program: Program, where: str) -> Ticket:
     if found.kind != "ExecCredential" or found.api_version != program.api_version:
         said = f"{excerpt(found.kind)} of {excerpt(found.api_version)}"
         raise wrong(f"is {said} and no ExecCredential of {program.api_version}")
-    status = found.status or _Status()
+    status = found.status or _CredentialStatus()
     if bool(status.client_certificate_data) != bool(status.client_key_data):
         raise wrong("has a certificate without its key, or a key without its certificate")
     if not status.token and not status.client_key_data:

@@ -22,7 +22,7 @@ _MOST_BYTES = 64 << 20
 _ENDED = "the server closed the connection"
 
 
-class Answer(msgspec.Struct, frozen=True, gc=False):
+class HttpResponse(msgspec.Struct, frozen=True, gc=False):
     status: int
     reason: str
     retry_after: str
@@ -34,7 +34,7 @@ class Http1Connection(asyncio.Protocol):
         self._most_bytes = most_bytes
         self._transport: asyncio.Transport | None = None
         self._loop = asyncio.get_running_loop()
-        self._waiter: asyncio.Future[Answer] | None = None
+        self._waiter: asyncio.Future[HttpResponse] | None = None
         self._is_spoilt = False
         self.idle_since_s = 0.0
 
@@ -43,7 +43,7 @@ class Http1Connection(asyncio.Protocol):
         """Whether another request can be asked."""
         return not self._is_spoilt and self._transport is not None and not self._transport.is_closing()
 
-    async def ask(self, request: bytes) -> Answer:
+    async def ask(self, request: bytes) -> HttpResponse:
         """Raises OSError if there is no answer. Cancelling the wait closes the connection."""
         if self._transport is None or self._waiter is not None or not self.is_open:
             raise ConnectionResetError(_ENDED)
@@ -52,7 +52,7 @@ class Http1Connection(asyncio.Protocol):
         self._size = 0
         self._reason = self._retry_after = ""
         self._is_begun = self._is_measured = False
-        waiter: asyncio.Future[Answer] = self._loop.create_future()
+        waiter: asyncio.Future[HttpResponse] = self._loop.create_future()
         self._waiter = waiter
         self._transport.write(request)
         try:
@@ -135,7 +135,7 @@ class Http1Connection(asyncio.Protocol):
     def _answer(self) -> None:
         if self._waiter is not None and not self._waiter.done():
             status = self._parser.get_status_code()
-            self._waiter.set_result(Answer(status, self._reason, self._retry_after, b"".join(self._pieces)))
+            self._waiter.set_result(HttpResponse(status, self._reason, self._retry_after, b"".join(self._pieces)))
 
     def _fail(self, error: Exception) -> None:
         self._is_spoilt = True

@@ -52,7 +52,7 @@ class _Cluster(msgspec.Struct, rename="kebab"):
     extensions: list[_Extension] = []
 
 
-class _User(msgspec.Struct, rename="kebab"):
+class _KubeconfigUser(msgspec.Struct, rename="kebab"):
     client_certificate: str = ""
     client_certificate_data: str = ""
     client_key: str = ""
@@ -162,7 +162,7 @@ def _typed(entry: _Entry, what: type[T]) -> T:
 
 
 def _access(where: str, namespace: str, cluster_entry: _Entry, user_entry: _Entry) -> Access:
-    cluster, user = _typed(cluster_entry, _Cluster), _typed(user_entry, _User)
+    cluster, user = _typed(cluster_entry, _Cluster), _typed(user_entry, _KubeconfigUser)
     if user.auth_provider is not None:
         what = "users that get their credentials by `auth-provider` are not supported"
         raise UserError(what, where=user_entry.where.below("auth-provider"), fix=_DO_WITHOUT)
@@ -217,7 +217,7 @@ def _server(entry: _Entry, server: str) -> str:
     raise UserError(what, where=entry.where.below("server"), fix="it looks like https://10.0.0.1:6443")
 
 
-def _headers(user: _User) -> Iterable[tuple[str, str]]:
+def _headers(user: _KubeconfigUser) -> Iterable[tuple[str, str]]:
     if user.username and not user.token and not user.token_file:
         yield "Authorization", "Basic " + base64.b64encode(f"{user.username}:{user.password}".encode()).decode()
     if user.impersonated:

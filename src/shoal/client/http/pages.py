@@ -14,7 +14,7 @@ from typing import Any
 
 import msgspec
 
-from shoal.client.item import Change, Item
+from shoal.client.item import Item, WatchEvent
 from shoal.client.kind import Kind
 from shoal.client.refusals import BusyError, ExpiredError, refusal_of
 
@@ -56,7 +56,7 @@ class _Ending(msgspec.Struct, rename="camel", gc=False):
     finalizers: list[str] = []
 
 
-class _Spec(msgspec.Struct, gc=False):
+class _NamespaceSpec(msgspec.Struct, gc=False):
     finalizers: list[str] = []
 
 
@@ -112,7 +112,7 @@ def left_of(body: bytes, take: Take, *, at_once: bool) -> Item | None:
 
 def _holds(kind: str, spec: object) -> bool:
     """A namespace has finalizers of its own in its spec."""
-    return kind == "Namespace" and bool(msgspec.convert(spec or {}, _Spec).finalizers)
+    return kind == "Namespace" and bool(msgspec.convert(spec or {}, _NamespaceSpec).finalizers)
 
 
 class Lines:
@@ -131,9 +131,9 @@ class Lines:
         return [line for line in whole if line.strip()]
 
 
-def changes_of(lines: Iterable[bytes], take: Take) -> tuple[list[Change], ExpiredError | BusyError | None]:
+def changes_of(lines: Iterable[bytes], take: Take) -> tuple[list[WatchEvent], ExpiredError | BusyError | None]:
     """What happened, up to the line that says that the watch is broken."""
-    changes: list[Change] = []
+    changes: list[WatchEvent] = []
     with _understood():
         for text in lines:
             kind, data = _parted(text)
@@ -142,7 +142,7 @@ def changes_of(lines: Iterable[bytes], take: Take) -> tuple[list[Change], Expire
             item = take(data, b"")
             kept = None if kind == "BOOKMARK" else item
             if kind in _CHANGES:
-                changes.append(Change(kind, kept, item.version))  # type: ignore[arg-type]
+                changes.append(WatchEvent(kind, kept, item.version))  # type: ignore[arg-type]
     return changes, None
 
 

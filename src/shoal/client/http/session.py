@@ -23,7 +23,7 @@ from msgspec import structs
 from shoal.client.http.access import Access
 from shoal.client.http.connection_pool import ConnectionPool, always
 from shoal.client.http.credentials import Shown
-from shoal.client.http.http1_connection import Answer
+from shoal.client.http.http1_connection import HttpResponse
 from shoal.client.http.settings import KubeSettings, user_agent
 from shoal.client.http.tls import client_context
 from shoal.client.refusals import LeaseEndedError
@@ -97,7 +97,7 @@ class Session:
             self._headers[accept, media] = found
         return found
 
-    async def send(self, method: str, target: str, data: bytes, accept: str, media: str) -> Answer:
+    async def send(self, method: str, target: str, data: bytes, accept: str, media: str) -> HttpResponse:
         """A write to the server itself, with no proxy between. Raises OSError where there is no answer."""
         head = self._heads.get((accept, media))
         if head is None:

@@ -20,7 +20,7 @@ _OPEN = _FIELD + b"["
 _COMMA = ord(",")
 
 
-class _Meta(msgspec.Struct, rename="camel", gc=False):
+class _SlimMeta(msgspec.Struct, rename="camel", gc=False):
     name: str = ""
     namespace: str = ""
     uid: str = ""
@@ -28,13 +28,13 @@ class _Meta(msgspec.Struct, rename="camel", gc=False):
     managed_fields: msgspec.Raw = msgspec.Raw()
 
 
-class _Head(msgspec.Struct, gc=False):
-    metadata: _Meta
+class _SlimObject(msgspec.Struct, gc=False):
+    metadata: _SlimMeta
     kind: str = ""
 
 
-_head = msgspec.json.Decoder(_Head)
-_meta = msgspec.json.Decoder(_Meta)
+_head = msgspec.json.Decoder(_SlimObject)
+_meta = msgspec.json.Decoder(_SlimMeta)
 
 
 def whole_item_of(data: bytes, lacking: bytes = b"") -> Item:
@@ -53,11 +53,11 @@ def slim_item_of(data: bytes, lacking: bytes = b"") -> Item:
     return _item(meta, data if begin == b"{" else begin + data[1:])
 
 
-def _item(meta: _Meta, data: bytes) -> Item:
+def _item(meta: _SlimMeta, data: bytes) -> Item:
     return Item(meta.namespace, meta.name, meta.uid, int(meta.resource_version or 0), data)
 
 
-def _seen(data: bytes) -> tuple[_Meta, bool]:
+def _seen(data: bytes) -> tuple[_SlimMeta, bool]:
     """And whether it says its kind. Where that should come after all else, it is said twice, and alike."""
     found = beginning_of(data)
     if found is not None:

@@ -10,7 +10,7 @@ from shoal.client.item import Item, Key, Obj
 from shoal.client.kind import Kind
 from shoal.client.loop import Loop
 from shoal.client.owned_pods.ownership import head, owner_index
-from shoal.client.owned_pods.pod_view import Meta
+from shoal.client.owned_pods.pod_view import OwnedPodMeta
 
 GATHER_S = 0.05
 _PER_POD_S, _LONGEST_S = 0.0002, 1.0
@@ -21,7 +21,7 @@ def gather_s(pods: int) -> float:
     return min(GATHER_S + _PER_POD_S * pods, _LONGEST_S)
 
 
-def _is_as_before(before: Meta, after: Meta) -> bool:
+def _is_as_before(before: OwnedPodMeta, after: OwnedPodMeta) -> bool:
     """Whether the fields that decide about the owner are unchanged."""
     return before.owner_references == after.owner_references and before.labels == after.labels
 

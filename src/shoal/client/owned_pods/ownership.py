@@ -17,7 +17,7 @@ from shoal.client.index import Index
 from shoal.client.informer import Informer
 from shoal.client.item import Item, Obj, Seen
 from shoal.client.kind import Kind
-from shoal.client.owned_pods.pod_view import Meta
+from shoal.client.owned_pods.pod_view import OwnedPodMeta
 from shoal.client.owner_reference import controlled_by
 from shoal.client.port import Api, Patch
 from shoal.client.refusals import InvalidError, NotFoundError
@@ -27,7 +27,7 @@ _INDEX = "controller"
 
 
 class _MetaOnly(msgspec.Struct, gc=False):
-    metadata: Meta
+    metadata: OwnedPodMeta
 
 
 def owner_index(informer: Informer) -> Index:
@@ -42,7 +42,7 @@ def orphans(namespace: str) -> str:
 _seen = Seen(_MetaOnly)
 
 
-def head(item: Item) -> Meta:
+def head(item: Item) -> OwnedPodMeta:
     return _seen(item).metadata
 
 
@@ -59,7 +59,7 @@ class Claims:
         kinds: tuple[Kind, Kind],
         owner: Obj,
         selector: Selector,
-        is_candidate: Callable[[Item, Meta], bool] = lambda _item, _meta: True,
+        is_candidate: Callable[[Item, OwnedPodMeta], bool] = lambda _item, _meta: True,
     ) -> None:
         """`kinds`: the kinds of the owner and of the dependents."""
         self._api = api

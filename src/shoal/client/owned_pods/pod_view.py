@@ -10,17 +10,12 @@ from datetime import datetime
 import msgspec
 from msgspec import field
 
+from shoal.api.conditions import Condition
+from shoal.api.meta import OwnerReference
 from shoal.api.pod_phases import TERMINAL_PHASES
 from shoal.client.item import Item, Seen
 
 COST = "controller.kubernetes.io/pod-deletion-cost"
-
-
-class Owner(msgspec.Struct, rename="camel", gc=False):
-    kind: str = ""
-    name: str = ""
-    uid: str = ""
-    controller: bool = False
 
 
 class PodAnnotations(msgspec.Struct, gc=False):
@@ -29,27 +24,21 @@ class PodAnnotations(msgspec.Struct, gc=False):
     deletion_cost: str = field(name=COST, default="0")
 
 
-class Meta(msgspec.Struct, rename="camel", gc=False):
+class OwnedPodMeta(msgspec.Struct, rename="camel", gc=False):
     name: str = ""
     namespace: str = ""
     uid: str = ""
     labels: dict[str, str] = field(default_factory=dict)
     annotations: PodAnnotations = field(default_factory=PodAnnotations)
-    owner_references: list[Owner] = field(default_factory=list)
+    owner_references: list[OwnerReference] = field(default_factory=list)
     deletion_timestamp: datetime | None = None
     creation_timestamp: datetime | None = None
 
-    def controller(self) -> Owner | None:
+    def controller(self) -> OwnerReference | None:
         return next((owner for owner in self.owner_references if owner.controller), None)
 
     def created_s(self) -> float:
         return 0.0 if self.creation_timestamp is None else self.creation_timestamp.timestamp()
-
-
-class Condition(msgspec.Struct, rename="camel", gc=False):
-    type: str = ""
-    status: str = ""
-    last_transition_time: datetime | None = None
 
 
 class ContainerState(msgspec.Struct, rename="camel", gc=False):
@@ -60,16 +49,16 @@ class PodPlacementSpec(msgspec.Struct, rename="camel", gc=False):
     node_name: str = ""
 
 
-class _Status(msgspec.Struct, rename="camel", gc=False):
+class _OwnedPodStatus(msgspec.Struct, rename="camel", gc=False):
     phase: str = ""
     conditions: list[Condition] = field(default_factory=list)
     container_statuses: list[ContainerState] = field(default_factory=list)
 
 
 class PodView(msgspec.Struct, rename="camel", gc=False):
-    metadata: Meta
+    metadata: OwnedPodMeta
     spec: PodPlacementSpec = field(default_factory=PodPlacementSpec)
-    status: _Status = field(default_factory=_Status)
+    status: _OwnedPodStatus = field(default_factory=_OwnedPodStatus)
 
     @property
     def name(self) -> str:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from shoal.client.volumes.values import Claim, StorageClass, Volume
+from shoal.client.volumes.values import StorageClass, Volume, VolumeClaim
 
 NO_PROVISIONER = "kubernetes.io/no-provisioner"
 
 
 def best_volume(
-    claim: Claim, volumes: Iterable[Volume], node: tuple[str, dict[str, str]] | None = None
+    claim: VolumeClaim, volumes: Iterable[Volume], node: tuple[str, dict[str, str]] | None = None
 ) -> Volume | None:
     """A volume kept for the claim, else the smallest free one that does. With a `node`, one that it reaches."""
     found = serving(claim, list(volumes))
@@ -18,13 +18,13 @@ def best_volume(
     return min(reached, key=_order, default=None)
 
 
-def serving(claim: Claim, volumes: Iterable[Volume]) -> list[Volume]:
+def serving(claim: VolumeClaim, volumes: Iterable[Volume]) -> list[Volume]:
     """The volumes that will do, wherever they are: those kept for the claim, else those that are free."""
     kept = [volume for volume in volumes if volume.is_for(claim) and _has_form(claim, volume)]
     return kept or [volume for volume in volumes if _serves(claim, volume)]
 
 
-def fault_of(claim: Claim, volume: Volume) -> str:
+def fault_of(claim: VolumeClaim, volume: Volume) -> str:
     """Why a volume that a claim names cannot serve it; empty when it can."""
     if volume.size < claim.asked:
         return "requested PV is too small"
@@ -44,7 +44,7 @@ def can_provision(storage_class: StorageClass | None, labels: dict[str, str]) ->
     return storage_class.is_allowed_on(labels)
 
 
-def _serves(claim: Claim, volume: Volume) -> bool:
+def _serves(claim: VolumeClaim, volume: Volume) -> bool:
     if volume.spec.claim_ref is not None or volume.metadata.is_leaving or volume.status.phase != "Available":
         return False
     selector = claim.spec.selector
@@ -53,7 +53,7 @@ def _serves(claim: Claim, volume: Volume) -> bool:
     return volume.class_name == claim.class_name and _has_form(claim, volume)
 
 
-def _has_form(claim: Claim, volume: Volume) -> bool:
+def _has_form(claim: VolumeClaim, volume: Volume) -> bool:
     return (
         volume.size >= claim.asked
         and volume.spec.volume_mode == claim.spec.volume_mode

@@ -16,7 +16,7 @@ import msgspec
 
 from shoal.client.item import Item, Key
 from shoal.client.volumes.matching import best_volume, can_provision
-from shoal.client.volumes.values import Claim, StorageClass, Values, Volume
+from shoal.client.volumes.values import StorageClass, Values, Volume, VolumeClaim
 
 SELECTED_NODE = "volume.kubernetes.io/selected-node"
 
@@ -24,14 +24,14 @@ SELECTED_NODE = "volume.kubernetes.io/selected-node"
 class Needed(NamedTuple):
     """The claims of one pod, by what is still to be done for them."""
 
-    bound: list[tuple[Claim, Volume | None]]
-    waiting: list[Claim]
+    bound: list[tuple[VolumeClaim, Volume | None]]
+    waiting: list[VolumeClaim]
 
 
-class Wanted(NamedTuple):
+class WantedClaim(NamedTuple):
     """One claim that is to be served for a node: by this volume, or by one to be made."""
 
-    claim: Claim
+    claim: VolumeClaim
     volume: Volume | None
 
 
@@ -53,18 +53,18 @@ class _Mounted(msgspec.Struct, rename="camel", gc=False):
     ephemeral: msgspec.Raw | None = None
 
 
-class _Spec(msgspec.Struct, gc=False):
+class _VolumesSpec(msgspec.Struct, gc=False):
     volumes: tuple[_Mounted, ...] | None = None
 
 
-class _Pod(msgspec.Struct, gc=False):
-    spec: _Spec
+class _PodVolumes(msgspec.Struct, gc=False):
+    spec: _VolumesSpec
 
 
 def mounts_of(pod: Item) -> Mounts:
     """The claims that the pod mounts."""
     found: dict[Key, bool] = {}
-    for volume in pod.read(_Pod).spec.volumes or ():
+    for volume in pod.read(_PodVolumes).spec.volumes or ():
         if volume.persistent_volume_claim is not None:
             found[pod.namespace, volume.persistent_volume_claim.claim_name] = False
         elif volume.ephemeral is not None:
@@ -73,7 +73,7 @@ def mounts_of(pod: Item) -> Mounts:
 
 
 class VolumeNeeds:
-    def __init__(self, claims: Values[Claim], volumes: Values[Volume], classes: Values[StorageClass]) -> None:
+    def __init__(self, claims: Values[VolumeClaim], volumes: Values[Volume], classes: Values[StorageClass]) -> None:
         self.claims = claims
         self.volumes = volumes
         self.classes = classes
@@ -102,9 +102,9 @@ class VolumeNeeds:
                 return "pod has unbound immediate PersistentVolumeClaims"
         return needed
 
-    def wanted(self, needed: Needed, node: str, labels: dict[str, str]) -> list[Wanted] | None:
+    def wanted(self, needed: Needed, node: str, labels: dict[str, str]) -> list[WantedClaim] | None:
         """What each waiting claim would get for a node; None when one of them gets nothing."""
-        found: list[Wanted] = []
+        found: list[WantedClaim] = []
         used: set[str] = set()
         for claim in sorted(needed.waiting, key=lambda one: one.asked.nano):
             selected = claim.metadata.annotations.get(SELECTED_NODE)
@@ -112,20 +112,20 @@ class VolumeNeeds:
                 # It may be being provisioned there already.
                 if selected != node:
                     return None
-                found.append(Wanted(claim, None))
+                found.append(WantedClaim(claim, None))
                 continue
             volume = best_volume(claim, self.free(claim, used), (node, labels))
             if volume is not None:
                 used.add(volume.metadata.name)
             elif not can_provision(self.class_of(claim), labels):
                 return None
-            found.append(Wanted(claim, volume))
+            found.append(WantedClaim(claim, volume))
         return found
 
-    def class_of(self, claim: Claim) -> StorageClass | None:
+    def class_of(self, claim: VolumeClaim) -> StorageClass | None:
         return self.classes.get(("", claim.class_name))
 
-    def free(self, claim: Claim, used: Iterable[str] = ()) -> list[Volume]:
+    def free(self, claim: VolumeClaim, used: Iterable[str] = ()) -> list[Volume]:
         """Volumes that are promised to no other claim."""
         uid = claim.metadata.uid
         return [
@@ -134,13 +134,13 @@ class VolumeNeeds:
             if volume.metadata.name not in used and self._promised.get(volume.metadata.name, uid) == uid
         ]
 
-    def promise(self, wanted: Iterable[Wanted]) -> None:
+    def promise(self, wanted: Iterable[WantedClaim]) -> None:
         """The volumes are not given to others until `withdraw`."""
         for one in wanted:
             if one.volume is not None:
                 self._promised[one.volume.metadata.name] = one.claim.metadata.uid
 
-    def withdraw(self, wanted: Iterable[Wanted]) -> None:
+    def withdraw(self, wanted: Iterable[WantedClaim]) -> None:
         for one in wanted:
             if one.volume is not None:
                 self._promised.pop(one.volume.metadata.name, None)
@@ -152,7 +152,7 @@ class VolumeNeeds:
         needed = self.needed(mounts)
         return not isinstance(needed, str) and not needed.waiting
 
-    def is_still_selected(self, wanted: Iterable[Wanted], node: str) -> bool:
+    def is_still_selected(self, wanted: Iterable[WantedClaim], node: str) -> bool:
         """A provisioner that cannot serve a node takes the choice back by removing it."""
         for one in wanted:
             claim = self.claims.get(one.claim.key)
@@ -162,6 +162,6 @@ class VolumeNeeds:
                 return False
         return True
 
-    def _waits(self, claim: Claim) -> bool:
+    def _waits(self, claim: VolumeClaim) -> bool:
         storage_class = self.class_of(claim)
         return storage_class is not None and storage_class.waits and not claim.spec.volume_name

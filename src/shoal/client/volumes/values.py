@@ -23,7 +23,7 @@ WAITS = "WaitForFirstConsumer"
 SINGLE_POD = "ReadWriteOncePod"
 
 
-class Meta(ApiStruct, frozen=True):
+class VolumeObjectMeta(ApiStruct, frozen=True):
     name: str = ""
     namespace: str = ""
     uid: str = ""
@@ -58,8 +58,8 @@ class ClaimStatus(ApiStruct, frozen=True):
     capacity: Quantities = field(default_factory=dict)
 
 
-class Claim(ApiStruct, frozen=True):
-    metadata: Meta
+class VolumeClaim(ApiStruct, frozen=True):
+    metadata: VolumeObjectMeta
     spec: ClaimSpec = field(default_factory=ClaimSpec)
     status: ClaimStatus = field(default_factory=ClaimStatus)
 
@@ -111,7 +111,7 @@ class VolumeStatus(ApiStruct, frozen=True):
 
 
 class Volume(ApiStruct, frozen=True):
-    metadata: Meta
+    metadata: VolumeObjectMeta
     spec: VolumeSpec = field(default_factory=VolumeSpec)
     status: VolumeStatus = field(default_factory=VolumeStatus)
 
@@ -131,7 +131,7 @@ class Volume(ApiStruct, frozen=True):
         affinity = self.spec.node_affinity
         return affinity is None or affinity.required is None or affinity.required.matches(node, labels)
 
-    def is_for(self, claim: Claim) -> bool:
+    def is_for(self, claim: VolumeClaim) -> bool:
         """Bound to this claim, or kept for it before it had a uid."""
         ref = self.spec.claim_ref
         if ref is None or (ref.namespace, ref.name) != claim.key:
@@ -152,7 +152,7 @@ class Topology(ApiStruct, frozen=True):
 
 
 class StorageClass(ApiStruct, frozen=True):
-    metadata: Meta
+    metadata: VolumeObjectMeta
     provisioner: str = ""
     reclaim_policy: str = "Delete"
     mount_options: tuple[str, ...] = ()
@@ -176,8 +176,8 @@ class StorageClass(ApiStruct, frozen=True):
         return not self.allowed_topologies or any(one.holds(labels) for one in self.allowed_topologies)
 
 
-T = TypeVar("T", Claim, Volume, StorageClass)
-V_co = TypeVar("V_co", Claim, Volume, StorageClass, covariant=True)
+T = TypeVar("T", VolumeClaim, Volume, StorageClass)
+V_co = TypeVar("V_co", VolumeClaim, Volume, StorageClass, covariant=True)
 
 
 class Values(Protocol[V_co]):

@@ -35,7 +35,7 @@ class Advice(msgspec.Struct, frozen=True):
         return blake2b(f"{uid}\n{self.reason}\n{self.message()}".encode(), digest_size=8).hexdigest()
 
 
-class NodeView(msgspec.Struct, frozen=True):
+class AdvisedNode(msgspec.Struct, frozen=True):
     labels: Mapping[str, str]
     taints: tuple[Taint, ...] = ()
 
@@ -43,7 +43,7 @@ class NodeView(msgspec.Struct, frozen=True):
 class RuleContext(Protocol):
     """What a rule may look up beside its object."""
 
-    def nodes(self) -> Iterable[NodeView]: ...
+    def nodes(self) -> Iterable[AdvisedNode]: ...
 
     def find(self, kind: Kind, namespace: str, name: str) -> Obj | None: ...
 

@@ -4,42 +4,27 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-import msgspec
-
-from shoal.api.taints import Taint
+from shoal.api.partial import PartialNode
 from shoal.client.context import Context
 from shoal.client.informer import Informer
 from shoal.client.item import Obj, Seen
 from shoal.client.kind import NODES, Kind
 from shoal.client.served import Served
-from shoal.controllers.advising.advice import NodeView
-
-
-class _Meta(msgspec.Struct, frozen=True):
-    labels: dict[str, str] = {}
-
-
-class _Spec(msgspec.Struct, frozen=True):
-    taints: tuple[Taint, ...] = ()
-
-
-class _Node(msgspec.Struct, frozen=True):
-    metadata: _Meta
-    spec: _Spec = _Spec()
+from shoal.controllers.advising.advice import AdvisedNode
 
 
 class ClusterContext:
     def __init__(self, context: Context, served: Served) -> None:
         self._context = context
         self._served = served
-        self._node = Seen(_Node)
+        self._node = Seen(PartialNode)
         self.own: dict[Kind, Informer] = {}
         """The caches of kinds that only the advisor watches, in part."""
 
-    def nodes(self) -> Iterable[NodeView]:
+    def nodes(self) -> Iterable[AdvisedNode]:
         for item in self._context.informers.of(NODES):
             node = self._node(item)
-            yield NodeView(node.metadata.labels, node.spec.taints)
+            yield AdvisedNode(node.metadata.labels, node.spec.taints)
 
     def find(self, kind: Kind, namespace: str, name: str) -> Obj | None:
         followed = self._followed(kind)

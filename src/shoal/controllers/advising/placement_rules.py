@@ -14,7 +14,7 @@ import msgspec
 from shoal.api.selectors import LabelSelector
 from shoal.api.taints import HARD_EFFECTS, Taint
 from shoal.client.item import Obj
-from shoal.controllers.advising.advice import Advice, NodeView, RuleContext
+from shoal.controllers.advising.advice import Advice, AdvisedNode, RuleContext
 from shoal.controllers.advising.fields import dig, maps, string_keys, strings
 from shoal.controllers.advising.pod_templates import PodTemplateView, pod_templates
 from shoal.data.gpus import PRODUCT_LABEL, is_short_product, meant_products
@@ -109,7 +109,7 @@ def untolerated(obj: Obj, context: RuleContext) -> Iterator[Advice]:
             )
 
 
-def _common_taints(nodes: list[NodeView]) -> list[Taint]:
+def _common_taints(nodes: list[AdvisedNode]) -> list[Taint]:
     """The taints that all nodes have, as the first node has them."""
     by_key = [{taint.key: taint for taint in node.taints if taint.effect in HARD_EFFECTS} for node in nodes]
     return [taint for key, taint in by_key[0].items() if all(key in each for each in by_key)] if by_key else []

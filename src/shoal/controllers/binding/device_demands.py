@@ -19,22 +19,22 @@ _NOTHING = Raw()
 _MOST = 4096
 
 
-class _Container(msgspec.Struct, rename="camel", gc=False):
+class _DemandingContainer(msgspec.Struct, rename="camel", gc=False):
     name: str = ""
     resources: Raw = _NOTHING
     restart_policy: str | None = None
 
 
-class _Spec(msgspec.Struct, rename="camel", gc=False):
-    containers: tuple[_Container, ...] = ()
-    init_containers: tuple[_Container, ...] | None = None
+class _DemandingPodSpec(msgspec.Struct, rename="camel", gc=False):
+    containers: tuple[_DemandingContainer, ...] = ()
+    init_containers: tuple[_DemandingContainer, ...] | None = None
 
 
-class _Pod(msgspec.Struct, gc=False):
-    spec: _Spec
+class _DemandingPod(msgspec.Struct, gc=False):
+    spec: _DemandingPodSpec
 
 
-_pods = msgspec.json.Decoder(_Pod)
+_pods = msgspec.json.Decoder(_DemandingPod)
 
 
 class DeviceDemands:
@@ -57,7 +57,7 @@ class DeviceDemands:
         return found
 
 
-def _key(containers: tuple[_Container, ...]) -> tuple[object, ...]:
+def _key(containers: tuple[_DemandingContainer, ...]) -> tuple[object, ...]:
     return tuple((one.name, bytes(one.resources), one.restart_policy) for one in containers)
 
 

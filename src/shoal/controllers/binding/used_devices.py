@@ -12,6 +12,7 @@ from collections.abc import Iterable
 
 import msgspec
 
+from shoal.api.partial import LabeledMeta, PartialPodSpec
 from shoal.api.pod_phases import TERMINAL_PHASES
 from shoal.client.context import Context
 from shoal.client.index import Index
@@ -24,14 +25,6 @@ _INDEX = "pods-with-devices"
 _DEVICES = (names.OWN_DEVICES.encode(), b"allocatedResourcesStatus")
 
 
-class _Meta(msgspec.Struct, gc=False):
-    annotations: dict[str, str] = msgspec.field(default_factory=dict)
-
-
-class _Spec(msgspec.Struct, rename="camel", gc=False):
-    node_name: str = ""
-
-
 class _One(msgspec.Struct, rename="camel", gc=False):
     resource_id: str = msgspec.field(default="", name="resourceID")
 
@@ -40,26 +33,26 @@ class _Entry(msgspec.Struct, gc=False):
     resources: tuple[_One, ...] | None = None
 
 
-class _Container(msgspec.Struct, rename="camel", gc=False):
+class _ContainerDevices(msgspec.Struct, rename="camel", gc=False):
     allocated_resources_status: tuple[_Entry, ...] | None = None
 
 
-class _Status(msgspec.Struct, rename="camel", gc=False):
+class _UsedDevicesStatus(msgspec.Struct, rename="camel", gc=False):
     phase: str = ""
-    container_statuses: tuple[_Container, ...] | None = None
-    init_container_statuses: tuple[_Container, ...] | None = None
+    container_statuses: tuple[_ContainerDevices, ...] | None = None
+    init_container_statuses: tuple[_ContainerDevices, ...] | None = None
 
 
-class _Pod(msgspec.Struct, gc=False):
-    metadata: _Meta = msgspec.field(default_factory=_Meta)
-    spec: _Spec = msgspec.field(default_factory=_Spec)
-    status: _Status = msgspec.field(default_factory=_Status)
+class _UsedDevicesPod(msgspec.Struct, gc=False):
+    metadata: LabeledMeta = msgspec.field(default_factory=LabeledMeta)
+    spec: PartialPodSpec = msgspec.field(default_factory=PartialPodSpec)
+    status: _UsedDevicesStatus = msgspec.field(default_factory=_UsedDevicesStatus)
 
 
 class UsedDevices:
     def __init__(self, context: Context) -> None:
         self._pods = context.informers.of(PODS)
-        self._seen: Seen[_Pod] = Seen(_Pod)
+        self._seen: Seen[_UsedDevicesPod] = Seen(_UsedDevicesPod)
         self._index: Index | None = None
         self._chosen: dict[str, tuple[Item, str, frozenset[str]]] = {}
         """By the pod's uid."""
@@ -96,7 +89,7 @@ class UsedDevices:
         return (pod.spec.node_name,) if pod.spec.node_name and pod.status.phase not in TERMINAL_PHASES else ()
 
 
-def _ids_of(pod: _Pod) -> Iterable[str]:
+def _ids_of(pod: _UsedDevicesPod) -> Iterable[str]:
     for resources in ids_in(pod.metadata.annotations.get(names.OWN_DEVICES, "")).values():
         for ids in resources.values():
             yield from ids

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from shoal.client.context import Context
 from shoal.client.item import Obj
 from shoal.client.kind import PODS, VOLUME_CLAIMS, VOLUMES
-from shoal.client.volumes.needs import SELECTED_NODE, Mounts, VolumeNeeds, Wanted
+from shoal.client.volumes.needs import SELECTED_NODE, Mounts, VolumeNeeds, WantedClaim
 from shoal.controllers.binding.users import User
 from shoal.units.errors import TemporaryError
 
@@ -22,14 +22,14 @@ class VolumeWriter:
         self._pods = context.informers.of(PODS)
         self._needs = needs
 
-    async def choose(self, wanted: Iterable[Wanted], node: str) -> None:
+    async def choose(self, wanted: Iterable[WantedClaim], node: str) -> None:
         for one in wanted:
             if one.volume is not None:
                 await self._keep_volume(one)
             else:
                 await self._choose_node(one, node)
 
-    async def bound(self, user: User, mounts: Mounts, wanted: Iterable[Wanted], node: str) -> None:
+    async def bound(self, user: User, mounts: Mounts, wanted: Iterable[WantedClaim], node: str) -> None:
         """Returns when others have made and bound them: that may take minutes, and nothing is written meanwhile."""
         ends_s = self._clock.seconds() + _LONGEST_S
         chosen = tuple(wanted)
@@ -44,7 +44,7 @@ class VolumeWriter:
                 raise TemporaryError("binding volumes: pod does not exist any more", 1.0)
             await self._clock.sleep(_LOOK_S)
 
-    async def _keep_volume(self, wanted: Wanted) -> None:
+    async def _keep_volume(self, wanted: WantedClaim) -> None:
         volume, claim = wanted.volume, wanted.claim
         if volume is None or volume.is_for(claim):
             return
@@ -63,7 +63,7 @@ class VolumeWriter:
         obj["metadata"].setdefault("annotations", {})[BY_CONTROLLER] = "yes"
         await self._api.update(VOLUMES, obj)
 
-    async def _choose_node(self, wanted: Wanted, node: str) -> None:
+    async def _choose_node(self, wanted: WantedClaim, node: str) -> None:
         if wanted.claim.metadata.annotations.get(SELECTED_NODE) == node:
             return
         obj: Obj = (await self._api.get(VOLUME_CLAIMS, *wanted.claim.key)).obj()

@@ -24,7 +24,7 @@ HOLDING_PATH, RENDEZVOUS_PATH, CONVERTING_PATH = "/hold", "/rendezvous", "/conve
 _TIMEOUT_S = 5
 
 
-class Address(msgspec.Struct, frozen=True):
+class WebhookAddress(msgspec.Struct, frozen=True):
     """Where the API server reaches the webhook: by a URL, else by a Service."""
 
     url: str = ""
@@ -47,7 +47,9 @@ class Address(msgspec.Struct, frozen=True):
         return (name, f"{name}.cluster.local")
 
 
-def configuration(address: Address, bundle: bytes, rules: HoldingRules | None, defaults: Collection[str] = ()) -> Obj:
+def configuration(
+    address: WebhookAddress, bundle: bytes, rules: HoldingRules | None, defaults: Collection[str] = ()
+) -> Obj:
     """Without rules nothing is held, and pods get the variables of a rendezvous all the same. `defaults`: namespaces
     that have a default queue: unless everything is held, other requests do not wait for an answer."""
     names_one = {"matchExpressions": [{"key": QUEUE_LABEL, "operator": "Exists"}]}
@@ -77,7 +79,7 @@ def _among(namespaces: Collection[str], selector: Obj) -> Obj:
     return {**selector, "matchExpressions": [*selector.get("matchExpressions", ()), one_of]}
 
 
-def conversion(address: Address, bundle: bytes) -> Obj:
+def conversion(address: WebhookAddress, bundle: bytes) -> Obj:
     """`spec.conversion` of a definition."""
     webhook = {"clientConfig": address.client(CONVERTING_PATH, bundle), "conversionReviewVersions": ["v1"]}
     return {"strategy": "Webhook", "webhook": webhook}

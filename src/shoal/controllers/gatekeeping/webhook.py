@@ -33,7 +33,7 @@ from shoal.controllers.gatekeeping.hooks import (
     NAME,
     PROVIDED,
     RENDEZVOUS_PATH,
-    Address,
+    WebhookAddress,
     configuration,
     conversion,
 )
@@ -55,7 +55,7 @@ class WebhookSettings(msgspec.Struct, frozen=True):
     host: str = "127.0.0.1"
     port: int = 9443
     """0 takes any free one, which is then the port of the address's URL."""
-    address: Address = Address()
+    address: WebhookAddress = WebhookAddress()
     names: tuple[str, ...] = ()
     """More names and addresses that its certificate is for."""
     converts: bool = True
@@ -146,7 +146,7 @@ class Webhook:
                 await self._lead(item, wanted)
         self.stands.set()
 
-    def _address(self) -> Address:
+    def _address(self) -> WebhookAddress:
         address = self._settings.address
         if self._settings.port or not address.url:
             return address

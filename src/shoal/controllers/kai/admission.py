@@ -34,7 +34,7 @@ from shoal.engine.queues.disciplines.kai.admission_unit import GangSpec, gang_of
 from shoal.engine.queues.disciplines.kai.admission_units import AdmissionUnits
 from shoal.engine.queues.disciplines.kai.queue_quotas import SETTINGS
 from shoal.engine.queues.disciplines.kai.quota_tree_updater import QuotaTreeUpdater
-from shoal.engine.queues.facts import Admission, WorkloadFacts
+from shoal.engine.queues.facts import QuotaAssignment, WorkloadFacts
 from shoal.engine.queues.kueue import Kueue
 from shoal.engine.queues.proof import Proof
 from shoal.engine.queues.reasons import Wait
@@ -300,7 +300,7 @@ class KaiAdmission:
         gang = self._scheduling.cluster.gangs.find(group)
         return None if gang is None else gang.facts
 
-    def _pods_of(self, facts: WorkloadFacts, _: Admission) -> list[PodArrived]:
+    def _pods_of(self, facts: WorkloadFacts, _: QuotaAssignment) -> list[PodArrived]:
         unit = self.units.all.get(facts.key)
         return [] if unit is None else list(unit.waiting.values())
 

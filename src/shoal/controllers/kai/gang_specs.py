@@ -16,7 +16,7 @@ from shoal.controllers.kai.views import group_of, priority_of, queue_of
 from shoal.engine.from_api import Priorities
 from shoal.engine.groups import GroupFacts
 from shoal.engine.queues.disciplines.kai.admission_unit import GangSpec
-from shoal.engine.queues.disciplines.kai.objects import PodGroup, Queue, minimum_of, parts_of
+from shoal.engine.queues.disciplines.kai.objects import KaiPodGroup, Queue, minimum_of, parts_of
 from shoal.engine.who import Who
 from shoal.units.errors import UserError, Where
 
@@ -126,13 +126,13 @@ class GangSpecs:
                 self._changed[name] = spec
                 self._wake()
 
-    def _group(self, name: str) -> PodGroup | None:
+    def _group(self, name: str) -> KaiPodGroup | None:
         groups = self._followed.get(KAI_POD_GROUPS)
         namespace, _, rest = name.partition("/")
         item = groups.get(namespace, rest) if groups is not None else None
         return group_of(item) if item is not None else None
 
-    def _of_group(self, name: str, group: PodGroup) -> GangSpec | None:
+    def _of_group(self, name: str, group: KaiPodGroup) -> GangSpec | None:
         spec = group.spec
         if spec.queue == DEFAULT_QUEUE and DEFAULT_QUEUE not in self.queues:
             # KAI's installation creates this queue without a limit; pods that name no queue do not wait for it.

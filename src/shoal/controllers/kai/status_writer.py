@@ -15,6 +15,7 @@ from uuid import NAMESPACE_URL, uuid5
 import msgspec
 
 from shoal.api.groups.kai import GROUP_ANNOTATION
+from shoal.api.partial import LabeledMeta, PodPhaseStatus
 from shoal.client.context import Context
 from shoal.client.ecosystem_kinds import KAI_POD_GROUPS, KAI_QUEUES
 from shoal.client.informer import Informer
@@ -41,20 +42,12 @@ _PHASES = {"Pending": "pending", "Running": "running", "Succeeded": "succeeded",
 Obj = dict[str, Any]
 
 
-class _Meta(msgspec.Struct):
-    annotations: dict[str, str] | None = None
+class _AnnotatedPod(msgspec.Struct):
+    metadata: LabeledMeta
+    status: PodPhaseStatus = msgspec.field(default_factory=PodPhaseStatus)
 
 
-class _Status(msgspec.Struct):
-    phase: str = ""
-
-
-class _Pod(msgspec.Struct):
-    metadata: _Meta
-    status: _Status = msgspec.field(default_factory=_Status)
-
-
-_pods = msgspec.json.Decoder(_Pod)
+_pods = msgspec.json.Decoder(_AnnotatedPod)
 
 
 class KaiStatusWriter:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import msgspec
 
 from shoal.client.item import Item
-from shoal.engine.queues.disciplines.kai.objects import PodGroup, Queue
+from shoal.engine.queues.disciplines.kai.objects import KaiPodGroup, Queue
 
 
 class PriorityClass(msgspec.Struct, frozen=True):
@@ -16,7 +16,7 @@ class PriorityClass(msgspec.Struct, frozen=True):
 
 
 _queues = msgspec.json.Decoder(Queue)
-_groups = msgspec.json.Decoder(PodGroup)
+_groups = msgspec.json.Decoder(KaiPodGroup)
 _classes = msgspec.json.Decoder(PriorityClass)
 
 
@@ -27,7 +27,7 @@ def queue_of(item: Item) -> Queue | None:
         return None
 
 
-def group_of(item: Item) -> PodGroup | None:
+def group_of(item: Item) -> KaiPodGroup | None:
     try:
         return _groups.decode(item.data)
     except msgspec.DecodeError:

@@ -13,7 +13,7 @@ import msgspec
 from msgspec import field
 
 from shoal.api.pod import PodStatus, SchedulingGroup
-from shoal.client.conditions import Moment, Status, is_true, put
+from shoal.client.conditions import Status, WriteTime, is_true, put
 from shoal.client.context import Context
 from shoal.client.ecosystem_kinds import GROUP_POD_GROUPS
 from shoal.client.item import Item, Key, Seen
@@ -21,7 +21,7 @@ from shoal.client.kind import PODS, Kind
 from shoal.client.loop import Loop
 from shoal.client.port import Patch
 from shoal.client.served import Served
-from shoal.controllers.kubernetes_groups.scheduled import CONDITION, Member, scheduled
+from shoal.controllers.kubernetes_groups.scheduled import CONDITION, ScheduledMember, scheduled
 
 _MARK = b'"schedulingGroup"'
 _INDEX = "scheduling-group"
@@ -29,14 +29,14 @@ _TOGETHER_S = 0.2
 """The pods of a group are bound together: that is one look."""
 
 
-class _Spec(msgspec.Struct, rename="camel", gc=False):
+class _GroupedPodSpec(msgspec.Struct, rename="camel", gc=False):
     node_name: str = ""
     scheduler_name: str = ""
     scheduling_group: SchedulingGroup | None = None
 
 
-class _Pod(msgspec.Struct, gc=False):
-    spec: _Spec
+class _GroupedPod(msgspec.Struct, gc=False):
+    spec: _GroupedPodSpec
     status: PodStatus = field(default_factory=PodStatus)
 
 
@@ -52,17 +52,17 @@ class _GroupSpec(msgspec.Struct, rename="camel", gc=False):
     scheduling_policy: _Policy = field(default_factory=_Policy)
 
 
-class _Meta(msgspec.Struct, gc=False):
+class _GroupMeta(msgspec.Struct, gc=False):
     generation: int = 0
 
 
-class _Group(msgspec.Struct, gc=False):
-    metadata: _Meta
+class _KubernetesPodGroup(msgspec.Struct, gc=False):
+    metadata: _GroupMeta
     spec: _GroupSpec = field(default_factory=_GroupSpec)
     status: Status = field(default_factory=dict)
 
 
-_pod: Seen[_Pod] = Seen(_Pod)
+_pod: Seen[_GroupedPod] = Seen(_GroupedPod)
 
 
 class KubernetesGroups:
@@ -99,7 +99,7 @@ class KubernetesGroups:
         item = self._context.informers.of(kind).get(*key) if kind is not None else None
         if item is None or kind is None:
             return
-        group = item.read(_Group)
+        group = item.read(_KubernetesPodGroup)
         if is_true(group.status, CONDITION):
             return
         pods = self._context.informers.of(PODS).index(_INDEX, _group_of)["/".join(key)]
@@ -111,17 +111,21 @@ class KubernetesGroups:
             return
         clock = self._context.clock
         status = copy.deepcopy(group.status)
-        if put(status, CONDITION, says, Moment(clock.text(), clock.seconds(), group.metadata.generation)):
+        if put(status, CONDITION, says, WriteTime(clock.text(), clock.seconds(), group.metadata.generation)):
             known = {"uid": item.uid, "resourceVersion": str(item.version)}
             patch = Patch("merge", {"metadata": known, "status": {"conditions": status["conditions"]}})
             await self._context.api.patch(kind, *key, patch, "status")
 
 
-def _member(item: Item) -> Member:
+def _member(item: Item) -> ScheduledMember:
     pod = _pod(item)
     waits = next((one for one in pod.status.conditions if one.type == "PodScheduled" and one.status == "False"), None)
     is_bound = bool(pod.spec.node_name)
-    return Member(item.name, is_bound) if waits is None else Member(item.name, is_bound, waits.reason, waits.message)
+    return (
+        ScheduledMember(item.name, is_bound)
+        if waits is None
+        else ScheduledMember(item.name, is_bound, waits.reason, waits.message)
+    )
 
 
 def _group_of(item: Item) -> list[str]:

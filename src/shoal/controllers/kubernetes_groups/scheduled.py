@@ -10,7 +10,7 @@ CONDITION = "PodGroupScheduled"
 SCHEDULED, UNSCHEDULABLE, SCHEDULER_ERROR = "Scheduled", "Unschedulable", "SchedulerError"
 
 
-class Member(msgspec.Struct, frozen=True):
+class ScheduledMember(msgspec.Struct, frozen=True):
     name: str
     is_bound: bool = False
     reason: str = ""
@@ -18,7 +18,7 @@ class Member(msgspec.Struct, frozen=True):
     message: str = ""
 
 
-def scheduled(members: Sequence[Member], least: int) -> tuple[bool, str, str] | None:
+def scheduled(members: Sequence[ScheduledMember], least: int) -> tuple[bool, str, str] | None:
     """Whether it is so, the reason and the message; None while there is nothing to say. `least`: how many pods start
     together, 0 where each goes its own way.
 

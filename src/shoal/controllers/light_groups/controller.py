@@ -12,6 +12,7 @@ from collections.abc import Iterable
 import msgspec
 from msgspec import field
 
+from shoal.api.partial import OwnedMeta, PodPhaseStatus
 from shoal.client.context import Context, Controller
 from shoal.client.ecosystem_kinds import LIGHT_POD_GROUPS
 from shoal.client.item import Item, Key, Obj, Seen
@@ -20,7 +21,7 @@ from shoal.client.loop import Loop
 from shoal.client.port import Patch
 from shoal.client.presence import SCHEDULER_PLUGINS, Presence
 from shoal.client.served import Served
-from shoal.controllers.light_groups.group_phase import FINAL, PENDING, GroupProgress, Member, group_progress
+from shoal.controllers.light_groups.group_phase import FINAL, PENDING, GroupMember, GroupProgress, group_progress
 from shoal.engine.from_api.membership import SCHEDULER_PLUGINS_LABEL
 
 _MARK = SCHEDULER_PLUGINS_LABEL.encode()
@@ -29,29 +30,16 @@ _GATHER_S = 0.2
 """The delay that combines the changes of a gang's pods."""
 
 
-class _Owner(msgspec.Struct, gc=False):
-    name: str = ""
+class _MemberPod(msgspec.Struct, gc=False):
+    metadata: OwnedMeta
+    status: PodPhaseStatus = field(default_factory=PodPhaseStatus)
 
 
-class _Meta(msgspec.Struct, rename="camel", gc=False):
-    labels: dict[str, str] = field(default_factory=dict)
-    owner_references: tuple[_Owner, ...] = ()
-
-
-class _PodStatus(msgspec.Struct, gc=False):
-    phase: str = ""
-
-
-class _Pod(msgspec.Struct, gc=False):
-    metadata: _Meta
-    status: _PodStatus = field(default_factory=_PodStatus)
-
-
-class _Spec(msgspec.Struct, rename="camel", gc=False):
+class _SchedulingPodGroupSpec(msgspec.Struct, rename="camel", gc=False):
     min_member: int | None = None
 
 
-class _Status(msgspec.Struct, rename="camel", gc=False):
+class _SchedulingPodGroupStatus(msgspec.Struct, rename="camel", gc=False):
     phase: str = ""
     occupied_by: str = ""
     running: int = 0
@@ -60,12 +48,12 @@ class _Status(msgspec.Struct, rename="camel", gc=False):
     schedule_start_time: str | None = None
 
 
-class _Group(msgspec.Struct, gc=False):
-    spec: _Spec = field(default_factory=_Spec)
-    status: _Status = field(default_factory=_Status)
+class _SchedulingPodGroup(msgspec.Struct, gc=False):
+    spec: _SchedulingPodGroupSpec = field(default_factory=_SchedulingPodGroupSpec)
+    status: _SchedulingPodGroupStatus = field(default_factory=_SchedulingPodGroupStatus)
 
 
-_pod: Seen[_Pod] = Seen(_Pod)
+_pod: Seen[_MemberPod] = Seen(_MemberPod)
 
 
 def light_groups_controller(context: Context, served: Served, namespace: str = "") -> Controller:
@@ -110,7 +98,7 @@ class LightGroups:
         item = self._context.informers.of(LIGHT_POD_GROUPS).get(*key)
         if item is None or self._presence.is_there:
             return
-        group = item.read(_Group)
+        group = item.read(_SchedulingPodGroup)
         if group.status.phase in FINAL:
             return
         items = self._context.informers.of(PODS).index(_INDEX, _groups_of)["/".join(key)]
@@ -122,7 +110,7 @@ class LightGroups:
             patch = Patch("merge", {"metadata": preconditions, "status": status})
             await self._context.api.patch(LIGHT_POD_GROUPS, *key, patch, "status")
 
-    def _changed(self, before: _Status, progress: GroupProgress) -> Obj:
+    def _changed(self, before: _SchedulingPodGroupStatus, progress: GroupProgress) -> Obj:
         wanted: Obj = {
             name: getattr(progress, name)
             for name in ("phase", "running", "succeeded", "failed")
@@ -135,9 +123,9 @@ class LightGroups:
         return wanted
 
 
-def _member(item: Item) -> Member:
+def _member(item: Item) -> GroupMember:
     pod = _pod(item)
-    return Member(item.name, pod.status.phase, tuple(one.name for one in pod.metadata.owner_references))
+    return GroupMember(item.name, pod.status.phase, tuple(one.name for one in pod.metadata.owner_references))
 
 
 def _groups_of(item: Item) -> Iterable[str]:

@@ -10,7 +10,7 @@ PENDING, SCHEDULING, RUNNING, FINISHED, FAILED = "Pending", "Scheduling", "Runni
 FINAL = frozenset({FINISHED, FAILED})
 
 
-class Member(msgspec.Struct, frozen=True):
+class GroupMember(msgspec.Struct, frozen=True):
     name: str
     phase: str
     owners: tuple[str, ...] = ()
@@ -24,7 +24,7 @@ class GroupProgress(msgspec.Struct, frozen=True):
     occupied_by: str
 
 
-def group_progress(members: Sequence[Member], minimum: int, namespace: str) -> GroupProgress:
+def group_progress(members: Sequence[GroupMember], minimum: int, namespace: str) -> GroupProgress:
     """Computes the phase of an unfinished group."""
     running, succeeded, failed = (
         sum(one.phase == phase for one in members) for phase in ("Running", "Succeeded", "Failed")

@@ -34,12 +34,12 @@ _OLDER_VERSION = "v1beta1"
 _PREBUILT = PREBUILT.encode()
 
 
-class _Meta(msgspec.Struct, gc=False):
+class _RawLabels(msgspec.Struct, gc=False):
     labels: msgspec.Raw = _NOTHING
 
 
 class _Namespace(msgspec.Struct, gc=False):
-    metadata: _Meta
+    metadata: _RawLabels
 
 
 def queued_jobs_controller(

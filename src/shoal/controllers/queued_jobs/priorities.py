@@ -30,13 +30,13 @@ class ClassNotFoundError(UserError):
         self.kind = kind
 
 
-class _Spec(msgspec.Struct):
+class _PriorityValue(msgspec.Struct):
     value: int | None = None
 
 
 class _Class(msgspec.Struct, rename="camel"):
     value: int | None = None
-    spec: _Spec | None = None
+    spec: _PriorityValue | None = None
     """Some users write the value here."""
     global_default: bool = False
 

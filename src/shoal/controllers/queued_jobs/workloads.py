@@ -8,6 +8,8 @@ from copy import deepcopy
 
 import msgspec
 
+from shoal.api.meta import OwnerReference
+from shoal.api.partial import OwnedMeta
 from shoal.client.item import Item, Obj, Seen
 from shoal.client.kind import Kind
 from shoal.client.owned_pods.ownership import controller_reference
@@ -36,26 +38,14 @@ _COPIED = ("kueue.x-k8s.io/admission-gated-by", "kueue.x-k8s.io/priority-boost")
 _COPIED_BEGINNINGS = ("provreq.kueue.x-k8s.io/", "shoal.dev/")
 
 
-class _Owner(msgspec.Struct, rename="camel", gc=False):
-    api_version: str = ""
-    kind: str = ""
-    name: str = ""
-    uid: str = ""
-    controller: bool = False
-
-
-class _Meta(msgspec.Struct, rename="camel", gc=False):
-    owner_references: tuple[_Owner, ...] = ()
-
-
 class _Owned(msgspec.Struct, gc=False):
-    metadata: _Meta
+    metadata: OwnedMeta
 
 
 _owned: Seen[_Owned] = Seen(_Owned)
 
 
-def controller_of(item: Item) -> _Owner | None:
+def controller_of(item: Item) -> OwnerReference | None:
     """The owner that controls the object."""
     return next((one for one in _owned(item).metadata.owner_references if one.controller), None)
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from datetime import datetime
-
 import msgspec
 from msgspec import field
 
+from shoal.api.meta import ObjectMeta, OwnerReference
+from shoal.api.partial import PartialPodSpec, PartialPodStatus
 from shoal.api.pod_phases import TERMINAL_PHASES
 from shoal.client.item import Item, Seen
 from shoal.controllers.queued_pods.kueue_names import GATE, MANAGED, PARENT, QUEUE_LABEL, TERMINATION_TARGET
@@ -15,54 +15,10 @@ from shoal.controllers.queued_work.quota_condition import QUOTA_CONDITION, Fault
 _MARK = MANAGED.encode()
 
 
-class Owner(msgspec.Struct, rename="camel", gc=False):
-    api_version: str = ""
-    kind: str = ""
-    name: str = ""
-    uid: str = ""
-    controller: bool = False
-
-
-class Meta(msgspec.Struct, rename="camel", gc=False):
-    name: str = ""
-    namespace: str = ""
-    uid: str = ""
-    labels: dict[str, str] = field(default_factory=dict)
-    annotations: dict[str, str] = field(default_factory=dict)
-    finalizers: tuple[str, ...] = ()
-    owner_references: tuple[Owner, ...] = ()
-    creation_timestamp: datetime | None = None
-    deletion_timestamp: datetime | None = None
-    deletion_grace_period_seconds: int | None = None
-    generation: int = 0
-
-
-class Gate(msgspec.Struct, gc=False):
-    name: str = ""
-
-
-class _Spec(msgspec.Struct, rename="camel", gc=False):
-    node_name: str = ""
-    scheduling_gates: tuple[Gate, ...] = ()
-
-
-class Condition(msgspec.Struct, gc=False):
-    type: str = ""
-    status: str = ""
-    reason: str = ""
-    message: str = ""
-
-
-class _Status(msgspec.Struct, gc=False):
-    phase: str = ""
-    message: str = ""
-    conditions: tuple[Condition, ...] = ()
-
-
 class QueuedPod(msgspec.Struct, gc=False):
-    metadata: Meta
-    spec: _Spec = field(default_factory=_Spec)
-    status: _Status = field(default_factory=_Status)
+    metadata: ObjectMeta
+    spec: PartialPodSpec = field(default_factory=PartialPodSpec)
+    status: PartialPodStatus = field(default_factory=PartialPodStatus)
 
     @property
     def uid(self) -> str:
@@ -77,7 +33,7 @@ class QueuedPod(msgspec.Struct, gc=False):
         """The kind of owner that is queued: `statefulset`, `deployment`, ..."""
         return self.metadata.annotations.get(PARENT, "")
 
-    def controller(self) -> Owner | None:
+    def controller(self) -> OwnerReference | None:
         return next((owner for owner in self.metadata.owner_references if owner.controller), None)
 
     def is_held(self) -> bool:

@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import msgspec
 
-from shoal.client.conditions import Moment, Status, find, is_true, put
+from shoal.client.conditions import Status, WriteTime, find, is_true, put
 from shoal.controllers.queued_pods.kueue_names import ALL_READY, LOST_ONE, NOT_READY, WAITING_FOR_REPLACEMENT
 from shoal.controllers.queued_pods.membership import Pods, is_unretriable, total_or_none
 
@@ -37,21 +37,21 @@ def ending_of_group(pods: Pods) -> Ending | None:
     return Ending(True, f"Pods succeeded: {succeeded}/{total}.")
 
 
-def set_finished(status: Status, ending: Ending, moment: Moment) -> None:
+def set_finished(status: Status, ending: Ending, moment: WriteTime) -> None:
     put(status, "Finished", (True, "Succeeded" if ending.is_good else "Failed", ending.message), moment)
 
 
-def set_failed_to_start(status: Status, message: str, moment: Moment) -> None:
+def set_failed_to_start(status: Status, message: str, moment: WriteTime) -> None:
     """Its pods conflict with its admission; a retry cannot succeed."""
     put(status, "Finished", (True, "FailedToStart", message), moment)
 
 
-def set_replaced(status: Status, message: str, moment: Moment) -> None:
+def set_replaced(status: Status, message: str, moment: WriteTime) -> None:
     """Another Workload of the same owner replaced it."""
     put(status, "Finished", (True, "WorkloadSliceReplaced", message), moment)
 
 
-def set_pods_ready(status: Status, *, are_ready: bool, moment: Moment) -> None:
+def set_pods_ready(status: Status, *, are_ready: bool, moment: WriteTime) -> None:
     before = find(status, "PodsReady") or {}
     reason = before.get("reason")
     if not is_true(status, "Admitted"):
@@ -66,7 +66,7 @@ def set_pods_ready(status: Status, *, are_ready: bool, moment: Moment) -> None:
     put(status, "PodsReady", condition, moment)
 
 
-def set_waiting_for_replacement(status: Status, absent: int, moment: Moment) -> None:
+def set_waiting_for_replacement(status: Status, absent: int, moment: WriteTime) -> None:
     """For groups: whether pods have to be replaced."""
     before = find(status, WAITING_FOR_REPLACEMENT)
     if absent:
@@ -91,7 +91,7 @@ def set_reclaimable(status: Status, counts: Counter[str]) -> None:
         status["reclaimablePods"] = found
 
 
-def release_quota(status: Status, moment: Moment) -> None:
+def release_quota(status: Status, moment: WriteTime) -> None:
     """No pod of it runs any more: release its quota; it may be admitted again."""
     evicted = find(status, "Evicted") or {}
     reason, message = str(evicted.get("reason", "")), str(evicted.get("message", ""))
@@ -104,4 +104,4 @@ def release_quota(status: Status, moment: Moment) -> None:
         put(status, "PodsReady", (False, "WaitForStart", NOT_READY), moment)
 
 
-Change = Callable[[Status, Moment], None]
+Change = Callable[[Status, WriteTime], None]

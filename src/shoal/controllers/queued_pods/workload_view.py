@@ -5,17 +5,17 @@ from __future__ import annotations
 import msgspec
 from msgspec import field
 
+from shoal.api.meta import ObjectMeta
 from shoal.client.item import Item, Seen
-from shoal.controllers.queued_pods.pod_view import Meta
 
 
-class _PodSet(msgspec.Struct, gc=False):
+class _WorkloadPodSet(msgspec.Struct, gc=False):
     name: str = "main"
     count: int = 1
 
 
-class _Spec(msgspec.Struct, rename="camel", gc=False):
-    pod_sets: tuple[_PodSet, ...] = ()
+class _QueuedWorkloadSpec(msgspec.Struct, rename="camel", gc=False):
+    pod_sets: tuple[_WorkloadPodSet, ...] = ()
     queue_name: str = ""
 
 
@@ -37,16 +37,16 @@ class _Admission(msgspec.Struct, rename="camel", gc=False):
     pod_set_assignments: tuple[_Assignment, ...] = ()
 
 
-class _Status(msgspec.Struct, rename="camel", gc=False):
+class _QueuedWorkloadStatus(msgspec.Struct, rename="camel", gc=False):
     conditions: tuple[WorkloadCondition, ...] = ()
     admission: _Admission | None = None
-    reclaimable_pods: tuple[_PodSet, ...] = ()
+    reclaimable_pods: tuple[_WorkloadPodSet, ...] = ()
 
 
 class WorkloadView(msgspec.Struct, gc=False):
-    metadata: Meta
-    spec: _Spec = field(default_factory=_Spec)
-    status: _Status = field(default_factory=_Status)
+    metadata: ObjectMeta
+    spec: _QueuedWorkloadSpec = field(default_factory=_QueuedWorkloadSpec)
+    status: _QueuedWorkloadStatus = field(default_factory=_QueuedWorkloadStatus)
 
     def condition(self, name: str) -> WorkloadCondition | None:
         return next((one for one in self.status.conditions if one.type == name), None)

@@ -11,7 +11,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from copy import deepcopy
 from typing import Literal, TypeVar
 
-from shoal.client.conditions import Moment, Status, difference
+from shoal.client.conditions import Status, WriteTime, difference
 from shoal.client.context import Context
 from shoal.client.item import Item, Obj
 from shoal.client.kind import PODS, Kind
@@ -126,13 +126,13 @@ class QueuedPodWriter:
     async def create(self, workload: Obj) -> Item:
         return await self._context.api.create(self._workloads, workload)
 
-    async def write_status(self, item: Item, *changes: Callable[[Status, Moment], None]) -> Item:
+    async def write_status(self, item: Item, *changes: Callable[[Status, WriteTime], None]) -> Item:
         """Write all changes with one patch for this version of the Workload; without changes there is no request."""
         obj = item.obj()
         before = obj.get("status") or {}
         after = deepcopy(before)
         clock = self._context.clock
-        moment = Moment(clock.text(), clock.seconds(), int(obj["metadata"].get("generation") or 0))
+        moment = WriteTime(clock.text(), clock.seconds(), int(obj["metadata"].get("generation") or 0))
         for change in changes:
             change(after, moment)
         changed = difference(before, after)

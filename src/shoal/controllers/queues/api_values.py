@@ -5,11 +5,11 @@ from __future__ import annotations
 from shoal.api.kueue.packing import packed
 from shoal.api.resources import CPU, EPHEMERAL_STORAGE, HUGEPAGES_PREFIX, MEMORY
 from shoal.client.conditions import Status
-from shoal.engine.queues.facts import Admission, PodSetAdmission
+from shoal.engine.queues.facts import PodSetAdmission, QuotaAssignment
 from shoal.units.quantity import Format, Quantity
 
 
-def admission_to_api(admission: Admission) -> Status:
+def admission_to_api(admission: QuotaAssignment) -> Status:
     return {
         "clusterQueue": admission.cluster_queue,
         "podSetAssignments": [_assignment(each) for each in admission.pod_sets],

@@ -15,7 +15,7 @@ from shoal.controllers.queues.workload_status.status_reports import StatusReport
 from shoal.controllers.scheduling_loop.protocols import SchedulerState
 from shoal.engine.events import Event, NodeSeen, PodArrived, PodGone
 from shoal.engine.plan import Place
-from shoal.engine.queues.facts import Admission, WorkloadFacts
+from shoal.engine.queues.facts import QuotaAssignment, WorkloadFacts
 from shoal.engine.queues.proof import Proof, Proven
 from shoal.store.watched.queues import WatchedQueues
 
@@ -185,7 +185,7 @@ class NodeCapacity:
         held = self._cache.held(workload)
         return 0.0 if held is None else max(held.facts.admitted_s + KEPT_S, self.replacements.until_s(workload))
 
-    def _pods_of(self, facts: WorkloadFacts, admission: Admission) -> list[PodArrived]:
+    def _pods_of(self, facts: WorkloadFacts, admission: QuotaAssignment) -> list[PodArrived]:
         return self.placeholders.missing_pods(self._cache.queues, self._watched.priorities, facts, admission)
 
     def _running_of(self, workload: str) -> list[str]:

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from datetime import datetime
 
 from shoal.api.resources import CPU
-from shoal.client.conditions import Moment, Status
+from shoal.client.conditions import Status, WriteTime
 from shoal.controllers.queues.api_values import amount_to_api
 from shoal.engine.queues.clusterqueue import ClusterQueue
 from shoal.engine.queues.facts import FlavorResource, LocalQueueFacts, Usage
@@ -30,7 +30,7 @@ def usage_to_api(queue: ClusterQueue, usage: Usage, *, borrows: bool) -> list[St
     ]
 
 
-def put_recent_usage(status: Status, kueue: Kueue, local: LocalQueueFacts, moment: Moment) -> None:
+def put_recent_usage(status: Status, kueue: Kueue, local: LocalQueueFacts, moment: WriteTime) -> None:
     """Write the recent usage of a LocalQueue for admission fair sharing, once per sampling interval as Kueue does.
 
     Between two writes, another process computes the usage from the last write and from the Workloads that have held

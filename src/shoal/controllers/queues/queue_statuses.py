@@ -14,7 +14,7 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping
 from functools import partial
 from typing import Any
 
-from shoal.client.conditions import Moment, Status, difference, put
+from shoal.client.conditions import Status, WriteTime, difference, put
 from shoal.client.context import Context
 from shoal.client.ecosystem_kinds import (
     ADMISSION_CHECKS,
@@ -34,7 +34,7 @@ from shoal.engine.queues.kueue import Kueue
 from shoal.engine.queues.queue_counts import AllQueueCounts, QueueCounts, count_queues
 from shoal.engine.queues.shares import share_of
 from shoal.engine.queues.state import Queues
-from shoal.engine.queues.tree import Node
+from shoal.engine.queues.tree import CohortNode
 from shoal.store.watched.object_faults import ObjectFaults
 from shoal.store.watched.queue_changes import WorkloadView
 from shoal.store.watched.queues import WatchedQueues
@@ -112,7 +112,7 @@ class QueueStatuses:
         before = obj.get("status") or {}
         after = copy.deepcopy(before)
         meta, clock = obj["metadata"], self._context.clock
-        moment = Moment(clock.text(), clock.seconds(), int(meta.get("generation") or 0))
+        moment = WriteTime(clock.text(), clock.seconds(), int(meta.get("generation") or 0))
         change(item, after, moment, is_terminating=bool(meta.get("deletionTimestamp")))
         body = difference(before, after)
         return await self._patch(kind, item, {"status": body}, "status") if body else True
@@ -130,7 +130,7 @@ class QueueStatuses:
         counts: AllQueueCounts,
         item: Item,
         status: Status,
-        moment: Moment,
+        moment: WriteTime,
         *,
         is_terminating: bool,
     ) -> None:
@@ -151,7 +151,7 @@ class QueueStatuses:
         counts: AllQueueCounts,
         item: Item,
         status: Status,
-        moment: Moment,
+        moment: WriteTime,
         *,
         is_terminating: bool,
     ) -> None:
@@ -180,7 +180,7 @@ class QueueStatuses:
         if self._kueue is not None:
             put_recent_usage(status, self._kueue, local, moment)
 
-    def _put_unreadable(self, kind: Kind, name: str, status: Status, moment: Moment) -> None:
+    def _put_unreadable(self, kind: Kind, name: str, status: Status, moment: WriteTime) -> None:
         fault = self._watched.troubles.find(self._watched.kind(kind) or kind, name)
         if fault is not None:
             cannot = "admit new workloads" if kind is CLUSTER_QUEUES else "submit new workloads to localQueue"
@@ -192,7 +192,7 @@ class QueueStatuses:
         counts: AllQueueCounts,
         item: Item,
         status: Status,
-        moment: Moment,
+        moment: WriteTime,
         *,
         is_terminating: bool,
     ) -> None:
@@ -201,7 +201,7 @@ class QueueStatuses:
         if cohort is not None and not is_terminating:
             self._put_share(queues, cohort, status)
 
-    def _put_share(self, queues: Queues, node: Node, status: Status) -> None:
+    def _put_share(self, queues: Queues, node: CohortNode, status: Status) -> None:
         if queues.settings.fair_sharing:
             status["fairSharing"] = {**(status.get("fairSharing") or {}), "weightedShare": share_of(node).weighted}
 

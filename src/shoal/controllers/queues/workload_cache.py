@@ -8,7 +8,7 @@ from __future__ import annotations
 from msgspec import structs
 
 from shoal.controllers.queues.workload_status.status_writer import StatusWriter
-from shoal.engine.queues.facts import Admission, WorkloadFacts
+from shoal.engine.queues.facts import QuotaAssignment, WorkloadFacts
 from shoal.engine.queues.kueue import Kueue
 from shoal.engine.queues.settings import Settings
 from shoal.engine.queues.state import Queues
@@ -62,7 +62,7 @@ def is_quota_unchanged(held: AdmittedWorkload, facts: WorkloadFacts) -> bool:
     return _with_sorted_domains(admission) == _with_sorted_domains(held.admission)
 
 
-def _with_sorted_domains(admission: Admission) -> Admission:
+def _with_sorted_domains(admission: QuotaAssignment) -> QuotaAssignment:
     """The same admission, independent of the order in which its domains were written."""
     pod_sets = tuple(
         each

@@ -27,7 +27,7 @@ from shoal.client.kind import PODS
 from shoal.client.port import Select
 from shoal.controllers.scheduler.known import PodViews, SchedulerState, Writer
 from shoal.controllers.scheduler.outcomes import Outcomes
-from shoal.controllers.scheduler.pod_conditions import PodReporter
+from shoal.controllers.scheduler.pod_conditions import PodConditionWriter
 from shoal.controllers.scheduler.pod_state import State, state_of
 from shoal.controllers.scheduler.rendezvous import Rendezvous
 from shoal.controllers.scheduler.write_pool import WritePool
@@ -92,7 +92,7 @@ class Bindings:
         self._outcomes = outcomes
         self._writer = writer
         self._pods = context.informers.of(PODS)
-        self._teller = PodReporter(context)
+        self._teller = PodConditionWriter(context)
         self._rendezvous = Rendezvous(context, scheduling)
         self._nodes: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
         """Nodes to which something is being bound, where other schedulers bind as well."""

@@ -20,7 +20,7 @@ from shoal.client.refusals import BusyError, NotFoundError, RefusedError
 from shoal.controllers.scheduler.bindings import Bindings
 from shoal.controllers.scheduler.known import PodViews, SchedulerState
 from shoal.controllers.scheduler.outcomes import Outcomes
-from shoal.controllers.scheduler.pod_conditions import PodReporter, about
+from shoal.controllers.scheduler.pod_conditions import PodConditionWriter, about
 from shoal.controllers.scheduler.pod_state import State, state_of
 from shoal.controllers.scheduler.write_pool import WritePool
 from shoal.engine.events import PodRejected, PodStays
@@ -53,7 +53,7 @@ class Evictions:
         self._world = world
         self._pool = pool
         self._outcomes = outcomes
-        self._teller = PodReporter(context)
+        self._teller = PodConditionWriter(context)
         self._under_way: dict[str, str] = {}
         """Pod -> its uid."""
 

@@ -12,7 +12,7 @@ from functools import partial
 from shoal.client.context import Context
 from shoal.client.refusals import NotFoundError
 from shoal.controllers.scheduler.known import PodViews
-from shoal.controllers.scheduler.pod_conditions import PodReporter
+from shoal.controllers.scheduler.pod_conditions import PodConditionWriter
 from shoal.controllers.scheduler.write_pool import WritePool
 from shoal.units.errors import ConflictError
 
@@ -21,7 +21,7 @@ class Nominations:
     def __init__(self, context: Context, world: PodViews, pool: WritePool) -> None:
         self._world = world
         self._pool = pool
-        self._teller = PodReporter(context)
+        self._teller = PodConditionWriter(context)
         self._wanted: dict[str, str] = {}
         """Pod -> node; empty where a promise was taken back and the pod may still say otherwise."""
         self._writing: set[str] = set()

@@ -20,6 +20,7 @@ from collections.abc import Callable, Iterator
 
 import msgspec
 
+from shoal.api.partial import ConditionsStatus
 from shoal.client.context import Context
 from shoal.client.kind import PODS
 from shoal.controllers.scheduler.evictions import YIELDS, Evictions
@@ -37,17 +38,8 @@ _Size = tuple[int, int]
 """Pods on nodes, and pods that wait."""
 
 
-class _Condition(msgspec.Struct):
-    type: str = ""
-    status: str = ""
-
-
-class _Status(msgspec.Struct):
-    conditions: tuple[_Condition, ...] = ()
-
-
-class _Pod(msgspec.Struct):
-    status: _Status = msgspec.field(default_factory=_Status)
+class _PodConditions(msgspec.Struct):
+    status: ConditionsStatus = msgspec.field(default_factory=ConditionsStatus)
 
 
 class PartialGangs:
@@ -147,7 +139,7 @@ class PartialGangs:
         item = self._pods.get(sight.namespace, sight.name)
         if item is None or _MARK not in item.data:
             return False
-        conditions = item.read(_Pod).status.conditions
+        conditions = item.read(_PodConditions).status.conditions
         return any((one.type, one.status) == ("DisruptionTarget", "True") for one in conditions)
 
     def _bound(self, gang: Gang) -> Iterator[PodView]:

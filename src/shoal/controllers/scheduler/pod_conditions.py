@@ -19,7 +19,7 @@ UNSCHEDULABLE = "Unschedulable"
 SCHEDULER_ERROR = "SchedulerError"
 
 
-class _Condition(msgspec.Struct, rename="camel"):
+class _PodCondition(msgspec.Struct, rename="camel"):
     type: str = ""
     status: str = ""
     reason: str = ""
@@ -28,15 +28,15 @@ class _Condition(msgspec.Struct, rename="camel"):
     observed_generation: int = 0
 
 
-class _Status(msgspec.Struct):
-    conditions: tuple[_Condition, ...] = ()
+class _PodConditionsStatus(msgspec.Struct):
+    conditions: tuple[_PodCondition, ...] = ()
 
 
-class _Pod(msgspec.Struct):
-    status: _Status = msgspec.field(default_factory=_Status)
+class _PodWithConditions(msgspec.Struct):
+    status: _PodConditionsStatus = msgspec.field(default_factory=_PodConditionsStatus)
 
 
-class PodReporter:
+class PodConditionWriter:
     def __init__(self, context: Context) -> None:
         self._context = context
         self._pods = context.informers.of(PODS)
@@ -67,7 +67,9 @@ class PodReporter:
         item = self._pods.get(sight.namespace, sight.name)
         if item is None or item.uid != sight.uid:
             return False
-        before = next((one for one in item.read(_Pod).status.conditions if one.type == "PodScheduled"), None)
+        before = next(
+            (one for one in item.read(_PodWithConditions).status.conditions if one.type == "PodScheduled"), None
+        )
         if before is not None and before.status == "True":
             return False
         if before is not None and (before.reason, before.message) == (reason, words):

@@ -7,6 +7,7 @@ from enum import Enum
 
 import msgspec
 
+from shoal.api.partial import DeletionMeta, PartialPodSpec
 from shoal.client.context import Context
 from shoal.client.kind import PODS
 from shoal.client.refusals import NotFoundError
@@ -26,17 +27,9 @@ class State(Enum):
     """Gone, going, or another pod has its name."""
 
 
-class _Meta(msgspec.Struct, rename="camel"):
-    deletion_timestamp: str | None = None
-
-
-class _Spec(msgspec.Struct, rename="camel"):
-    node_name: str = ""
-
-
-class _Pod(msgspec.Struct):
-    metadata: _Meta
-    spec: _Spec
+class _PlacedPod(msgspec.Struct):
+    metadata: DeletionMeta
+    spec: PartialPodSpec
 
 
 async def state_of(context: Context, sight: PodView) -> State:
@@ -56,7 +49,7 @@ async def state_of(context: Context, sight: PodView) -> State:
                 return State.OVER
             item = found
         break
-    pod = item.read(_Pod)
+    pod = item.read(_PlacedPod)
     if item.uid != sight.uid or pod.metadata.deletion_timestamp is not None:
         return State.OVER
     return State.STANDS if pod.spec.node_name else State.WAITS

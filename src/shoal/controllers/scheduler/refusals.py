@@ -23,7 +23,7 @@ from shoal.client.kind import NODES, PODS
 from shoal.client.supervise import supervised
 from shoal.controllers.scheduler.gang_arrivals import GangArrivals
 from shoal.controllers.scheduler.known import PodViews, SchedulerState
-from shoal.controllers.scheduler.pod_conditions import UNSCHEDULABLE, PodReporter
+from shoal.controllers.scheduler.pod_conditions import UNSCHEDULABLE, PodConditionWriter
 from shoal.controllers.scheduler.refusal_messages import RefusalMessages
 from shoal.engine.from_api.saving import CHECKPOINT_ANNOTATION
 from shoal.engine.plan import Refuse, RefuseGroup
@@ -61,7 +61,7 @@ class Refusals:
         self._clock = context.clock
         self._scheduling = scheduling
         self._world = world
-        self._teller = PodReporter(context)
+        self._teller = PodConditionWriter(context)
         self._words = RefusalMessages(scheduling, world)
         self._arriving = GangArrivals(
             context.clock, lambda: scheduling.cluster.gangs, lambda name: self.look(name, is_gang=True)

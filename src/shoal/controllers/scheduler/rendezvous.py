@@ -19,6 +19,7 @@ from collections.abc import Iterable
 
 import msgspec
 
+from shoal.api.partial import OwnedMeta
 from shoal.client.context import Context
 from shoal.client.item import Item
 from shoal.client.kind import NODES, PODS
@@ -65,42 +66,28 @@ _ASKED = ASKS.encode()
 _NUMBERS = re.compile(r"(\d+)")
 
 
-class _Owner(msgspec.Struct):
-    kind: str = ""
-    name: str = ""
-    controller: bool = False
-
-
-class _Meta(msgspec.Struct, rename="camel"):
-    annotations: dict[str, str] = {}
-    owner_references: tuple[_Owner, ...] = ()
-
-    def controller(self) -> str:
-        return next((f"{one.kind} {one.name}" for one in self.owner_references if one.controller), "")
-
-
-class _Spec(msgspec.Struct, rename="camel"):
+class _HostnameSpec(msgspec.Struct, rename="camel"):
     hostname: str = ""
     subdomain: str = ""
     host_network: bool = False
 
 
-class _Pod(msgspec.Struct):
-    metadata: _Meta = msgspec.field(default_factory=_Meta)
-    spec: _Spec = msgspec.field(default_factory=_Spec)
+class _RendezvousPod(msgspec.Struct):
+    metadata: OwnedMeta = msgspec.field(default_factory=OwnedMeta)
+    spec: _HostnameSpec = msgspec.field(default_factory=_HostnameSpec)
 
 
-class _Address(msgspec.Struct):
+class _NodeAddress(msgspec.Struct):
     type: str = ""
     address: str = ""
 
 
-class _NodeStatus(msgspec.Struct):
-    addresses: tuple[_Address, ...] = ()
+class _NodeAddresses(msgspec.Struct):
+    addresses: tuple[_NodeAddress, ...] = ()
 
 
-class _Node(msgspec.Struct):
-    status: _NodeStatus = msgspec.field(default_factory=_NodeStatus)
+class _AddressedNode(msgspec.Struct):
+    status: _NodeAddresses = msgspec.field(default_factory=_NodeAddresses)
 
 
 class _Company(msgspec.Struct, frozen=True):
@@ -127,13 +114,15 @@ class Rendezvous:
         item = self._pods.get(sight.namespace, sight.name)
         if item is None or _ASKED not in item.data:
             return {}
-        meta = item.read(_Pod).metadata
+        meta = item.read(_RendezvousPod).metadata
         said = meta.annotations
         if said.get(ASKS) != "true":
             return {}
         gang = self._gang(place.pod)
-        if gang is None and (maker := meta.controller()):
-            self._events.record(about(sight), "NoGang", _NO_GANG.format(who=maker), type_="Warning")
+        if gang is None and (owner := meta.controller()):
+            self._events.record(
+                about(sight), "NoGang", _NO_GANG.format(who=f"{owner.kind} {owner.name}"), type_="Warning"
+            )
             return {}
         company = self._company(place.pod, gang)
         rank = str(company.ranks[place.pod])
@@ -196,13 +185,13 @@ class Rendezvous:
         item = self._item(pod)
         if item is None:
             return ""
-        spec = item.read(_Pod).spec
+        spec = item.read(_RendezvousPod).spec
         if spec.subdomain:
             return f"{spec.hostname or item.name}.{spec.subdomain}.{item.namespace}.svc"
         there = self._nodes.get("", node) if spec.host_network else None
         if there is None:
             return ""
-        addresses = there.read(_Node).status.addresses
+        addresses = there.read(_AddressedNode).status.addresses
         return next((one.address for one in addresses if one.type == "InternalIP"), "")
 
     def _levels(self, gang: Gang) -> Iterable[str]:
@@ -237,7 +226,7 @@ def _rank_of(item: Item) -> int | None:
     """As its binding said."""
     if RANK.encode() not in item.data:
         return None
-    return whole_of(item.read(_Pod).metadata.annotations.get(RANK, ""))
+    return whole_of(item.read(_RendezvousPod).metadata.annotations.get(RANK, ""))
 
 
 def _natural(pod: str) -> list[tuple[int, int, str]]:

@@ -22,16 +22,22 @@ from shoal.controllers.volcano.job import job_of
 from shoal.controllers.volcano.job_controller import JobController
 from shoal.controllers.volcano.names import COMMANDS, MANAGER, reference
 from shoal.controllers.volcano.views import ViewReader, queue_of
-from shoal.engine.queues.disciplines.volcano.objects import CLOSED_BY_PARENT, ROOT_QUEUE, Meta, Owner, Queue
+from shoal.engine.queues.disciplines.volcano.objects import (
+    CLOSED_BY_PARENT,
+    ROOT_QUEUE,
+    Queue,
+    VolcanoMeta,
+    VolcanoOwner,
+)
 
 _STATES = {"OpenQueue": "Open", "CloseQueue": "Closed"}
 _DONE = {"OpenQueue": "Open queue succeed", "CloseQueue": "Close queue succeed"}
 
 
 class _Command(ApiStruct, frozen=True):
-    metadata: Meta
+    metadata: VolcanoMeta
     action: str = ""
-    target: Owner | None = field(default=None)
+    target: VolcanoOwner | None = field(default=None)
 
 
 _command_of = ViewReader(_Command)
@@ -73,7 +79,7 @@ class CommandController:
 
     # -- jobs -------------------------------------------------------------------------------------------------------
 
-    async def _apply_to_job(self, namespace: str, target: Owner, action: str) -> None:
+    async def _apply_to_job(self, namespace: str, target: VolcanoOwner, action: str) -> None:
         item = self._context.informers.of(VOLCANO_JOBS).get(namespace, target.name)
         job = job_of(item) if item is not None else None
         if item is None or job is None or (target.uid and target.uid != item.uid):
@@ -84,7 +90,7 @@ class CommandController:
 
     # -- queues -----------------------------------------------------------------------------------------------------
 
-    async def _apply_to_queue(self, target: Owner, action: str) -> None:
+    async def _apply_to_queue(self, target: VolcanoOwner, action: str) -> None:
         item = self._context.informers.of(VOLCANO_QUEUES).get("", target.name)
         queue = queue_of(item) if item is not None else None
         state = _STATES.get(action)

@@ -37,7 +37,7 @@ from shoal.controllers.volcano.queue_status_writer import QueueStatusWriter
 from shoal.controllers.volcano.views import group_of, pod_of, queue_of
 from shoal.engine.queues.disciplines.volcano.enqueue import EnqueueResult, PodGroupCandidate, enqueue
 from shoal.engine.queues.disciplines.volcano.group_phases import GroupPhaseResult, assess
-from shoal.engine.queues.disciplines.volcano.objects import GROUP, GroupStatus, PodGroup
+from shoal.engine.queues.disciplines.volcano.objects import GROUP, GroupStatus, QueuedPodGroup
 from shoal.engine.queues.disciplines.volcano.pod_counts import GroupPodCounts, count_pods
 from shoal.engine.queues.disciplines.volcano.queue_tree import QueueTree
 from shoal.units.errors import ConflictError, ShoalError
@@ -194,7 +194,7 @@ class EnqueueController:
             return True
         return self._debounce.is_stable(one.key, result.message, self._context.clock.seconds())
 
-    async def _write(self, item: Item, group: PodGroup, status: GroupStatus, quota_message: str) -> None:
+    async def _write(self, item: Item, group: QueuedPodGroup, status: GroupStatus, quota_message: str) -> None:
         await self._group_writer.write(item, group, status)
         self._group_writer.record_events(
             reference(VOLCANO_POD_GROUPS, item.key, item.uid), group.status, status, quota_message

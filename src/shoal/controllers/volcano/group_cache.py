@@ -11,7 +11,7 @@ from shoal.client.item import Item
 from shoal.client.kind import PODS, Kind
 from shoal.client.served import Served
 from shoal.controllers.volcano.views import group_of, pod_of, queue_of
-from shoal.engine.queues.disciplines.volcano.objects import GroupPod, PodGroup
+from shoal.engine.queues.disciplines.volcano.objects import GroupPod, QueuedPodGroup
 from shoal.engine.queues.disciplines.volcano.queue_tree import QueueTree
 
 
@@ -46,7 +46,7 @@ class GroupCache:
             self._tree = QueueTree(queue for queue in map(queue_of, queues) if queue is not None)
         return self._tree
 
-    def group(self, name: str) -> PodGroup | None:
+    def group(self, name: str) -> QueuedPodGroup | None:
         namespace, _, rest = name.partition("/")
         item = self._followed[VOLCANO_POD_GROUPS].get(namespace, rest)
         return group_of(item) if item is not None else None

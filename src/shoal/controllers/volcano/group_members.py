@@ -15,7 +15,7 @@ from shoal.controllers.volcano.group_cache import GroupCache
 from shoal.controllers.volcano.names import JOB_QUEUE, SCHEDULER
 from shoal.engine.events import PodArrived, PodBound, PodGone
 from shoal.engine.queues.disciplines.volcano.group_usage import GroupUsage
-from shoal.engine.queues.disciplines.volcano.objects import PodGroup
+from shoal.engine.queues.disciplines.volcano.objects import QueuedPodGroup
 
 
 class HeldPods:
@@ -154,7 +154,7 @@ class GroupMembers:
                     self._scheduling.intake.apply(PodGone(event.key))
                 self.held.keep(event.who.group, event)
 
-    def enqueued_groups(self) -> Iterator[tuple[str, PodGroup]]:
+    def enqueued_groups(self) -> Iterator[tuple[str, QueuedPodGroup]]:
         """Enqueued groups with held pods, in the order in which they may continue."""
         found = []
         for name in self.held:

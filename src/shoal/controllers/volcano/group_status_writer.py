@@ -20,22 +20,22 @@ from shoal.client.port import Patch
 from shoal.client.recorder import Recorder
 from shoal.controllers.volcano.views import group_of
 from shoal.engine.queues.disciplines.volcano.group_phases import READY, GroupPhaseResult
-from shoal.engine.queues.disciplines.volcano.objects import Condition, GroupStatus, PodGroup
+from shoal.engine.queues.disciplines.volcano.objects import GroupStatus, QueuedPodGroup, VolcanoCondition
 from shoal.engine.queues.disciplines.volcano.pod_counts import GroupPodCounts
 
 UNSCHEDULABLE, SCHEDULED = "Unschedulable", "Scheduled"
 
 
-def next_status(group: PodGroup, pods: GroupPodCounts, result: GroupPhaseResult, now: str) -> GroupStatus:
+def next_status(group: QueuedPodGroup, pods: GroupPodCounts, result: GroupPhaseResult, now: str) -> GroupStatus:
     present = {one.type: one for one in group.status.conditions}
     if result.is_ready:
-        present[SCHEDULED] = Condition(SCHEDULED, "True", result.reason, "", now)
+        present[SCHEDULED] = VolcanoCondition(SCHEDULED, "True", result.reason, "", now)
         if UNSCHEDULABLE in present:
-            present[UNSCHEDULABLE] = Condition(UNSCHEDULABLE, "False", result.reason, "", now)
+            present[UNSCHEDULABLE] = VolcanoCondition(UNSCHEDULABLE, "False", result.reason, "", now)
     else:
-        present[UNSCHEDULABLE] = Condition(UNSCHEDULABLE, "True", result.reason, result.message, now)
+        present[UNSCHEDULABLE] = VolcanoCondition(UNSCHEDULABLE, "True", result.reason, result.message, now)
         if SCHEDULED in present:
-            present[SCHEDULED] = Condition(SCHEDULED, "False", result.reason, "", now)
+            present[SCHEDULED] = VolcanoCondition(SCHEDULED, "False", result.reason, "", now)
     before = {one.type: one for one in group.status.conditions}
     conditions = tuple(_kept(before.get(type_), one) for type_, one in present.items())
     counts = pods.of("Running"), pods.of("Succeeded"), pods.of("Failed")
@@ -48,7 +48,7 @@ def is_reported(status: GroupStatus, result: GroupPhaseResult) -> bool:
     return any((one.type, one.status, one.reason, one.message) == wanted for one in status.conditions)
 
 
-def _kept(before: Condition | None, now: Condition) -> Condition:
+def _kept(before: VolcanoCondition | None, now: VolcanoCondition) -> VolcanoCondition:
     """An unchanged condition keeps its transition time."""
     if before is None:
         return now
@@ -102,7 +102,7 @@ class GroupStatusWriter:
         self._events = events
         self._has_subresource = False
 
-    async def write(self, item: Item, group: PodGroup, status: GroupStatus) -> None:
+    async def write(self, item: Item, group: QueuedPodGroup, status: GroupStatus) -> None:
         body: Obj = {"metadata": {"resourceVersion": group.metadata.resource_version}, "status": _to_api(status)}
         patch = Patch("merge", body)
         if not self._has_subresource:

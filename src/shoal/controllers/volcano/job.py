@@ -13,7 +13,7 @@ from shoal.client.item import Key, Obj
 from shoal.client.owner_reference import controlled_by
 from shoal.controllers.volcano.names import SCHEDULER
 from shoal.controllers.volcano.views import ViewReader
-from shoal.engine.queues.disciplines.volcano.objects import DEFAULT_QUEUE, Meta
+from shoal.engine.queues.disciplines.volcano.objects import DEFAULT_QUEUE, VolcanoMeta
 
 Phases = dict[str, int]
 PENDING, RUNNING, RESTARTING = "Pending", "Running", "Restarting"
@@ -24,7 +24,7 @@ FINISHED = frozenset({COMPLETED, FAILED, TERMINATED})
 _DEFAULT_MAX_RETRY = 3
 
 
-class Policy(ApiStruct, frozen=True):
+class LifecyclePolicy(ApiStruct, frozen=True):
     action: str = ""
     event: str = ""
     events: tuple[str, ...] = ()
@@ -45,7 +45,7 @@ class Task(ApiStruct, frozen=True):
     replicas: int = 1
     min_available: int | None = None
     template: dict[str, Any] = field(default_factory=dict)
-    policies: tuple[Policy, ...] = ()
+    policies: tuple[LifecyclePolicy, ...] = ()
     topology_policy: str = ""
     max_retry: int = 0
     depends_on: DependsOn | None = None
@@ -64,12 +64,12 @@ class Task(ApiStruct, frozen=True):
         return found
 
 
-class JobSpec(ApiStruct, frozen=True):
+class VolcanoJobSpec(ApiStruct, frozen=True):
     scheduler_name: str = SCHEDULER
     min_available: int | None = None
     volumes: tuple[dict[str, Any], ...] = ()
     tasks: tuple[Task, ...] = ()
-    policies: tuple[Policy, ...] = ()
+    policies: tuple[LifecyclePolicy, ...] = ()
     plugins: dict[str, tuple[str, ...]] = field(default_factory=dict)
     queue: str = DEFAULT_QUEUE
     max_retry: int = _DEFAULT_MAX_RETRY
@@ -90,7 +90,7 @@ class TaskCount(ApiStruct, frozen=True):
     phase: Phases = field(default_factory=dict)
 
 
-class JobStatus(ApiStruct, frozen=True):
+class VolcanoJobStatus(ApiStruct, frozen=True):
     state: JobState = JobState()
     min_available: int = 0
     task_status_count: dict[str, TaskCount] = field(default_factory=dict)
@@ -108,9 +108,9 @@ class JobStatus(ApiStruct, frozen=True):
 
 
 class VolcanoJob(ApiStruct, frozen=True):
-    metadata: Meta
-    spec: JobSpec = field(default_factory=JobSpec)
-    status: JobStatus = field(default_factory=JobStatus)
+    metadata: VolcanoMeta
+    spec: VolcanoJobSpec = field(default_factory=VolcanoJobSpec)
+    status: VolcanoJobStatus = field(default_factory=VolcanoJobStatus)
 
     @property
     def name(self) -> str:

@@ -20,14 +20,14 @@ from shoal.client.owned_pods.pod_control import is_namespace_ending, slow_start_
 from shoal.client.port import Deletion, Patch
 from shoal.client.refusals import AlreadyExistsError, NotFoundError, StaleError
 from shoal.controllers.volcano.enqueue_controller import all_of
-from shoal.controllers.volcano.job import JobStatus, VolcanoJob
+from shoal.controllers.volcano.job import VolcanoJob, VolcanoJobStatus
 from shoal.controllers.volcano.job_pod_group import GROUP_FIELDS, group_of_job
 from shoal.controllers.volcano.job_pods import JobPod, claim_name, pod_of_job
 from shoal.controllers.volcano.names import BATCH, JOB_NAME, MANAGER, OUT_OF_SYNC, reference
 from shoal.controllers.volcano.plugins.network import objects_svc
 from shoal.controllers.volcano.plugins.table import PLUGINS, plugins_of
 from shoal.controllers.volcano.views import group_of
-from shoal.engine.queues.disciplines.volcano.objects import PodGroup
+from shoal.engine.queues.disciplines.volcano.objects import QueuedPodGroup
 from shoal.units.errors import ShoalError
 
 _JOB_NAME = JOB_NAME.encode()
@@ -64,7 +64,7 @@ class JobContext:
         found = (pod_of_job(item) for item in self._pods[job.metadata.uid])
         return [pod for pod in found if pod is not None]
 
-    def group(self, job: VolcanoJob) -> PodGroup | None:
+    def group(self, job: VolcanoJob) -> QueuedPodGroup | None:
         item = self._groups.get(job.metadata.namespace, job.group_name)
         return group_of(item) if item is not None else None
 
@@ -94,13 +94,13 @@ class JobContext:
 
     # -- writes -----------------------------------------------------------------------------------------------------
 
-    async def write(self, item: Item, status: JobStatus) -> None:
+    async def write(self, item: Item, status: VolcanoJobStatus) -> None:
         obj = item.obj()
         obj |= {"apiVersion": VOLCANO_JOBS.api_version, "kind": VOLCANO_JOBS.name}
         obj["status"] = msgspec.json.decode(to_json(status))
         await self._api.update(VOLCANO_JOBS, obj, "status")
 
-    async def sync_group(self, job: VolcanoJob, spec: Obj) -> PodGroup | None:
+    async def sync_group(self, job: VolcanoJob, spec: Obj) -> QueuedPodGroup | None:
         """Returns the current group; only fields that differ from `spec` are written."""
         item = self._groups.get(job.metadata.namespace, job.group_name)
         if item is None:

@@ -16,7 +16,7 @@ from shoal.controllers.volcano.job_pods import pod_of_job
 from shoal.controllers.volcano.job_sync import JobSync
 from shoal.controllers.volcano.names import BATCH, JOB_NAME
 from shoal.controllers.volcano.views import group_of
-from shoal.engine.queues.disciplines.volcano.objects import Meta
+from shoal.engine.queues.disciplines.volcano.objects import VolcanoMeta
 
 _GATHER_S = 0.05
 _JOB_NAME = JOB_NAME.encode()
@@ -98,7 +98,7 @@ def _spec_error(job: VolcanoJob) -> str:
 
 def _unreadable_job(item: Item) -> VolcanoJob:
     """The metadata of a job that cannot be decoded, for the Event about it."""
-    return VolcanoJob(Meta(item.name, item.namespace, item.uid))
+    return VolcanoJob(VolcanoMeta(item.name, item.namespace, item.uid))
 
 
 def _owners(item: Item) -> Iterator[Key]:

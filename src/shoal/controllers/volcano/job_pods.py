@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from copy import deepcopy
-from datetime import datetime
 
 from msgspec import field
 
+from shoal.api.partial import ContainerStatus
 from shoal.api.pod_phases import TERMINAL_PHASES
 from shoal.api.wire import ApiStruct
 from shoal.client.item import Obj
@@ -24,34 +24,20 @@ from shoal.controllers.volcano.names import (
     TEMPLATE,
 )
 from shoal.controllers.volcano.views import ViewReader
-from shoal.engine.queues.disciplines.volcano.objects import GROUP, TASK, Condition, Meta
+from shoal.engine.queues.disciplines.volcano.objects import GROUP, TASK, VolcanoCondition, VolcanoMeta
 from shoal.units.numbers import whole_of
 
 
-class _Terminated(ApiStruct, frozen=True):
-    exit_code: int = 0
-    finished_at: datetime | None = None
-
-
-class _State(ApiStruct, frozen=True):
-    terminated: _Terminated | None = None
-
-
-class _Container(ApiStruct, frozen=True):
-    restart_count: int = 0
-    state: _State = _State()
-
-
-class _Status(ApiStruct, frozen=True):
+class _JobPodStatus(ApiStruct, frozen=True):
     phase: str = ""
-    conditions: tuple[Condition, ...] = ()
-    container_statuses: tuple[_Container, ...] = ()
-    init_container_statuses: tuple[_Container, ...] = ()
+    conditions: tuple[VolcanoCondition, ...] = ()
+    container_statuses: tuple[ContainerStatus, ...] = ()
+    init_container_statuses: tuple[ContainerStatus, ...] = ()
 
 
 class JobPod(ApiStruct, frozen=True):
-    metadata: Meta
-    status: _Status = field(default_factory=_Status)
+    metadata: VolcanoMeta
+    status: _JobPodStatus = field(default_factory=_JobPodStatus)
 
     @property
     def name(self) -> str:

@@ -21,9 +21,9 @@ from shoal.controllers.volcano.job import (
     PENDING,
     RESTARTING,
     JobState,
-    JobStatus,
     TaskCount,
     VolcanoJob,
+    VolcanoJobStatus,
 )
 from shoal.controllers.volcano.job_context import JobContext
 from shoal.controllers.volcano.job_phases import JobPodCounts, after_action, is_active, keeps_finished_pods, next_phase
@@ -32,7 +32,7 @@ from shoal.controllers.volcano.job_pods import JobPod, new_pod
 from shoal.controllers.volcano.plugins.pod_edits import PluginTarget
 from shoal.controllers.volcano.plugins.table import apply_plugins, unknown_plugins
 from shoal.controllers.volcano.policies import RESTART_POD, RESTART_TASK, PolicyAction, due_action, job_events
-from shoal.engine.queues.disciplines.volcano.objects import PodGroup
+from shoal.engine.queues.disciplines.volcano.objects import QueuedPodGroup
 
 _UNSCHEDULABLE = "Unschedulable"
 INVALID_JOB = "InvalidJob"
@@ -107,7 +107,7 @@ class JobSync:
         if len(known) > len(lost):
             self._context.lost[self._job.metadata.uid] = known[len(lost) :]
 
-    def _warn_unschedulable(self, group: PodGroup) -> None:
+    def _warn_unschedulable(self, group: QueuedPodGroup) -> None:
         for one in group.status.conditions:
             if one.type == _UNSCHEDULABLE and one.status == "True":
                 about = f"PodGroup {group.metadata.namespace}:{group.metadata.name}"
@@ -210,7 +210,7 @@ class JobSync:
         if status != self._job.status:
             await self._context.write(self._item, status)
 
-    def _in_phase(self, status: JobStatus, phase: str) -> JobStatus:
+    def _in_phase(self, status: VolcanoJobStatus, phase: str) -> VolcanoJobStatus:
         now = self._clock.text()
         lasted_s = _timestamp_s(now) - self._job.metadata.created_s
         return structs.replace(
@@ -234,7 +234,7 @@ class JobSync:
             task[phase] = task.get(phase, 0) + 1
         return JobPodCounts(**whole, by_task=by_task)
 
-    def _with_counts(self, status: JobStatus) -> JobStatus:
+    def _with_counts(self, status: VolcanoJobStatus) -> VolcanoJobStatus:
         counts = self._counts()
         return structs.replace(
             status,

@@ -24,7 +24,7 @@ from shoal.controllers.volcano.names import GROUP_MIN_MEMBER, GROUP_PREFIX, GROU
 from shoal.controllers.volcano.views import ViewReader, pod_of
 from shoal.engine.from_api.membership import group_of as membership_of
 from shoal.engine.queues.disciplines.volcano.amounts import multiplied, to_api
-from shoal.engine.queues.disciplines.volcano.objects import GROUP, GroupPod, Meta, Owner
+from shoal.engine.queues.disciplines.volcano.objects import GROUP, GroupPod, VolcanoMeta, VolcanoOwner
 from shoal.units.errors import UserError, Where
 
 _OWNERS = {kind.name: kind for kind in (REPLICA_SETS, STATEFUL_SETS, DAEMON_SETS, JOBS)}
@@ -35,7 +35,7 @@ _pod_view = ViewReader(Pod)
 class _PodOwner(ApiStruct, frozen=True):
     """The metadata of an owner of pods."""
 
-    metadata: Meta
+    metadata: VolcanoMeta
 
 
 _pod_owner = ViewReader(_PodOwner)
@@ -134,7 +134,7 @@ def _min_member(annotations: dict[str, str]) -> int:
 def _owners(pod: GroupPod) -> list[Obj]:
     owner = pod.metadata.controller()
     if owner is None:
-        owner = Owner(PODS.api_version, PODS.name, pod.metadata.name, pod.metadata.uid, True, True)
+        owner = VolcanoOwner(PODS.api_version, PODS.name, pod.metadata.name, pod.metadata.uid, True, True)
     return [
         {
             "apiVersion": owner.api_version,

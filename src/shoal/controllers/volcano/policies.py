@@ -14,7 +14,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 import msgspec
 
-from shoal.controllers.volcano.job import Policy, Task, VolcanoJob
+from shoal.controllers.volcano.job import LifecyclePolicy, Task, VolcanoJob
 from shoal.controllers.volcano.job_pods import JobPod
 from shoal.units.durations import DurationError, nanoseconds
 
@@ -93,7 +93,7 @@ def due_action(job: VolcanoJob, events: Iterable[JobEvent], now_s: float) -> tup
     return None, next_s
 
 
-def _fits(policy: Policy, event: JobEvent) -> bool:
+def _fits(policy: LifecyclePolicy, event: JobEvent) -> bool:
     names = policy.names()
     if event.event in names or (_ANY in names and event.event not in _ONLY_BY_NAME):
         return True

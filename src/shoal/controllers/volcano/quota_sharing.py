@@ -22,7 +22,7 @@ from shoal.engine.queues.disciplines.volcano.admission_units import AdmissionUni
 from shoal.engine.queues.disciplines.volcano.optional_placement import OptionalPlacementProof
 from shoal.engine.queues.disciplines.volcano.queue_quotas import QueueQuotas, total_capacity
 from shoal.engine.queues.disciplines.volcano.queue_tree import QueueTree
-from shoal.engine.queues.facts import Admission, LocalQueueFacts, WorkloadFacts
+from shoal.engine.queues.facts import LocalQueueFacts, QuotaAssignment, WorkloadFacts
 from shoal.engine.queues.kueue import Kueue
 from shoal.engine.queues.proof import Proof
 from shoal.engine.queues.state import Fact, Queues
@@ -222,7 +222,7 @@ class QuotaSharing:
         # The usage of each unit depends on the resources that are shared.
         self._put_units.clear()
 
-    def _pods_of(self, facts: WorkloadFacts, _: Admission) -> list[PodArrived]:
+    def _pods_of(self, facts: WorkloadFacts, _: QuotaAssignment) -> list[PodArrived]:
         unit = self._units.get(facts.key)
         events = (self._event_of(pod) for pod in unit.waiting) if unit is not None else ()
         return [event for event in events if event is not None]

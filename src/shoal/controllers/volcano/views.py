@@ -13,7 +13,7 @@ import msgspec
 
 from shoal.api.wire import dec_hook
 from shoal.client.item import Item
-from shoal.engine.queues.disciplines.volcano.objects import GroupPod, PodGroup, Queue
+from shoal.engine.queues.disciplines.volcano.objects import GroupPod, Queue, QueuedPodGroup
 
 T = TypeVar("T")
 
@@ -61,5 +61,5 @@ def _without_nulls(value: Any) -> Any:
 
 
 pod_of = ViewReader(GroupPod)
-group_of = ViewReader(PodGroup)
+group_of = ViewReader(QueuedPodGroup)
 queue_of = ViewReader(Queue)

@@ -54,7 +54,7 @@ _POD_DOORS = (
 )
 
 
-class Row(msgspec.Struct, frozen=True):
+class BuiltinResource(msgspec.Struct, frozen=True):
     """One resource of a group. The plural and the kind stand first; most kinds need nothing more."""
 
     plural: str
@@ -69,13 +69,13 @@ class Row(msgspec.Struct, frozen=True):
 
 
 _CORE = (
-    Row("bindings", "Binding", verbs=_CREATE),
-    Row("componentstatuses", "ComponentStatus", False, ("cs",), verbs=_READ),
-    Row("configmaps", "ConfigMap", short=("cm",)),
-    Row("endpoints", "Endpoints", short=("ep",)),
-    Row("events", "Event", short=("ev",)),
-    Row("limitranges", "LimitRange", short=("limits",)),
-    Row(
+    BuiltinResource("bindings", "Binding", verbs=_CREATE),
+    BuiltinResource("componentstatuses", "ComponentStatus", False, ("cs",), verbs=_READ),
+    BuiltinResource("configmaps", "ConfigMap", short=("cm",)),
+    BuiltinResource("endpoints", "Endpoints", short=("ep",)),
+    BuiltinResource("events", "Event", short=("ev",)),
+    BuiltinResource("limitranges", "LimitRange", short=("limits",)),
+    BuiltinResource(
         "namespaces",
         "Namespace",
         False,
@@ -83,21 +83,23 @@ _CORE = (
         (Subresource("finalize", ("update",)), _STATUS),
         verbs=_NO_COLLECTION,
     ),
-    Row("nodes", "Node", False, ("no",), (Subresource("proxy", _PROXY, "NodeProxyOptions", "", "v1"), _STATUS)),
-    Row("persistentvolumeclaims", "PersistentVolumeClaim", short=("pvc",), doors=(_STATUS,)),
-    Row("persistentvolumes", "PersistentVolume", False, ("pv",), (_STATUS,)),
-    Row("pods", "Pod", short=("po",), doors=_POD_DOORS, categories=_ALL),
-    Row("podtemplates", "PodTemplate"),
-    Row("replicationcontrollers", "ReplicationController", short=("rc",), doors=_SCALED, categories=_ALL),
-    Row("resourcequotas", "ResourceQuota", short=("quota",), doors=(_STATUS,)),
-    Row("secrets", "Secret"),
-    Row(
+    BuiltinResource(
+        "nodes", "Node", False, ("no",), (Subresource("proxy", _PROXY, "NodeProxyOptions", "", "v1"), _STATUS)
+    ),
+    BuiltinResource("persistentvolumeclaims", "PersistentVolumeClaim", short=("pvc",), doors=(_STATUS,)),
+    BuiltinResource("persistentvolumes", "PersistentVolume", False, ("pv",), (_STATUS,)),
+    BuiltinResource("pods", "Pod", short=("po",), doors=_POD_DOORS, categories=_ALL),
+    BuiltinResource("podtemplates", "PodTemplate"),
+    BuiltinResource("replicationcontrollers", "ReplicationController", short=("rc",), doors=_SCALED, categories=_ALL),
+    BuiltinResource("resourcequotas", "ResourceQuota", short=("quota",), doors=(_STATUS,)),
+    BuiltinResource("secrets", "Secret"),
+    BuiltinResource(
         "serviceaccounts",
         "ServiceAccount",
         short=("sa",),
         doors=(Subresource("token", _CREATE, "TokenRequest", "authentication.k8s.io", "v1"),),
     ),
-    Row(
+    BuiltinResource(
         "services",
         "Service",
         short=("svc",),
@@ -107,27 +109,27 @@ _CORE = (
 )
 
 _APPS = (
-    Row("controllerrevisions", "ControllerRevision"),
-    Row("daemonsets", "DaemonSet", short=("ds",), doors=(_STATUS,), categories=_ALL),
-    Row("deployments", "Deployment", short=("deploy",), doors=_SCALED, categories=_ALL),
-    Row("replicasets", "ReplicaSet", short=("rs",), doors=_SCALED, categories=_ALL),
-    Row("statefulsets", "StatefulSet", short=("sts",), doors=_SCALED, categories=_ALL),
+    BuiltinResource("controllerrevisions", "ControllerRevision"),
+    BuiltinResource("daemonsets", "DaemonSet", short=("ds",), doors=(_STATUS,), categories=_ALL),
+    BuiltinResource("deployments", "Deployment", short=("deploy",), doors=_SCALED, categories=_ALL),
+    BuiltinResource("replicasets", "ReplicaSet", short=("rs",), doors=_SCALED, categories=_ALL),
+    BuiltinResource("statefulsets", "StatefulSet", short=("sts",), doors=_SCALED, categories=_ALL),
 )
 
 _AUTHENTICATION = (
-    Row("selfsubjectreviews", "SelfSubjectReview", False, verbs=_CREATE),
-    Row("tokenreviews", "TokenReview", False, verbs=_CREATE),
+    BuiltinResource("selfsubjectreviews", "SelfSubjectReview", False, verbs=_CREATE),
+    BuiltinResource("tokenreviews", "TokenReview", False, verbs=_CREATE),
 )
 
 _AUTHORIZATION = (
-    Row("localsubjectaccessreviews", "LocalSubjectAccessReview", verbs=_CREATE),
-    Row("selfsubjectaccessreviews", "SelfSubjectAccessReview", False, verbs=_CREATE),
-    Row("selfsubjectrulesreviews", "SelfSubjectRulesReview", False, verbs=_CREATE),
-    Row("subjectaccessreviews", "SubjectAccessReview", False, verbs=_CREATE),
+    BuiltinResource("localsubjectaccessreviews", "LocalSubjectAccessReview", verbs=_CREATE),
+    BuiltinResource("selfsubjectaccessreviews", "SelfSubjectAccessReview", False, verbs=_CREATE),
+    BuiltinResource("selfsubjectrulesreviews", "SelfSubjectRulesReview", False, verbs=_CREATE),
+    BuiltinResource("subjectaccessreviews", "SubjectAccessReview", False, verbs=_CREATE),
 )
 
 _AUTOSCALING = (
-    Row(
+    BuiltinResource(
         "horizontalpodautoscalers",
         "HorizontalPodAutoscaler",
         short=("hpa",),
@@ -138,12 +140,12 @@ _AUTOSCALING = (
 )
 
 _BATCH = (
-    Row("cronjobs", "CronJob", short=("cj",), doors=(_STATUS,), categories=_ALL),
-    Row("jobs", "Job", doors=(_STATUS,), categories=_ALL),
+    BuiltinResource("cronjobs", "CronJob", short=("cj",), doors=(_STATUS,), categories=_ALL),
+    BuiltinResource("jobs", "Job", doors=(_STATUS,), categories=_ALL),
 )
 
 _CERTIFICATES = (
-    Row(
+    BuiltinResource(
         "certificatesigningrequests",
         "CertificateSigningRequest",
         False,
@@ -153,59 +155,65 @@ _CERTIFICATES = (
 )
 
 _NETWORKING = (
-    Row("ingressclasses", "IngressClass", False),
-    Row("ingresses", "Ingress", short=("ing",), doors=(_STATUS,)),
-    Row("ipaddresses", "IPAddress", False, ("ip",)),
-    Row("networkpolicies", "NetworkPolicy", short=("netpol",)),
-    Row("servicecidrs", "ServiceCIDR", False, doors=(_STATUS,)),
+    BuiltinResource("ingressclasses", "IngressClass", False),
+    BuiltinResource("ingresses", "Ingress", short=("ing",), doors=(_STATUS,)),
+    BuiltinResource("ipaddresses", "IPAddress", False, ("ip",)),
+    BuiltinResource("networkpolicies", "NetworkPolicy", short=("netpol",)),
+    BuiltinResource("servicecidrs", "ServiceCIDR", False, doors=(_STATUS,)),
 )
 
 _RBAC = (
-    Row("clusterrolebindings", "ClusterRoleBinding", False),
-    Row("clusterroles", "ClusterRole", False),
-    Row("rolebindings", "RoleBinding"),
-    Row("roles", "Role"),
+    BuiltinResource("clusterrolebindings", "ClusterRoleBinding", False),
+    BuiltinResource("clusterroles", "ClusterRole", False),
+    BuiltinResource("rolebindings", "RoleBinding"),
+    BuiltinResource("roles", "Role"),
 )
 
 _STORAGE = (
-    Row("csidrivers", "CSIDriver", False),
-    Row("csinodes", "CSINode", False),
-    Row("csistoragecapacities", "CSIStorageCapacity"),
-    Row("storageclasses", "StorageClass", False, ("sc",)),
-    Row("volumeattachments", "VolumeAttachment", False, doors=(_STATUS,)),
-    Row("volumeattributesclasses", "VolumeAttributesClass", False, ("vac",)),
+    BuiltinResource("csidrivers", "CSIDriver", False),
+    BuiltinResource("csinodes", "CSINode", False),
+    BuiltinResource("csistoragecapacities", "CSIStorageCapacity"),
+    BuiltinResource("storageclasses", "StorageClass", False, ("sc",)),
+    BuiltinResource("volumeattachments", "VolumeAttachment", False, doors=(_STATUS,)),
+    BuiltinResource("volumeattributesclasses", "VolumeAttributesClass", False, ("vac",)),
 )
 
 _ADMISSION = (
-    Row("mutatingadmissionpolicies", "MutatingAdmissionPolicy", False, categories=_EXTENSIONS),
-    Row("mutatingadmissionpolicybindings", "MutatingAdmissionPolicyBinding", False, categories=_EXTENSIONS),
-    Row("mutatingwebhookconfigurations", "MutatingWebhookConfiguration", False, categories=_EXTENSIONS),
-    Row("validatingadmissionpolicies", "ValidatingAdmissionPolicy", False, doors=(_STATUS,), categories=_EXTENSIONS),
-    Row("validatingadmissionpolicybindings", "ValidatingAdmissionPolicyBinding", False, categories=_EXTENSIONS),
-    Row("validatingwebhookconfigurations", "ValidatingWebhookConfiguration", False, categories=_EXTENSIONS),
+    BuiltinResource("mutatingadmissionpolicies", "MutatingAdmissionPolicy", False, categories=_EXTENSIONS),
+    BuiltinResource("mutatingadmissionpolicybindings", "MutatingAdmissionPolicyBinding", False, categories=_EXTENSIONS),
+    BuiltinResource("mutatingwebhookconfigurations", "MutatingWebhookConfiguration", False, categories=_EXTENSIONS),
+    BuiltinResource(
+        "validatingadmissionpolicies", "ValidatingAdmissionPolicy", False, doors=(_STATUS,), categories=_EXTENSIONS
+    ),
+    BuiltinResource(
+        "validatingadmissionpolicybindings", "ValidatingAdmissionPolicyBinding", False, categories=_EXTENSIONS
+    ),
+    BuiltinResource("validatingwebhookconfigurations", "ValidatingWebhookConfiguration", False, categories=_EXTENSIONS),
 )
 
 _DEFINITIONS = (
-    Row("customresourcedefinitions", "CustomResourceDefinition", False, ("crd", "crds"), (_STATUS,), _EXTENSIONS),
+    BuiltinResource(
+        "customresourcedefinitions", "CustomResourceDefinition", False, ("crd", "crds"), (_STATUS,), _EXTENSIONS
+    ),
 )
 
 _FLOWCONTROL = (
-    Row("flowschemas", "FlowSchema", False, doors=(_STATUS,)),
-    Row("prioritylevelconfigurations", "PriorityLevelConfiguration", False, doors=(_STATUS,)),
+    BuiltinResource("flowschemas", "FlowSchema", False, doors=(_STATUS,)),
+    BuiltinResource("prioritylevelconfigurations", "PriorityLevelConfiguration", False, doors=(_STATUS,)),
 )
 
 _DEVICES = (
-    Row("deviceclasses", "DeviceClass", False),
-    Row("resourceclaims", "ResourceClaim", doors=(_STATUS,)),
-    Row("resourceclaimtemplates", "ResourceClaimTemplate"),
-    Row("resourceslices", "ResourceSlice", False),
+    BuiltinResource("deviceclasses", "DeviceClass", False),
+    BuiltinResource("resourceclaims", "ResourceClaim", doors=(_STATUS,)),
+    BuiltinResource("resourceclaimtemplates", "ResourceClaimTemplate"),
+    BuiltinResource("resourceslices", "ResourceSlice", False),
 )
 
-_AGGREGATION = (Row("apiservices", "APIService", False, doors=(_STATUS,), categories=_EXTENSIONS),)
-_EVENTS = (Row("events", "Event", short=("ev",), home_group=""),)
-_POLICY = (Row("poddisruptionbudgets", "PodDisruptionBudget", short=("pdb",), doors=(_STATUS,)),)
+_AGGREGATION = (BuiltinResource("apiservices", "APIService", False, doors=(_STATUS,), categories=_EXTENSIONS),)
+_EVENTS = (BuiltinResource("events", "Event", short=("ev",), home_group=""),)
+_POLICY = (BuiltinResource("poddisruptionbudgets", "PodDisruptionBudget", short=("pdb",), doors=(_STATUS,)),)
 
-SERVED: tuple[tuple[str, str, tuple[Row, ...]], ...] = (
+SERVED: tuple[tuple[str, str, tuple[BuiltinResource, ...]], ...] = (
     ("", "v1", _CORE),
     ("apiregistration.k8s.io", "v1", _AGGREGATION),
     ("apps", "v1", _APPS),
@@ -222,18 +230,22 @@ SERVED: tuple[tuple[str, str, tuple[Row, ...]], ...] = (
     ("storage.k8s.io", "v1", _STORAGE),
     ("admissionregistration.k8s.io", "v1", _ADMISSION),
     ("apiextensions.k8s.io", "v1", _DEFINITIONS),
-    ("scheduling.k8s.io", "v1", (Row("priorityclasses", "PriorityClass", False, ("pc",)),)),
-    ("coordination.k8s.io", "v1", (Row("leases", "Lease"),)),
-    ("node.k8s.io", "v1", (Row("runtimeclasses", "RuntimeClass", False),)),
-    ("discovery.k8s.io", "v1", (Row("endpointslices", "EndpointSlice"),)),
+    ("scheduling.k8s.io", "v1", (BuiltinResource("priorityclasses", "PriorityClass", False, ("pc",)),)),
+    ("coordination.k8s.io", "v1", (BuiltinResource("leases", "Lease"),)),
+    ("node.k8s.io", "v1", (BuiltinResource("runtimeclasses", "RuntimeClass", False),)),
+    ("discovery.k8s.io", "v1", (BuiltinResource("endpointslices", "EndpointSlice"),)),
     ("resource.k8s.io", "v1", _DEVICES),
     ("flowcontrol.apiserver.k8s.io", "v1", _FLOWCONTROL),
 )
 """Group, version and rows, in the order of discovery."""
 
-ON_REQUEST: tuple[tuple[str, str, tuple[Row, ...]], ...] = (
-    ("scheduling.k8s.io", "v1alpha1", (Row("workloads", "Workload"),)),
-    ("scheduling.k8s.io", "v1alpha2", (Row("podgroups", "PodGroup", doors=(_STATUS,)), Row("workloads", "Workload"))),
+ON_REQUEST: tuple[tuple[str, str, tuple[BuiltinResource, ...]], ...] = (
+    ("scheduling.k8s.io", "v1alpha1", (BuiltinResource("workloads", "Workload"),)),
+    (
+        "scheduling.k8s.io",
+        "v1alpha2",
+        (BuiltinResource("podgroups", "PodGroup", doors=(_STATUS,)), BuiltinResource("workloads", "Workload")),
+    ),
 )
 
 
@@ -249,7 +261,7 @@ def builtin_resources(
 
 
 def _resources(
-    table: tuple[tuple[str, str, tuple[Row, ...]], ...],
+    table: tuple[tuple[str, str, tuple[BuiltinResource, ...]], ...],
     shapes: Shapes,
     strategies: Mapping[tuple[str, str], Strategy],
 ) -> Iterator[Resource]:
@@ -262,7 +274,7 @@ def _resources(
             yield _resource(group, version, row, schema, strategies.get((group, row.plural), GENERIC))
 
 
-def _resource(group: str, version: str, row: Row, schema: Schema, strategy: Strategy) -> Resource:
+def _resource(group: str, version: str, row: BuiltinResource, schema: Schema, strategy: Strategy) -> Resource:
     return Resource(
         group=group,
         version=version,

@@ -81,7 +81,7 @@ class Call(msgspec.Struct):
     """Told the processor time of such work."""
 
 
-class Admission(msgspec.Struct):
+class AdmissionAttributes(msgspec.Struct):
     """A write on its way in, as admission plugins see it. Mutating ones change `obj` in place or replace it."""
 
     operation: Operation

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 from shoal.embedded.apiserver.resource import Home, Resource
 
 
-class Catalog:
+class ResourceCatalog:
     def __init__(self, builtin: Iterable[Resource]) -> None:
         self.stamp = 1
         self._served: dict[tuple[str, str, str], Resource] = {}

@@ -58,7 +58,7 @@ class Turn:
         """Given with its first piece of work."""
 
 
-class _User(msgspec.Struct):
+class _UserWork(msgspec.Struct):
     charged_s: float
     waiting: list[tuple[int, int, Turn, Callable[[], Any], asyncio.Future[Any]]] = msgspec.field(default_factory=list)
 
@@ -78,7 +78,7 @@ class LargeWork:
         """`clock` is read in the thread, before and after each piece."""
         self._clock = clock
         self._most_waiting = most_waiting
-        self._users: dict[str, _User] = {}
+        self._users: dict[str, _UserWork] = {}
         self._served_s = 0.0
         """The charge of the user who was served last, before that piece."""
         self._numbers = count(1)
@@ -101,7 +101,7 @@ class LargeWork:
             raise unavailable(ENDING)
         user = self._users.get(turn.user)
         if user is None:
-            user = self._users[turn.user] = _User(self._served_s)
+            user = self._users[turn.user] = _UserWork(self._served_s)
         elif not user.waiting:
             user.charged_s = max(user.charged_s, self._served_s)
         if not turn.number:
@@ -145,7 +145,9 @@ class LargeWork:
             fault = caught
         return _Outcome(self._clock() - began, result, fault)
 
-    def _finish(self, user: _User, turn: Turn, done: asyncio.Future[Any], running: asyncio.Future[_Outcome]) -> None:
+    def _finish(
+        self, user: _UserWork, turn: Turn, done: asyncio.Future[Any], running: asyncio.Future[_Outcome]
+    ) -> None:
         self._is_busy = False
         if running.cancelled():
             return

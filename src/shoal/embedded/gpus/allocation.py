@@ -8,23 +8,23 @@ from typing import Any
 import msgspec
 
 from shoal.embedded.gpus import numa
-from shoal.embedded.gpus.devices import Device
+from shoal.embedded.gpus.devices import PhysicalDevice
 from shoal.embedded.gpus.explicit import Choice
 from shoal.embedded.gpus.node_gpus import Refused
 from shoal.embedded.gpus.preferred import choose
-from shoal.embedded.gpus.requests import Ask, asks_of
+from shoal.embedded.gpus.requests import DeviceRequest, asks_of
 
 Obj = dict[str, Any]
-Pool = Mapping[str, Sequence[Device]]
+Pool = Mapping[str, Sequence[PhysicalDevice]]
 
 
-class Held(msgspec.Struct, frozen=True):
+class HeldDevices(msgspec.Struct, frozen=True):
     container: str
     resource: str
-    devices: tuple[Device, ...]
+    devices: tuple[PhysicalDevice, ...]
 
 
-class Rules(msgspec.Struct, frozen=True):
+class AllocationRules(msgspec.Struct, frozen=True):
     """What the node and its plugin are set to."""
 
     policy: str = "none"
@@ -40,17 +40,17 @@ class _RefusedError(Exception):
         self.refused = refused
 
 
-class Allocation:
+class DeviceAllocation:
     def __init__(self, is_healthy: Callable[[int], bool]) -> None:
         self._is_healthy = is_healthy
-        self._held: dict[str, tuple[Held, ...]] = {}
+        self._held: dict[str, tuple[HeldDevices, ...]] = {}
         self._taken: dict[str, str] = {}
         """The pod that holds each device, by the device's id."""
 
-    def of(self, uid: str) -> tuple[Held, ...]:
+    def of(self, uid: str) -> tuple[HeldDevices, ...]:
         return self._held.get(uid, ())
 
-    def items(self) -> Iterator[tuple[str, tuple[Held, ...]]]:
+    def items(self) -> Iterator[tuple[str, tuple[HeldDevices, ...]]]:
         yield from self._held.items()
 
     def is_used(self, gpu: int) -> bool:
@@ -61,13 +61,13 @@ class Allocation:
             for device in one.devices:
                 self._taken.pop(device.id, None)
 
-    def put(self, uid: str, held: Sequence[Held]) -> None:
+    def put(self, uid: str, held: Sequence[HeldDevices]) -> None:
         self._held[uid] = tuple(held)
         for one in held:
             for device in one.devices:
                 self._taken[device.id] = uid
 
-    def restore(self, uid: str, held: Sequence[Held]) -> None:
+    def restore(self, uid: str, held: Sequence[HeldDevices]) -> None:
         """What a pod held before; a device that another pod has is not given twice."""
         kept = [
             msgspec.structs.replace(one, devices=tuple(device for device in one.devices if self.is_free(device)))
@@ -75,10 +75,10 @@ class Allocation:
         ]
         self.put(uid, [one for one in kept if one.devices])
 
-    def is_free(self, device: Device) -> bool:
+    def is_free(self, device: PhysicalDevice) -> bool:
         return device.id not in self._taken
 
-    def admit(self, pod: Obj, pool: Pool, rules: Rules) -> tuple[Held, ...] | Refused:
+    def admit(self, pod: Obj, pool: Pool, rules: AllocationRules) -> tuple[HeldDevices, ...] | Refused:
         """Devices for all containers of a pod, or for none. What the node never had is no matter of the plugin."""
         uid = pod["metadata"]["uid"]
         if uid in self._held:
@@ -93,10 +93,10 @@ class Allocation:
             self.put(uid, trial.held)
         return tuple(trial.held)
 
-    def healthy(self, devices: Sequence[Device]) -> list[Device]:
+    def healthy(self, devices: Sequence[PhysicalDevice]) -> list[PhysicalDevice]:
         return [device for device in devices if self._is_healthy(device.gpu)]
 
-    def _again(self, uid: str) -> tuple[Held, ...] | Refused:
+    def _again(self, uid: str) -> tuple[HeldDevices, ...] | Refused:
         """A container that starts again keeps its devices, if they are well."""
         for one in self._held[uid]:
             if len(self.healthy(one.devices)) < len(one.devices):
@@ -110,13 +110,13 @@ class Allocation:
 class _Trial:
     """The admission of one pod: nothing stands until all of it does."""
 
-    def __init__(self, allocation: Allocation, pool: Pool, rules: Rules, choice: Choice) -> None:
+    def __init__(self, allocation: DeviceAllocation, pool: Pool, rules: AllocationRules, choice: Choice) -> None:
         self._allocation, self._pool, self._rules, self._choice = allocation, pool, rules, choice
-        self._reusable: dict[str, list[Device]] = {}
+        self._reusable: dict[str, list[PhysicalDevice]] = {}
         self._given: set[str] = set()
-        self.held: list[Held] = []
+        self.held: list[HeldDevices] = []
 
-    def give(self, ask: Ask) -> None:
+    def give(self, ask: DeviceRequest) -> None:
         free = {name: self._free(name) for name, _ in ask.amounts}
         every = {name: self._pool[name] for name, _ in ask.amounts}
         reusable = {name: [*self._reusable.get(name, ()), *free[name]] for name in free}
@@ -126,15 +126,15 @@ class _Trial:
         for name, count in ask.amounts:
             devices = self._devices(ask.container, name, count, nodes)
             self._given.update(device.id for device in devices)
-            self.held.append(Held(ask.container, name, tuple(devices)))
+            self.held.append(HeldDevices(ask.container, name, tuple(devices)))
             left = [device for device in self._reusable.get(name, ()) if device not in devices]
             self._reusable[name] = [*left, *devices] if ask.is_passing else left
 
-    def _free(self, name: str) -> list[Device]:
+    def _free(self, name: str) -> list[PhysicalDevice]:
         healthy = self._allocation.healthy(self._pool[name])
         return [one for one in healthy if self._allocation.is_free(one) and one.id not in self._given]
 
-    def _devices(self, container: str, name: str, count: int, nodes: frozenset[int] | None) -> list[Device]:
+    def _devices(self, container: str, name: str, count: int, nodes: frozenset[int] | None) -> list[PhysicalDevice]:
         pool, free, kept = self._pool[name], self._free(name), self._reusable.get(name, [])[:count]
         if not self._allocation.healthy(pool):
             raise _refused(f"no healthy devices present; cannot allocate unhealthy devices {name}")
@@ -161,7 +161,7 @@ class _Trial:
         near = free if nodes is None else [device for device in free if device.numa in nodes]
         return choose(near if len(near) >= missing else free, kept, pool, count, packed=self._rules.packed)
 
-    def _replaceable(self, pool: Sequence[Device]) -> list[Device]:
+    def _replaceable(self, pool: Sequence[PhysicalDevice]) -> list[PhysicalDevice]:
         """Devices of other pods that may be named all the same: another whole GPU serves as well, and a device plugin
         can only prefer some of those that are free."""
         if any(device.cut is not None or device.replicas > 1 for device in pool):

@@ -19,7 +19,7 @@ from shoal.data.gpus import find_model
 from shoal.embedded.gpus.dcgm_fields import FIELDS, Field, Sample, Totals
 from shoal.embedded.gpus.device_manager import DeviceManager
 from shoal.embedded.gpus.device_name import device_name
-from shoal.embedded.gpus.devices import Device
+from shoal.embedded.gpus.devices import PhysicalDevice
 from shoal.embedded.gpus.driver import DRIVER
 from shoal.embedded.gpus.readings import Reading, gpu_load, power_w, read_gpu, read_instance
 from shoal.embedded.machines.machine import GpuSeat
@@ -35,12 +35,12 @@ class PodName(NamedTuple):
     name: str
 
 
-class Holder(NamedTuple):
+class DeviceUser(NamedTuple):
     """A container that holds a device, for the labels of its rows."""
 
     uid: str
     container: str
-    device: Device
+    device: PhysicalDevice
 
 
 Labels = tuple[tuple[str, str], ...]
@@ -101,11 +101,11 @@ class _Scrape:
 
     def __init__(self, book: DeviceManager, pods: Mapping[str, PodName], at_s: float) -> None:
         self._book, self._pods, self._at_s = book, pods, at_s
-        found: dict[str, dict[tuple[str, str], Holder]] = {}
+        found: dict[str, dict[tuple[str, str], DeviceUser]] = {}
         for uid, held in book.held():
             for one in held:
                 for device in one.devices:
-                    holder = Holder(uid, one.container, device)
+                    holder = DeviceUser(uid, one.container, device)
                     found.setdefault(device.physical, {}).setdefault((uid, one.container), holder)
         self._holders = {physical: list(holders.values()) for physical, holders in found.items()}
 
@@ -136,7 +136,7 @@ class _Scrape:
             own = self._own(field, holder, sample) if is_split else value
             yield (*labels, *sorted((*extra, *_pod_labels(holder, self._pods)))), own
 
-    def _own(self, field: Field, holder: Holder, sample: Sample) -> float:
+    def _own(self, field: Field, holder: DeviceUser, sample: Sample) -> float:
         """The pod's part of a shared device."""
         programs, physical = self._book.programs, holder.device.physical
         mine = [one for one in programs.on(physical) if (one.uid, one.container) == (holder.uid, holder.container)]
@@ -170,7 +170,7 @@ def _fault_labels(book: DeviceManager, seat: GpuSeat) -> Labels:
     return (("err_code", str(fault.number)), ("err_msg", fault.meaning))
 
 
-def _pod_labels(holder: Holder, pods: Mapping[str, PodName]) -> Labels:
+def _pod_labels(holder: DeviceUser, pods: Mapping[str, PodName]) -> Labels:
     pod = pods.get(holder.uid)
     replica = holder.device.id.partition("::")[2]
     shared = (("vgpu", replica),) if replica else ()

@@ -11,14 +11,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from shoal.embedded.gpus import mig_manager, numa, plugin_manager
-from shoal.embedded.gpus.allocation import Allocation, Held, Rules
+from shoal.embedded.gpus.allocation import AllocationRules, DeviceAllocation, HeldDevices
 from shoal.embedded.gpus.contention import DOCUMENTED, Contention
-from shoal.embedded.gpus.devices import Device, inventory
+from shoal.embedded.gpus.devices import PhysicalDevice, inventory
 from shoal.embedded.gpus.environment import environment
-from shoal.embedded.gpus.labels import COMING_AND_GOING, Scene, gpu_labels
+from shoal.embedded.gpus.labels import COMING_AND_GOING, LabelInput, gpu_labels
 from shoal.embedded.gpus.mig_manager import MigManager
 from shoal.embedded.gpus.node_annotations import own_words
-from shoal.embedded.gpus.node_gpus import Complaint, Counted, Grant, Refused, Use
+from shoal.embedded.gpus.node_gpus import Complaint, ContainerDevices, Counted, Refused, Use
 from shoal.embedded.gpus.plugin_config import PluginConfig
 from shoal.embedded.gpus.plugin_manager import PluginManager
 from shoal.embedded.gpus.programs import Programs
@@ -39,11 +39,11 @@ class DeviceManager:
         self._plugin = PluginManager(machine)
         self._xids: dict[int, Xid] = {}
         self._unhealthy: set[int] = set()
-        self._allocation = Allocation(lambda gpu: gpu not in self._unhealthy)
+        self._allocation = DeviceAllocation(lambda gpu: gpu not in self._unhealthy)
         self._policy = machine.annotations.get(numa.POLICY, "none")
         self.programs = Programs(lambda: self._plugin.config.sharing, contention)
-        self._devices: dict[str, tuple[Device, ...]] = {}
-        self._by_id: dict[str, Device] = {}
+        self._devices: dict[str, tuple[PhysicalDevice, ...]] = {}
+        self._by_id: dict[str, PhysicalDevice] = {}
         self._labels_before: set[str] = set()
         self._words_before: set[str] = set()
         self._problem = ""
@@ -81,13 +81,13 @@ class DeviceManager:
 
     # Pods.
 
-    def admit(self, pod: Obj) -> tuple[Grant, ...] | Refused:
+    def admit(self, pod: Obj) -> tuple[ContainerDevices, ...] | Refused:
         config = self._plugin.config
-        rules = Rules(self._policy, config.one_per_request, config.packed)
+        rules = AllocationRules(self._policy, config.one_per_request, config.packed)
         held = self._allocation.admit(pod, self._devices, rules)
         return held if isinstance(held, Refused) else self._grants(held)
 
-    def restore(self, pod: Obj) -> tuple[Grant, ...]:
+    def restore(self, pod: Obj) -> tuple[ContainerDevices, ...]:
         uid = pod["metadata"]["uid"]
         if not self._allocation.of(uid):
             self._allocation.restore(uid, list(held_in_status(pod, self._by_id)))
@@ -97,7 +97,7 @@ class DeviceManager:
         self.programs.stop_pod(uid)
         self._allocation.release(uid)
 
-    def held(self) -> Iterator[tuple[str, tuple[Held, ...]]]:
+    def held(self) -> Iterator[tuple[str, tuple[HeldDevices, ...]]]:
         """By pod, what each container holds."""
         return self._allocation.items()
 
@@ -155,14 +155,14 @@ class DeviceManager:
     def xid(self, index: int) -> Xid | None:
         return self._xids.get(index)
 
-    def devices_of(self, uid: str, container: str) -> list[Device]:
+    def devices_of(self, uid: str, container: str) -> list[PhysicalDevice]:
         return [device for one in self._allocation.of(uid) if one.container == container for device in one.devices]
 
     # The rest.
 
     @property
-    def _scene(self) -> Scene:
-        return Scene(self.machine.gpus, self._mig.gpus, self._plugin.config)
+    def _scene(self) -> LabelInput:
+        return LabelInput(self.machine.gpus, self._mig.gpus, self._plugin.config)
 
     def _is_lost(self, gpu: int) -> bool:
         fault = self._xids.get(gpu)
@@ -177,9 +177,9 @@ class DeviceManager:
         self._problem = found.problem
         return Complaint(f"the device plugin does not start: {found.problem}") if found.problem and changed else ""
 
-    def _grants(self, held: Sequence[Held]) -> tuple[Grant, ...]:
+    def _grants(self, held: Sequence[HeldDevices]) -> tuple[ContainerDevices, ...]:
         return tuple(
-            Grant(
+            ContainerDevices(
                 container=one.container,
                 resource=one.resource,
                 device_ids=tuple(device.id for device in one.devices),

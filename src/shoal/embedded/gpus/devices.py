@@ -13,7 +13,7 @@ from shoal.embedded.machines.mig_cuts import Cut, Gpu
 _REPLICA = "::"
 
 
-class Device(msgspec.Struct, frozen=True):
+class PhysicalDevice(msgspec.Struct, frozen=True):
     id: str
     resource: str
     physical: str
@@ -28,7 +28,7 @@ class Device(msgspec.Struct, frozen=True):
 
 
 class Inventory(msgspec.Struct, frozen=True):
-    devices: Mapping[str, tuple[Device, ...]]
+    devices: Mapping[str, tuple[PhysicalDevice, ...]]
     """By resource, in the plugin's order."""
     problem: str = ""
     """Why the plugin did not start, if so."""
@@ -40,7 +40,7 @@ def inventory(seats: Sequence[GpuSeat], gpus: Sequence[Gpu], config: PluginConfi
     problem = single_problem(gpus) if config.mig_strategy == "single" else ""
     if problem:
         return Inventory({}, problem)
-    found: dict[str, list[Device]] = {}
+    found: dict[str, list[PhysicalDevice]] = {}
     for device in _physical(seats, gpus, config):
         replicas = config.replicas_of(device.resource)
         name = config.name_of(device.resource)
@@ -64,11 +64,11 @@ def single_problem(gpus: Sequence[Gpu]) -> str:
     return ""
 
 
-def _physical(seats: Sequence[GpuSeat], gpus: Sequence[Gpu], config: PluginConfig) -> Iterator[Device]:
+def _physical(seats: Sequence[GpuSeat], gpus: Sequence[Gpu], config: PluginConfig) -> Iterator[PhysicalDevice]:
     for seat, gpu in zip(seats, gpus, strict=True):
         if not gpu.is_mig or config.mig_strategy == "none":
-            yield Device(seat.uuid, GPU, seat.uuid, seat.index, seat.numa, seat.island, seat.memory_mib)
+            yield PhysicalDevice(seat.uuid, GPU, seat.uuid, seat.index, seat.numa, seat.island, seat.memory_mib)
             continue
         for one in gpu.cuts:
             name = GPU if config.mig_strategy == "single" else one.profile.resource
-            yield Device(one.uuid, name, one.uuid, seat.index, seat.numa, seat.island, one.memory_mib, cut=one)
+            yield PhysicalDevice(one.uuid, name, one.uuid, seat.index, seat.numa, seat.island, one.memory_mib, cut=one)

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from shoal.embedded.gpus.allocation import Held
+from shoal.embedded.gpus.allocation import HeldDevices
 
 
-def environment(held: Held, sharing: str) -> dict[str, str]:
+def environment(held: HeldDevices, sharing: str) -> dict[str, str]:
     """Two replicas of one GPU are one device to the container."""
     found = {"NVIDIA_VISIBLE_DEVICES": ",".join(dict.fromkeys(device.physical for device in held.devices))}
     if sharing == "mps" and any(device.replicas > 1 for device in held.devices):

@@ -17,7 +17,7 @@ from typing import Any
 
 import msgspec
 
-from shoal.embedded.gpus.devices import Device
+from shoal.embedded.gpus.devices import PhysicalDevice
 from shoal.units.numbers import LONGEST_HELD, MOST_HELD, whole_of
 
 ANNOTATION = "shoal.dev/devices"
@@ -35,7 +35,9 @@ class Choice:
         self._ids = _ids(text)
         self._spots = [] if self._ids else _spots(text)
 
-    def wanted(self, container: str, resource: str, count: int, free: Sequence[Device]) -> list[Device] | str | None:
+    def wanted(
+        self, container: str, resource: str, count: int, free: Sequence[PhysicalDevice]
+    ) -> list[PhysicalDevice] | str | None:
         """The devices chosen, or the one that is not free; None where nothing is chosen."""
         named = self._ids.get(container, {}).get(resource)
         if named is not None:
@@ -45,7 +47,7 @@ class Choice:
         if not self._spots:
             return None
         left = list(free)
-        chosen: list[Device] = []
+        chosen: list[PhysicalDevice] = []
         for spot in self._spots[:count]:
             device = next((device for device in left if _is_at(device, spot)), None)
             if device is None:
@@ -56,13 +58,13 @@ class Choice:
         return chosen
 
 
-def _named(one: str, free: Sequence[Device]) -> Device | None:
+def _named(one: str, free: Sequence[PhysicalDevice]) -> PhysicalDevice | None:
     by_id = next((device for device in free if device.id == one), None)
     spots = _spots(one) if by_id is None else []
     return next((device for device in free if _is_at(device, spots[0])), None) if len(spots) == 1 else by_id
 
 
-def _is_at(device: Device, spot: _Spot) -> bool:
+def _is_at(device: PhysicalDevice, spot: _Spot) -> bool:
     gpu, start = spot
     return device.gpu == gpu and (start is None or (device.cut is not None and device.cut.start == start))
 

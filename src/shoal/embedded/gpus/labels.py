@@ -31,13 +31,13 @@ _GRAPHICS_FORMS = ("GeForce", "RTX-6000-Ada")
 _SMS_UNKNOWN = 0
 
 
-class Scene(msgspec.Struct, frozen=True):
+class LabelInput(msgspec.Struct, frozen=True):
     seats: tuple[GpuSeat, ...]
     gpus: tuple[Gpu, ...]
     config: PluginConfig
 
 
-def gpu_labels(scene: Scene) -> dict[str, str]:
+def gpu_labels(scene: LabelInput) -> dict[str, str]:
     """All of them; what is not in here is not on the node."""
     if not scene.seats:
         return {}
@@ -52,7 +52,7 @@ def gpu_labels(scene: Scene) -> dict[str, str]:
     return {_PREFIX + name: value for name, value in found.items()}
 
 
-def _operator(scene: Scene, model: Model | None) -> dict[str, str]:
+def _operator(scene: LabelInput, model: Model | None) -> dict[str, str]:
     found = {"gpu.present": "true", **{f"gpu.deploy.{name}": "true" for name in _OPERANDS}}
     capable = model is not None and bool(model.mig)
     if capable:
@@ -83,7 +83,7 @@ def _versions() -> dict[str, str]:
     }
 
 
-def _model(scene: Scene, model: Model | None) -> dict[str, str]:
+def _model(scene: LabelInput, model: Model | None) -> dict[str, str]:
     seat, config = scene.seats[0], scene.config
     major, _, minor = (model.compute_capability if model is not None else "0.0").partition(".")
     shows = any(name in seat.product for name in _GRAPHICS_FORMS)
@@ -108,11 +108,11 @@ def _family(major: int, minor: int) -> str:
     return "ada-lovelace" if (major, minor) == (8, 9) else _FAMILIES.get(major, "undefined")
 
 
-def _has_whole(scene: Scene) -> bool:
+def _has_whole(scene: LabelInput) -> bool:
     return scene.config.mig_strategy == "none" or any(not gpu.is_mig for gpu in scene.gpus)
 
 
-def _single(scene: Scene) -> dict[str, str]:
+def _single(scene: LabelInput) -> dict[str, str]:
     """MIG devices in the place of GPUs; zeros where the strategy cannot be followed."""
     product = scene.seats[0].product
     if single_problem(scene.gpus):
@@ -130,7 +130,7 @@ def _single(scene: Scene) -> dict[str, str]:
     }
 
 
-def _mixed(scene: Scene, name: str, cuts: Sequence[Cut]) -> dict[str, str]:
+def _mixed(scene: LabelInput, name: str, cuts: Sequence[Cut]) -> dict[str, str]:
     resource = cuts[0].profile.resource
     replicas = scene.config.replicas_of(resource)
     row = {

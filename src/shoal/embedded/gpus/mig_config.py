@@ -32,22 +32,22 @@ class MigConfigError(Exception):
     """A file that the MIG manager would refuse, in words."""
 
 
-class _Spec(msgspec.Struct, frozen=True, rename="kebab", forbid_unknown_fields=True):
+class _MigDeviceSpec(msgspec.Struct, frozen=True, rename="kebab", forbid_unknown_fields=True):
     devices: str | list[int]
     mig_enabled: bool
     mig_devices: dict[str, int] = {}
     device_filter: str | list[str] = ""
 
 
-class _File(msgspec.Struct, frozen=True, rename="kebab", forbid_unknown_fields=True):
+class _MigConfigFile(msgspec.Struct, frozen=True, rename="kebab", forbid_unknown_fields=True):
     version: str
-    mig_configs: dict[str, list[_Spec]]
+    mig_configs: dict[str, list[_MigDeviceSpec]]
 
 
 def parse_mig_config(text: str) -> dict[str, Specs]:
     try:
         documents: list[Any] = [document for _, document in read_yaml(text)]
-        file = msgspec.convert(documents[0] if documents else {}, _File)
+        file = msgspec.convert(documents[0] if documents else {}, _MigConfigFile)
     except (UserError, msgspec.ValidationError) as error:
         raise MigConfigError(str(error)) from error
     if file.version != "v1":
@@ -93,7 +93,7 @@ def _speaks_of(spec: MigSpec, seat: GpuSeat, facts: Layout | None) -> bool:
     return not spec.filters or any(one.lower().partition(":")[0] in ids for one in spec.filters)
 
 
-def _spec(name: str, one: _Spec) -> MigSpec:
+def _spec(name: str, one: _MigDeviceSpec) -> MigSpec:
     if isinstance(one.devices, str) and one.devices != "all":
         raise MigConfigError(f"{name}: devices is neither all nor a list of numbers")
     if not one.mig_enabled and one.mig_devices:

@@ -7,8 +7,8 @@ from collections.abc import Set as AbstractSet
 
 import msgspec
 
-from shoal.embedded.gpus.devices import Device
-from shoal.embedded.gpus.labels import Scene
+from shoal.embedded.gpus.devices import PhysicalDevice
+from shoal.embedded.gpus.labels import LabelInput
 from shoal.embedded.gpus.plugin_config import GPU
 
 ISLANDS = "shoal.dev/gpu-islands"
@@ -18,7 +18,7 @@ TOPOLOGY = "shoal.dev/topology"
 
 
 def own_words(
-    scene: Scene, devices: Mapping[str, Sequence[Device]], unhealthy: AbstractSet[int] = frozenset()
+    scene: LabelInput, devices: Mapping[str, Sequence[PhysicalDevice]], unhealthy: AbstractSet[int] = frozenset()
 ) -> dict[str, str]:
     """`unhealthy` are the indexes of GPUs that the plugin does not offer for now."""
     if not scene.seats:
@@ -34,7 +34,7 @@ def own_words(
     return found
 
 
-def _numbered(scene: Scene) -> tuple[list[int], list[int]]:
+def _numbered(scene: LabelInput) -> tuple[list[int], list[int]]:
     """For each `nvidia.com/gpu` before replication: its number, and the GPU that it is on."""
     places = []
     for seat, gpu in zip(scene.seats, scene.gpus, strict=True):
@@ -63,7 +63,7 @@ def _spans(numbers: Sequence[int]) -> Iterable[str]:
         start = last = number
 
 
-def _topology(scene: Scene, devices: Mapping[str, Sequence[Device]], unhealthy: AbstractSet[int]) -> str:
+def _topology(scene: LabelInput, devices: Mapping[str, Sequence[PhysicalDevice]], unhealthy: AbstractSet[int]) -> str:
     gpus = []
     for seat, gpu in zip(scene.seats, scene.gpus, strict=True):
         row: dict[str, object] = {

@@ -20,7 +20,7 @@ class Counted(msgspec.Struct, frozen=True):
     allocatable: int
 
 
-class Grant(msgspec.Struct, frozen=True):
+class ContainerDevices(msgspec.Struct, frozen=True):
     """What one container got of one resource."""
 
     container: str
@@ -78,13 +78,13 @@ class NodeGpus(Protocol):
         `labels()` (mig.config.state: failed)."""
         ...
 
-    def admit(self, pod: Obj) -> tuple[Grant, ...] | Refused:
+    def admit(self, pod: Obj) -> tuple[ContainerDevices, ...] | Refused:
         """Devices for all containers of a pod (init containers share with the others as the kubelet does it). Honours
         the pod's annotation `shoal.dev/devices` {"container":{"resource":["id"]}}: whole GPUs that other pods hold are
         replaced by free ones, other devices that are not free are refused."""
         ...
 
-    def restore(self, pod: Obj) -> tuple[Grant, ...]:
+    def restore(self, pod: Obj) -> tuple[ContainerDevices, ...]:
         """What a pod holds that ran before this process started: from its status (allocatedResourcesStatus)."""
         ...
 

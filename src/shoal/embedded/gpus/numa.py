@@ -9,14 +9,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import combinations
 
-from shoal.embedded.gpus.devices import Device
+from shoal.embedded.gpus.devices import PhysicalDevice
 from shoal.embedded.gpus.node_gpus import Refused
 
 POLICY = "shoal.dev/topology-manager-policy"
 POLICIES = ("none", "best-effort", "restricted", "single-numa-node")
 _ERROR = Refused("TopologyAffinityError", "Resources cannot be allocated with Topology locality")
 
-Pool = Mapping[str, Sequence[Device]]
+Pool = Mapping[str, Sequence[PhysicalDevice]]
 
 
 def nodes_for(

@@ -71,7 +71,7 @@ class _Flags(msgspec.Struct, frozen=True, rename="camel"):
     plugin: _Plugin = _Plugin()
 
 
-class _File(msgspec.Struct, frozen=True, rename="camel"):
+class _PluginConfigFile(msgspec.Struct, frozen=True, rename="camel"):
     version: str = ""
     flags: _Flags = _Flags()
     sharing: _SharingBlocks = _SharingBlocks()
@@ -94,7 +94,7 @@ def own_config(machine: Machine) -> PluginConfig:
 def parse_plugin_config(text: str, default: Strategy) -> PluginConfig:
     try:
         documents: list[Any] = [document for _, document in read_yaml(text)]
-        file = msgspec.convert(documents[0] if documents else {"version": "v1"}, _File)
+        file = msgspec.convert(documents[0] if documents else {"version": "v1"}, _PluginConfigFile)
     except (UserError, msgspec.ValidationError) as error:
         raise PluginConfigError(f"error parsing config file: {error}") from error
     if file.version != "v1":

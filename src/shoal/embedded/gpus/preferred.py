@@ -10,12 +10,17 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Sequence
 
-from shoal.embedded.gpus.devices import Device
+from shoal.embedded.gpus.devices import PhysicalDevice
 
 
 def choose(
-    free: Sequence[Device], kept: Sequence[Device], all_devices: Sequence[Device], count: int, *, packed: bool
-) -> list[Device]:
+    free: Sequence[PhysicalDevice],
+    kept: Sequence[PhysicalDevice],
+    all_devices: Sequence[PhysicalDevice],
+    count: int,
+    *,
+    packed: bool,
+) -> list[PhysicalDevice]:
     """`count` devices: `kept` (from init containers) and the best of `free` beside them."""
     missing = count - len(kept)
     if missing <= 0:
@@ -25,7 +30,7 @@ def choose(
     return [*kept, *more]
 
 
-def closest(free: Sequence[Device], count: int, kept: Sequence[Device] = ()) -> list[Device]:
+def closest(free: Sequence[PhysicalDevice], count: int, kept: Sequence[PhysicalDevice] = ()) -> list[PhysicalDevice]:
     islands = {device.island for device in kept}
     near = [device for device in free if device.island in islands]
     if len(near) >= count:
@@ -35,26 +40,29 @@ def closest(free: Sequence[Device], count: int, kept: Sequence[Device] = ()) -> 
     return _tightest(free, count, _island, inner=_numa)
 
 
-def _largest(free: Sequence[Device], key: Callable[[Device], int]) -> int:
+def _largest(free: Sequence[PhysicalDevice], key: Callable[[PhysicalDevice], int]) -> int:
     return max(Counter(map(key, free)).values(), default=0)
 
 
-def _island(device: Device) -> int:
+def _island(device: PhysicalDevice) -> int:
     return device.island
 
 
-def _numa(device: Device) -> int:
+def _numa(device: PhysicalDevice) -> int:
     return device.numa
 
 
 def _tightest(
-    free: Sequence[Device], count: int, key: Callable[[Device], int], inner: Callable[[Device], int] | None = None
-) -> list[Device]:
+    free: Sequence[PhysicalDevice],
+    count: int,
+    key: Callable[[PhysicalDevice], int],
+    inner: Callable[[PhysicalDevice], int] | None = None,
+) -> list[PhysicalDevice]:
     """From the smallest group that holds them all, else from the largest groups, as few as possible."""
-    groups: dict[int, list[Device]] = {}
+    groups: dict[int, list[PhysicalDevice]] = {}
     for device in sorted(free, key=lambda one: (one.gpu, one.id)):
         groups.setdefault(key(device), []).append(device)
-    chosen: list[Device] = []
+    chosen: list[PhysicalDevice] = []
     while len(chosen) < count and groups:
         missing = count - len(chosen)
         holding = [name for name, group in groups.items() if len(group) >= missing]
@@ -65,13 +73,15 @@ def _tightest(
     return chosen
 
 
-def _spread(free: Sequence[Device], all_devices: Sequence[Device], count: int, *, packed: bool) -> list[Device]:
+def _spread(
+    free: Sequence[PhysicalDevice], all_devices: Sequence[PhysicalDevice], count: int, *, packed: bool
+) -> list[PhysicalDevice]:
     total = Counter(device.physical for device in all_devices)
     left = Counter(device.physical for device in free)
     given = Counter({name: total[name] - left[name] for name in total})
     picked: Counter[str] = Counter()
     candidates = list(free)
-    chosen: list[Device] = []
+    chosen: list[PhysicalDevice] = []
     for _ in range(min(count, len(candidates))):
         sign = -1 if packed else 1
         best = min(candidates, key=lambda one: (sign * given[one.physical], picked[one.physical]))

@@ -8,20 +8,20 @@ import msgspec
 
 from shoal.embedded.gpus import contention
 from shoal.embedded.gpus.contention import Contention
-from shoal.embedded.gpus.devices import Device
+from shoal.embedded.gpus.devices import PhysicalDevice
 from shoal.embedded.gpus.node_gpus import Use
 
 
 class Seat(msgspec.Struct, frozen=True):
     """One program's part of one GPU or MIG instance."""
 
-    device: Device
+    device: PhysicalDevice
     held: int
     """How many replicas of it."""
     memory_mib: int
 
 
-class Program(msgspec.Struct, frozen=True):
+class GpuProgram(msgspec.Struct, frozen=True):
     uid: str
     container: str
     util: float
@@ -32,12 +32,12 @@ class Program(msgspec.Struct, frozen=True):
 class Programs:
     def __init__(self, sharing: Callable[[], str], rules: Contention) -> None:
         self._sharing, self._rules = sharing, rules
-        self._running: dict[tuple[str, str], Program] = {}
-        self._on: dict[str, dict[tuple[str, str], Program]] = {}
+        self._running: dict[tuple[str, str], GpuProgram] = {}
+        self._on: dict[str, dict[tuple[str, str], GpuProgram]] = {}
         """By what is physically there, oldest first."""
         self._next_pid = 4_000
 
-    def start(self, uid: str, container: str, devices: Sequence[Device], use: Use) -> str | None:
+    def start(self, uid: str, container: str, devices: Sequence[PhysicalDevice], use: Use) -> str | None:
         self.stop(uid, container)
         seats: list[Seat] = []
         for device in {one.physical: one for one in devices}.values():
@@ -50,7 +50,7 @@ class Programs:
                 return error
             seats.append(Seat(device, held, wanted))
         self._next_pid += 37
-        program = Program(uid, container, min(max(use.util, 0.0), 1.0), tuple(seats), self._next_pid)
+        program = GpuProgram(uid, container, min(max(use.util, 0.0), 1.0), tuple(seats), self._next_pid)
         self._running[uid, container] = program
         for seat in seats:
             self._on.setdefault(seat.device.physical, {})[uid, container] = program
@@ -68,14 +68,14 @@ class Programs:
         for key in [key for key in self._running if key[0] == uid]:
             self.stop(*key)
 
-    def of(self, uid: str) -> Iterator[Program]:
+    def of(self, uid: str) -> Iterator[GpuProgram]:
         return (program for key, program in self._running.items() if key[0] == uid)
 
-    def on(self, physical: str) -> Sequence[Program]:
+    def on(self, physical: str) -> Sequence[GpuProgram]:
         """Oldest first."""
         return tuple(self._on.get(physical, {}).values())
 
-    def on_gpu(self, gpu: int) -> list[Program]:
+    def on_gpu(self, gpu: int) -> list[GpuProgram]:
         """On a GPU and all of its instances, oldest first."""
         return [one for one in self._running.values() if any(seat.device.gpu == gpu for seat in one.seats)]
 
@@ -85,18 +85,18 @@ class Programs:
     def pace(self, uid: str) -> float:
         return min((self._pace(program) for program in self.of(uid)), default=1.0)
 
-    def share(self, program: Program, physical: str) -> float:
+    def share(self, program: GpuProgram, physical: str) -> float:
         """The part of a device that a program really uses, its neighbours considered."""
         return program.util * self._pace_on(program, physical)
 
-    def _pace(self, program: Program) -> float:
+    def _pace(self, program: GpuProgram) -> float:
         return min((self._pace_on(program, seat.device.physical) for seat in program.seats), default=1.0)
 
-    def _pace_on(self, program: Program, physical: str) -> float:
+    def _pace_on(self, program: GpuProgram, physical: str) -> float:
         others = [one.util for one in self._on.get(physical, {}).values() if one is not program]
         return contention.pace(program.util, others, self._sharing(), self._rules) if others else 1.0
 
-    def _memory_error(self, device: Device, held: int, wanted: int) -> str | None:
+    def _memory_error(self, device: PhysicalDevice, held: int, wanted: int) -> str | None:
         limit = contention.memory_limit(device.memory_mib, device.replicas, held, self._sharing(), self._rules)
         whole = contention.memory_limit(device.memory_mib, 1, 1, "", self._rules)
         free = min(limit, whole - self.memory_mib(device.physical))

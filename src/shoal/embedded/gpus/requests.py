@@ -13,21 +13,21 @@ Obj = dict[str, Any]
 PREFIX = "nvidia.com/"
 
 
-class Ask(msgspec.Struct, frozen=True):
+class DeviceRequest(msgspec.Struct, frozen=True):
     container: str
     is_passing: bool
     """An init container that ends before the others begin; what it had, they may have."""
     amounts: tuple[tuple[str, int], ...]
 
 
-def asks_of(pod: Obj) -> Iterator[Ask]:
+def asks_of(pod: Obj) -> Iterator[DeviceRequest]:
     spec = pod.get("spec") or {}
     for container in spec.get("initContainers") or ():
         if amounts := _amounts(container):
-            yield Ask(container["name"], container.get("restartPolicy") != "Always", amounts)
+            yield DeviceRequest(container["name"], container.get("restartPolicy") != "Always", amounts)
     for container in spec.get("containers") or ():
         if amounts := _amounts(container):
-            yield Ask(container["name"], False, amounts)
+            yield DeviceRequest(container["name"], False, amounts)
 
 
 def _amounts(container: Obj) -> tuple[tuple[str, int], ...]:

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from shoal.embedded.gpus.allocation import Held
-from shoal.embedded.gpus.devices import Device
+from shoal.embedded.gpus.allocation import HeldDevices
+from shoal.embedded.gpus.devices import PhysicalDevice
 
 Obj = dict[str, Any]
 _LISTS = ("initContainerStatuses", "containerStatuses")
 
 
-def held_in_status(pod: Obj, by_id: Mapping[str, Device]) -> Iterator[Held]:
+def held_in_status(pod: Obj, by_id: Mapping[str, PhysicalDevice]) -> Iterator[HeldDevices]:
     """Devices that are there no more (the GPU was cut anew since) are left out."""
     status = pod.get("status") or {}
     for name in _LISTS:
@@ -21,4 +21,4 @@ def held_in_status(pod: Obj, by_id: Mapping[str, Device]) -> Iterator[Held]:
                 ids = [one.get("resourceID", "") for one in entry.get("resources") or ()]
                 devices = tuple(by_id[one] for one in ids if one in by_id)
                 if devices:
-                    yield Held(container["name"], devices[0].resource, devices)
+                    yield HeldDevices(container["name"], devices[0].resource, devices)

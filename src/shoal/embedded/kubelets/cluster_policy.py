@@ -36,14 +36,14 @@ class _Mig(msgspec.Struct, frozen=True):
     strategy: str = ""
 
 
-class _Spec(msgspec.Struct, frozen=True, rename="camel"):
+class _ClusterPolicySpec(msgspec.Struct, frozen=True, rename="camel"):
     device_plugin: _Component | None = None
     mig_manager: _Component | None = None
     mig: _Mig | None = None
 
 
 class _Policy(msgspec.Struct, frozen=True):
-    spec: _Spec | None = None
+    spec: _ClusterPolicySpec | None = None
 
 
 class ClusterPolicy(msgspec.Struct, frozen=True):
@@ -82,7 +82,7 @@ class ClusterPolicy(msgspec.Struct, frozen=True):
 
 
 def read_policy(item: Item) -> ClusterPolicy:
-    spec = item.read(_Policy).spec or _Spec()
+    spec = item.read(_Policy).spec or _ClusterPolicySpec()
     return ClusterPolicy(_config(spec.device_plugin), _config(spec.mig_manager), (spec.mig or _Mig()).strategy)
 
 

@@ -247,17 +247,17 @@ class Fleet:
         self._policies.remark([one.labels() for one in self._nodes.values() if one.machine.gpus], self._configs)
 
 
-class _Address(msgspec.Struct, frozen=True, gc=False):
+class _KubeletAddress(msgspec.Struct, frozen=True, gc=False):
     type: str
     address: str = ""
 
 
-class _NodeStatus(msgspec.Struct, frozen=True, gc=False):
-    addresses: tuple[_Address, ...] | None = None
+class _NodeAddressStatus(msgspec.Struct, frozen=True, gc=False):
+    addresses: tuple[_KubeletAddress, ...] | None = None
 
 
 class _Addressed(msgspec.Struct, frozen=True, gc=False):
-    status: _NodeStatus = _NodeStatus()
+    status: _NodeAddressStatus = _NodeAddressStatus()
 
     def internal_ip(self) -> str:
         return next((one.address for one in self.status.addresses or () if one.type == "InternalIP"), "")

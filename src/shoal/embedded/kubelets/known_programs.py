@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from shoal.embedded.apiserver.streams.terminal import CannedTerminal, Place
+from shoal.embedded.apiserver.streams.terminal import CannedTerminal, CommandPlace
 
 _SMI, _SAMPLE = "nvidia-smi", "vectoradd"
 _ADDED = (
@@ -18,7 +18,7 @@ _ADDED = (
 )
 
 
-def printed(place: Place) -> Sequence[str] | None:
+def printed(place: CommandPlace) -> Sequence[str] | None:
     """Lines; None for programs that are not known."""
     container = place.container
     words = [*(container.get("command") or ()), *(container.get("args") or ())]

@@ -13,6 +13,7 @@ from typing import Any
 
 import msgspec
 
+from shoal.api.partial import ConditionsStatus, LabeledMeta
 from shoal.client.item import Item, Obj
 from shoal.client.kind import NODES
 from shoal.client.port import Api, Patch
@@ -26,28 +27,14 @@ _LAYOUT = "nvidia.com/mig.config"
 Differences = dict[str, str | None]
 
 
-class _Meta(msgspec.Struct, frozen=True, gc=False):
-    labels: dict[str, str] = {}
-    annotations: dict[str, str] = {}
-
-
 class NodeHead(msgspec.Struct, frozen=True, gc=False):
     """What people write on a Node for its kubelet to follow."""
 
-    metadata: _Meta
-
-
-class _Condition(msgspec.Struct, frozen=True, gc=False):
-    type: str
-    status: str = ""
-
-
-class _Status(msgspec.Struct, frozen=True, gc=False):
-    conditions: tuple[_Condition, ...] | None = None
+    metadata: LabeledMeta
 
 
 class _Judged(msgspec.Struct, frozen=True, gc=False):
-    status: _Status = _Status()
+    status: ConditionsStatus = ConditionsStatus()
 
     @property
     def is_unknown(self) -> bool:

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 
 from shoal.api.pod_phases import TERMINAL_PHASES
 from shoal.client.item import Item
-from shoal.embedded.gpus.node_gpus import Grant, NodeGpus, Refused, Use
+from shoal.embedded.gpus.node_gpus import ContainerDevices, NodeGpus, Refused, Use
 from shoal.embedded.kubelets import pod_annotations, pod_verbs
 from shoal.embedded.kubelets.admission import Room, misplaced
 from shoal.embedded.kubelets.context import FleetContext
@@ -19,8 +19,8 @@ from shoal.embedded.kubelets.pod_events import Said, say
 from shoal.embedded.kubelets.pod_facts import Glance, PodFacts, facts_of, glance_at
 from shoal.embedded.kubelets.pod_recovery import restored
 from shoal.embedded.kubelets.pod_run import ContainerRun, PodRun, new_run
-from shoal.embedded.kubelets.pod_status import Held, phase_of
-from shoal.embedded.kubelets.pod_verbs import Scene
+from shoal.embedded.kubelets.pod_status import ContainerResource, phase_of
+from shoal.embedded.kubelets.pod_verbs import PodSituation
 from shoal.embedded.kubelets.relevant_changes import is_contradicted, is_news
 
 _SOON_S = 0.3
@@ -32,7 +32,7 @@ _MOST_STEPS = 1_000
 class NodePods:
     def __init__(self, node: str, room: Room, gpus: NodeGpus, ground: FleetContext) -> None:
         self.runs: dict[str, PodRun] = {}
-        self.grants: dict[str, tuple[Grant, ...]] = {}
+        self.grants: dict[str, tuple[ContainerDevices, ...]] = {}
         self.host_ip = ""
         """The node's address, once it has one."""
         self.labels: Callable[[], Mapping[str, str]] = dict
@@ -65,7 +65,7 @@ class NodePods:
             run = self._begin(item, facts)
             run.changes += is_contradicted(run, item, glance)
         run.wishes = glance.wishes()
-        scene = Scene(run, facts, self, self._ground.clock.seconds())
+        scene = PodSituation(run, facts, self, self._ground.clock.seconds())
         if run.generation != glance.metadata.generation:
             # The status says which one it is about.
             run.changes += bool(run.generation)
@@ -126,7 +126,7 @@ class NodePods:
         self._room.take(run.uid, facts, is_forced=True)
         if granted := self._gpus.restore(item.obj()):
             self.grants[run.uid] = granted
-        scene = Scene(run, facts, self, now_s)
+        scene = PodSituation(run, facts, self, now_s)
         for one in run.containers:
             if one.is_alive:
                 one.error = self.started(run, one, facts) or ""
@@ -143,14 +143,14 @@ class NodePods:
 
     # -- time ---------------------------------------------------------------------------------------------------------
 
-    def scene(self, run: PodRun) -> Scene | None:
+    def scene(self, run: PodRun) -> PodSituation | None:
         item = self._ground.item(run)
-        return None if item is None else Scene(run, facts_of(item), self, self._ground.clock.seconds())
+        return None if item is None else PodSituation(run, facts_of(item), self, self._ground.clock.seconds())
 
     def wake(self, uid: str) -> None:
         self.act(uid, lambda _: None)
 
-    def act(self, uid: str, what: Callable[[Scene], None]) -> None:
+    def act(self, uid: str, what: Callable[[PodSituation], None]) -> None:
         """Do something to a pod from outside its stages, then let it go on."""
         run = self.runs.get(uid)
         scene = self.scene(run) if run is not None else None
@@ -167,7 +167,7 @@ class NodePods:
         """All pods are over, and the server knows."""
         return all(run.is_over and run.changes == run.written for run in self.runs.values())
 
-    def _go_on(self, scene: Scene) -> None:
+    def _go_on(self, scene: PodSituation) -> None:
         run = scene.run
         due = self._ground.timetable.first(run, scene.facts)
         steps = 0
@@ -254,11 +254,11 @@ class NodePods:
 
     # -- devices ------------------------------------------------------------------------------------------------------
 
-    def held(self, run: PodRun) -> dict[str, list[Held]]:
-        found: dict[str, list[Held]] = {}
+    def held(self, run: PodRun) -> dict[str, list[ContainerResource]]:
+        found: dict[str, list[ContainerResource]] = {}
         for grant in self.grants.get(run.uid, ()):
             devices = tuple((device, self._gpus.is_healthy(device)) for device in grant.device_ids)
-            found.setdefault(grant.container, []).append(Held(grant.resource, devices))
+            found.setdefault(grant.container, []).append(ContainerResource(grant.resource, devices))
         return found
 
     def _has_devices(self, uid: str, container: str) -> bool:

@@ -11,14 +11,16 @@ from datetime import UTC, datetime
 
 from msgspec import structs
 
-from shoal.embedded.apiserver.streams.terminal import Answer, CannedTerminal, Place
+from shoal.embedded.apiserver.streams.terminal import CannedTerminal, CommandOutput, CommandPlace
 from shoal.embedded.gpus.device_manager import DeviceManager
-from shoal.embedded.gpus.node_gpus import Grant, NodeGpus
+from shoal.embedded.gpus.node_gpus import ContainerDevices, NodeGpus
 from shoal.embedded.gpus.smi import nvidia_smi
 from shoal.embedded.gpus.smi_node import sight_of_container
 
 
-def answer(place: Place, command: Sequence[str], gpus: NodeGpus, grants: Sequence[Grant], now_s: float) -> Answer:
+def answer(
+    place: CommandPlace, command: Sequence[str], gpus: NodeGpus, grants: Sequence[ContainerDevices], now_s: float
+) -> CommandOutput:
     """`grants` of the whole pod."""
     container = place.container["name"]
     mine = [grant for grant in grants if grant.container == container]
@@ -27,7 +29,7 @@ def answer(place: Place, command: Sequence[str], gpus: NodeGpus, grants: Sequenc
         at = datetime.fromtimestamp(now_s, UTC).strftime("%a %b %e %H:%M:%S %Y")
         sight = sight_of_container(gpus, place.pod["metadata"]["uid"], container, now_s, at)
         said = nvidia_smi(sight, words[1:])
-        return Answer(said.text, code=said.code)
+        return CommandOutput(said.text, code=said.code)
     added: dict[str, str] = {}
     for grant in mine:
         added |= grant.environment

@@ -7,7 +7,7 @@ from typing import Any, Protocol
 
 import msgspec
 
-from shoal.embedded.apiserver.streams.terminal import Answer
+from shoal.embedded.apiserver.streams.terminal import CommandOutput
 
 Obj = dict[str, Any]
 
@@ -52,7 +52,7 @@ class NodeView(Protocol):
         """Whether more lines may come."""
         ...
 
-    def run(self, pod_uid: str, container: str, command: Sequence[str]) -> Answer:
+    def run(self, pod_uid: str, container: str, command: Sequence[str]) -> CommandOutput:
         """A command inside a container (`nvidia-smi`, `env`, ...)."""
         ...
 
@@ -75,7 +75,7 @@ class NodeView(Protocol):
         ...
 
 
-class Nodes(Protocol):
+class NodeViews(Protocol):
     def node(self, name: str) -> NodeView | None: ...
 
     def names(self) -> Sequence[str]: ...

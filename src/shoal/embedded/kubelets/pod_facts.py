@@ -9,6 +9,7 @@ from typing import Literal
 
 import msgspec
 
+from shoal.api.meta import OwnerReference
 from shoal.client.item import Item
 
 Role = Literal["init", "sidecar", "main"]
@@ -39,7 +40,7 @@ class RestartRule(Slim, frozen=True):
         return codes is not None and (code in codes.values) == (codes.operator == "In")
 
 
-class Resources(Slim, frozen=True):
+class ContainerResources(Slim, frozen=True):
     requests: dict[str, str | int] = {}
     limits: dict[str, str | int] = {}
 
@@ -52,23 +53,17 @@ class Container(Slim, frozen=True):
     startup_probe: Probe | None = None
     readiness_probe: Probe | None = None
     liveness_probe: Probe | None = None
-    resources: Resources = Resources()
+    resources: ContainerResources = ContainerResources()
 
 
-class Owner(Slim, frozen=True):
-    kind: str
-    name: str = ""
-    controller: bool | None = None
-
-
-class Meta(Slim, frozen=True):
+class KubeletPodMeta(Slim, frozen=True):
     name: str
     uid: str
     namespace: str = ""
     generation: int = 0
     annotations: dict[str, str] = {}
     labels: dict[str, str] = {}
-    owner_references: tuple[Owner, ...] = ()
+    owner_references: tuple[OwnerReference, ...] = ()
     deletion_timestamp: str | None = None
     deletion_grace_period_seconds: int | None = None
 
@@ -95,7 +90,7 @@ class Spec(Slim, frozen=True):
     overhead: dict[str, str | int] = {}
 
 
-class Condition(Slim, frozen=True):
+class KubeletPodCondition(Slim, frozen=True):
     type: str
     status: str
     reason: str = ""
@@ -107,11 +102,11 @@ class Told(Slim, frozen=True):
     """What the API server says of the pod's conditions."""
 
     phase: str = "Pending"
-    conditions: tuple[Condition, ...] = ()
+    conditions: tuple[KubeletPodCondition, ...] = ()
 
 
 class PodFacts(Slim, frozen=True):
-    metadata: Meta
+    metadata: KubeletPodMeta
     spec: Spec
     status: Told = Told()
 
@@ -126,7 +121,7 @@ class PodFacts(Slim, frozen=True):
         """In the order in which they start; a run keeps its containers in the same order."""
         return self.spec.init_containers + self.spec.containers
 
-    def condition(self, type_: str) -> Condition | None:
+    def condition(self, type_: str) -> KubeletPodCondition | None:
         return next((one for one in self.status.conditions if one.type == type_), None)
 
 

@@ -21,7 +21,7 @@ class _Running(Slim, frozen=True):
     started_at: str | None = None
 
 
-class _Terminated(Slim, frozen=True):
+class _RecoveredTermination(Slim, frozen=True):
     exit_code: int = 0
     reason: str = ""
     message: str = ""
@@ -29,38 +29,38 @@ class _Terminated(Slim, frozen=True):
     finished_at: str | None = None
 
 
-class _State(Slim, frozen=True):
+class _RecoveredState(Slim, frozen=True):
     running: _Running | None = None
-    terminated: _Terminated | None = None
+    terminated: _RecoveredTermination | None = None
 
 
-class _Container(Slim, frozen=True):
+class _RecoveredContainer(Slim, frozen=True):
     name: str
     image: str = ""
     restart_count: int = 0
     ready: bool = False
     started: bool | None = None
-    state: _State = _State()
-    last_state: _State = _State()
+    state: _RecoveredState = _RecoveredState()
+    last_state: _RecoveredState = _RecoveredState()
 
 
-class _Status(Slim, frozen=True):
+class _RecoveredStatus(Slim, frozen=True):
     phase: str = "Pending"
     reason: str = ""
     message: str = ""
     start_time: str | None = None
     pod_ip: str = msgspec.field(default="", name="podIP")
-    container_statuses: tuple[_Container, ...] = ()
-    init_container_statuses: tuple[_Container, ...] = ()
+    container_statuses: tuple[_RecoveredContainer, ...] = ()
+    init_container_statuses: tuple[_RecoveredContainer, ...] = ()
 
 
-class _Pod(Slim, frozen=True):
-    status: _Status = _Status()
+class _RecoveredPod(Slim, frozen=True):
+    status: _RecoveredStatus = _RecoveredStatus()
 
 
 def restored(item: Item, facts: PodFacts, now_s: float) -> PodRun | None:
     """None: no kubelet has touched it yet."""
-    status = item.read(_Pod).status
+    status = item.read(_RecoveredPod).status
     if status.start_time is None and status.phase == "Pending":
         return None
     run = new_run(facts, now_s)
@@ -84,7 +84,7 @@ def restored(item: Item, facts: PodFacts, now_s: float) -> PodRun | None:
     return run
 
 
-def _restore(one: ContainerRun, said: _Container, now_s: float) -> None:
+def _restore(one: ContainerRun, said: _RecoveredContainer, now_s: float) -> None:
     one.restarts = one.crashes = said.restart_count
     if said.last_state.terminated is not None:
         one.ended = _ended(said.last_state.terminated)
@@ -100,5 +100,5 @@ def _restore(one: ContainerRun, said: _Container, now_s: float) -> None:
         one.since_s = one.ended.finished_s if one.ended is not None else now_s
 
 
-def _ended(said: _Terminated) -> Ended:
+def _ended(said: _RecoveredTermination) -> Ended:
     return Ended(read(said.started_at) or 0.0, read(said.finished_at) or 0.0, said.exit_code, said.reason, said.message)

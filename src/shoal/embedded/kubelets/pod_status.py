@@ -22,7 +22,7 @@ _INSTEAD = {"$patch": "replace"}
 """Addresses merge by themselves otherwise, and a pod has one."""
 
 
-class Held(msgspec.Struct, frozen=True):
+class ContainerResource(msgspec.Struct, frozen=True):
     """Devices of one container, of one resource, with their health."""
 
     resource: str
@@ -30,7 +30,11 @@ class Held(msgspec.Struct, frozen=True):
 
 
 def status_of(
-    run: PodRun, facts: PodFacts, host_ip: str, now_s: float, held: Mapping[str, Sequence[Held]] | None = None
+    run: PodRun,
+    facts: PodFacts,
+    host_ip: str,
+    now_s: float,
+    held: Mapping[str, Sequence[ContainerResource]] | None = None,
 ) -> Obj:
     """As a strategic merge patch. `held` is by container."""
     status: Obj = {"phase": phase_of(run)}
@@ -74,7 +78,7 @@ def container_id(run: PodRun, one: ContainerRun, restarts: int) -> str:
     return f"containerd://{sha256(f'{run.uid}/{one.name}/{restarts}'.encode()).hexdigest()}"
 
 
-def _container(run: PodRun, one: ContainerRun, spec: Container, held: Sequence[Held]) -> Obj:
+def _container(run: PodRun, one: ContainerRun, spec: Container, held: Sequence[ContainerResource]) -> Obj:
     image = full_image(one.image or spec.image)
     status: Obj = {"name": one.name, "restartCount": one.restarts, "image": image, "imageID": ""}
     status["ready"] = one.is_ready if one.role != "init" else one.step == "ended" and not _code(one.ended)

@@ -46,7 +46,7 @@ class Host(Protocol):
         ...
 
 
-class Scene(NamedTuple):
+class PodSituation(NamedTuple):
     """One pod at one moment on its node."""
 
     run: PodRun
@@ -55,7 +55,7 @@ class Scene(NamedTuple):
     now_s: float
 
 
-def play(scene: Scene, due: Due) -> None:
+def play(scene: PodSituation, due: Due) -> None:
     """The stage's time has come."""
     run, facts, host, now_s = scene
     stage = due.stage
@@ -92,7 +92,7 @@ def play(scene: Scene, due: Due) -> None:
     run.changes += 1
 
 
-def stop(scene: Scene, grace_s: float) -> None:
+def stop(scene: PodSituation, grace_s: float) -> None:
     """All containers are asked to end, and have that long. Asked again, a shorter time counts."""
     run, now_s = scene.run, scene.now_s
     if run.is_over:
@@ -109,7 +109,7 @@ def stop(scene: Scene, grace_s: float) -> None:
     advance(scene)
 
 
-def follow_images(scene: Scene) -> None:
+def follow_images(scene: PodSituation) -> None:
     """Containers whose image is another one now are started again with it, whatever the restart policy says."""
     run, now_s = scene.run, scene.now_s
     if run.is_over or run.stop_since_s is not None:
@@ -127,7 +127,7 @@ def follow_images(scene: Scene) -> None:
             run.changes += 1
 
 
-def fail(scene: Scene, reason: str, message: str) -> None:
+def fail(scene: PodSituation, reason: str, message: str) -> None:
     """The pod is to end as Failed, gracefully."""
     run = scene.run
     if not run.is_over:
@@ -135,7 +135,7 @@ def fail(scene: Scene, reason: str, message: str) -> None:
         stop(scene, float(scene.facts.spec.termination_grace_period_seconds))
 
 
-def kill(scene: Scene, code: int, reason: str, message: str = "") -> None:
+def kill(scene: PodSituation, code: int, reason: str, message: str = "") -> None:
     """All containers end at once; what restarts is decided as after any exit."""
     for one in scene.run.containers:
         if one.is_alive:
@@ -144,7 +144,7 @@ def kill(scene: Scene, code: int, reason: str, message: str = "") -> None:
     scene.run.changes += 1
 
 
-def end(scene: Scene, one: ContainerRun, ended: Ended) -> None:
+def end(scene: PodSituation, one: ContainerRun, ended: Ended) -> None:
     """One container's run is over."""
     run, facts, now_s = scene.run, scene.facts, scene.now_s
     long_run = ended.finished_s - ended.started_s >= _FRESH_AFTER_S
@@ -159,7 +159,7 @@ def end(scene: Scene, one: ContainerRun, ended: Ended) -> None:
         scene.host.say(run, "BackOff", words, "Warning", one.name)
 
 
-def _play_pod(scene: Scene, verb: str, reason: str, message: str) -> None:
+def _play_pod(scene: PodSituation, verb: str, reason: str, message: str) -> None:
     run, facts, host, now_s = scene
     if verb == "admit":
         run.admitted_s = run.since_s = now_s
@@ -183,7 +183,7 @@ def _play_pod(scene: Scene, verb: str, reason: str, message: str) -> None:
         fail(scene, reason, message)
 
 
-def _start(scene: Scene, one: ContainerRun, spec: Container) -> None:
+def _start(scene: PodSituation, one: ContainerRun, spec: Container) -> None:
     run, facts, host, now_s = scene
     one.step, one.since_s, one.started_s = "running", now_s, now_s
     one.work_s, one.paced_s = 0.0, now_s
@@ -196,7 +196,7 @@ def _start(scene: Scene, one: ContainerRun, spec: Container) -> None:
     host.say(run, "Started", "Container started", "Normal", one.name)
 
 
-def advance(scene: Scene) -> None:
+def advance(scene: PodSituation) -> None:
     """Whose turn it is now."""
     run, now_s = scene.run, scene.now_s
     if run.is_over:
@@ -217,7 +217,7 @@ def advance(scene: Scene) -> None:
         stop(scene, float(scene.facts.spec.termination_grace_period_seconds))
 
 
-def _prepare(scene: Scene) -> bool:
+def _prepare(scene: PodSituation) -> bool:
     """Whether all that comes before the main containers has done its part; the next in order gets its turn."""
     run = scene.run
     for one in run.containers:
@@ -236,7 +236,7 @@ def _prepare(scene: Scene) -> bool:
     return True
 
 
-def _over(scene: Scene) -> None:
+def _over(scene: PodSituation) -> None:
     run = scene.run
     is_prepared = run.step == "running" and all(one.ended is not None or one.role == "main" for one in run.containers)
     for one in run.containers:
@@ -259,7 +259,7 @@ def _outcome(run: PodRun) -> str:
     return "Succeeded" if all(one is not None and one.code == 0 for one in ended) else "Failed"
 
 
-def _filled(words: str, scene: Scene, due: Due) -> str:
+def _filled(words: str, scene: PodSituation, due: Due) -> str:
     if "{" not in words:
         return words
     spec = scene.facts.all_containers()[due.container] if due.container >= 0 else None

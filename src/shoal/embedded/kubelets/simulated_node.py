@@ -9,11 +9,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
-import msgspec
-
+from shoal.api.partial import LabeledMeta, MetadataOf
 from shoal.api.pod_phases import TERMINAL_PHASES
 from shoal.client.item import Item
-from shoal.embedded.apiserver.streams.terminal import Answer, Place
+from shoal.embedded.apiserver.streams.terminal import CommandOutput, CommandPlace
 from shoal.embedded.gpus.dcgm import DcgmExporter, PodName
 from shoal.embedded.gpus.device_manager import DeviceManager
 from shoal.embedded.gpus.node_gpus import NodeGpus
@@ -37,14 +36,6 @@ _LOST = 255
 """The exit code of a container that a boot found missing."""
 _SHUTDOWN = "Pod was terminated in response to imminent node shutdown."
 _MIB = 1 << 20
-
-
-class _Labels(msgspec.Struct, frozen=True, gc=False):
-    labels: dict[str, str] = {}
-
-
-class _Labelled(msgspec.Struct, frozen=True, gc=False):
-    metadata: _Labels
 
 
 class SimulatedNode:
@@ -71,7 +62,7 @@ class SimulatedNode:
 
     def labels(self) -> Mapping[str, str]:
         item = self._ground.nodes.get("", self.name)
-        return {} if item is None else item.read(_Labelled).metadata.labels
+        return {} if item is None else item.read(MetadataOf[LabeledMeta]).metadata.labels
 
     # -- what happens to it -------------------------------------------------------------------------------------------
 
@@ -108,7 +99,7 @@ class SimulatedNode:
     def shut_down(self) -> None:
         """Its pods are ended with grace, and say why."""
 
-        def end(scene: life.Scene) -> None:
+        def end(scene: life.PodSituation) -> None:
             if not scene.run.is_over:
                 said = ("True", "TerminationByKubelet", _SHUTDOWN)
                 scene.run.extra = {**(scene.run.extra or {}), "DisruptionTarget": said}
@@ -185,22 +176,22 @@ class SimulatedNode:
         one = run.container(container) if run is not None else None
         return one is not None and one.is_alive and self.mode in ("up", "cut")
 
-    def run(self, pod_uid: str, container: str, command: Sequence[str]) -> Answer:
+    def run(self, pod_uid: str, container: str, command: Sequence[str]) -> CommandOutput:
         run = self.pods.runs.get(pod_uid)
         place = self._place(run, container) if run is not None else None
         if place is None:
-            return Answer(stderr="the pod is not on this node\n", code=1)
+            return CommandOutput(stderr="the pod is not on this node\n", code=1)
         grants = self.pods.grants.get(pod_uid, ())
         return answer(place, command, self.gpus, grants, self._ground.clock.seconds())
 
-    def _place(self, run: PodRun, container: str) -> Place | None:
+    def _place(self, run: PodRun, container: str) -> CommandPlace | None:
         item = self._ground.item(run)
         if item is None:
             return None
         pod, node = item.obj(), self._ground.nodes.get("", self.name)
         specs = [*pod["spec"]["containers"], *pod["spec"].get("initContainers", ())]
         spec = next((one for one in specs if one["name"] == container), specs[0])
-        return Place(pod, spec, node.obj() if node is not None else None)
+        return CommandPlace(pod, spec, node.obj() if node is not None else None)
 
     def usage(self) -> Usage:
         cpu, memory = 150, 2048 * _MIB

@@ -7,9 +7,9 @@ from collections.abc import Mapping
 
 from shoal.embedded.machines.fleet_entry import FleetEntry
 from shoal.embedded.machines.machine import Machine
-from shoal.embedded.machines.places import Place
+from shoal.embedded.machines.places import MachineTopology
 from shoal.embedded.machines.seats import identity, seats_of
-from shoal.embedded.machines.shape import Shape
+from shoal.embedded.machines.shape import MachineShape
 
 MACHINE = "nvidia.com/gpu.machine"
 CLIQUE = "nvidia.com/gpu.clique"
@@ -23,7 +23,7 @@ _SYSTEM_MIB = 255 + 11 * _PODS
 _ROOT_LEFT = 0.9
 
 
-def machine(name: str, wish: FleetEntry, place: Place) -> Machine:
+def machine(name: str, wish: FleetEntry, place: MachineTopology) -> Machine:
     shape = wish.shape
     seats = seats_of(name, shape)
     cuttable = (model := shape.gpu_model()) is not None and bool(model.mig)
@@ -46,7 +46,7 @@ def machine(name: str, wish: FleetEntry, place: Place) -> Machine:
     )
 
 
-def _labels(name: str, wish: FleetEntry, place: Place) -> Mapping[str, str]:
+def _labels(name: str, wish: FleetEntry, place: MachineTopology) -> Mapping[str, str]:
     shape = wish.shape
     found = {
         "beta.kubernetes.io/arch": shape.arch,
@@ -67,7 +67,7 @@ def _labels(name: str, wish: FleetEntry, place: Place) -> Mapping[str, str]:
     return found
 
 
-def _links(shape: Shape) -> Mapping[str, str]:
+def _links(shape: MachineShape) -> Mapping[str, str]:
     """What no discovery of NVIDIA's says and people select nodes by: whether GPUs see each other over NVLink, and how
     many do."""
     sizes = {*Counter(shape.islands).values()}
@@ -94,7 +94,7 @@ def _terms(provider: str, *, is_spot: bool) -> Mapping[str, str]:
     return found
 
 
-def _capacity(shape: Shape) -> dict[str, str]:
+def _capacity(shape: MachineShape) -> dict[str, str]:
     return {
         "cpu": str(shape.cpus),
         "memory": f"{shape.memory_mib * _KIB}Ki",
@@ -106,7 +106,7 @@ def _capacity(shape: Shape) -> dict[str, str]:
     }
 
 
-def _left(shape: Shape) -> dict[str, str]:
+def _left(shape: MachineShape) -> dict[str, str]:
     """What managed services leave to pods: of cores the less in proportion the more there are, and some memory."""
     reserved = sum(share for core, share in enumerate((60, 10, 5, 5)) if core < shape.cpus)
     reserved += max(shape.cpus - 4, 0) * 5 // 2
@@ -118,7 +118,7 @@ def _left(shape: Shape) -> dict[str, str]:
     }
 
 
-def _node_info(name: str, shape: Shape) -> Mapping[str, str]:
+def _node_info(name: str, shape: MachineShape) -> Mapping[str, str]:
     return {
         "architecture": shape.arch,
         "bootID": str(identity(name, "boot")),
@@ -133,7 +133,7 @@ def _node_info(name: str, shape: Shape) -> Mapping[str, str]:
     }
 
 
-def _provider_id(name: str, shape: Shape, place: Place) -> str:
+def _provider_id(name: str, shape: MachineShape, place: MachineTopology) -> str:
     match shape.provider:
         case "aws":
             return f"aws:///{place.zone}/i-{identity(name, 'instance').hex[:17]}"

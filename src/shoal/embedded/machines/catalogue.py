@@ -11,13 +11,13 @@ from functools import cache
 from shoal.data.gpus import models
 from shoal.data.instances import catalog
 from shoal.embedded.machines.on_premises import boxes
-from shoal.embedded.machines.shape import Shape, of_box, of_instance
+from shoal.embedded.machines.shape import MachineShape, of_box, of_instance
 from shoal.units.errors import UserError, Where, excerpt
 
 _OFFERED = 4
 
 
-def find_shape(name: str, where: Where) -> Shape:
+def find_shape(name: str, where: Where) -> MachineShape:
     found = _shapes().get(name.lower())
     if found is None:
         fix = nearest(name, tuple(_spelled()))
@@ -42,7 +42,7 @@ def nearest(name: str, known: tuple[str, ...]) -> str:
 
 
 @cache
-def _shapes() -> dict[str, Shape]:
+def _shapes() -> dict[str, MachineShape]:
     found = {name.lower(): of_box(box) for name, box in boxes().items()}
     for instance in catalog().instances:
         shape = of_instance(instance)

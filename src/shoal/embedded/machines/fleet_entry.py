@@ -8,12 +8,12 @@ from typing import Literal
 import msgspec
 
 from shoal.embedded.machines.machine import Sharing
-from shoal.embedded.machines.shape import Shape
+from shoal.embedded.machines.shape import MachineShape
 from shoal.units.errors import Where
 
 
 class FleetEntry(msgspec.Struct, frozen=True):
-    shape: Shape
+    shape: MachineShape
     count: int = 1
     name: str = ""
     """What node names begin with; the shape's name where nothing is said."""

@@ -33,7 +33,7 @@ class OnPremisesMachine(Fact, frozen=True):
     """NVLink reaches beyond the machine: the rack is one domain (`nvidia.com/gpu.clique`)."""
 
 
-class _File(Fact, frozen=True):
+class _OnPremisesFile(Fact, frozen=True):
     about: tuple[str, ...]
     boxes: tuple[OnPremisesMachine, ...]
 
@@ -45,7 +45,7 @@ def boxes() -> dict[str, OnPremisesMachine]:
 
 def parse_boxes(data: bytes) -> dict[str, OnPremisesMachine]:
     """Read and check."""
-    found = parse(data, FILE, _File).boxes
+    found = parse(data, FILE, _OnPremisesFile).boxes
     require_unique((box.name for box in found), FILE, "box")
     for box in found:
         _check(box)

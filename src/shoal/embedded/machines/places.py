@@ -24,7 +24,7 @@ _ZONES = 3
 _RACKS_PER_BLOCK = 4
 
 
-class Place(msgspec.Struct, frozen=True):
+class MachineTopology(msgspec.Struct, frozen=True):
     region: str
     zone: str
     block: str
@@ -34,14 +34,14 @@ class Place(msgspec.Struct, frozen=True):
         return {REGION: self.region, ZONE: self.zone, BLOCK: self.block, RACK: self.rack}
 
 
-def place(wish: FleetEntry, rack: int) -> Place:
+def place(wish: FleetEntry, rack: int) -> MachineTopology:
     """The place of a machine in the fleet's rack of this number."""
     region = wish.region or wish.shape.region
     if wish.zone:
         zone, in_zone = wish.zone, rack
     else:
         zone, in_zone = _zone_name(wish.shape.provider, region, rack % _ZONES), rack // _ZONES
-    return Place(region, zone, f"{zone}-block-{in_zone // _RACKS_PER_BLOCK}", f"{zone}-rack-{in_zone}")
+    return MachineTopology(region, zone, f"{zone}-block-{in_zone // _RACKS_PER_BLOCK}", f"{zone}-rack-{in_zone}")
 
 
 def _zone_name(provider: str, region: str, number: int) -> str:

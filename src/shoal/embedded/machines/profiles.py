@@ -32,7 +32,7 @@ from shoal.embedded.machines.fleet import MOST_MACHINES, fleet
 from shoal.embedded.machines.fleet_entry import FleetEntry
 from shoal.embedded.machines.machine import Machine, Sharing
 from shoal.embedded.machines.options import STRATEGIES, checked
-from shoal.embedded.machines.shape import Shape, even, usable_mib
+from shoal.embedded.machines.shape import MachineShape, even, usable_mib
 from shoal.units.annotation_numbers import groups
 from shoal.units.errors import UserError, Where, excerpt
 from shoal.units.quantity import Quantity
@@ -135,11 +135,11 @@ def _wish(entry: Any, where: Where) -> FleetEntry:
     return checked(msgspec.structs.replace(wish, mig_strategy=strategy))
 
 
-def _shape(profile: _Profile, where: Where) -> Shape:
+def _shape(profile: _Profile, where: Where) -> MachineShape:
     if profile.like:
         base = find_shape(profile.like, where.key("like"))
     elif profile.name and profile.cpu and profile.memory:
-        base = Shape(profile.name, "", "on-prem", profile.cpu, 1024, 200, machine=profile.name)
+        base = MachineShape(profile.name, "", "on-prem", profile.cpu, 1024, 200, machine=profile.name)
     else:
         fix = "say `like: p5.48xlarge`, or give name, cpu and memory"
         raise UserError("what kind of machine this is stays open", where=where, fix=fix)
@@ -158,7 +158,7 @@ def _shape(profile: _Profile, where: Where) -> Shape:
     return _with_gpus(base, profile, where)
 
 
-def _with_gpus(base: Shape, profile: _Profile, where: Where) -> Shape:
+def _with_gpus(base: MachineShape, profile: _Profile, where: Where) -> MachineShape:
     name = base.model if profile.gpu is None else profile.gpu
     if profile.gpu:
         require_model(profile.gpu, where.key("gpu"))

@@ -6,7 +6,7 @@ import uuid
 
 from shoal.data.gpus import Model
 from shoal.embedded.machines.machine import GpuSeat
-from shoal.embedded.machines.shape import Shape
+from shoal.embedded.machines.shape import MachineShape
 
 _SPACE = uuid.UUID("6f0a7c56-5f35-4b60-9a35-6d2c8a6b1f6e")
 _FIRST_BUS, _BUSES = 0x10, 0xE0
@@ -14,7 +14,7 @@ _OWN_BRAND = "Tesla-"
 """Old parts are named without their maker."""
 
 
-def seats_of(node: str, shape: Shape) -> tuple[GpuSeat, ...]:
+def seats_of(node: str, shape: MachineShape) -> tuple[GpuSeat, ...]:
     model = shape.gpu_model()
     if model is None:
         return ()

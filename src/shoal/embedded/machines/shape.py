@@ -22,7 +22,7 @@ _SPOT_DISCOUNT = 0.6
 _TWO_SOCKETS_FROM_CPUS = 90
 
 
-class Shape(msgspec.Struct, frozen=True):
+class MachineShape(msgspec.Struct, frozen=True):
     name: str
     """`p5.48xlarge`, `dgx-h100`."""
     provider: str
@@ -51,14 +51,14 @@ class Shape(msgspec.Struct, frozen=True):
         return find_model(self.model) if self.model else None
 
 
-def of_instance(instance: Instance) -> Shape:
+def of_instance(instance: Instance) -> MachineShape:
     model = instance.model()
     is_nvidia = model is not None and model.vendor == "nvidia"
     count = instance.gpus if is_nvidia else 0
     linked = model is not None and bool(model.link) and "bridge" not in model.link
     sockets = 2 if instance.vcpus >= _TWO_SOCKETS_FROM_CPUS and count in (4, 8, 16) else 1
     usd = float(instance.usd or 0)
-    return Shape(
+    return MachineShape(
         name=instance.type,
         provider=instance.provider,
         region=instance.region or _REGIONS.get(instance.provider, _OWN_REGION),
@@ -80,9 +80,9 @@ def of_instance(instance: Instance) -> Shape:
     )
 
 
-def of_box(box: OnPremisesMachine) -> Shape:
+def of_box(box: OnPremisesMachine) -> MachineShape:
     model = find_model(box.gpu) if box.gpu else None
-    return Shape(
+    return MachineShape(
         name=box.name,
         provider="",
         region=_OWN_REGION,

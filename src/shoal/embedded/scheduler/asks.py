@@ -1,4 +1,4 @@
-"""Defines what the scheduler reads of a pod: its requirements (`Ask`) and its identity.
+"""Defines what the scheduler reads of a pod: its requirements (`PodRequest`) and its identity.
 
 Pods of one template have equal asks, so that everything computed for one of them (feasible nodes, refusals) holds for
 all. An ask contains everything that can change a placement.
@@ -27,7 +27,7 @@ Port = tuple[str, str, int]
 """Address, protocol, number."""
 
 
-class Ask(msgspec.Struct, frozen=True, cache_hash=True):
+class PodRequest(msgspec.Struct, frozen=True, cache_hash=True):
     requests: tuple[tuple[str, int], ...] = ()
     """The requests, including one of the resource `pods`."""
     scored: tuple[int, int] = (0, 0)
@@ -49,7 +49,7 @@ class PodFacts(msgspec.Struct, frozen=True):
     uid: str
     namespace: str
     name: str
-    ask: Ask
+    ask: PodRequest
     labels: dict[str, str] = {}
     node: str = ""
     priority: int = 0
@@ -77,7 +77,7 @@ class PodHead(msgspec.Struct, frozen=True):
     is_ended: bool
 
 
-class _HeadMeta(ApiStruct, frozen=True):
+class _PodHeadMeta(ApiStruct, frozen=True):
     labels: dict[str, str] = field(default_factory=dict)
     deletion_timestamp: str | None = None
 
@@ -90,14 +90,14 @@ class _HeadStatus(ApiStruct, frozen=True):
     phase: str = ""
 
 
-class _Head(ApiStruct, frozen=True):
-    metadata: _HeadMeta
+class _PodHead(ApiStruct, frozen=True):
+    metadata: _PodHeadMeta
     spec: _HeadSpec = field(default_factory=_HeadSpec)
     status: _HeadStatus = field(default_factory=_HeadStatus)
 
 
 _pods = msgspec.json.Decoder(Pod, dec_hook=dec_hook)
-_heads = msgspec.json.Decoder(_Head)
+_heads = msgspec.json.Decoder(_PodHead)
 
 
 def read_head(item: Item) -> PodHead:
@@ -131,13 +131,13 @@ def read_pod(item: Item) -> PodFacts:
     )
 
 
-def _ask(pod: Pod) -> Ask:
+def _ask(pod: Pod) -> PodRequest:
     meta, spec = pod.metadata, pod.spec
     affinity = spec.affinity.node_affinity if spec.affinity is not None else None
     scored = effective_requests(spec, SCORING_DEFAULTS)
     claims, missing = _device_claims(pod)
     volume_claims = _volume_claims(pod)
-    return Ask(
+    return PodRequest(
         requests=(*effective_requests(spec).items(), (PODS, 1)),
         scored=(scored.get(CPU, 0), scored.get(MEMORY, 0)),
         nodes=spec.node_rule(),

@@ -7,7 +7,7 @@ from typing import NamedTuple
 from shoal.client.context import Context
 from shoal.client.item import Obj
 from shoal.client.kind import PODS
-from shoal.client.volumes.needs import Wanted
+from shoal.client.volumes.needs import WantedClaim
 from shoal.controllers.binding.claims import ClaimWriter
 from shoal.controllers.binding.users import User
 from shoal.controllers.binding.volumes import VolumeWriter
@@ -19,7 +19,7 @@ from shoal.embedded.scheduler.volume_fit import VolumeFit, mounts_of
 class Decision(NamedTuple):
     pod: PodFacts
     node: str
-    wanted: list[Wanted]
+    wanted: list[WantedClaim]
     devices_for: ClaimDevices
 
 

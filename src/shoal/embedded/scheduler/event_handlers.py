@@ -14,7 +14,8 @@ import msgspec
 from msgspec import structs
 
 from shoal.api.node import Node
-from shoal.api.wire import ApiStruct, dec_hook
+from shoal.api.partial import LabeledMeta, MetadataOf
+from shoal.api.wire import dec_hook
 from shoal.client.context import Context
 from shoal.client.item import Item
 from shoal.client.kind import (
@@ -29,8 +30,8 @@ from shoal.client.kind import (
     VOLUMES,
 )
 from shoal.client.volumes.needs import VolumeNeeds
-from shoal.client.volumes.values import Claim, Known, StorageClass, Volume
-from shoal.embedded.scheduler.asks import Ask, PodFacts, read_head, read_pod
+from shoal.client.volumes.values import Known, StorageClass, Volume, VolumeClaim
+from shoal.embedded.scheduler.asks import PodFacts, PodRequest, read_head, read_pod
 from shoal.embedded.scheduler.device_fit import DeviceFit
 from shoal.embedded.scheduler.queue import PodQueue
 from shoal.embedded.scheduler.volume_fit import VolumeFit
@@ -52,26 +53,18 @@ KINDS = (
 )
 
 
-class _Labels(ApiStruct, frozen=True):
-    labels: dict[str, str] = msgspec.field(default_factory=dict)
-
-
-class _Labelled(ApiStruct, frozen=True):
-    metadata: _Labels
-
-
 class EventHandlers:
     def __init__(self, context: Context, names: frozenset[str], wake: Callable[[], None]) -> None:
         self._clock = context.clock
         self._names = names
         self._wake = wake
         self._namespaces: dict[str, dict[str, str]] = {}
-        self._asks: dict[Ask, Ask] = {}
+        self._asks: dict[PodRequest, PodRequest] = {}
         self._labels: dict[frozenset[tuple[str, str]], dict[str, str]] = {}
         self.queue = PodQueue()
         of = context.informers.of
         needs = VolumeNeeds(
-            Known(of(VOLUME_CLAIMS), Claim), Known(of(VOLUMES), Volume), Known(of(STORAGE_CLASSES), StorageClass)
+            Known(of(VOLUME_CLAIMS), VolumeClaim), Known(of(VOLUMES), Volume), Known(of(STORAGE_CLASSES), StorageClass)
         )
         self.volumes = VolumeFit(needs)
         self.world = World(self._namespaces, self.volumes)
@@ -96,7 +89,7 @@ class EventHandlers:
 
     def _namespace_changed(self, before: Item | None, after: Item | None) -> None:
         if after is not None:
-            name, labels = after.name, after.read(_Labelled).metadata.labels
+            name, labels = after.name, after.read(MetadataOf[LabeledMeta]).metadata.labels
             if self._namespaces.get(name) == labels:
                 return
             self._namespaces[name] = labels

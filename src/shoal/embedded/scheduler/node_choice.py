@@ -21,7 +21,7 @@ from shoal.embedded.scheduler.asks import PodFacts
 from shoal.embedded.scheduler.node_columns import Ints, NodeColumns
 from shoal.embedded.scheduler.node_filters import NodeFilterResult, NodeFilters
 from shoal.embedded.scheduler.pod_affinity import FilterVerdicts, PodAffinity
-from shoal.embedded.scheduler.reasons import PORTS, TOO_MANY_PODS, Reason, Refusal, insufficient
+from shoal.embedded.scheduler.reasons import PORTS, TOO_MANY_PODS, NoFeasibleNode, Reason, insufficient
 
 _TAINT_WEIGHT, _AFFINITY_WEIGHT, _POD_AFFINITY_WEIGHT = 3, 2, 2
 Points = NDArray[np.float64]
@@ -34,7 +34,7 @@ class FilterResult(NamedTuple):
 
     rows: Ints
     """Feasible rows."""
-    refusal: Refusal
+    refusal: NoFeasibleNode
     helpable: Ints
     """Rows that may become feasible by preemption."""
 
@@ -66,7 +66,7 @@ class Chooser:
                 left &= passes
                 if not reason.is_final:
                     helpable |= refused
-        return FilterResult(np.flatnonzero(left), Refusal(len(columns), counts), np.flatnonzero(helpable))
+        return FilterResult(np.flatnonzero(left), NoFeasibleNode(len(columns), counts), np.flatnonzero(helpable))
 
     def _with_room(
         self,

@@ -19,7 +19,7 @@ from shoal.api.container import ANY_ADDRESS
 from shoal.api.node import Node
 from shoal.api.resources import amounts
 from shoal.api.taints import Taint
-from shoal.embedded.scheduler.asks import Ask, PodFacts, Port
+from shoal.embedded.scheduler.asks import PodFacts, PodRequest, Port
 
 Ints = NDArray[np.int64]
 Flags = NDArray[np.bool_]
@@ -148,7 +148,7 @@ class NodeColumns:
             self._charge(row, pod, -1)
         self.version += 1
 
-    def has_free_ports(self, row: int, ask: Ask) -> bool:
+    def has_free_ports(self, row: int, ask: PodRequest) -> bool:
         taken = self.ports.get(row)
         return not taken or not any(_clash(one, other) for one in ask.ports for other in taken)
 

@@ -12,7 +12,7 @@ import numpy as np
 
 from shoal.api.node_affinity import NodeRule
 from shoal.api.taints import UNSCHEDULABLE, Toleration, count_untolerated, untolerated
-from shoal.embedded.scheduler.asks import Ask
+from shoal.embedded.scheduler.asks import PodRequest
 from shoal.embedded.scheduler.node_columns import Flags, Ints, NodeColumns, NodeInfo
 from shoal.embedded.scheduler.reasons import AFFINITY, CORDONED, NOT_CHOSEN, TAINTED, Reason
 
@@ -26,7 +26,7 @@ class NodeFilterResult:
 
     __slots__ = ("affinity", "matches", "preferred", "refused", "taints", "tolerated")
 
-    def __init__(self, columns: NodeColumns, ask: Ask, names: frozenset[str] | None) -> None:
+    def __init__(self, columns: NodeColumns, ask: PodRequest, names: frozenset[str] | None) -> None:
         """`names`: the only nodes that can match, if the ask names nodes."""
         size = columns.size
         self.matches: Flags = np.zeros(size, np.bool_)
@@ -75,9 +75,9 @@ class NodeFilters:
     def __init__(self, columns: NodeColumns) -> None:
         self._columns = columns
         self._epoch = -1
-        self._kept: dict[Ask, NodeFilterResult] = {}
+        self._kept: dict[PodRequest, NodeFilterResult] = {}
 
-    def of(self, ask: Ask) -> NodeFilterResult:
+    def of(self, ask: PodRequest) -> NodeFilterResult:
         if self._epoch != self._columns.static_epoch:
             self._epoch = self._columns.static_epoch
             self._kept.clear()

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shoal.api.selectors import Selector
-from shoal.embedded.scheduler.asks import Ask, PodFacts
+from shoal.embedded.scheduler.asks import PodFacts, PodRequest
 from shoal.embedded.scheduler.node_columns import Flags, Ints, NodeColumns
 from shoal.embedded.scheduler.node_filters import NodeFilterResult
 from shoal.embedded.scheduler.reasons import (
@@ -220,7 +220,7 @@ class PodAffinity:
 
     # -- scores -----------------------------------------------------------------------------------------------------
 
-    def points(self, ask: Ask, filtered: NodeFilterResult, rows: Ints) -> NDArray[np.float64] | None:
+    def points(self, ask: PodRequest, filtered: NodeFilterResult, rows: Ints) -> NDArray[np.float64] | None:
         """The scores for preferred affinity and for even spread, each 0 to 100; None without preferences."""
         soft = [one for one in ask.rules.spread if not one.hard]
         if not ask.rules.wished and not soft:

@@ -47,7 +47,7 @@ def insufficient(resource: str, *, is_final: bool) -> Reason:
     return Reason(f"Insufficient {resource}", is_final)
 
 
-class Refusal(NamedTuple):
+class NoFeasibleNode(NamedTuple):
     """No node is feasible. `whole`: the reason for all nodes, if the pod itself is the reason."""
 
     nodes: int

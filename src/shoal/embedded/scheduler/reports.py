@@ -13,7 +13,7 @@ from shoal.client.refusals import NotFoundError
 from shoal.embedded.scheduler.asks import PodFacts
 
 
-class PodReporter:
+class ScheduledConditionWriter:
     def __init__(self, context: Context) -> None:
         self._api = context.api
         self._clock = context.clock

@@ -22,8 +22,8 @@ from shoal.embedded.scheduler.binding import Binder, Decision
 from shoal.embedded.scheduler.event_handlers import KINDS, EventHandlers
 from shoal.embedded.scheduler.node_choice import FilterResult
 from shoal.embedded.scheduler.reasons import NEVER, TERMINATING_VICTIMS, no_victims
-from shoal.embedded.scheduler.reports import PodReporter
-from shoal.embedded.scheduler.victims import Budget, Victims, cheapest_victims
+from shoal.embedded.scheduler.reports import ScheduledConditionWriter
+from shoal.embedded.scheduler.victims import BudgetState, Victims, cheapest_victims
 from shoal.units.errors import ShoalError, TemporaryError
 
 _log = logging.getLogger("shoal.controllers")
@@ -43,7 +43,7 @@ class Scheduler:
         self.event_handlers = EventHandlers(context, names, self._wakeup.set)
         self._queue, self._world = self.event_handlers.queue, self.event_handlers.world
         self._binder = Binder(context, self.event_handlers.volumes, self.event_handlers.devices)
-        self._reporter = PodReporter(context)
+        self._reporter = ScheduledConditionWriter(context)
         self._pods = context.informers.of(PODS)
         self._budgets = context.informers.of(DISRUPTION_BUDGETS)
         self._writes = asyncio.Semaphore(_MAX_WRITES)
@@ -157,7 +157,7 @@ class Scheduler:
             other.is_leaving and other.priority < pod.priority for other in self._world.columns.pods_on(pod.nominated)
         ):
             return partial(self._reporter.unplaced, pod, refusal.with_preemption(TERMINATING_VICTIMS), None), ""
-        budgets = [item.read(Budget) for item in self._budgets]
+        budgets = [item.read(BudgetState) for item in self._budgets]
         victims = cheapest_victims(self._world, pod, result, budgets)
         if victims is None:
             words = refusal.with_preemption(no_victims(refusal.nodes, refusal.nodes - len(result.helpable)))

@@ -37,7 +37,7 @@ class _BudgetMeta(ApiStruct, frozen=True):
     namespace: str = ""
 
 
-class Budget(ApiStruct, frozen=True):
+class BudgetState(ApiStruct, frozen=True):
     metadata: _BudgetMeta
     spec: _BudgetSpec = field(default_factory=_BudgetSpec)
     status: _BudgetStatus = field(default_factory=_BudgetStatus)
@@ -50,7 +50,9 @@ class Victims(NamedTuple):
     """The number of pods whose disruption budgets would be violated."""
 
 
-def cheapest_victims(world: World, pod: PodFacts, result: FilterResult, budgets: Sequence[Budget]) -> Victims | None:
+def cheapest_victims(
+    world: World, pod: PodFacts, result: FilterResult, budgets: Sequence[BudgetState]
+) -> Victims | None:
     found: list[Victims] = []
     for row in result.helpable.tolist():
         place = world.columns.places[row]
@@ -64,7 +66,7 @@ def cheapest_victims(world: World, pod: PodFacts, result: FilterResult, budgets:
     return min(found, key=_cost, default=None)
 
 
-def _victims_on(world: World, pod: PodFacts, at: tuple[int, str], budgets: Sequence[Budget]) -> Victims | None:
+def _victims_on(world: World, pod: PodFacts, at: tuple[int, str], budgets: Sequence[BudgetState]) -> Victims | None:
     row, node = at
     lower = [other for other in world.columns.pods_on(node) if other.priority < pod.priority]
     if not lower:
@@ -89,7 +91,9 @@ def _victims_on(world: World, pod: PodFacts, at: tuple[int, str], budgets: Seque
     return Victims(node, victims, sum(other in breaking for other in victims))
 
 
-def _sorted_by_budget(pods: Sequence[PodFacts], budgets: Sequence[Budget]) -> tuple[list[PodFacts], list[PodFacts]]:
+def _sorted_by_budget(
+    pods: Sequence[PodFacts], budgets: Sequence[BudgetState]
+) -> tuple[list[PodFacts], list[PodFacts]]:
     """The pods beyond what their budgets allow, and the others."""
     left = [budget.status.disruptions_allowed for budget in budgets]
     breaking: list[PodFacts] = []
@@ -107,7 +111,7 @@ def _sorted_by_budget(pods: Sequence[PodFacts], budgets: Sequence[Budget]) -> tu
     return breaking, others
 
 
-def _covers(budget: Budget, labels: Mapping[str, str]) -> bool:
+def _covers(budget: BudgetState, labels: Mapping[str, str]) -> bool:
     return bool(labels) and selector_of(budget.spec.selector).matches(labels)
 
 

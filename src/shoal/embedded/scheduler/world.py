@@ -15,7 +15,7 @@ from shoal.embedded.scheduler.device_fit import DeviceFit
 from shoal.embedded.scheduler.node_choice import Chooser, FilterResult, Reserved
 from shoal.embedded.scheduler.node_columns import NodeColumns
 from shoal.embedded.scheduler.pod_affinity import FilterVerdicts, PodAffinity
-from shoal.embedded.scheduler.reasons import Refusal
+from shoal.embedded.scheduler.reasons import NoFeasibleNode
 from shoal.embedded.scheduler.volume_fit import VolumeFit
 
 
@@ -118,7 +118,7 @@ class World:
         needed, prefilter_error = self.needs(pod)
         if prefilter_error:
             none = np.zeros(0, np.int64)
-            return FilterResult(none, Refusal(len(self.columns), {}, prefilter_error), none)
+            return FilterResult(none, NoFeasibleNode(len(self.columns), {}, prefilter_error), none)
         more: FilterVerdicts = []
         if needed is not None:
             more += self.volumes.filter_rows(pod, needed, self.columns)

@@ -7,7 +7,7 @@ from typing import Final
 from shoal.engine.asks import Ask
 from shoal.engine.cluster import Cluster
 from shoal.engine.devices.bench import Bench
-from shoal.engine.devices.demand import GpuShare, Grant, WholeGpus, compute_grant
+from shoal.engine.devices.demand import DeviceGrant, GpuShare, WholeGpus, compute_grant
 from shoal.engine.devices.kinds import kind_of
 from shoal.engine.devices.whole import first_empty
 
@@ -15,7 +15,7 @@ from shoal.engine.devices.whole import first_empty
 class TightestDevice:
     """The device that is left with least; whole GPUs are the empty ones of lowest number."""
 
-    def grant(self, cluster: Cluster, ask: Ask, row: int, _draw: int) -> Grant | None:
+    def grant(self, cluster: Cluster, ask: Ask, row: int, _draw: int) -> DeviceGrant | None:
         demand = ask.devices
         if demand is None:
             return None
@@ -29,7 +29,7 @@ class TightestDevice:
 class RandomDevice:
     """Any device that fits, each with the same chance."""
 
-    def grant(self, cluster: Cluster, ask: Ask, row: int, draw: int) -> Grant | None:
+    def grant(self, cluster: Cluster, ask: Ask, row: int, draw: int) -> DeviceGrant | None:
         if not isinstance(ask.devices, GpuShare):
             return TIGHTEST.grant(cluster, ask, row, draw)
         milli = ask.devices.milli

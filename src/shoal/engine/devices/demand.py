@@ -95,7 +95,7 @@ PARTS = (GpuShare, GpuShares, MemoryShares)
 """Demands that are written as annotations: other schedulers see nothing of them."""
 
 
-class Grant(msgspec.Struct, frozen=True, cache_hash=True):
+class DeviceGrant(msgspec.Struct, frozen=True, cache_hash=True):
     """The answer to a demand on one node: (device, plane, amount) subtractions.
 
     Either all from COMPUTE or none: what other planes lose, COMPUTE follows by itself.
@@ -115,18 +115,18 @@ class Grant(msgspec.Struct, frozen=True, cache_hash=True):
 
 
 @lru_cache(maxsize=65536)
-def compute_grant(devices: tuple[int, ...], milli: int) -> Grant:
+def compute_grant(devices: tuple[int, ...], milli: int) -> DeviceGrant:
     """The grant of `milli` compute on each of `devices`; equal grants are one object, so 100,000 pods stay small."""
-    return Grant(tuple((device, COMPUTE, milli) for device in devices))
+    return DeviceGrant(tuple((device, COMPUTE, milli) for device in devices))
 
 
 @lru_cache(maxsize=65536)
-def plane_grant(parts: tuple[tuple[int, int, int], ...]) -> Grant:
+def plane_grant(parts: tuple[tuple[int, int, int], ...]) -> DeviceGrant:
     """Any other grant, shared the same way."""
-    return Grant(parts)
+    return DeviceGrant(parts)
 
 
-NOTHING = Grant(())
+NOTHING = DeviceGrant(())
 """Where devices are counted by name, none is told from another."""
 
 

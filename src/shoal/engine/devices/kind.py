@@ -6,7 +6,7 @@ from typing import Protocol, TypeVar
 
 from shoal.engine.devices.bench import Bench
 from shoal.engine.devices.columns import DeviceColumns, Ints
-from shoal.engine.devices.demand import Grant
+from shoal.engine.devices.demand import DeviceGrant
 
 D_contra = TypeVar("D_contra", contravariant=True)
 
@@ -25,15 +25,15 @@ class DeviceKind(Protocol[D_contra]):
         """Column of the record -> amount the demand takes, for columns that add up on every node alike."""
         ...
 
-    def tightest(self, bench: Bench, demand: D_contra, /) -> Grant | None:
+    def tightest(self, bench: Bench, demand: D_contra, /) -> DeviceGrant | None:
         """The legal grant that leaves least behind on its devices, the lowest device of equals."""
         ...
 
-    def forced(self, bench: Bench, demand: D_contra, /) -> Grant:
+    def forced(self, bench: Bench, demand: D_contra, /) -> DeviceGrant:
         """A grant for a pod that already runs there although nothing fits: the emptiest devices."""
         ...
 
-    def held(self, bench: Bench, demand: D_contra, spots: Spots, /) -> Grant | None:
+    def held(self, bench: Bench, demand: D_contra, spots: Spots, /) -> DeviceGrant | None:
         """The grant of a pod that is said to hold these devices; None when that cannot be."""
         ...
 

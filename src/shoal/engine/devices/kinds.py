@@ -7,9 +7,9 @@ from typing import Any
 from shoal.engine.devices.bench import Bench
 from shoal.engine.devices.demand import (
     Demand,
+    DeviceGrant,
     GpuShare,
     GpuShares,
-    Grant,
     MemoryShares,
     MigTiles,
     Replicas,
@@ -19,14 +19,14 @@ from shoal.engine.devices.demand import (
 from shoal.engine.devices.kind import DeviceKind, Spots
 from shoal.engine.devices.planes import DevicePlanes
 from shoal.engine.devices.replicas import ReplicaKind
-from shoal.engine.devices.shares import MemoryKind, SeveralShares, Share
+from shoal.engine.devices.shares import FusedShare, MemoryKind, SeveralShares
 from shoal.engine.devices.tiles import TileKind
 from shoal.engine.devices.virtual import VirtualKind
 from shoal.engine.devices.whole import Whole
 
 KINDS: dict[type[Demand], DeviceKind[Any]] = {
     WholeGpus: Whole(),
-    GpuShare: Share(),
+    GpuShare: FusedShare(),
     GpuShares: SeveralShares(),
     MemoryShares: MemoryKind(),
     VirtualGpus: VirtualKind(),
@@ -39,7 +39,7 @@ def kind_of(demand: Demand) -> DeviceKind[Any]:
     return KINDS[type(demand)]
 
 
-def grant_held(planes: DevicePlanes, row: int, demand: Demand, spots: Spots) -> Grant | None:
+def grant_held(planes: DevicePlanes, row: int, demand: Demand, spots: Spots) -> DeviceGrant | None:
     """What a pod that runs on a row is said to hold; None where nothing is said of it, or what cannot be."""
     bench = Bench(planes, row)
     if not spots or not all(0 <= device < bench.count for device, _ in spots):
@@ -47,7 +47,7 @@ def grant_held(planes: DevicePlanes, row: int, demand: Demand, spots: Spots) -> 
     return kind_of(demand).held(bench, demand, spots)
 
 
-def grant_there(planes: DevicePlanes, row: int, demand: Demand) -> Grant:
+def grant_there(planes: DevicePlanes, row: int, demand: Demand) -> DeviceGrant:
     """A guess at what a pod holds that runs on a row: what would fit, or where it must be."""
     bench, kind = Bench(planes, row), kind_of(demand)
     return kind.tightest(bench, demand) or kind.forced(bench, demand)

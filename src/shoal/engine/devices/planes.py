@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from shoal.devices.layout import PLAIN, SLOTS_PER_DEVICE, Layout
 from shoal.devices.tiling import is_held_twice
-from shoal.engine.devices.demand import COMPUTE, CORES, FULL_MILLI, MEMORY, SLICES, SLOTS, Grant
+from shoal.engine.devices.demand import COMPUTE, CORES, FULL_MILLI, MEMORY, SLICES, SLOTS, DeviceGrant
 from shoal.engine.devices.overload import balanced, balanced_lines
 from shoal.engine.growth import grown, widened
 
@@ -86,7 +86,7 @@ class DevicePlanes:
         """Of the rows whose kubelet turns pods away for where their devices lie."""
         self.overloaded: set[int] = set()
         """Rows with a device of which more is asked than it has, promises included."""
-        self._promises: dict[int, list[Grant]] = {}
+        self._promises: dict[int, list[DeviceGrant]] = {}
         """What is promised to pods that wait, while others hold it still."""
 
     @property
@@ -147,7 +147,7 @@ class DevicePlanes:
         beside = self._pressures(row, {each: self.promised(each, row) for each in (MEMORY, CORES, SLOTS)})
         return [each + more - less for each, more, less in zip(amounts, pressed, beside or amounts, strict=True)]
 
-    def take(self, row: int, grant: Grant) -> list[int]:
+    def take(self, row: int, grant: DeviceGrant) -> list[int]:
         """Subtract a plain grant; returns the compute left on each device, as `free` has it."""
         compute = self.compute
         left: list[int] = compute[row].tolist()
@@ -157,7 +157,7 @@ class DevicePlanes:
                 self.overloaded.add(row)
         return balanced(left, self.promised(COMPUTE, row)) if row in self.overloaded else left
 
-    def give(self, row: int, grant: Grant) -> list[int]:
+    def give(self, row: int, grant: DeviceGrant) -> list[int]:
         """Exactly undo `take`."""
         compute = self.compute
         left: list[int] = compute[row].tolist()
@@ -165,7 +165,7 @@ class DevicePlanes:
             compute[row, device] = left[device] = left[device] + amount
         return self._left(row) if row in self.overloaded else left
 
-    def take_any(self, row: int, grant: Grant, *, promised: bool = False) -> list[int]:
+    def take_any(self, row: int, grant: DeviceGrant, *, promised: bool = False) -> list[int]:
         """As `take`, for grants from any plane: COMPUTE follows. `promised`: others hold it still."""
         self._may_be_pressed |= not grant.is_plain()
         before = self._pressures(row)
@@ -176,7 +176,7 @@ class DevicePlanes:
         self._follow(row, before, self._pressures(row))
         return self._left(row)
 
-    def give_any(self, row: int, grant: Grant, *, promised: bool = False) -> list[int]:
+    def give_any(self, row: int, grant: DeviceGrant, *, promised: bool = False) -> list[int]:
         """Exactly undo `take_any`."""
         before = self._pressures(row)
         if promised:

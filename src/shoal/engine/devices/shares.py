@@ -13,9 +13,9 @@ from shoal.engine.devices.columns import DeviceColumns, Ints, how_many, largest
 from shoal.engine.devices.demand import (
     FULL_MILLI,
     MEMORY,
+    DeviceGrant,
     GpuShare,
     GpuShares,
-    Grant,
     MemoryShares,
     compute_grant,
     plane_grant,
@@ -24,7 +24,7 @@ from shoal.engine.devices.kind import Spots
 from shoal.engine.facts import GPU_BEST, GPU_MILLI
 
 
-class Share:
+class FusedShare:
     """The fused record is exact for it."""
 
     def least(self, demand: GpuShare) -> dict[int, int]:
@@ -33,15 +33,15 @@ class Share:
     def charged(self, demand: GpuShare) -> dict[int, int]:
         return {GPU_MILLI: demand.milli}
 
-    def tightest(self, bench: Bench, demand: GpuShare) -> Grant | None:
+    def tightest(self, bench: Bench, demand: GpuShare) -> DeviceGrant | None:
         free = bench.compute
         fitting = [left for left in free if left >= demand.milli]
         return compute_grant((free.index(min(fitting)),), demand.milli) if fitting else None
 
-    def forced(self, bench: Bench, demand: GpuShare) -> Grant:
+    def forced(self, bench: Bench, demand: GpuShare) -> DeviceGrant:
         return compute_grant(bench.emptiest(1), demand.milli)
 
-    def held(self, _bench: Bench, demand: GpuShare, spots: Spots) -> Grant | None:
+    def held(self, _bench: Bench, demand: GpuShare, spots: Spots) -> DeviceGrant | None:
         return compute_grant((spots[0][0],), demand.milli) if len(spots) == 1 else None
 
     def asked(self, _demand: GpuShare) -> int:
@@ -64,16 +64,16 @@ class SeveralShares:
     def charged(self, demand: GpuShares) -> dict[int, int]:
         return {GPU_MILLI: demand.count * demand.milli}
 
-    def tightest(self, bench: Bench, demand: GpuShares) -> Grant | None:
+    def tightest(self, bench: Bench, demand: GpuShares) -> DeviceGrant | None:
         free = bench.compute
         fitting = [device for device, left in enumerate(free) if left >= demand.milli]
         devices = tightest(free, fitting, demand.count)
         return None if devices is None else compute_grant(devices, demand.milli)
 
-    def forced(self, bench: Bench, demand: GpuShares) -> Grant:
+    def forced(self, bench: Bench, demand: GpuShares) -> DeviceGrant:
         return compute_grant(bench.emptiest(demand.count), demand.milli)
 
-    def held(self, _bench: Bench, demand: GpuShares, spots: Spots) -> Grant | None:
+    def held(self, _bench: Bench, demand: GpuShares, spots: Spots) -> DeviceGrant | None:
         devices = tuple(sorted({device for device, _ in spots}))
         return compute_grant(devices, demand.milli) if len(devices) == demand.count else None
 
@@ -98,16 +98,16 @@ class MemoryKind:
     def charged(self, _demand: MemoryShares) -> dict[int, int]:
         return {}
 
-    def tightest(self, bench: Bench, demand: MemoryShares) -> Grant | None:
+    def tightest(self, bench: Bench, demand: MemoryShares) -> DeviceGrant | None:
         left = bench.memory_left()
         fitting = [device for device, mib in enumerate(left) if mib >= demand.mib]
         devices = tightest(left, fitting, demand.count)
         return None if devices is None else _memory_grant(devices, demand.mib)
 
-    def forced(self, bench: Bench, demand: MemoryShares) -> Grant:
+    def forced(self, bench: Bench, demand: MemoryShares) -> DeviceGrant:
         return _memory_grant(bench.emptiest(demand.count), demand.mib)
 
-    def held(self, _bench: Bench, demand: MemoryShares, spots: Spots) -> Grant | None:
+    def held(self, _bench: Bench, demand: MemoryShares, spots: Spots) -> DeviceGrant | None:
         devices = tuple(sorted({device for device, _ in spots}))
         return _memory_grant(devices, demand.mib) if len(devices) == demand.count else None
 
@@ -128,7 +128,7 @@ class MemoryKind:
         return f"{demand.count} GPUs {what}", f"GPUs {what}"
 
 
-def _memory_grant(devices: tuple[int, ...], mib: int) -> Grant:
+def _memory_grant(devices: tuple[int, ...], mib: int) -> DeviceGrant:
     return plane_grant(tuple((device, MEMORY, mib) for device in devices))
 
 

@@ -12,7 +12,7 @@ import numpy as np
 from shoal.devices.tiling import HOLDERS_BITS, holders, occupancy, tiling
 from shoal.engine.devices.bench import Bench
 from shoal.engine.devices.columns import DeviceColumns, Ints
-from shoal.engine.devices.demand import NOTHING, SLICES, Grant, MigTiles, plane_grant
+from shoal.engine.devices.demand import NOTHING, SLICES, DeviceGrant, MigTiles, plane_grant
 from shoal.engine.devices.kind import Spots
 from shoal.engine.devices.overload import free_masks
 from shoal.engine.devices.planes import DevicePlanes
@@ -25,14 +25,14 @@ class TileKind:
     def charged(self, _demand: MigTiles) -> dict[int, int]:
         return {}
 
-    def tightest(self, bench: Bench, demand: MigTiles) -> Grant | None:
+    def tightest(self, bench: Bench, demand: MigTiles) -> DeviceGrant | None:
         layout = bench.layout
         if not layout.mig:
             return NOTHING
         placed = tiling(layout.mig).place(_states(bench), demand.tiles)
         return None if placed is None else _grant(placed)
 
-    def forced(self, bench: Bench, demand: MigTiles) -> Grant:
+    def forced(self, bench: Bench, demand: MigTiles) -> DeviceGrant:
         layout = bench.layout
         if not layout.mig or not layout.mig_devices:
             return NOTHING
@@ -47,7 +47,7 @@ class TileKind:
         ]
         return _grant([(device, mask) for mask in masks])
 
-    def held(self, bench: Bench, demand: MigTiles, spots: Spots) -> Grant | None:
+    def held(self, bench: Bench, demand: MigTiles, spots: Spots) -> DeviceGrant | None:
         """Spots in the order in which the demand lists its tiles, profile by profile."""
         layout = bench.layout
         if not layout.mig:
@@ -117,7 +117,7 @@ def most_mig(planes: DevicePlanes, row: int, name: str) -> int:
     return len(layout.mig_devices) * there.room(name, there.empty)
 
 
-def starts_of(grant: Grant) -> list[tuple[int, int]]:
+def starts_of(grant: DeviceGrant) -> list[tuple[int, int]]:
     """(device, first slice) of every tile of a grant."""
     return [(device, ((amount & -amount).bit_length() - 1) // HOLDERS_BITS) for device, _, amount in grant.parts]
 
@@ -128,5 +128,5 @@ def _states(bench: Bench) -> list[tuple[int, int]]:
     return list(zip(layout.mig_devices, masks, strict=True))
 
 
-def _grant(placed: list[tuple[int, int]]) -> Grant:
+def _grant(placed: list[tuple[int, int]]) -> DeviceGrant:
     return plane_grant(tuple((device, SLICES, occupancy(mask)) for device, mask in placed))

@@ -10,7 +10,7 @@ import numpy as np
 
 from shoal.engine.devices.bench import Bench, memory_fits, tightest
 from shoal.engine.devices.columns import DeviceColumns, Ints, Verdicts, how_many, parts
-from shoal.engine.devices.demand import CORES, FULL_MILLI, MEMORY, SLOTS, Grant, VirtualGpus, plane_grant
+from shoal.engine.devices.demand import CORES, FULL_MILLI, MEMORY, SLOTS, DeviceGrant, VirtualGpus, plane_grant
 from shoal.engine.devices.kind import Spots
 
 
@@ -21,7 +21,7 @@ class VirtualKind:
     def charged(self, _demand: VirtualGpus) -> dict[int, int]:
         return {}
 
-    def tightest(self, bench: Bench, demand: VirtualGpus) -> Grant | None:
+    def tightest(self, bench: Bench, demand: VirtualGpus) -> DeviceGrant | None:
         layout = bench.layout
         mib = memory_of(demand, layout.memory_mib)
         cores_milli = demand.cores_percent * 10
@@ -39,11 +39,11 @@ class VirtualKind:
         devices = tightest(compute, fitting, demand.count)
         return None if devices is None else _grant(devices, mib, cores_milli)
 
-    def forced(self, bench: Bench, demand: VirtualGpus) -> Grant:
+    def forced(self, bench: Bench, demand: VirtualGpus) -> DeviceGrant:
         mib = memory_of(demand, bench.layout.memory_mib)
         return _grant(bench.emptiest(demand.count), mib, demand.cores_percent * 10)
 
-    def held(self, bench: Bench, demand: VirtualGpus, spots: Spots) -> Grant | None:
+    def held(self, bench: Bench, demand: VirtualGpus, spots: Spots) -> DeviceGrant | None:
         devices = tuple(sorted({device for device, _ in spots}))
         if len(devices) != demand.count:
             return None
@@ -86,6 +86,6 @@ def _memory(demand: VirtualGpus, memory_mib: Ints) -> Ints:
     return np.full_like(memory_mib, demand.mib) if demand.mib else memory_mib * demand.percent // 100
 
 
-def _grant(devices: tuple[int, ...], mib: int, cores_milli: int) -> Grant:
+def _grant(devices: tuple[int, ...], mib: int, cores_milli: int) -> DeviceGrant:
     each = [(SLOTS, 1), *([(MEMORY, mib)] if mib else []), *([(CORES, cores_milli)] if cores_milli else [])]
     return plane_grant(tuple((device, plane, amount) for device in devices for plane, amount in each))

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shoal.api.slices import Reach
-from shoal.engine.devices.demand import NOTHING, Grant
+from shoal.engine.devices.demand import NOTHING, DeviceGrant
 from shoal.engine.dra.devices import SliceFacts
 from shoal.engine.dra.pools import Pools
 from shoal.engine.dra.requests import ClaimAsk, ClaimFacts, ClaimGrant, ClaimRef, Picks
@@ -173,7 +173,7 @@ class Allocator:
                 wanting.append((ref, claim.facts.ask))
         return wanting
 
-    def with_claims(self, grant: Grant | None, refs: Refs, row: int) -> Grant:
+    def with_claims(self, grant: DeviceGrant | None, refs: Refs, row: int) -> DeviceGrant:
         """The grant of a pod's devices together with what its claims get; of a pod that does not fit, what it can."""
         open_ = self.unallocated(refs)
         found = self.finding(refs, row).picks if open_ else ()

@@ -8,17 +8,17 @@ from __future__ import annotations
 from shoal.api.device_names import full_name
 from shoal.api.device_taints import is_kept_away
 from shoal.engine.dra.devices import Amounts
-from shoal.engine.dra.pools import Device
+from shoal.engine.dra.pools import PoolDevice
 from shoal.engine.dra.requests import Option
 from shoal.units.quantity import Quantity
 
 
-def matching(devices: list[Device], wanted: frozenset[str]) -> list[Device]:
+def matching(devices: list[PoolDevice], wanted: frozenset[str]) -> list[PoolDevice]:
     """The devices in the set, in the node's order."""
     return [device for device in devices if device.id in wanted]
 
 
-def share_of(device: Device, option: Option) -> Amounts | None:
+def share_of(device: PoolDevice, option: Option) -> Amounts | None:
     """What an option takes of a device's capacity, nothing of one that is not shared; None when it has too little."""
     driver = device.pool.partition("/")[0]
     asked = {full_name(name, driver): amount for name, amount in option.capacity}
@@ -37,11 +37,11 @@ def share_of(device: Device, option: Option) -> Amounts | None:
     return tuple(share)
 
 
-def is_tainted(device: Device, option: Option) -> bool:
+def is_tainted(device: PoolDevice, option: Option) -> bool:
     return bool(device.facts.taints) and is_kept_away(device.facts.taints, option.tolerations)
 
 
-def has_room(device: Device, share: Amounts, others: list[Amounts]) -> bool:
+def has_room(device: PoolDevice, share: Amounts, others: list[Amounts]) -> bool:
     """Whether a device that others have can be given once more."""
     if not others:
         return True

@@ -15,7 +15,7 @@ from shoal.engine.dra.devices import DeviceFacts, SliceFacts
 from shoal.engine.labels import Labels
 
 
-class Device:
+class PoolDevice:
     """A device of a usable pool. Compared by identity: one per device and version of its pool."""
 
     __slots__ = ("facts", "id", "pool")
@@ -39,9 +39,9 @@ class Pools:
         self._labels = labels
         self._slices: dict[str, SliceFacts] = {}
         self._of_pool: dict[str, dict[str, SliceFacts]] = {}
-        self._devices: dict[str, dict[str, Device]] = {}
-        self._at: dict[str, list[Device]] = {}
-        self._wide: dict[Reach, list[Device]] = {}
+        self._devices: dict[str, dict[str, PoolDevice]] = {}
+        self._at: dict[str, list[PoolDevice]] = {}
+        self._wide: dict[Reach, list[PoolDevice]] = {}
         self._is_indexed = True
         self._unfinished: dict[str, tuple[Reach, ...]] = {}
         self._late: set[str] = set()
@@ -72,7 +72,7 @@ class Pools:
         self._read(piece.pool_key)
         return True
 
-    def find(self, device: str) -> Device | None:
+    def find(self, device: str) -> PoolDevice | None:
         """A device by its full name."""
         return self._devices.get(device.rpartition("/")[0], {}).get(device)
 
@@ -80,7 +80,7 @@ class Pools:
         """(counter set, counter) -> amount when nothing is taken."""
         return self._counters.get(pool, {})
 
-    def on(self, row: int) -> list[Device]:
+    def on(self, row: int) -> list[PoolDevice]:
         """The devices that the node in a row can use."""
         if not self._is_indexed:
             self._index()
@@ -111,7 +111,7 @@ class Pools:
         if pieces and len(pieces) != pieces[0].pieces:
             self._unfinished[pool] = tuple(piece.reach for piece in pieces)
         elif pieces:
-            devices = [Device(pool, facts) for piece in pieces for facts in piece.devices]
+            devices = [PoolDevice(pool, facts) for piece in pieces for facts in piece.devices]
             by_id = {device.id: device for device in devices}
             if len(by_id) == len(devices):
                 self._devices[pool] = by_id

@@ -15,7 +15,7 @@ from collections.abc import Callable, Hashable, Sequence
 from typing import NamedTuple
 
 from shoal.engine.dra.offers import matching
-from shoal.engine.dra.pools import Device
+from shoal.engine.dra.pools import PoolDevice
 from shoal.engine.dra.requests import MOST_RESULTS, ClaimAsk, Option, Picks, Request
 from shoal.engine.dra.trial import Stock, Trial
 
@@ -30,7 +30,7 @@ class Finding(NamedTuple):
 
 def find(claims: Sequence[ClaimAsk], stock: Stock) -> Finding:
     """Devices for all the claims."""
-    search = _Search(claims, stock)
+    search = _DeviceSearch(claims, stock)
     try:
         return Finding(search.trial.picks() if search.serve(0) else None)
     except _TooLongError:
@@ -41,17 +41,17 @@ class _TooLongError(Exception):
     pass
 
 
-class _Search:
+class _DeviceSearch:
     def __init__(self, claims: Sequence[ClaimAsk], stock: Stock) -> None:
         self._stock = stock
         self._places = [(number, request) for number, claim in enumerate(claims) for request in claim.requests]
         self.trial = Trial(claims, stock)
-        self._matching: dict[str, list[Device]] = {}
+        self._matching: dict[str, list[PoolDevice]] = {}
         self._attributes = sorted({rule.attribute for claim in claims for rule in claim.constraints})
         self._set_names = sorted(
             {option.matching for _, request in self._places for option in request.options},
         )
-        self._kinds: dict[Device, Hashable] = {}
+        self._kinds: dict[PoolDevice, Hashable] = {}
         self._dead_ends: set[Hashable] = set()
         self._steps = 0
 
@@ -74,7 +74,7 @@ class _Search:
             return False
         return self._choose(place, request, option, devices, 0, option.count)
 
-    def _take_all(self, place: int, request: Request, option: Option, devices: list[Device]) -> bool:
+    def _take_all(self, place: int, request: Request, option: Option, devices: list[PoolDevice]) -> bool:
         undo: list[Callable[[], None]] = []
         for device in devices:
             taken = self._try(place, request, option, device)
@@ -89,7 +89,7 @@ class _Search:
         return False
 
     def _choose(
-        self, place: int, request: Request, option: Option, devices: list[Device], start: int, left: int
+        self, place: int, request: Request, option: Option, devices: list[PoolDevice], start: int, left: int
     ) -> bool:
         if left == 0:
             return self.serve(place + 1)
@@ -116,7 +116,7 @@ class _Search:
         self._dead_ends.add(state)
         return False
 
-    def _try(self, place: int, request: Request, option: Option, device: Device) -> Callable[[], None] | None:
+    def _try(self, place: int, request: Request, option: Option, device: PoolDevice) -> Callable[[], None] | None:
         """Take a device, if it can be had; returns what undoes it."""
         self._steps += 1
         if self._steps > MOST_STEPS:
@@ -124,7 +124,7 @@ class _Search:
         number, _ = self._places[place]
         return self.trial.take(number, request, option, device)
 
-    def _kind(self, device: Device) -> Hashable:
+    def _kind(self, device: PoolDevice) -> Hashable:
         """What this search can see of a device: those of one kind may stand in for each other while free."""
         known = self._kinds.get(device)
         if known is None:

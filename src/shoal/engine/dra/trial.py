@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from shoal.engine.dra.devices import Amounts, Attribute
 from shoal.engine.dra.offers import has_room, is_tainted, share_of
-from shoal.engine.dra.pools import Device
+from shoal.engine.dra.pools import PoolDevice
 from shoal.engine.dra.requests import MOST_RESULTS, ClaimAsk, Constraint, Option, Pick, Picks, Request
 from shoal.engine.dra.usage import Usage
 
@@ -19,7 +19,7 @@ from shoal.engine.dra.usage import Usage
 class Stock(NamedTuple):
     """What a node can use, and what is still free of it."""
 
-    devices: list[Device]
+    devices: list[PoolDevice]
     usage: Usage
     sets: Mapping[str, frozenset[str]]
     is_complete: bool
@@ -43,7 +43,7 @@ class Trial:
             tuple(pick for number, pick in self._picked if number == claim) for claim in range(len(self._claims))
         )
 
-    def take(self, number: int, request: Request, option: Option, device: Device) -> Callable[[], None] | None:
+    def take(self, number: int, request: Request, option: Option, device: PoolDevice) -> Callable[[], None] | None:
         """Take a device, if it can be had; returns what undoes it."""
         share = share_of(device, option)
         if share is None or self.counts[number] == MOST_RESULTS or is_tainted(device, option):
@@ -66,7 +66,7 @@ class Trial:
         self,
         number: int,
         pick: Pick,
-        device: Device,
+        device: PoolDevice,
         values: list[tuple[list[Attribute], Attribute]],
         draws: bool,
     ) -> None:
@@ -79,7 +79,9 @@ class Trial:
         if draws:
             self._draw(device, 1)
 
-    def _undo(self, number: int, device: Device, values: list[tuple[list[Attribute], Attribute]], draws: bool) -> None:
+    def _undo(
+        self, number: int, device: PoolDevice, values: list[tuple[list[Attribute], Attribute]], draws: bool
+    ) -> None:
         _, pick = self._picked.pop()
         self.counts[number] -= 1
         for seen, _ in values:
@@ -90,7 +92,7 @@ class Trial:
             self._draw(device, -1)
 
     def _agreeing(
-        self, number: int, request: Request, option: Option, device: Device
+        self, number: int, request: Request, option: Option, device: PoolDevice
     ) -> list[tuple[list[Attribute], Attribute]] | None:
         """Where to note the device's values, or None when some constraint forbids it."""
         values = []
@@ -104,7 +106,7 @@ class Trial:
             values.append((seen, value))
         return values
 
-    def _has_counters(self, device: Device) -> bool:
+    def _has_counters(self, device: PoolDevice) -> bool:
         left = self._left(device.pool)
         return all(
             left.get((consumption.counter_set, counter), 0) >= amount
@@ -112,7 +114,7 @@ class Trial:
             for counter, amount in consumption.counters
         )
 
-    def _draw(self, device: Device, sign: int) -> None:
+    def _draw(self, device: PoolDevice, sign: int) -> None:
         left = self._left(device.pool)
         for consumption in device.facts.consumes:
             for counter, amount in consumption.counters:
@@ -124,12 +126,12 @@ class Trial:
             left = self._counters[pool] = self._stock.usage.counters_left(pool)
         return left
 
-    def most(self, devices: Sequence[Device], option: Option) -> int:
+    def most(self, devices: Sequence[PoolDevice], option: Option) -> int:
         """At most so many more can be taken of these, by the counters alone: what shows a hopeless request at once."""
         if option.admin:
             return len(devices)
         most = 0
-        drawing: dict[tuple[str, str], list[Device]] = {}
+        drawing: dict[tuple[str, str], list[PoolDevice]] = {}
         for device in devices:
             if device.facts.shared:
                 return MOST_RESULTS

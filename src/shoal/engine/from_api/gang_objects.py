@@ -17,7 +17,7 @@ from shoal.api.pod import Pod
 from shoal.engine.from_api.priorities import Priorities
 from shoal.engine.from_api.standing import FIRST_KAI_LASTING, PREEMPTABLE_KEY, ROLE_KEY
 from shoal.engine.from_api.topologies import Topologies
-from shoal.engine.groups import GroupFacts, Part, Wish
+from shoal.engine.groups import GangSubgroup, GroupFacts, Wish
 from shoal.units.errors import UserError, Where, excerpt
 
 
@@ -54,16 +54,16 @@ class GangReader:
 
     def _volcano_parts(
         self, policies: Sequence[SubGroupPolicy], pieces: dict[str, set[str]], where: Where
-    ) -> Iterator[Part]:
+    ) -> Iterator[GangSubgroup]:
         for index, policy in enumerate(policies):
             there = where.below(f"subGroupPolicy[{index}].networkTopology")
             wish = self._topologies.volcano_wish(policy.network_topology, there)
             # A policy that finds no pod asks for nothing.
             if policy.name not in pieces:
                 continue
-            yield Part(policy.name, minimum=policy.min_sub_groups or 0)
+            yield GangSubgroup(policy.name, minimum=policy.min_sub_groups or 0)
             for piece in sorted(pieces[policy.name]):
-                yield Part(piece, policy.name, policy.sub_group_size or 0, wish)
+                yield GangSubgroup(piece, policy.name, policy.sub_group_size or 0, wish)
 
     def kai(self, group: KaiPodGroup, where: Where) -> GroupFacts:
         spec = group.spec
@@ -82,7 +82,7 @@ class GangReader:
             yields=yields,
         )
 
-    def _kai_parts(self, spec: KaiPodGroupSpec, where: Where) -> Iterator[Part]:
+    def _kai_parts(self, spec: KaiPodGroupSpec, where: Where) -> Iterator[GangSubgroup]:
         for index, part in enumerate(spec.sub_groups):
             here = where.below(f"subGroups[{index}].topologyConstraint")
             inner = len(spec.children(part.name))
@@ -90,7 +90,9 @@ class GangReader:
                 minimum = inner if part.min_sub_group is None else part.min_sub_group
             else:
                 minimum = 1 if part.min_member is None else part.min_member
-            yield Part(part.name, part.parent, minimum, self._topologies.kai_wish(part.topology_constraint, here))
+            yield GangSubgroup(
+                part.name, part.parent, minimum, self._topologies.kai_wish(part.topology_constraint, here)
+            )
 
     def kubernetes(self, group: PodGroup, where: Where) -> GroupFacts:
         spec = group.spec

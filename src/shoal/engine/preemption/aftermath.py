@@ -10,12 +10,12 @@ from __future__ import annotations
 import msgspec
 
 from shoal.engine.cycle_state import CycleState
-from shoal.engine.devices.demand import Grant
+from shoal.engine.devices.demand import DeviceGrant
 from shoal.engine.plan import Evict, Move, Nominate, Place
 from shoal.engine.pods import Holding
-from shoal.engine.preemption.claim import Claim
+from shoal.engine.preemption.claim import Preemptor
 
-Spot = tuple[str, int, Grant | None]
+Spot = tuple[str, int, DeviceGrant | None]
 
 
 class Aftermath:
@@ -36,7 +36,7 @@ class Aftermath:
         self._arrived = [self._arrive(move) for move in round_.intentions if isinstance(move, Move)]
         """Moved earlier in this round: in this view they are on their new nodes, so that their room is not taken."""
 
-    def fits(self, claim: Claim) -> bool | None:
+    def fits(self, claim: Preemptor) -> bool | None:
         """Whether the claimant finds its place ahead, where it is then promised; None when it would find it now."""
         ledger = self._round.ledger
         mark = ledger.mark()

@@ -17,7 +17,7 @@ from shoal.engine.reasons import Code
 
 
 @dataclass(frozen=True, slots=True)
-class Claim:
+class Preemptor:
     """A pod or a gang that waits."""
 
     name: str
@@ -54,13 +54,13 @@ class Claim:
         return charges.pop() if len(charges) == 1 else None
 
 
-def pod_claim(cluster: Cluster, pod: str) -> Claim:
+def pod_claim(cluster: Cluster, pod: str) -> Preemptor:
     waiting = cluster.pending[pod]
     who = waiting.who
-    return Claim(pod, Want("", Wish(), [], [Demand([pod], 1)]), waiting.priority, who.queue, who.preempts)
+    return Preemptor(pod, Want("", Wish(), [], [Demand([pod], 1)]), waiting.priority, who.queue, who.preempts)
 
 
-def gang_claim(cluster: Cluster, gang: Gang) -> Claim | None:
+def gang_claim(cluster: Cluster, gang: Gang) -> Preemptor | None:
     """What the gang needs next; None when its object is missing or malformed, or too few of its pods exist."""
     facts = gang.facts
     if facts is None or gang.fault or not gang.waiting:
@@ -71,7 +71,7 @@ def gang_claim(cluster: Cluster, gang: Gang) -> Claim | None:
         return None
     who = [cluster.pending[pod].who for pod in gang.waiting]
     preempts = facts.preempts and all(pod.preempts for pod in who)
-    return Claim(gang.name, want, gang_priority(cluster, gang), who[0].queue, preempts, gang)
+    return Preemptor(gang.name, want, gang_priority(cluster, gang), who[0].queue, preempts, gang)
 
 
 def wanted(want: Want) -> list[str]:

@@ -13,9 +13,9 @@ from shoal.engine.cluster import Cluster
 from shoal.engine.gangs.members import Gang
 from shoal.engine.line import gang_order
 from shoal.engine.pending import LineKey
-from shoal.engine.preemption.claim import Claim, gang_claim, pod_claim
+from shoal.engine.preemption.claim import Preemptor, gang_claim, pod_claim
 
-Ask = Callable[[Claim], bool]
+Ask = Callable[[Preemptor], bool]
 
 
 def hear(cluster: Cluster, ask: Ask, *, may_ask: Ask) -> None:

@@ -12,7 +12,7 @@ import numpy as np
 from shoal.engine.fitter import Fitter
 from shoal.engine.gangs.wants import Want
 from shoal.engine.preemption.candidates import Mask
-from shoal.engine.preemption.claim import Claim, wanted
+from shoal.engine.preemption.claim import Preemptor, wanted
 from shoal.engine.preemption.policy import Price
 from shoal.engine.preemption.prospects import Prospects
 from shoal.engine.preemption.reach import Reaches, Room, Rows
@@ -24,7 +24,7 @@ from shoal.engine.topology.tree import NO_DOMAIN
 class Closeness:
     """Makes room for one claimant's teams."""
 
-    def __init__(self, fitter: Fitter, victims: Victims, claim: Claim, reaches: Reaches) -> None:
+    def __init__(self, fitter: Fitter, victims: Victims, claim: Preemptor, reaches: Reaches) -> None:
         self._fitter = fitter
         self._cluster = fitter.cluster
         self._victims = victims

@@ -18,7 +18,7 @@ from shoal.engine import facts
 from shoal.engine.charges import Charge
 from shoal.engine.fitter import Fitter
 from shoal.engine.preemption.candidates import Candidates, Mask, is_willing
-from shoal.engine.preemption.claim import Claim
+from shoal.engine.preemption.claim import Preemptor
 from shoal.engine.preemption.policy import Order, VictimPolicy
 from shoal.engine.preemption.reach import Reaches, Rows
 from shoal.engine.preemption.search import Search
@@ -44,12 +44,12 @@ class Help(msgspec.Struct, frozen=True):
     """Whose end would free it."""
 
 
-def hindrance(fitter: Fitter, claim: Claim, policy: VictimPolicy, now_s: float) -> Code | None:
+def hindrance(fitter: Fitter, claim: Preemptor, policy: VictimPolicy, now_s: float) -> Code | None:
     """Why preemption does not help; None when it does, or when the claimant fits. The facts stay as they are."""
     return Code.NEVER_PREEMPTS if not claim.preempts else Inquiry(fitter, claim, now_s).hindrance(policy)
 
 
-def what_would_help(fitter: Fitter, claim: Claim, now_s: float) -> tuple[Help, ...]:
+def what_would_help(fitter: Fitter, claim: Preemptor, now_s: float) -> tuple[Help, ...]:
     """The least to be freed so that the claimant fits; empty when it fits, or when nothing of the kind would help."""
     return Inquiry(fitter, claim, now_s).what_would_help()
 
@@ -57,7 +57,7 @@ def what_would_help(fitter: Fitter, claim: Claim, now_s: float) -> tuple[Help, .
 class Inquiry:
     """Questions about one claimant, each on a trial that leaves no trace."""
 
-    def __init__(self, fitter: Fitter, claim: Claim, now_s: float) -> None:
+    def __init__(self, fitter: Fitter, claim: Preemptor, now_s: float) -> None:
         self._fitter = fitter
         self._cluster = fitter.cluster
         self._claim = claim

@@ -10,7 +10,7 @@ from abc import ABC, abstractmethod
 
 from shoal.engine.cycle_state import CycleState
 from shoal.engine.preemption.aftermath import Aftermath
-from shoal.engine.preemption.claim import Claim
+from shoal.engine.preemption.claim import Preemptor
 from shoal.engine.preemption.claims import hear
 from shoal.engine.preemption.policy import VictimPolicy
 from shoal.engine.preemption.reach import Reaches
@@ -30,15 +30,15 @@ class Hearing(ABC):
         if self._ahead is not None:
             self._ahead.close()
 
-    def may_ask(self, _claim: Claim, /) -> bool:
+    def may_ask(self, _claim: Preemptor, /) -> bool:
         """Whether the claimant may have room made for it at all."""
         return True
 
     @abstractmethod
-    def make_room(self, claim: Claim, ahead: Aftermath) -> bool:
+    def make_room(self, claim: Preemptor, ahead: Aftermath) -> bool:
         """Victims are needed for the preemptor; the result is recorded in the view ahead."""
 
-    def _ask(self, claim: Claim) -> bool:
+    def _ask(self, claim: Preemptor) -> bool:
         if self._ahead is None:
             self._ahead = Aftermath(self.round)
         # An earlier preemptor may have freed more than it needed. Free room is assigned by another step.

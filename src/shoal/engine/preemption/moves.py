@@ -11,13 +11,13 @@ import numpy as np
 
 from shoal.engine import facts
 from shoal.engine.cluster import Cluster
-from shoal.engine.devices.demand import Grant
+from shoal.engine.devices.demand import DeviceGrant
 from shoal.engine.fitter import Fitter
 from shoal.engine.gangs.attempt import place_gang
 from shoal.engine.pending import in_line
 from shoal.engine.plan import Move
 from shoal.engine.preemption.candidates import Mask
-from shoal.engine.preemption.claim import Claim
+from shoal.engine.preemption.claim import Preemptor
 from shoal.engine.preemption.reach import Reaches
 from shoal.engine.preemption.search import Search
 from shoal.engine.preemption.victims import Victims
@@ -25,13 +25,15 @@ from shoal.engine.reasons import Code
 
 _MOST_TRIES = 16
 
-Spot = tuple[str, int, Grant | None]
+Spot = tuple[str, int, DeviceGrant | None]
 
 
 class Moves:
     """The search for one claimant."""
 
-    def __init__(self, fitter: Fitter, victims: Victims, claim: Claim, reaches: Reaches, rivals: list[Claim]) -> None:
+    def __init__(
+        self, fitter: Fitter, victims: Victims, claim: Preemptor, reaches: Reaches, rivals: list[Preemptor]
+    ) -> None:
         """`rivals` wait as well and go before those who move: what they could seize on the way is not given up."""
         self._fitter = fitter
         self._cluster = fitter.cluster
@@ -107,7 +109,7 @@ class Moves:
                 pass
 
 
-def could_be_gathered(cluster: Cluster, claim: Claim) -> bool:
+def could_be_gathered(cluster: Cluster, claim: Preemptor) -> bool:
     """Whether all nodes together have free what the claimant asks: moving frees nothing."""
     free = cluster.free[: cluster.rows][cluster.alive[: cluster.rows]]
     asked = np.zeros(cluster.width, np.int64)

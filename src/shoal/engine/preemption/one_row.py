@@ -12,7 +12,7 @@ from shoal.engine.preemption.trim import trim
 from shoal.engine.preemption.victims import Victims
 
 
-class Bounds(Protocol):
+class RowBounds(Protocol):
     """What is known of a row by counting."""
 
     def on(self, row: int) -> list[int]: ...
@@ -25,7 +25,7 @@ class Bounds(Protocol):
 class OneRow:
     """The search on one row; it leaves those chosen who had been chosen before."""
 
-    def __init__(self, victims: Victims, bounds: Bounds, row: int, fits: Callable[[int], bool]) -> None:
+    def __init__(self, victims: Victims, bounds: RowBounds, row: int, fits: Callable[[int], bool]) -> None:
         self._victims = victims
         self._bounds = bounds
         self._row = row

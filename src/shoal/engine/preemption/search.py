@@ -16,7 +16,7 @@ import numpy as np
 from shoal.engine.charges import Charge
 from shoal.engine.fitter import Fitter
 from shoal.engine.preemption.candidates import Mask
-from shoal.engine.preemption.claim import Claim
+from shoal.engine.preemption.claim import Preemptor
 from shoal.engine.preemption.closeness import Closeness
 from shoal.engine.preemption.exact import MOST_ITEMS, Cheapest
 from shoal.engine.preemption.policy import Price
@@ -33,7 +33,7 @@ _MOST_LEVELS = 16
 class Search:
     """One preemptor's search; no victim is taken when it starts, nor when it ends."""
 
-    def __init__(self, fitter: Fitter, victims: Victims, claim: Claim, reaches: Reaches) -> None:
+    def __init__(self, fitter: Fitter, victims: Victims, claim: Preemptor, reaches: Reaches) -> None:
         self._fitter = fitter
         self._cluster = fitter.cluster
         self._victims = victims

@@ -13,7 +13,7 @@ import numpy as np
 from shoal.engine.charges import Charge
 from shoal.engine.fitter import Fitter
 from shoal.engine.preemption.candidates import Mask
-from shoal.engine.preemption.claim import Claim
+from shoal.engine.preemption.claim import Preemptor
 from shoal.engine.preemption.exact import MOST_ITEMS, Cheapest
 from shoal.engine.preemption.reach import Room, Rows
 from shoal.engine.preemption.rows import RowBounds
@@ -24,7 +24,7 @@ from shoal.engine.preemption.victims import Victims
 class Slots:
     """The nodes of one set, for one claimant."""
 
-    def __init__(self, fitter: Fitter, victims: Victims, claim: Claim, charge: Charge, rows: Rows) -> None:
+    def __init__(self, fitter: Fitter, victims: Victims, claim: Preemptor, charge: Charge, rows: Rows) -> None:
         self._fitter = fitter
         self._cluster = fitter.cluster
         self._victims = victims

@@ -15,8 +15,8 @@ from shoal.engine.queues.admitter import Admitter
 from shoal.engine.queues.clusterqueue import ClusterQueue
 from shoal.engine.queues.cycle_capacity import CycleCapacity, Shortfall, own_part
 from shoal.engine.queues.decisions import Decisions, Preempted
-from shoal.engine.queues.entry import Entry, HeadOutcome
-from shoal.engine.queues.facts import Admission
+from shoal.engine.queues.entry import CycleEntry, HeadOutcome
+from shoal.engine.queues.facts import QuotaAssignment
 from shoal.engine.queues.fallbacks import Fallbacks
 from shoal.engine.queues.flavors.assignment import Assignment
 from shoal.engine.queues.flavors.modes import Mode
@@ -28,7 +28,7 @@ from shoal.engine.queues.reasons import Wait
 from shoal.engine.queues.reservations import Reservations
 from shoal.engine.queues.state import Queues
 from shoal.engine.queues.topologies import Topologies
-from shoal.engine.queues.tree import Node
+from shoal.engine.queues.tree import CohortNode
 from shoal.engine.queues.victims.budgets import are_within
 from shoal.engine.queues.victims.preemption_cost import PreemptionCost
 
@@ -58,7 +58,7 @@ class AdmissionCycle:
         reservations: Reservations | None = None,
     ) -> None:
         self.decisions = Decisions()
-        self.touched: set[Node] = set()
+        self.touched: set[CohortNode] = set()
         """Roots of trees in which a workload was admitted or preempted."""
         self._queues = queues
         self._now_s = now_s
@@ -72,17 +72,17 @@ class AdmissionCycle:
             not held.facts.pods_ready for held in queues.held.values()
         )
 
-    def run(self, entries: Sequence[Entry]) -> None:
+    def run(self, entries: Sequence[CycleEntry]) -> None:
         """The whole of it."""
         self.nominate(entries)
         self.decide(entries)
 
-    def nominate(self, entries: Sequence[Entry]) -> None:
+    def nominate(self, entries: Sequence[CycleEntry]) -> None:
         """Look at each as if it were alone."""
         for entry in entries:
             self._nominator.nominate(entry)
 
-    def decide(self, entries: Sequence[Entry]) -> None:
+    def decide(self, entries: Sequence[CycleEntry]) -> None:
         """Decide on all that were nominated; their `fate` says what becomes of each."""
         hopeful = [entry for entry in entries if entry.assignment is not None and entry.assignment.mode]
         fair = self._queues.settings.fair_sharing
@@ -92,7 +92,7 @@ class AdmissionCycle:
                 order.changed()
         self._room.give_back()
 
-    def _decide(self, entry: Entry, assignment: Assignment) -> bool:
+    def _decide(self, entry: CycleEntry, assignment: Assignment) -> bool:
         """Decide on one head; whether that changed what others may use."""
         if assignment.mode is not Mode.FIT and entry.is_renewed and not entry.victims:
             return self._lost(entry, Wait.TOPOLOGY, _LOST)
@@ -122,7 +122,7 @@ class AdmissionCycle:
             return False
         return self._admit(entry, assignment)
 
-    def _keep_own(self, entry: Entry, assignment: Assignment) -> bool:
+    def _keep_own(self, entry: CycleEntry, assignment: Assignment) -> bool:
         """No victim can be evicted for it yet; borrowers must not use its own quota meanwhile."""
         entry.turn_away(entry.why, _joined(entry.message, _NO_CANDIDATES))
         if entry.queue.facts.preemption.reclaim == "Any":
@@ -130,7 +130,7 @@ class AdmissionCycle:
         self._room.keep(entry, assignment, own_part(entry.queue, assignment))
         return True
 
-    def _finds_other_victims(self, entry: Entry, assignment: Assignment) -> bool:
+    def _finds_other_victims(self, entry: CycleEntry, assignment: Assignment) -> bool:
         """A victim does not make room for two heads; returns whether the head continues, with victims of its own."""
         if self._queues.settings.gates >= _NEW_VICTIMS:
             with self._room.without_going(entry.queue.root):
@@ -145,7 +145,7 @@ class AdmissionCycle:
                 return True
         return self._lost(entry, Wait.QUOTA, _OVERLAP)
 
-    def _delays_somebody(self, entry: Entry, assignment: Assignment) -> bool:
+    def _delays_somebody(self, entry: CycleEntry, assignment: Assignment) -> bool:
         """Whether a start that was promised would come later for it."""
         if self._reservations is None:
             return False
@@ -158,7 +158,7 @@ class AdmissionCycle:
         entry.turn_away(Wait.RESERVED, message, HeadOutcome.ALONE)
         return True
 
-    def _preempt(self, entry: Entry, assignment: Assignment) -> bool:
+    def _preempt(self, entry: CycleEntry, assignment: Assignment) -> bool:
         """Tell its victims to stop, unless the cycle's others have used up what disruption budgets allow."""
         if not are_within(self._queues, (victim.held for victim in entry.victims)):
             return self._lost(entry, Wait.QUOTA, _BUDGETS)
@@ -175,12 +175,12 @@ class AdmissionCycle:
         self._keep_for(entry, assignment)
         return True
 
-    def _keep_for(self, entry: Entry, assignment: Assignment) -> None:
+    def _keep_for(self, entry: CycleEntry, assignment: Assignment) -> None:
         """Quota and places, until the cycle ends."""
         self._room.keep(entry, assignment, assignment.usage)
         self._granting.claim(entry, self._granting.admission(entry, assignment))
 
-    def _admit(self, entry: Entry, assignment: Assignment) -> bool:
+    def _admit(self, entry: CycleEntry, assignment: Assignment) -> bool:
         admission = self._granting.admission(entry, assignment)
         proven = self._granting.prove(entry, admission)
         if proven is Proven.LATER:
@@ -198,7 +198,7 @@ class AdmissionCycle:
         self._is_blocked = self._queues.settings.block_admission
         return True
 
-    def _make_room(self, entry: Entry, assignment: Assignment) -> bool:
+    def _make_room(self, entry: CycleEntry, assignment: Assignment) -> bool:
         """Tell victims to stop, if that makes places for its pods as well as quota."""
         admission = self._granting.admission(entry, assignment)
         if not self._granting.would_fit(entry, admission):
@@ -209,7 +209,7 @@ class AdmissionCycle:
                 return self._lost(entry, Wait.TOPOLOGY, _OVERLAP)
         return self._preempt(entry, assignment)
 
-    def _elsewhere(self, entry: Entry, assignment: Assignment, admission: Admission) -> bool:
+    def _elsewhere(self, entry: CycleEntry, assignment: Assignment, admission: QuotaAssignment) -> bool:
         """Quota fits and the nodes do not: try the flavors that are left, then who could go."""
         level = entry.borrow
         found = self._fallbacks.other_flavors(entry, admission)
@@ -233,7 +233,7 @@ class AdmissionCycle:
         entry.turn_away(Wait.TOPOLOGY, _NO_PLACES, HeadOutcome.TURNED_AWAY if has_likes else HeadOutcome.ALONE)
         return False
 
-    def _lost(self, entry: Entry, why: Wait, message: str) -> bool:
+    def _lost(self, entry: CycleEntry, why: Wait, message: str) -> bool:
         """It lost to other heads of the cycle, although it had victims: it tries again."""
         self._skip(entry.queue)
         entry.turn_away(why, message, HeadOutcome.AGAIN)

@@ -6,8 +6,8 @@ from msgspec import structs
 
 from shoal.engine.queues.clusterqueue import ClusterQueue
 from shoal.engine.queues.decisions import Admitted
-from shoal.engine.queues.entry import Entry
-from shoal.engine.queues.facts import Admission, WorkloadFacts
+from shoal.engine.queues.entry import CycleEntry
+from shoal.engine.queues.facts import QuotaAssignment, WorkloadFacts
 from shoal.engine.queues.flavors.assignment import Assignment
 from shoal.engine.queues.proof import Claim, Proven, Prover
 from shoal.engine.queues.slices import predecessor, together
@@ -26,7 +26,7 @@ class Admitter:
         self._claims: list[Claim] = []
         """Heads with victims in this cycle: no other head takes the nodes that they will get."""
 
-    def admission(self, entry: Entry, assignment: Assignment) -> Admission:
+    def admission(self, entry: CycleEntry, assignment: Assignment) -> QuotaAssignment:
         """What would be written down; domains on nodes that are still to be made come later."""
         admission = assignment.admission(entry.queue.name)
         delayed = self._topologies.delayed_sets(entry.queue, entry.waiting.facts, assignment)
@@ -37,7 +37,7 @@ class Admitter:
         )
         return structs.replace(admission, pod_sets=pod_sets)
 
-    def prove(self, entry: Entry, admission: Admission) -> Proven:
+    def prove(self, entry: CycleEntry, admission: QuotaAssignment) -> Proven:
         """Whether its pods have places, which are taken then; not yet while checks keep them from starting."""
         is_delayed = any(each.delayed == "Pending" for each in admission.pod_sets)
         if self._prover is None or is_delayed:
@@ -48,22 +48,22 @@ class Admitter:
         fits = self._prover.would_fit(facts, admission, (), self._claims)
         return Proven.UNKNOWN if fits else Proven.NO_ROOM
 
-    def claim(self, entry: Entry, admission: Admission) -> None:
+    def claim(self, entry: CycleEntry, admission: QuotaAssignment) -> None:
         """Places are kept for it until the cycle ends."""
         self._claims.append((entry.waiting.facts, admission))
 
-    def would_fit_without_victims(self, facts: WorkloadFacts, admission: Admission) -> bool:
+    def would_fit_without_victims(self, facts: WorkloadFacts, admission: QuotaAssignment) -> bool:
         """Whether its pods would have places without those that a search for victims has unseated."""
         if self._prover is None:
             return False
         gone = [key for key, each in self._queues.held.items() if each.evicted or key not in each.queue.held]
         return bool(gone) and self._prover.would_fit(facts, admission, gone, self._claims)
 
-    def has_places(self, entry: Entry, admission: Admission) -> bool:
+    def has_places(self, entry: CycleEntry, admission: QuotaAssignment) -> bool:
         """Whether its pods have places, without taking them."""
         return self._prover is None or self._prover.would_fit(entry.waiting.facts, admission, (), self._claims)
 
-    def would_fit(self, entry: Entry, admission: Admission) -> bool:
+    def would_fit(self, entry: CycleEntry, admission: QuotaAssignment) -> bool:
         """Whether its pods would have places once its victims, and all that are on their way out, are gone."""
         if self._prover is None or any(each.delayed == "Pending" for each in admission.pod_sets):
             return True
@@ -71,7 +71,7 @@ class Admitter:
         gone.update(victim.held.key for victim in entry.victims)
         return self._prover.would_fit(entry.waiting.facts, admission, gone, self._claims)
 
-    def grant(self, entry: Entry, admission: Admission, proven: Proven) -> Admitted:
+    def grant(self, entry: CycleEntry, admission: QuotaAssignment, proven: Proven) -> Admitted:
         """It holds its quota from now on."""
         queue, facts = entry.queue, entry.waiting.facts
         before = predecessor(self._queues, facts, queue)
@@ -92,7 +92,7 @@ class Admitter:
         return Admitted(facts.key, facts.queue, admission, pending, proven=proven is Proven.PLACED)
 
 
-def _has_pending_checks(queue: ClusterQueue, facts: WorkloadFacts, admission: Admission) -> bool:
+def _has_pending_checks(queue: ClusterQueue, facts: WorkloadFacts, admission: QuotaAssignment) -> bool:
     """Whether a check that the queue demands is open, or any check in its status."""
     flavors = {flavor for pod_set in admission.pod_sets for flavor in pod_set.flavors.values()}
     return any(state != "Ready" for state in facts.checks.values()) or any(

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from shoal.engine.queues.facts import ClusterQueueFacts, ResourceGroup
-from shoal.engine.queues.tree import Node
+from shoal.engine.queues.tree import CohortNode
 from shoal.engine.queues.workloads import AdmittedWorkload
 
 
-class ClusterQueue(Node):
+class ClusterQueue(CohortNode):
     __slots__ = ("closed", "facts", "generation", "group_of", "held")
 
     def __init__(self, facts: ClusterQueueFacts) -> None:

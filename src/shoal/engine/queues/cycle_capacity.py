@@ -12,13 +12,13 @@ from dataclasses import dataclass
 from enum import Enum, auto
 
 from shoal.engine.queues.clusterqueue import ClusterQueue
-from shoal.engine.queues.entry import Entry
+from shoal.engine.queues.entry import CycleEntry
 from shoal.engine.queues.facts import Usage
 from shoal.engine.queues.flavors.assignment import Assignment
 from shoal.engine.queues.nomination import fits_quota
 from shoal.engine.queues.state import Queues
 from shoal.engine.queues.topologies import Topologies
-from shoal.engine.queues.tree import Node
+from shoal.engine.queues.tree import CohortNode
 from shoal.engine.queues.workloads import AdmittedWorkload
 
 
@@ -48,7 +48,7 @@ class CycleCapacity:
         self._topologies = topologies
         self._going: dict[str, AdmittedWorkload] = {}
         """Victims of this cycle."""
-        self._going_from: dict[Node, dict[ClusterQueue, Usage]] = {}
+        self._going_from: dict[CohortNode, dict[ClusterQueue, Usage]] = {}
         """Root -> queue -> what they hold together: a tree is as it would be without them after few steps."""
         self._charges: list[_Charge] = []
 
@@ -58,11 +58,11 @@ class CycleCapacity:
             self._going[held.key] = held
             _add(self._going_from.setdefault(held.queue.root, {}), held)
 
-    def is_any_going(self, entry: Entry) -> bool:
+    def is_any_going(self, entry: CycleEntry) -> bool:
         """Whether one of its victims is evicted for another head."""
         return any(victim.held.key in self._going for victim in entry.victims)
 
-    def keep(self, entry: Entry, assignment: Assignment, usage: Usage) -> None:
+    def keep(self, entry: CycleEntry, assignment: Assignment, usage: Usage) -> None:
         """Keep so much for it until the cycle ends, and the domains where it will be."""
         queue = entry.queue
         if not _has_domains(assignment):
@@ -87,7 +87,7 @@ class CycleCapacity:
         self._charges.clear()
 
     @contextmanager
-    def without_going(self, root: Node) -> Iterator[None]:
+    def without_going(self, root: CohortNode) -> Iterator[None]:
         """As if all victims of the cycle were gone, as far as that matters to one tree."""
         gone = self._queues.unseat_all(
             held for held in self._going.values() if held.topology_flavors or held.queue.root is root
@@ -97,7 +97,7 @@ class CycleCapacity:
         finally:
             self._queues.seat_all(gone)
 
-    def lack(self, entry: Entry, assignment: Assignment) -> Shortfall:
+    def lack(self, entry: CycleEntry, assignment: Assignment) -> Shortfall:
         """What is missing on what the earlier heads left, with all victims gone."""
         has_domains = _has_domains(assignment)
         fits_now = not entry.victims and fits_quota(entry.queue, assignment.usage)
@@ -116,7 +116,7 @@ class CycleCapacity:
         self._queues.seat_all(gone)
         return found
 
-    def _fits_quota_without(self, entry: Entry, usage: Usage) -> bool:
+    def _fits_quota_without(self, entry: CycleEntry, usage: Usage) -> bool:
         """Whether quota has room with this cycle's victims and its own gone."""
         sums = {queue: dict(each) for queue, each in self._going_from.get(entry.queue.root, {}).items()}
         for victim in entry.victims:

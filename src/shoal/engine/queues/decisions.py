@@ -7,7 +7,7 @@ from typing import Literal
 
 import msgspec
 
-from shoal.engine.queues.facts import Admission
+from shoal.engine.queues.facts import QuotaAssignment
 from shoal.engine.queues.reasons import Wait, Yield
 
 LineState = Literal["active", "parked", "none"]
@@ -19,7 +19,7 @@ class Admitted(msgspec.Struct, frozen=True):
 
     workload: str
     queue: str
-    admission: Admission
+    admission: QuotaAssignment
     checks_pending: bool = False
     again: bool = False
     """It held quota before; its topology is new (second pass)."""

@@ -30,7 +30,7 @@ class HeadOutcome(Enum):
 
 
 @dataclass(slots=True, eq=False)
-class Entry:
+class CycleEntry:
     """One head and its nomination."""
 
     waiting: PendingWorkload

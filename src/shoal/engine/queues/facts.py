@@ -162,7 +162,7 @@ class PodSetAdmission(msgspec.Struct, frozen=True):
     """`delayedTopologyRequest`."""
 
 
-class Admission(msgspec.Struct, frozen=True):
+class QuotaAssignment(msgspec.Struct, frozen=True):
     cluster_queue: str
     pod_sets: tuple[PodSetAdmission, ...] = ()
 
@@ -205,7 +205,7 @@ class WorkloadFacts(msgspec.Struct, frozen=True):
     """`requeueState.count`."""
     closed_gates: tuple[str, ...] = ()
     """`admission-gated-by` and preemption gates that hold it back."""
-    admission: Admission | None = None
+    admission: QuotaAssignment | None = None
     reserved_s: float = 0.0
     """When its quota was reserved."""
     admitted: bool = False

@@ -7,8 +7,8 @@ Each is a nomination like the first one, or none; in what order they are tried, 
 from __future__ import annotations
 
 from shoal.engine.queues.admitter import Admitter
-from shoal.engine.queues.entry import Entry
-from shoal.engine.queues.facts import Admission
+from shoal.engine.queues.entry import CycleEntry
+from shoal.engine.queues.facts import QuotaAssignment
 from shoal.engine.queues.flavors.assignment import Assignment
 from shoal.engine.queues.flavors.modes import Mode
 from shoal.engine.queues.nomination import Nominator
@@ -20,14 +20,14 @@ class Fallbacks:
         self._nominator = nominator
         self._granting = granting
 
-    def other_flavors(self, entry: Entry, admission: Admission) -> Assignment | None:
+    def other_flavors(self, entry: CycleEntry, admission: QuotaAssignment) -> Assignment | None:
         """With none of the flavors on whose nodes there are no places."""
         entry.barred |= {flavor for each in admission.pod_sets for flavor in each.flavors.values()}
         self._nominator.without(entry, entry.barred)
         found = entry.assignment
         return found if found is not None and (found.mode is Mode.FIT or entry.victims) else None
 
-    def room_makers(self, entry: Entry, assignment: Assignment, admission: Admission) -> list[Victim]:
+    def room_makers(self, entry: CycleEntry, assignment: Assignment, admission: QuotaAssignment) -> list[Victim]:
         """Who would have to go so that the pods have places: those who may be told to for quota's sake."""
 
         def has_places() -> bool:
@@ -35,7 +35,7 @@ class Fallbacks:
 
         return self._nominator.victims(entry.waiting, entry.queue, assignment, has_places)
 
-    def smaller(self, entry: Entry, assignment: Assignment) -> Assignment | None:
+    def smaller(self, entry: CycleEntry, assignment: Assignment) -> Assignment | None:
         """With fewer pods, where it may start so, and has quota and places then."""
         if entry.is_cut or all(each.min_count is None for each in entry.waiting.facts.pod_sets):
             return None

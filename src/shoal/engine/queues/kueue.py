@@ -16,7 +16,7 @@ from shoal.engine.queues.admission_cycle import AdmissionCycle
 from shoal.engine.queues.backlog import Backlog
 from shoal.engine.queues.decisions import Decisions, StillWaiting
 from shoal.engine.queues.durations import Durations
-from shoal.engine.queues.entry import Entry, HeadOutcome
+from shoal.engine.queues.entry import CycleEntry, HeadOutcome
 from shoal.engine.queues.equivalence_class import Told
 from shoal.engine.queues.facts import WorkloadFacts
 from shoal.engine.queues.pending_workloads import LocalUse, PendingWorkloads
@@ -27,7 +27,7 @@ from shoal.engine.queues.requeue import Requeuing, standing
 from shoal.engine.queues.reservations import Reservations
 from shoal.engine.queues.second_pass import SecondPass, is_due
 from shoal.engine.queues.state import Queues
-from shoal.engine.queues.tree import Node
+from shoal.engine.queues.tree import CohortNode
 from shoal.engine.queues.usage import LocalUsage
 from shoal.engine.queues.victims.preemption_cost import least_run_times
 from shoal.engine.queues.workloads import AdmittedWorkload
@@ -46,7 +46,7 @@ class Kueue:
         self._active_trees = ActiveTrees()
         self._backlog = Backlog(queues, self._active_trees)
         self._aftermath = Requeuing(queues, self._backlog, self._active_trees, self.reservations)
-        self._stirred: set[Node] = set()
+        self._stirred: set[CohortNode] = set()
         """Roots of trees in which something was freed since the last cycle."""
         self._second: dict[str, None] = {}
         """Workloads that need a second pass."""
@@ -82,7 +82,7 @@ class Kueue:
         self._release(key, now_s, is_over=True)
         self._backlog.forget(key)
 
-    def wake(self, root: Node | None = None) -> None:
+    def wake(self, root: CohortNode | None = None) -> None:
         """Inadmissible workloads may try again: all, or those of one tree."""
         leaves = self.queues.cluster_queues.values() if root is None else self.queues.leaves_of(root)
         for queue in leaves:
@@ -151,7 +151,7 @@ class Kueue:
 
     # Inside, the heads of a cycle
 
-    def _heads(self, local_use: LocalUse | None) -> list[Entry]:
+    def _heads(self, local_use: LocalUse | None) -> list[CycleEntry]:
         entries = []
         for name in self._active_trees.in_turn():
             head = self._backlog.head(name, local_use)
@@ -168,7 +168,7 @@ class Kueue:
             head.tried_at = self._cycles
             tried = head.tried
             is_resumed = tried is not None and tried.is_open and tried.generation == queue.generation
-            entries.append(Entry(head, queue, is_resumed=is_resumed))
+            entries.append(CycleEntry(head, queue, is_resumed=is_resumed))
         return entries
 
     # Inside, who comes and goes

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from shoal.engine.queues.clusterqueue import ClusterQueue
-from shoal.engine.queues.entry import Entry, HeadOutcome
+from shoal.engine.queues.entry import CycleEntry, HeadOutcome
 from shoal.engine.queues.facts import Usage, WorkloadFacts
 from shoal.engine.queues.flavors.assigner import assign
 from shoal.engine.queues.flavors.assignment import Assignment
@@ -39,7 +39,7 @@ class Nominator:
     fresh: set[str] = field(default_factory=set)
     """Workloads that were admitted in this cycle."""
 
-    def nominate(self, entry: Entry) -> None:
+    def nominate(self, entry: CycleEntry) -> None:
         """Fill in the entry, or say why it cannot be admitted whatever happens."""
         if self._is_turned_away(entry):
             return
@@ -48,12 +48,12 @@ class Nominator:
         entry.waiting.tried = entry.assignment.tried
         entry.why, entry.message = entry.assignment.why, entry.assignment.message
 
-    def without(self, entry: Entry, barred: frozenset[str]) -> None:
+    def without(self, entry: CycleEntry, barred: frozenset[str]) -> None:
         """Nominate again without some flavors."""
         entry.waiting.tried = None
         entry.assignment, entry.victims = self._best(entry.waiting, entry.queue, barred)
 
-    def again(self, entry: Entry, assignment: Assignment) -> Assignment:
+    def again(self, entry: CycleEntry, assignment: Assignment) -> Assignment:
         """Nominate again with the flavors and the size that it had."""
         queue, waiting = entry.queue, entry.waiting
         chosen = {choice.flavor for each in assignment.pod_sets for choice in each.flavors.values()}
@@ -65,7 +65,7 @@ class Nominator:
         return entry.assignment
 
     def smaller(
-        self, entry: Entry, assignment: Assignment, has_places: Callable[[Assignment], bool]
+        self, entry: CycleEntry, assignment: Assignment, has_places: Callable[[Assignment], bool]
     ) -> Assignment | None:
         """Nominate at the largest size below the one that it had for which there is quota and are places."""
         waiting, size = entry.waiting, _size(assignment)
@@ -84,7 +84,7 @@ class Nominator:
         entry.assignment, entry.victims = found
         return entry.assignment
 
-    def _is_turned_away(self, entry: Entry) -> bool:
+    def _is_turned_away(self, entry: CycleEntry) -> bool:
         facts = entry.waiting.facts
         if any(state in {"Retry", "Rejected"} for state in facts.checks.values()):
             entry.turn_away(Wait.INADMISSIBLE, "The workload has failed admission checks", HeadOutcome.ALONE)

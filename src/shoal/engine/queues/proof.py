@@ -24,13 +24,13 @@ from shoal.engine.intake import Intake
 from shoal.engine.ledger import Ledger
 from shoal.engine.placement import Placement
 from shoal.engine.plan import Place
-from shoal.engine.queues.facts import Admission, WorkloadFacts
+from shoal.engine.queues.facts import QuotaAssignment, WorkloadFacts
 from shoal.engine.queues.state import Queues
 from shoal.engine.reasons import Code
 
 _MOST_PODS = 150_000
 """Of one workload: more than that no cluster has."""
-PodsOf = Callable[[WorkloadFacts, Admission], list[PodArrived]]
+PodsOf = Callable[[WorkloadFacts, QuotaAssignment], list[PodArrived]]
 """The pods that an admission lets loose, with what its flavors and its topology demand of nodes."""
 RunningOf = Callable[[str], Collection[str]]
 """The pods that a workload has on nodes."""
@@ -50,19 +50,19 @@ class Proven(Enum):
     NO_ROOM = auto()
 
 
-Claim = tuple[WorkloadFacts, Admission]
+Claim = tuple[WorkloadFacts, QuotaAssignment]
 """A workload for which others are on their way out, and what it will get."""
 
 
 class Prover(Protocol):
     """Finds places for the pods of an admission; `Proof` is the real one."""
 
-    def admit(self, facts: WorkloadFacts, admission: Admission, claims: Sequence[Claim] = ()) -> Proven:
+    def admit(self, facts: WorkloadFacts, admission: QuotaAssignment, claims: Sequence[Claim] = ()) -> Proven:
         """Take places for all pods, or none; what others claim stays possible."""
         ...
 
     def would_fit(
-        self, facts: WorkloadFacts, admission: Admission, gone: Iterable[str], claims: Sequence[Claim] = ()
+        self, facts: WorkloadFacts, admission: QuotaAssignment, gone: Iterable[str], claims: Sequence[Claim] = ()
     ) -> bool:
         """Whether there would be places without some workloads, besides what others claim."""
         ...
@@ -82,7 +82,7 @@ class Proof:
     placed: list[Place] = field(default_factory=list)
     """The placements since this list was taken."""
 
-    def admit(self, facts: WorkloadFacts, admission: Admission, claims: Sequence[Claim] = ()) -> Proven:
+    def admit(self, facts: WorkloadFacts, admission: QuotaAssignment, claims: Sequence[Claim] = ()) -> Proven:
         """Place all pods of the admission, or none."""
         if not self.is_known(admission):
             return Proven.UNKNOWN
@@ -108,7 +108,7 @@ class Proof:
         return Proven.PLACED
 
     def would_fit(
-        self, facts: WorkloadFacts, admission: Admission, gone: Iterable[str], claims: Sequence[Claim] = ()
+        self, facts: WorkloadFacts, admission: QuotaAssignment, gone: Iterable[str], claims: Sequence[Claim] = ()
     ) -> bool:
         """Whether all pods would have places without some workloads. Nothing is left of the trial."""
         if not self.is_known(admission):
@@ -140,12 +140,12 @@ class Proof:
             self._take_out(brought)
         return fits
 
-    def is_known(self, admission: Admission) -> bool:
+    def is_known(self, admission: QuotaAssignment) -> bool:
         """Whether nodes of every flavor of the admission are known."""
         flavors = {flavor for each in admission.pod_sets if each.count for flavor in each.flavors.values()}
         return bool(flavors) and all(map(self._has_nodes, flavors))
 
-    def _has_slots(self, facts: WorkloadFacts, admission: Admission) -> bool:
+    def _has_slots(self, facts: WorkloadFacts, admission: QuotaAssignment) -> bool:
         """Whether the nodes can hold so many pods at all: else they are not even counted one by one. Users may write
         a number of two billion."""
         wanted = sum(each.count - facts.reclaimable.get(each.name, 0) for each in admission.pod_sets)
@@ -162,7 +162,7 @@ class Proof:
         wanted = flavor.labels.items()
         return any(wanted <= node.labels.items() for node in self.queues.nodes.values())
 
-    def _put_in_line(self, facts: WorkloadFacts, admission: Admission) -> list[str]:
+    def _put_in_line(self, facts: WorkloadFacts, admission: QuotaAssignment) -> list[str]:
         pods = self.pods_of(facts, admission)
         keys = [pod.key for pod in pods]
         try:

@@ -16,7 +16,7 @@ from collections.abc import Hashable, Iterable, Mapping
 
 from shoal.engine.queues.clusterqueue import ClusterQueue
 from shoal.engine.queues.state import Queues
-from shoal.engine.queues.tree import Node
+from shoal.engine.queues.tree import CohortNode
 
 Group = str
 HeadPositions = Mapping[str, Hashable]
@@ -101,7 +101,7 @@ class ActiveTrees:
         return any(self._lines.get(group) for group in self._moving)
 
 
-def _tree(root: Node) -> Group:
+def _tree(root: CohortNode) -> Group:
     """A cohort and a queue may have one name."""
     return f"queue {root.name}" if isinstance(root, ClusterQueue) else f"cohort {root.name}"
 

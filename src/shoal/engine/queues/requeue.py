@@ -11,12 +11,12 @@ from collections.abc import Hashable, Sequence
 from shoal.engine.queues.admission_cycle import AdmissionCycle
 from shoal.engine.queues.backlog import Backlog
 from shoal.engine.queues.decisions import LineState, StillWaiting
-from shoal.engine.queues.entry import Entry, HeadOutcome
+from shoal.engine.queues.entry import CycleEntry, HeadOutcome
 from shoal.engine.queues.pending_workloads import PendingWorkloads
 from shoal.engine.queues.quiescence import ActiveTrees, HeadPositions
 from shoal.engine.queues.reservations import Reservations
 from shoal.engine.queues.state import Queues
-from shoal.engine.queues.tree import Node
+from shoal.engine.queues.tree import CohortNode
 from shoal.engine.queues.workloads import PendingWorkload
 
 
@@ -28,10 +28,10 @@ class Requeuing:
         self._reservations = reservations
 
     def settle(
-        self, entries: Sequence[Entry], before: HeadPositions, cycle: AdmissionCycle, now_s: float
-    ) -> list[Node]:
+        self, entries: Sequence[CycleEntry], before: HeadPositions, cycle: AdmissionCycle, now_s: float
+    ) -> list[CohortNode]:
         """Send each where it belongs; returned are the roots of trees in which a promise of a start changed."""
-        changed: list[Node] = []
+        changed: list[CohortNode] = []
         if self._reservations is not None:
             turned_away = [entry for entry in entries if entry.fate is HeadOutcome.TURNED_AWAY]
             changed = self._reservations.renew(turned_away, now_s, self._backlog.stands_in)
@@ -46,7 +46,7 @@ class Requeuing:
                 self._active_trees.add(entry.queue.name)
         return changed
 
-    def _is_news(self, entry: Entry, cycle: AdmissionCycle) -> bool:
+    def _is_news(self, entry: CycleEntry, cycle: AdmissionCycle) -> bool:
         """Send the head where it belongs; whether it is not where it was."""
         key, line = entry.waiting.key, self._backlog.line(entry.queue.name)
         if entry.fate is HeadOutcome.ADMITTED or line is None:
@@ -58,7 +58,7 @@ class Requeuing:
         cycle.decisions.waiting.append(StillWaiting(key, entry.waiting.facts.queue, state, entry.why, entry.message))
         return not is_active
 
-    def _return(self, entry: Entry, line: PendingWorkloads) -> None:
+    def _return(self, entry: CycleEntry, line: PendingWorkloads) -> None:
         """Back into the line, as what became of it says."""
         waiting, told = entry.waiting, (entry.why, entry.message)
         self._backlog.tell(waiting.key, told)
@@ -91,7 +91,7 @@ class Requeuing:
         return self._reservations is not None and self._reservations.of(key) is not None
 
 
-def standing(entries: Sequence[Entry]) -> HeadPositions:
+def standing(entries: Sequence[CycleEntry]) -> HeadPositions:
     """Who is looked at, and from which flavors on."""
     return {entry.queue.name: _place(entry.waiting) for entry in entries}
 

@@ -18,16 +18,16 @@ import msgspec
 
 from shoal.engine.queues.clusterqueue import ClusterQueue
 from shoal.engine.queues.durations import Durations
-from shoal.engine.queues.entry import Entry
-from shoal.engine.queues.facts import Admission
+from shoal.engine.queues.entry import CycleEntry
+from shoal.engine.queues.facts import QuotaAssignment
 from shoal.engine.queues.flavors.assigner import assign
-from shoal.engine.queues.flavors.modes import Answer, Mode
+from shoal.engine.queues.flavors.modes import Mode, PreemptionPossibility
 from shoal.engine.queues.order import classical_rank
 from shoal.engine.queues.proof import Prover
 from shoal.engine.queues.reasons import Wait
 from shoal.engine.queues.state import Queues
 from shoal.engine.queues.topologies import Topologies
-from shoal.engine.queues.tree import Node
+from shoal.engine.queues.tree import CohortNode
 from shoal.engine.queues.workloads import AdmittedWorkload, PendingWorkload, usage_of
 
 NEEDS_ROOM = frozenset({Wait.QUOTA, Wait.TOPOLOGY})
@@ -50,18 +50,18 @@ class Reservations:
 
     queues: Queues
     durations: Durations
-    by_root: dict[Node, tuple[Entry, Reservation]] = field(default_factory=dict)
+    by_root: dict[CohortNode, tuple[CycleEntry, Reservation]] = field(default_factory=dict)
     prover: Prover | None = None
     """Where nodes are known, they have a say in when there is room."""
 
     def of(self, workload: str) -> Reservation | None:
         return next((each for _, each in self.by_root.values() if each.workload == workload), None)
 
-    def renew(self, turned_away: Iterable[Entry], now_s: float, stands_in: StandsIn) -> list[Node]:
+    def renew(self, turned_away: Iterable[CycleEntry], now_s: float, stands_in: StandsIn) -> list[CohortNode]:
         """Keep what was promised to those that still wait, and promise what is free to be promised; the roots of trees
         in which the promise is another one now, so that those it held back look again."""
         before = {entry.queue.root: known for entry, known in self.by_root.values()}
-        first: dict[Node, Entry] = {}
+        first: dict[CohortNode, CycleEntry] = {}
         for entry in [entry for entry, _ in self.by_root.values()] + [e for e in turned_away if e.why in NEEDS_ROOM]:
             root = entry.queue.root
             if self._may_wait(entry, stands_in) and (root not in first or _rank(entry) <= _rank(first[root])):
@@ -73,7 +73,7 @@ class Reservations:
                 self.by_root[root] = (entry, found)
         return [root for root, known in before.items() if self._promised(root) != known]
 
-    def forget(self, workload: str) -> Node | None:
+    def forget(self, workload: str) -> CohortNode | None:
         """It has been admitted, or is gone; the root of the tree in which it was promised a start."""
         for root, (_, known) in list(self.by_root.items()):
             if known.workload == workload:
@@ -81,18 +81,18 @@ class Reservations:
                 return root
         return None
 
-    def _may_wait(self, entry: Entry, stands_in: StandsIn) -> bool:
+    def _may_wait(self, entry: CycleEntry, stands_in: StandsIn) -> bool:
         """Whether it still is in the line of its queue, and that queue admits."""
         queue = entry.queue
         is_there = self.queues.cluster_queues.get(queue.name) is queue and queue.closed is None
         key = entry.waiting.key
         return is_there and key not in self.queues.held and stands_in(key) == queue.name
 
-    def _promised(self, root: Node) -> Reservation | None:
+    def _promised(self, root: CohortNode) -> Reservation | None:
         found = self.by_root.get(root)
         return None if found is None else found[1]
 
-    def delayed_by(self, entry: Entry, admission: Admission, now_s: float) -> Reservation | None:
+    def delayed_by(self, entry: CycleEntry, admission: QuotaAssignment, now_s: float) -> Reservation | None:
         """The reservation that admitting it now would break."""
         known = self.by_root.get(entry.queue.root)
         if known is None or known[1].workload == entry.waiting.key or _rank(entry) < _rank(known[0]):
@@ -126,7 +126,7 @@ class Reservations:
         self.queues.seat_all(gone)
         return found
 
-    def _ends(self, root: Node, now_s: float) -> Iterable[tuple[float, AdmittedWorkload]]:
+    def _ends(self, root: CohortNode, now_s: float) -> Iterable[tuple[float, AdmittedWorkload]]:
         for queue in self.queues.leaves_of(root):
             for held in queue.held.values():
                 length = self.durations.expected_s(held.facts)
@@ -147,9 +147,9 @@ class Reservations:
         return self.prover.would_fit(waiting.facts, assignment.admission(queue.name), [held.key for held in gone])
 
 
-def _rank(entry: Entry) -> tuple[int, float, str, str]:
+def _rank(entry: CycleEntry) -> tuple[int, float, str, str]:
     return classical_rank(entry, by_priority=True)[1:]
 
 
-def _nobody_yields(*_: object) -> Answer:
-    return Answer(Mode.NO_CANDIDATES, 0)
+def _nobody_yields(*_: object) -> PreemptionPossibility:
+    return PreemptionPossibility(Mode.NO_CANDIDATES, 0)

@@ -10,12 +10,12 @@ from collections.abc import Iterable
 from msgspec import structs
 
 from shoal.engine.queues.decisions import Admitted, Decisions, Stopped
-from shoal.engine.queues.facts import Admission, PodSetAdmission
+from shoal.engine.queues.facts import PodSetAdmission, QuotaAssignment
 from shoal.engine.queues.flavors.eligibility import asks_for_topology
 from shoal.engine.queues.state import Queues
 from shoal.engine.queues.tas.place import Request, TopologyRefusal, place
 from shoal.engine.queues.tas.replace import replace
-from shoal.engine.queues.tree import Node
+from shoal.engine.queues.tree import CohortNode
 from shoal.engine.queues.workloads import AdmittedWorkload, Total
 
 NODE_FAILURES = "NodeFailures"
@@ -31,7 +31,7 @@ class SecondPass:
         self._now_s = now_s
         self.stuck: list[str] = []
         """Workloads without room at present."""
-        self.touched: set[Node] = set()
+        self.touched: set[CohortNode] = set()
         """Roots of trees in which a workload got domains."""
 
     def run(self, keys: Iterable[str]) -> list[str]:
@@ -50,13 +50,13 @@ class SecondPass:
         if not is_broken(held):
             return ""
         found = replace(self._queues, held)
-        return "" if isinstance(found, Admission) else found
+        return "" if isinstance(found, QuotaAssignment) else found
 
     def _is_settled(self, held: AdmittedWorkload, why_hopeless: str) -> bool:
         if not is_broken(held):
             return self._place(held)
         found = why_hopeless or replace(self._queues, held)
-        if isinstance(found, Admission):
+        if isinstance(found, QuotaAssignment):
             self._adopt(held, found)
             return True
         if not why_hopeless or _FAIL_FAST not in self._queues.settings.gates:
@@ -91,7 +91,7 @@ class SecondPass:
         known = self._queues.flavors
         return next((name for name in each.flavors.values() if name in known and known[name].topology), None)
 
-    def _adopt(self, held: AdmittedWorkload, admission: Admission) -> None:
+    def _adopt(self, held: AdmittedWorkload, admission: QuotaAssignment) -> None:
         facts = structs.replace(
             held.facts,
             admission=admission,

@@ -15,14 +15,14 @@ from math import ceil, inf
 from typing import NamedTuple
 
 from shoal.engine.queues.facts import FlavorResource
-from shoal.engine.queues.tree import Node
+from shoal.engine.queues.tree import CohortNode
 
 MOST = (1 << 63) - 1
 """What a status shows for infinite."""
 NOTHING: Mapping[FlavorResource, int] = {}
 
 
-class Share(NamedTuple):
+class WeightedShare(NamedTuple):
     ratio: float
     """In thousandths, before the weight."""
     weight: float
@@ -48,15 +48,15 @@ class Share(NamedTuple):
         return MOST if self.precise == inf else ceil(self.precise)
 
 
-def less(one: Share, other: Share) -> bool:
+def less(one: WeightedShare, other: WeightedShare) -> bool:
     return one.key < other.key
 
 
-def share_of(node: Node, extra: Mapping[FlavorResource, int] = NOTHING) -> Share:
+def share_of(node: CohortNode, extra: Mapping[FlavorResource, int] = NOTHING) -> WeightedShare:
     """The node's share with what it uses now, and `extra` on top."""
     parent = node.parent
     if parent is None:
-        return Share(0.0, node.weight, "", borrows=False)
+        return WeightedShare(0.0, node.weight, "", borrows=False)
     usage = node.usage
     borrowed: dict[str, int] = {}
     for fr, quota in node.subtree.items():
@@ -64,7 +64,7 @@ def share_of(node: Node, extra: Mapping[FlavorResource, int] = NOTHING) -> Share
         if beyond > 0:
             borrowed[fr[1]] = borrowed.get(fr[1], 0) + beyond
     if not borrowed:
-        return Share(0.0, node.weight, "", borrows=False)
+        return WeightedShare(0.0, node.weight, "", borrows=False)
     lendable = dict.fromkeys(borrowed, 0)
     for fr in node.root.subtree:
         if fr[1] in lendable:
@@ -74,7 +74,7 @@ def share_of(node: Node, extra: Mapping[FlavorResource, int] = NOTHING) -> Share
         default=(0.0, ""),
         key=_ratio,
     )
-    return Share(ratio, node.weight, dominant, borrows=True)
+    return WeightedShare(ratio, node.weight, dominant, borrows=True)
 
 
 def _ratio(candidate: tuple[float, str]) -> float:

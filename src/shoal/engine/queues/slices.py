@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections import Counter
 
 from shoal.engine.queues.clusterqueue import ClusterQueue
-from shoal.engine.queues.facts import Admission, Amounts, PodSetAdmission, WorkloadFacts
+from shoal.engine.queues.facts import Amounts, PodSetAdmission, QuotaAssignment, WorkloadFacts
 from shoal.engine.queues.state import Queues
 from shoal.engine.queues.topology_facts import TopologyAssignment
 from shoal.engine.queues.workloads import AdmittedWorkload
@@ -42,14 +42,14 @@ def other_flavors(held: AdmittedWorkload) -> frozenset[str]:
     return frozenset(flavor.name for group in held.queue.facts.groups for flavor in group.flavors) - used
 
 
-def together(facts: WorkloadFacts, held: AdmittedWorkload, more: Admission) -> Admission:
+def together(facts: WorkloadFacts, held: AdmittedWorkload, more: QuotaAssignment) -> QuotaAssignment:
     """The whole admission of a workload that takes over what is held, and gets so much more."""
     before = {each.name: each for each in held.admission.pod_sets}
     sizes = {each.name: each.count for each in facts.pod_sets}
     pod_sets = tuple(
         _joined(each, before.get(each.name), held, sizes.get(each.name, each.count)) for each in more.pod_sets
     )
-    return Admission(more.cluster_queue, pod_sets)
+    return QuotaAssignment(more.cluster_queue, pod_sets)
 
 
 def _paid(each: PodSetAdmission, held: AdmittedWorkload) -> int:

@@ -22,7 +22,7 @@ from shoal.engine.queues.settings import Settings
 from shoal.engine.queues.tas.forest import Forest
 from shoal.engine.queues.tas.refusals import TopologyRefusal
 from shoal.engine.queues.topology_facts import QueueNode, TopologyAssignment, TopologyLevels
-from shoal.engine.queues.tree import Cohort, Node
+from shoal.engine.queues.tree import Cohort, CohortNode
 from shoal.engine.queues.workloads import AdmittedWorkload, usage_of
 
 Fact = FlavorFacts | TopologyLevels | CheckFacts | ClusterQueueFacts | CohortFacts | LocalQueueFacts | QueueNode
@@ -64,7 +64,7 @@ class Queues:
         }
         """Facts that are kept as they are told, by kind."""
         self._forests = Forests(self.flavors, self.topologies, self.nodes, self.held)
-        self.short_of_nodes: set[Node] = set()
+        self.short_of_nodes: set[CohortNode] = set()
         """Trees in which a workload was refused for lack of nodes since nodes were released last."""
         self.when_empty: dict[bytes, dict[str, TopologyAssignment] | TopologyRefusal] = {}
         """Requests -> their places if no workload used anything: a question of nodes and flavors alone."""
@@ -210,7 +210,7 @@ class Queues:
         """The domains of a flavor with a topology, with what is used in them; None without topology."""
         return self._forests.of(flavor)
 
-    def leaves_of(self, root: Node) -> Iterable[ClusterQueue]:
+    def leaves_of(self, root: CohortNode) -> Iterable[ClusterQueue]:
         """The cluster queues of one tree, in order."""
         if isinstance(root, ClusterQueue):
             yield root

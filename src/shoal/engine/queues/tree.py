@@ -14,7 +14,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from shoal.engine.queues.facts import FlavorResource, ResourceGroup, Usage
 
 
-class Node:
+class CohortNode:
     """What cluster queues and cohorts have in common."""
 
     __slots__ = ("_lending", "borrowing", "kept", "name", "nominal", "parent", "subtree", "usage", "weight")
@@ -68,7 +68,7 @@ class Node:
         return max(0, self.kept.get(fr, 0) - self.usage.get(fr, 0))
 
     def add(self, fr: FlavorResource, amount: int) -> None:
-        node: Node | None = self
+        node: CohortNode | None = self
         while node is not None and amount > 0:
             before = node.usage.get(fr, 0)
             node.usage[fr] = before + amount
@@ -76,7 +76,7 @@ class Node:
             node = node.parent
 
     def remove(self, fr: FlavorResource, amount: int) -> None:
-        node: Node | None = self
+        node: CohortNode | None = self
         while node is not None and amount > 0:
             before = node.usage.get(fr, 0)
             node.usage[fr] = before - amount
@@ -99,8 +99,8 @@ class Node:
             node = node.parent
 
     @property
-    def root(self) -> Node:
-        node: Node = self
+    def root(self) -> CohortNode:
+        node: CohortNode = self
         while node.parent is not None:
             node = node.parent
         return node
@@ -112,7 +112,7 @@ class Node:
         self.borrowing = {fr: quota.borrowing for fr, quota in quotas.items() if quota.borrowing is not None}
         self._lending = {fr: quota.lending for fr, quota in quotas.items() if quota.lending is not None}
 
-    def sum_quotas(self, children: Iterable[Node]) -> None:
+    def sum_quotas(self, children: Iterable[CohortNode]) -> None:
         """`subtree` and `kept` from the own quotas and the children's, which are summed already."""
         subtree = dict(self.nominal)
         for child in children:
@@ -122,24 +122,24 @@ class Node:
         self.kept = {fr: max(0, subtree[fr] - lending) for fr, lending in self._lending.items()}
 
 
-class Cohort(Node):
+class Cohort(CohortNode):
     """An inner node; it exists as long as it is named."""
 
     __slots__ = ("children", "height")
 
     def __init__(self, name: str) -> None:
         super().__init__(name)
-        self.children: list[Node] = []
+        self.children: list[CohortNode] = []
         self.height = 0
         """Levels below."""
 
-    def sum_quotas(self, children: Iterable[Node]) -> None:
+    def sum_quotas(self, children: Iterable[CohortNode]) -> None:
         children = list(children)
         super().sum_quotas(children)
         self.height = max((1 + (child.height if isinstance(child, Cohort) else 0) for child in children), default=0)
 
 
-def lowest_that_fits(node: Node, fr: FlavorResource, amount: int) -> tuple[int, bool]:
+def lowest_that_fits(node: CohortNode, fr: FlavorResource, amount: int) -> tuple[int, bool]:
     """The borrowing level: height of the lowest subtree whose own quota holds the amount, and whether that is less
     than the whole tree. 0 without borrowing; the whole tree's height where nothing holds it."""
     if not node.borrows_with(fr, amount) or node.parent is None:

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from shoal.api.resources import CPU
-from shoal.engine.queues.facts import Admission, LocalQueueFacts
+from shoal.engine.queues.facts import LocalQueueFacts, QuotaAssignment
 from shoal.engine.queues.settings import Settings
 
 INFINITE = float("inf")
@@ -79,7 +79,7 @@ class LocalUsage:
         self._settle(account, now_s)
         return {name: amount for name, amount in account.consumed.items() if name != _WEIGHED}
 
-    def admitted(self, queue: str, admission: Admission, now_s: float, *, is_new: bool) -> None:
+    def admitted(self, queue: str, admission: QuotaAssignment, now_s: float, *, is_new: bool) -> None:
         """It holds more; a new admission counts at once as if it had run for one sampling interval."""
         account = self._accounts.setdefault(queue, _Account(at_s=now_s))
         self._settle(account, now_s)
@@ -88,7 +88,7 @@ class LocalUsage:
             account.running[name] = account.running.get(name, 0.0) + amount
             account.consumed[name] = account.consumed.get(name, 0.0) + amount * share
 
-    def released(self, queue: str, admission: Admission, now_s: float) -> None:
+    def released(self, queue: str, admission: QuotaAssignment, now_s: float) -> None:
         account = self._accounts.get(queue)
         if account is not None:
             self._settle(account, now_s)
@@ -121,7 +121,7 @@ class LocalUsage:
         return float(1.0 - 0.5 ** (elapsed_s / half_life))
 
 
-def _amounts(admission: Admission) -> dict[str, float]:
+def _amounts(admission: QuotaAssignment) -> dict[str, float]:
     found: dict[str, float] = {}
     for pod_set in admission.pod_sets:
         for name, amount in pod_set.usage.items():

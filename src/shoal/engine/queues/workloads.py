@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
 
-from shoal.engine.queues.facts import PODS, Admission, Amounts, PodSet, Usage, WorkloadFacts
+from shoal.engine.queues.facts import PODS, Amounts, PodSet, QuotaAssignment, Usage, WorkloadFacts
 
 if TYPE_CHECKING:
     from shoal.engine.queues.clusterqueue import ClusterQueue
@@ -109,7 +109,7 @@ class AdmittedWorkload:
     """A workload that holds quota."""
 
     facts: WorkloadFacts
-    admission: Admission
+    admission: QuotaAssignment
     queue: ClusterQueue
     usage: Usage
     stamp_s: float
@@ -145,7 +145,7 @@ def digest_of(value: object) -> bytes:
         return repr(value).encode()
 
 
-def usage_of(admission: Admission) -> Usage:
+def usage_of(admission: QuotaAssignment) -> Usage:
     usage: Usage = {}
     for pod_set in admission.pod_sets:
         for resource, amount in pod_set.usage.items():

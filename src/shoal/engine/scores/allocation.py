@@ -38,7 +38,7 @@ class ShapePoint(msgspec.Struct, frozen=True):
     points: int
 
 
-class Allocation(msgspec.Struct, frozen=True):
+class ResourceAllocationScore(msgspec.Struct, frozen=True):
     """NodeResourcesFit's scoring strategies."""
 
     strategy: Strategy = "LeastAllocated"

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from shoal.engine.asks import Ask
 from shoal.engine.cluster import Cluster
 from shoal.engine.devices.choice import TIGHTEST
-from shoal.engine.devices.demand import FULL_MILLI, GpuShare, Grant, WholeGpus, compute_grant
+from shoal.engine.devices.demand import FULL_MILLI, DeviceGrant, GpuShare, WholeGpus, compute_grant
 from shoal.engine.facts import CPU
 from shoal.engine.fragmentation import Fragmentation, FragmentationColumn
 from shoal.engine.mix import Mix
@@ -44,7 +44,7 @@ class FragmentationGradient:
             case _:
                 return fullest(cluster, ask)
 
-    def grant(self, cluster: Cluster, ask: Ask, row: int, draw: int) -> Grant | None:
+    def grant(self, cluster: Cluster, ask: Ask, row: int, draw: int) -> DeviceGrant | None:
         if not isinstance(ask.devices, GpuShare):
             return TIGHTEST.grant(cluster, ask, row, draw)
         milli = ask.devices.milli

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from shoal.engine.asks import Ask
 from shoal.engine.cluster import Cluster
-from shoal.engine.devices.demand import Grant
+from shoal.engine.devices.demand import DeviceGrant
 from shoal.engine.window import Window
 
 Points = NDArray[np.int64]
@@ -45,6 +45,6 @@ class NodeScore(Protocol):
 class DeviceChoice(Protocol):
     """Which devices of the chosen node."""
 
-    def grant(self, cluster: Cluster, ask: Ask, row: int, draw: int, /) -> Grant | None:
+    def grant(self, cluster: Cluster, ask: Ask, row: int, draw: int, /) -> DeviceGrant | None:
         """A legal grant on the row; `draw` is a number to choose by for rules that choose at random."""
         ...

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from shoal.engine.asks import Ask
 from shoal.engine.cluster import Cluster
 from shoal.engine.devices.choice import TIGHTEST
-from shoal.engine.devices.demand import FULL_MILLI, GpuShare, Grant, WholeGpus, compute_grant
+from shoal.engine.devices.demand import FULL_MILLI, DeviceGrant, GpuShare, WholeGpus, compute_grant
 from shoal.engine.mix import Mix
 from shoal.engine.scores.fullest import fullest
 from shoal.engine.scores.rule import NodeRule, Points
@@ -56,7 +56,7 @@ class LeastLoss:
             case _:
                 return fullest(cluster, ask)
 
-    def grant(self, cluster: Cluster, ask: Ask, row: int, draw: int) -> Grant | None:
+    def grant(self, cluster: Cluster, ask: Ask, row: int, draw: int) -> DeviceGrant | None:
         """The device on which the share costs least, the first of equals."""
         if not isinstance(ask.devices, GpuShare):
             return TIGHTEST.grant(cluster, ask, row, draw)

@@ -63,14 +63,14 @@ class _Cut(msgspec.Struct, frozen=True):
     uuid: str = ""
 
 
-class _Gpu(msgspec.Struct, frozen=True):
+class _GpuIds(msgspec.Struct, frozen=True):
     uuid: str = ""
     unhealthy: bool = False
     mig: tuple[_Cut, ...] | None = None
 
 
 class _Topology(msgspec.Struct, frozen=True):
-    gpus: tuple[_Gpu, ...] = ()
+    gpus: tuple[_GpuIds, ...] = ()
     replicas: dict[str, int] = {}
 
 

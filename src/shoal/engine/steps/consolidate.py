@@ -10,7 +10,7 @@ from __future__ import annotations
 from shoal.engine.cycle_state import CycleState, Step
 from shoal.engine.preemption.aftermath import Aftermath
 from shoal.engine.preemption.candidates import Candidates, willing
-from shoal.engine.preemption.claim import Claim
+from shoal.engine.preemption.claim import Preemptor
 from shoal.engine.preemption.hearing import Hearing
 from shoal.engine.preemption.moves import Moves, could_be_gathered
 from shoal.engine.preemption.policy import Order, VictimPolicy
@@ -34,10 +34,10 @@ class _Consolidation(Hearing):
     def __init__(self, round_: CycleState, policy: VictimPolicy) -> None:
         super().__init__(round_, policy)
         self._victims: Victims | None = None
-        self._waiting: list[Claim] = []
+        self._waiting: list[Preemptor] = []
         """Waiting pods that could not be helped so far, the most important first."""
 
-    def make_room(self, claim: Claim, ahead: Aftermath) -> bool:
+    def make_room(self, claim: Preemptor, ahead: Aftermath) -> bool:
         round_ = self.round
         if not could_be_gathered(round_.cluster, claim):
             self._waiting.append(claim)

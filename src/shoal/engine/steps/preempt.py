@@ -14,7 +14,7 @@ import math
 from shoal.engine.cycle_state import CycleState, Step
 from shoal.engine.preemption.aftermath import Aftermath
 from shoal.engine.preemption.candidates import Candidates
-from shoal.engine.preemption.claim import Claim
+from shoal.engine.preemption.claim import Preemptor
 from shoal.engine.preemption.hearing import Hearing
 from shoal.engine.preemption.policy import VictimPolicy
 from shoal.engine.preemption.search import Search
@@ -40,10 +40,10 @@ class _Preemption(Hearing):
         self._victims: Victims | None = None
         self._lowest: float | None = None
 
-    def may_ask(self, claim: Claim, /) -> bool:
+    def may_ask(self, claim: Preemptor, /) -> bool:
         return claim.preempts
 
-    def make_room(self, claim: Claim, ahead: Aftermath) -> bool:
+    def make_room(self, claim: Preemptor, ahead: Aftermath) -> bool:
         if claim.priority <= self._floor():
             return False
         round_, victims = self.round, self._candidates(ahead)

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import msgspec
 
-from shoal.sim.traces.table import Row, read_rows
+from shoal.sim.traces.table import TraceRow, read_rows
 
 # Far above any machine built so far, far below where milli arithmetic in 64 bits could overflow.
 MAX_CPU_MILLI = 10_000_000
@@ -96,7 +96,7 @@ def unknown_models(nodes: Sequence[TraceNode], pods: Sequence[TracePod]) -> list
     return sorted(frozenset().union(*named.values()) - known)
 
 
-def _unique(row: Row, column: str, seen: dict[str, int]) -> str:
+def _unique(row: TraceRow, column: str, seen: dict[str, int]) -> str:
     name = row.name(column)
     first = seen.setdefault(name, row.line)
     if first != row.line:
@@ -104,14 +104,14 @@ def _unique(row: Row, column: str, seen: dict[str, int]) -> str:
     return name
 
 
-def _model(row: Row) -> str:
+def _model(row: TraceRow) -> str:
     model = row.optional("model")
     if model and (len(model) > _LONGEST_SPEC or "|" in model or not model.isprintable()):
         raise row.wrong("model", "is not the name of one GPU model")
     return model
 
 
-def _gpu_milli(row: Row, num_gpu: int) -> int:
+def _gpu_milli(row: TraceRow, num_gpu: int) -> int:
     if num_gpu == 0:
         if row.optional("gpu_milli"):
             row.integer("gpu_milli", 0, WHOLE_GPU_MILLI)
@@ -126,7 +126,7 @@ def _gpu_milli(row: Row, num_gpu: int) -> int:
     return milli
 
 
-def _gpu_spec(row: Row) -> str:
+def _gpu_spec(row: TraceRow) -> str:
     spec = row.optional("gpu_spec")
     if len(spec) > _LONGEST_SPEC:
         raise row.wrong("gpu_spec", f"is {len(spec)} characters long, the limit is {_LONGEST_SPEC}")

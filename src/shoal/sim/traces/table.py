@@ -25,7 +25,7 @@ _LONGEST_NAME = 253
 _INTEGER = re.compile(r"-?[0-9]+", re.ASCII)
 
 
-class Row:
+class TraceRow:
     """One record: its cells by column name, and where it stands so that complaints can say so."""
 
     __slots__ = ("_cells", "file", "line")
@@ -72,7 +72,7 @@ class Row:
         return value
 
 
-def read_rows(path: Path, required: Sequence[str | tuple[str, ...]]) -> Iterator[Row]:
+def read_rows(path: Path, required: Sequence[str | tuple[str, ...]]) -> Iterator[TraceRow]:
     """The rows of the file; a tuple in `required` lists names one column may have, and the first is used for all."""
     file = str(path)
     # strict: an unclosed quote is an error at its row instead of a field that swallows the rest of the file.
@@ -97,7 +97,7 @@ def read_rows(path: Path, required: Sequence[str | tuple[str, ...]]) -> Iterator
             count += 1
             if count > MAX_ROWS:
                 raise UserError(f"more than {MAX_ROWS:,} rows", where=Where(file=file, row=start))
-            yield Row(file, start, dict(zip(header, cells, strict=False)))
+            yield TraceRow(file, start, dict(zip(header, cells, strict=False)))
     except csv.Error as error:
         raise UserError(f"is not CSV: {error}", where=Where(file=file, row=line)) from error
     if header is None:

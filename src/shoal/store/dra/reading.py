@@ -43,10 +43,10 @@ def dra_of(
     nodes: Iterable[Node] = (),
 ) -> Dra:
     """Read them all; nodes are looked at for extended resources that they advertise themselves."""
-    return _Reader(slices, classes, claims, templates, nodes).dra(pods)
+    return _DraReader(slices, classes, claims, templates, nodes).dra(pods)
 
 
-class _Reader:
+class _DraReader:
     def __init__(
         self,
         slices: Iterable[ResourceSlice],

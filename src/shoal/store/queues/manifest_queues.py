@@ -53,7 +53,7 @@ from shoal.store.queues.made import Made, Maker
 from shoal.store.queues.members import Members
 from shoal.store.queues.queue_names import QueueNames
 from shoal.store.queues.room import nodes_with_room
-from shoal.store.queues.rules import Rules, rules_of
+from shoal.store.queues.rules import QueueSettings, rules_of
 from shoal.units.errors import UserError
 
 WORKLOAD_ANNOTATION = "kueue.x-k8s.io/workload"
@@ -90,14 +90,14 @@ def queue_world(inventory: Inventory) -> ManifestQueues:
     """The world that the objects describe; an empty one where no queue and no workload is among them."""
     if not any(inventory.of(kind) for kind in (ClusterQueue, LocalQueue, Cohort, Workload)):
         return ManifestQueues()
-    return _Reader(inventory).world()
+    return _QueueManifestReader(inventory).world()
 
 
-class _Reader:
+class _QueueManifestReader:
     def __init__(self, inventory: Inventory) -> None:
         self._inventory = inventory
         self._world = ManifestQueues()
-        self._rules: Rules = rules_of(inventory, self._world.warnings)
+        self._rules: QueueSettings = rules_of(inventory, self._world.warnings)
         self._members = Members(inventory)
         self._names = QueueNames(inventory)
 

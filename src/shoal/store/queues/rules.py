@@ -28,7 +28,7 @@ from shoal.units.errors import UserError, Where
 
 
 @dataclass(frozen=True, slots=True)
-class Rules:
+class QueueSettings:
     """What holds for all queues and jobs."""
 
     settings: Settings
@@ -41,11 +41,11 @@ class Rules:
         return namespace not in NOT_MANAGED if self.managed is None else self.managed.matches(labels)
 
 
-def rules_of(inventory: Inventory, warnings: list[str]) -> Rules:
+def rules_of(inventory: Inventory, warnings: list[str]) -> QueueSettings:
     written = inventory.of(Configuration)
     warnings += [f"{other.where}: a second configuration is not read" for other in written[1:]]
     if not written:
-        return Rules(Settings(), _counting(inventory, None), None, queues_everything=False)
+        return QueueSettings(Settings(), _counting(inventory, None), None, queues_everything=False)
     placed = written[0]
     value = placed.value
     try:
@@ -54,7 +54,7 @@ def rules_of(inventory: Inventory, warnings: list[str]) -> Rules:
         raise placed.told(error) from error
     chosen = value.managed_jobs_namespace_selector
     managed = None if chosen is None else chosen.selector()
-    return Rules(settings, _counting(inventory, value), managed, value.manage_jobs_without_queue_name)
+    return QueueSettings(settings, _counting(inventory, value), managed, value.manage_jobs_without_queue_name)
 
 
 def _counting(inventory: Inventory, configuration: Configuration | None) -> Counting:

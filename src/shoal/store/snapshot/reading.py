@@ -38,7 +38,7 @@ _AHEAD, _BETWEEN, _BEHIND = b'{"apiVersion":"v1","kind":"List","items":[\n', b",
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class SnapshotEntry:
     line: bytes
     """The object in JSON."""
     document: Document
@@ -62,7 +62,7 @@ _USUAL = QueueRuling()
 class Snapshot:
     """In the order of kinds, then by namespace and name."""
 
-    entries: list[Entry] = field(default_factory=list, repr=False)
+    entries: list[SnapshotEntry] = field(default_factory=list, repr=False)
     notes: list[str] = field(default_factory=list)
     """What was left out, and why."""
 
@@ -92,7 +92,7 @@ class Snapshot:
             self.notes.append(one_line(f"{name} is left out: {path}{error.what}"))
             return
         # It is known by its name: there is no file that it stands in.
-        self.entries.extend(Entry(line, Document(one.value, Where(obj=one.where.obj))) for one in found)
+        self.entries.extend(SnapshotEntry(line, Document(one.value, Where(obj=one.where.obj))) for one in found)
 
 
 async def read_snapshot(api: Api, ruling: QueueRuling = _USUAL, now: datetime | None = None) -> Snapshot:

@@ -14,7 +14,7 @@ from shoal.api.node_affinity import NAME_FIELD, NodeAffinity, NodeSelector, Node
 from shoal.api.requirement import Requirement
 from shoal.client.volumes.matching import NO_PROVISIONER, serving
 from shoal.client.volumes.needs import SELECTED_NODE, Needed, VolumeNeeds
-from shoal.client.volumes.values import Claim, StorageClass, Volume
+from shoal.client.volumes.values import StorageClass, Volume, VolumeClaim
 
 Terms = tuple[NodeSelectorTerm, ...] | None
 """Alternatives; None is everywhere."""
@@ -32,7 +32,7 @@ def rule_of(needs: VolumeNeeds, needed: Needed, places: Places) -> NodeAffinity 
     return None if terms is None else NodeAffinity(NodeSelector(terms))
 
 
-def _may_collide(needs: VolumeNeeds, waiting: list[Claim]) -> bool:
+def _may_collide(needs: VolumeNeeds, waiting: list[VolumeClaim]) -> bool:
     """Whether several claims have a choice among volumes that are there."""
     choosing = [claim for claim in waiting if SELECTED_NODE not in claim.metadata.annotations]
     return len(choosing) > 1 and sum(bool(serving(claim, needs.free(claim))) for claim in choosing) > 1
@@ -43,7 +43,7 @@ def _of_volume(volume: Volume) -> Terms:
     return None if affinity is None or affinity.required is None else affinity.required.node_selector_terms
 
 
-def _of_claim(needs: VolumeNeeds, claim: Claim) -> Terms:
+def _of_claim(needs: VolumeNeeds, claim: VolumeClaim) -> Terms:
     selected = claim.metadata.annotations.get(SELECTED_NODE)
     if selected is not None:
         return _named([selected])

@@ -9,7 +9,7 @@ from collections.abc import Callable
 
 from shoal.api.node_affinity import NodeAffinity
 from shoal.client.volumes.needs import Needed, VolumeNeeds
-from shoal.client.volumes.values import SINGLE_POD, Claim
+from shoal.client.volumes.values import SINGLE_POD, VolumeClaim
 from shoal.store.volumes.reach import Places, rule_of
 
 NOWHERE = "node(s) didn't find available persistent volumes to bind"
@@ -19,7 +19,7 @@ TAKEN = "node has pod using PersistentVolumeClaim with the same name and ReadWri
 
 
 class VolumeRules:
-    def __init__(self, needs: VolumeNeeds, places: Places, is_used: Callable[[Claim, str], bool]) -> None:
+    def __init__(self, needs: VolumeNeeds, places: Places, is_used: Callable[[VolumeClaim, str], bool]) -> None:
         """`is_used`: whether a pod on a node, other than this one (namespace/name), has the claim."""
         self._needs = needs
         self._places = places

@@ -15,7 +15,7 @@ from msgspec import field
 from shoal.api.wire import dec_hook
 from shoal.client.item import Item, Key
 from shoal.client.volumes.needs import Mounts, Needed, VolumeNeeds
-from shoal.client.volumes.values import Claim, ClaimSpec, Meta, StorageClass
+from shoal.client.volumes.values import ClaimSpec, StorageClass, VolumeClaim, VolumeObjectMeta
 
 _MOUNTS = (b'"persistentVolumeClaim"', b'"ephemeral"')
 
@@ -24,16 +24,16 @@ class TemplateMounts(NamedTuple):
     """The volume claims of pods of one template."""
 
     claims: tuple[Key, ...] = ()
-    made: tuple[Claim, ...] = ()
+    made: tuple[VolumeClaim, ...] = ()
     """As they would be made for each pod."""
 
 
-class _Meta(msgspec.Struct, gc=False):
+class _TemplateMeta(msgspec.Struct, gc=False):
     annotations: dict[str, str] | None = None
 
 
 class _ClaimTemplate(msgspec.Struct, gc=False):
-    metadata: _Meta = field(default_factory=_Meta)
+    metadata: _TemplateMeta = field(default_factory=_TemplateMeta)
     spec: ClaimSpec = field(default_factory=ClaimSpec)
 
 
@@ -51,25 +51,25 @@ class _Volume(msgspec.Struct, rename="camel", gc=False):
     ephemeral: _Ephemeral | None = None
 
 
-class _PodSpec(msgspec.Struct, gc=False):
+class _TemplatePodSpec(msgspec.Struct, gc=False):
     volumes: tuple[_Volume, ...] | None = None
 
 
 class _Template(msgspec.Struct, gc=False):
-    spec: _PodSpec = field(default_factory=_PodSpec)
+    spec: _TemplatePodSpec = field(default_factory=_TemplatePodSpec)
 
 
-class _PodSet(msgspec.Struct, gc=False):
+class _TemplatePodSet(msgspec.Struct, gc=False):
     name: str = ""
     template: _Template = field(default_factory=_Template)
 
 
-class _Spec(msgspec.Struct, rename="camel", gc=False):
-    pod_sets: tuple[_PodSet, ...] = ()
+class _TemplateWorkloadSpec(msgspec.Struct, rename="camel", gc=False):
+    pod_sets: tuple[_TemplatePodSet, ...] = ()
 
 
 class _Workload(msgspec.Struct, gc=False):
-    spec: _Spec = field(default_factory=_Spec)
+    spec: _TemplateWorkloadSpec = field(default_factory=_TemplateWorkloadSpec)
 
 
 _workloads = msgspec.json.Decoder(_Workload, dec_hook=dec_hook)
@@ -103,7 +103,7 @@ def needed_by(needs: VolumeNeeds, mounts: TemplateMounts) -> Needed:
     return needed
 
 
-def with_default_class(claim: Claim, classes: tuple[StorageClass, ...]) -> Claim:
+def with_default_class(claim: VolumeClaim, classes: tuple[StorageClass, ...]) -> VolumeClaim:
     """As the server would fill it in: the newest of the default classes, by name where two are of one time."""
     defaults = [one for one in classes if one.is_default]
     if not claim.is_unclassed or not defaults:
@@ -118,8 +118,8 @@ def with_default_class(claim: Claim, classes: tuple[StorageClass, ...]) -> Claim
 def _mounts(namespace: str, volumes: tuple[_Volume, ...]) -> TemplateMounts:
     named = [one.persistent_volume_claim.claim_name for one in volumes if one.persistent_volume_claim is not None]
     made = tuple(
-        Claim(
-            Meta(
+        VolumeClaim(
+            VolumeObjectMeta(
                 name=f"#{one.name}",
                 namespace=namespace,
                 annotations=one.ephemeral.volume_claim_template.metadata.annotations or {},

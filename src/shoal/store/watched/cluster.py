@@ -38,7 +38,7 @@ from shoal.store.watched.budgets import Budgets
 from shoal.store.watched.devices import WatchedDevices
 from shoal.store.watched.gangs import WatchedGangs
 from shoal.store.watched.group_objects import MAKERS, GroupObjects
-from shoal.store.watched.nodes import Nodes
+from shoal.store.watched.nodes import WatchedNodes
 from shoal.store.watched.object_faults import ObjectFault, ObjectFaults
 from shoal.store.watched.pod_asks import PodAsks
 from shoal.store.watched.pod_context import PodContext
@@ -96,7 +96,7 @@ class WatchedCluster:
         of = context.informers.of
         self._asks = PodAsks(settings.profiles, devices, volumes, settings.spreading)
         self._surroundings = PodContext(context.informers, self._troubles, wake)
-        self._nodes = Nodes(of(NODES), self._troubles, wake)
+        self._nodes = WatchedNodes(of(NODES), self._troubles, wake)
         self._pods = Pods(of(PODS), self._asks, settings.schedulers, self._troubles, wake, devices)
         self._budgets = Budgets(of(DISRUPTION_BUDGETS), self._pods, self._troubles, wake)
         self._groups = GroupObjects(context.informers, self._troubles, wake)

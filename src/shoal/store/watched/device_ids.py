@@ -19,7 +19,7 @@ import msgspec
 from shoal.api.container import Container
 from shoal.api.pod import PodSpec
 from shoal.devices.tiling import occupancy, tiling
-from shoal.engine.devices.demand import SLOTS, Demand, Grant, MigTiles, Replicas, VirtualGpus, WholeGpus
+from shoal.engine.devices.demand import SLOTS, Demand, DeviceGrant, MigTiles, Replicas, VirtualGpus, WholeGpus
 from shoal.engine.dra.devices import SliceFacts
 from shoal.engine.spelling import UNKNOWN_IDS, NodeIds, names, replica_id
 from shoal.engine.spelling.node_ids import Spot
@@ -58,7 +58,7 @@ def devices_annotation(chosen: Chosen) -> str:
 def chosen_ids(
     spec: PodSpec,
     demand: Demand | None,
-    grant: Grant | None,
+    grant: DeviceGrant | None,
     ids: NodeIds,
     taken: AbstractSet[str] = frozenset(),
 ) -> Chosen:
@@ -71,7 +71,7 @@ def chosen_ids(
     return writer.chosen
 
 
-def needs_taken(demand: Demand | None, grant: Grant | None) -> bool:
+def needs_taken(demand: Demand | None, grant: DeviceGrant | None) -> bool:
     """Whether `chosen_ids` has to know what others hold."""
     if isinstance(demand, MigTiles):
         return grant is None or not grant.parts
@@ -85,7 +85,7 @@ class _Chooser:
         self._taken = taken
         self.chosen: Chosen = {}
 
-    def gpus(self, demand: Demand, grant: Grant) -> None:
+    def gpus(self, demand: Demand, grant: DeviceGrant) -> None:
         """Whole GPUs, shares, virtual GPUs and replicas: all of one resource."""
         resource = self._resource(demand)
         units: list[str] = []
@@ -96,7 +96,7 @@ class _Chooser:
             units = [self._ids.id_of(device) for device in grant.devices]
         self._deal(resource, units)
 
-    def tiles(self, demand: MigTiles, grant: Grant | None) -> None:
+    def tiles(self, demand: MigTiles, grant: DeviceGrant | None) -> None:
         """MIG instances: where they are to be cut, or some of those that are there."""
         is_cut = grant is None or not grant.parts
         placed = {} if grant is None or is_cut or not self._ids.layout else _placed(self._ids.layout, demand, grant)
@@ -116,7 +116,7 @@ class _Chooser:
             return names.VGPU if any(name.startswith("volcano.sh/") for name in asked) else names.GPU
         return names.GPU
 
-    def _is_replicated(self, demand: Demand, grant: Grant) -> bool:
+    def _is_replicated(self, demand: Demand, grant: DeviceGrant) -> bool:
         """A virtual GPU is on a replica only where the node has replicas; of whole GPUs replicas alone take slots."""
         if isinstance(demand, VirtualGpus):
             return self._ids.replicas.get(names.GPU, 1) > 1
@@ -200,7 +200,7 @@ def _sidecars_before(spec: PodSpec, container: Container) -> list[Container]:
     return [one for one in spec.init_containers[:at] if one.is_sidecar()]
 
 
-def _placed(layout: str, demand: MigTiles, grant: Grant) -> dict[str, list[Spot]]:
+def _placed(layout: str, demand: MigTiles, grant: DeviceGrant) -> dict[str, list[Spot]]:
     """Which part of the grant is which profile's. A part says which slices are taken, which two profiles may have
     alike: the profile with fewer legal places chooses first."""
     there = tiling(layout)

@@ -10,7 +10,7 @@ from shoal.api.decode import Document
 from shoal.client.kind import PODS
 from shoal.engine.from_api import Priorities, Topologies
 from shoal.engine.groups import GroupFacts
-from shoal.store.gangs import Member, gangs_of, unreadable_gang
+from shoal.store.gangs import GangMember, gangs_of, unreadable_gang
 from shoal.store.inventory import Inventory, Placed
 from shoal.store.watched.group_objects import GangObjects, GroupObjects
 from shoal.store.watched.object_faults import UNREADABLE, ObjectFault, ObjectFaults, words_of
@@ -30,7 +30,7 @@ class GangReaderByName:
 
     def read(
         self, company: GangObjects, keys: Iterable[str], priorities: Priorities, topologies: Topologies
-    ) -> tuple[list[Member], GroupFacts | None]:
+    ) -> tuple[list[GangMember], GroupFacts | None]:
         found = [member for key in keys if (member := self._member(key)) is not None]
         members = [member for member in found if not member.placed.value.has_succeeded()]
         ended = [member for member in found if member.placed.value.has_succeeded()]
@@ -54,7 +54,7 @@ class GangReaderByName:
             self._objects.praise(documents)
         return members, gangs.facts[0] if gangs.facts else None
 
-    def _documents(self, company: GangObjects, members: list[Member]) -> list[Document]:
+    def _documents(self, company: GangObjects, members: list[GangMember]) -> list[Document]:
         if company.group:
             reference = members[0].placed.value.spec.workload_ref if members else None
             return self._objects.groups(company, reference)
@@ -62,7 +62,7 @@ class GangReaderByName:
         owners = {state.owner: None for state in states if state is not None and state.owner is not None}
         return self._objects.makers(owners | {company.owner: None})
 
-    def _without_culprit(self, members: list[Member], error: UserError) -> list[Member]:
+    def _without_culprit(self, members: list[GangMember], error: UserError) -> list[GangMember]:
         """One pod that is written wrongly must not keep the others; what is wrong with the gang itself goes on up."""
         left = [member for member in members if member.placed.where.obj != error.where.obj]
         if len(left) == len(members):
@@ -73,14 +73,14 @@ class GangReaderByName:
             self._troubles.put(ObjectFault(PODS, key, state.uid, UNREADABLE, words_of(error)))
         return left
 
-    def _member(self, key: str) -> Member | None:
+    def _member(self, key: str) -> GangMember | None:
         state, item = self._pods.get(key), self._pods.item(key)
         if state is None or item is None:
             return None
         pod = pod_of(item, head_of(item))
-        return Member(Placed(pod, Where(obj=f"Pod {key}")), state.who)
+        return GangMember(Placed(pod, Where(obj=f"Pod {key}")), state.who)
 
 
-def _waiting(name: str, member: Member) -> Member:
+def _waiting(name: str, member: GangMember) -> GangMember:
     """A member of a gang whose definition is invalid; it waits until that is corrected."""
-    return Member(member.placed, structs.replace(member.who, group=name))
+    return GangMember(member.placed, structs.replace(member.who, group=name))

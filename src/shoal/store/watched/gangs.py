@@ -24,7 +24,7 @@ from shoal.engine.events import Event, GroupGone, GroupSeen
 from shoal.engine.from_api import Priorities, Topologies
 from shoal.engine.groups import GroupFacts
 from shoal.engine.who import Traits, Who
-from shoal.store.gangs import Member
+from shoal.store.gangs import GangMember
 from shoal.store.pod_makers import Owner
 from shoal.store.watched.gang_reading import GangReaderByName
 from shoal.store.watched.group_objects import GangObjects, GroupObjects
@@ -232,7 +232,7 @@ class WatchedGangs:
             events.append(GroupSeen(facts))
         unit.told = facts
 
-    def _stand(self, unit: _Unit, members: Iterable[Member]) -> list[str]:
+    def _stand(self, unit: _Unit, members: Iterable[GangMember]) -> list[str]:
         changed = []
         for member in members:
             key, who = member.placed.value.metadata.key, member.who

@@ -42,23 +42,23 @@ class _Reference(msgspec.Struct, gc=False):
     controller: bool = False
 
 
-class _Meta(msgspec.Struct, rename="camel", gc=False):
+class _GroupMeta(msgspec.Struct, rename="camel", gc=False):
     labels: msgspec.Raw = msgspec.Raw()
     annotations: msgspec.Raw = msgspec.Raw()
     owner_references: tuple[_Reference, ...] = ()
 
 
-class _Status(msgspec.Struct, rename="camel", gc=False):
+class _GroupStatus(msgspec.Struct, rename="camel", gc=False):
     succeeded: int = 0
     failed_indexes: str = ""
 
 
-class _Head(msgspec.Struct, gc=False):
+class _GroupHead(msgspec.Struct, gc=False):
     """What counts of an object; its status is another one every few seconds."""
 
-    metadata: _Meta = msgspec.field(default_factory=_Meta)
+    metadata: _GroupMeta = msgspec.field(default_factory=_GroupMeta)
     spec: msgspec.Raw = msgspec.Raw()
-    status: _Status = msgspec.field(default_factory=_Status)
+    status: _GroupStatus = msgspec.field(default_factory=_GroupStatus)
 
     def mark(self) -> int:
         meta, status = self.metadata, self.status
@@ -72,7 +72,7 @@ class _Maker(msgspec.Struct, frozen=True):
     mark: int
 
 
-_heads = msgspec.json.Decoder(_Head)
+_heads = msgspec.json.Decoder(_GroupHead)
 
 
 class GroupObjects:

@@ -22,28 +22,28 @@ from shoal.store.watched.pools import KnownPools
 _NOTHING = Raw()
 
 
-class _Meta(msgspec.Struct, gc=False):
+class _RawNodeMeta(msgspec.Struct, gc=False):
     labels: Raw = _NOTHING
     annotations: Raw = _NOTHING
 
 
-class _Status(msgspec.Struct, gc=False):
+class _RawNodeStatus(msgspec.Struct, gc=False):
     capacity: Raw = _NOTHING
     allocatable: Raw = _NOTHING
 
 
-class _Head(msgspec.Struct, gc=False):
-    metadata: _Meta = msgspec.field(default_factory=_Meta)
-    status: _Status = msgspec.field(default_factory=_Status)
+class _NodeDevicesHead(msgspec.Struct, gc=False):
+    metadata: _RawNodeMeta = msgspec.field(default_factory=_RawNodeMeta)
+    status: _RawNodeStatus = msgspec.field(default_factory=_RawNodeStatus)
 
 
-class _Known(NamedTuple):
+class _KnownDevices(NamedTuple):
     mark: int
     ids: NodeIds
     plugins: frozenset[str]
 
 
-_heads = msgspec.json.Decoder(_Head)
+_heads = msgspec.json.Decoder(_NodeDevicesHead)
 _texts = msgspec.json.Decoder(dict[str, str] | None)
 _amounts = msgspec.json.Decoder(dict[str, str | int | float] | None)
 
@@ -56,7 +56,7 @@ class NodeDevices:
         self._stir = stir
         self._pools = pools
         self._renamed: set[str] = set()
-        self._known: dict[str, _Known] = {}
+        self._known: dict[str, _KnownDevices] = {}
         self._plugins: Counter[str] = Counter()
         self._shared: dict[frozenset[str], frozenset[str]] = {}
         nodes.on_change(self._changed)
@@ -107,7 +107,7 @@ class NodeDevices:
             self._renamed.add(node)
             self._stir()
 
-    def _read(self, head: _Head, mark: int) -> _Known:
+    def _read(self, head: _NodeDevicesHead, mark: int) -> _KnownDevices:
         status = head.status
         has = _amounts.decode(status.allocatable) if memoryview(status.allocatable) else None
         if not has and memoryview(status.capacity):
@@ -117,7 +117,7 @@ class NodeDevices:
             (_texts.decode(raw) if memoryview(raw) else None) or {}
             for raw in (head.metadata.labels, head.metadata.annotations)
         )
-        return _Known(mark, node_ids(labels, annotations), self._shared.setdefault(plugins, plugins))
+        return _KnownDevices(mark, node_ids(labels, annotations), self._shared.setdefault(plugins, plugins))
 
     def _count(self, before: frozenset[str], after: frozenset[str]) -> None:
         if before == after:
@@ -134,6 +134,6 @@ class NodeDevices:
             self._stir()
 
 
-def _mark(head: _Head) -> int:
+def _mark(head: _NodeDevicesHead) -> int:
     parts = (head.metadata.labels, head.metadata.annotations, head.status.capacity, head.status.allocatable)
     return hash(tuple(map(bytes, parts)))

@@ -13,6 +13,7 @@ from msgspec import Raw
 from shoal.api.hyper_nodes import HyperNode
 from shoal.api.node import Node
 from shoal.api.node_resource_topology import NodeResourceTopology
+from shoal.api.partial import LabeledMeta, MetadataOf
 from shoal.client.informer import Informer
 from shoal.client.item import Item
 from shoal.client.kind import NODES
@@ -30,20 +31,20 @@ _NOTHING = Raw()
 _TOPOLOGY = Where(path="metadata.annotations").key(OWN_TOPOLOGY)
 
 
-class _Meta(msgspec.Struct, gc=False):
+class _NodeMeta(msgspec.Struct, gc=False):
     labels: Raw = _NOTHING
     annotations: Raw = _NOTHING
 
 
-class _Status(msgspec.Struct, gc=False):
+class _NodeCapacity(msgspec.Struct, gc=False):
     capacity: Raw = _NOTHING
     allocatable: Raw = _NOTHING
 
 
-class _Head(msgspec.Struct, gc=False):
-    metadata: _Meta = msgspec.field(default_factory=_Meta)
+class _NodeHead(msgspec.Struct, gc=False):
+    metadata: _NodeMeta = msgspec.field(default_factory=_NodeMeta)
     spec: Raw = _NOTHING
-    status: _Status = msgspec.field(default_factory=_Status)
+    status: _NodeCapacity = msgspec.field(default_factory=_NodeCapacity)
 
     def mark(self) -> tuple[int, int]:
         """Of the labels, and of the rest."""
@@ -52,10 +53,10 @@ class _Head(msgspec.Struct, gc=False):
         return hash(bytes(meta.labels)), hash(tuple(map(bytes, rest)))
 
 
-_heads = msgspec.json.Decoder(_Head)
+_heads = msgspec.json.Decoder(_NodeHead)
 
 
-class Nodes:
+class WatchedNodes:
     def __init__(self, nodes: Informer, troubles: ObjectFaults, stir: Callable[[], None]) -> None:
         self._informer = nodes
         self._troubles = troubles
@@ -127,7 +128,7 @@ class Nodes:
         return before.facts() != tree.facts() or before.tier_names() != tree.tier_names()
 
     def _labels(self, item: Item) -> Mapping[str, str]:
-        return item.read(_Labelled).metadata.labels
+        return item.read(MetadataOf[LabeledMeta]).metadata.labels
 
     # -- telling ----------------------------------------------------------------------------------------------------
 
@@ -183,14 +184,6 @@ class Nodes:
 
     def _complain(self, informer: Informer, item: Item, error: UserError) -> None:
         self._troubles.put(ObjectFault(informer.kind, item.name, item.uid, UNREADABLE, words_of(error)))
-
-
-class _Labels(msgspec.Struct, gc=False):
-    labels: dict[str, str] = msgspec.field(default_factory=dict)
-
-
-class _Labelled(msgspec.Struct, gc=False):
-    metadata: _Labels
 
 
 _NO_ITEM = Item("", "", "", 0, b"")

@@ -7,7 +7,7 @@ import msgspec
 from shoal.api.meta import ObjectMeta, OwnerReference
 from shoal.api.pod import Pod, PodSpec, PodStatus, SchedulingGroup, WorkloadReference
 from shoal.client.item import Item
-from shoal.store.watched.pod_heads import Head, is_there
+from shoal.store.watched.pod_heads import PodHead, is_there
 
 
 class PodAnnotationFields(msgspec.Struct, frozen=True, gc=False):
@@ -23,7 +23,7 @@ _group = msgspec.json.Decoder(SchedulingGroup)
 _workload = msgspec.json.Decoder(WorkloadReference)
 
 
-def pod_of(item: Item, head: Head) -> Pod:
+def pod_of(item: Item, head: PodHead) -> Pod:
     """The pod as far as its standing and its gang are read from it."""
     meta, spec = head.metadata, head.spec
     owners = tuple(
@@ -49,5 +49,5 @@ def pod_of(item: Item, head: Head) -> Pod:
     )
 
 
-def words_on(head: Head) -> PodAnnotationFields:
+def words_on(head: PodHead) -> PodAnnotationFields:
     return PodAnnotationFields(head.metadata.labels, head.metadata.annotations, head.status.allocated())

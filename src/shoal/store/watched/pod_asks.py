@@ -22,7 +22,7 @@ from shoal.engine.spelling import names
 from shoal.engine.who import Traits, Who
 from shoal.store.watched.parts import Devices, Volumes
 from shoal.store.watched.pod_annotations import pod_of
-from shoal.store.watched.pod_heads import Head, Spec, head_of
+from shoal.store.watched.pod_heads import PodHead, Spec, head_of
 from shoal.store.watched.profiles import USUAL, PodProfile
 from shoal.store.watched.reading import value_of
 from shoal.store.watched.usual_spread import Shared, is_spread, shared_labels, with_usual_spread
@@ -100,7 +100,7 @@ class PodAsks:
 
     # -- asks -------------------------------------------------------------------------------------------------------
 
-    def ask(self, item: Item, head: Head, *, is_ours: bool) -> Ask | str:
+    def ask(self, item: Item, head: PodHead, *, is_ours: bool) -> Ask | str:
         """What the pod asks for; a text says why it has to wait before it can ask."""
         spec = head.spec
         if is_ours and self._volumes is not None and not spec.node_name and spec.mounts_claims:
@@ -117,7 +117,7 @@ class PodAsks:
         said = self._volumes.turned_away(value_of(PODS, item, Pod)) if self._volumes and head.spec.mounts_claims else ""
         return (self._ask(item, head, is_ours=True), said) if said else None
 
-    def _ask(self, item: Item, head: Head, *, is_ours: bool) -> Ask:
+    def _ask(self, item: Item, head: PodHead, *, is_ours: bool) -> Ask:
         meta, spec = head.metadata, head.spec
         profile = self._profiles.get(spec.scheduler_name, USUAL) if is_ours else USUAL
         if spec.claims_devices:
@@ -197,7 +197,7 @@ class PodAsks:
 
     # -- standings --------------------------------------------------------------------------------------------------
 
-    def who(self, item: Item, head: Head, rank: Rank) -> Who:
+    def who(self, item: Item, head: PodHead, rank: Rank) -> Who:
         meta, spec = head.metadata, head.spec
         has_owner = any(owner.controller for owner in meta.owner_references)
         grouped = bytes(spec.scheduling_group), bytes(spec.workload_ref)

@@ -27,7 +27,7 @@ class StatusChange(NamedTuple):
     is_leaving: bool
 
 
-class _Meta(msgspec.Struct, rename="camel", gc=False):
+class _RawPodMeta(msgspec.Struct, rename="camel", gc=False):
     """What a pod is read by; versions and managers change with the status."""
 
     labels: Raw = Raw()
@@ -36,7 +36,7 @@ class _Meta(msgspec.Struct, rename="camel", gc=False):
     deletion_timestamp: str | None = None
 
 
-_metas = msgspec.json.Decoder(_Meta)
+_metas = msgspec.json.Decoder(_RawPodMeta)
 _statuses = msgspec.json.Decoder(Status)
 
 
@@ -60,5 +60,5 @@ def status_change(before: Item, after: Item) -> StatusChange | None:
     return StatusChange(status, now.deletion_timestamp is not None) if _said(was) == _said(now) else None
 
 
-def _said(meta: _Meta) -> tuple[bytes, bytes, bytes]:
+def _said(meta: _RawPodMeta) -> tuple[bytes, bytes, bytes]:
     return bytes(meta.labels), bytes(meta.annotations), bytes(meta.owner_references)

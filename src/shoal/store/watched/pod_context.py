@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-import msgspec
-
 from shoal.api.disruption import PriorityClass
+from shoal.api.partial import LabeledMeta, MetadataOf
 from shoal.api.topology import KaiTopology, KueueTopology
 from shoal.api.workloads import DaemonSet
 from shoal.client.informer import Informer
@@ -21,14 +20,6 @@ from shoal.store.watched.object_faults import UNREADABLE, ObjectFault, ObjectFau
 from shoal.store.watched.reading import V, value_of
 from shoal.store.watched.tolerant_reading import read_each
 from shoal.units.errors import UserError
-
-
-class _Meta(msgspec.Struct, gc=False):
-    labels: dict[str, str] = msgspec.field(default_factory=dict)
-
-
-class _Labelled(msgspec.Struct, gc=False):
-    metadata: _Meta
 
 
 class PodContext:
@@ -68,7 +59,7 @@ class PodContext:
             self._namespaces.pop(before.name, None)
             self._spaces.pop(before.name, None)
         elif after is not None:
-            labels = {**after.read(_Labelled).metadata.labels, "kubernetes.io/metadata.name": after.name}
+            labels = {**after.read(MetadataOf[LabeledMeta]).metadata.labels, "kubernetes.io/metadata.name": after.name}
             if self._namespaces.get(after.name) != labels:
                 self._namespaces[after.name] = labels
                 self._spaces[after.name] = None

@@ -12,6 +12,7 @@ from typing import Any
 import msgspec
 from msgspec import Raw
 
+from shoal.api.conditions import Condition
 from shoal.api.pod_phases import TERMINAL_PHASES
 from shoal.client.item import Item
 
@@ -24,12 +25,6 @@ _DEVICES = "nvidia.com/"
 """Other plugins give devices too, whose ids may look like places of GPUs."""
 _GPUS = b'"nvidia.com/'
 _ALLOCATED = b'"allocatedResourcesStatus"'
-
-
-class _Condition(msgspec.Struct, rename="camel", gc=False):
-    type: str = ""
-    status: str = ""
-    last_transition_time: datetime | None = None
 
 
 class _Allocated(msgspec.Struct, gc=False):
@@ -51,7 +46,7 @@ class Status(msgspec.Struct, rename="camel", gc=False):
     reason: str = ""
     nominated_node_name: str = ""
     start_time: datetime | None = None
-    conditions: tuple[_Condition, ...] = ()
+    conditions: tuple[Condition, ...] = ()
     resource_claim_statuses: Raw = _NOTHING
     container_statuses: Raw = _NOTHING
     init_container_statuses: Raw = _NOTHING
@@ -97,7 +92,7 @@ class OwnerWord(msgspec.Struct, gc=False):
     controller: bool = False
 
 
-class Meta(msgspec.Struct, rename="camel", gc=False):
+class PodHeadMeta(msgspec.Struct, rename="camel", gc=False):
     labels: dict[str, str] = {}
     annotations: dict[str, str] = {}
     owner_references: tuple[OwnerWord, ...] = ()
@@ -106,7 +101,7 @@ class Meta(msgspec.Struct, rename="camel", gc=False):
     generation: int = 0
 
 
-class _Container(msgspec.Struct, rename="camel", gc=False):
+class _RawContainer(msgspec.Struct, rename="camel", gc=False):
     """The rest concerns the kubelet only."""
 
     resources: Raw = _NOTHING
@@ -122,8 +117,8 @@ class Spec(msgspec.Struct, rename="camel", gc=False):
     node_name: str = ""
     scheduler_name: str = "default-scheduler"
     scheduling_gates: tuple[_Name, ...] = ()
-    containers: tuple[_Container, ...] = ()
-    init_containers: tuple[_Container, ...] = ()
+    containers: tuple[_RawContainer, ...] = ()
+    init_containers: tuple[_RawContainer, ...] = ()
     volumes: Raw = _NOTHING
     node_selector: Raw = _NOTHING
     affinity: Raw = _NOTHING
@@ -176,18 +171,18 @@ class Spec(msgspec.Struct, rename="camel", gc=False):
         return (len(self.containers), self.host_network, self.scheduler_name, _BETWEEN.join(parts))
 
 
-class Head(msgspec.Struct, gc=False):
-    metadata: Meta = msgspec.field(default_factory=Meta)
+class PodHead(msgspec.Struct, gc=False):
+    metadata: PodHeadMeta = msgspec.field(default_factory=PodHeadMeta)
     spec: Spec = msgspec.field(default_factory=Spec)
     status: Status = msgspec.field(default_factory=Status)
 
 
 _EMPTY = frozenset((b"", b"null", b"[]", b"{}"))
-_heads = msgspec.json.Decoder(Head)
+_heads = msgspec.json.Decoder(PodHead)
 _holders = msgspec.json.Decoder(tuple[_Holder, ...])
 
 
-def head_of(item: Item) -> Head:
+def head_of(item: Item) -> PodHead:
     """Raises msgspec.DecodeError for what no server accepts as a pod."""
     try:
         return _heads.decode(item.data)

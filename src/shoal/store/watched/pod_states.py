@@ -15,7 +15,7 @@ from shoal.store.pod_makers import RENDEZVOUS
 from shoal.store.watched.held_spots import HeldSpots
 from shoal.store.watched.pod_annotations import PodAnnotationFields, words_on
 from shoal.store.watched.pod_changes import StatusChange
-from shoal.store.watched.pod_heads import Head, Spec, Status
+from shoal.store.watched.pod_heads import PodHead, Spec, Status
 from shoal.store.watched.pod_views import PodView
 
 KUEUE_WORKLOAD_ANNOTATION = "kueue.x-k8s.io/workload"
@@ -126,7 +126,7 @@ class PodState(msgspec.Struct, gc=False):
         )
 
 
-def state_of(item: Item, head: Head, before: PodState | None) -> PodState:
+def state_of(item: Item, head: PodHead, before: PodState | None) -> PodState:
     """All that is written on the pod; what it asks and who it is are read against other objects."""
     meta, spec = head.metadata, head.spec
     words = words_on(head)
@@ -160,7 +160,7 @@ def _read_words(state: PodState, namespace: str, words: PodAnnotationFields) -> 
         state.wishes = any(name.startswith(_WISHES) for name in words.annotations)
 
 
-def _owner(item: Item, head: Head) -> Owner | None:
+def _owner(item: Item, head: PodHead) -> Owner | None:
     for owner in head.metadata.owner_references:
         if owner.controller:
             return intern(item.namespace), intern(owner.kind), intern(owner.name)

@@ -25,7 +25,7 @@ from shoal.store.watched.parts import Devices
 from shoal.store.watched.pod_annotations import words_on
 from shoal.store.watched.pod_asks import PodAsks
 from shoal.store.watched.pod_changes import status_change
-from shoal.store.watched.pod_heads import Head, head_of
+from shoal.store.watched.pod_heads import PodHead, head_of
 from shoal.store.watched.pod_states import PodState, state_of
 from shoal.store.watched.pod_views import PodView
 from shoal.store.watched.tolerant_reading import read_each
@@ -136,7 +136,7 @@ class Pods:
                     state.names_devices = words
                     self._dirty[key] = None
 
-    def _read(self, key: str, item: Item, head: Head) -> None:
+    def _read(self, key: str, item: Item, head: PodHead) -> None:
         spec = head.spec
         before = self._states.get(key)
         if before is not None and before.node != spec.node_name:

@@ -25,12 +25,12 @@ _MOST_SPECS = 10_000
 _spec_decoder = msgspec.json.Decoder(PodSpec, dec_hook=dec_hook)
 
 
-class _Meta(msgspec.Struct, gc=False):
+class _QuotaPodMeta(msgspec.Struct, gc=False):
     labels: dict[str, str] | None = None
     annotations: dict[str, str] | None = None
 
 
-class _Status(msgspec.Struct, gc=False):
+class _QuotaPodStatus(msgspec.Struct, gc=False):
     phase: str = ""
 
 
@@ -42,13 +42,13 @@ class _Bound(msgspec.Struct, rename="camel", gc=False):
     resources: msgspec.Raw = msgspec.Raw()
 
 
-class _Head(msgspec.Struct, gc=False):
-    metadata: _Meta = msgspec.field(default_factory=_Meta)
+class _QuotaPodHead(msgspec.Struct, gc=False):
+    metadata: _QuotaPodMeta = msgspec.field(default_factory=_QuotaPodMeta)
     spec: msgspec.Raw = msgspec.Raw()
-    status: _Status = msgspec.field(default_factory=_Status)
+    status: _QuotaPodStatus = msgspec.field(default_factory=_QuotaPodStatus)
 
 
-_heads = msgspec.json.Decoder(_Head)
+_heads = msgspec.json.Decoder(_QuotaPodHead)
 _bounds = msgspec.json.Decoder(_Bound)
 
 

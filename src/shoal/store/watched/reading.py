@@ -22,7 +22,7 @@ from shoal.client.kind import Kind
 from shoal.units.errors import UserError, Where
 
 
-class _Meta(ApiStruct, frozen=True):
+class _ObjectWithMeta(ApiStruct, frozen=True):
     metadata: ObjectMeta = field(default_factory=ObjectMeta)
 
 
@@ -54,7 +54,7 @@ def value_of(kind: Kind, item: Item, wanted: type[V]) -> V:
 
 def _unknown(kind: Kind, item: Item, where: Where) -> Unknown:
     raw = item.obj()
-    return Unknown(kind.api_version, kind.name, convert(raw, _Meta, where).metadata, raw)
+    return Unknown(kind.api_version, kind.name, convert(raw, _ObjectWithMeta, where).metadata, raw)
 
 
 def _decoded(typed: TypedKind, item: Item, where: Where) -> ApiStruct:

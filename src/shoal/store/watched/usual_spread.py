@@ -13,7 +13,7 @@ from shoal.api.affinity import TopologySpreadConstraint
 from shoal.api.pod import Pod
 from shoal.api.selectors import LabelSelector
 from shoal.engine.asks import Ask
-from shoal.store.watched.pod_heads import Head
+from shoal.store.watched.pod_heads import PodHead
 
 _REPLICAS = frozenset({"ReplicaSet", "StatefulSet", "ReplicationController"})
 _ITS_OWN = frozenset({"statefulset.kubernetes.io/pod-name", "apps.kubernetes.io/pod-index"})
@@ -21,7 +21,7 @@ _HOST = "kubernetes.io/hostname"
 Shared = tuple[tuple[str, str], ...]
 
 
-def shared_labels(head: Head) -> Shared:
+def shared_labels(head: PodHead) -> Shared:
     """Labels that the pod has in common with its fellows; none where it is no replica or says itself how to spread."""
     if head.spec.node_name or head.spec.has_company:
         return ()

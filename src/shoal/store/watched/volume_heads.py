@@ -9,12 +9,12 @@ import msgspec
 from shoal.client.item import Item
 
 
-class _Labels(msgspec.Struct, gc=False):
+class _VolumeMeta(msgspec.Struct, gc=False):
     labels: dict[str, str] | None = None
 
 
-class _Labelled(msgspec.Struct, gc=False):
-    metadata: _Labels
+class _VolumeLabels(msgspec.Struct, gc=False):
+    metadata: _VolumeMeta
 
 
 class _OfClass(msgspec.Struct, rename="camel", gc=False):
@@ -26,7 +26,7 @@ class _Volume(msgspec.Struct, gc=False):
 
 
 def labels_of(node: Item) -> dict[str, str]:
-    return node.read(_Labelled).metadata.labels or {}
+    return node.read(_VolumeLabels).metadata.labels or {}
 
 
 def places(nodes: Iterable[Item]) -> Iterator[tuple[str, dict[str, str]]]:

@@ -18,8 +18,8 @@ from shoal.client.index import Index
 from shoal.client.informer import Handler
 from shoal.client.item import Item
 from shoal.client.kind import NODES, PODS, STORAGE_CLASSES, VOLUME_CLAIMS, VOLUMES
-from shoal.client.volumes.needs import Mounts, Needed, VolumeNeeds, Wanted, mounts_of
-from shoal.client.volumes.values import Claim, Known, StorageClass, Volume
+from shoal.client.volumes.needs import Mounts, Needed, VolumeNeeds, WantedClaim, mounts_of
+from shoal.client.volumes.values import Known, StorageClass, Volume, VolumeClaim
 from shoal.store.volumes.rules import VolumeRules
 from shoal.store.watched.dependents import Dependents
 from shoal.store.watched.template_volumes import TemplateVolumes
@@ -32,12 +32,12 @@ _NODES = "nodes"
 _USERS = "volume-claim-users"
 
 
-class _Spec(msgspec.Struct, rename="camel", gc=False):
+class _VolumeSpec(msgspec.Struct, rename="camel", gc=False):
     node_name: str = ""
 
 
 class _Placed(msgspec.Struct, gc=False):
-    spec: _Spec
+    spec: _VolumeSpec
 
 
 class WatchedVolumes:
@@ -51,7 +51,7 @@ class WatchedVolumes:
         self._users: Index | None = None
         """Pods on nodes, by the claims they use; made when a claim is for one pod only."""
         self.needs = VolumeNeeds(
-            Known(of.of(VOLUME_CLAIMS), Claim),
+            Known(of.of(VOLUME_CLAIMS), VolumeClaim),
             Known(of.of(VOLUMES), Volume),
             Known(of.of(STORAGE_CLASSES), StorageClass),
         )
@@ -97,12 +97,12 @@ class WatchedVolumes:
         """Pods (namespace/name) whose answer above may be another one by now."""
         return self._asked.take()
 
-    def promise(self, wanted: list[Wanted]) -> None:
+    def promise(self, wanted: list[WantedClaim]) -> None:
         """These volumes are in use by decisions that are not written yet."""
         self.needs.promise(wanted)
         self._stir_rivals(wanted)
 
-    def withdraw(self, wanted: list[Wanted]) -> None:
+    def withdraw(self, wanted: list[WantedClaim]) -> None:
         self.needs.withdraw(wanted)
         self._stir_rivals(wanted)
 
@@ -127,7 +127,7 @@ class WatchedVolumes:
 
     # -- claims for one pod only ------------------------------------------------------------------------------------
 
-    def _is_used(self, claim: Claim, pod: str) -> bool:
+    def _is_used(self, claim: VolumeClaim, pod: str) -> bool:
         if self._users is None:
             self._users = self._pods.index(_USERS, _claims_in_use)
         return any(f"{item.namespace}/{item.name}" != pod for item in self._users["/".join(claim.key)])
@@ -152,7 +152,7 @@ class WatchedVolumes:
                 for what in touched_by(item):
                     self._stir(what)
 
-    def _stir_rivals(self, wanted: list[Wanted]) -> None:
+    def _stir_rivals(self, wanted: list[WantedClaim]) -> None:
         for one in wanted:
             if one.volume is not None:
                 self._stir(("volumes", one.claim.class_name))

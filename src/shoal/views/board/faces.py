@@ -71,7 +71,7 @@ class Happening(msgspec.Struct, frozen=True):
     count: int = 1
 
 
-class Part(msgspec.Struct, frozen=True):
+class GpuSlot(msgspec.Struct, frozen=True):
     """A stretch of one GPU with one owner (a namespace; empty where it is free)."""
 
     start: float
@@ -83,7 +83,7 @@ class Tile(msgspec.Struct, frozen=True):
     """A node and who holds which part of it."""
 
     node: NodeFace
-    parts: Sequence[Sequence[Part]]
+    parts: Sequence[Sequence[GpuSlot]]
     """For each GPU, in order."""
     sums: Mapping[str, float]
     """GPUs by owner, parts as fractions."""
@@ -98,7 +98,7 @@ class Fleet(msgspec.Struct, frozen=True):
     """GPUs by owner."""
 
 
-class Scene(msgspec.Struct, frozen=True):
+class BoardState(msgspec.Struct, frozen=True):
     """Everything one frame shows."""
 
     title: str

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from shoal.views.board.faces import Fleet, NodeFace, Part, PodFace, Slot, Tile
+from shoal.views.board.faces import Fleet, GpuSlot, NodeFace, PodFace, Slot, Tile
 
 FREE = ""
 
@@ -31,7 +31,7 @@ def fleet_of(tiles: Iterable[Tile]) -> Fleet:
     return Fleet(gpus, broken, sums)
 
 
-def _filled(node: NodeFace, pods: Iterable[PodFace]) -> Sequence[Sequence[Part]]:
+def _filled(node: NodeFace, pods: Iterable[PodFace]) -> Sequence[Sequence[GpuSlot]]:
     """For each GPU its parts, in order. Pods whose devices are unknown take the first free GPUs."""
     slots = node.slots or tuple(Slot(f"#{index}", index, 0.0, 1.0) for index in range(node.gpus))
     devices = {slot.device for slot in slots}
@@ -43,11 +43,11 @@ def _filled(node: NodeFace, pods: Iterable[PodFace]) -> Sequence[Sequence[Part]]
         # A request above the capacity is cut to the capacity.
         homeless += [pod.namespace] * min(len(slots) - len(homeless), max(0, round(pod.gpus) - len(known)))
     rest = iter(homeless)
-    parts: list[list[Part]] = [[] for _ in range(node.gpus)]
+    parts: list[list[GpuSlot]] = [[] for _ in range(node.gpus)]
     for slot in sorted(slots, key=lambda slot: (slot.gpu, slot.start)):
         owner = owners.get(slot.device)
         if owner is None:
             owner = next(rest, FREE)
         if slot.gpu < node.gpus:
-            parts[slot.gpu].append(Part(slot.start, slot.width, owner))
+            parts[slot.gpu].append(GpuSlot(slot.start, slot.width, owner))
     return parts

@@ -13,7 +13,7 @@ from rich.cells import cell_len
 from rich.text import Text
 
 from shoal.views.board.colours import BROKEN, FREE, Colours
-from shoal.views.board.faces import Fleet, Happening, PodFace, Scene
+from shoal.views.board.faces import BoardState, Fleet, Happening, PodFace
 from shoal.views.board.tiles import draw_tiles
 
 _MARGIN = 1
@@ -22,7 +22,7 @@ _WIDE = 140
 _MOST_TEAMS = 8
 
 
-def draw_frame(scene: Scene, colours: Colours, width: int, height: int) -> Text:
+def draw_frame(scene: BoardState, colours: Colours, width: int, height: int) -> Text:
     inner = max(20, width - 2 * _MARGIN)
     room = max(8, height - 1)
     head = [*_heading(scene, inner), *_bar(scene.fleet, colours, inner), Text()]
@@ -44,7 +44,7 @@ def _list_lines(room: int, nodes: int) -> int:
     return max(5, least) if nodes else room - 2
 
 
-def _heading(scene: Scene, width: int) -> list[Text]:
+def _heading(scene: BoardState, width: int) -> list[Text]:
     left = Text(scene.title, style="bold")
     left.append(f"  {len(scene.tiles):,} nodes {scene.fleet.gpus:,} GPUs", style="default")
     counts = f"{scene.running:,} running  {scene.waits:,} waiting  {scene.done:,} done"
@@ -85,7 +85,7 @@ def _legend(fleet: Fleet, colours: Colours, free: float) -> Text:
     return legend
 
 
-def _lists(scene: Scene, width: int, height: int) -> list[Text]:
+def _lists(scene: BoardState, width: int, height: int) -> list[Text]:
     if height <= 1:
         return []
     if width >= _WIDE:
@@ -98,7 +98,7 @@ def _lists(scene: Scene, width: int, height: int) -> list[Text]:
     return [*_waiting(scene, width, upper), *_events(scene.happenings, width, height - upper)]
 
 
-def _waiting(scene: Scene, width: int, height: int) -> list[Text]:
+def _waiting(scene: BoardState, width: int, height: int) -> list[Text]:
     lines = [Text(f"Waiting {scene.waits:,}" if scene.waits else "Nothing waits", style="bold")]
     pods = scene.waiting[: height - 1]
     names = min(34, max((cell_len(_name(pod)) for pod in pods), default=0))

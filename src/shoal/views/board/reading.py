@@ -30,7 +30,7 @@ class _Camel(msgspec.Struct, rename="camel"):
     pass
 
 
-class _Meta(_Camel):
+class _BoardMeta(_Camel):
     name: str = ""
     namespace: str = ""
     creation_timestamp: str = ""
@@ -39,7 +39,7 @@ class _Meta(_Camel):
     annotations: Mapping[str, str] = {}
 
 
-class _Condition(_Camel):
+class _BoardCondition(_Camel):
     type: str
     status: str
     message: str = ""
@@ -50,15 +50,15 @@ class _NodeSpec(_Camel):
     unschedulable: bool = False
 
 
-class _NodeStatus(_Camel):
-    conditions: Sequence[_Condition] = ()
+class _BoardNodeStatus(_Camel):
+    conditions: Sequence[_BoardCondition] = ()
     capacity: Mapping[str, str] = {}
 
 
-class _Node(_Camel):
-    metadata: _Meta
+class _BoardNode(_Camel):
+    metadata: _BoardMeta
     spec: _NodeSpec = msgspec.field(default_factory=_NodeSpec)
-    status: _NodeStatus = msgspec.field(default_factory=_NodeStatus)
+    status: _BoardNodeStatus = msgspec.field(default_factory=_BoardNodeStatus)
 
 
 class _Resources(_Camel):
@@ -66,13 +66,13 @@ class _Resources(_Camel):
     requests: Mapping[str, Any] = {}
 
 
-class _Container(_Camel):
+class _BoardContainer(_Camel):
     resources: _Resources = msgspec.field(default_factory=_Resources)
 
 
-class _PodSpec(_Camel):
+class _BoardPodSpec(_Camel):
     node_name: str = ""
-    containers: Sequence[_Container] = ()
+    containers: Sequence[_BoardContainer] = ()
 
 
 class _Device(_Camel):
@@ -87,17 +87,17 @@ class _ContainerStatus(_Camel):
     allocated_resources_status: Sequence[_Allocated] = ()
 
 
-class _PodStatus(_Camel):
+class _BoardPodStatus(_Camel):
     phase: str = "Pending"
     message: str = ""
-    conditions: Sequence[_Condition] = ()
+    conditions: Sequence[_BoardCondition] = ()
     container_statuses: Sequence[_ContainerStatus] = ()
 
 
-class _Pod(_Camel):
-    metadata: _Meta
-    spec: _PodSpec = msgspec.field(default_factory=_PodSpec)
-    status: _PodStatus = msgspec.field(default_factory=_PodStatus)
+class _BoardPod(_Camel):
+    metadata: _BoardMeta
+    spec: _BoardPodSpec = msgspec.field(default_factory=_BoardPodSpec)
+    status: _BoardPodStatus = msgspec.field(default_factory=_BoardPodStatus)
 
 
 class _About(_Camel):
@@ -107,7 +107,7 @@ class _About(_Camel):
 
 
 class _Event(_Camel):
-    metadata: _Meta
+    metadata: _BoardMeta
     involved_object: _About = msgspec.field(default_factory=_About)
     reason: str = ""
     message: str = ""
@@ -117,7 +117,7 @@ class _Event(_Camel):
     count: int | None = 1
 
 
-_node, _pod, _event = msgspec.json.Decoder(_Node), msgspec.json.Decoder(_Pod), msgspec.json.Decoder(_Event)
+_node, _pod, _event = msgspec.json.Decoder(_BoardNode), msgspec.json.Decoder(_BoardPod), msgspec.json.Decoder(_Event)
 
 
 def node_face(data: bytes) -> NodeFace:
@@ -178,7 +178,7 @@ def _shown(text: str) -> str:
     return one_line(text[:_LONGEST])
 
 
-def _why(status: _PodStatus) -> str:
+def _why(status: _BoardPodStatus) -> str:
     if status.message:
         return status.message
     refused = next((one for one in status.conditions if one.type == "PodScheduled" and one.status == "False"), None)

@@ -31,14 +31,14 @@ class _Instance(msgspec.Struct):
     uuid: str
 
 
-class _Gpu(msgspec.Struct):
+class _BoardGpu(msgspec.Struct):
     index: int
     uuid: str
     mig: Sequence[_Instance] = ()
 
 
 class _Topology(msgspec.Struct):
-    gpus: Sequence[_Gpu] = ()
+    gpus: Sequence[_BoardGpu] = ()
 
 
 def slots(annotations: Mapping[str, str], labels: Mapping[str, str]) -> tuple[Slot, ...]:
@@ -56,13 +56,13 @@ def slots(annotations: Mapping[str, str], labels: Mapping[str, str]) -> tuple[Sl
     return tuple(islice((part for slot in found for part in _replicas(slot, labels.get(_REPLICAS, ""))), _MOST_SLOTS))
 
 
-def _devices(gpu: _Gpu, layout: Layout | None) -> Iterator[Slot]:
+def _devices(gpu: _BoardGpu, layout: Layout | None) -> Iterator[Slot]:
     if gpu.mig and layout is not None:
         return _instances(gpu, layout)
     return iter([Slot(gpu.uuid, gpu.index, 0.0, 1.0)])
 
 
-def _instances(gpu: _Gpu, layout: Layout) -> Iterator[Slot]:
+def _instances(gpu: _BoardGpu, layout: Layout) -> Iterator[Slot]:
     for one in gpu.mig:
         if not 0 <= one.start < layout.memory_slices:
             continue

@@ -14,7 +14,7 @@ from rich.cells import cell_len, set_cell_size
 from rich.text import Text
 
 from shoal.views.board.colours import AWAY, BROKEN
-from shoal.views.board.faces import NodeFace, Part, Tile
+from shoal.views.board.faces import GpuSlot, NodeFace, Tile
 from shoal.views.board.filled import FREE
 
 _SIZES = (8, 4, 2, 1)
@@ -109,7 +109,7 @@ def _append(line: Text, glyphs: Iterable[Glyph]) -> None:
         line.append("".join(letter for letter, _ in run), style=style)
 
 
-def _gpu(node: NodeFace, index: int, parts: Sequence[Part], size: int, colour: Colour) -> Iterator[Glyph]:
+def _gpu(node: NodeFace, index: int, parts: Sequence[GpuSlot], size: int, colour: Colour) -> Iterator[Glyph]:
     if index in node.broken:
         yield _CROSS * size, BROKEN
         return

@@ -9,7 +9,7 @@ from __future__ import annotations
 from bisect import bisect_left, insort
 from collections import deque
 
-from shoal.views.board.faces import Happening, NodeFace, PodFace, Scene, Tile
+from shoal.views.board.faces import BoardState, Happening, NodeFace, PodFace, Tile
 from shoal.views.board.filled import fleet_of, tile_of
 
 Address = tuple[str, str]
@@ -79,13 +79,13 @@ class Watched:
             self._happenings.appendleft(one)
             self.changes += 1
 
-    def scene(self, clock: str, footer: str = "") -> Scene:
+    def scene(self, clock: str, footer: str = "") -> BoardState:
         if self._order is None:
             self._order = sorted(self._nodes, key=_natural)
         tiles = [self._tiles.get(name) or self._tile(name) for name in self._order]
         if self._summed != self.changes:
             self._fleet, self._summed = fleet_of(tiles), self.changes
-        return Scene(
+        return BoardState(
             title=self.title,
             clock=clock,
             tiles=tiles,

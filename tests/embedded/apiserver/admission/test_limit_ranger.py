@@ -8,7 +8,7 @@ import pytest
 
 from build.cluster_reader import FakeReader, Obj, container, creating, named, pod, updating, world
 from shoal.embedded.apiserver.admission.chain import builtin_plugins
-from shoal.embedded.apiserver.calls import Admission
+from shoal.embedded.apiserver.calls import AdmissionAttributes
 from shoal.embedded.apiserver.status import ApiError
 
 GPU = "nvidia.com/gpu"
@@ -22,14 +22,14 @@ def per(kind: str = "Container", **bounds: Any) -> Obj:
     return {"type": kind, **bounds}
 
 
-def admitted(reader: FakeReader, write: Admission) -> Obj:
+def admitted(reader: FakeReader, write: AdmissionAttributes) -> Obj:
     plugins = builtin_plugins(reader)
     plugins.mutate(write)
     plugins.validate(write)
     return write.obj or {}
 
 
-def refused(reader: FakeReader, write: Admission) -> str:
+def refused(reader: FakeReader, write: AdmissionAttributes) -> str:
     with pytest.raises(ApiError) as caught:
         admitted(reader, write)
     assert caught.value.code == 403

@@ -12,18 +12,18 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from build.cluster_reader import FakeReader, Obj, creating, deleting, named, pod, updating, world
 from shoal.embedded.apiserver.admission.chain import builtin_plugins
 from shoal.embedded.apiserver.admission.service_account import suffixes
-from shoal.embedded.apiserver.calls import Admission
+from shoal.embedded.apiserver.calls import AdmissionAttributes
 from shoal.embedded.apiserver.status import ApiError
 
 
-def admitted(reader: FakeReader, write: Admission) -> Obj:
+def admitted(reader: FakeReader, write: AdmissionAttributes) -> Obj:
     plugins = builtin_plugins(reader)
     plugins.mutate(write)
     plugins.validate(write)
     return write.obj or {}
 
 
-def refusal(reader: FakeReader, write: Admission) -> ApiError:
+def refusal(reader: FakeReader, write: AdmissionAttributes) -> ApiError:
     with pytest.raises(ApiError) as caught:
         admitted(reader, write)
     return caught.value

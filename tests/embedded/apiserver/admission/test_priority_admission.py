@@ -6,11 +6,11 @@ import pytest
 
 from build.cluster_reader import FakeReader, Obj, creating, named, pod, updating, world
 from shoal.embedded.apiserver.admission.chain import builtin_plugins
-from shoal.embedded.apiserver.calls import Admission
+from shoal.embedded.apiserver.calls import AdmissionAttributes
 from shoal.embedded.apiserver.status import ApiError
 
 
-def admitted(reader: FakeReader, write: Admission) -> Obj:
+def admitted(reader: FakeReader, write: AdmissionAttributes) -> Obj:
     plugins = builtin_plugins(reader, suffix=lambda: "abcde")
     plugins.mutate(write)
     plugins.validate(write)
@@ -18,7 +18,7 @@ def admitted(reader: FakeReader, write: Admission) -> Obj:
     return write.obj
 
 
-def refusal(reader: FakeReader, write: Admission) -> ApiError:
+def refusal(reader: FakeReader, write: AdmissionAttributes) -> ApiError:
     with pytest.raises(ApiError) as caught:
         admitted(reader, write)
     return caught.value

@@ -9,7 +9,7 @@ import msgspec
 import pytest
 
 from shoal.embedded.apiserver.builtin import builtin_resources
-from shoal.embedded.apiserver.discovery.documents import Discovery, Document
+from shoal.embedded.apiserver.discovery.documents import DiscoveryDocuments, Document
 from shoal.embedded.apiserver.discovery.order import newest_first
 from shoal.embedded.apiserver.discovery.version import version_document
 from shoal.embedded.apiserver.resource import Resource, Subresource
@@ -48,8 +48,8 @@ def custom(group: str, version: str, plural: str, **more: Any) -> Resource:
     return Resource(group, version, plural, plural.capitalize(), True, is_custom=True, **more)
 
 
-def discovery(served: Served | None = None) -> Discovery:
-    return Discovery(served or Served(), server_address="127.0.0.1:6443")
+def discovery(served: Served | None = None) -> DiscoveryDocuments:
+    return DiscoveryDocuments(served or Served(), server_address="127.0.0.1:6443")
 
 
 def read(document: Document | None) -> Any:

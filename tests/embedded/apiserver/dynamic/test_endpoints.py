@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from shoal.embedded.apiserver.dynamic.endpoints import Address, Endpoints, UnresolvedError
+from shoal.embedded.apiserver.dynamic.endpoints import Endpoints, UnresolvedError, WebhookEndpointAddress
 
 Obj = dict[str, Any]
 ELSEWHERE = "203.0.113.9"
@@ -43,7 +43,7 @@ def slice_of(*addresses: str, port: int = 9443, name: str = "", **conditions: bo
     return {"metadata": metadata, "endpoints": [endpoint], "ports": [{"name": name, "port": port}]}
 
 
-def resolved(port: int = 443, **objects: Obj) -> Address:
+def resolved(port: int = 443, **objects: Obj) -> WebhookEndpointAddress:
     return Endpoints(Stored(**objects)).resolve("default", "hooks", port)
 
 
@@ -57,7 +57,7 @@ def resolved(port: int = 443, **objects: Obj) -> Address:
     ],
 )
 def test_the_annotation_says_where_a_service_is(text: str, host: str, port: int) -> None:
-    assert resolved(services=service(text)) == Address(host, port)
+    assert resolved(services=service(text)) == WebhookEndpointAddress(host, port)
 
 
 @pytest.mark.parametrize(
@@ -73,13 +73,13 @@ def test_an_annotation_that_leads_away_is_refused(text: str) -> None:
 def test_a_slice_gives_the_address_of_the_port_by_its_name() -> None:
     ports = ({"name": "metrics", "port": 80}, {"name": "web", "port": 443})
     found = resolved(services=service("", *ports), endpointslices=slice_of("127.0.0.1", name="web", port=7443))
-    assert found == Address("127.0.0.1", 7443)
+    assert found == WebhookEndpointAddress("127.0.0.1", 7443)
 
 
 def test_old_endpoints_count_as_well() -> None:
     subset = {"addresses": [{"ip": "127.0.0.1"}], "ports": [{"port": 6443}]}
     old = {"metadata": {"name": "hooks"}, "subsets": [subset]}
-    assert resolved(services=service(), endpoints=old) == Address("127.0.0.1", 6443)
+    assert resolved(services=service(), endpoints=old) == WebhookEndpointAddress("127.0.0.1", 6443)
 
 
 @pytest.mark.parametrize(

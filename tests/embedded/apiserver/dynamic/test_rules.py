@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from build.cluster_reader import FakeReader
 from build.depth import examples
-from shoal.embedded.apiserver.calls import Actor, Admission, Call
-from shoal.embedded.apiserver.catalog import Catalog
+from shoal.embedded.apiserver.calls import Actor, AdmissionAttributes, Call
+from shoal.embedded.apiserver.catalog import ResourceCatalog
 from shoal.embedded.apiserver.dynamic.admission_index import AdmissionIndex
 from shoal.embedded.apiserver.dynamic.rules import Matcher
 from shoal.embedded.apiserver.resource import Resource, Subresource
@@ -28,7 +28,7 @@ SERVED = (PODS, NODES, NAMESPACES, OLD, NEW)
 
 
 def matcher(*namespaces: Obj) -> Matcher:
-    return Matcher(Catalog(SERVED), FakeReader().put(*namespaces))
+    return Matcher(ResourceCatalog(SERVED), FakeReader().put(*namespaces))
 
 
 def namespace(name: str, **labels: str) -> Obj:
@@ -37,11 +37,11 @@ def namespace(name: str, **labels: str) -> Obj:
 
 def write(
     resource: Resource, operation: str = "CREATE", subresource: str = "", name: str = "x", **labels: str
-) -> Admission:
+) -> AdmissionAttributes:
     place = "team" if resource.namespaced else ""
     call = Call("create", resource, Actor("someone"), place, name, subresource)
     obj = {"metadata": {"name": name, "labels": labels}}
-    return Admission(operation, call, name, obj, None)  # type: ignore[arg-type]
+    return AdmissionAttributes(operation, call, name, obj, None)  # type: ignore[arg-type]
 
 
 def rule(resources: list[str], **more: Any) -> Obj:
@@ -170,7 +170,7 @@ def test_at_a_door_is_whoever_may_be_meant_by_such_a_write_in_order() -> None:
 
 
 def test_a_door_is_looked_at_again_when_something_else_is_configured_or_served() -> None:
-    catalog = Catalog((PODS, NEW))
+    catalog = ResourceCatalog((PODS, NEW))
     doors: AdmissionIndex[_Named] = AdmissionIndex(Matcher(catalog, FakeReader()))
     for_old = [_Named("old", [rule(["boxes"], apiVersions=["v1"])])]
     doors.set(for_old)

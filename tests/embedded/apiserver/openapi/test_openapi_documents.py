@@ -10,7 +10,7 @@ import msgspec
 import pytest
 
 from shoal.embedded.apiserver.builtin import builtin_resources
-from shoal.embedded.apiserver.catalog import Catalog
+from shoal.embedded.apiserver.catalog import ResourceCatalog
 from shoal.embedded.apiserver.openapi.answers import V2_PROTOBUF, openapi_answer
 from shoal.embedded.apiserver.openapi.documents import Documents
 from shoal.embedded.apiserver.openapi.gnostic import encode_document
@@ -43,8 +43,8 @@ def widget(**more: Any) -> Resource:
     )
 
 
-def catalog() -> Catalog:
-    found = Catalog(builtin_resources(Shapes("1.36"), {}))
+def catalog() -> ResourceCatalog:
+    found = ResourceCatalog(builtin_resources(Shapes("1.36"), {}))
     found.put_custom([widget()], widget())
     return found
 

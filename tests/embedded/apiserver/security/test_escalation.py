@@ -8,7 +8,7 @@ import pytest
 
 from build.rbac import actor, binding, cluster_binding, cluster_role, role
 from build.readers import FixedReader
-from shoal.embedded.apiserver.calls import Actor, Admission, Call
+from shoal.embedded.apiserver.calls import Actor, AdmissionAttributes, Call
 from shoal.embedded.apiserver.resource import Resource
 from shoal.embedded.apiserver.security.authorize import AllowRecognised
 from shoal.embedded.apiserver.security.escalation import EscalationCheck
@@ -19,15 +19,15 @@ Obj = dict[str, Any]
 BOB = Actor("bob", ("devs", "system:authenticated"))
 
 
-def written(obj: Obj, by: Actor = BOB, old: Obj | None = None) -> Admission:
+def written(obj: Obj, by: Actor = BOB, old: Obj | None = None) -> AdmissionAttributes:
     namespace, name = obj["metadata"].get("namespace", ""), obj["metadata"]["name"]
     plural = f"{obj['kind'].lower()}s"
     resource = Resource("rbac.authorization.k8s.io", "v1", plural, obj["kind"], bool(namespace))
     call = Call("create" if old is None else "update", resource, by, namespace, name if old else "")
-    return Admission("CREATE" if old is None else "UPDATE", call, name, obj, old)
+    return AdmissionAttributes("CREATE" if old is None else "UPDATE", call, name, obj, old)
 
 
-def refusal(reader: FixedReader, admission: Admission) -> ApiError:
+def refusal(reader: FixedReader, admission: AdmissionAttributes) -> ApiError:
     with pytest.raises(ApiError) as caught:
         EscalationCheck(Rbac(reader)).validate(admission)
     return caught.value
@@ -74,7 +74,7 @@ def test_the_verb_escalate_on_one_name_is_none_to_create_it() -> None:
     "strong", [role("ns", "strong", "* * @*"), binding("ns", "ClusterRole strong", "User eve")], ids=["role", "binding"]
 )
 def test_only_what_garbage_collection_writes_is_changed_without_the_rights(strong: Obj) -> None:
-    def changed(**metadata: Any) -> Admission:
+    def changed(**metadata: Any) -> AdmissionAttributes:
         return written({**strong, "metadata": {**strong["metadata"], **metadata}}, old=strong)
 
     reader = FixedReader(cluster_role("strong", "* * @*"))

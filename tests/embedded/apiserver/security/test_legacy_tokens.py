@@ -13,9 +13,9 @@ from build.readers import FixedReader
 from shoal.client.certificates import parse_key
 from shoal.embedded.apiserver.security.authenticate import Authenticator
 from shoal.embedded.apiserver.security.legacy_tokens import INVALID_SINCE, LAST_USED, with_last_used
-from shoal.embedded.apiserver.security.service_accounts import ISSUER, Holder, TokenSigner
+from shoal.embedded.apiserver.security.service_accounts import ISSUER, TokenSigner, TokenSubject
 
-BUILDER = Holder("ci", "builder", "account-uid")
+BUILDER = TokenSubject("ci", "builder", "account-uid")
 CENTURY_S = 100 * 365 * 24 * 3600
 
 

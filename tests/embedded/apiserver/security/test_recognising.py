@@ -19,11 +19,11 @@ from shoal.client.certificates import new_key
 from shoal.embedded.apiserver.calls import ANONYMOUS
 from shoal.embedded.apiserver.security.authenticate import Authenticator
 from shoal.embedded.apiserver.security.issuer_documents import configuration, key_set
-from shoal.embedded.apiserver.security.service_accounts import ISSUER, Bound, Holder, TokenSigner
+from shoal.embedded.apiserver.security.service_accounts import ISSUER, Bound, TokenSigner, TokenSubject
 from shoal.embedded.apiserver.status import ApiError
 
 SIGNER = TokenSigner(authority().signing_key)
-BUILDER = Holder("ci", "builder", "account-uid")
+BUILDER = TokenSubject("ci", "builder", "account-uid")
 
 
 def recogniser(*objs: dict[str, object]) -> Authenticator:

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from build.depth import examples
 from shoal.embedded.apiserver.calls import Attributes
-from shoal.embedded.apiserver.security.rules import Rule, missing
+from shoal.embedded.apiserver.security.rules import PolicyRule, missing
 
 VERBS, GROUPS, NAMES = ("get", "list"), ("", "apps"), ("", "a", "b")
 RESOURCES = (("pods", ""), ("pods", "log"), ("nodes", ""), ("nodes", "log"))
@@ -25,21 +25,21 @@ def some(*values: str) -> st.SearchStrategy[tuple[str, ...]]:
 
 
 RESOURCE_RULES = st.builds(
-    Rule,
+    PolicyRule,
     some(*VERBS, "*"),
     some(*GROUPS, "*"),
     some("pods", "pods/log", "nodes", "*/log", "*"),
     st.one_of(st.just(()), some("a", "b")),
 )
 PATH_RULES = st.builds(
-    lambda verbs, paths: Rule(verbs, paths=paths), some(*VERBS, "*"), some(*PATHS, "/healthz/*", "*")
+    lambda verbs, paths: PolicyRule(verbs, paths=paths), some(*VERBS, "*"), some(*PATHS, "/healthz/*", "*")
 )
 RULES = st.one_of(RESOURCE_RULES, PATH_RULES)
 
 
 @settings(max_examples=examples(120))
 @given(owned=st.lists(RULES, max_size=3), wanted=RULES)
-def test_where_nothing_is_missing_nothing_is_gained(owned: list[Rule], wanted: Rule) -> None:
+def test_where_nothing_is_missing_nothing_is_gained(owned: list[PolicyRule], wanted: PolicyRule) -> None:
     if missing(owned, [wanted]):
         return
     for asked in EVERYTHING:
@@ -49,18 +49,18 @@ def test_where_nothing_is_missing_nothing_is_gained(owned: list[Rule], wanted: R
 
 @settings(max_examples=examples(80))
 @given(owned=st.lists(RULES, max_size=3), wanted=RULES)
-def test_holding_what_was_missing_as_well_is_enough(owned: list[Rule], wanted: Rule) -> None:
+def test_holding_what_was_missing_as_well_is_enough(owned: list[PolicyRule], wanted: PolicyRule) -> None:
     assert missing([*owned, *missing(owned, [wanted])], [wanted]) == []
 
 
 @given(RULES)
-def test_whoever_holds_a_rule_lacks_nothing_of_it(rule: Rule) -> None:
+def test_whoever_holds_a_rule_lacks_nothing_of_it(rule: PolicyRule) -> None:
     assert missing([rule], [rule]) == []
 
 
 def test_what_is_missing_is_told_by_resource() -> None:
-    wanted = Rule(("get", "list", "delete"), ("", "apps"), ("pods",))
-    found = missing([Rule(("get", "list"), ("",), ("pods",))], [wanted])
+    wanted = PolicyRule(("get", "list", "delete"), ("", "apps"), ("pods",))
+    found = missing([PolicyRule(("get", "list"), ("",), ("pods",))], [wanted])
     assert sorted(rule.text() for rule in found) == [
         '{APIGroups:[""], Resources:["pods"], Verbs:["delete"]}',
         '{APIGroups:["apps"], Resources:["pods"], Verbs:["get" "list" "delete"]}',

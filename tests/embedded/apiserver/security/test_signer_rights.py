@@ -8,7 +8,7 @@ import pytest
 
 from build.rbac import actor, cluster_binding, cluster_role
 from build.readers import FixedReader
-from shoal.embedded.apiserver.calls import Admission, Call
+from shoal.embedded.apiserver.calls import AdmissionAttributes, Call
 from shoal.embedded.apiserver.resource import Resource
 from shoal.embedded.apiserver.security.rbac import Rbac
 from shoal.embedded.apiserver.security.signer_rights import SignerRights
@@ -19,11 +19,11 @@ REQUESTS = Resource("certificates.k8s.io", "v1", "certificatesigningrequests", "
 CLIENT = "kubernetes.io/kube-apiserver-client"
 
 
-def update(subresource: str, new: Obj, signer: str = CLIENT) -> Admission:
+def update(subresource: str, new: Obj, signer: str = CLIENT) -> AdmissionAttributes:
     old: Obj = {"metadata": {"name": "ask"}, "spec": {"signerName": signer}, "status": {}}
     call = Call("patch", REQUESTS, actor("bob"), "", "ask", subresource)
     # The signer in the request that is sent says nothing.
-    return Admission("UPDATE", call, "ask", old | {"spec": {"signerName": "own.example/any"}} | new, old)
+    return AdmissionAttributes("UPDATE", call, "ask", old | {"spec": {"signerName": "own.example/any"}} | new, old)
 
 
 def rights(*lines: str) -> SignerRights:

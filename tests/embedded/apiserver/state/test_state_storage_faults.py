@@ -13,7 +13,7 @@ from shoal.embedded.apiserver.state.state import State
 from shoal.embedded.apiserver.status import ApiError
 from shoal.embedded.apiserver.storage.faulty import FaultyStorage
 from shoal.embedded.apiserver.storage.memory import MemoryStorage
-from shoal.embedded.apiserver.storage.port import Change
+from shoal.embedded.apiserver.storage.port import StoredChange
 
 A, B = pod("a"), pod("b")
 
@@ -23,7 +23,7 @@ class OddStorage(MemoryStorage):
 
     error: Exception | None = None
 
-    async def commit(self, batch: Sequence[Change]) -> None:
+    async def commit(self, batch: Sequence[StoredChange]) -> None:
         if self.error is not None:
             raise self.error
         await super().commit(batch)

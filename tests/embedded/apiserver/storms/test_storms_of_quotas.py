@@ -14,7 +14,7 @@ from shoal.embedded.apiserver.resource import Home, Obj
 from shoal.embedded.apiserver.state.watch import Event
 from shoal.embedded.apiserver.status import ApiError
 from shoal.embedded.apiserver.storage.memory import MemoryStorage
-from shoal.embedded.apiserver.storage.port import Change, StorageFault
+from shoal.embedded.apiserver.storage.port import StorageFault, StoredChange
 
 QUOTAS = Home("", "resourcequotas")
 MAPS = Home("", "configmaps")
@@ -30,7 +30,7 @@ class RoughStorage(MemoryStorage):
         self.share_failing = 0.0
         self.failed = 0
 
-    async def commit(self, batch: Sequence[Change]) -> None:
+    async def commit(self, batch: Sequence[StoredChange]) -> None:
         for _ in range(self._random.randrange(6)):
             await asyncio.sleep(0)
         if self._random.random() < self.share_failing:

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from shoal.embedded.apiserver.streams.terminal import Answer, CannedTerminal, Place
+from shoal.embedded.apiserver.streams.terminal import CannedTerminal, CommandOutput, CommandPlace
 
 Obj = dict[str, Any]
 NODE = {
@@ -17,14 +17,14 @@ NODE = {
 }
 
 
-def place(limits: dict[str, str] | None = None, env: list[Obj] | None = None) -> Place:
+def place(limits: dict[str, str] | None = None, env: list[Obj] | None = None) -> CommandPlace:
     container: Obj = {"name": "main", "resources": {"limits": limits or {}}, "env": env or []}
     pod: Obj = {
         "metadata": {"name": "train-0", "namespace": "team", "uid": "u1", "labels": {"app": "train"}},
         "spec": {"nodeName": "n1", "containers": [container]},
         "status": {"podIP": "10.0.0.9"},
     }
-    return Place(pod, container, NODE)
+    return CommandPlace(pod, container, NODE)
 
 
 def test_nvidia_smi_lists_a_gpu_for_each_that_was_asked_for() -> None:
@@ -79,13 +79,13 @@ def test_env_is_what_the_spec_says_and_what_kubernetes_adds() -> None:
 
 def test_printenv_says_what_is_asked_for_and_fails_where_it_is_not_set() -> None:
     here = place(env=[{"name": "RANK", "value": "3"}, {"name": "WORLD_SIZE", "value": "4"}])
-    assert CannedTerminal().run(here, ["printenv", "WORLD_SIZE", "RANK"]) == Answer("4\n3\n")
-    assert CannedTerminal().run(here, ["printenv", "RANK", "NOBODY"]) == Answer("3\n", code=1)
+    assert CannedTerminal().run(here, ["printenv", "WORLD_SIZE", "RANK"]) == CommandOutput("4\n3\n")
+    assert CannedTerminal().run(here, ["printenv", "RANK", "NOBODY"]) == CommandOutput("3\n", code=1)
 
 
 def test_a_variable_of_an_annotation_that_is_not_there_is_empty() -> None:
     env = [{"name": "RANK", "valueFrom": {"fieldRef": {"fieldPath": "metadata.annotations['shoal.dev/rank']"}}}]
-    assert CannedTerminal().run(place(env=env), ["printenv", "RANK"]) == Answer("\n")
+    assert CannedTerminal().run(place(env=env), ["printenv", "RANK"]) == CommandOutput("\n")
 
 
 def test_a_container_goes_before_what_kubernetes_says_of_its_own_service() -> None:
@@ -113,7 +113,10 @@ def test_amounts_are_told_in_whole_divisors(reference: Obj, wanted: str) -> None
     here = place({"cpu": "2500m", "memory": "1Gi"}, env)
     here.pod["spec"]["containers"].append({"name": "other"})
     node = {**NODE, "status": {"allocatable": {"cpu": "96", "ephemeral-storage": "7"}}}
-    assert CannedTerminal().run(Place(here.pod, here.container, node), ["printenv", "AMOUNT"]).stdout == f"{wanted}\n"
+    assert (
+        CannedTerminal().run(CommandPlace(here.pod, here.container, node), ["printenv", "AMOUNT"]).stdout
+        == f"{wanted}\n"
+    )
 
 
 @pytest.mark.parametrize("command", [["sh", "-c", "nvidia-smi -L"], ["/bin/bash", "-lc", "/usr/bin/nvidia-smi -L"]])

@@ -14,7 +14,7 @@ from multidict import CIMultiDict
 from shoal.embedded.apiserver.status import ApiError
 from shoal.embedded.apiserver.streams.channels import LARGEST_MESSAGE, PROTOCOLS, check_origin, outcome
 from shoal.embedded.apiserver.streams.exec_pod import exec_pod, refused_stream
-from shoal.embedded.apiserver.streams.terminal import Answer, Place
+from shoal.embedded.apiserver.streams.terminal import CommandOutput, CommandPlace
 
 Obj = dict[str, Any]
 POD: Obj = {
@@ -30,12 +30,12 @@ LONG = "ä" * 50_000
 class Echo:
     """Says what it was asked, or nothing but its code when that is a number."""
 
-    def run(self, place: Place, command: Sequence[str]) -> Answer:
+    def run(self, place: CommandPlace, command: Sequence[str]) -> CommandOutput:
         if command[0].isdecimal():
-            return Answer("out\n", "err\n", int(command[0]))
+            return CommandOutput("out\n", "err\n", int(command[0]))
         if command[0] == "long":
-            return Answer(LONG)
-        return Answer(f"{place.container['name']}: {' '.join(command)}\n")
+            return CommandOutput(LONG)
+        return CommandOutput(f"{place.container['name']}: {' '.join(command)}\n")
 
 
 @pytest.fixture

@@ -30,7 +30,7 @@ from shoal.embedded.controllers.certificates.requests import (
     CLIENT,
     KUBELET_CLIENT,
     KUBELET_SERVING,
-    Asked,
+    CertificateRequest,
     signer_fault,
 )
 from shoal.embedded.controllers.certificates.signer import csr_signer
@@ -175,31 +175,33 @@ _NODE = ("system:node:n", ("system:nodes",))
 @pytest.mark.parametrize(
     ("signer", "wanted", "purpose", "fault"),
     [
-        pytest.param(CLIENT, Asked("jane", ()), "client auth", "", id="anybody may be a client"),
-        pytest.param(KUBELET_CLIENT, Asked(*_NODE), "client auth", "", id="a kubelet as client"),
+        pytest.param(CLIENT, CertificateRequest("jane", ()), "client auth", "", id="anybody may be a client"),
+        pytest.param(KUBELET_CLIENT, CertificateRequest(*_NODE), "client auth", "", id="a kubelet as client"),
         pytest.param(
             KUBELET_CLIENT,
-            Asked("n", ("system:nodes",)),
+            CertificateRequest("n", ("system:nodes",)),
             "client auth",
             "subject common name does not begin with system:node:",
             id="a kubelet under another name",
         ),
         pytest.param(
             KUBELET_CLIENT,
-            Asked(*_NODE, dns=("n",)),
+            CertificateRequest(*_NODE, dns=("n",)),
             "client auth",
             "DNS subjectAltNames are not allowed",
             id="a client with host names",
         ),
-        pytest.param(KUBELET_SERVING, Asked(*_NODE, ips=("10.0.0.1",)), "server auth", "", id="a kubelet as server"),
+        pytest.param(
+            KUBELET_SERVING, CertificateRequest(*_NODE, ips=("10.0.0.1",)), "server auth", "", id="a kubelet as server"
+        ),
         pytest.param(
             KUBELET_SERVING,
-            Asked(*_NODE),
+            CertificateRequest(*_NODE),
             "server auth",
             "DNS or IP subjectAltName is required",
             id="a server without an address",
         ),
     ],
 )
-def test_each_signer_has_its_rules(signer: str, wanted: Asked, purpose: str, fault: str) -> None:
+def test_each_signer_has_its_rules(signer: str, wanted: CertificateRequest, purpose: str, fault: str) -> None:
     assert signer_fault(signer, wanted, [*_KEYS, purpose]) == fault

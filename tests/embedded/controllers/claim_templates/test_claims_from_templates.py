@@ -14,7 +14,7 @@ from build.stormy_api import STORM, StormyApi
 from build.virtual_time import virtual
 from shoal.client.item import Obj, item_of
 from shoal.client.kind import PODS, RESOURCE_CLAIM_TEMPLATES, RESOURCE_CLAIMS
-from shoal.embedded.controllers.claim_templates.claim import Pod, PodClaim, new_claim
+from shoal.embedded.controllers.claim_templates.claim import ClaimingPod, PodClaim, new_claim
 from shoal.embedded.controllers.claim_templates.controller import resource_claim_controller
 
 _SPEC: Obj = {"devices": {"requests": [{"name": "gpu", "exactly": {"deviceClassName": "gpu.example.com"}}]}}
@@ -80,7 +80,7 @@ async def test_a_pod_whose_template_is_missing_is_told_and_served_when_it_comes(
 async def test_a_claim_that_was_made_just_before_a_crash_is_not_made_twice(tmp_path: Path) -> None:
     async with small_cluster(tmp_path) as cluster:
         await _template(cluster)
-        pod = item_of((await cluster.api.create(PODS, _bare_pod())).data).read(Pod)
+        pod = item_of((await cluster.api.create(PODS, _bare_pod())).data).read(ClaimingPod)
         template = await cluster.get(RESOURCE_CLAIM_TEMPLATES, "one-gpu")
         await cluster.create(RESOURCE_CLAIMS, new_claim(pod, PodClaim("gpu"), template))
         cluster.start(resource_claim_controller)
@@ -175,6 +175,6 @@ def test_names_of_claims_tell_the_pod_and_its_word_for_them(pod: str, claim: str
     assert made["metadata"]["generateName"] == expected
 
 
-def _named(name: str) -> Pod:
+def _named(name: str) -> ClaimingPod:
     data = f'{{"metadata":{{"name":"{name}","namespace":"n","uid":"u"}},"spec":{{}}}}'
-    return item_of(data.encode()).read(Pod)
+    return item_of(data.encode()).read(ClaimingPod)

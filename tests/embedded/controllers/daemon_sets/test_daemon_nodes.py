@@ -7,14 +7,14 @@ from pathlib import Path
 from build.small_clusters import small_cluster
 from build.virtual_time import virtual
 from shoal.client.kind import NODES
-from shoal.embedded.controllers.daemon_sets.nodes import Nodes
+from shoal.embedded.controllers.daemon_sets.nodes import DaemonNodes
 
 
 @virtual
 async def test_a_heartbeat_wakes_nobody_and_a_label_does(tmp_path: Path) -> None:
     async with small_cluster(tmp_path) as cluster:
         woken: list[float] = []
-        Nodes(cluster.informers.of(NODES), lambda: woken.append(cluster.clock.seconds()))
+        DaemonNodes(cluster.informers.of(NODES), lambda: woken.append(cluster.clock.seconds()))
         await cluster.create(NODES, {"metadata": {"name": "n1"}})
         await cluster.pass_time(1)
         woken.clear()
@@ -32,7 +32,7 @@ async def test_a_heartbeat_wakes_nobody_and_a_label_does(tmp_path: Path) -> None
 @virtual
 async def test_verdicts_follow_nodes_and_are_kept_otherwise(tmp_path: Path) -> None:
     async with small_cluster(tmp_path) as cluster:
-        nodes = Nodes(cluster.informers.of(NODES), lambda: None)
+        nodes = DaemonNodes(cluster.informers.of(NODES), lambda: None)
         for name in ("n1", "n2"):
             await cluster.create(NODES, {"metadata": {"name": name, "labels": {"gpu": "yes"}}})
             await cluster.patch(NODES, name, {"spec": {"taints": None}})

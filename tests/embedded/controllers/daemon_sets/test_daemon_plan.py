@@ -13,7 +13,7 @@ from build.depth import examples
 from build.pod_sights import NOW_S, pod_obj
 from shoal.embedded.controllers.daemon_sets.backoff import Backoff
 from shoal.embedded.controllers.daemon_sets.daemon_pod import HASH, DaemonPod, Template, by_node
-from shoal.embedded.controllers.daemon_sets.eligibility import NodeEligibility, NodeView, rule_of
+from shoal.embedded.controllers.daemon_sets.eligibility import DaemonNode, NodeEligibility, rule_of
 from shoal.embedded.controllers.daemon_sets.plan import DaemonSetState, placement_changes, update_changes
 
 RUNS, STAYS, AWAY = NodeEligibility(True, True), NodeEligibility(False, True), NodeEligibility(False, False)
@@ -120,7 +120,7 @@ TAINTS: dict[str, tuple[dict[str, Any], list[tuple[str, str]], NodeEligibility]]
 def test_how_a_node_is_judged(name: str) -> None:
     spec, taints, expected = TAINTS[name]
     written = [{"key": key, "effect": effect} for key, effect in taints]
-    node = msgspec.convert({"metadata": {"name": "n1"}, "spec": {"taints": written}}, NodeView)
+    node = msgspec.convert({"metadata": {"name": "n1"}, "spec": {"taints": written}}, DaemonNode)
     assert rule_of(spec).eligibility(node) == expected
 
 

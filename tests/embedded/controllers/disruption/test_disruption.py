@@ -9,10 +9,18 @@ import pytest
 
 from build.small_clusters import SmallCluster, small_cluster
 from build.virtual_time import virtual
+from shoal.api.conditions import Condition
+from shoal.api.meta import ObjectMeta
 from shoal.client.item import Obj
 from shoal.client.kind import DISRUPTION_BUDGETS, PODS, REPLICA_SETS
 from shoal.client.refusals import BusyError
-from shoal.embedded.controllers.disruption.budgets import Budget, BudgetSpec, Condition, Meta, Pod, PodStatus, figures
+from shoal.embedded.controllers.disruption.budgets import (
+    BudgetedPod,
+    BudgetedPodStatus,
+    BudgetSpec,
+    DisruptionBudget,
+    figures,
+)
 from shoal.embedded.controllers.disruption.controller import disruption_controller, stale_disruption_controller
 
 SELECTOR = {"matchLabels": {"app": "web"}}
@@ -183,7 +191,7 @@ async def _told(cluster: SmallCluster) -> str:
 def test_percentages_round_up_on_both_sides(
     spec: BudgetSpec, scale: int, ready: int, desired: int, allowed: int
 ) -> None:
-    state = PodStatus((Condition("Ready", "True"),))
-    pods = [Pod(Meta(name=str(number)), state) for number in range(ready)]
-    found = figures(Budget(Meta(), spec), pods, scale, {})
+    state = BudgetedPodStatus((Condition("Ready", "True"),))
+    pods = [BudgetedPod(ObjectMeta(name=str(number)), state) for number in range(ready)]
+    found = figures(DisruptionBudget(ObjectMeta(), spec), pods, scale, {})
     assert (found.desired, found.allowed) == (desired, allowed)

@@ -12,7 +12,7 @@ from build.virtual_time import virtual
 from shoal.client.item import Obj
 from shoal.client.kind import LEASES, NODES, PODS
 from shoal.embedded.controllers.node_lifecycle.controller import node_lifecycle_controller
-from shoal.embedded.controllers.node_lifecycle.zones import Health, health
+from shoal.embedded.controllers.node_lifecycle.zones import ZoneHealth, health
 
 _NOT_READY, _UNREACHABLE = "node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable"
 
@@ -174,13 +174,13 @@ async def test_a_node_that_goes_is_told_of(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("ready", "not_ready", "expected"),
     [
-        pytest.param(3, 0, Health.NORMAL, id="all are ready"),
-        pytest.param(0, 1, Health.FULLY, id="the only one is not"),
-        pytest.param(1, 2, Health.NORMAL, id="two are too few to count"),
-        pytest.param(2, 3, Health.PARTLY, id="three of five are more than 55 percent"),
-        pytest.param(5, 5, Health.NORMAL, id="half of them are not enough"),
-        pytest.param(9, 11, Health.PARTLY, id="55 percent are enough"),
+        pytest.param(3, 0, ZoneHealth.NORMAL, id="all are ready"),
+        pytest.param(0, 1, ZoneHealth.FULLY, id="the only one is not"),
+        pytest.param(1, 2, ZoneHealth.NORMAL, id="two are too few to count"),
+        pytest.param(2, 3, ZoneHealth.PARTLY, id="three of five are more than 55 percent"),
+        pytest.param(5, 5, ZoneHealth.NORMAL, id="half of them are not enough"),
+        pytest.param(9, 11, ZoneHealth.PARTLY, id="55 percent are enough"),
     ],
 )
-def test_zones_are_as_disrupted_as_kubernetes_says(ready: int, not_ready: int, expected: Health) -> None:
+def test_zones_are_as_disrupted_as_kubernetes_says(ready: int, not_ready: int, expected: ZoneHealth) -> None:
     assert health(ready, not_ready) is expected

@@ -32,7 +32,7 @@ from shoal.engine.ledger import Ledger
 from shoal.engine.placement import Placement
 from shoal.engine.plan import Place
 from shoal.engine.pods import Holding
-from shoal.engine.queues.facts import Admission, PodSetAdmission, WorkloadFacts
+from shoal.engine.queues.facts import PodSetAdmission, QuotaAssignment, WorkloadFacts
 from shoal.engine.queues.pod_set_constraints import flavors_of, with_pod_set_constraints
 from shoal.engine.queues.state import Queues
 from shoal.engine.queues.topology_facts import TopologyAssignment
@@ -74,7 +74,7 @@ class Placeholders:
     # -- proving ---------------------------------------------------------------------------------------------
 
     def missing_pods(
-        self, queues: Queues, priorities: Priorities, facts: WorkloadFacts, admission: Admission
+        self, queues: Queues, priorities: Priorities, facts: WorkloadFacts, admission: QuotaAssignment
     ) -> list[PodArrived]:
         """Placeholders for the pods of an admission that neither exist nor have a placeholder."""
         templates = self._templates.of(facts, priorities)

@@ -7,6 +7,9 @@ from collections.abc import Iterable
 import msgspec
 from msgspec import field
 
+from shoal.api.meta import ObjectMeta
+from shoal.api.partial import PodPhaseStatus
+from shoal.api.pod import SchedulingGate
 from shoal.api.pod_phases import TERMINAL_PHASES
 from shoal.client.context import Context
 from shoal.client.item import Item, Obj, Seen
@@ -15,30 +18,15 @@ from shoal.client.port import Patch
 from shoal.client.refusals import RefusedError
 
 
-class _Meta(msgspec.Struct, rename="camel", gc=False):
-    name: str = ""
-    labels: dict[str, str] = field(default_factory=dict)
-    annotations: dict[str, str] = field(default_factory=dict)
-    deletion_timestamp: str | None = None
-
-
-class _Gate(msgspec.Struct, gc=False):
-    name: str = ""
-
-
-class _Spec(msgspec.Struct, rename="camel", gc=False):
+class _GatedPodSpec(msgspec.Struct, rename="camel", gc=False):
     node_selector: dict[str, str] = field(default_factory=dict)
-    scheduling_gates: tuple[_Gate, ...] = ()
-
-
-class _Status(msgspec.Struct, gc=False):
-    phase: str = ""
+    scheduling_gates: tuple[SchedulingGate, ...] = ()
 
 
 class GatedPod(msgspec.Struct, gc=False):
-    metadata: _Meta
-    spec: _Spec = field(default_factory=_Spec)
-    status: _Status = field(default_factory=_Status)
+    metadata: ObjectMeta
+    spec: _GatedPodSpec = field(default_factory=_GatedPodSpec)
+    status: PodPhaseStatus = field(default_factory=PodPhaseStatus)
 
     def has_gate(self, name: str) -> bool:
         return any(gate.name == name for gate in self.spec.scheduling_gates)

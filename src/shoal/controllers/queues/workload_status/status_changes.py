@@ -12,10 +12,10 @@ from typing import Any
 
 import msgspec
 
-from shoal.client.conditions import Moment, Status, find, is_true, put, remove
+from shoal.client.conditions import Status, WriteTime, find, is_true, put, remove
 from shoal.controllers.queues.api_values import admission_to_api, amount_to_api
 from shoal.controllers.queues.messages import ADMISSION_CHECK, DELAYED, NO_RESERVATION, UNSATISFIED
-from shoal.engine.queues.facts import Admission, PodSet
+from shoal.engine.queues.facts import PodSet, QuotaAssignment
 
 RESERVED, ADMITTED, EVICTED, PREEMPTED = "QuotaReserved", "Admitted", "Evicted", "Preempted"
 REQUEUED, FINISHED, DEACTIVATION_TARGET = "Requeued", "Finished", "DeactivationTarget"
@@ -38,7 +38,7 @@ class Eviction(msgspec.Struct, frozen=True):
 # -- admission ------------------------------------------------------------------------------------------------
 
 
-def reserve(status: Status, admission: Admission, checks: tuple[str, ...], moment: Moment) -> bool:
+def reserve(status: Status, admission: QuotaAssignment, checks: tuple[str, ...], moment: WriteTime) -> bool:
     """Reserve quota, and admit the Workload if no admission check is pending."""
     if is_true(status, FINISHED):
         return False
@@ -58,7 +58,7 @@ def reserve(status: Status, admission: Admission, checks: tuple[str, ...], momen
     return True
 
 
-def replace_domains(status: Status, admission: Admission, moment: Moment) -> bool:
+def replace_domains(status: Status, admission: QuotaAssignment, moment: WriteTime) -> bool:
     """Write other topology domains of a Workload that holds quota."""
     if not is_true(status, RESERVED) or is_true(status, EVICTED):
         return False
@@ -71,7 +71,7 @@ def replace_domains(status: Status, admission: Admission, moment: Moment) -> boo
     return True
 
 
-def admit(status: Status, moment: Moment) -> bool:
+def admit(status: Status, moment: WriteTime) -> bool:
     """Set Admitted: true if all checks are ready and all topology domains assigned, else false with the reason."""
     if not is_true(status, RESERVED) or is_true(status, EVICTED):
         return False
@@ -87,7 +87,7 @@ def admit(status: Status, moment: Moment) -> bool:
     return True
 
 
-def set_checks(status: Status, names: tuple[str, ...], moment: Moment) -> bool:
+def set_checks(status: Status, names: tuple[str, ...], moment: WriteTime) -> bool:
     """List the required checks in the status; new ones are pending."""
     before = status.get("admissionChecks") or []
     known = {check["name"]: check for check in before}
@@ -100,7 +100,7 @@ def set_checks(status: Status, names: tuple[str, ...], moment: Moment) -> bool:
 
 
 def set_pending(
-    status: Status, reason_and_message: tuple[str, str], pod_sets: Iterable[tuple[PodSet, int]], moment: Moment
+    status: Status, reason_and_message: tuple[str, str], pod_sets: Iterable[tuple[PodSet, int]], moment: WriteTime
 ) -> bool:
     """The Workload is pending, for this reason."""
     if is_true(status, RESERVED) or is_true(status, FINISHED):
@@ -128,7 +128,7 @@ def set_unhealthy_nodes(status: Status, nodes: tuple[str, ...]) -> bool:
 # -- the end of an admission -----------------------------------------------------------------------------------
 
 
-def evict(status: Status, eviction: Eviction, moment: Moment) -> bool:
+def evict(status: Status, eviction: Eviction, moment: WriteTime) -> bool:
     """Evict the Workload. It keeps its quota until its job has stopped."""
     if is_true(status, FINISHED):
         return False
@@ -154,7 +154,7 @@ def evict(status: Status, eviction: Eviction, moment: Moment) -> bool:
     return True
 
 
-def mark_for_deactivation(status: Status, cause: tuple[str, str], moment: Moment) -> bool:
+def mark_for_deactivation(status: Status, cause: tuple[str, str], moment: WriteTime) -> bool:
     """The Workload is about to be deactivated."""
     if is_true(status, FINISHED):
         return False
@@ -162,7 +162,7 @@ def mark_for_deactivation(status: Status, cause: tuple[str, str], moment: Moment
     return True
 
 
-def requeue(status: Status, reason_and_message: tuple[str, str], moment: Moment) -> bool:
+def requeue(status: Status, reason_and_message: tuple[str, str], moment: WriteTime) -> bool:
     """The Workload may be admitted again."""
     if is_true(status, FINISHED):
         return False
@@ -180,11 +180,11 @@ def _requests(each: PodSet, count: int) -> Mapping[str, str]:
     return {name: amount_to_api(name, amount * count) for name, amount in each.requests.items()}
 
 
-def _pending_check(name: str, moment: Moment) -> Status:
+def _pending_check(name: str, moment: WriteTime) -> Status:
     return {"name": name, "state": "Pending", "message": "", "lastTransitionTime": moment.text}
 
 
-def _reset_check(check: dict[str, Any], moment: Moment) -> None:
+def _reset_check(check: dict[str, Any], moment: WriteTime) -> None:
     before = check.get("state")
     if before == "Pending":
         return

@@ -21,7 +21,7 @@ from typing import Literal
 
 import msgspec
 
-from shoal.client.conditions import Moment, Status, difference
+from shoal.client.conditions import Status, WriteTime, difference
 from shoal.client.context import Context
 from shoal.client.ecosystem_kinds import WORKLOADS
 from shoal.client.item import Item, Obj
@@ -49,7 +49,7 @@ class EventRecord(msgspec.Struct, frozen=True):
 
 class StatusChange(msgspec.Struct, frozen=True):
     uid: str
-    apply: Callable[[Status, Moment], bool]
+    apply: Callable[[Status, WriteTime], bool]
     """Changes the status in place; returns False if the change does not apply any more."""
     events: tuple[EventRecord, ...] = ()
     is_decision: bool = True
@@ -213,7 +213,7 @@ class StatusWriter:
         """Returns None if there was nothing to write."""
         obj = item.obj()
         meta = obj["metadata"]
-        moment = Moment(
+        moment = WriteTime(
             self._context.clock.text(), float(int(self._context.clock.seconds())), int(meta.get("generation") or 0)
         )
         before: Status = obj.get("status") or {}

@@ -18,19 +18,19 @@ from shoal.controllers.volcano.plugins.pod_edits import PluginTarget
 PluginArguments = Sequence[str]
 
 
-class Plugin(msgspec.Struct, frozen=True):
+class VolcanoPlugin(msgspec.Struct, frozen=True):
     configure: Callable[[PluginTarget, Obj, PluginArguments], None]
     objects: Callable[[VolcanoJob, PluginArguments], list[tuple[Kind, Obj]]] | None = None
     needs: tuple[str, ...] = ()
 
 
 PLUGINS = {
-    "env": Plugin(network.configure_env),
-    "svc": Plugin(network.configure_svc, network.objects_svc),
-    "ssh": Plugin(network.configure_ssh, network.objects_ssh),
-    "pytorch": Plugin(frameworks.configure_pytorch, needs=("svc",)),
-    "tensorflow": Plugin(frameworks.configure_tensorflow, needs=("svc",)),
-    "mpi": Plugin(frameworks.configure_mpi, needs=("svc", "ssh")),
+    "env": VolcanoPlugin(network.configure_env),
+    "svc": VolcanoPlugin(network.configure_svc, network.objects_svc),
+    "ssh": VolcanoPlugin(network.configure_ssh, network.objects_ssh),
+    "pytorch": VolcanoPlugin(frameworks.configure_pytorch, needs=("svc",)),
+    "tensorflow": VolcanoPlugin(frameworks.configure_tensorflow, needs=("svc",)),
+    "mpi": VolcanoPlugin(frameworks.configure_mpi, needs=("svc", "ssh")),
 }
 
 

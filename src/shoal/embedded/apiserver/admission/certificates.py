@@ -5,8 +5,8 @@ from __future__ import annotations
 import base64
 import binascii
 
-from shoal.embedded.apiserver.admission.plugin import Plugin, forbid, spec_of
-from shoal.embedded.apiserver.calls import Admission
+from shoal.embedded.apiserver.admission.plugin import AdmissionPlugin, forbid, spec_of
+from shoal.embedded.apiserver.calls import AdmissionAttributes
 from shoal.embedded.apiserver.resource import Resource
 
 _SIGNER = "kubernetes.io/kube-apiserver-client"
@@ -18,13 +18,13 @@ def _is_request(operation: str, resource: Resource, subresource: str) -> bool:
     return operation == "CREATE" and resource.home == home and not subresource
 
 
-class RequestingUser(Plugin):
+class RequestingUser(AdmissionPlugin):
     """Approvers decide by the requesting user, so the requester must not set it. Kubernetes' strategy does this."""
 
     def wants(self, operation: str, resource: Resource, subresource: str) -> bool:
         return _is_request(operation, resource, subresource)
 
-    def mutate(self, admission: Admission) -> None:
+    def mutate(self, admission: AdmissionAttributes) -> None:
         actor, spec = admission.call.actor, spec_of(admission.written)
         told: dict[str, object] = {"username": actor.name, "uid": actor.uid, "groups": list(actor.groups)}
         told["extra"] = {key: list(values) for key, values in actor.extra}
@@ -34,11 +34,11 @@ class RequestingUser(Plugin):
                 spec[key] = value
 
 
-class CertificateSubjectRestriction(Plugin):
+class CertificateSubjectRestriction(AdmissionPlugin):
     def wants(self, operation: str, resource: Resource, subresource: str) -> bool:
         return _is_request(operation, resource, subresource)
 
-    def validate(self, admission: Admission) -> None:
+    def validate(self, admission: AdmissionAttributes) -> None:
         spec = (admission.obj or {}).get("spec") or {}
         if spec.get("signerName") != _SIGNER:
             return

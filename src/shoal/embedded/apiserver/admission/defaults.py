@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from shoal.embedded.apiserver.admission.kept import Kept
-from shoal.embedded.apiserver.admission.plugin import Plugin
-from shoal.embedded.apiserver.calls import Admission
+from shoal.embedded.apiserver.admission.plugin import AdmissionPlugin
+from shoal.embedded.apiserver.calls import AdmissionAttributes
 from shoal.embedded.apiserver.reading import Obj, Reader
 from shoal.embedded.apiserver.resource import Resource
 
@@ -19,7 +19,7 @@ _INGRESS_MARKS = ("ingressclass.kubernetes.io/is-default-class",)
 _INGRESS_ANNOTATION = "kubernetes.io/ingress.class"
 
 
-class DefaultClass(Plugin):
+class DefaultClass(AdmissionPlugin):
     """One field of one kind, filled from the newest class that is marked as default."""
 
     def __init__(
@@ -33,7 +33,7 @@ class DefaultClass(Plugin):
     def wants(self, operation: str, resource: Resource, subresource: str) -> bool:
         return operation == "CREATE" and resource.home == self._kind and not subresource
 
-    def mutate(self, admission: Admission) -> None:
+    def mutate(self, admission: AdmissionAttributes) -> None:
         obj = admission.obj
         if obj is None:
             return

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from shoal.embedded.apiserver import status
-from shoal.embedded.apiserver.admission.plugin import Plugin
-from shoal.embedded.apiserver.calls import Admission
+from shoal.embedded.apiserver.admission.plugin import AdmissionPlugin
+from shoal.embedded.apiserver.calls import AdmissionAttributes
 from shoal.embedded.apiserver.field_errors import not_allowed
 from shoal.embedded.apiserver.reading import Obj, Reader
 from shoal.embedded.apiserver.resource import Resource
@@ -14,7 +14,7 @@ _KINDS = ((_GROUP, "resourceclaims"), (_GROUP, "resourceclaimtemplates"))
 _LABEL = "resource.kubernetes.io/admin-access"
 
 
-class DeviceAdminAccess(Plugin):
+class DeviceAdminAccess(AdmissionPlugin):
     """Kubernetes has this among the claims' own rules; it needs the namespace, so it stands here."""
 
     def __init__(self, reader: Reader) -> None:
@@ -23,7 +23,7 @@ class DeviceAdminAccess(Plugin):
     def wants(self, operation: str, resource: Resource, subresource: str) -> bool:
         return operation == "CREATE" and resource.home in _KINDS and not subresource
 
-    def validate(self, admission: Admission) -> None:
+    def validate(self, admission: AdmissionAttributes) -> None:
         resource = admission.call.resource
         spec: Obj = (admission.obj or {}).get("spec") or {}
         if resource.plural == "resourceclaimtemplates":

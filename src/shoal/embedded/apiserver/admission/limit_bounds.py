@@ -11,7 +11,7 @@ from shoal.units.quantity import Quantity
 _NONE: Amounts = {}
 
 
-class Bounds:
+class LimitRangeBounds:
     """An entry, read."""
 
     __slots__ = ("high", "kind", "low", "ratio")
@@ -35,7 +35,7 @@ class Bounds:
                 yield fault
 
 
-def pod_faults(bounds: Bounds, spec: Obj) -> list[str]:
+def pod_faults(bounds: LimitRangeBounds, spec: Obj) -> list[str]:
     if bounds.kind == "Container":
         containers = [*(spec.get("containers") or ()), *(spec.get("initContainers") or ())]
         return [
@@ -48,7 +48,7 @@ def pod_faults(bounds: Bounds, spec: Obj) -> list[str]:
     return []
 
 
-def storage_faults(bounds: Bounds, spec: Obj) -> list[str]:
+def storage_faults(bounds: LimitRangeBounds, spec: Obj) -> list[str]:
     if bounds.kind != "PersistentVolumeClaim":
         return []
     requests = container_amounts(spec, "requests")

@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from shoal.embedded.apiserver.admission.kept import Kept, by_namespace
-from shoal.embedded.apiserver.admission.limit_bounds import Bounds, pod_faults, storage_faults
-from shoal.embedded.apiserver.admission.plugin import POD, Plugin, aggregate, forbid, spec_of
-from shoal.embedded.apiserver.calls import Admission
+from shoal.embedded.apiserver.admission.limit_bounds import LimitRangeBounds, pod_faults, storage_faults
+from shoal.embedded.apiserver.admission.plugin import POD, AdmissionPlugin, aggregate, forbid, spec_of
+from shoal.embedded.apiserver.calls import AdmissionAttributes
 from shoal.embedded.apiserver.reading import Obj, Reader
 from shoal.embedded.apiserver.resource import Resource
 
@@ -20,7 +20,7 @@ ANNOTATION = "kubernetes.io/limit-ranger"
 _KINDS = (("containers", "container"), ("initContainers", "init container"))
 
 
-class LimitRanger(Plugin):
+class LimitRanger(AdmissionPlugin):
     def __init__(self, reader: Reader) -> None:
         self._ranges = Kept(reader, "", "limitranges", by_namespace)
 
@@ -29,13 +29,13 @@ class LimitRanger(Plugin):
             return (operation, subresource) in (("CREATE", ""), ("UPDATE", "resize"))
         return resource.home == _CLAIMS and not subresource and operation in ("CREATE", "UPDATE")
 
-    def mutate(self, admission: Admission) -> None:
+    def mutate(self, admission: AdmissionAttributes) -> None:
         if admission.obj is None or admission.operation != "CREATE" or admission.call.resource.home != POD:
             return
         for one in self._of(admission):
             _fill(admission.obj, one)
 
-    def validate(self, admission: Admission) -> None:
+    def validate(self, admission: AdmissionAttributes) -> None:
         obj = admission.obj
         if obj is None or ((admission.old or {}).get("metadata") or {}).get("deletionTimestamp"):
             return
@@ -43,12 +43,12 @@ class LimitRanger(Plugin):
         for one in self._of(admission):
             faults: list[str] = []
             for limit in (one.get("spec") or {}).get("limits") or ():
-                bounds = Bounds(limit)
+                bounds = LimitRangeBounds(limit)
                 faults += pod_faults(bounds, obj["spec"]) if is_pod else storage_faults(bounds, obj["spec"])
             if faults:
                 raise forbid(admission, aggregate(faults))
 
-    def _of(self, admission: Admission) -> list[Obj]:
+    def _of(self, admission: AdmissionAttributes) -> list[Obj]:
         return self._ranges.get().get(admission.namespace, [])
 
 

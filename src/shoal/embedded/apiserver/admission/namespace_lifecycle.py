@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from shoal.embedded.apiserver import status
-from shoal.embedded.apiserver.admission.plugin import Plugin, forbid
-from shoal.embedded.apiserver.calls import Admission
+from shoal.embedded.apiserver.admission.plugin import AdmissionPlugin, forbid
+from shoal.embedded.apiserver.calls import AdmissionAttributes
 from shoal.embedded.apiserver.reading import Reader
 from shoal.embedded.apiserver.resource import Resource
 
@@ -12,7 +12,7 @@ IMMORTAL = frozenset({"default", "kube-system", "kube-public"})
 _REVIEWS = ("authorization.k8s.io", "localsubjectaccessreviews")
 
 
-class NamespaceLifecycle(Plugin):
+class NamespaceLifecycle(AdmissionPlugin):
     def __init__(self, reader: Reader) -> None:
         self._reader = reader
 
@@ -21,7 +21,7 @@ class NamespaceLifecycle(Plugin):
             return operation == "DELETE"
         return resource.namespaced and operation in ("CREATE", "UPDATE") and resource.home != _REVIEWS
 
-    def mutate(self, admission: Admission) -> None:
+    def mutate(self, admission: AdmissionAttributes) -> None:
         if admission.operation == "DELETE":
             if admission.name in IMMORTAL:
                 raise status.forbidden("namespaces", "", admission.name, "this namespace may not be deleted")
@@ -39,7 +39,7 @@ def is_terminating(namespace: dict[str, object]) -> bool:
     return isinstance(phase, dict) and phase.get("phase") == "Terminating"
 
 
-def _terminating(admission: Admission, name: str) -> status.ApiError:
+def _terminating(admission: AdmissionAttributes, name: str) -> status.ApiError:
     refusal = forbid(admission, f"unable to create new content in namespace {name} because it is being terminated")
     cause = {
         "reason": "NamespaceTerminating",

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from shoal.embedded.apiserver.admission.plugin import Plugin
-from shoal.embedded.apiserver.calls import Admission
+from shoal.embedded.apiserver.admission.plugin import AdmissionPlugin
+from shoal.embedded.apiserver.calls import AdmissionAttributes
 from shoal.embedded.apiserver.resource import Resource
 
 NOT_READY = "node.kubernetes.io/not-ready"
 
 
-class TaintNodesByCondition(Plugin):
+class TaintNodesByCondition(AdmissionPlugin):
     def wants(self, operation: str, resource: Resource, subresource: str) -> bool:
         return operation == "CREATE" and resource.home == ("", "nodes") and not subresource
 
-    def mutate(self, admission: Admission) -> None:
+    def mutate(self, admission: AdmissionAttributes) -> None:
         if admission.obj is None:
             return
         spec = admission.obj.get("spec")

@@ -15,27 +15,27 @@ from typing import TYPE_CHECKING
 from shoal.embedded.apiserver import status
 
 if TYPE_CHECKING:
-    from shoal.embedded.apiserver.calls import Admission
+    from shoal.embedded.apiserver.calls import AdmissionAttributes
     from shoal.embedded.apiserver.reading import Obj
     from shoal.embedded.apiserver.resource import Resource
 
 POD = ("", "pods")
 
 
-class Plugin:
+class AdmissionPlugin:
     """A plugin that does nothing; base of all."""
 
     def wants(self, operation: str, resource: Resource, subresource: str) -> bool:  # noqa: ARG002 - for others to override
         return False
 
-    def mutate(self, admission: Admission) -> None:
+    def mutate(self, admission: AdmissionAttributes) -> None:
         """Change the object in place, or refuse it."""
 
-    def validate(self, admission: Admission) -> None:
+    def validate(self, admission: AdmissionAttributes) -> None:
         """Refuse what the object became after all changes."""
 
 
-def forbid(admission: Admission, why: str) -> status.ApiError:
+def forbid(admission: AdmissionAttributes, why: str) -> status.ApiError:
     """The refusal of a plugin. An object without a name yet goes by its prefix."""
     resource = admission.call.resource
     name = admission.name

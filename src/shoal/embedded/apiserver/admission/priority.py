@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from shoal.embedded.apiserver.admission.kept import Kept
-from shoal.embedded.apiserver.admission.plugin import POD, Plugin, forbid, spec_of
-from shoal.embedded.apiserver.calls import Admission
+from shoal.embedded.apiserver.admission.plugin import POD, AdmissionPlugin, forbid, spec_of
+from shoal.embedded.apiserver.calls import AdmissionAttributes
 from shoal.embedded.apiserver.reading import Obj, Reader
 from shoal.embedded.apiserver.resource import Resource
 
@@ -18,7 +18,7 @@ _COMPUTED = (
 )
 
 
-class Priority(Plugin):
+class Priority(AdmissionPlugin):
     def __init__(self, reader: Reader) -> None:
         self._reader = reader
         self._default: Kept[tuple[Obj | None]] = Kept(reader, _GROUP, _CLASSES, _default_class)
@@ -26,7 +26,7 @@ class Priority(Plugin):
     def wants(self, operation: str, resource: Resource, subresource: str) -> bool:
         return resource.home in (POD, (_GROUP, _CLASSES)) and not subresource and operation in ("CREATE", "UPDATE")
 
-    def mutate(self, admission: Admission) -> None:
+    def mutate(self, admission: AdmissionAttributes) -> None:
         if admission.obj is None or admission.call.resource.home != POD:
             return
         if admission.operation == "UPDATE":
@@ -34,7 +34,7 @@ class Priority(Plugin):
         else:
             self._resolve(admission, spec_of(admission.obj))
 
-    def validate(self, admission: Admission) -> None:
+    def validate(self, admission: AdmissionAttributes) -> None:
         if admission.obj is None or admission.call.resource.home == POD or not admission.obj.get("globalDefault"):
             return
         (default,) = self._default.get()
@@ -44,7 +44,7 @@ class Priority(Plugin):
         if admission.operation == "CREATE" or name != admission.obj["metadata"].get("name"):
             raise forbid(admission, f"PriorityClass {name} is already marked as default. Only one default can exist")
 
-    def _resolve(self, admission: Admission, spec: Obj) -> None:
+    def _resolve(self, admission: AdmissionAttributes, spec: Obj) -> None:
         found = self._class_of(admission, spec)
         value = int(found.get("value", 0)) if found else 0
         policy = found.get("preemptionPolicy") if found else _PREEMPTS
@@ -59,7 +59,7 @@ class Priority(Plugin):
             raise forbid(admission, f"the string value of PreemptionPolicy ({asked}) {_COMPUTED.format(policy)}")
         spec["preemptionPolicy"] = policy
 
-    def _class_of(self, admission: Admission, spec: Obj) -> Obj | None:
+    def _class_of(self, admission: AdmissionAttributes, spec: Obj) -> Obj | None:
         name = spec.get("priorityClassName")
         if name:
             found = self._reader.get(_GROUP, _CLASSES, "", name)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from shoal.embedded.apiserver.admission.plugin import POD, Plugin, forbid
-from shoal.embedded.apiserver.calls import Admission
+from shoal.embedded.apiserver.admission.plugin import POD, AdmissionPlugin, forbid
+from shoal.embedded.apiserver.calls import AdmissionAttributes
 from shoal.embedded.apiserver.reading import Obj, Reader
 from shoal.embedded.apiserver.resource import Resource
 from shoal.units.quantity import Quantity
@@ -12,14 +12,14 @@ _MISMATCH = "pod rejected: Pod's Overhead doesn't match RuntimeClass's defined O
 _UNFOUNDED = "pod rejected: Pod Overhead set without corresponding RuntimeClass defined Overhead"
 
 
-class RuntimeClass(Plugin):
+class RuntimeClass(AdmissionPlugin):
     def __init__(self, reader: Reader) -> None:
         self._reader = reader
 
     def wants(self, operation: str, resource: Resource, subresource: str) -> bool:
         return operation == "CREATE" and resource.home == POD and not subresource
 
-    def mutate(self, admission: Admission) -> None:
+    def mutate(self, admission: AdmissionAttributes) -> None:
         spec: Obj = (admission.obj or {}).get("spec") or {}
         if "runtimeClassName" not in spec:
             return
@@ -33,7 +33,7 @@ class RuntimeClass(Plugin):
             spec["overhead"] = dict(overhead)
         self._place(admission, spec, found.get("scheduling") or {})
 
-    def validate(self, admission: Admission) -> None:
+    def validate(self, admission: AdmissionAttributes) -> None:
         spec: Obj = (admission.obj or {}).get("spec") or {}
         if "overhead" not in spec and "runtimeClassName" not in spec:
             return
@@ -45,7 +45,7 @@ class RuntimeClass(Plugin):
         if given and not overhead:
             raise forbid(admission, _UNFOUNDED)
 
-    def _class_of(self, admission: Admission, spec: Obj) -> Obj | None:
+    def _class_of(self, admission: AdmissionAttributes, spec: Obj) -> Obj | None:
         name = spec.get("runtimeClassName")
         if not name:
             return None
@@ -54,7 +54,7 @@ class RuntimeClass(Plugin):
             raise forbid(admission, f'pod rejected: RuntimeClass "{name}" not found')
         return found
 
-    def _place(self, admission: Admission, spec: Obj, scheduling: Obj) -> None:
+    def _place(self, admission: AdmissionAttributes, spec: Obj, scheduling: Obj) -> None:
         wanted = scheduling.get("nodeSelector") or {}
         given = spec.get("nodeSelector") or {}
         for key, value in sorted(wanted.items()):

@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 from shoal.embedded.apiserver.admission.mountable_secrets import secrets_fault
-from shoal.embedded.apiserver.admission.plugin import POD, Plugin, forbid, spec_of
-from shoal.embedded.apiserver.calls import Admission
+from shoal.embedded.apiserver.admission.plugin import POD, AdmissionPlugin, forbid, spec_of
+from shoal.embedded.apiserver.calls import AdmissionAttributes
 from shoal.embedded.apiserver.reading import Obj, Reader
 from shoal.embedded.apiserver.resource import Resource
 
@@ -22,7 +22,7 @@ _TOKEN_SECONDS = 3607
 _READABLE = 0o644
 
 
-class ServiceAccount(Plugin):
+class ServiceAccount(AdmissionPlugin):
     def __init__(self, reader: Reader, suffix: Callable[[], str]) -> None:
         self._reader = reader
         self._suffix = suffix
@@ -32,7 +32,7 @@ class ServiceAccount(Plugin):
             return False
         return operation == "CREATE" if not subresource else (operation, subresource) == _EPHEMERAL
 
-    def mutate(self, admission: Admission) -> None:
+    def mutate(self, admission: AdmissionAttributes) -> None:
         pod = admission.obj
         if pod is None or admission.call.subresource:
             return
@@ -50,7 +50,7 @@ class ServiceAccount(Plugin):
         if not spec.get("imagePullSecrets") and account.get("imagePullSecrets"):
             spec["imagePullSecrets"] = [dict(secret) for secret in account["imagePullSecrets"]]
 
-    def validate(self, admission: Admission) -> None:
+    def validate(self, admission: AdmissionAttributes) -> None:
         pod = admission.obj
         if pod is None:
             return
@@ -64,7 +64,7 @@ class ServiceAccount(Plugin):
         if fault:
             raise forbid(admission, fault)
 
-    def _account(self, admission: Admission, spec: Obj) -> Obj:
+    def _account(self, admission: AdmissionAttributes, spec: Obj) -> Obj:
         name = spec["serviceAccountName"]
         found = self._reader.get("", "serviceaccounts", admission.namespace, name)
         if found is None:

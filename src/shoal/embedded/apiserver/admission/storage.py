@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from shoal.embedded.apiserver.admission.defaults import STORAGE_CLASS_ANNOTATION
-from shoal.embedded.apiserver.admission.plugin import Plugin, forbid
-from shoal.embedded.apiserver.calls import Admission
+from shoal.embedded.apiserver.admission.plugin import AdmissionPlugin, forbid
+from shoal.embedded.apiserver.calls import AdmissionAttributes
 from shoal.embedded.apiserver.reading import Obj, Reader
 from shoal.embedded.apiserver.resource import Resource
 from shoal.units.quantity import ZERO, Quantity
@@ -21,13 +21,13 @@ _FIXED = (
 )
 
 
-class StorageObjectInUseProtection(Plugin):
+class StorageObjectInUseProtection(AdmissionPlugin):
     """A finalizer on every new object that pods or claims may be using."""
 
     def wants(self, operation: str, resource: Resource, subresource: str) -> bool:
         return operation == "CREATE" and resource.home in _FINALIZERS and not subresource
 
-    def mutate(self, admission: Admission) -> None:
+    def mutate(self, admission: AdmissionAttributes) -> None:
         if admission.obj is None:
             return
         metadata = admission.obj["metadata"]
@@ -37,14 +37,14 @@ class StorageObjectInUseProtection(Plugin):
             metadata["finalizers"] = [*present, finalizer]
 
 
-class PersistentVolumeClaimResize(Plugin):
+class PersistentVolumeClaimResize(AdmissionPlugin):
     def __init__(self, reader: Reader) -> None:
         self._reader = reader
 
     def wants(self, operation: str, resource: Resource, subresource: str) -> bool:
         return operation == "UPDATE" and resource.home == _CLAIMS and not subresource
 
-    def validate(self, admission: Admission) -> None:
+    def validate(self, admission: AdmissionAttributes) -> None:
         new, old = admission.obj, admission.old
         if new is None or old is None or not _size(new) > _size(old):
             return

@@ -4,21 +4,21 @@ from __future__ import annotations
 
 from typing import Any
 
-from shoal.embedded.apiserver.admission.plugin import POD, Plugin, spec_of
-from shoal.embedded.apiserver.calls import Admission
+from shoal.embedded.apiserver.admission.plugin import POD, AdmissionPlugin, spec_of
+from shoal.embedded.apiserver.calls import AdmissionAttributes
 from shoal.embedded.apiserver.resource import Resource
 
 _KEYS = ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable")
 
 
-class DefaultTolerationSeconds(Plugin):
+class DefaultTolerationSeconds(AdmissionPlugin):
     def __init__(self, seconds: int = 300) -> None:
         self._seconds = seconds
 
     def wants(self, operation: str, resource: Resource, subresource: str) -> bool:
         return resource.home == POD and not subresource and operation in ("CREATE", "UPDATE")
 
-    def mutate(self, admission: Admission) -> None:
+    def mutate(self, admission: AdmissionAttributes) -> None:
         if admission.obj is None:
             return
         spec = spec_of(admission.obj)

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from shoal.embedded.apiserver.admission.plugin import POD, Plugin
-from shoal.embedded.apiserver.calls import Admission
+from shoal.embedded.apiserver.admission.plugin import POD, AdmissionPlugin
+from shoal.embedded.apiserver.calls import AdmissionAttributes
 from shoal.embedded.apiserver.reading import Obj, Reader
 from shoal.embedded.apiserver.resource import Resource
 
 _LABELS = ("topology.kubernetes.io/region", "topology.kubernetes.io/zone")
 
 
-class PodTopologyLabels(Plugin):
+class PodTopologyLabels(AdmissionPlugin):
     """Works on bindings, whose labels become the pod's, and on pods that are made with their node."""
 
     def __init__(self, reader: Reader) -> None:
@@ -19,7 +19,7 @@ class PodTopologyLabels(Plugin):
     def wants(self, operation: str, resource: Resource, subresource: str) -> bool:
         return operation == "CREATE" and resource.home == POD and subresource in ("", "binding")
 
-    def mutate(self, admission: Admission) -> None:
+    def mutate(self, admission: AdmissionAttributes) -> None:
         obj = admission.obj
         name = _node_of(obj or {}, admission.call.subresource)
         node = self._reader.get("", "nodes", "", name) if name else None

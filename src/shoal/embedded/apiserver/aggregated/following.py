@@ -41,14 +41,14 @@ _DEFINITIONS = ("apiextensions.k8s.io", "customresourcedefinitions")
 _log = logging.getLogger("shoal.cluster")
 
 
-class Discovery(Protocol):
+class AggregatedDiscovery(Protocol):
     def set_foreign(self, items: list[Obj]) -> None: ...
 
 
 class FollowedServices:
     """Starts with `start`, once everything is stored that is there from the start, and ends with `close`."""
 
-    def __init__(self, stage: ServerContext, servers: Servers, discovery: Discovery) -> None:
+    def __init__(self, stage: ServerContext, servers: Servers, discovery: AggregatedDiscovery) -> None:
         self._stage = stage
         self._servers = servers
         self._discovery = discovery

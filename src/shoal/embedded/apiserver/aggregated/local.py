@@ -11,7 +11,7 @@ from typing import Any
 
 from shoal.embedded.apiserver.aggregated.priorities import CUSTOM_GROUP, CUSTOM_VERSION, GROUPS, version_priority
 from shoal.embedded.apiserver.bootstrap.seed import Seed, seed
-from shoal.embedded.apiserver.catalog import Catalog
+from shoal.embedded.apiserver.catalog import ResourceCatalog
 from shoal.embedded.apiserver.resource import Home
 
 Obj = dict[str, Any]
@@ -26,7 +26,7 @@ def name_of(group: str, version: str) -> str:
     return f"{version}.{group}"
 
 
-def local_services(catalog: Catalog, now: str) -> Iterator[Seed]:
+def local_services(catalog: ResourceCatalog, now: str) -> Iterator[Seed]:
     """Those of every served group version but the group of the APIServices itself, which Kubernetes leaves out too."""
     custom = {one.group for one in catalog.all() if one.is_custom}
     builtin = {one.group for one in catalog.all() if not one.is_custom}

@@ -14,7 +14,7 @@ import msgspec
 from shoal.embedded.apiserver.aggregated.front_proxy import FrontProxy
 from shoal.embedded.apiserver.calls import Actor
 from shoal.embedded.apiserver.dynamic.bounded import TooLongError, read_bounded
-from shoal.embedded.apiserver.dynamic.endpoints import Address, Endpoints, UnresolvedError
+from shoal.embedded.apiserver.dynamic.endpoints import Endpoints, UnresolvedError, WebhookEndpointAddress
 from shoal.embedded.apiserver.dynamic.posting import Posting
 from shoal.embedded.apiserver.dynamic.trust import BundleError
 
@@ -86,7 +86,7 @@ class Servers:
     def session(self) -> aiohttp.ClientSession:
         return self._posting.session()
 
-    def address(self, server: Server) -> Address:
+    def address(self, server: Server) -> WebhookEndpointAddress:
         return self.endpoints.resolve(server.namespace, server.service, server.port)
 
     def tls(self, server: Server) -> ssl.SSLContext:

@@ -18,7 +18,7 @@ from shoal.embedded.apiserver.apply.changes import Changes
 from shoal.embedded.apiserver.apply.checking import check
 from shoal.embedded.apiserver.apply.conflicts import Conflict, ConflictError, listed, refusal
 from shoal.embedded.apiserver.apply.elements import ItemError
-from shoal.embedded.apiserver.apply.entries import Entry, Manager, Managers, decoded, encoded, manager_of
+from shoal.embedded.apiserver.apply.entries import ManagedFieldsEntry, Manager, Managers, decoded, encoded, manager_of
 from shoal.embedded.apiserver.apply.fieldset import Fields, difference, has, intersection, without_trees
 from shoal.embedded.apiserver.apply.last_applied import KUBECTL, follow, still_as_applied
 from shoal.embedded.apiserver.apply.merging import merged
@@ -107,7 +107,7 @@ def _attempt(live: Obj | None, config: Obj, managers: Managers, applier: Applier
     last = managers.get(applier.identity)
     laid = merged(bare, config, applier.schema)
     owned = without_trees(field_set(config, applier.schema), reset)
-    after = {**managers, applier.identity: Entry(applier.api_version, owned, last.time if last else None)}
+    after = {**managers, applier.identity: ManagedFieldsEntry(applier.api_version, owned, last.time if last else None)}
     if last is not None:
         laid = pruned(laid, after, last, versions)
     after = _settled(after, bare, laid, applier, versions)
@@ -117,7 +117,7 @@ def _attempt(live: Obj | None, config: Obj, managers: Managers, applier: Applier
     after.pop(applier.identity, None)
     if own:
         time = (last.time if last else None) if result == bare else now
-        after[applier.identity] = Entry(applier.api_version, own, time)
+        after[applier.identity] = ManagedFieldsEntry(applier.api_version, own, time)
     if after:
         result.setdefault("metadata", {})["managedFields"] = encoded(after)
     return result

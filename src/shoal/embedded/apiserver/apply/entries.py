@@ -29,7 +29,7 @@ class Manager(NamedTuple):
         return (self.name + '"', self.operation, self.api_version, self.subresource)
 
 
-class Entry(NamedTuple):
+class ManagedFieldsEntry(NamedTuple):
     """What a manager owns, in which version he said so, and when; the time may be unknown."""
 
     api_version: str
@@ -37,7 +37,7 @@ class Entry(NamedTuple):
     time: str | None = None
 
 
-Managers = dict[Manager, Entry]
+Managers = dict[Manager, ManagedFieldsEntry]
 
 
 def manager_of(name: str, operation: str, api_version: str, subresource: str) -> Manager:
@@ -64,7 +64,7 @@ def decoded(entries: Any, *, is_ours: bool) -> Managers | None:
             "" if entry["operation"] == "Apply" else entry["apiVersion"],
             entry.get("subresource") or "",
         )
-        found[manager] = Entry(entry["apiVersion"], fields, entry.get("time"))
+        found[manager] = ManagedFieldsEntry(entry["apiVersion"], fields, entry.get("time"))
     return found
 
 
@@ -108,7 +108,7 @@ def encoded(managers: Managers) -> list[Obj]:
     return [_encoded(manager, entry) for manager, entry in ordered]
 
 
-def _encoded(manager: Manager, entry: Entry) -> Obj:
+def _encoded(manager: Manager, entry: ManagedFieldsEntry) -> Obj:
     made: Obj = {"manager": manager.name} if manager.name else {}
     made["operation"] = manager.operation
     made["apiVersion"] = entry.api_version
@@ -145,7 +145,7 @@ def capped(managers: Managers) -> Managers:
         if bucket not in kept:
             kept[bucket] = kept.pop(first_of[version])
         entry = kept.pop(manager)
-        kept[bucket] = Entry(version, union(entry.fields, kept[bucket].fields), entry.time)
+        kept[bucket] = ManagedFieldsEntry(version, union(entry.fields, kept[bucket].fields), entry.time)
         too_many -= 1
     return kept
 

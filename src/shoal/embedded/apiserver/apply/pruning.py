@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from shoal.embedded.apiserver.apply.entries import Entry, Managers
+from shoal.embedded.apiserver.apply.entries import ManagedFieldsEntry, Managers
 from shoal.embedded.apiserver.apply.fieldset import Fields, difference, intersection, union
 from shoal.embedded.apiserver.apply.owned import field_set
 from shoal.embedded.apiserver.apply.removal import with_named_fields, without
@@ -22,7 +22,7 @@ from shoal.units.errors import BugError
 Obj = dict[str, Any]
 
 
-def pruned(laid: Obj, managers: Managers, last: Entry, versions: Versions) -> Obj:
+def pruned(laid: Obj, managers: Managers, last: ManagedFieldsEntry, versions: Versions) -> Obj:
     """`laid` is the live object with the new configuration over it, `managers` have the new set of the applier."""
     if not last.fields:
         return laid
@@ -43,7 +43,7 @@ def _seen(versions: Versions, obj: Obj, api_version: str) -> tuple[Obj, Schema]:
 
 
 def _pruned_across(
-    laid: Obj, managers: Managers, last: Entry, versions: Versions, there: Obj, schema_there: Schema
+    laid: Obj, managers: Managers, last: ManagedFieldsEntry, versions: Versions, there: Obj, schema_there: Schema
 ) -> Obj:
     """`there` is `laid` in the version of the last configuration."""
     before = with_named_fields(last.fields, schema_there)

@@ -17,7 +17,7 @@ from typing import Any
 from shoal.embedded.apiserver.apply.changes import Changes
 from shoal.embedded.apiserver.apply.elements import ItemError
 from shoal.embedded.apiserver.apply.entries import (
-    Entry,
+    ManagedFieldsEntry,
     Manager,
     Managers,
     capped,
@@ -121,7 +121,7 @@ def updated(managers: Managers, old: Obj, new: Obj, who: Manager, versions: Vers
     if own:
         previous = kept.get(who)
         fields = union(previous.fields, own) if previous else own
-        kept[who] = Entry(versions.api_version, fields, now)
+        kept[who] = ManagedFieldsEntry(versions.api_version, fields, now)
     return kept
 
 

@@ -14,7 +14,7 @@ from shoal.embedded.apiserver.resource import Obj
 _KEPT_UP = {"apf.kubernetes.io/autoupdate-spec": "true"}
 
 
-class Level(NamedTuple):
+class PriorityLevel(NamedTuple):
     """A priority level; queues are how many, how many a flow is dealt, and how long each may be."""
 
     name: str
@@ -24,13 +24,13 @@ class Level(NamedTuple):
 
 
 _LEVELS = (
-    Level("catch-all", 5, 0, None),
-    Level("global-default", 20, 50, (128, 6, 50)),
-    Level("leader-election", 10, 0, (16, 4, 50)),
-    Level("node-high", 40, 25, (64, 6, 50)),
-    Level("system", 30, 33, (64, 6, 50)),
-    Level("workload-high", 40, 50, (128, 6, 50)),
-    Level("workload-low", 100, 90, (128, 6, 50)),
+    PriorityLevel("catch-all", 5, 0, None),
+    PriorityLevel("global-default", 20, 50, (128, 6, 50)),
+    PriorityLevel("leader-election", 10, 0, (16, 4, 50)),
+    PriorityLevel("node-high", 40, 25, (64, 6, 50)),
+    PriorityLevel("system", 30, 33, (64, 6, 50)),
+    PriorityLevel("workload-high", 40, 50, (128, 6, 50)),
+    PriorityLevel("workload-low", 100, 90, (128, 6, 50)),
 )
 
 
@@ -188,7 +188,7 @@ def _level(name: str, spec: Obj) -> Seed:
     return seed(kind, name, annotations=_KEPT_UP, spec=spec, status={})
 
 
-def _limits(level: Level) -> dict[str, Any]:
+def _limits(level: PriorityLevel) -> dict[str, Any]:
     response: Obj = {"type": "Reject"}
     if level.queues is not None:
         queues, hand_size, length = level.queues

@@ -3,6 +3,6 @@
 from __future__ import annotations
 
 from shoal.embedded.apiserver.cel.faults import CelFault
-from shoal.embedded.apiserver.cel.program import Program, compile_expression
+from shoal.embedded.apiserver.cel.program import CelProgram, compile_expression
 
-__all__ = ["CelFault", "Program", "compile_expression"]
+__all__ = ["CelFault", "CelProgram", "compile_expression"]

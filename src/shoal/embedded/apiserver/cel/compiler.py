@@ -15,9 +15,9 @@ import msgspec
 from shoal.embedded.apiserver.cel import logic, loops, objects
 from shoal.embedded.apiserver.cel.faults import NO_OVERLOAD, CelFault, OutOfBudget
 from shoal.embedded.apiserver.cel.functions import FUNCTIONS, Overload
-from shoal.embedded.apiserver.cel.kinds import BOOL, DYN, Kind
+from shoal.embedded.apiserver.cel.kinds import BOOL, DYN, CelType
 from shoal.embedded.apiserver.cel.lazy import Lazy
-from shoal.embedded.apiserver.cel.tree import Call, Const, Fold, Ident, ListOf, Node, Parsed, Select, StructOf
+from shoal.embedded.apiserver.cel.tree import AstNode, Call, Const, Fold, Ident, ListOf, Parsed, Select, StructOf
 from shoal.embedded.apiserver.cel.values import TypeName, Uint, kind_name
 
 Scope = dict[str, Any]
@@ -27,7 +27,7 @@ _TYPES = {"int", "uint", "double", "bool", "string", "bytes", "list", "map", "nu
 
 
 class Code(msgspec.Struct, frozen=True):
-    kind: Kind
+    kind: CelType
     run: Run
     cost: int = 1
 
@@ -35,21 +35,21 @@ class Code(msgspec.Struct, frozen=True):
 class Compiler:
     """One expression on its way."""
 
-    def __init__(self, parsed: Parsed, variables: Mapping[str, Kind], types: frozenset[str] = frozenset()) -> None:
+    def __init__(self, parsed: Parsed, variables: Mapping[str, CelType], types: frozenset[str] = frozenset()) -> None:
         self.parsed = parsed
         self.types = types
         """Of `Object` and `JSONPatch`, what may be made."""
-        self.variables: dict[str, Kind] = dict(variables)
+        self.variables: dict[str, CelType] = dict(variables)
         self.mentioned: set[str] = set()
 
     def compiled(self) -> Code:
         return self.code(self.parsed.root)
 
-    def code(self, node: Node) -> Code:
+    def code(self, node: AstNode) -> Code:
         match node:
             case Const():
                 value = Uint(node.value) if node.kind == "uint" else node.value
-                return Code(Kind(node.kind, most=len(value) if isinstance(value, str) else 1), lambda _: value, 0)
+                return Code(CelType(node.kind, most=len(value) if isinstance(value, str) else 1), lambda _: value, 0)
             case Ident():
                 return self._ident(node)
             case Select():
@@ -64,7 +64,7 @@ class Compiler:
                 return loops.fold_code(self, node)
         raise self.fault(node, "unsupported expression")
 
-    def fault(self, node: Node, words: str) -> CelFault:
+    def fault(self, node: AstNode, words: str) -> CelFault:
         return self.parsed.fault(node, words)
 
     # -- names and fields ----------------------------------------------------------------------------------------
@@ -77,14 +77,14 @@ class Compiler:
             return Code(kind, objects.coerced(kind, lambda scope: _variable(scope, name)))
         if name in _TYPES:
             named = TypeName(name)
-            return Code(Kind("type"), lambda _: named, 0)
+            return Code(CelType("type"), lambda _: named, 0)
         raise self.fault(node, f"undeclared reference to '{name}' (in container '')")
 
     def _select(self, node: Select) -> Code:
         dotted = self.qualified(node)
         if dotted in ("google.protobuf.Timestamp", "google.protobuf.Duration"):
             named = TypeName("timestamp" if dotted.endswith("Timestamp") else "duration")
-            return Code(Kind("type"), lambda _: named, 0)
+            return Code(CelType("type"), lambda _: named, 0)
         operand = self.code(node.operand)
         name = objects.unescaped(node.field) if operand.kind.name == "object" else node.field
         kind = _inner(operand.kind).field(name)
@@ -96,11 +96,11 @@ class Compiler:
         if node.is_test:
             return Code(BOOL, lambda scope: objects.has_field(run(scope), name), operand.cost + 1)
         if operand.kind.name == "optional_type":
-            made = Kind("optional_type", kind)
+            made = CelType("optional_type", kind)
             return Code(made, lambda scope: objects.optional_field(run(scope), name), operand.cost + 1)
         return Code(kind, objects.coerced(kind, lambda scope: objects.field(run(scope), name)), operand.cost + 1)
 
-    def qualified(self, node: Node) -> str:
+    def qualified(self, node: AstNode) -> str:
         """A dotted name that begins with no variable; empty for anything else."""
         if isinstance(node, Ident):
             return "" if node.name in self.variables else node.name
@@ -127,7 +127,7 @@ class Compiler:
         arguments = [self.code(one) for one in ((target, *node.args) if target is not None else node.args)]
         return self.applied(node, name, arguments, is_member=target is not None)
 
-    def applied(self, node: Node, name: str, arguments: list[Code], *, is_member: bool) -> Code:
+    def applied(self, node: AstNode, name: str, arguments: list[Code], *, is_member: bool) -> Code:
         """A function of the tables on given arguments."""
         known = [one for one in FUNCTIONS.get(name, ()) if one.is_member == is_member]
         if not known:
@@ -152,7 +152,7 @@ _NO_FIELDS = frozenset(
 )
 
 
-def _inner(kind: Kind) -> Kind:
+def _inner(kind: CelType) -> CelType:
     return kind.items or DYN if kind.name == "optional_type" else kind
 
 
@@ -164,11 +164,11 @@ def _variable(scope: Scope, name: str) -> Any:
     return value() if isinstance(value, Lazy) else value
 
 
-def _may_fit(overload: Overload, kinds: list[Kind]) -> bool:
+def _may_fit(overload: Overload, kinds: list[CelType]) -> bool:
     return len(overload.takes) == len(kinds) and all(map(_may_be, overload.takes, kinds))
 
 
-def _may_be(wanted: str, kind: Kind) -> bool:
+def _may_be(wanted: str, kind: CelType) -> bool:
     found = "map" if kind.name == "object" else kind.name
     return wanted in ("dyn", found) or found == "dyn"
 

@@ -16,25 +16,25 @@ UNSIZED = 2**50
 """Of texts that are made of other values: Kubernetes' estimate knows no bound of their length."""
 
 
-class Kind:
+class CelType:
     """A type, with what it holds and how much of it there can be."""
 
     __slots__ = ("fields", "items", "most", "name", "published")
 
-    def __init__(self, name: str, items: Kind | None = None, most: int = UNBOUNDED) -> None:
+    def __init__(self, name: str, items: CelType | None = None, most: int = UNBOUNDED) -> None:
         self.name = name
         self.items = items
         self.most = most
         self.published: Published | None = None
         """Of an object: its schema; fields are looked up when they are asked for, since schemas may be large."""
-        self.fields: dict[str, Kind] | None = None
+        self.fields: dict[str, CelType] | None = None
 
-    def field(self, name: str) -> Kind | None:
+    def field(self, name: str) -> CelType | None:
         """The kind of a field; None where there is no such field."""
         if self.name == "map":
             return self.items or DYN
         if self.name == "authorizer":
-            return Kind("resource_check") if name == "requestResource" else None
+            return CelType("resource_check") if name == "requestResource" else None
         if self.name != "object":
             return DYN
         if self.fields is not None and name in self.fields:
@@ -50,16 +50,16 @@ class Kind:
         return self.name
 
 
-DYN = Kind("dyn")
-BOOL, INT, UINT, DOUBLE = Kind("bool"), Kind("int"), Kind("uint"), Kind("double")
-STRING, BYTES, NULL = Kind("string"), Kind("bytes"), Kind("null_type")
+DYN = CelType("dyn")
+BOOL, INT, UINT, DOUBLE = CelType("bool"), CelType("int"), CelType("uint"), CelType("double")
+STRING, BYTES, NULL = CelType("string"), CelType("bytes"), CelType("null_type")
 _SCALARS = {"boolean": BOOL, "integer": INT, "number": DOUBLE}
-_METADATA = Kind("object")
+_METADATA = CelType("object")
 _METADATA.fields = {"name": STRING, "generateName": STRING}
 _TIMES = {"date": "timestamp", "date-time": "timestamp", "duration": "duration"}
 
 
-def kind_of(published: Published) -> Kind:
+def kind_of(published: Published) -> CelType:
     """The kind of what a schema describes."""
     if published.get("x-kubernetes-int-or-string"):
         return DYN
@@ -73,39 +73,39 @@ def kind_of(published: Published) -> Kind:
     return _structured(published)
 
 
-def _text(published: Published) -> Kind:
+def _text(published: Published) -> CelType:
     asked = published.get("format", "")
     if asked == "byte":
-        return Kind("bytes", most=published.get("maxLength", UNBOUNDED))
+        return CelType("bytes", most=published.get("maxLength", UNBOUNDED))
     if asked in _TIMES:
-        return Kind(_TIMES[asked])
+        return CelType(_TIMES[asked])
     allowed = published.get("enum")
     longest = max((len(str(one)) for one in allowed), default=0) if allowed else UNBOUNDED
-    return Kind("string", most=published.get("maxLength", longest))
+    return CelType("string", most=published.get("maxLength", longest))
 
 
-def _structured(published: Published) -> Kind:
+def _structured(published: Published) -> CelType:
     written = published.get("type")
     if written == "array":
         items = kind_of(published["items"]) if isinstance(published.get("items"), Mapping) else DYN
-        return Kind("list", items, published.get("maxItems", UNBOUNDED // least_bytes(published.get("items"))))
+        return CelType("list", items, published.get("maxItems", UNBOUNDED // least_bytes(published.get("items"))))
     if written != "object":
         return DYN
     values = published.get("additionalProperties")
     if isinstance(values, Mapping):
-        return Kind("map", kind_of(values), published.get("maxProperties", UNBOUNDED // (least_bytes(values) + 6)))
+        return CelType("map", kind_of(values), published.get("maxProperties", UNBOUNDED // (least_bytes(values) + 6)))
     if published.get("x-kubernetes-embedded-resource"):
         return object_kind(published)
     if published.get("x-kubernetes-preserve-unknown-fields") and not published.get("properties"):
         return DYN
-    made = Kind("object")
+    made = CelType("object")
     made.published = published
     return made
 
 
-def object_kind(published: Published) -> Kind:
+def object_kind(published: Published) -> CelType:
     """A whole object: of its metadata only the name is there for rules."""
-    made = Kind("object")
+    made = CelType("object")
     made.published = published
     made.fields = {"apiVersion": STRING, "kind": STRING, "metadata": _METADATA}
     return made

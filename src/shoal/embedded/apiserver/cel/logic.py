@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from shoal.embedded.apiserver.cel import objects
 from shoal.embedded.apiserver.cel.faults import NO_OVERLOAD, CelFault, OutOfBudget
-from shoal.embedded.apiserver.cel.kinds import BOOL, DYN, UNSIZED, Kind
+from shoal.embedded.apiserver.cel.kinds import BOOL, DYN, UNSIZED, CelType
 from shoal.embedded.apiserver.cel.tree import Call, Const
 from shoal.embedded.apiserver.cel.values import equal
 
@@ -19,7 +19,7 @@ _READS = frozenset({"matches", "find", "findAll", "split", "replace"})
 _COMPARES = frozenset({"_==_", "_!=_", "startsWith", "endsWith"})
 
 
-def result_kind(result: str, kinds: list[Kind]) -> Kind:
+def result_kind(result: str, kinds: list[CelType]) -> CelType:
     """What a table row comes to; some rows say it by an argument."""
     match result:
         case "dyn":
@@ -29,19 +29,19 @@ def result_kind(result: str, kinds: list[Kind]) -> Kind:
         case "item":
             return kinds[0].items or DYN
         case "optional_item":
-            return Kind("optional_type", kinds[0].items or DYN)
+            return CelType("optional_type", kinds[0].items or DYN)
         case "optional_of":
-            return Kind("optional_type", kinds[0])
+            return CelType("optional_type", kinds[0])
         case "strings":
-            return Kind("list", Kind("string"), kinds[0].most)
+            return CelType("list", CelType("string"), kinds[0].most)
         case "unsized":
-            return Kind("string", most=UNSIZED)
+            return CelType("string", most=UNSIZED)
         case "text":
-            return Kind("string", most=sum(kind.most for kind in kinds if kind.name == "string"))
-    return Kind(result)
+            return CelType("string", most=sum(kind.most for kind in kinds if kind.name == "string"))
+    return CelType(result)
 
 
-def reading_cost(name: str, kinds: list[Kind]) -> int:
+def reading_cost(name: str, kinds: list[CelType]) -> int:
     """Texts are read whole by some functions: a tenth of a step per character."""
     texts = [kind.most for kind in kinds if kind.name in ("string", "bytes")]
     if not texts:
@@ -143,7 +143,7 @@ def _choice(compiler: Compiler, node: Call) -> Code:
 _NUMBERS = frozenset({"int", "uint", "double"})
 
 
-def _differ(one: Kind, other: Kind) -> bool:
+def _differ(one: CelType, other: CelType) -> bool:
     names = {"map" if kind.name == "object" else kind.name for kind in (one, other)}
     return len(names) == 2 and not names & {"dyn", "null_type", "type"}
 
@@ -179,7 +179,7 @@ def _optional_index(compiler: Compiler, node: Call) -> Code:
 
     held, key = _both(compiler, node)
     one, other = held.run, key.run
-    kind = Kind("optional_type", held.kind.items or DYN)
+    kind = CelType("optional_type", held.kind.items or DYN)
     return Code(kind, lambda scope: objects.optional_item(one(scope), other(scope)), held.cost + key.cost + 1)
 
 
@@ -196,7 +196,7 @@ def _optional_select(compiler: Compiler, node: Call) -> Code:
     if kind is None:
         raise compiler.fault(node, f"undefined field '{name}'")
     run = held.run
-    return Code(Kind("optional_type", kind), lambda scope: objects.optional_field(run(scope), name), held.cost + 1)
+    return Code(CelType("optional_type", kind), lambda scope: objects.optional_field(run(scope), name), held.cost + 1)
 
 
 def _not_strictly_false(compiler: Compiler, node: Call) -> Code:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from shoal.embedded.apiserver.cel.faults import NO_OVERLOAD, CelFault, OutOfBudget
 from shoal.embedded.apiserver.cel.functions.collections import in_order
-from shoal.embedded.apiserver.cel.kinds import BOOL, DYN, STRING, Kind
+from shoal.embedded.apiserver.cel.kinds import BOOL, DYN, STRING, CelType
 from shoal.embedded.apiserver.cel.lazy import Raising
 from shoal.embedded.apiserver.cel.tree import Call, Fold, Ident
 
@@ -40,7 +40,7 @@ def fold_code(compiler: Compiler, node: Fold) -> Code:
     compiler.mentioned -= {node.result_name, node.variable} - before.keys()
     kind = result.kind
     if kind.name == "list":
-        kind = Kind("list", step.kind.items if step.kind.name == "list" else DYN, over.kind.most)
+        kind = CelType("list", step.kind.items if step.kind.name == "list" else DYN, over.kind.most)
     most = 1 if _is_binding(node) else over.kind.most
     cost = over.cost + start.cost + result.cost + most * (condition.cost + step.cost + 1)
     return Code(kind, _folding(node, over.run, start.run, (condition.run, step.run, result.run)), min(cost, MOST_COST))
@@ -50,11 +50,11 @@ def _is_binding(node: Fold) -> bool:
     return node.variable == "#unused"
 
 
-def _accumulator(kind: Kind) -> Kind:
-    return Kind("list", DYN) if kind.name == "list" else kind
+def _accumulator(kind: CelType) -> CelType:
+    return CelType("list", DYN) if kind.name == "list" else kind
 
 
-def _item_kind(over: Kind) -> Kind:
+def _item_kind(over: CelType) -> CelType:
     if over.name == "list":
         return over.items or DYN
     return STRING if over.name in ("map", "object") else DYN
@@ -121,7 +121,7 @@ def two_variable_code(compiler: Compiler, node: Call) -> Code:
     if over.kind.name not in ("list", "map", "dyn", "object"):
         raise compiler.fault(node, _NO_RANGE.format(over.kind.shown()))
     before = dict(compiler.variables)
-    compiler.variables[names[0]] = Kind("int") if over.kind.name == "list" else _item_kind(over.kind)
+    compiler.variables[names[0]] = CelType("int") if over.kind.name == "list" else _item_kind(over.kind)
     compiler.variables[names[1]] = over.kind.items or DYN
     bodies = [compiler.code(one) for one in node.args[2:]]
     compiler.variables = before
@@ -130,9 +130,9 @@ def two_variable_code(compiler: Compiler, node: Call) -> Code:
     cost = min(over.cost + over.kind.most * (sum(body.cost for body in bodies) + 1), MOST_COST)
     kind, finish = _FINISH[node.function]
     if node.function == "transformList":
-        kind = Kind("list", bodies[-1].kind, over.kind.most)
+        kind = CelType("list", bodies[-1].kind, over.kind.most)
     elif node.function.startswith("transformMap"):
-        kind = Kind("map", DYN, over.kind.most)
+        kind = CelType("map", DYN, over.kind.most)
     held = over.run
     return Code(kind, lambda scope: finish(_each(scope, held(scope), names), runs, scope), cost)
 
@@ -235,7 +235,7 @@ def sorting_code(compiler: Compiler, node: Call) -> Code:
     return Code(over.kind, ordered, cost)
 
 
-_FINISH: dict[str, tuple[Kind, Callable[[Iterator[Any], list[Any], Scope], Any]]] = {
+_FINISH: dict[str, tuple[CelType, Callable[[Iterator[Any], list[Any], Scope], Any]]] = {
     "all": (BOOL, _all),
     "exists": (BOOL, _exists),
     "existsOne": (BOOL, _exists_one),

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from shoal.embedded.apiserver.cel.faults import NO_OVERLOAD, CelFault
 from shoal.embedded.apiserver.cel.functions.authorization import request_resource
 from shoal.embedded.apiserver.cel.functions.times import parse_duration, parse_timestamp
-from shoal.embedded.apiserver.cel.kinds import DYN, Kind
+from shoal.embedded.apiserver.cel.kinds import DYN, CelType
 from shoal.embedded.apiserver.cel.tree import Const, ListOf, StructOf
 from shoal.embedded.apiserver.cel.values import NONE, Opaque, Optional, Uint
 
@@ -53,7 +53,7 @@ def field(value: Any, name: str) -> Any:
     raise CelFault(NO_OVERLOAD)
 
 
-def coerced(kind: Kind, run: Callable[[Scope], Any]) -> Callable[[Scope], Any]:
+def coerced(kind: CelType, run: Callable[[Scope], Any]) -> Callable[[Scope], Any]:
     """JSON has fewer types than schemas: what a schema calls a time is text there, and 3 may be a double."""
     convert = _CONVERSIONS.get(kind.name)
     if convert is None:
@@ -145,7 +145,7 @@ def list_code(compiler: Compiler, node: ListOf) -> Code:
                 made.append(value.value)
         return made
 
-    return Code(Kind("list", items, len(codes)), run, 10 + sum(code.cost for code in codes))
+    return Code(CelType("list", items, len(codes)), run, 10 + sum(code.cost for code in codes))
 
 
 def struct_code(compiler: Compiler, node: StructOf, at: str = "") -> Code:
@@ -188,12 +188,12 @@ def _value_code(compiler: Compiler, node: Any, at: str) -> Code:
     return compiler.code(node)
 
 
-def _struct_kind(compiler: Compiler, node: StructOf, at: str) -> Kind:
+def _struct_kind(compiler: Compiler, node: StructOf, at: str) -> CelType:
     if not node.name:
-        return Kind("map", DYN, len(node.entries))
+        return CelType("map", DYN, len(node.entries))
     if node.name == "JSONPatch":
         _check_patch(compiler, node)
-        return Kind("JSONPatch")
+        return CelType("JSONPatch")
     if "Object" not in compiler.types or not re.match(r"Object(\.|$)", node.name):
         raise compiler.fault(node, f"undeclared reference to '{node.name}' (in container '')")
     if at and node.name != at:
@@ -201,7 +201,7 @@ def _struct_kind(compiler: Compiler, node: StructOf, at: str) -> Kind:
             f'unexpected type name "{node.name}", expected "{at}", which matches field name path from root Object type'
         )
         raise compiler.fault(node, words)
-    return Kind("Object")
+    return CelType("Object")
 
 
 def _check_patch(compiler: Compiler, node: StructOf) -> None:

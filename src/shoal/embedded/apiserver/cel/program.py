@@ -11,7 +11,7 @@ from typing import Any
 
 from shoal.embedded.apiserver.cel.compiler import Compiler
 from shoal.embedded.apiserver.cel.faults import CelFault
-from shoal.embedded.apiserver.cel.kinds import Kind
+from shoal.embedded.apiserver.cel.kinds import CelType
 from shoal.embedded.apiserver.cel.tree import parse
 
 PER_CALL_LIMIT = 1_000_000
@@ -23,12 +23,12 @@ MUTATING = frozenset({"Object", "JSONPatch"})
 _WORDS = {"bool": "bool", "string": "string"}
 
 
-class Program:
+class CelProgram:
     """Made by `compile_expression`."""
 
     __slots__ = ("_run", "cost", "kind", "names", "text")
 
-    def __init__(self, text: str, run: Any, kind: Kind, names: frozenset[str], cost: int) -> None:
+    def __init__(self, text: str, run: Any, kind: CelType, names: frozenset[str], cost: int) -> None:
         self.text = text
         self._run = run
         self.kind = kind
@@ -53,11 +53,11 @@ class Program:
 
 
 def compile_expression(
-    text: str, variables: Mapping[str, str | Kind], result: str = "bool", types: frozenset[str] = frozenset()
-) -> Program:
+    text: str, variables: Mapping[str, str | CelType], result: str = "bool", types: frozenset[str] = frozenset()
+) -> CelProgram:
     """A program over variables of given kinds. `result` is bool, string or any; `types` are those it may make objects
     of (`MUTATING`)."""
-    kinds = {name: kind if isinstance(kind, Kind) else Kind(kind) for name, kind in variables.items()}
+    kinds = {name: kind if isinstance(kind, CelType) else CelType(kind) for name, kind in variables.items()}
     compiler = Compiler(parse(text), kinds, types)
     try:
         code = compiler.compiled()
@@ -65,4 +65,4 @@ def compile_expression(
         raise CelFault("the expression is nested too deeply") from error
     if result in _WORDS and code.kind.name not in (result, "dyn"):
         raise CelFault(f"cel expression must evaluate to a {_WORDS[result]}")
-    return Program(text, code.run, code.kind, frozenset(compiler.mentioned), code.cost)
+    return CelProgram(text, code.run, code.kind, frozenset(compiler.mentioned), code.cost)

@@ -18,67 +18,67 @@ import msgspec
 from shoal.embedded.apiserver.cel.faults import CelFault
 
 
-class Node(msgspec.Struct, frozen=True):
+class AstNode(msgspec.Struct, frozen=True):
     id: int
 
 
-class Const(Node, frozen=True):
+class Const(AstNode, frozen=True):
     value: Any
     kind: str
 
 
-class Ident(Node, frozen=True):
+class Ident(AstNode, frozen=True):
     name: str
 
 
-class Select(Node, frozen=True):
-    operand: Node
+class Select(AstNode, frozen=True):
+    operand: AstNode
     field: str
     is_test: bool
 
 
-class Call(Node, frozen=True):
-    target: Node | None
+class Call(AstNode, frozen=True):
+    target: AstNode | None
     function: str
-    args: tuple[Node, ...]
+    args: tuple[AstNode, ...]
 
 
-class ListOf(Node, frozen=True):
-    items: tuple[Node, ...]
+class ListOf(AstNode, frozen=True):
+    items: tuple[AstNode, ...]
     optional: frozenset[int]
 
 
-class Entry(msgspec.Struct, frozen=True):
-    key: Node
-    value: Node
+class MapEntry(msgspec.Struct, frozen=True):
+    key: AstNode
+    value: AstNode
     is_optional: bool
 
 
-class StructOf(Node, frozen=True):
+class StructOf(AstNode, frozen=True):
     """A map, or with a name an object of a type."""
 
     name: str
-    entries: tuple[Entry, ...]
+    entries: tuple[MapEntry, ...]
 
 
-class Fold(Node, frozen=True):
+class Fold(AstNode, frozen=True):
     """What the macros over one variable become."""
 
     variable: str
-    over: Node
+    over: AstNode
     result_name: str
-    start: Node
-    condition: Node
-    step: Node
-    result: Node
+    start: AstNode
+    condition: AstNode
+    step: AstNode
+    result: AstNode
 
 
 class Parsed(msgspec.Struct, frozen=True):
-    root: Node
+    root: AstNode
     text: str
     positions: dict[int, int]
 
-    def fault(self, node: Node, words: str) -> CelFault:
+    def fault(self, node: AstNode, words: str) -> CelFault:
         """A complaint about a place in the text, drawn as CEL draws it."""
         offset = min(self.positions.get(node.id, 0), len(self.text))
         before = self.text[:offset]
@@ -106,7 +106,7 @@ def parse(text: str) -> Parsed:
     except (RuntimeError, ValueError, UnicodeError) as error:
         words = str(error).removeprefix("INVALID_ARGUMENT: ").removesuffix(" [INVALID_ARGUMENT]")
         raise CelFault(words) from error
-    root: Node | None = None
+    root: AstNode | None = None
     positions: dict[int, int] = {}
     try:
         for number, held in _fields(_last(wire, 2)):
@@ -193,7 +193,7 @@ def _constant(wire: bytes) -> tuple[Any, str]:
     return None, "null_type"
 
 
-def _node(wire: bytes) -> Node:
+def _node(wire: bytes) -> AstNode:
     number_of = 0
     form, body = 0, b""
     for number, held in _fields(wire):
@@ -232,7 +232,7 @@ def _select(number_of: int, wire: bytes) -> Select:
 
 
 def _call(number_of: int, wire: bytes) -> Call:
-    target: Node | None = None
+    target: AstNode | None = None
     function = ""
     args = []
     for number, held in _fields(wire):
@@ -268,8 +268,8 @@ def _struct(number_of: int, wire: bytes) -> StructOf:
         if number == 1:
             name = held.decode()
             continue
-        key: Node = Const(number_of, "", "string")
-        value: Node = Const(number_of, None, "null_type")
+        key: AstNode = Const(number_of, "", "string")
+        value: AstNode = Const(number_of, None, "null_type")
         is_optional = False
         for place, part in _fields(held):
             if place == 2:
@@ -280,7 +280,7 @@ def _struct(number_of: int, wire: bytes) -> StructOf:
                 value = _node(part)
             elif place == 5:
                 is_optional = bool(part)
-        entries.append(Entry(key, value, is_optional))
+        entries.append(MapEntry(key, value, is_optional))
     return StructOf(number_of, name, tuple(entries))
 
 

@@ -8,13 +8,13 @@ from typing import Any
 
 import msgspec
 
-from shoal.embedded.apiserver.cel.kinds import Kind, kind_of, object_kind
-from shoal.embedded.apiserver.cel.program import Program, compile_expression
+from shoal.embedded.apiserver.cel.kinds import CelType, kind_of, object_kind
+from shoal.embedded.apiserver.cel.program import CelProgram, compile_expression
 
 Published = Mapping[str, Any]
 
 
-class Rule(msgspec.Struct, frozen=True):
+class RuleText(msgspec.Struct, frozen=True):
     rule: str
     message: str = ""
     message_expression: str = ""
@@ -39,9 +39,9 @@ class Rule(msgspec.Struct, frozen=True):
         }
 
 
-def rules_of(published: Published) -> list[Rule]:
+def rules_of(published: Published) -> list[RuleText]:
     return [
-        Rule(
+        RuleText(
             rule=one.get("rule", ""),
             message=one.get("message", ""),
             message_expression=one.get("messageExpression", ""),
@@ -53,24 +53,24 @@ def rules_of(published: Published) -> list[Rule]:
     ]
 
 
-def _variables(published: Published, *, is_root: bool, optional_old: bool) -> dict[str, str | Kind]:
+def _variables(published: Published, *, is_root: bool, optional_old: bool) -> dict[str, str | CelType]:
     itself = object_kind(published) if is_root else kind_of(published)
-    return {"self": itself, "oldSelf": Kind("optional_type", itself) if optional_old else itself}
+    return {"self": itself, "oldSelf": CelType("optional_type", itself) if optional_old else itself}
 
 
-def compiled_rule(rule: Rule, published: Published, *, is_root: bool) -> Program:
+def compiled_rule(rule: RuleText, published: Published, *, is_root: bool) -> CelProgram:
     """The program of a rule; a CelFault where it has none."""
     return compile_expression(
         rule.rule, _variables(published, is_root=is_root, optional_old=bool(rule.optional_old_self))
     )
 
 
-def compiled_message(rule: Rule, published: Published, *, is_root: bool) -> Program:
+def compiled_message(rule: RuleText, published: Published, *, is_root: bool) -> CelProgram:
     variables = _variables(published, is_root=is_root, optional_old=bool(rule.optional_old_self))
     return compile_expression(rule.message_expression, variables, "string")
 
 
-def field_of(rule: Rule) -> str:
+def field_of(rule: RuleText) -> str:
     """Where the error stands, below the rule's own place: `.spec.replicas`, `['a key']`."""
     text = rule.field_path.strip().removeprefix(".")
     return re.sub(r"\.?\['((?:[^'\\]|\\.)*)'\]", lambda found: _step(found[1]), text)

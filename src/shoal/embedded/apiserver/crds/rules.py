@@ -11,11 +11,11 @@ from typing import Any
 
 import msgspec
 
-from shoal.embedded.apiserver.cel import CelFault, Program
+from shoal.embedded.apiserver.cel import CelFault, CelProgram
 from shoal.embedded.apiserver.cel.faults import OutOfBudget
 from shoal.embedded.apiserver.cel.program import BUDGET, PER_CALL_LIMIT
 from shoal.embedded.apiserver.cel.values import NONE, Optional
-from shoal.embedded.apiserver.crds.rule_text import Rule, compiled_message, compiled_rule, field_of, rules_of
+from shoal.embedded.apiserver.crds.rule_text import RuleText, compiled_message, compiled_rule, field_of, rules_of
 from shoal.embedded.apiserver.crds.values import NOWHERE, item_keys, same
 from shoal.embedded.apiserver.field_errors import FieldError, bad_value, not_allowed, required
 
@@ -26,9 +26,9 @@ _TOO_LONG = "no further validation rules will be run due to call cost exceeds li
 
 
 class _Compiled(msgspec.Struct, frozen=True):
-    rule: Rule
-    program: Program
-    message: Program | None
+    rule: RuleText
+    program: CelProgram
+    message: CelProgram | None
     field: str
 
     @property
@@ -36,7 +36,7 @@ class _Compiled(msgspec.Struct, frozen=True):
         return "oldSelf" in self.program.names
 
 
-class Rules:
+class SchemaRules:
     """All rules of a schema, compiled when they are first needed."""
 
     def __init__(self, published: Published) -> None:
@@ -56,7 +56,7 @@ class Rules:
         return found
 
 
-def _compile(rule: Rule, published: Published, is_root: bool) -> _Compiled:
+def _compile(rule: RuleText, published: Published, is_root: bool) -> _Compiled:
     program = compiled_rule(rule, published, is_root=is_root)
     message = compiled_message(rule, published, is_root=is_root) if rule.message_expression else None
     return _Compiled(rule, program, message, field_of(rule))
@@ -65,7 +65,7 @@ def _compile(rule: Rule, published: Published, is_root: bool) -> _Compiled:
 class _Run:
     """One validation, with what is left of its budget."""
 
-    def __init__(self, rules: Rules) -> None:
+    def __init__(self, rules: SchemaRules) -> None:
         self._rules = rules
         self._left = BUDGET
         self.faults: list[FieldError] = []
@@ -152,7 +152,7 @@ class _Run:
         return one.rule.message.strip() or f"failed rule: {one.rule.rule.strip()}"
 
 
-def _failure(words: str, rule: Rule) -> str:
+def _failure(words: str, rule: RuleText) -> str:
     if words.startswith("no such overload"):
         unmatched = "call arguments did not match a supported operator, function or macro signature for rule"
         return f"'{words}': {unmatched}: {rule.shown}"
@@ -166,7 +166,7 @@ def _type_of(value: Any) -> str:
     return next((word for kind, word in kinds if isinstance(value, kind)), "number")
 
 
-def _broken(rule: Rule, path: str, value: Any, words: str) -> FieldError:
+def _broken(rule: RuleText, path: str, value: Any, words: str) -> FieldError:
     shown = msgspec.UNSET if isinstance(value, dict | list) else value
     match rule.reason:
         case "FieldValueForbidden":

@@ -13,7 +13,7 @@ import msgspec
 
 from shoal.embedded.apiserver.cel.faults import CelFault
 from shoal.embedded.apiserver.cel.kinds import UNBOUNDED, least_bytes
-from shoal.embedded.apiserver.crds.rule_text import Rule, compiled_message, compiled_rule, names_a_field, rules_of
+from shoal.embedded.apiserver.crds.rule_text import RuleText, compiled_message, compiled_rule, names_a_field, rules_of
 from shoal.embedded.apiserver.field_errors import FieldError, bad_value, not_allowed, not_supported, required
 
 Published = Mapping[str, Any]
@@ -25,7 +25,7 @@ _UNSUPPORTED = ("id", "additionalItems", "patternProperties", "definitions", "de
 _LIST_TYPE, _MAP_TYPE, _KEYS = "x-kubernetes-list-type", "x-kubernetes-map-type", "x-kubernetes-list-map-keys"
 
 
-class Place(msgspec.Struct, frozen=True):
+class SchemaPosition(msgspec.Struct, frozen=True):
     """Where in the schema a part stands, and what that means for it."""
 
     path: str
@@ -36,7 +36,7 @@ class Place(msgspec.Struct, frozen=True):
     """The part within which old and new values cannot be brought together."""
     forbids_defaults: str = ""
 
-    def below(self, step: str, **changes: Any) -> Place:
+    def below(self, step: str, **changes: Any) -> SchemaPosition:
         return msgspec.structs.replace(self, path=f"{self.path}{step}", is_root=False, **changes)
 
 
@@ -49,7 +49,7 @@ class SchemaRules:
         self._expression_faults: list[FieldError] = []
 
     def errors(self, published: Published, path: str) -> list[FieldError]:
-        faults = [*self._visit(published, Place(path, is_root=True)), *self._expression_faults]
+        faults = [*self._visit(published, SchemaPosition(path, is_root=True)), *self._expression_faults]
         total = sum(cost for cost, _ in self._costs)
         if total > SCHEMA_LIMIT:
             words = "contributed to estimated rule cost total exceeding cost limit for entire OpenAPIv3 schema"
@@ -58,7 +58,7 @@ class SchemaRules:
             faults.append(not_allowed(path, _too_costly(name, total, SCHEMA_LIMIT)))
         return faults
 
-    def _visit(self, published: Published, place: Place) -> list[FieldError]:
+    def _visit(self, published: Published, place: SchemaPosition) -> list[FieldError]:
         faults = _plain_errors(published, place)
         faults += self._visit_children(published, place)
         for key in ("allOf", "anyOf", "oneOf"):
@@ -71,7 +71,7 @@ class SchemaRules:
                 self._compile(rule, published, place, f"{place.path}.x-kubernetes-validations[{index}]")
         return faults
 
-    def _visit_children(self, published: Published, place: Place) -> list[FieldError]:
+    def _visit_children(self, published: Published, place: SchemaPosition) -> list[FieldError]:
         faults = []
         others = published.get("additionalProperties")
         if isinstance(others, Mapping):
@@ -91,7 +91,7 @@ class SchemaRules:
             faults += self._visit(items, place.below(".items", unrelated=unrelated, cardinality=card))
         return faults
 
-    def _compile(self, rule: Rule, published: Published, place: Place, path: str) -> None:
+    def _compile(self, rule: RuleText, published: Published, place: SchemaPosition, path: str) -> None:
         faults = self._expression_faults
         often = place.cardinality if place.cardinality is not None else UNBOUNDED // least_bytes(published)
         try:
@@ -139,7 +139,7 @@ def _too_costly(name: str, cost: int, limit: int) -> str:
     )
 
 
-def _plain_errors(published: Published, place: Place) -> list[FieldError]:
+def _plain_errors(published: Published, place: SchemaPosition) -> list[FieldError]:
     path, faults = place.path, []
     kind = published.get("type", "")
     if kind == "null":

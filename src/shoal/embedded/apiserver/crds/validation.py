@@ -15,7 +15,7 @@ from shoal.embedded.apiserver.crds.values import NOWHERE, value_errors
 from shoal.embedded.apiserver.field_errors import FieldError, bad_value
 
 if TYPE_CHECKING:
-    from shoal.embedded.apiserver.crds.rules import Rules
+    from shoal.embedded.apiserver.crds.rules import SchemaRules
 
 Obj = dict[str, Any]
 _BLOCKING = frozenset(
@@ -33,7 +33,7 @@ class Validator:
     def __init__(self, published: Mapping[str, Any]) -> None:
         self._published = {key: value for key, value in published.items() if key != "x-kubernetes-embedded-resource"}
         self._has_rules = _has_rules(published)
-        self._rules: Rules | None = None
+        self._rules: SchemaRules | None = None
 
     def created(self, obj: Obj) -> list[FieldError]:
         faults = value_errors(_content(obj), self._published)
@@ -55,9 +55,9 @@ class Validator:
 
     def _ruled(self, new: Obj, old: Obj | None) -> list[FieldError]:
         if self._rules is None:
-            from shoal.embedded.apiserver.crds.rules import Rules
+            from shoal.embedded.apiserver.crds.rules import SchemaRules
 
-            self._rules = Rules(self._published)
+            self._rules = SchemaRules(self._published)
         return self._rules.errors(new, old)
 
 

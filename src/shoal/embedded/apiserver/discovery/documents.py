@@ -14,7 +14,7 @@ import msgspec
 
 from shoal.embedded.apiserver.discovery import aggregated, legacy
 from shoal.embedded.apiserver.discovery.accept import Form, Generation, form_of
-from shoal.embedded.apiserver.discovery.groups import Catalog, Group, groups
+from shoal.embedded.apiserver.discovery.groups import Group, ServedResources, groups
 
 Obj = dict[str, Any]
 
@@ -26,10 +26,10 @@ class Document(msgspec.Struct, frozen=True):
     etag: str
 
 
-class Discovery:
+class DiscoveryDocuments:
     """All discovery answers. None where nothing is served at the path."""
 
-    def __init__(self, catalog: Catalog, *, server_address: str) -> None:
+    def __init__(self, catalog: ServedResources, *, server_address: str) -> None:
         self._catalog = catalog
         self._address = server_address
         self._stamp = -1

@@ -13,7 +13,7 @@ from shoal.embedded.apiserver.resource import Resource, Subresource
 Obj = dict[str, Any]
 
 
-class Catalog(Protocol):
+class ServedResources(Protocol):
     """What is needed of the catalog of resources; `stamp` changes with every change of it."""
 
     @property

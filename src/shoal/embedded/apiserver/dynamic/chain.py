@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from shoal.embedded.apiserver.calls import Admission, Call, Operation
-from shoal.embedded.apiserver.cel.kinds import Kind
+from shoal.embedded.apiserver.calls import AdmissionAttributes, Call, Operation
+from shoal.embedded.apiserver.cel.kinds import CelType
 from shoal.embedded.apiserver.dynamic import mutation, scales, validating_policies
 from shoal.embedded.apiserver.dynamic.gate import Surroundings
 from shoal.embedded.apiserver.dynamic.invocations import Invoking
 from shoal.embedded.apiserver.dynamic.mutating_policies import Body, MutatingPolicies
 from shoal.embedded.apiserver.dynamic.parameters import Parameters
 from shoal.embedded.apiserver.dynamic.policy import Policies
-from shoal.embedded.apiserver.dynamic.reinvocation import Round
+from shoal.embedded.apiserver.dynamic.reinvocation import MutationRound
 from shoal.embedded.apiserver.dynamic.review import Reviewing
 from shoal.embedded.apiserver.dynamic.rules import Matcher
 from shoal.embedded.apiserver.dynamic.validating_policies import ValidatingPolicies
@@ -55,7 +55,7 @@ class Chain:
         asks = has_hooks or any(policy.param_kind for policy in policies)
         return bool(policies) or has_hooks, asks
 
-    async def mutate(self, admission: Admission, again: Callable[[Admission], None]) -> None:
+    async def mutate(self, admission: AdmissionAttributes, again: Callable[[AdmissionAttributes], None]) -> None:
         """`again` are the built-in plugins, which run once more after the object was changed."""
         if admission.call.through_scale:
             scale = scales.shown(admission)
@@ -63,26 +63,28 @@ class Chain:
             await self.mutate(scale, lambda _: None)
             scales.kept(scale, admission)
             return
-        by_policies, by_webhooks = Round(), Round()
+        by_policies, by_webhooks = MutationRound(), MutationRound()
         await self._round(admission, by_policies, by_webhooks)
         if by_policies.is_touched or by_policies.is_changed or by_webhooks.is_changed:
             by_policies.is_second = by_webhooks.is_second = True
             again(admission)
             await self._round(admission, by_policies, by_webhooks)
 
-    async def validate(self, admission: Admission) -> None:
+    async def validate(self, admission: AdmissionAttributes) -> None:
         if admission.call.through_scale:
             admission = scales.shown(admission)
         if admission.operation == "DELETE":
             # There is no object to change, but mutating webhooks are asked about deletions too and may refuse them.
-            await self._webhooks.mutate(admission, Round())
+            await self._webhooks.mutate(admission, MutationRound())
         await self._validating.validate(admission)
         await self._webhooks.validate(admission)
 
-    async def _round(self, admission: Admission, by_policies: Round, by_webhooks: Round) -> None:
+    async def _round(
+        self, admission: AdmissionAttributes, by_policies: MutationRound, by_webhooks: MutationRound
+    ) -> None:
         await self._mutating.mutate(admission, by_policies)
         await self._webhooks.mutate(admission, by_webhooks)
 
 
-def _mutating_body(spec: Mapping[str, Any], visible: Mapping[str, Kind]) -> Body:
+def _mutating_body(spec: Mapping[str, Any], visible: Mapping[str, CelType]) -> Body:
     return Body(mutation.compiled(spec, visible), spec.get("reinvocationPolicy") == "IfNeeded")

@@ -7,7 +7,7 @@ from typing import Any
 
 from shoal.embedded.apiserver.admission.plugin import aggregate
 from shoal.embedded.apiserver.cel.faults import CelFault
-from shoal.embedded.apiserver.cel.kinds import Kind
+from shoal.embedded.apiserver.cel.kinds import CelType
 from shoal.embedded.apiserver.dynamic.expressions import Expression, Scope
 
 
@@ -18,7 +18,7 @@ class ConditionsError(Exception):
 class Conditions:
     """The compiled match conditions of one webhook or policy."""
 
-    def __init__(self, declared: Sequence[Mapping[str, Any]], visible: Mapping[str, Kind]) -> None:
+    def __init__(self, declared: Sequence[Mapping[str, Any]], visible: Mapping[str, CelType]) -> None:
         self.expressions = [Expression(one.get("expression", ""), visible, "bool") for one in declared]
 
     def hold(self, scope: Scope) -> bool:

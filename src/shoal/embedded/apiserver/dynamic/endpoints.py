@@ -27,7 +27,7 @@ class UnresolvedError(Exception):
     """A Service leads nowhere; the text says why."""
 
 
-class Address(msgspec.Struct, frozen=True):
+class WebhookEndpointAddress(msgspec.Struct, frozen=True):
     host: str
     port: int
 
@@ -45,7 +45,7 @@ class Endpoints:
     def service(self, namespace: str, name: str) -> Obj | None:
         return self._reader.get("", "services", namespace, name)
 
-    def resolve(self, namespace: str, name: str, port: int) -> Address:
+    def resolve(self, namespace: str, name: str, port: int) -> WebhookEndpointAddress:
         """Where the port of the Service is; UnresolvedError where there is no such place."""
         service = self.service(namespace, name)
         if service is None:
@@ -62,7 +62,7 @@ class Endpoints:
                 continue
             number = next((one["port"] for one in ports if one.get("name", "") == found.get("name", "")), None)
             if number:
-                return Address(host, number)
+                return WebhookEndpointAddress(host, number)
         raise UnresolvedError(f'no endpoints available for service "{name}"')
 
     def places(self, namespace: str, name: str) -> Iterator[tuple[str, list[dict[str, Any]]]]:
@@ -89,7 +89,7 @@ class Endpoints:
         )
 
 
-def registered_address(service: Obj) -> Address | None:
+def registered_address(service: Obj) -> WebhookEndpointAddress | None:
     """The address that the annotation names; UnresolvedError where it is none on this machine."""
     text = (service["metadata"].get("annotations") or {}).get(ANNOTATION)
     if not text:
@@ -105,7 +105,7 @@ def registered_address(service: Obj) -> Address | None:
         raise UnresolvedError(
             f'service "{name}": the annotation {ANNOTATION} must be https://127.0.0.1:<port>, not {text}'
         )
-    return Address("127.0.0.1" if host == "localhost" else host, port)
+    return WebhookEndpointAddress("127.0.0.1" if host == "localhost" else host, port)
 
 
 def _is_loopback(host: str) -> bool:

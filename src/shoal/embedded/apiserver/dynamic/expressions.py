@@ -10,12 +10,12 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from shoal.embedded.apiserver.calls import Actor, Admission, Attributes
+from shoal.embedded.apiserver.calls import Actor, AdmissionAttributes, Attributes
 from shoal.embedded.apiserver.cel.faults import CelFault
 from shoal.embedded.apiserver.cel.functions.authorization import authorizer as authorizer_value
-from shoal.embedded.apiserver.cel.kinds import DYN, STRING, Kind
+from shoal.embedded.apiserver.cel.kinds import DYN, STRING, CelType
 from shoal.embedded.apiserver.cel.lazy import Lazy
-from shoal.embedded.apiserver.cel.program import MUTATING, Program, compile_expression
+from shoal.embedded.apiserver.cel.program import MUTATING, CelProgram, compile_expression
 from shoal.embedded.apiserver.dynamic.question import attributes_of
 from shoal.embedded.apiserver.reading import Reader
 
@@ -25,18 +25,18 @@ Allows = Callable[[Actor, Attributes], Any]
 """Answers with something that has `allowed` and `reason`."""
 
 
-def _object(**fields: Kind) -> Kind:
-    made = Kind("object")
+def _object(**fields: CelType) -> CelType:
+    made = CelType("object")
     made.fields = fields
     return made
 
 
-def _list(items: Kind) -> Kind:
-    return Kind("list", items)
+def _list(items: CelType) -> CelType:
+    return CelType("list", items)
 
 
-def _map(values: Kind) -> Kind:
-    return Kind("map", values)
+def _map(values: CelType) -> CelType:
+    return CelType("map", values)
 
 
 _GVK = _object(group=STRING, version=STRING, kind=STRING)
@@ -53,7 +53,7 @@ _REQUEST = _object(
     namespace=STRING,
     operation=STRING,
     userInfo=_USER,
-    dryRun=Kind("bool"),
+    dryRun=CelType("bool"),
     options=DYN,
 )
 _NAMESPACE_METADATA = _object(
@@ -63,16 +63,16 @@ _NAMESPACE_METADATA = _object(
     labels=_map(STRING),
     annotations=_map(STRING),
     UID=STRING,
-    creationTimestamp=Kind("timestamp"),
-    deletionGracePeriodSeconds=Kind("int"),
-    deletionTimestamp=Kind("timestamp"),
-    generation=Kind("int"),
+    creationTimestamp=CelType("timestamp"),
+    deletionGracePeriodSeconds=CelType("int"),
+    deletionTimestamp=CelType("timestamp"),
+    generation=CelType("int"),
     resourceVersion=STRING,
     finalizers=_list(STRING),
 )
 _NAMESPACE = _object(metadata=_NAMESPACE_METADATA, spec=_object(finalizers=_list(STRING)), status=_object(phase=STRING))
-BASE: Mapping[str, Kind] = {"object": DYN, "oldObject": DYN, "request": _REQUEST, "namespaceObject": _NAMESPACE}
-AUTHORIZER = Kind("authorizer")
+BASE: Mapping[str, CelType] = {"object": DYN, "oldObject": DYN, "request": _REQUEST, "namespaceObject": _NAMESPACE}
+AUTHORIZER = CelType("authorizer")
 PARAMS = DYN
 
 
@@ -81,9 +81,9 @@ class Expression:
 
     __slots__ = ("_fault", "_program", "text")
 
-    def __init__(self, text: str, variables: Mapping[str, Kind], result: str, *, mutates: bool = False) -> None:
+    def __init__(self, text: str, variables: Mapping[str, CelType], result: str, *, mutates: bool = False) -> None:
         self.text = text
-        self._program: Program | None = None
+        self._program: CelProgram | None = None
         self._fault = ""
         try:
             self._program = compile_expression(text, variables, result, MUTATING if mutates else frozenset())
@@ -97,7 +97,7 @@ class Expression:
         return self._fault
 
     @property
-    def kind(self) -> Kind:
+    def kind(self) -> CelType:
         return DYN if self._program is None else self._program.kind
 
     def value(self, scope: Scope) -> Any:
@@ -114,9 +114,9 @@ class Variables:
     """The variables of one policy: each is worked out when first read, and may read those before it."""
 
     def __init__(
-        self, declared: Sequence[Mapping[str, Any]], visible: Mapping[str, Kind], *, mutates: bool = False
+        self, declared: Sequence[Mapping[str, Any]], visible: Mapping[str, CelType], *, mutates: bool = False
     ) -> None:
-        known: dict[str, Kind] = {}
+        known: dict[str, CelType] = {}
         self._expressions: list[tuple[str, Expression]] = []
         for one in declared:
             seen = {**visible, "variables": _object(**known)}
@@ -162,7 +162,7 @@ def namespace_object(reader: Reader, name: str) -> Obj | None:
     return {"metadata": metadata, "spec": found.get("spec") or {}, "status": found.get("status") or {}}
 
 
-def authorizer_of(allows: Allows, admission: Admission) -> Any:
+def authorizer_of(allows: Allows, admission: AdmissionAttributes) -> Any:
     """The variable `authorizer`: asks on behalf of the requester, or of a service account."""
 
     def check(who: str, asked: Attributes) -> tuple[bool, str]:

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from shoal.embedded.apiserver.calls import Actor, Admission, Attributes, Call, Operation
-from shoal.embedded.apiserver.catalog import Catalog
+from shoal.embedded.apiserver.calls import Actor, AdmissionAttributes, Attributes, Call, Operation
+from shoal.embedded.apiserver.catalog import ResourceCatalog
 from shoal.embedded.apiserver.dynamic.posting import Posting
 from shoal.embedded.apiserver.dynamic.rules import EXEMPT
 from shoal.embedded.apiserver.dynamic.versions import Convert
@@ -30,7 +30,7 @@ _NOTHING = (False, False)
 class Surroundings(msgspec.Struct, frozen=True):
     """What configured admission works with."""
 
-    catalog: Catalog
+    catalog: ResourceCatalog
     reader: Reader
     posting: Posting
     convert: Convert
@@ -46,7 +46,7 @@ class DynamicAdmission:
     `again` are the built-in plugins, which run once more after an object was changed.
     """
 
-    def __init__(self, around: Surroundings, again: Callable[[Admission], None]) -> None:
+    def __init__(self, around: Surroundings, again: Callable[[AdmissionAttributes], None]) -> None:
         self._around = around
         self._again = again
         self._chain: Chain | None = None
@@ -93,13 +93,13 @@ class DynamicAdmission:
             known = self._concerned[key] = _NOTHING if is_exempt else chain.may_concern(call, operation)
         return known
 
-    async def mutate(self, admission: Admission) -> None:
+    async def mutate(self, admission: AdmissionAttributes) -> None:
         if self._is_stale:
             self._read()
         if self._chain is not None:
             await self._chain.mutate(admission, self._again)
 
-    async def validate(self, admission: Admission) -> None:
+    async def validate(self, admission: AdmissionAttributes) -> None:
         if self._is_stale:
             self._read()
         if self._chain is not None:

@@ -8,10 +8,10 @@ from typing import Any
 import msgspec
 
 from shoal.embedded.apiserver import status
-from shoal.embedded.apiserver.calls import Admission
+from shoal.embedded.apiserver.calls import AdmissionAttributes
 from shoal.embedded.apiserver.dynamic.expressions import Allows, Scope, authorizer_of, namespace_object
 from shoal.embedded.apiserver.dynamic.parameters import Parameters, ParametersError
-from shoal.embedded.apiserver.dynamic.policy import Binding, Policy
+from shoal.embedded.apiserver.dynamic.policy import AdmissionPolicy, Binding
 from shoal.embedded.apiserver.dynamic.question import namespace_of, request_of
 from shoal.embedded.apiserver.dynamic.rules import Matcher
 from shoal.embedded.apiserver.dynamic.versions import Versions
@@ -24,7 +24,7 @@ Obj = dict[str, Any]
 class Invocation(msgspec.Struct, frozen=True, eq=False):
     """A policy that applies, and what to evaluate it with."""
 
-    policy: Policy
+    policy: AdmissionPolicy
     binding: Binding
     resource: Resource
     params: Obj | None
@@ -39,7 +39,7 @@ class Invocation(msgspec.Struct, frozen=True, eq=False):
 class Misconfigured(msgspec.Struct, frozen=True):
     """A policy that cannot be applied to this write for a fault of its own."""
 
-    policy: Policy
+    policy: AdmissionPolicy
     binding: Binding | None
     why: str
 
@@ -57,7 +57,7 @@ class Invoking:
         self.versions = versions
 
     async def find(
-        self, policies: Sequence[Policy], admission: Admission
+        self, policies: Sequence[AdmissionPolicy], admission: AdmissionAttributes
     ) -> tuple[list[Invocation], list[Misconfigured]]:
         found: list[Invocation] = []
         faulty: list[Misconfigured] = []
@@ -81,7 +81,7 @@ class Invoking:
                 found += [Invocation(policy, binding, resource, params) for params in every]
         return found, faulty
 
-    async def scope(self, invocation: Invocation, admission: Admission) -> Scope:
+    async def scope(self, invocation: Invocation, admission: AdmissionAttributes) -> Scope:
         """The values of all variables but the policy's own."""
         call, resource = admission.call, invocation.resource
         namespace = call.namespace

@@ -9,13 +9,13 @@ import msgspec
 
 from shoal.embedded.apiserver import status
 from shoal.embedded.apiserver.admission.plugin import forbid
-from shoal.embedded.apiserver.calls import Admission
+from shoal.embedded.apiserver.calls import AdmissionAttributes
 from shoal.embedded.apiserver.dynamic.admission_index import AdmissionIndex
 from shoal.embedded.apiserver.dynamic.conditions import ConditionsError
 from shoal.embedded.apiserver.dynamic.invocations import Invocation, Invoking
 from shoal.embedded.apiserver.dynamic.mutation import Mutation, MutationFault
-from shoal.embedded.apiserver.dynamic.policy import Binding, Policy
-from shoal.embedded.apiserver.dynamic.reinvocation import Round
+from shoal.embedded.apiserver.dynamic.policy import AdmissionPolicy, Binding
+from shoal.embedded.apiserver.dynamic.reinvocation import MutationRound
 from shoal.embedded.apiserver.dynamic.versions import restored
 
 Obj = dict[str, Any]
@@ -29,7 +29,7 @@ class Body(msgspec.Struct, frozen=True, eq=False):
 
 
 class Failure(msgspec.Struct, frozen=True):
-    policy: Policy
+    policy: AdmissionPolicy
     binding: Binding | None
     why: str
     reason: str = ""
@@ -43,10 +43,10 @@ class Failure(msgspec.Struct, frozen=True):
 
 class MutatingPolicies:
     def __init__(self, invoking: Invoking) -> None:
-        self.policies: AdmissionIndex[Policy] = AdmissionIndex(invoking.matcher)
+        self.policies: AdmissionIndex[AdmissionPolicy] = AdmissionIndex(invoking.matcher)
         self._invoking = invoking
 
-    async def mutate(self, admission: Admission, turn: Round) -> None:
+    async def mutate(self, admission: AdmissionAttributes, turn: MutationRound) -> None:
         policies = self.policies.of(admission.call, admission.operation)
         if not policies or admission.obj is None:
             return
@@ -63,7 +63,9 @@ class MutatingPolicies:
         if counted:
             raise _refusal(admission, counted)
 
-    async def _invoke(self, invocation: Invocation, admission: Admission, turn: Round) -> list[Failure]:
+    async def _invoke(
+        self, invocation: Invocation, admission: AdmissionAttributes, turn: MutationRound
+    ) -> list[Failure]:
         policy, binding = invocation.policy, invocation.binding
         scope = await self._invoking.scope(invocation, admission)
         try:
@@ -93,7 +95,7 @@ class MutatingPolicies:
         return failures
 
 
-def _refusal(admission: Admission, failures: Sequence[Failure]) -> status.ApiError:
+def _refusal(admission: AdmissionAttributes, failures: Sequence[Failure]) -> status.ApiError:
     refused = forbid(admission, "admission request denied by policy")
     details = {**(refused.details or {}), "causes": [{"message": one.text} for one in failures]}
     return status.ApiError(403, failures[0].reason or "Forbidden", failures[0].text, details=details)

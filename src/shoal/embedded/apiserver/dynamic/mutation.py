@@ -11,7 +11,7 @@ from shoal.embedded.apiserver import status
 from shoal.embedded.apiserver.apply.checking import check
 from shoal.embedded.apiserver.apply.merging import merged
 from shoal.embedded.apiserver.cel.faults import CelFault
-from shoal.embedded.apiserver.cel.kinds import Kind
+from shoal.embedded.apiserver.cel.kinds import CelType
 from shoal.embedded.apiserver.cel.plain import to_json
 from shoal.embedded.apiserver.dynamic.expressions import Expression, Scope
 from shoal.embedded.apiserver.dynamic.operations import PatchFault, UnmetTest, applied
@@ -38,7 +38,7 @@ class Mutation(msgspec.Struct, frozen=True, eq=False):
         return _patched(obj, value) if self.is_patch else _laid_over(obj, value, resource)
 
 
-def compiled(spec: Mapping[str, Any], visible: Mapping[str, Kind]) -> tuple[Mutation, ...]:
+def compiled(spec: Mapping[str, Any], visible: Mapping[str, CelType]) -> tuple[Mutation, ...]:
     made = []
     for one in spec.get("mutations") or ():
         is_patch = one.get("patchType") == "JSONPatch"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from shoal.embedded.apiserver.catalog import Catalog
+from shoal.embedded.apiserver.catalog import ResourceCatalog
 from shoal.embedded.apiserver.dynamic.versions import Convert
 from shoal.embedded.apiserver.kinds.conversion import convert_builtin
 from shoal.embedded.apiserver.label_selectors import selects
@@ -20,7 +20,7 @@ class ParametersError(Exception):
 
 
 class Parameters:
-    def __init__(self, catalog: Catalog, reader: Reader, convert: Convert) -> None:
+    def __init__(self, catalog: ResourceCatalog, reader: Reader, convert: Convert) -> None:
         self._catalog = catalog
         self._reader = reader
         self._convert = convert

@@ -12,7 +12,7 @@ from typing import Any, Literal, TypeVar
 import msgspec
 from msgspec.structs import replace
 
-from shoal.embedded.apiserver.cel.kinds import Kind
+from shoal.embedded.apiserver.cel.kinds import CelType
 from shoal.embedded.apiserver.dynamic.conditions import Conditions
 from shoal.embedded.apiserver.dynamic.expressions import AUTHORIZER, BASE, PARAMS, Variables
 from shoal.embedded.apiserver.dynamic.kept import Kept, name_of
@@ -31,7 +31,7 @@ class Binding(msgspec.Struct, frozen=True, eq=False):
     actions: tuple[str, ...]
 
 
-class Policy(msgspec.Struct, frozen=True, eq=False):
+class AdmissionPolicy(msgspec.Struct, frozen=True, eq=False):
     """What every policy has; `body` is what it does."""
 
     name: str
@@ -54,9 +54,9 @@ class Policy(msgspec.Struct, frozen=True, eq=False):
         return self.matching.get("matchPolicy") or "Equivalent"
 
 
-def visible_to(spec: Written) -> dict[str, Kind]:
+def visible_to(spec: Written) -> dict[str, CelType]:
     """The variables of a policy's expressions, but for its own."""
-    found: dict[str, Kind] = {**BASE, "authorizer": AUTHORIZER}
+    found: dict[str, CelType] = {**BASE, "authorizer": AUTHORIZER}
     if spec.get("paramKind"):
         found["params"] = PARAMS
     return found
@@ -65,13 +65,15 @@ def visible_to(spec: Written) -> dict[str, Kind]:
 class Policies:
     """All of a kind. `compiled` makes the body from the spec and the variables its expressions see."""
 
-    def __init__(self, reader: Reader, plural: Plural, compiled: Callable[[Written, Mapping[str, Kind]], Any]) -> None:
+    def __init__(
+        self, reader: Reader, plural: Plural, compiled: Callable[[Written, Mapping[str, CelType]], Any]
+    ) -> None:
         self._reader = reader
         self._plural = plural
         mutates = plural.startswith("mutating")
         self._kept = Kept(lambda written: _policy(written, compiled, mutates=mutates))
 
-    def read(self) -> Sequence[Policy]:
+    def read(self) -> Sequence[AdmissionPolicy]:
         """In the order of their names."""
         bindings = self._bindings()
         bound = [one for one in self._reader.all(GROUP, self._plural) if name_of(one) in bindings]
@@ -93,12 +95,14 @@ class Policies:
         return found
 
 
-def _policy(written: Written, compiled: Callable[[Written, Mapping[str, Kind]], Any], *, mutates: bool) -> Policy:
+def _policy(
+    written: Written, compiled: Callable[[Written, Mapping[str, CelType]], Any], *, mutates: bool
+) -> AdmissionPolicy:
     """As yet without bindings."""
     spec = written.get("spec") or {}
     visible = visible_to(spec)
     variables = Variables(spec.get("variables") or (), visible, mutates=mutates)
-    return Policy(
+    return AdmissionPolicy(
         name_of(written),
         spec.get("matchConstraints") or {},
         spec.get("paramKind"),

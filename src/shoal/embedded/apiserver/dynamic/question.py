@@ -10,7 +10,7 @@ from typing import Any
 
 import msgspec
 
-from shoal.embedded.apiserver.calls import Admission, Attributes, Call
+from shoal.embedded.apiserver.calls import AdmissionAttributes, Attributes, Call
 from shoal.embedded.apiserver.resource import Resource
 
 Obj = dict[str, Any]
@@ -19,7 +19,7 @@ _VERBS = {"CREATE": "create", "UPDATE": "update", "DELETE": "delete", "CONNECT":
 _NAMESPACES = ("", "namespaces")
 
 
-class Kind(msgspec.Struct, frozen=True):
+class RequestKind(msgspec.Struct, frozen=True):
     group: str
     version: str
     kind: str
@@ -28,22 +28,22 @@ class Kind(msgspec.Struct, frozen=True):
         return {"group": self.group, "version": self.version, "kind": self.kind}
 
 
-def kind_behind(resource: Resource, subresource: str) -> Kind:
+def kind_behind(resource: Resource, subresource: str) -> RequestKind:
     """What is sent through a subresource of a resource."""
     found = resource.subresource(subresource) if subresource else None
     if found is not None and found.kind:
-        return Kind(found.group, found.version, found.kind)
-    return Kind(resource.group, resource.version, resource.kind)
+        return RequestKind(found.group, found.version, found.kind)
+    return RequestKind(resource.group, resource.version, resource.kind)
 
 
-def namespace_of(admission: Admission) -> str:
+def namespace_of(admission: AdmissionAttributes) -> str:
     call = admission.call
     if call.resource.home == _NAMESPACES:
         return admission.name
     return call.namespace
 
 
-def request_of(admission: Admission, asked: Resource) -> Obj:
+def request_of(admission: AdmissionAttributes, asked: Resource) -> Obj:
     """All of an AdmissionRequest but uid and objects. `asked`: the resource in the version that a rule names."""
     call = admission.call
     request: Obj = {
@@ -66,7 +66,7 @@ def request_of(admission: Admission, asked: Resource) -> Obj:
     return request
 
 
-def options_of(admission: Admission) -> Obj | None:
+def options_of(admission: AdmissionAttributes) -> Obj | None:
     kind = _OPTIONS.get(admission.operation)
     if kind is None:
         return None
@@ -79,7 +79,7 @@ def options_of(admission: Admission) -> Obj | None:
     return {**given, "kind": kind, "apiVersion": "meta.k8s.io/v1"}
 
 
-def attributes_of(admission: Admission) -> Attributes:
+def attributes_of(admission: AdmissionAttributes) -> Attributes:
     """What an authorizer would be asked about this write."""
     call, resource = admission.call, admission.call.resource
     return Attributes(

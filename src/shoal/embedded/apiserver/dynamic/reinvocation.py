@@ -13,7 +13,7 @@ import msgspec
 Obj = dict[str, Any]
 
 
-class Round:
+class MutationRound:
     """The account of one kind of mutators, kept over both rounds."""
 
     def __init__(self) -> None:

@@ -15,7 +15,7 @@ import msgspec
 
 from shoal.embedded.apiserver import status
 from shoal.embedded.apiserver.bodies.decode import json_value
-from shoal.embedded.apiserver.calls import Admission
+from shoal.embedded.apiserver.calls import AdmissionAttributes
 from shoal.embedded.apiserver.dynamic.posting import CallError, Posting
 from shoal.embedded.apiserver.dynamic.question import request_of
 from shoal.embedded.apiserver.dynamic.webhook import Webhook
@@ -32,11 +32,11 @@ class WebhookError(Exception):
         super().__init__(f'failed calling webhook "{name}": {why}')
 
 
-class Asked(msgspec.Struct, frozen=True):
+class WebhookRequest(msgspec.Struct, frozen=True):
     """What one webhook is asked: the write, in the version that its rule names."""
 
     webhook: Webhook
-    admission: Admission
+    admission: AdmissionAttributes
     resource: Resource
     obj: Obj | None
     old: Obj | None
@@ -47,7 +47,7 @@ class Reviewing:
         self._posting = posting
         self._new_uid = new_uid
 
-    async def ask(self, asked: Asked, *, mutates: bool) -> list[Any]:
+    async def ask(self, asked: WebhookRequest, *, mutates: bool) -> list[Any]:
         """The operations of the patch that a webhook answers with; none of one that only says yes."""
         webhook, admission = asked.webhook, asked.admission
         _check_dry_run(webhook, admission)
@@ -75,7 +75,7 @@ class Reviewing:
         return _operations(webhook, response) if mutates else []
 
 
-def _check_dry_run(webhook: Webhook, admission: Admission) -> None:
+def _check_dry_run(webhook: Webhook, admission: AdmissionAttributes) -> None:
     if not admission.call.dry_run:
         return
     if not webhook.side_effects:

@@ -10,8 +10,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from shoal.embedded.apiserver import status
-from shoal.embedded.apiserver.calls import Admission, Call, Operation
-from shoal.embedded.apiserver.catalog import Catalog
+from shoal.embedded.apiserver.calls import AdmissionAttributes, Call, Operation
+from shoal.embedded.apiserver.catalog import ResourceCatalog
 from shoal.embedded.apiserver.dynamic.question import namespace_of
 from shoal.embedded.apiserver.label_selectors import selects
 from shoal.embedded.apiserver.reading import Reader
@@ -37,7 +37,7 @@ EXEMPT = frozenset(
 class Matcher:
     """Asks whether a write is meant."""
 
-    def __init__(self, catalog: Catalog, reader: Reader) -> None:
+    def __init__(self, catalog: ResourceCatalog, reader: Reader) -> None:
         self._catalog = catalog
         self._reader = reader
         self._equivalents: dict[tuple[Resource, str], list[Resource]] = {}
@@ -73,7 +73,7 @@ class Matcher:
         meant = [rule for rule in rules if _has(rule.get("operations"), operation)]
         return any(_is_door(rule, face, call.subresource) for rule in meant for face in faces)
 
-    def resource_for(self, rules: Sequence[Rule], policy: str, admission: Admission) -> Resource | None:
+    def resource_for(self, rules: Sequence[Rule], policy: str, admission: AdmissionAttributes) -> Resource | None:
         """The resource as the first rule that holds names it."""
         call = admission.call
         if any(_holds(rule, call.resource, admission) for rule in rules):
@@ -86,7 +86,7 @@ class Matcher:
                         return other
         return None
 
-    def matched(self, constraints: Mapping[str, Any], admission: Admission) -> Resource | None:
+    def matched(self, constraints: Mapping[str, Any], admission: AdmissionAttributes) -> Resource | None:
         """Of the constraints of a policy or binding: the resource as they name it, None if the write is not meant."""
         policy = constraints.get("matchPolicy") or "Equivalent"
         if not self.is_selected(constraints, admission):
@@ -96,7 +96,7 @@ class Matcher:
         rules = constraints.get("resourceRules") or ()
         return self.resource_for(rules, policy, admission) if rules else admission.call.resource
 
-    def is_selected(self, selecting: Mapping[str, Any], admission: Admission) -> bool:
+    def is_selected(self, selecting: Mapping[str, Any], admission: AdmissionAttributes) -> bool:
         """Whether namespace and object have the labels that are asked for; ApiError when the namespace is not there."""
         wanted = selecting.get("namespaceSelector") or {}
         if wanted.get("matchLabels") or wanted.get("matchExpressions"):
@@ -111,7 +111,7 @@ class Matcher:
             for obj in (admission.obj, admission.old)
         )
 
-    def _namespace_labels(self, admission: Admission) -> Mapping[str, str] | None:
+    def _namespace_labels(self, admission: AdmissionAttributes) -> Mapping[str, str] | None:
         """None for what is in no namespace: it is never left out."""
         call = admission.call
         is_namespace = call.resource.home == _NAMESPACES
@@ -143,7 +143,7 @@ def _is_door(rule: Rule, resource: Resource, subresource: str) -> bool:
     return False
 
 
-def _holds(rule: Rule, resource: Resource, admission: Admission) -> bool:
+def _holds(rule: Rule, resource: Resource, admission: AdmissionAttributes) -> bool:
     if not _is_door(rule, resource, admission.call.subresource) or not _has(
         rule.get("operations"), admission.operation
     ):

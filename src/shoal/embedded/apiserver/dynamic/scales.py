@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import msgspec
 
-from shoal.embedded.apiserver.calls import Admission, Call
+from shoal.embedded.apiserver.calls import AdmissionAttributes, Call
 from shoal.embedded.apiserver.rest.scaling import scale_of
 
 _REPLICAS = ".spec.replicas"
@@ -19,7 +19,7 @@ def door_of(call: Call) -> Call:
     return msgspec.structs.replace(call, subresource="scale", through_scale=False) if call.through_scale else call
 
 
-def shown(admission: Admission) -> Admission:
+def shown(admission: AdmissionAttributes) -> AdmissionAttributes:
     """The same write of a scale; warnings go where they went."""
     call = door_of(admission.call)
     obj, old = admission.obj, admission.old
@@ -31,7 +31,7 @@ def shown(admission: Admission) -> Admission:
     )
 
 
-def kept(scale: Admission, admission: Admission) -> None:
+def kept(scale: AdmissionAttributes, admission: AdmissionAttributes) -> None:
     """What became of the scale, in the object."""
     if scale.obj is None or admission.obj is None:
         return

@@ -13,15 +13,15 @@ import msgspec
 
 from shoal.embedded.apiserver import status
 from shoal.embedded.apiserver.admission.plugin import forbid
-from shoal.embedded.apiserver.calls import Admission
+from shoal.embedded.apiserver.calls import AdmissionAttributes
 from shoal.embedded.apiserver.cel.faults import CelFault
-from shoal.embedded.apiserver.cel.kinds import Kind
+from shoal.embedded.apiserver.cel.kinds import CelType
 from shoal.embedded.apiserver.cel.values import kind_name
 from shoal.embedded.apiserver.dynamic.admission_index import AdmissionIndex
 from shoal.embedded.apiserver.dynamic.conditions import ConditionsError
 from shoal.embedded.apiserver.dynamic.expressions import Expression, Scope
 from shoal.embedded.apiserver.dynamic.invocations import Invocation, Invoking
-from shoal.embedded.apiserver.dynamic.policy import Binding, Policy
+from shoal.embedded.apiserver.dynamic.policy import AdmissionPolicy, Binding
 
 _CODES = {"Forbidden": 403, "RequestEntityTooLarge": 413}
 _INVALID = 422
@@ -43,13 +43,13 @@ class Body(msgspec.Struct, frozen=True, eq=False):
 
 
 class Denial(msgspec.Struct, frozen=True):
-    policy: Policy
+    policy: AdmissionPolicy
     binding: Binding | None
     message: str
     reason: str = ""
 
 
-def compiled(spec: Mapping[str, Any], visible: Mapping[str, Kind]) -> Body:
+def compiled(spec: Mapping[str, Any], visible: Mapping[str, CelType]) -> Body:
     without = {name: kind for name, kind in visible.items() if name != "authorizer"}
     validations = tuple(
         Validation(
@@ -66,10 +66,10 @@ def compiled(spec: Mapping[str, Any], visible: Mapping[str, Kind]) -> Body:
 
 class ValidatingPolicies:
     def __init__(self, invoking: Invoking) -> None:
-        self.policies: AdmissionIndex[Policy] = AdmissionIndex(invoking.matcher)
+        self.policies: AdmissionIndex[AdmissionPolicy] = AdmissionIndex(invoking.matcher)
         self._invoking = invoking
 
-    async def validate(self, admission: Admission) -> None:
+    async def validate(self, admission: AdmissionAttributes) -> None:
         policies = self.policies.of(admission.call, admission.operation)
         if not policies:
             return
@@ -120,7 +120,7 @@ def _message(validation: Validation, scope: Scope) -> str:
     return said or validation.message or f"failed expression: {validation.expression.text.strip()}"
 
 
-def _acted(invocation: Invocation, admission: Admission, message: str, reason: str) -> list[Denial]:
+def _acted(invocation: Invocation, admission: AdmissionAttributes, message: str, reason: str) -> list[Denial]:
     policy, binding = invocation.policy, invocation.binding
     if "Warn" in binding.actions:
         lead = f"Validation failed for ValidatingAdmissionPolicy '{policy.name}' with binding '{binding.name}'"
@@ -147,14 +147,14 @@ def _annotated(invocation: Invocation, scope: Scope) -> Iterator[Denial]:
             yield Denial(policy, invocation.binding, f"{lead}. Return type must be either string or null.")
 
 
-def _applies(policy: Policy, scope: Scope) -> bool:
+def _applies(policy: AdmissionPolicy, scope: Scope) -> bool:
     try:
         return policy.conditions.hold(scope)
     except ConditionsError:
         return False
 
 
-def _refusal(admission: Admission, denial: Denial) -> status.ApiError:
+def _refusal(admission: AdmissionAttributes, denial: Denial) -> status.ApiError:
     lead = f"ValidatingAdmissionPolicy '{denial.policy.name}'"
     if denial.binding is not None:
         lead = f"{lead} with binding '{denial.binding.name}'"

@@ -7,14 +7,14 @@ import logging
 
 from shoal.embedded.apiserver import status
 from shoal.embedded.apiserver.admission.plugin import forbid
-from shoal.embedded.apiserver.calls import Admission
+from shoal.embedded.apiserver.calls import AdmissionAttributes
 from shoal.embedded.apiserver.dynamic.admission_index import AdmissionIndex
 from shoal.embedded.apiserver.dynamic.conditions import ConditionsError
 from shoal.embedded.apiserver.dynamic.expressions import Allows, authorizer_of
 from shoal.embedded.apiserver.dynamic.operations import PatchFault, applied
 from shoal.embedded.apiserver.dynamic.question import request_of
-from shoal.embedded.apiserver.dynamic.reinvocation import Round
-from shoal.embedded.apiserver.dynamic.review import Asked, Reviewing, WebhookError
+from shoal.embedded.apiserver.dynamic.reinvocation import MutationRound
+from shoal.embedded.apiserver.dynamic.review import Reviewing, WebhookError, WebhookRequest
 from shoal.embedded.apiserver.dynamic.rules import Matcher
 from shoal.embedded.apiserver.dynamic.versions import Versions, restored
 from shoal.embedded.apiserver.dynamic.webhook import Webhook
@@ -32,7 +32,7 @@ class Webhooks:
         self._reviewing = reviewing
         self._allows = allows
 
-    async def mutate(self, admission: Admission, turn: Round) -> None:
+    async def mutate(self, admission: AdmissionAttributes, turn: MutationRound) -> None:
         turn.begin(admission.obj)
         for webhook in self.mutating.of(admission.call, admission.operation):
             asked = await self._asked(webhook, admission)
@@ -48,7 +48,7 @@ class Webhooks:
             turn.done(webhook.key, changed=changed, again=webhook.is_reinvoked)
         turn.end(admission.obj)
 
-    async def validate(self, admission: Admission) -> None:
+    async def validate(self, admission: AdmissionAttributes) -> None:
         configured = self.validating.of(admission.call, admission.operation)
         relevant = [asked for one in configured if (asked := await self._asked(one, admission)) is not None]
         if len(relevant) == 1:
@@ -60,7 +60,7 @@ class Webhooks:
             if one is not None:
                 raise one
 
-    async def _asked(self, webhook: Webhook, admission: Admission) -> Asked | None:
+    async def _asked(self, webhook: Webhook, admission: AdmissionAttributes) -> WebhookRequest | None:
         """What to ask a webhook; None if the write is not its concern."""
         resource = self._matcher.resource_for(webhook.rules, webhook.match_policy, admission)
         if resource is None or not self._matcher.is_selected(webhook.selecting, admission):
@@ -68,10 +68,10 @@ class Webhooks:
         call = admission.call
         obj = await self._versions.to(resource, admission.obj, call)
         old = await self._versions.to(resource, admission.old, call)
-        asked = Asked(webhook, admission, resource, obj, old)
+        asked = WebhookRequest(webhook, admission, resource, obj, old)
         return asked if not webhook.conditions.expressions or self._meets(asked) else None
 
-    def _meets(self, asked: Asked) -> bool:
+    def _meets(self, asked: WebhookRequest) -> bool:
         admission = asked.admission
         scope = {
             "object": asked.obj,
@@ -86,7 +86,7 @@ class Webhooks:
                 return False
             raise forbid(admission, str(error)) from None
 
-    async def _change(self, asked: Asked) -> bool:
+    async def _change(self, asked: WebhookRequest) -> bool:
         """Ask, and patch the object as told; whether that changed anything."""
         operations = await self._reviewing.ask(asked, mutates=True)
         if not operations:
@@ -105,12 +105,14 @@ class Webhooks:
         admission.obj = await self._back(after, resource, admission)
         return changed
 
-    async def _back(self, obj: dict[str, object], resource: Resource, admission: Admission) -> dict[str, object]:
+    async def _back(
+        self, obj: dict[str, object], resource: Resource, admission: AdmissionAttributes
+    ) -> dict[str, object]:
         if resource is admission.call.resource:
             return obj
         return await self._versions.to(admission.call.resource, obj, admission.call) or obj
 
-    async def _judge(self, asked: Asked) -> None:
+    async def _judge(self, asked: WebhookRequest) -> None:
         try:
             await self._reviewing.ask(asked, mutates=False)
         except WebhookError as error:

@@ -19,7 +19,7 @@ AT_ONCE = 8
 _RETRY_S = 1
 
 
-class _User(msgspec.Struct):
+class _UserRequests(msgspec.Struct):
     executed: int = 0
     waiting: deque[asyncio.Future[None]] = msgspec.field(default_factory=deque)
 
@@ -28,11 +28,11 @@ class LargeRequests:
     def __init__(self, at_once: int = AT_ONCE, most_waiting: int = MOST_WAITING) -> None:
         self._at_once = at_once
         self._most_waiting = most_waiting
-        self._users: dict[str, _User] = {}
+        self._users: dict[str, _UserRequests] = {}
 
     async def enter(self, name: str) -> None:
         """Returns when the request may go on; raises 429 if too many of the user wait. `leave` follows."""
-        user = self._users.setdefault(name, _User())
+        user = self._users.setdefault(name, _UserRequests())
         if user.executed < self._at_once:
             user.executed += 1
             return

@@ -12,7 +12,7 @@ from typing import Any
 
 from shoal.embedded.apiserver.foreign.notation import field_name, is_required, schema
 from shoal.embedded.apiserver.foreign.provided import LABEL
-from shoal.embedded.apiserver.foreign.tables import ForeignKind, Shape, Table, read_table
+from shoal.embedded.apiserver.foreign.tables import ForeignKind, Table, VersionDifference, read_table
 from shoal.units.errors import Where
 
 Obj = dict[str, Any]
@@ -68,7 +68,7 @@ def _names(row: ForeignKind) -> Obj:
     return names
 
 
-def _version(row: ForeignKind, shape: Shape, where: Where, *, is_stored: bool) -> Obj:
+def _version(row: ForeignKind, shape: VersionDifference, where: Where, *, is_stored: bool) -> Obj:
     found: Obj = {
         "name": shape.name,
         "served": True,
@@ -82,7 +82,7 @@ def _version(row: ForeignKind, shape: Shape, where: Where, *, is_stored: bool) -
     return {name: value for name, value in found.items() if value not in ({}, [])}
 
 
-def _schema(row: ForeignKind, shape: Shape, where: Where) -> Obj:
+def _schema(row: ForeignKind, shape: VersionDifference, where: Where) -> Obj:
     spec, status = shape.spec or row.spec, shape.status or row.status
     fields: Mapping[str, Any] = {"spec!" if row.needs_spec else "spec": spec} if spec is not None else {}
     fields = {**fields, **row.top}

@@ -17,7 +17,7 @@ from shoal.units.errors import UserError, Where
 _LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
-class Shape(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class VersionDifference(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """A version that differs from the others of its kind: by what is said here."""
 
     name: str
@@ -33,7 +33,7 @@ class ForeignKind(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     kind: str
     plural: str
-    versions: tuple[str | Shape, ...]
+    versions: tuple[str | VersionDifference, ...]
     """The first is stored."""
     group: str = ""
     """Where it is not the table's."""
@@ -58,8 +58,8 @@ class ForeignKind(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     approved: str = ""
     """In a group of Kubernetes itself: what the owners name as the permission."""
 
-    def shapes(self) -> tuple[Shape, ...]:
-        return tuple(Shape(one) if isinstance(one, str) else one for one in self.versions)
+    def shapes(self) -> tuple[VersionDifference, ...]:
+        return tuple(VersionDifference(one) if isinstance(one, str) else one for one in self.versions)
 
 
 class Table(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, TypeVar
 import msgspec
 from msgspec import structs
 
-from shoal.client.item import Change, Item, Listed, Obj, item_of
+from shoal.client.item import Item, Listed, Obj, WatchEvent, item_of
 from shoal.client.kind import Kind
 from shoal.client.port import EVERYTHING, GENTLY, Batch, Batches, Deletion, Patch, Select, ServedKind
 from shoal.client.refusals import refusal_of
@@ -181,7 +181,7 @@ class InsideApi:
             if kind:
                 left = kind == "DELETED" and event.kind != "DELETED"
                 item = await self._item(event.departed() if left else event.record, call)
-                batch.append(Change(kind, item, item.version))  # type: ignore[arg-type]
+                batch.append(WatchEvent(kind, item, item.version))  # type: ignore[arg-type]
         return batch
 
     async def _item(self, found: Obj | Record, call: Call) -> Item:

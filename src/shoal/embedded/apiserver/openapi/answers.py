@@ -17,13 +17,13 @@ _PROTOBUF = "application/com.github.proto-openapi.spec."
 _TAKEN = ("application/json", "application/*", "*/*")
 
 
-class Answer(msgspec.Struct, frozen=True):
+class OpenApiResponse(msgspec.Struct, frozen=True):
     body: bytes
     content_type: str
     etag: str
 
 
-def openapi_answer(documents: Documents, path: str, accept: str) -> Answer | None:
+def openapi_answer(documents: Documents, path: str, accept: str) -> OpenApiResponse | None:
     """None where no document stands at the path. JSON is sent but to those who ask for protobuf first.
 
     Raises ApiError where the client takes neither.
@@ -56,5 +56,5 @@ def _check(accept: str) -> None:
         raise not_acceptable("406: Not Acceptable")
 
 
-def _answer(body: bytes, content_type: str) -> Answer:
-    return Answer(body, content_type, hashlib.sha256(body).hexdigest().upper())
+def _answer(body: bytes, content_type: str) -> OpenApiResponse:
+    return OpenApiResponse(body, content_type, hashlib.sha256(body).hexdigest().upper())

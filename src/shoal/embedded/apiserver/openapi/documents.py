@@ -25,7 +25,7 @@ _EVERYWHERE = tuple(f"{META}.{kind}" for kind in ("DeleteOptions", "Patch", "Sta
 _OF_GROUPS = tuple(f"{META}.{kind}" for kind in ("APIGroup", "APIGroupList", "APIVersions"))
 
 
-class Catalog(Protocol):
+class SchemaCatalog(Protocol):
     @property
     def stamp(self) -> int: ...
 
@@ -35,7 +35,7 @@ class Catalog(Protocol):
 class Documents:
     """`minor` is the Kubernetes version whose schemas are served."""
 
-    def __init__(self, catalog: Catalog, minor: str = NEWEST) -> None:
+    def __init__(self, catalog: SchemaCatalog, minor: str = NEWEST) -> None:
         self._catalog = catalog
         self._minor = minor
         self._stamp = -1

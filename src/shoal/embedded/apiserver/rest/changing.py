@@ -18,7 +18,7 @@ from collections.abc import Awaitable, Callable
 
 from shoal.embedded.apiserver import status
 from shoal.embedded.apiserver.apply.tracking import keep_times, track
-from shoal.embedded.apiserver.calls import Admission, Call
+from shoal.embedded.apiserver.calls import AdmissionAttributes, Call
 from shoal.embedded.apiserver.field_errors import FieldError
 from shoal.embedded.apiserver.kinds.metadata import check_metadata_update
 from shoal.embedded.apiserver.kinds.subresources import DOORS
@@ -104,7 +104,7 @@ class _Work:
         self.is_dynamic = is_dynamic
         self.old: Obj = {}
         self.new: Obj = {}
-        self.admission = Admission("UPDATE", call, call.name, self.new, self.old)
+        self.admission = AdmissionAttributes("UPDATE", call, call.name, self.new, self.old)
         self.kept: Obj | None = None
         """As it will be stored, where that was worked out before the lock was taken."""
         self.is_same = False

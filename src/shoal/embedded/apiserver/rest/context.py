@@ -12,8 +12,8 @@ import msgspec
 
 from shoal.embedded.apiserver.admission.quota.accounts import Accounts
 from shoal.embedded.apiserver.admission.quota.book import QuotaCharge
-from shoal.embedded.apiserver.calls import Admission, Call, Operation
-from shoal.embedded.apiserver.catalog import Catalog
+from shoal.embedded.apiserver.calls import AdmissionAttributes, Call, Operation
+from shoal.embedded.apiserver.catalog import ResourceCatalog
 from shoal.embedded.apiserver.large_work import LARGE_BYTES, LargeWork, Turn
 from shoal.embedded.apiserver.resource import Obj, Ref, Resource
 from shoal.embedded.apiserver.rest.quota_commits import QuotaCommitQueue
@@ -23,12 +23,12 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 
-class Plugins(Protocol):
+class BuiltInAdmission(Protocol):
     """Built-in admission: quick, synchronous, over the state."""
 
-    def mutate(self, admission: Admission) -> None: ...
+    def mutate(self, admission: AdmissionAttributes) -> None: ...
 
-    def validate(self, admission: Admission) -> None: ...
+    def validate(self, admission: AdmissionAttributes) -> None: ...
 
 
 class Dynamic(Protocol):
@@ -40,22 +40,22 @@ class Dynamic(Protocol):
     def asks_webhooks(self, call: Call, operation: Operation) -> bool:
         """Whether any of it may ask a webhook, which may take seconds and write to the same object."""
 
-    async def mutate(self, admission: Admission) -> None: ...
+    async def mutate(self, admission: AdmissionAttributes) -> None: ...
 
-    async def validate(self, admission: Admission) -> None: ...
+    async def validate(self, admission: AdmissionAttributes) -> None: ...
 
 
 class Quotas(Protocol):
-    def refs(self, admission: Admission, *, gone: bool = False) -> Sequence[Ref]:
+    def refs(self, admission: AdmissionAttributes, *, gone: bool = False) -> Sequence[Ref]:
         """The quotas that such a write may count against. `gone`: the object goes with it."""
 
-    def charges(self, admission: Admission, *, gone: bool = False) -> Sequence[QuotaCharge]:
+    def charges(self, admission: AdmissionAttributes, *, gone: bool = False) -> Sequence[QuotaCharge]:
         """What one write comes to, or ApiError when a quota is exceeded."""
 
     def accounts(self, namespace: str) -> Accounts:
         """The quotas of a namespace, to charge several writes one after another."""
 
-    def charge(self, accounts: Accounts, admission: Admission, *, gone: bool = False) -> None:
+    def charge(self, accounts: Accounts, admission: AdmissionAttributes, *, gone: bool = False) -> None:
         """Take what a write comes to, or ApiError when a quota is exceeded."""
 
     def counted(self, quota: Obj) -> QuotaCharge:
@@ -75,8 +75,8 @@ Convert = Callable[[list[Obj], str, Resource], Awaitable[list[Obj]]]
 
 class ServerContext(msgspec.Struct):
     state: State
-    catalog: Catalog
-    plugins: Plugins
+    catalog: ResourceCatalog
+    plugins: BuiltInAdmission
     dynamic: Dynamic
     quotas: Quotas
     clock: Clock

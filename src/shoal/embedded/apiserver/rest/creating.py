@@ -9,7 +9,7 @@ from __future__ import annotations
 from shoal.embedded.apiserver import status
 from shoal.embedded.apiserver.admission.namespace_lifecycle import NamespaceLifecycle
 from shoal.embedded.apiserver.apply.tracking import track
-from shoal.embedded.apiserver.calls import Admission, Call
+from shoal.embedded.apiserver.calls import AdmissionAttributes, Call
 from shoal.embedded.apiserver.kinds.metadata import check_metadata
 from shoal.embedded.apiserver.large_work import LARGE_BYTES
 from shoal.embedded.apiserver.resource import Obj, Ref, Resource
@@ -37,7 +37,7 @@ async def create(stage: ServerContext, call: Call, obj: Obj, options: Obj | None
     generated = not metadata.get("name") and metadata.get("generateName", "")
     tries = _TRIES_OF_A_GENERATED_NAME if generated else 1
     for left in range(tries - 1, -1, -1):
-        admission = Admission("CREATE", call, metadata.get("name", ""), obj, None, options or {})
+        admission = AdmissionAttributes("CREATE", call, metadata.get("name", ""), obj, None, options or {})
         made = await prepared(stage, admission)
         try:
             return await creation_of(stage, admission, made)
@@ -61,7 +61,7 @@ def _check_definition(stage: ServerContext, call: Call, name: str) -> None:
         raise status.forbidden(plural, group, name, why)
 
 
-async def prepared(stage: ServerContext, admission: Admission, *, applied: bool = False) -> Obj:
+async def prepared(stage: ServerContext, admission: AdmissionAttributes, *, applied: bool = False) -> Obj:
     """All that happens to a new object before it is stored."""
     call, resource = admission.call, admission.call.resource
     if resource.is_custom:
@@ -82,7 +82,7 @@ async def prepared(stage: ServerContext, admission: Admission, *, applied: bool 
     return obj
 
 
-def _complete(stage: ServerContext, admission: Admission, applied: bool) -> None:
+def _complete(stage: ServerContext, admission: AdmissionAttributes, applied: bool) -> None:
     call, resource = admission.call, admission.call.resource
     resource.strategy.default(admission.written)
     fill(admission.written, resource.schema)
@@ -112,7 +112,7 @@ def _finish(call: Call, obj: Obj, is_dynamic: bool) -> None:
     call.warnings.extend(resource.strategy.warnings(obj, None))
 
 
-def _name(stage: ServerContext, admission: Admission, metadata: Obj) -> None:
+def _name(stage: ServerContext, admission: AdmissionAttributes, metadata: Obj) -> None:
     """Generated after webhooks were asked: they see the name that the client gave, or none."""
     if not metadata.get("name") and metadata.get("generateName"):
         metadata["name"] = metadata["generateName"][:_LONGEST_PREFIX] + stage.new_suffix()
@@ -141,7 +141,7 @@ def _validate_new(resource: Resource, obj: Obj) -> None:
         raise status.invalid(resource.kind, resource.home.group, name, errors)
 
 
-async def creation_of(stage: ServerContext, admission: Admission, obj: Obj) -> Obj | Record:
+async def creation_of(stage: ServerContext, admission: AdmissionAttributes, obj: Obj) -> Obj | Record:
     """Store what was prepared."""
     call, resource = admission.call, admission.call.resource
     name = obj["metadata"]["name"]
@@ -180,13 +180,13 @@ def _write_of(ref: Ref, resource: Resource, obj: Obj, kept: Obj) -> Write:
     return Write(ref, kept, None, metadata["uid"], metadata.get("labels") or {}, resource.strategy.fields(obj))
 
 
-async def _stored(stage: ServerContext, admission: Admission, write: Write) -> Record:
+async def _stored(stage: ServerContext, admission: AdmissionAttributes, write: Write) -> Record:
     """With what comes with it and what it costs, in one commit."""
     writes = [write, *_furniture(stage, write.ref)]
     return (await commit_charged(stage, admission, writes, lambda: _check_again(stage, admission, write)))[0]
 
 
-def _check_again(stage: ServerContext, admission: Admission, write: Write) -> None:
+def _check_again(stage: ServerContext, admission: AdmissionAttributes, write: Write) -> None:
     """The last look before the commit: a definition may have changed, or be going, since its object was prepared."""
     call = admission.call
     if call.size >= LARGE_BYTES and call.resource.namespaced:

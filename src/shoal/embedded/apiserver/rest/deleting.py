@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 import msgspec
 
 from shoal.embedded.apiserver import field_errors, status
-from shoal.embedded.apiserver.calls import Admission, Call
+from shoal.embedded.apiserver.calls import AdmissionAttributes, Call
 from shoal.embedded.apiserver.resource import Obj
 from shoal.embedded.apiserver.rest import codec
 from shoal.embedded.apiserver.rest.context import ServerContext
@@ -80,7 +80,7 @@ async def delete(
             raise status.not_found(call.resource.plural, call.resource.group, call.name)
         obj = await codec.shown(stage, call, record)
         check_preconditions(call, obj, options.preconditions)
-        admission = Admission("DELETE", call, call.name, None, obj, msgspec.to_builtins(options))
+        admission = AdmissionAttributes("DELETE", call, call.name, None, obj, msgspec.to_builtins(options))
         # There is nothing to change, but some plugins of the first round refuse deletions too.
         stage.plugins.mutate(admission)
         stage.plugins.validate(admission)
@@ -241,6 +241,6 @@ def _later(stage: ServerContext, seconds: int) -> str:
 
 async def _remove(stage: ServerContext, call: Call, record: Record, obj: Obj) -> None:
     """The object goes, and gives back what quotas counted for it."""
-    admission = Admission("DELETE", call, call.name, None, obj)
+    admission = AdmissionAttributes("DELETE", call, call.name, None, obj)
     write = Write(record.ref, None, record, record.uid, record.labels, record.fields)
     await commit_charged(stage, admission, [write], gone=True)

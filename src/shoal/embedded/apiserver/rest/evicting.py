@@ -13,7 +13,7 @@ from __future__ import annotations
 import msgspec
 
 from shoal.embedded.apiserver import status
-from shoal.embedded.apiserver.calls import Admission, Call
+from shoal.embedded.apiserver.calls import AdmissionAttributes, Call
 from shoal.embedded.apiserver.kinds.pods.eviction import evict as evict_pod
 from shoal.embedded.apiserver.kinds.pods.eviction import mark_evicted
 from shoal.embedded.apiserver.resource import Home, Obj, Ref
@@ -49,7 +49,7 @@ async def _admitted(stage: ServerContext, call: Call, eviction: Obj) -> Obj:
     call.dry_run = call.dry_run or bool((eviction.get("deleteOptions") or {}).get("dryRun"))
     if not stage.dynamic.concerns(call, "CREATE"):
         return eviction
-    admission = Admission("CREATE", call, call.name, eviction, None)
+    admission = AdmissionAttributes("CREATE", call, call.name, eviction, None)
     await stage.dynamic.mutate(admission)
     await stage.dynamic.validate(admission)
     return admission.written

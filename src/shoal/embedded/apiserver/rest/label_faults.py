@@ -23,13 +23,13 @@ class _FaultError(Exception):
 def label_selector_fault(text: str) -> str:
     """Why the selector cannot be read; empty if it can."""
     try:
-        _Reader(text).read()
+        _SelectorReader(text).read()
     except _FaultError as fault:
         return str(fault)
     return ""
 
 
-class _Reader:
+class _SelectorReader:
     def __init__(self, text: str) -> None:
         self._tokens = [*_TOKEN.findall(text), ""]
 

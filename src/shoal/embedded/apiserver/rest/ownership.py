@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from shoal.embedded.apiserver.apply.versions import Elsewhere
 from shoal.embedded.apiserver.calls import Call
-from shoal.embedded.apiserver.catalog import Catalog
+from shoal.embedded.apiserver.catalog import ResourceCatalog
 from shoal.embedded.apiserver.crds.conversion import converted_here
 from shoal.embedded.apiserver.kinds.conversion import convert_builtin
 from shoal.embedded.apiserver.resource import Home, Obj, Resource
@@ -32,7 +32,7 @@ def tracked_as(call: Call) -> str:
     return "scale" if call.through_scale else call.subresource
 
 
-def elsewhere(catalog: Catalog, resource: Resource) -> Elsewhere:
+def elsewhere(catalog: ResourceCatalog, resource: Resource) -> Elsewhere:
     """How to see an object in the version of an older entry; entries of versions that are not served are forgotten.
 
     A conversion webhook is not asked: the fields of such a resource are taken to be called alike in all versions.

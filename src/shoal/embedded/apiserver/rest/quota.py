@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from shoal.embedded.apiserver.admission.quota.book import QUOTAS
-from shoal.embedded.apiserver.calls import Admission
+from shoal.embedded.apiserver.calls import AdmissionAttributes
 from shoal.embedded.apiserver.resource import Ref
 from shoal.embedded.apiserver.rest.context import ServerContext
 from shoal.embedded.apiserver.rest.quota_commits import PendingWrite, all_quotas, commit_together, result
@@ -24,7 +24,7 @@ def object_lock(stage: ServerContext, ref: Ref) -> Hold:
 
 async def commit_charged(
     stage: ServerContext,
-    admission: Admission,
+    admission: AdmissionAttributes,
     writes: Sequence[Write],
     check: Callable[[], None] | None = None,
     *,

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from shoal.embedded.apiserver.admission.quota.book import QUOTAS, QuotaCharge
-from shoal.embedded.apiserver.calls import Admission
+from shoal.embedded.apiserver.calls import AdmissionAttributes
 from shoal.embedded.apiserver.resource import Ref
 from shoal.embedded.apiserver.state.outcome import Outcome
 from shoal.embedded.apiserver.state.record import Record, Write
@@ -35,7 +35,7 @@ class PendingWrite:
     __slots__ = ("admission", "check", "gone", "outcome", "records", "writes")
 
     def __init__(
-        self, admission: Admission, writes: Sequence[Write], check: Callable[[], None] | None, *, gone: bool
+        self, admission: AdmissionAttributes, writes: Sequence[Write], check: Callable[[], None] | None, *, gone: bool
     ) -> None:
         self.admission = admission
         self.writes = writes

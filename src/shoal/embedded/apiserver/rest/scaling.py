@@ -17,7 +17,7 @@ import msgspec
 
 from shoal.embedded.apiserver import field_errors, status
 from shoal.embedded.apiserver.apply.applying import Applier, apply
-from shoal.embedded.apiserver.apply.entries import Entry, Manager, Managers, decoded, encoded
+from shoal.embedded.apiserver.apply.entries import ManagedFieldsEntry, Manager, Managers, decoded, encoded
 from shoal.embedded.apiserver.apply.fieldset import Fields, difference, has, whole
 from shoal.embedded.apiserver.apply.tracking import track
 from shoal.embedded.apiserver.calls import Call
@@ -110,7 +110,7 @@ class _Owners:
         self._path = whole([_steps(_paths(call)[0])])
         self._all = decoded(obj["metadata"].get("managedFields"), is_ours=True) or {}
         self.of_replicas: Managers = {
-            _in_version(manager, VERSION): Entry(VERSION, _REPLICAS, entry.time)
+            _in_version(manager, VERSION): ManagedFieldsEntry(VERSION, _REPLICAS, entry.time)
             for manager, entry in self._all.items()
             if self._owns(entry.fields)
         }
@@ -134,7 +134,7 @@ class _Owners:
         for manager in left - self.of_replicas.keys():
             here = _in_version(manager, self._api_version)
             known = self._all.get(here)
-            after[here] = Entry(self._api_version, self._path, known.time if known else None)
+            after[here] = ManagedFieldsEntry(self._api_version, self._path, known.time if known else None)
         obj["metadata"].pop("managedFields", None)
         if after:
             obj["metadata"]["managedFields"] = encoded(after)

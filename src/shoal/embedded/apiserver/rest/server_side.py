@@ -11,7 +11,7 @@ from typing import Any
 
 from shoal.embedded.apiserver import status
 from shoal.embedded.apiserver.apply.applying import Applier, apply
-from shoal.embedded.apiserver.calls import Admission, Call
+from shoal.embedded.apiserver.calls import AdmissionAttributes, Call
 from shoal.embedded.apiserver.foreign.provided import is_untouched, without_owner
 from shoal.embedded.apiserver.resource import Obj
 from shoal.embedded.apiserver.rest import codec
@@ -130,5 +130,5 @@ async def _created(stage: ServerContext, call: Call, wanted: Obj, options: Obj |
     if uid:
         why = f"uid mismatch: the provided object specified uid {uid}, and no existing object was found"
         raise status.conflict(call.resource.plural, call.resource.group, call.name, why)
-    admission = Admission("CREATE", call, call.name, obj, None, options or {})
+    admission = AdmissionAttributes("CREATE", call, call.name, obj, None, options or {})
     return await creation_of(stage, admission, await prepared_creation(stage, admission, applied=True))

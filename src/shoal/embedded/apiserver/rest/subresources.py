@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from shoal.embedded.apiserver import status
-from shoal.embedded.apiserver.calls import Admission, Call
+from shoal.embedded.apiserver.calls import AdmissionAttributes, Call
 from shoal.embedded.apiserver.kinds.pods.binding import bind as bind_pod
 from shoal.embedded.apiserver.kinds.pods.binding import check_binding
 from shoal.embedded.apiserver.resource import Home, Obj
@@ -22,7 +22,7 @@ async def bind(stage: ServerContext, call: Call, binding: Obj) -> Obj:
     pods = stage.catalog.builtin(PODS)
     name = call.name or binding.get("metadata", {}).get("name", "")
     ref = pods.ref(call.namespace, name)
-    admission = Admission("CREATE", call, name, binding, None)
+    admission = AdmissionAttributes("CREATE", call, name, binding, None)
     if stage.dynamic.concerns(call, admission.operation):
         await stage.dynamic.mutate(admission)
         await stage.dynamic.validate(admission)
@@ -35,7 +35,7 @@ async def bind(stage: ServerContext, call: Call, binding: Obj) -> Obj:
         pod = msgspec.json.decode(record.data)
         bind_pod(pod, binding, stage.clock.text())
         on_pod = msgspec.structs.replace(call, resource=pods, name=name)
-        charged = Admission("UPDATE", on_pod, name, pod, record.obj())
+        charged = AdmissionAttributes("UPDATE", on_pod, name, pod, record.obj())
         if call.dry_run:
             stage.quotas.charges(charged)
         else:

@@ -18,7 +18,7 @@ Obj = dict[str, Any]
 Reader = Callable[[Any], Any]
 
 
-class Rule(NamedTuple):
+class ValueRule(NamedTuple):
     """How one value is read. Exactly one of `walk` and `read` is set, or neither."""
 
     expected: type | None
@@ -53,30 +53,30 @@ def _nothing(value: Any) -> None:
     """Free-form JSON and scalars: there is nothing below."""
 
 
-def _rule(schema: Schema, drops: bool = False) -> Rule:
+def _rule(schema: Schema, drops: bool = False) -> ValueRule:
     if not isinstance(schema, GoSchema):
         raise TypeError(f"{schema.name or schema.type} is not of a built-in kind")
     name = schema.name
     if schema.is_quantity:
-        return Rule(None, None, go_values.quantity, drops, name, "0")
+        return ValueRule(None, None, go_values.quantity, drops, name, "0")
     if schema.is_int_or_string:
-        return Rule(None, None, go_values.int_or_string, drops, name, 0)
+        return ValueRule(None, None, go_values.int_or_string, drops, name, 0)
     if schema.is_time:
         reader = go_values.micro_time if name == "v1.MicroTime" else go_values.time
-        return Rule(None, None, reader, drops, name, None)
+        return ValueRule(None, None, reader, drops, name, None)
     if schema.type == "string":
-        return Rule(str, _bytes_walker if schema.number_format == "byte" else None, None, drops, name, "")
+        return ValueRule(str, _bytes_walker if schema.number_format == "byte" else None, None, drops, name, "")
     if schema.type == "boolean":
-        return Rule(bool, None, None, drops, name, False)
+        return ValueRule(bool, None, None, drops, name, False)
     if schema.type == "integer":
-        return Rule(int, _int_walker(schema), None, drops, name, 0)
+        return ValueRule(int, _int_walker(schema), None, drops, name, 0)
     if schema.type == "number":
-        return Rule(None, None, _float, drops, name, 0)
+        return ValueRule(None, None, _float, drops, name, 0)
     if schema.type == "array":
-        return Rule(list, walker(schema), None, drops, name, None)
+        return ValueRule(list, walker(schema), None, drops, name, None)
     if schema.keeps_unknown and not schema.properties and schema.values is None:
-        return Rule(None, None, _as_sent, drops, name, None)
-    return Rule(dict, walker(schema), None, drops, name, {})
+        return ValueRule(None, None, _as_sent, drops, name, None)
+    return ValueRule(dict, walker(schema), None, drops, name, {})
 
 
 def _as_sent(value: Any) -> Any:
@@ -104,7 +104,7 @@ def _int_walker(schema: GoSchema) -> Walker:
     return in_range
 
 
-def _read(rule: Rule, value: Any) -> Any:
+def _read(rule: ValueRule, value: Any) -> Any:
     """The value to keep of one that is not simply of the expected type; None where null was sent."""
     if value is None:
         return None
@@ -115,7 +115,7 @@ def _read(rule: Rule, value: Any) -> Any:
     raise mismatch(value, rule.go_type)
 
 
-def _list_walker(rule: Rule) -> Walker:
+def _list_walker(rule: ValueRule) -> Walker:
     expected, walk = rule.expected, rule.walk
 
     def walk_list(items: list[Any]) -> list[str] | None:
@@ -131,7 +131,7 @@ def _list_walker(rule: Rule) -> Walker:
     return walk_list
 
 
-def _map_walker(rule: Rule) -> Walker:
+def _map_walker(rule: ValueRule) -> Walker:
     expected, walk = rule.expected, rule.walk
 
     def walk_map(values: Obj) -> list[str] | None:
@@ -147,7 +147,7 @@ def _map_walker(rule: Rule) -> Walker:
     return walk_map
 
 
-def _item(rule: Rule, value: Any) -> Any:
+def _item(rule: ValueRule, value: Any) -> Any:
     kept = _read(rule, value)
     if kept is not None:
         return kept
@@ -162,9 +162,9 @@ class _Struct:
     def __init__(self, schema: GoSchema) -> None:
         self._name = schema.name.rpartition(".")[2]
         self._schema = schema
-        self._table: dict[str, tuple[type | None, Walker | None, bool, Rule]] | None = None
+        self._table: dict[str, tuple[type | None, Walker | None, bool, ValueRule]] | None = None
 
-    def _compiled(self) -> dict[str, tuple[type | None, Walker | None, bool, Rule]]:
+    def _compiled(self) -> dict[str, tuple[type | None, Walker | None, bool, ValueRule]]:
         zeros, table = self._schema.zeros, {}
         for key, field in self._schema.properties.items():
             rule = _rule(field, zeros.get(key) == "drop")

@@ -11,17 +11,17 @@ from typing import Protocol
 import msgspec
 
 from shoal.embedded.apiserver.calls import ANONYMOUS, Actor, Attributes
-from shoal.embedded.apiserver.security.rules import FULL_AUTHORITY, Rule
+from shoal.embedded.apiserver.security.rules import FULL_AUTHORITY, PolicyRule
 from shoal.embedded.apiserver.security.verdict import Verdict
 
 _ALLOWED, _REFUSED = Verdict(True), Verdict(False)
 _OPEN_PATHS = frozenset({"/healthz", "/livez", "/readyz", "/version", "/version/"})
 
 
-class Held(msgspec.Struct, frozen=True):
+class UserPermissions(msgspec.Struct, frozen=True):
     """The permissions of a user in a namespace, as far as they are known."""
 
-    rules: tuple[Rule, ...]
+    rules: tuple[PolicyRule, ...]
     faults: tuple[str, ...] = ()
 
 
@@ -30,9 +30,9 @@ class Authorizer(Protocol):
 
     def allows(self, actor: Actor, asked: Attributes) -> Verdict: ...
 
-    def held(self, actor: Actor, namespace: str) -> Held: ...
+    def held(self, actor: Actor, namespace: str) -> UserPermissions: ...
 
-    def rules_of(self, reference: dict[str, str], namespace: str) -> tuple[Rule, ...]:
+    def rules_of(self, reference: dict[str, str], namespace: str) -> tuple[PolicyRule, ...]:
         """Of the role a binding names; raises 404 when there is none."""
 
 
@@ -44,8 +44,8 @@ class AllowRecognised:
             return _ALLOWED
         return _REFUSED
 
-    def held(self, actor: Actor, namespace: str) -> Held:  # noqa: ARG002 - the same in every namespace
-        return Held(() if actor == ANONYMOUS else FULL_AUTHORITY)
+    def held(self, actor: Actor, namespace: str) -> UserPermissions:  # noqa: ARG002 - the same in every namespace
+        return UserPermissions(() if actor == ANONYMOUS else FULL_AUTHORITY)
 
-    def rules_of(self, reference: dict[str, str], namespace: str) -> tuple[Rule, ...]:  # noqa: ARG002 - the signature is the protocol's
+    def rules_of(self, reference: dict[str, str], namespace: str) -> tuple[PolicyRule, ...]:  # noqa: ARG002 - the signature is the protocol's
         return ()

@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from shoal.embedded.apiserver.calls import Actor, Admission, Attributes
+from shoal.embedded.apiserver.calls import Actor, AdmissionAttributes, Attributes
 from shoal.embedded.apiserver.field_errors import shown
 from shoal.embedded.apiserver.security.authorize import Authorizer
 from shoal.embedded.apiserver.security.rbac import GROUP, SUPERUSERS
-from shoal.embedded.apiserver.security.rules import FULL_AUTHORITY, Rule, missing, quoted, read_rules
+from shoal.embedded.apiserver.security.rules import FULL_AUTHORITY, PolicyRule, missing, quoted, read_rules
 from shoal.embedded.apiserver.status import forbidden
 
 Obj = dict[str, Any]
@@ -29,7 +29,7 @@ class EscalationCheck:
     def __init__(self, authorizer: Authorizer) -> None:
         self._authorizer = authorizer
 
-    def validate(self, admission: Admission) -> None:
+    def validate(self, admission: AdmissionAttributes) -> None:
         resource = admission.call.resource
         if resource.group != GROUP or admission.obj is None or admission.operation not in ("CREATE", "UPDATE"):
             return
@@ -40,7 +40,7 @@ class EscalationCheck:
         elif resource.plural in _BINDINGS:
             self._check_binding(admission, admission.obj)
 
-    def _check_role(self, admission: Admission, new: Obj) -> None:
+    def _check_role(self, admission: AdmissionAttributes, new: Obj) -> None:
         old, resource = admission.old, admission.call.resource
         if _is_for_collection_only(new, old):
             return
@@ -55,7 +55,7 @@ class EscalationCheck:
             if missing(held.rules, FULL_AUTHORITY):
                 raise forbidden(resource.plural, GROUP, admission.name, _AGGREGATION)
 
-    def _check_binding(self, admission: Admission, new: Obj) -> None:
+    def _check_binding(self, admission: AdmissionAttributes, new: Obj) -> None:
         reference = new["roleRef"]
         if _is_for_collection_only(new, admission.old):
             return
@@ -64,7 +64,7 @@ class EscalationCheck:
         if not self._authorizer.allows(admission.call.actor, asked).allowed:
             self._confirm(admission, self._authorizer.rules_of(reference, admission.namespace))
 
-    def _confirm(self, admission: Admission, wanted: Iterable[Rule]) -> None:
+    def _confirm(self, admission: AdmissionAttributes, wanted: Iterable[PolicyRule]) -> None:
         actor = admission.call.actor
         held = self._authorizer.held(actor, admission.namespace)
         lacking = missing(held.rules, wanted)
@@ -88,7 +88,7 @@ def _beside_collection(obj: Obj) -> Obj:
     return {**{key: value for key, value in obj.items() if value}, "metadata": metadata}
 
 
-def refusal_words(actor: Actor, lacking: Iterable[Rule], faults: tuple[str, ...] = ()) -> str:
+def refusal_words(actor: Actor, lacking: Iterable[PolicyRule], faults: tuple[str, ...] = ()) -> str:
     listed = "\n".join(sorted({rule.text() for rule in lacking}))
     who = f"user {shown(actor.name)} (groups={quoted(actor.groups)})"
     words = f"{who} is attempting to grant RBAC permissions not currently held:\n{listed}"

@@ -34,7 +34,7 @@ _PATH = re.compile(r"[A-Za-z0-9/\-._~%!$&'()*+,;=:]+")
 Allows = Callable[[Actor, Attributes], Verdict]
 
 
-class Wanted(msgspec.Struct, frozen=True):
+class ImpersonatedUser(msgspec.Struct, frozen=True):
     """The user that the headers name, as they name it."""
 
     name: str
@@ -60,7 +60,7 @@ def impersonated(actor: Actor, headers: Iterable[tuple[str, str]], asked: Attrib
     raise refusals[0]
 
 
-def _wanted(headers: Iterable[tuple[str, str]]) -> Wanted | None:
+def _wanted(headers: Iterable[tuple[str, str]]) -> ImpersonatedUser | None:
     found = [(name.lower(), _text(value)) for name, value in headers if name[:11].lower() == "impersonate"]
     user = next((value for name, value in found if name == _USER), "")
     groups = tuple(value for name, value in found if name == _GROUP)
@@ -71,7 +71,7 @@ def _wanted(headers: Iterable[tuple[str, str]]) -> Wanted | None:
             extra.setdefault(unquote(name[len(_EXTRA) :]).lower(), []).append(value)
     kept = tuple((key, tuple(values)) for key, values in sorted(extra.items()))
     if user:
-        return Wanted(user, groups, uid, kept)
+        return ImpersonatedUser(user, groups, uid, kept)
     if groups or uid or extra:
         raise bad_request(f"requested {_go_text(groups, uid, kept)} without impersonating a user name")
     return None
@@ -93,7 +93,7 @@ class _Mode(msgspec.Struct, frozen=True):
     def verb(self) -> str:
         return f"impersonate:{self.name}" if self.name else "impersonate"
 
-    def actor(self, actor: Actor, wanted: Wanted, asked: Attributes, allows: Allows) -> Actor:
+    def actor(self, actor: Actor, wanted: ImpersonatedUser, asked: Attributes, allows: Allows) -> Actor:
         def check(one: Attributes) -> None:
             verdict = allows(actor, one)
             if not verdict.allowed:
@@ -112,7 +112,7 @@ class _Mode(msgspec.Struct, frozen=True):
         in_group = self.name or resource in ("uids", "userextras")
         return Attributes(self.verb, _AUTHENTICATION if in_group else "", "v1", resource, subresource, name=name)
 
-    def _of_name(self, wanted: Wanted) -> Attributes:
+    def _of_name(self, wanted: ImpersonatedUser) -> Attributes:
         account = service_account_of(wanted.name)
         if account is not None:
             return msgspec.structs.replace(self._of("serviceaccounts", account[1]), namespace=account[0])
@@ -143,7 +143,7 @@ class _Mode(msgspec.Struct, frozen=True):
             for value in values:
                 check(self._of("userextras", value, key))
 
-    def _groups(self, wanted: Wanted) -> list[str]:
+    def _groups(self, wanted: ImpersonatedUser) -> list[str]:
         named = list(wanted.groups)
         account = service_account_of(wanted.name)
         if account is not None and not named:
@@ -164,7 +164,7 @@ def _passes(check: Callable[[Attributes], None], asked: Attributes) -> bool:
     return True
 
 
-def _modes(actor: Actor, wanted: Wanted) -> Iterable[_Mode]:
+def _modes(actor: Actor, wanted: ImpersonatedUser) -> Iterable[_Mode]:
     """Those that apply, in the order in which they are tried."""
     node, account = _node_of(wanted.name), service_account_of(wanted.name)
     if node and wanted.is_name_only():

@@ -11,7 +11,7 @@ import msgspec
 
 from shoal.embedded.apiserver.calls import Actor, Attributes
 from shoal.embedded.apiserver.reading import Reader
-from shoal.embedded.apiserver.security.authorize import Held
+from shoal.embedded.apiserver.security.authorize import UserPermissions
 from shoal.embedded.apiserver.security.component_roles import ROLES
 from shoal.embedded.apiserver.security.node_pods import NodePods
 from shoal.embedded.apiserver.security.rbac import SUPERUSERS, Rbac
@@ -60,9 +60,9 @@ class NodeAuthorizer:
             return found
         return Verdict(False, "\n".join(reason for reason in (own.reason, found.reason) if reason))
 
-    def held(self, actor: Actor, namespace: str) -> Held:
+    def held(self, actor: Actor, namespace: str) -> UserPermissions:
         found = self._rbac.held(actor, namespace)
-        return found if node_of(actor) is None else Held(found.rules, (*found.faults, _NO_RULES))
+        return found if node_of(actor) is None else UserPermissions(found.rules, (*found.faults, _NO_RULES))
 
     def _decide(self, node: str, asked: Attributes) -> Verdict:
         if asked.path:

@@ -11,9 +11,9 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from shoal.embedded.apiserver import status
-from shoal.embedded.apiserver.admission.plugin import Plugin, forbid
+from shoal.embedded.apiserver.admission.plugin import AdmissionPlugin, forbid
 from shoal.embedded.apiserver.admission.service_account import MIRROR
-from shoal.embedded.apiserver.calls import Actor, Admission, Attributes
+from shoal.embedded.apiserver.calls import Actor, AdmissionAttributes, Attributes
 from shoal.embedded.apiserver.reading import Reader
 from shoal.embedded.apiserver.resource import Resource
 from shoal.embedded.apiserver.security.node_authorizer import LEASES, NODE_PREFIX, node_of
@@ -54,11 +54,11 @@ _PROJECTED_OBJECTS = {
 }
 
 
-class NodeRestriction(Plugin):
+class NodeRestriction(AdmissionPlugin):
     def __init__(self, reader: Reader, allows: Allows) -> None:
         self._reader = reader
         self._allows = allows
-        self._checks: Mapping[tuple[str, ...], Callable[[Admission, str], None]] = {
+        self._checks: Mapping[tuple[str, ...], Callable[[AdmissionAttributes, str], None]] = {
             ("", "pods"): self._pod,
             ("", "nodes"): _node,
             ("", "persistentvolumeclaims"): _claim,
@@ -72,7 +72,7 @@ class NodeRestriction(Plugin):
     def wants(self, operation: str, resource: Resource, subresource: str) -> bool:  # noqa: ARG002 - the check looks at both
         return tuple(resource.home) in self._checks
 
-    def mutate(self, admission: Admission) -> None:
+    def mutate(self, admission: AdmissionAttributes) -> None:
         node = node_of(admission.call.actor)
         if node is None:
             return
@@ -82,7 +82,7 @@ class NodeRestriction(Plugin):
 
     # -- pods -------------------------------------------------------------------------------------------------------
 
-    def _pod(self, admission: Admission, node: str) -> None:
+    def _pod(self, admission: AdmissionAttributes, node: str) -> None:
         operation = admission.operation
         match admission.call.subresource:
             case "" if operation == "CREATE":
@@ -107,7 +107,7 @@ class NodeRestriction(Plugin):
                 words = f"unexpected pod subresource \"{other}\", only 'status' and 'eviction' are allowed"
                 raise forbid(admission, words)
 
-    def _mirror_pod(self, admission: Admission, node: str) -> None:
+    def _mirror_pod(self, admission: AdmissionAttributes, node: str) -> None:
         pod = admission.written
         metadata = pod["metadata"]
         if MIRROR not in (metadata.get("annotations") or {}):
@@ -131,7 +131,7 @@ class NodeRestriction(Plugin):
 
     # -- tokens -----------------------------------------------------------------------------------------------------
 
-    def _token(self, admission: Admission, node: str) -> None:
+    def _token(self, admission: AdmissionAttributes, node: str) -> None:
         if admission.operation != "CREATE" or admission.call.subresource != "token":
             return
         spec = admission.written.get("spec") or {}
@@ -153,7 +153,7 @@ class NodeRestriction(Plugin):
             raise forbid(admission, "node requested token bound to a pod scheduled on a different node")
         self._audience(admission, pod, spec.get("audiences") or [])
 
-    def _audience(self, admission: Admission, pod: Obj, audiences: list[str]) -> None:
+    def _audience(self, admission: AdmissionAttributes, pod: Obj, audiences: list[str]) -> None:
         if len(audiences) > 1:
             raise forbid(admission, "node may only request 0 or 1 audiences")
         audience = audiences[0] if audiences else ""
@@ -224,7 +224,7 @@ def object_reference(pod: Obj) -> str:
     return ""
 
 
-def _pod_status(admission: Admission, node: str) -> None:
+def _pod_status(admission: AdmissionAttributes, node: str) -> None:
     old, new = admission.old or {}, admission.written
     if _node_name(old) != node:
         whose = "pods with spec.nodeName set to itself"
@@ -241,7 +241,7 @@ def _pod_status(admission: Admission, node: str) -> None:
 # -- what has the name of the node ------------------------------------------------------------------------------------
 
 
-def _node(admission: Admission, node: str) -> None:
+def _node(admission: AdmissionAttributes, node: str) -> None:
     name = _written_name(admission)
     if name != node:
         raise forbid(admission, f'node "{node}" is not allowed to modify node "{name}"')
@@ -289,19 +289,19 @@ def _is_within(domain: str, whole: str) -> bool:
     return domain == whole or domain.endswith(f".{whole}")
 
 
-def _lease(admission: Admission, node: str) -> None:
+def _lease(admission: AdmissionAttributes, node: str) -> None:
     if admission.namespace != LEASES:
         raise forbid(admission, f'can only access leases in the "{LEASES}" system namespace')
     if _written_name(admission) != node:
         raise forbid(admission, "can only access node lease with the same name as the requesting node")
 
 
-def _csi_node(admission: Admission, node: str) -> None:
+def _csi_node(admission: AdmissionAttributes, node: str) -> None:
     if _written_name(admission) != node:
         raise forbid(admission, "can only access CSINode with the same name as the requesting node")
 
 
-def _slice(admission: Admission, node: str) -> None:
+def _slice(admission: AdmissionAttributes, node: str) -> None:
     verb, whole = {"CREATE": ("create", admission.obj), "DELETE": ("delete", admission.old)}.get(
         admission.operation, ("", None)
     )
@@ -312,7 +312,7 @@ def _slice(admission: Admission, node: str) -> None:
 # -- claims and requests for certificates ----------------------------------------------------------------------------
 
 
-def _claim(admission: Admission, node: str) -> None:
+def _claim(admission: AdmissionAttributes, node: str) -> None:
     if admission.call.subresource != "status":
         raise forbid(admission, "may only update PVC status")
     if admission.operation != "UPDATE":
@@ -330,7 +330,7 @@ def _beside_claim_status(claim: Obj) -> Obj:
     return {**claim, "metadata": metadata, "status": told}
 
 
-def _request(admission: Admission, node: str) -> None:
+def _request(admission: AdmissionAttributes, node: str) -> None:
     if admission.operation != "CREATE":
         return
     spec = admission.written.get("spec") or {}
@@ -353,7 +353,7 @@ def _node_name(obj: Obj | None) -> str:
     return ((obj or {}).get("spec") or {}).get("nodeName") or ""
 
 
-def _written_name(admission: Admission) -> str:
+def _written_name(admission: AdmissionAttributes) -> str:
     """Of an object that is created, the name that it says."""
     if admission.operation == "CREATE":
         return str(admission.written["metadata"].get("name") or "")

@@ -20,8 +20,8 @@ from shoal.embedded.apiserver.calls import Actor, Attributes
 from shoal.embedded.apiserver.field_errors import shown
 from shoal.embedded.apiserver.reading import Reader
 from shoal.embedded.apiserver.security.aggregation import gathered_rules
-from shoal.embedded.apiserver.security.authorize import Held
-from shoal.embedded.apiserver.security.rules import Rule, read_rules
+from shoal.embedded.apiserver.security.authorize import UserPermissions
+from shoal.embedded.apiserver.security.rules import PolicyRule, read_rules
 from shoal.embedded.apiserver.security.verdict import Verdict
 from shoal.embedded.apiserver.status import ApiError, not_found
 
@@ -37,11 +37,11 @@ Obj = dict[str, Any]
 Who = tuple[str, tuple[str, ...]]
 
 
-class Grant(msgspec.Struct, frozen=True):
+class BindingGrant(msgspec.Struct, frozen=True):
     """The permissions of one binding, or why it has none."""
 
     source: str
-    rules: tuple[Rule, ...] = ()
+    rules: tuple[PolicyRule, ...] = ()
     fault: str = ""
 
 
@@ -51,8 +51,8 @@ class Rbac:
     def __init__(self, reader: Reader) -> None:
         self._reader = reader
         self._stamps: tuple[int, ...] = ()
-        self._roles: dict[tuple[str, str], tuple[Rule, ...]] = {}
-        self._grants: dict[tuple[Who, str], tuple[Grant, ...]] = {}
+        self._roles: dict[tuple[str, str], tuple[PolicyRule, ...]] = {}
+        self._grants: dict[tuple[Who, str], tuple[BindingGrant, ...]] = {}
         self._verdicts: dict[tuple[Who, Attributes], Verdict] = {}
 
     def allows(self, actor: Actor, asked: Attributes) -> Verdict:
@@ -69,13 +69,13 @@ class Rbac:
                 self._verdicts[key] = found
         return found
 
-    def held(self, actor: Actor, namespace: str) -> Held:
+    def held(self, actor: Actor, namespace: str) -> UserPermissions:
         self._follow()
         grants = self._granted(actor, namespace)
         rules = tuple(rule for grant in grants for rule in grant.rules)
-        return Held(rules, tuple(dict.fromkeys(grant.fault for grant in grants if grant.fault)))
+        return UserPermissions(rules, tuple(dict.fromkeys(grant.fault for grant in grants if grant.fault)))
 
-    def rules_of(self, reference: dict[str, str], namespace: str) -> tuple[Rule, ...]:
+    def rules_of(self, reference: dict[str, str], namespace: str) -> tuple[PolicyRule, ...]:
         self._follow()
         kind, name = reference["kind"], reference["name"]
         home = namespace if kind == "Role" else ""
@@ -98,7 +98,7 @@ class Rbac:
         faults = list(dict.fromkeys(grant.fault for grant in grants if grant.fault))
         return Verdict(False, f"RBAC: {aggregate(faults)}" if faults else "")
 
-    def _granted(self, actor: Actor, namespace: str) -> tuple[Grant, ...]:
+    def _granted(self, actor: Actor, namespace: str) -> tuple[BindingGrant, ...]:
         if namespace and not any(True for _ in self._reader.all(GROUP, "rolebindings", namespace)):
             namespace = ""
         key = ((actor.name, actor.groups), namespace)
@@ -109,22 +109,22 @@ class Rbac:
             found = self._grants[key] = tuple(self._bound(actor, namespace))
         return found
 
-    def _bound(self, actor: Actor, namespace: str) -> Iterator[Grant]:
+    def _bound(self, actor: Actor, namespace: str) -> Iterator[BindingGrant]:
         yield from self._through(self._reader.all(GROUP, "clusterrolebindings"), actor, "")
         if namespace:
             yield from self._through(self._reader.all(GROUP, "rolebindings", namespace), actor, namespace)
 
-    def _through(self, bindings: Iterable[Obj], actor: Actor, namespace: str) -> Iterator[Grant]:
+    def _through(self, bindings: Iterable[Obj], actor: Actor, namespace: str) -> Iterator[BindingGrant]:
         for binding in bindings:
             subject = next((one for one in binding.get("subjects") or () if _is(one, actor, namespace)), None)
             if subject is not None:
                 yield self._grant(binding["roleRef"], namespace, _source(binding, subject, namespace))
 
-    def _grant(self, reference: dict[str, str], namespace: str, source: str) -> Grant:
+    def _grant(self, reference: dict[str, str], namespace: str, source: str) -> BindingGrant:
         try:
-            return Grant(source, self.rules_of(reference, namespace))
+            return BindingGrant(source, self.rules_of(reference, namespace))
         except ApiError as error:
-            return Grant(source, fault=error.message)
+            return BindingGrant(source, fault=error.message)
 
     def _follow(self) -> None:
         stamp = self._reader.stamp

@@ -13,7 +13,7 @@ from shoal.embedded.apiserver.calls import Actor, Attributes
 from shoal.embedded.apiserver.field_errors import FieldError
 from shoal.embedded.apiserver.security.authenticate import Authenticator
 from shoal.embedded.apiserver.security.authorize import Authorizer
-from shoal.embedded.apiserver.security.rules import Rule
+from shoal.embedded.apiserver.security.rules import PolicyRule
 
 Obj = dict[str, Any]
 _GROUP = "authorization.k8s.io"
@@ -137,5 +137,5 @@ def _refuse(faults: list[FieldError]) -> None:
         raise status.invalid("", _GROUP, "", faults)
 
 
-def _listed(rules: Iterable[Rule]) -> list[Obj]:
+def _listed(rules: Iterable[PolicyRule]) -> list[Obj]:
     return [rule.to_api() for rule in rules]

@@ -12,7 +12,7 @@ from shoal.embedded.apiserver.calls import Attributes
 ALL = "*"
 
 
-class Rule(msgspec.Struct, frozen=True):
+class PolicyRule(msgspec.Struct, frozen=True):
     """Verbs on resources of groups, or on paths; with names, only on objects of these names."""
 
     verbs: tuple[str, ...]
@@ -32,7 +32,7 @@ class Rule(msgspec.Struct, frozen=True):
             return False
         return _resource_allowed(self.resources, asked.resource, asked.subresource)
 
-    def covers(self, other: Rule) -> bool:
+    def covers(self, other: PolicyRule) -> bool:
         """Whether this rule allows everything that the other allows."""
         if not (_has_all(self.verbs, other.verbs) and _has_all(self.groups, other.groups)):
             return False
@@ -64,12 +64,12 @@ class Rule(msgspec.Struct, frozen=True):
         return found
 
 
-FULL_AUTHORITY = (Rule((ALL,), (ALL,), (ALL,)), Rule((ALL,), paths=(ALL,)))
+FULL_AUTHORITY = (PolicyRule((ALL,), (ALL,), (ALL,)), PolicyRule((ALL,), paths=(ALL,)))
 
 
-def read_rules(written: Iterable[dict[str, Any]] | None) -> tuple[Rule, ...]:
+def read_rules(written: Iterable[dict[str, Any]] | None) -> tuple[PolicyRule, ...]:
     return tuple(
-        Rule(
+        PolicyRule(
             tuple(one.get("verbs") or ()),
             tuple(one.get("apiGroups") or ()),
             tuple(one.get("resources") or ()),
@@ -80,7 +80,7 @@ def read_rules(written: Iterable[dict[str, Any]] | None) -> tuple[Rule, ...]:
     )
 
 
-def missing(owned: Sequence[Rule], wanted: Iterable[Rule]) -> list[Rule]:
+def missing(owned: Sequence[PolicyRule], wanted: Iterable[PolicyRule]) -> list[PolicyRule]:
     """What of the wanted rules no owned one covers, taken apart and joined again by resource."""
     lacking = [single for rule in wanted for single in _singles(rule) if not any(own.covers(single) for own in owned)]
     return _joined(lacking)
@@ -91,27 +91,27 @@ def quoted(values: Iterable[str]) -> str:
     return "[" + " ".join(f'"{value}"' for value in values) + "]"
 
 
-def _singles(rule: Rule) -> Iterable[Rule]:
+def _singles(rule: PolicyRule) -> Iterable[PolicyRule]:
     for group in rule.groups:
         for resource in rule.resources:
             for verb in rule.verbs:
                 for name in rule.names or ("",):
-                    yield Rule((verb,), (group,), (resource,), (name,) if name else ())
+                    yield PolicyRule((verb,), (group,), (resource,), (name,) if name else ())
     for path in rule.paths:
         for verb in rule.verbs:
-            yield Rule((verb,), paths=(path,))
+            yield PolicyRule((verb,), paths=(path,))
 
 
-def _joined(rules: Iterable[Rule]) -> list[Rule]:
+def _joined(rules: Iterable[PolicyRule]) -> list[PolicyRule]:
     verbs: dict[tuple[tuple[str, ...], ...], list[str]] = {}
-    joined: list[Rule] = []
+    joined: list[PolicyRule] = []
     for rule in rules:
         if rule.paths:
             joined.append(rule)
             continue
         known = verbs.setdefault((rule.groups, rule.resources, rule.names), [])
         known += [verb for verb in rule.verbs if verb not in known]
-    return joined + [Rule(tuple(found), *key) for key, found in verbs.items()]
+    return joined + [PolicyRule(tuple(found), *key) for key, found in verbs.items()]
 
 
 def _has_all(own: tuple[str, ...], wanted: tuple[str, ...]) -> bool:

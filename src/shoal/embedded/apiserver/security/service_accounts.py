@@ -47,7 +47,7 @@ class Bound(msgspec.Struct, frozen=True):
     node_uid: str = ""
 
 
-class Holder(msgspec.Struct, frozen=True):
+class TokenSubject(msgspec.Struct, frozen=True):
     """The service account a token is for."""
 
     namespace: str
@@ -103,7 +103,7 @@ class TokenSigner:
         self._claims: dict[str, _Claims | LegacyClaims] = {}
 
     def issue(
-        self, holder: Holder, audiences: Sequence[str], now_s: int, lifetime_s: int, bound: Bound | None = None
+        self, holder: TokenSubject, audiences: Sequence[str], now_s: int, lifetime_s: int, bound: Bound | None = None
     ) -> str:
         own: dict[str, Any] = {"namespace": holder.namespace}
         if bound is not None:
@@ -123,7 +123,7 @@ class TokenSigner:
         }
         return jwt.encode(claims, self._key, ALGORITHM, {"kid": self._key_id})
 
-    def issue_legacy(self, holder: Holder, secret: str) -> str:
+    def issue_legacy(self, holder: TokenSubject, secret: str) -> str:
         """One that is good for as long as the Secret holds it."""
         claims = legacy_claims(holder.namespace, holder.name, holder.uid, secret)
         return jwt.encode(claims, self._key, ALGORITHM, {"kid": self._key_id})
@@ -143,7 +143,7 @@ class TokenSigner:
         if now_s < claims.nbf - _LEEWAY_S:
             raise TokenError("service account token is not valid yet")
         own = claims.own
-        holder = Holder(own.namespace, own.serviceaccount.name, own.serviceaccount.uid)
+        holder = TokenSubject(own.namespace, own.serviceaccount.name, own.serviceaccount.uid)
         _check_holder(holder, reader)
         if own.pod is not None:
             _check_bound("pods", own.namespace, own.pod, reader)
@@ -158,7 +158,7 @@ class TokenSigner:
         self._used(claims.namespace, claims.secret)
         if not is_good:
             raise taken_back(claims)
-        return service_account_actor(Holder(claims.namespace, claims.account, claims.uid))
+        return service_account_actor(TokenSubject(claims.namespace, claims.account, claims.uid))
 
     def _signed_claims(self, token: str) -> _Claims | LegacyClaims:
         found = self._claims.get(token)
@@ -189,12 +189,12 @@ def key_id(public: ec.EllipticCurvePublicKey) -> str:
     return hashlib.sha256(der).hexdigest()[:40]
 
 
-def service_account_actor(holder: Holder, extra: tuple[tuple[str, tuple[str, ...]], ...] = ()) -> Actor:
+def service_account_actor(holder: TokenSubject, extra: tuple[tuple[str, tuple[str, ...]], ...] = ()) -> Actor:
     groups = ("system:serviceaccounts", f"system:serviceaccounts:{holder.namespace}", "system:authenticated")
     return Actor(holder.user, groups, holder.uid, extra)
 
 
-def _check_holder(holder: Holder, reader: Reader) -> None:
+def _check_holder(holder: TokenSubject, reader: Reader) -> None:
     account = reader.get("", "serviceaccounts", holder.namespace, holder.name)
     if account is None:
         raise TokenError(f'serviceaccounts "{holder.name}" not found')

@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import Any
 
 from shoal.embedded.apiserver.admission.plugin import forbid
-from shoal.embedded.apiserver.calls import Actor, Admission, Attributes
+from shoal.embedded.apiserver.calls import Actor, AdmissionAttributes, Attributes
 from shoal.embedded.apiserver.security.authorize import Authorizer
 
 Obj = dict[str, Any]
@@ -26,7 +26,7 @@ class SignerRights:
     def __init__(self, authorizer: Authorizer) -> None:
         self._authorizer = authorizer
 
-    def validate(self, admission: Admission) -> None:
+    def validate(self, admission: AdmissionAttributes) -> None:
         call = admission.call
         verb = _VERBS.get(call.subresource, "")
         if call.resource.home != _REQUESTS or not verb or admission.operation != "UPDATE":

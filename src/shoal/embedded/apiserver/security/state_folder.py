@@ -38,7 +38,7 @@ class _Marker(msgspec.Struct, frozen=True):
     format: int
 
 
-class Claim:
+class FolderLock:
     """The right to be the one server of a folder, while it lasts."""
 
     def __init__(self, folder: Path) -> None:
@@ -73,7 +73,7 @@ def check_form(folder: Path) -> None:
 
 
 @contextmanager
-def claim(folder: Path) -> Iterator[Claim]:
+def claim(folder: Path) -> Iterator[FolderLock]:
     """Be the one server of this folder; a second one is refused."""
     check_form(folder)
     try:
@@ -92,7 +92,7 @@ def claim(folder: Path) -> Iterator[Claim]:
         (folder / RUNNING).unlink(missing_ok=True)
         if not (folder / MARKER).exists():
             write_private(folder / MARKER, msgspec.json.encode(_Marker(FORMAT)))
-        yield Claim(folder)
+        yield FolderLock(folder)
     finally:
         (folder / RUNNING).unlink(missing_ok=True)
         os.close(descriptor)

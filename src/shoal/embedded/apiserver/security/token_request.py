@@ -7,7 +7,7 @@ from typing import Any
 
 from shoal.embedded.apiserver import field_errors, status
 from shoal.embedded.apiserver.reading import Reader
-from shoal.embedded.apiserver.security.service_accounts import DEFAULT_AUDIENCES, Bound, Holder, TokenSigner
+from shoal.embedded.apiserver.security.service_accounts import DEFAULT_AUDIENCES, Bound, TokenSigner, TokenSubject
 
 Obj = dict[str, Any]
 _DEFAULT_S = 3600
@@ -29,7 +29,7 @@ def token_request(obj: Obj, account: Obj, signer: TokenSigner, reader: Reader, n
     reference = spec.get("boundObjectRef")
     bound = None if not reference else _bound(reference, metadata, reader)
     audiences = list(spec.get("audiences") or DEFAULT_AUDIENCES)
-    holder = Holder(metadata["namespace"], metadata["name"], metadata.get("uid") or "")
+    holder = TokenSubject(metadata["namespace"], metadata["name"], metadata.get("uid") or "")
     token = signer.issue(holder, audiences, now_s, lifetime_s, bound)
     return {
         "kind": "TokenRequest",

@@ -14,9 +14,9 @@ from time import monotonic, time
 
 from shoal.client import certificates
 from shoal.client.clock import Clock, WallClock
-from shoal.embedded.apiserver.admission.chain import Plugins as BuiltinPlugins
+from shoal.embedded.apiserver.admission.chain import AdmissionChain as BuiltinPlugins
 from shoal.embedded.apiserver.admission.chain import builtin_plugins
-from shoal.embedded.apiserver.admission.plugin import Plugin
+from shoal.embedded.apiserver.admission.plugin import AdmissionPlugin
 from shoal.embedded.apiserver.aggregated.following import FollowedServices
 from shoal.embedded.apiserver.aggregated.front_proxy import FrontProxy
 from shoal.embedded.apiserver.aggregated.local import local_services
@@ -27,10 +27,10 @@ from shoal.embedded.apiserver.bootstrap.namespaces import furnishing
 from shoal.embedded.apiserver.bootstrap.objects import objects as first_objects
 from shoal.embedded.apiserver.bootstrap.own_service import own_endpoints
 from shoal.embedded.apiserver.builtin import builtin_resources
-from shoal.embedded.apiserver.calls import Admission
-from shoal.embedded.apiserver.catalog import Catalog
+from shoal.embedded.apiserver.calls import AdmissionAttributes
+from shoal.embedded.apiserver.catalog import ResourceCatalog
 from shoal.embedded.apiserver.crds.definition import DEFINITIONS
-from shoal.embedded.apiserver.discovery.documents import Discovery
+from shoal.embedded.apiserver.discovery.documents import DiscoveryDocuments
 from shoal.embedded.apiserver.discovery.version import version_document
 from shoal.embedded.apiserver.dynamic.converting import converting
 from shoal.embedded.apiserver.dynamic.endpoints import Endpoints
@@ -58,12 +58,12 @@ from shoal.embedded.apiserver.server.custom_resources import CRDS, CustomResourc
 from shoal.embedded.apiserver.server.document_routes import discovery_makers, fixed, issuer_makers, openapi_maker
 from shoal.embedded.apiserver.server.documents import Documents
 from shoal.embedded.apiserver.server.gathered_roles import GatheredRoles
-from shoal.embedded.apiserver.server.health import Health
+from shoal.embedded.apiserver.server.health import ServerHealth
 from shoal.embedded.apiserver.server.housekeeping import Housekeeping
 from shoal.embedded.apiserver.server.metrics import Metrics
 from shoal.embedded.apiserver.server.quota_counts import QuotaCounts
 from shoal.embedded.apiserver.server.request_handler import RequestHandler
-from shoal.embedded.apiserver.server.resources import Resources
+from shoal.embedded.apiserver.server.resources import ResourceHandlers
 from shoal.embedded.apiserver.server.streaming import OpenStreams
 from shoal.embedded.apiserver.server.subresource_bodies import SubresourceBodies
 from shoal.embedded.apiserver.server.upgrades import Upgrades
@@ -130,7 +130,7 @@ class _Checked:
         self._escalation = EscalationCheck(authorizer)
         self._signers = SignerRights(authorizer)
 
-    def validate(self, admission: Admission) -> None:
+    def validate(self, admission: AdmissionAttributes) -> None:
         self._plugins.validate(admission)
         self._signers.validate(admission)
         self._escalation.validate(admission)
@@ -145,7 +145,7 @@ async def open_plane(
     today = datetime.now(UTC)  # noqa: TID251 - certificates want the date
     authority = open_authority(keys, today, (settings.host,))
     shapes = published(settings.kube_version)
-    catalog = Catalog(builtin_resources(shapes, {**STRATEGIES, CRDS: DEFINITIONS}))
+    catalog = ResourceCatalog(builtin_resources(shapes, {**STRATEGIES, CRDS: DEFINITIONS}))
     state = await State.open(
         storage or _storage(settings),
         describe=_Description(catalog),
@@ -154,7 +154,7 @@ async def open_plane(
         history_age_s=settings.history_s,
     )
     authorizer: Authorizer = AllowRecognised()
-    restriction: Plugin | None = None
+    restriction: AdmissionPlugin | None = None
     if settings.authorization == "rbac":
         authorizer = NodeAuthorizer(Rbac(state.reader), state.reader, NodePods(state))
         restriction = NodeRestriction(state.reader, authorizer.allows)
@@ -206,8 +206,8 @@ async def open_plane(
     faults = Faults(state.expire, draw.random)
     flow_control = FlowControl(state.reader)
     metrics = Metrics(time(), streams, lambda: [*faults.metrics(), *flow_control.metrics()])
-    health = Health({"ping": lambda: "", "log": lambda: "", "etcd": state.health})
-    discovery = Discovery(catalog, server_address=f"{address[0]}:{address[1]}")
+    health = ServerHealth({"ping": lambda: "", "log": lambda: "", "etcd": state.health})
+    discovery = DiscoveryDocuments(catalog, server_address=f"{address[0]}:{address[1]}")
     openapi = openapi_maker(OpenApi(catalog, settings.kube_version))
     issuer = issuer_makers(authority, f"https://{address[0]}:{address[1]}")
     makers = {
@@ -221,7 +221,7 @@ async def open_plane(
     documents = Documents(state, catalog, health, metrics, makers, Proxy(services, servers))
     kubelets = Kubelets(authority.client(KUBELET_CLIENT, (), today))
     virtual = virtual_resources(stage, authenticator, authorizer, signer, restriction)
-    resources = Resources(stage, virtual, SubresourceBodies(shapes.of), streams)
+    resources = ResourceHandlers(stage, virtual, SubresourceBodies(shapes.of), streams)
     door = RequestHandler(
         stage,
         authenticator,
@@ -257,7 +257,7 @@ async def open_plane(
 class _Description:
     """Labels and selectable fields of records that were read at the start."""
 
-    def __init__(self, catalog: Catalog) -> None:
+    def __init__(self, catalog: ResourceCatalog) -> None:
         self._catalog = catalog
 
     def __call__(self, ref: Ref, obj: Obj) -> tuple[dict[str, str], dict[str, str]]:

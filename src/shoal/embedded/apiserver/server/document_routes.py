@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import msgspec
 
 from shoal.embedded.apiserver.discovery.accept import check_media
-from shoal.embedded.apiserver.discovery.documents import Discovery
+from shoal.embedded.apiserver.discovery.documents import DiscoveryDocuments
 from shoal.embedded.apiserver.openapi.answers import openapi_answer
 from shoal.embedded.apiserver.openapi.documents import Documents as OpenApi
 from shoal.embedded.apiserver.security.authority import Authority
@@ -24,7 +24,7 @@ class Sent(msgspec.Struct, frozen=True):
     etag: str = ""
 
 
-def discovery_makers(discovery: Discovery) -> Mapping[str, Maker]:
+def discovery_makers(discovery: DiscoveryDocuments) -> Mapping[str, Maker]:
     def api(path: str, _: Mapping[str, str], accept: str) -> Made | None:
         parts = [part for part in path.split("/") if part]
         if len(parts) == 1:

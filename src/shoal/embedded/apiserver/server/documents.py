@@ -10,11 +10,11 @@ from aiohttp import web
 
 from shoal.embedded.apiserver import status
 from shoal.embedded.apiserver.calls import Actor
-from shoal.embedded.apiserver.catalog import Catalog
+from shoal.embedded.apiserver.catalog import ResourceCatalog
 from shoal.embedded.apiserver.paths import Target
 from shoal.embedded.apiserver.server import answers
 from shoal.embedded.apiserver.server.accept import PLAIN
-from shoal.embedded.apiserver.server.health import Health
+from shoal.embedded.apiserver.server.health import ServerHealth
 from shoal.embedded.apiserver.server.metrics import Metrics
 from shoal.embedded.apiserver.server.yaml_answers import as_yaml
 from shoal.embedded.apiserver.state.state import State
@@ -49,8 +49,8 @@ class Documents:
     def __init__(
         self,
         state: State,
-        catalog: Catalog,
-        health: Health,
+        catalog: ResourceCatalog,
+        health: ServerHealth,
         metrics: Metrics,
         makers: Mapping[str, Maker],
         elsewhere: Elsewhere | None = None,

@@ -12,7 +12,7 @@ Check = Callable[[], str]
 """What is wrong; empty when nothing is."""
 
 
-class Health:
+class ServerHealth:
     def __init__(self, checks: Mapping[str, Check]) -> None:
         self._checks = checks
 

@@ -34,7 +34,7 @@ from shoal.embedded.apiserver.server.metrics import Metrics
 from shoal.embedded.apiserver.server.open_responses import OpenResponses
 from shoal.embedded.apiserver.server.receiving import body_bytes, size_to_come
 from shoal.embedded.apiserver.server.request_info import attributes_of, call_of, verb_of
-from shoal.embedded.apiserver.server.resources import Resources
+from shoal.embedded.apiserver.server.resources import ResourceHandlers
 from shoal.embedded.apiserver.server.routes import check_route, has_path
 from shoal.embedded.apiserver.server.upgrades import Upgrades
 from shoal.embedded.faults.fault_paths import FaultPaths, is_of_faults
@@ -51,7 +51,7 @@ class RequestHandler:
         authenticator: Authenticator,
         authorizer: Authorizer,
         documents: Documents,
-        resources: Resources,
+        resources: ResourceHandlers,
         upgrades: Upgrades,
         metrics: Metrics,
         faults: FaultPaths,

@@ -43,7 +43,7 @@ _KUBECTL_PAGE, _TABLE_PAGE = 500, 10_000
 seconds of waiting alone. A server need not heed limits; rows are small and made piece by piece."""
 
 
-class Resources:
+class ResourceHandlers:
     def __init__(
         self,
         stage: ServerContext,

@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable, Collection, Mapping
 
 from aiohttp import web
 
-from shoal.embedded.apiserver.calls import Actor, Admission, Call
+from shoal.embedded.apiserver.calls import Actor, AdmissionAttributes, Call
 from shoal.embedded.apiserver.paths import Target
 from shoal.embedded.apiserver.resource import Obj, Resource
 from shoal.embedded.apiserver.rest.context import ServerContext
@@ -49,7 +49,7 @@ class Upgrades:
         call = Call("connect", resource, actor, target.namespace, target.name, target.subresource)
         if kind is None or not self._stage.dynamic.concerns(call, "CONNECT"):
             return
-        admission = Admission("CONNECT", call, target.name, _options(kind, request), None)
+        admission = AdmissionAttributes("CONNECT", call, target.name, _options(kind, request), None)
         await self._stage.dynamic.mutate(admission)
         await self._stage.dynamic.validate(admission)
 

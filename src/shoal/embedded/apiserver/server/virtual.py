@@ -10,8 +10,8 @@ from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
 from shoal.embedded.apiserver import status
-from shoal.embedded.apiserver.admission.plugin import Plugin
-from shoal.embedded.apiserver.calls import Admission, Call
+from shoal.embedded.apiserver.admission.plugin import AdmissionPlugin
+from shoal.embedded.apiserver.calls import AdmissionAttributes, Call
 from shoal.embedded.apiserver.resource import Obj
 from shoal.embedded.apiserver.rest import subresources
 from shoal.embedded.apiserver.rest.context import ServerContext
@@ -31,14 +31,14 @@ def virtual_resources(
     authenticator: Authenticator,
     authorizer: Authorizer,
     signer: TokenSigner,
-    restriction: Plugin | None = None,
+    restriction: AdmissionPlugin | None = None,
 ) -> Mapping[tuple[str, str, str], Virtual]:
     """By group, plural and subresource. `restriction` is what nodes are asked by, of what is done to other objects."""
 
     def restricted(act: Virtual) -> Virtual:
         async def checked(call: Call, obj: Obj) -> Obj:
             if restriction is not None:
-                restriction.mutate(Admission("CREATE", call, call.name, obj, None))
+                restriction.mutate(AdmissionAttributes("CREATE", call, call.name, obj, None))
             return await act(call, obj)
 
         return checked

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from shoal.embedded.apiserver.state.outcome import Outcome
 from shoal.embedded.apiserver.status import internal
-from shoal.embedded.apiserver.storage.port import Change, Storage, StorageFault
+from shoal.embedded.apiserver.storage.port import Storage, StorageFault, StoredChange
 
 if TYPE_CHECKING:
     from shoal.embedded.apiserver.state.watch import Event
@@ -24,7 +24,7 @@ class Ticket:
 
     __slots__ = ("changes", "events", "outcome")
 
-    def __init__(self, changes: Sequence[Change], events: Sequence[Event]) -> None:
+    def __init__(self, changes: Sequence[StoredChange], events: Sequence[Event]) -> None:
         self.changes = changes
         self.events = events
         self.outcome = Outcome()
@@ -92,7 +92,7 @@ class Commits:
             for ticket in left:
                 ticket.outcome.settle(StorageFault("the server ended"))
 
-    async def _keep(self, changes: Sequence[Change]) -> StorageFault | None:
+    async def _keep(self, changes: Sequence[StoredChange]) -> StorageFault | None:
         if not changes and not self.fault:
             return None
         # Nothing to keep and a fault: the storage is only tried.

@@ -18,14 +18,14 @@ from shoal.embedded.apiserver.state.sorted_records import SortedRecords
 from shoal.embedded.apiserver.state.watch import Event
 
 if TYPE_CHECKING:
-    from shoal.embedded.apiserver.storage.port import Change, Loaded
+    from shoal.embedded.apiserver.storage.port import Loaded, StoredChange
 
 _FIRST = 1
 """The revision of an empty state: 0 means "any" to clients."""
 _TOGETHER = 256
 
 
-class Found(msgspec.Struct, frozen=True):
+class ResumedState(msgspec.Struct, frozen=True):
     """What is there, and what happened lately."""
 
     shelves: dict[Home, SortedRecords]
@@ -34,7 +34,7 @@ class Found(msgspec.Struct, frozen=True):
     """Up to which revision the storage has folded its changes."""
 
 
-def resume(loaded: Loaded, describe: Describe, limits: Limits, now_s: float) -> Found:
+def resume(loaded: Loaded, describe: Describe, limits: Limits, now_s: float) -> ResumedState:
     shelves: dict[Home, SortedRecords] = {}
     for change in loaded.objects:
         _put(shelves, change, describe)
@@ -43,11 +43,11 @@ def resume(loaded: Loaded, describe: Describe, limits: Limits, now_s: float) -> 
         history.append(events, now_s)
     history.trim(now_s)
     history.revision = max(history.revision, loaded.revision)
-    return Found(shelves, history, loaded.floor)
+    return ResumedState(shelves, history, loaded.floor)
 
 
 def _batches(
-    shelves: dict[Home, SortedRecords], changes: Iterable[Change], describe: Describe
+    shelves: dict[Home, SortedRecords], changes: Iterable[StoredChange], describe: Describe
 ) -> Iterable[list[Event]]:
     events: list[Event] = []
     for change in changes:
@@ -61,7 +61,7 @@ def _batches(
         yield events
 
 
-def _event(shelves: dict[Home, SortedRecords], change: Change, describe: Describe) -> Event | None:
+def _event(shelves: dict[Home, SortedRecords], change: StoredChange, describe: Describe) -> Event | None:
     if change.data is not None:
         record, before = _put(shelves, change, describe)
         return Event("ADDED" if before is None else "MODIFIED", record, before)
@@ -70,7 +70,7 @@ def _event(shelves: dict[Home, SortedRecords], change: Change, describe: Describ
     return Event("DELETED", before.at(change.revision), before) if before is not None else None
 
 
-def _put(shelves: dict[Home, SortedRecords], change: Change, describe: Describe) -> tuple[Record, Record | None]:
+def _put(shelves: dict[Home, SortedRecords], change: StoredChange, describe: Describe) -> tuple[Record, Record | None]:
     home, namespace, name = change.ref
     shelf = shelves.get(home)
     if shelf is None:

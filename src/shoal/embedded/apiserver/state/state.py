@@ -24,11 +24,11 @@ from shoal.embedded.apiserver.state.listing import Cut, Page, Place, page
 from shoal.embedded.apiserver.state.locks import Hold, Locks
 from shoal.embedded.apiserver.state.reader import StateReader
 from shoal.embedded.apiserver.state.record import Describe, Record, Write
-from shoal.embedded.apiserver.state.resume import Found, resume
+from shoal.embedded.apiserver.state.resume import ResumedState, resume
 from shoal.embedded.apiserver.state.sorted_records import SortedRecords
 from shoal.embedded.apiserver.state.watch import Event, Parking, Watch, open_watch
 from shoal.embedded.apiserver.status import already_exists, conflict, expired, from_the_future, unavailable
-from shoal.embedded.apiserver.storage.port import Change, Storage
+from shoal.embedded.apiserver.storage.port import Storage, StoredChange
 from shoal.units.errors import BugError
 
 Events = list[Event]
@@ -43,7 +43,7 @@ _encode = msgspec.json.Encoder().encode
 class State:
     """All objects of the API server."""
 
-    def __init__(self, storage: Storage, found: Found, clock: Callable[[], float]) -> None:
+    def __init__(self, storage: Storage, found: ResumedState, clock: Callable[[], float]) -> None:
         self._storage = storage
         self._clock = clock
         self._shelves = found.shelves
@@ -168,7 +168,9 @@ class State:
         self.check(writes)
         events = [self._event(write) for write in writes]
         changes = [
-            Change(event.record.ref, event.record.revision, None if event.kind == "DELETED" else event.record.data)
+            StoredChange(
+                event.record.ref, event.record.revision, None if event.kind == "DELETED" else event.record.data
+            )
             for event in events
         ]
         self._pending.update(change.ref for change in changes)

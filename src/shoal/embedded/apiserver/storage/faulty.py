@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from shoal.embedded.apiserver.storage.port import StorageFault
 
 if TYPE_CHECKING:
-    from shoal.embedded.apiserver.storage.port import Change, Loaded, Storage
+    from shoal.embedded.apiserver.storage.port import Loaded, Storage, StoredChange
 
 DISK_FULL = "database or disk is full"
 
@@ -27,7 +27,7 @@ class FaultyStorage:
         self._arrived = asyncio.Event()
         self.fault = ""
         """While set, every commit fails with it and nothing is kept."""
-        self.batches: list[Sequence[Change]] = []
+        self.batches: list[Sequence[StoredChange]] = []
         """Every batch handed over, kept or not."""
 
     def hold(self) -> None:
@@ -58,7 +58,7 @@ class FaultyStorage:
     def load(self) -> Loaded:
         return self._inner.load()
 
-    async def commit(self, batch: Sequence[Change]) -> None:
+    async def commit(self, batch: Sequence[StoredChange]) -> None:
         self.batches.append(batch)
         self._arrived.set()
         await self._gate.wait()

@@ -31,7 +31,7 @@ _DAMAGED = (sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_CORRUPT)
 _TABLES = {"log", "folded", "objects"}
 
 
-class Found(msgspec.Struct, frozen=True):
+class InspectionResult(msgspec.Struct, frozen=True):
     revision: int = 0
     """The highest one in the log or folded into the objects."""
     application: int = 0
@@ -41,17 +41,17 @@ class Found(msgspec.Struct, frozen=True):
     """What is wrong with the structure of the file; empty while it is sound."""
 
 
-def inspect(path: Path) -> Found:
+def inspect(path: Path) -> InspectionResult:
     """Raises sqlite3.Error where SQLite cannot use the file, OSError where it cannot be linked or copied."""
     if not path.exists() or not path.stat().st_size:
-        return Found()
+        return InspectionResult()
     with opened_aside(path) as connection:
         try:
             return _found(connection)
         except sqlite3.DatabaseError as error:
             if not is_damage(error):
                 raise
-            return Found(application=_application(connection), fault=str(error))
+            return InspectionResult(application=_application(connection), fault=str(error))
 
 
 @contextmanager
@@ -129,7 +129,7 @@ def _application(connection: sqlite3.Connection) -> int:
     return int(application)
 
 
-def _found(connection: sqlite3.Connection) -> Found:
+def _found(connection: sqlite3.Connection) -> InspectionResult:
     run = connection.execute
     ((application,),) = run("PRAGMA application_id")
     ((version,),) = run("PRAGMA user_version")
@@ -143,4 +143,4 @@ def _found(connection: sqlite3.Connection) -> Found:
         ((floor,),) = run("SELECT max(revision) FROM folded")
         ((newest,),) = run("SELECT max(revision) FROM log")
         revision = max(floor or 0, newest or 0)
-    return Found(revision, application, version, bool(tables), "" if fault == "ok" else fault)
+    return InspectionResult(revision, application, version, bool(tables), "" if fault == "ok" else fault)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from shoal.embedded.apiserver.storage.port import Change, Loaded
+from shoal.embedded.apiserver.storage.port import Loaded, StoredChange
 
 if TYPE_CHECKING:
     from shoal.embedded.apiserver.resource import Ref
@@ -19,15 +19,15 @@ class MemoryStorage:
     """The log and the objects as Python values."""
 
     def __init__(self) -> None:
-        self._objects: dict[Ref, Change] = {}
-        self._log: list[Change] = []
+        self._objects: dict[Ref, StoredChange] = {}
+        self._log: list[StoredChange] = []
         self._floor = 0
 
     def load(self) -> Loaded:
         revision = self._log[-1].revision if self._log else self._floor
         return Loaded(revision, self._floor, list(self._objects.values()), list(self._log))
 
-    async def commit(self, batch: Sequence[Change]) -> None:
+    async def commit(self, batch: Sequence[StoredChange]) -> None:
         self._log.extend(batch)
 
     async def compact(self, through: int) -> None:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from shoal.embedded.apiserver.resource import Ref
 
 
-class Change(msgspec.Struct, frozen=True, gc=False, eq=False):
+class StoredChange(msgspec.Struct, frozen=True, gc=False, eq=False):
     """One object as it became at one revision."""
 
     ref: Ref
@@ -36,9 +36,9 @@ class Loaded(msgspec.Struct, frozen=True):
     """The highest revision ever kept; 0 in a new storage."""
     floor: int
     """The highest revision whose changes are folded into `objects`."""
-    objects: Iterable[Change]
+    objects: Iterable[StoredChange]
     """Objects as they were at `floor`."""
-    history: Iterable[Change]
+    history: Iterable[StoredChange]
     """Every change since, in order."""
 
 
@@ -50,7 +50,7 @@ class Storage(Protocol):
     def load(self) -> Loaded:
         """Called once, before anything else."""
 
-    async def commit(self, batch: Sequence[Change]) -> None:
+    async def commit(self, batch: Sequence[StoredChange]) -> None:
         """Keep all or nothing; durable on return. Never called again before it returned.
 
         An empty batch keeps nothing and finds out whether anything could be kept.

@@ -21,7 +21,7 @@ import msgspec
 
 from shoal.embedded.apiserver.resource import Home, Ref
 from shoal.embedded.apiserver.storage.inspection import opened_aside
-from shoal.embedded.apiserver.storage.port import Change
+from shoal.embedded.apiserver.storage.port import StoredChange
 from shoal.embedded.apiserver.storage.tables import Transaction, prepare
 
 _MOST_QUERIES = 50_000
@@ -38,20 +38,20 @@ class _Row(msgspec.Struct, array_like=True):
     data: bytes | None
 
 
-class _Metadata(msgspec.Struct):
+class _NamedMetadata(msgspec.Struct):
     name: str
 
 
 class _Stored(msgspec.Struct):
-    metadata: _Metadata
+    metadata: _NamedMetadata
 
 
 _object = msgspec.json.Decoder(_Stored)
 
 
-def salvage(path: Path, recorded: int) -> dict[Ref, Change]:
+def salvage(path: Path, recorded: int) -> dict[Ref, StoredChange]:
     """The newest readable change of each object; `recorded` is a bound of the revisions, or 0."""
-    newest: dict[Ref, Change] = {}
+    newest: dict[Ref, StoredChange] = {}
     with opened_aside(path) as connection:
         # With this, SQLite reads a file that is shorter than it says, and a schema of which not all makes sense.
         connection.execute("PRAGMA writable_schema = ON")
@@ -63,7 +63,7 @@ def salvage(path: Path, recorded: int) -> dict[Ref, Change]:
     return newest
 
 
-def write_salvaged(path: Path, found: dict[Ref, Change]) -> None:
+def write_salvaged(path: Path, found: dict[Ref, StoredChange]) -> None:
     """A whole database of these objects, without a log."""
     path.touch(mode=0o600)
     connection = sqlite3.connect(path, isolation_level=None)
@@ -76,7 +76,7 @@ def write_salvaged(path: Path, found: dict[Ref, Change]) -> None:
         connection.close()
 
 
-def _changes(connection: sqlite3.Connection, table: str, recorded: int) -> Iterator[Change]:
+def _changes(connection: sqlite3.Connection, table: str, recorded: int) -> Iterator[StoredChange]:
     for row in _rows(connection, table, recorded):
         try:
             found = msgspec.convert(row, _Row, builtin_types=(bytes,))
@@ -85,7 +85,7 @@ def _changes(connection: sqlite3.Connection, table: str, recorded: int) -> Itera
             continue
         if is_whole and found.revision > 0:
             ref = Ref(Home(found.family, found.plural), found.namespace, found.name)
-            yield Change(ref, found.revision, found.data)
+            yield StoredChange(ref, found.revision, found.data)
 
 
 def _rows(connection: sqlite3.Connection, table: str, recorded: int) -> Iterator[tuple[object, ...]]:

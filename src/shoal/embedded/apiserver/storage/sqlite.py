@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 from shoal.embedded.apiserver.storage.sqlite_file import SqliteFile
 
 if TYPE_CHECKING:
-    from shoal.embedded.apiserver.storage.port import Change, Loaded
+    from shoal.embedded.apiserver.storage.port import Loaded, StoredChange
 
 FILE = "state.db"
 _SWITCH_S = 0.0005
@@ -67,7 +67,7 @@ class SqliteStorage:
     def load(self) -> Loaded:
         return self._file.load()
 
-    async def commit(self, batch: Sequence[Change]) -> None:
+    async def commit(self, batch: Sequence[StoredChange]) -> None:
         await self._do(lambda: self._file.append(batch))
 
     async def compact(self, through: int) -> None:

@@ -33,7 +33,7 @@ from shoal.embedded.apiserver.storage.acknowledged import FILE as RECORD
 from shoal.embedded.apiserver.storage.acknowledged import Acknowledged, DamagedRecordError, read_acknowledged
 from shoal.embedded.apiserver.storage.inspection import (
     WAL,
-    Found,
+    InspectionResult,
     aside,
     copy_aside,
     files_of,
@@ -41,7 +41,7 @@ from shoal.embedded.apiserver.storage.inspection import (
     is_damage,
     remove_leftovers,
 )
-from shoal.embedded.apiserver.storage.port import Change, Loaded, StorageFault
+from shoal.embedded.apiserver.storage.port import Loaded, StorageFault, StoredChange
 from shoal.embedded.apiserver.storage.salvage import salvage, write_salvaged
 from shoal.embedded.apiserver.storage.tables import APPLICATION, FOLD, VERSION, Transaction, prepare
 from shoal.units.errors import UserError, Where
@@ -116,7 +116,7 @@ class SqliteFile:
         history = _changes(run(f"SELECT {columns} FROM log ORDER BY revision"))  # noqa: S608 - no input in it
         return Loaded(max(floor, newest or 0), floor, objects, history)
 
-    def append(self, batch: Sequence[Change]) -> None:
+    def append(self, batch: Sequence[StoredChange]) -> None:
         """All of it or nothing, on disk when this returns. Raises StorageFault."""
         try:
             if not batch:
@@ -148,7 +148,7 @@ class SqliteFile:
         self._acknowledged.close()
         self._connection.close()
 
-    def _insert(self, batch: Sequence[Change]) -> None:
+    def _insert(self, batch: Sequence[StoredChange]) -> None:
         values: list[int | str | bytes | None] = []
         for change in batch:
             (group, plural), namespace, name = change.ref
@@ -185,7 +185,7 @@ def _recorded(record: Path) -> tuple[int, UserError | None]:
         return 0, UserError(error.what, where=error.where, fix=f"nothing was changed; {_RESTORE}, {_ACCEPT}")
 
 
-def _check(found: Found, where: Where, *, has_record: bool) -> None:
+def _check(found: InspectionResult, where: Where, *, has_record: bool) -> None:
     """Whether this is a state of Shoal, damaged or not."""
     if found.has_tables and found.application != APPLICATION:
         raise UserError("this database is not a state of Shoal", where=where)
@@ -195,7 +195,7 @@ def _check(found: Found, where: Where, *, has_record: bool) -> None:
         raise UserError(f"the state is damaged or not a state of Shoal ({found.fault})", where=where, fix=_RESTORE)
 
 
-def _damage(path: Path, found: Found, recorded: int) -> UserError | None:
+def _damage(path: Path, found: InspectionResult, recorded: int) -> UserError | None:
     if found.fault:
         fix = f"nothing was changed; {_RESTORE}, {_ACCEPT}"
         return UserError(f"the state is damaged ({found.fault})", where=Where(file=str(path)), fix=fix)
@@ -267,10 +267,10 @@ def _words(error: OSError) -> str:
     return "the disk is full" if error.errno in (errno.ENOSPC, errno.EDQUOT) else error.strerror or str(error)
 
 
-def _changes(rows: Iterator[tuple[str, str, str, str, int, bytes | None]]) -> Iterator[Change]:
+def _changes(rows: Iterator[tuple[str, str, str, str, int, bytes | None]]) -> Iterator[StoredChange]:
     homes: dict[tuple[str, str], Home] = {}
     for group, plural, namespace, name, revision, data in rows:
         home = homes.get((group, plural))
         if home is None:
             home = homes[group, plural] = Home(intern(group), intern(plural))
-        yield Change(Ref(home, intern(namespace), name), revision, data)
+        yield StoredChange(Ref(home, intern(namespace), name), revision, data)

@@ -21,7 +21,7 @@ from aiohttp import WSMsgType, web
 
 from shoal.embedded.apiserver.status import bad_request, forbidden
 from shoal.embedded.apiserver.streams.sending import cut_off_if_stalled
-from shoal.embedded.apiserver.streams.terminal import Answer
+from shoal.embedded.apiserver.streams.terminal import CommandOutput
 
 Obj = dict[str, Any]
 PROTOCOLS = ("v5.channel.k8s.io", "v4.channel.k8s.io")
@@ -34,7 +34,7 @@ _PATIENCE_S = 0.2
 """How long a client that was silent may take to send more input before its command ends all the same."""
 
 
-class Wanted(msgspec.Struct, frozen=True):
+class RequestedChannels(msgspec.Struct, frozen=True):
     """Which channels a client asked for."""
 
     stdin: bool = False
@@ -80,7 +80,7 @@ def new_socket(protocols: Sequence[str] = PROTOCOLS) -> web.WebSocketResponse:
     return web.WebSocketResponse(protocols=protocols, max_msg_size=LARGEST_MESSAGE, compress=False)
 
 
-async def say(request: web.BaseRequest, answer: Answer, wanted: Wanted) -> web.WebSocketResponse:
+async def say(request: web.BaseRequest, answer: CommandOutput, wanted: RequestedChannels) -> web.WebSocketResponse:
     """The whole conversation about a command that has been run."""
     check_upgrade(request)
     socket = new_socket()
@@ -94,7 +94,7 @@ async def say(request: web.BaseRequest, answer: Answer, wanted: Wanted) -> web.W
     return socket
 
 
-async def _print(socket: web.WebSocketResponse, answer: Answer, wanted: Wanted) -> None:
+async def _print(socket: web.WebSocketResponse, answer: CommandOutput, wanted: RequestedChannels) -> None:
     printed = [(_STDOUT, answer.stdout, wanted.stdout)]
     if wanted.tty:
         # A terminal has one screen, and lines on it end with a return.

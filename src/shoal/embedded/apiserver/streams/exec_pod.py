@@ -13,23 +13,23 @@ from multidict import MultiMapping
 
 from shoal.api.pod_phases import TERMINAL_PHASES
 from shoal.embedded.apiserver.status import ApiError, bad_request
-from shoal.embedded.apiserver.streams.channels import Wanted, say
+from shoal.embedded.apiserver.streams.channels import RequestedChannels, say
 from shoal.embedded.apiserver.streams.containers import chosen_container
-from shoal.embedded.apiserver.streams.terminal import Place, Terminal
+from shoal.embedded.apiserver.streams.terminal import CommandPlace, Terminal
 
 Obj = dict[str, Any]
 _TRUE = ("1", "t", "true")
 
 
-class Asked(msgspec.Struct, frozen=True):
+class ExecRequest(msgspec.Struct, frozen=True):
     """A command to run, in a container that is there."""
 
     container: Obj
     command: tuple[str, ...]
-    wanted: Wanted
+    wanted: RequestedChannels
 
 
-def asked_of(pod: Obj, query: MultiMapping[str]) -> Asked:
+def asked_of(pod: Obj, query: MultiMapping[str]) -> ExecRequest:
     """ApiError where the request makes no sense."""
     container = _container(pod, query.get("container", ""))
     command = tuple(query.getall("command", []))
@@ -38,13 +38,13 @@ def asked_of(pod: Obj, query: MultiMapping[str]) -> Asked:
     wants = {one: query.get(one, "").lower() in _TRUE for one in ("stdin", "stdout", "stderr", "tty")}
     if not any(wants[one] for one in ("stdin", "stdout", "stderr")):
         raise bad_request("you must specify at least one of stdin, stdout, stderr")
-    return Asked(container, command, Wanted(**wants))
+    return ExecRequest(container, command, RequestedChannels(**wants))
 
 
 async def exec_pod(request: web.BaseRequest, pod: Obj, node: Obj | None, terminal: Terminal) -> web.StreamResponse:
     """Answer one exec request on a pod; `node` is the one it is bound to."""
     asked = asked_of(pod, request.query)
-    answer = terminal.run(Place(pod, asked.container, node), asked.command)
+    answer = terminal.run(CommandPlace(pod, asked.container, node), asked.command)
     return await say(request, answer, asked.wanted)
 
 

@@ -10,7 +10,7 @@ import aiohttp
 from aiohttp import WSMsgType, web
 
 from shoal.embedded.apiserver.status import ApiError, unavailable
-from shoal.embedded.apiserver.streams.channels import PROTOCOLS, Wanted, check_upgrade, new_socket
+from shoal.embedded.apiserver.streams.channels import PROTOCOLS, RequestedChannels, check_upgrade, new_socket
 from shoal.embedded.apiserver.streams.kubelet_address import Kubelet
 from shoal.embedded.apiserver.streams.kubelets import Kubelets, dial_words, refusal_in, url_of
 from shoal.embedded.apiserver.streams.sending import cut_off_if_stalled, send
@@ -81,7 +81,7 @@ async def relay_command(
         await inner.close()
 
 
-def command_query(command: Sequence[str], wanted: Wanted) -> list[tuple[str, str]]:
+def command_query(command: Sequence[str], wanted: RequestedChannels) -> list[tuple[str, str]]:
     """The query of an exec as kubelets read it."""
     flags = (("input", wanted.stdin), ("output", wanted.stdout), ("error", wanted.stderr), ("tty", wanted.tty))
     return [*(("command", word) for word in command), *((name, "1") for name, is_on in flags if is_on)]

@@ -21,7 +21,7 @@ NOT_FOUND = 127
 _SHELLS = frozenset({"sh", "bash", "/bin/sh", "/bin/bash"})
 
 
-class Place(msgspec.Struct, frozen=True):
+class CommandPlace(msgspec.Struct, frozen=True):
     """Where a command is run."""
 
     pod: Obj
@@ -31,7 +31,7 @@ class Place(msgspec.Struct, frozen=True):
     """Variables that came with the devices that were granted."""
 
 
-class Answer(msgspec.Struct, frozen=True):
+class CommandOutput(msgspec.Struct, frozen=True):
     """Everything a command had to say, and how it ended."""
 
     stdout: str = ""
@@ -40,13 +40,13 @@ class Answer(msgspec.Struct, frozen=True):
 
 
 class Terminal(Protocol):
-    def run(self, place: Place, command: Sequence[str]) -> Answer: ...
+    def run(self, place: CommandPlace, command: Sequence[str]) -> CommandOutput: ...
 
 
 class CannedTerminal:
     """Answers from what the pod's objects say."""
 
-    def run(self, place: Place, command: Sequence[str]) -> Answer:
+    def run(self, place: CommandPlace, command: Sequence[str]) -> CommandOutput:
         words = _unwrapped(command)
         name = words[0].rpartition("/")[2] if words else ""
         if name == "printenv" or (name == "env" and len(words) == 1):
@@ -58,22 +58,22 @@ class CannedTerminal:
         return _absent(" ".join(words), "only `nvidia-smi` and `env` are answered")
 
 
-def _variables(place: Place, names: Sequence[str]) -> Answer:
+def _variables(place: CommandPlace, names: Sequence[str]) -> CommandOutput:
     """All with their names; or the values of those that are named, as printenv has it."""
     given = environment(place.pod, place.container, place.node)
     found = {key: value for key, value in given.items() if key not in place.added} | dict(place.added)
     if not names:
-        return Answer("".join(f"{key}={value}\n" for key, value in found.items()))
+        return CommandOutput("".join(f"{key}={value}\n" for key, value in found.items()))
     said = "".join(f"{found[name]}\n" for name in names if name in found)
-    return Answer(said, code=0 if all(name in found for name in names) else 1)
+    return CommandOutput(said, code=0 if all(name in found for name in names) else 1)
 
 
-def _nvidia_smi(place: Place, options: Sequence[str]) -> Answer:
+def _nvidia_smi(place: CommandPlace, options: Sequence[str]) -> CommandOutput:
     sight = GpuView.of(place.container, place.node, place.pod)
     if not sight.gpus:
-        return Answer(stderr="nvidia-smi: not found: this container asks for no GPU\n", code=NOT_FOUND)
+        return CommandOutput(stderr="nvidia-smi: not found: this container asks for no GPU\n", code=NOT_FOUND)
     said = nvidia_smi(sight, options)
-    return Answer(said.text, code=said.code)
+    return CommandOutput(said.text, code=said.code)
 
 
 def _unwrapped(command: Sequence[str]) -> list[str]:
@@ -87,5 +87,5 @@ def _unwrapped(command: Sequence[str]) -> list[str]:
     return words
 
 
-def _absent(command: str, why: str) -> Answer:
-    return Answer(stderr=f"{command}: this pod is simulated and runs no process: {why}\n", code=NOT_FOUND)
+def _absent(command: str, why: str) -> CommandOutput:
+    return CommandOutput(stderr=f"{command}: this pod is simulated and runs no process: {why}\n", code=NOT_FOUND)

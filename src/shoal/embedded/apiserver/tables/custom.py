@@ -15,17 +15,17 @@ import msgspec
 from shoal.embedded.apiserver.resource import Column
 from shoal.embedded.apiserver.tables.ages import instant_s, since
 from shoal.embedded.apiserver.tables.jsonpath import PathError, find, steps
-from shoal.embedded.apiserver.tables.printer import DESCRIPTIONS, Head, Obj, Printer, name
+from shoal.embedded.apiserver.tables.printer import DESCRIPTIONS, Obj, Printer, TableColumn, name
 
 _AGE = Column("Age", "date", ".metadata.creationTimestamp", description=DESCRIPTIONS["Age"])
-_NAME = Head("Name", "string", "name", DESCRIPTIONS["Name"], 0)
+_NAME = TableColumn("Name", "string", "name", DESCRIPTIONS["Name"], 0)
 _TEXT = msgspec.json.Encoder(order="sorted")
 
 
 @lru_cache(maxsize=256)
 def printer(columns: tuple[Column, ...]) -> Printer:
     shown = columns or (_AGE,)
-    heads = tuple(Head(one.name, one.type, one.format, one.description, one.priority) for one in shown)
+    heads = tuple(TableColumn(one.name, one.type, one.format, one.description, one.priority) for one in shown)
     readers = [_reader(one) for one in shown]
 
     def cells(obj: Obj, now_s: int) -> list[Any]:

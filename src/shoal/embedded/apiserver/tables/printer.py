@@ -43,7 +43,7 @@ DESCRIPTIONS = {
 }
 
 
-class Head(msgspec.Struct, frozen=True):
+class TableColumn(msgspec.Struct, frozen=True):
     """One column, written as the API has it."""
 
     name: str
@@ -54,20 +54,20 @@ class Head(msgspec.Struct, frozen=True):
 
 
 class Printer(msgspec.Struct, frozen=True):
-    heads: tuple[Head, ...]
+    heads: tuple[TableColumn, ...]
     cells: Cells
     conditions: Callable[[Obj], list[Obj] | None] | None = None
     order: Callable[[Obj], Any] | None = None
     """The sort key of lists that are not shown by name."""
 
 
-def heads(*short: str) -> tuple[Head, ...]:
+def heads(*short: str) -> tuple[TableColumn, ...]:
     return tuple(_head(one) for one in short)
 
 
-def _head(short: str) -> Head:
+def _head(short: str) -> TableColumn:
     name, _, kind = short.removeprefix("+").partition(":")
-    return Head(
+    return TableColumn(
         name,
         kind or "string",
         "name" if name == "Name" else "",

@@ -23,7 +23,7 @@ _NODES, _NODE = "system:nodes", "system:node:"
 _KEYS = {"key encipherment", "digital signature"}
 
 
-class Asked(msgspec.Struct, frozen=True):
+class CertificateRequest(msgspec.Struct, frozen=True):
     """The subject and the other names of a request."""
 
     common_name: str
@@ -40,7 +40,7 @@ def pem_of(request: Obj) -> bytes:
     return b64decode(request["spec"]["request"])
 
 
-def asked(pem: bytes) -> Asked:
+def asked(pem: bytes) -> CertificateRequest:
     """Raises ValueError for what is no request."""
     with reading():
         parsed = x509.load_pem_x509_csr(pem)
@@ -52,7 +52,7 @@ def asked(pem: bytes) -> Asked:
             kind: tuple(str(one.value) for one in names if isinstance(one, kind))
             for kind in (x509.DNSName, x509.IPAddress, x509.RFC822Name, x509.UniformResourceIdentifier)
         }
-        return Asked(
+        return CertificateRequest(
             common_name(subject),
             organizations(subject),
             found[x509.DNSName],
@@ -63,7 +63,7 @@ def asked(pem: bytes) -> Asked:
         )
 
 
-def signer_fault(signer: str, wanted: Asked, usages: Collection[str]) -> str:
+def signer_fault(signer: str, wanted: CertificateRequest, usages: Collection[str]) -> str:
     """Why this signer must not sign; empty if it may."""
     uses = set(usages)
     if signer == CLIENT:

@@ -7,6 +7,7 @@ from typing import Any
 
 import msgspec
 
+from shoal.api.meta import ObjectMeta
 from shoal.api.pod_phases import TERMINAL_PHASES
 from shoal.client.item import Obj
 from shoal.client.kind import PODS
@@ -24,14 +25,7 @@ class PodClaim(msgspec.Struct, rename="camel", gc=False):
     resource_claim_template_name: str | None = None
 
 
-class _Meta(msgspec.Struct, rename="camel", gc=False):
-    name: str
-    namespace: str
-    uid: str
-    deletion_timestamp: str | None = None
-
-
-class _Spec(msgspec.Struct, rename="camel", gc=False):
+class _ClaimingPodSpec(msgspec.Struct, rename="camel", gc=False):
     node_name: str = ""
     resource_claims: tuple[PodClaim, ...] | None = None
 
@@ -41,15 +35,15 @@ class ClaimStatus(msgspec.Struct, rename="camel", gc=False):
     resource_claim_name: str | None = None
 
 
-class _Status(msgspec.Struct, rename="camel", gc=False):
+class _ClaimingPodStatus(msgspec.Struct, rename="camel", gc=False):
     phase: str = ""
     resource_claim_statuses: tuple[ClaimStatus, ...] | None = None
 
 
-class Pod(msgspec.Struct, gc=False):
-    metadata: _Meta
-    spec: _Spec
-    status: _Status = msgspec.field(default_factory=_Status)
+class ClaimingPod(msgspec.Struct, gc=False):
+    metadata: ObjectMeta
+    spec: _ClaimingPodSpec
+    status: _ClaimingPodStatus = msgspec.field(default_factory=_ClaimingPodStatus)
 
     @property
     def claims(self) -> tuple[PodClaim, ...]:
@@ -67,7 +61,7 @@ class Pod(msgspec.Struct, gc=False):
         return {one.name: one.resource_claim_name for one in self.status.resource_claim_statuses or ()}
 
 
-def new_claim(pod: Pod, wanted: PodClaim, template: Obj) -> Obj:
+def new_claim(pod: ClaimingPod, wanted: PodClaim, template: Obj) -> Obj:
     meta = template["spec"].get("metadata") or {}
     return {
         "metadata": {
@@ -98,12 +92,12 @@ def owner_of(claim: Obj) -> tuple[str, str]:
     return "", ""
 
 
-def is_made_for(claim: Obj, pod: Pod, wanted: str) -> bool:
+def is_made_for(claim: Obj, pod: ClaimingPod, wanted: str) -> bool:
     notes = claim["metadata"].get("annotations") or {}
     return owner_of(claim)[1] == pod.metadata.uid and notes.get(POD_CLAIM) == wanted
 
 
-def consumer(pod: Pod) -> Obj:
+def consumer(pod: ClaimingPod) -> Obj:
     return {"resource": "pods", "name": pod.metadata.name, "uid": pod.metadata.uid}
 
 

@@ -11,7 +11,7 @@ from shoal.client.kind import PODS, RESOURCE_CLAIMS
 from shoal.client.loop import Loop
 from shoal.client.port import Deletion
 from shoal.client.refusals import NotFoundError
-from shoal.embedded.controllers.claim_templates.claim import PROTECTION, Pod, owner_of, without_consumers
+from shoal.embedded.controllers.claim_templates.claim import PROTECTION, ClaimingPod, owner_of, without_consumers
 
 _ASKS = b'"resourceClaims"'
 _USES = b'"resourceClaimStatuses"'
@@ -36,7 +36,7 @@ class _Claims:
         item = after or before
         if item is None or (_ASKS not in item.data and _USES not in item.data):
             return
-        if after is None or after.read(Pod).is_done:
+        if after is None or after.read(ClaimingPod).is_done:
             for claim in self._by_pod[item.uid]:
                 self.loop.wake(claim.key)
 
@@ -64,7 +64,7 @@ class _Claims:
         name, uid = owner_of(claim)
         meta = claim["metadata"]
         pod = self._pods.get(meta["namespace"], name) if name else None
-        if pod is None or pod.uid != uid or not pod.read(Pod).is_done or "deletionTimestamp" in meta:
+        if pod is None or pod.uid != uid or not pod.read(ClaimingPod).is_done or "deletionTimestamp" in meta:
             # A claim of a pod that is gone is the garbage collector's.
             return
         await self._api.delete(RESOURCE_CLAIMS, meta["namespace"], meta["name"], Deletion(uid=meta["uid"]))
@@ -76,7 +76,7 @@ class _Claims:
                 item = await self._api.get(PODS, namespace, user["name"])
             except NotFoundError:
                 return True
-        return item.uid != user["uid"] or item.read(Pod).is_done
+        return item.uid != user["uid"] or item.read(ClaimingPod).is_done
 
 
 def _is_pod(user: Obj) -> bool:

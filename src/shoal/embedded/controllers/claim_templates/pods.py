@@ -14,7 +14,7 @@ from shoal.client.kind import PODS, RESOURCE_CLAIM_TEMPLATES, RESOURCE_CLAIMS
 from shoal.client.loop import Loop
 from shoal.client.port import Patch
 from shoal.client.refusals import NotFoundError
-from shoal.embedded.controllers.claim_templates.claim import Pod, PodClaim, consumer, is_made_for, new_claim
+from shoal.embedded.controllers.claim_templates.claim import ClaimingPod, PodClaim, consumer, is_made_for, new_claim
 from shoal.units.errors import ShoalError, TemporaryError
 
 _ASKS = b'"resourceClaims"'
@@ -60,7 +60,7 @@ class _PodClaims:
         item = self._pods.get(*key)
         if item is None:
             return
-        pod = item.read(Pod)
+        pod = item.read(ClaimingPod)
         if pod.metadata.deletion_timestamp is not None or pod.is_done or not pod.claims:
             return
         made = pod.made
@@ -81,7 +81,7 @@ class _PodClaims:
         if pod.spec.node_name:
             await self._reserve(pod, found)
 
-    async def _claim(self, pod: Pod, wanted: PodClaim) -> str:
+    async def _claim(self, pod: ClaimingPod, wanted: PodClaim) -> str:
         for item in self._by_owner[pod.metadata.uid]:
             if is_made_for(item.obj(), pod, wanted.name):
                 return item.name
@@ -101,7 +101,7 @@ class _PodClaims:
         body = {"metadata": meta, "status": {"resourceClaimStatuses": statuses}}
         await self._api.patch(PODS, item.namespace, item.name, Patch("merge", body), "status")
 
-    async def _reserve(self, pod: Pod, found: dict[str, str | None]) -> None:
+    async def _reserve(self, pod: ClaimingPod, found: dict[str, str | None]) -> None:
         for wanted in pod.claims:
             name = wanted.resource_claim_name or found.get(wanted.name)
             item = self._claims.get(pod.metadata.namespace, name) if name else None

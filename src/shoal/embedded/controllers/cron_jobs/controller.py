@@ -12,7 +12,7 @@ from shoal.client.item import Item, Key
 from shoal.client.kind import CRON_JOBS, JOBS
 from shoal.client.loop import Loop
 from shoal.embedded.controllers.cron_jobs.cron_job import OwnedJob
-from shoal.embedded.controllers.cron_jobs.round import Round
+from shoal.embedded.controllers.cron_jobs.round import CronJobSync
 
 
 def cron_job_controller(context: Context) -> Controller:
@@ -23,7 +23,7 @@ def cron_job_controller(context: Context) -> Controller:
         item = cron_jobs.get(*key)
         if item is None:
             return None
-        return await Round(context, item, owned[item.uid]).go()
+        return await CronJobSync(context, item, owned[item.uid]).go()
 
     loop = Loop(context, reconcile)
     loop.follow(CRON_JOBS)

@@ -9,6 +9,8 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 import msgspec
 
+from shoal.api.conditions import Condition
+from shoal.api.meta import OwnerReference
 from shoal.client.item import Item
 from shoal.client.kind import CRON_JOBS
 from shoal.client.owner_reference import controlled_by
@@ -28,7 +30,7 @@ class CronSpec(msgspec.Struct, frozen=True, rename="camel"):
     failed_jobs_history_limit: int | None = None
 
 
-class Meta(msgspec.Struct, frozen=True, rename="camel"):
+class CronJobMeta(msgspec.Struct, frozen=True, rename="camel"):
     name: str
     namespace: str
     uid: str
@@ -43,7 +45,7 @@ class Status(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
 
 
 class CronJob(msgspec.Struct, frozen=True):
-    metadata: Meta
+    metadata: CronJobMeta
     spec: CronSpec
     status: Status = Status()
 
@@ -52,20 +54,8 @@ class CronJob(msgspec.Struct, frozen=True):
         return self.status.last_schedule_time or self.metadata.creation_timestamp
 
 
-class _Owner(msgspec.Struct, frozen=True):
-    kind: str
-    uid: str
-    name: str
-    controller: bool = False
-
-
-class _Condition(msgspec.Struct, frozen=True):
-    type: str
-    status: str
-
-
 class _JobStatus(msgspec.Struct, frozen=True, rename="camel"):
-    conditions: tuple[_Condition, ...] = ()
+    conditions: tuple[Condition, ...] = ()
     start_time: datetime | None = None
     completion_time: datetime | None = None
 
@@ -74,7 +64,7 @@ class _JobMeta(msgspec.Struct, frozen=True, rename="camel"):
     name: str
     namespace: str
     uid: str
-    owner_references: tuple[_Owner, ...] = ()
+    owner_references: tuple[OwnerReference, ...] = ()
     deletion_timestamp: datetime | None = None
 
 
@@ -83,7 +73,7 @@ class OwnedJob(msgspec.Struct, frozen=True):
     status: _JobStatus = _JobStatus()
 
     @property
-    def owner(self) -> _Owner | None:
+    def owner(self) -> OwnerReference | None:
         """Its cron job."""
         found = next((one for one in self.metadata.owner_references if one.controller), None)
         return found if found is not None and found.kind == "CronJob" else None

@@ -28,7 +28,7 @@ from shoal.embedded.controllers.cron_jobs.schedule import Schedule, ScheduleErro
 from shoal.units.errors import ConflictError, ShoalError
 
 
-class Round:
+class CronJobSync:
     def __init__(self, context: Context, item: Item, jobs: Sequence[Item]) -> None:
         self._context = context
         self._item = item

@@ -16,7 +16,7 @@ from shoal.client.owned_pods.pod_view import next_available_s
 from shoal.embedded.controllers.daemon_sets.backoff import Backoff
 from shoal.embedded.controllers.daemon_sets.daemon_pod import GENERATION, HASH, DaemonPod, Template, by_node, daemon_pod
 from shoal.embedded.controllers.daemon_sets.eligibility import bound_to
-from shoal.embedded.controllers.daemon_sets.nodes import Nodes
+from shoal.embedded.controllers.daemon_sets.nodes import DaemonNodes
 from shoal.embedded.controllers.daemon_sets.plan import Changes, DaemonSetState, placement_changes, update_changes
 from shoal.embedded.controllers.daemon_sets.status import daemon_set_status
 from shoal.embedded.controllers.revisions.history import History
@@ -44,7 +44,7 @@ class DaemonSets:
         self._loop.follow(DAEMON_SETS)
         self._loop.need(PODS, NODES, CONTROLLER_REVISIONS)
         self._owner_wakeups.wake(self._loop, self._pods)
-        self._nodes = Nodes(context.informers.of(NODES), self._nodes_changed)
+        self._nodes = DaemonNodes(context.informers.of(NODES), self._nodes_changed)
 
     async def run(self) -> None:
         await self._loop.run()

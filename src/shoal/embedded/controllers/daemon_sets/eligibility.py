@@ -36,7 +36,7 @@ class NodeSpec(msgspec.Struct, rename="camel"):
     taints: list[Taint] = field(default_factory=list)
 
 
-class NodeView(msgspec.Struct, rename="camel"):
+class DaemonNode(msgspec.Struct, rename="camel"):
     """The fields of a node that decide; changes of other fields, such as heartbeats, cause no reconcile."""
 
     metadata: NodeMeta
@@ -57,7 +57,7 @@ class EligibilityRule(msgspec.Struct, frozen=True):
     nodes: NodeRule
     tolerations: tuple[Toleration, ...]
 
-    def eligibility(self, node: NodeView) -> NodeEligibility:
+    def eligibility(self, node: DaemonNode) -> NodeEligibility:
         name = node.metadata.name
         if self.node_name not in ("", name) or not self.nodes.matches(name, node.metadata.labels):
             return NodeEligibility(runs=False, stays=False)

@@ -9,15 +9,15 @@ from collections.abc import Callable, Mapping
 
 from shoal.client.informer import Informer
 from shoal.client.item import Item, Obj
-from shoal.embedded.controllers.daemon_sets.eligibility import EligibilityRule, NodeEligibility, NodeView, rule_of
+from shoal.embedded.controllers.daemon_sets.eligibility import DaemonNode, EligibilityRule, NodeEligibility, rule_of
 
 
-class Nodes:
+class DaemonNodes:
     def __init__(self, informer: Informer, changed: Callable[[], None]) -> None:
         """`changed` is called when the eligibility of a node may have changed."""
-        self._views: dict[str, NodeView] = {}
+        self._views: dict[str, DaemonNode] = {}
         self._changed = changed
-        self._eligibility: dict[str, tuple[int, EligibilityRule, dict[str, tuple[NodeView, NodeEligibility]]]] = {}
+        self._eligibility: dict[str, tuple[int, EligibilityRule, dict[str, tuple[DaemonNode, NodeEligibility]]]] = {}
         informer.on_change(self._on_change)
 
     def eligibility(self, daemon_set: Obj) -> Mapping[str, NodeEligibility]:
@@ -45,7 +45,7 @@ class Nodes:
                     by_node.pop(before.name, None)
                 self._changed()
             return
-        view = after.read(NodeView)
+        view = after.read(DaemonNode)
         if self._views.get(after.name) != view:
             self._views[after.name] = view
             self._changed()

@@ -8,7 +8,9 @@ from typing import NamedTuple
 
 from msgspec import field
 
+from shoal.api.conditions import Condition
 from shoal.api.disruption import part_of
+from shoal.api.meta import ObjectMeta
 from shoal.api.selectors import LabelSelector
 from shoal.api.wire import ApiStruct, Timestamp
 from shoal.client.item import Key
@@ -17,39 +19,13 @@ DELETION_TIMEOUT = timedelta(minutes=2)
 """A pod that was let go and is still there after this is not going."""
 
 
-class Owner(ApiStruct, frozen=True):
-    api_version: str = ""
-    kind: str = ""
-    name: str = ""
-    uid: str = ""
-    controller: bool = False
-
-
-class Meta(ApiStruct, frozen=True):
-    name: str = ""
-    namespace: str = ""
-    uid: str = ""
-    generation: int = 0
-    labels: dict[str, str] = field(default_factory=dict)
-    owner_references: tuple[Owner, ...] = ()
-    deletion_timestamp: str | None = None
-
-    def controller(self) -> Owner | None:
-        return next((one for one in self.owner_references if one.controller), None)
-
-
-class Condition(ApiStruct, frozen=True):
-    type: str
-    status: str = ""
-
-
-class PodStatus(ApiStruct, frozen=True):
+class BudgetedPodStatus(ApiStruct, frozen=True):
     conditions: tuple[Condition, ...] = ()
 
 
-class Pod(ApiStruct, frozen=True):
-    metadata: Meta
-    status: PodStatus = field(default_factory=PodStatus)
+class BudgetedPod(ApiStruct, frozen=True):
+    metadata: ObjectMeta
+    status: BudgetedPodStatus = field(default_factory=BudgetedPodStatus)
 
     @property
     def is_leaving(self) -> bool:
@@ -66,14 +42,14 @@ class BudgetSpec(ApiStruct, frozen=True):
     selector: LabelSelector | None = None
 
 
-class _Status(ApiStruct, frozen=True):
+class _DisruptionStatus(ApiStruct, frozen=True):
     disrupted_pods: dict[str, Timestamp] = field(default_factory=dict)
 
 
-class Budget(ApiStruct, frozen=True):
-    metadata: Meta
+class DisruptionBudget(ApiStruct, frozen=True):
+    metadata: ObjectMeta
     spec: BudgetSpec = field(default_factory=BudgetSpec)
-    status: _Status = field(default_factory=_Status)
+    status: _DisruptionStatus = field(default_factory=_DisruptionStatus)
 
     @property
     def key(self) -> Key:
@@ -100,7 +76,7 @@ class Disrupted(NamedTuple):
     look_again_s: float | None
 
 
-def figures(budget: Budget, pods: Iterable[Pod], scale: int, going: Mapping[str, object]) -> Figures:
+def figures(budget: DisruptionBudget, pods: Iterable[BudgetedPod], scale: int, going: Mapping[str, object]) -> Figures:
     """`scale` is what the controllers of the pods want, or the number of pods where that is not asked for."""
     spec = budget.spec
     if spec.max_unavailable is not None:
@@ -112,7 +88,7 @@ def figures(budget: Budget, pods: Iterable[Pod], scale: int, going: Mapping[str,
     return Figures(scale, healthy, desired, allowed)
 
 
-def disrupted(budget: Budget, pods: Iterable[Pod], now: datetime) -> Disrupted:
+def disrupted(budget: DisruptionBudget, pods: Iterable[BudgetedPod], now: datetime) -> Disrupted:
     going: dict[str, Timestamp] = {}
     overdue: list[str] = []
     waits: list[float] = []

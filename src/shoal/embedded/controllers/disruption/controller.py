@@ -21,10 +21,10 @@ from shoal.client.owned_pods.ownership import head
 from shoal.client.port import Patch
 from shoal.embedded.controllers.disruption.budgets import (
     DELETION_TIMEOUT,
-    Budget,
+    BudgetedPod,
     Disrupted,
+    DisruptionBudget,
     Figures,
-    Pod,
     disrupted,
     figures,
 )
@@ -39,13 +39,13 @@ _UNMANAGED = (
 )
 
 
-_seen = Seen(Pod)
+_seen = Seen(BudgetedPod)
 
 
-class _Known(msgspec.Struct, frozen=True, eq=False):
+class _KnownBudget(msgspec.Struct, frozen=True, eq=False):
     """A budget, and its selector made once: every pod of the namespace is held against it."""
 
-    budget: Budget
+    budget: DisruptionBudget
     selector: Selector
 
 
@@ -56,7 +56,7 @@ class DisruptionBudgets:
         self._pods = of(PODS).index("namespace", lambda item: (item.namespace,))
         self._items = of(DISRUPTION_BUDGETS)
         self._scales = Scales(context)
-        self._budgets: dict[str, dict[str, _Known]] = {}
+        self._budgets: dict[str, dict[str, _KnownBudget]] = {}
         self._items.on_change(self._learn)
 
     def covering(self, item: Item) -> Iterator[Key]:
@@ -99,7 +99,7 @@ class DisruptionBudgets:
         await self._write(obj, figures(budget, pods, scale, let_go.going), let_go)
         return let_go.look_again_s
 
-    async def _scale(self, budget: Budget, pods: list[Pod], obj: Obj) -> int:
+    async def _scale(self, budget: DisruptionBudget, pods: list[BudgetedPod], obj: Obj) -> int:
         if not budget.needs_scale:
             return len(pods)
         scale, unmanaged = await self._scales.of(pods)
@@ -155,8 +155,8 @@ class DisruptionBudgets:
         budgets = self._budgets.setdefault(item.namespace, {})
         budgets.pop(item.name, None)
         if after is not None:
-            budget = after.read(Budget)
-            budgets[item.name] = _Known(budget, selector_of(budget.spec.selector))
+            budget = after.read(DisruptionBudget)
+            budgets[item.name] = _KnownBudget(budget, selector_of(budget.spec.selector))
         if not budgets:
             del self._budgets[item.namespace]
 

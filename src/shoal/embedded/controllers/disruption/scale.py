@@ -6,12 +6,13 @@ from collections.abc import Sequence
 
 from msgspec import field
 
+from shoal.api.meta import ObjectMeta, OwnerReference
 from shoal.api.wire import ApiStruct
 from shoal.client.context import Context
 from shoal.client.item import Key
 from shoal.client.kind import DEPLOYMENTS, REPLICA_SETS, REPLICATION_CONTROLLERS, STATEFUL_SETS, Kind
 from shoal.client.refusals import ForbiddenError, NotFoundError
-from shoal.embedded.controllers.disruption.budgets import Meta, Owner, Pod
+from shoal.embedded.controllers.disruption.budgets import BudgetedPod
 
 KINDS = (DEPLOYMENTS, REPLICA_SETS, STATEFUL_SETS, REPLICATION_CONTROLLERS)
 
@@ -20,13 +21,13 @@ class UnknownScaleError(Exception):
     """The words say of which pod or controller."""
 
 
-class _Spec(ApiStruct, frozen=True):
+class _ScaledSpec(ApiStruct, frozen=True):
     replicas: int | None = None
 
 
 class _Scaled(ApiStruct, frozen=True):
-    metadata: Meta
-    spec: _Spec = field(default_factory=_Spec)
+    metadata: ObjectMeta
+    spec: _ScaledSpec = field(default_factory=_ScaledSpec)
 
 
 class Scales:
@@ -34,7 +35,7 @@ class Scales:
         self._context = context
         self._kinds: dict[tuple[str, str], Kind] = {}
 
-    async def of(self, pods: Sequence[Pod]) -> tuple[int, list[str]]:
+    async def of(self, pods: Sequence[BudgetedPod]) -> tuple[int, list[str]]:
         """What is wanted, and the pods that no controller made. Raises UnknownScaleError."""
         wanted: dict[str, int] = {}
         unmanaged: list[str] = []
@@ -49,7 +50,7 @@ class Scales:
                 wanted[uid] = replicas
         return sum(wanted.values()), unmanaged
 
-    async def _of_owner(self, owner: Owner, pod: Pod) -> tuple[str, int]:
+    async def _of_owner(self, owner: OwnerReference, pod: BudgetedPod) -> tuple[str, int]:
         namespace = pod.metadata.namespace
         for kind in KINDS:
             if (owner.kind, owner.api_version.partition("/")[0]) != (kind.name, kind.group or "v1"):
@@ -67,7 +68,7 @@ class Scales:
         item = self._context.informers.of(kind).get(*key)
         return item.read(_Scaled) if item is not None and item.uid == uid else None
 
-    async def _of_other(self, owner: Owner, namespace: str) -> tuple[str, int]:
+    async def _of_other(self, owner: OwnerReference, namespace: str) -> tuple[str, int]:
         """A custom kind with replicas."""
         group = owner.api_version.rpartition("/")[0]
         if (group, owner.kind) not in self._kinds:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from shoal.client.item import Obj
-from shoal.embedded.controllers.endpoint_slices.services import HEADLESS, Pod, Service
+from shoal.embedded.controllers.endpoint_slices.services import HEADLESS, EndpointPod, Service
 from shoal.embedded.controllers.endpoint_slices.slices import Ports, port_obj, ports_on
 
 MANAGED_BY = "endpoints.kubernetes.io/managed-by"
@@ -14,7 +14,7 @@ OVER_CAPACITY = "endpoints.kubernetes.io/over-capacity"
 MAX_ADDRESSES = 1000
 
 
-def desired_subsets(service: Service, pods: Iterable[Pod]) -> tuple[list[Obj], bool]:
+def desired_subsets(service: Service, pods: Iterable[EndpointPod]) -> tuple[list[Obj], bool]:
     """The subsets, and whether addresses were cut off."""
     ready: dict[Ports, list[Obj]] = {}
     waiting: dict[Ports, list[Obj]] = {}
@@ -77,7 +77,7 @@ def desired_endpoints_object(service: Service, subsets: list[Obj], is_over: bool
     return found
 
 
-def _address(service: Service, pod: Pod, address: str) -> Obj:
+def _address(service: Service, pod: EndpointPod, address: str) -> Obj:
     meta = pod.metadata
     found: Obj = {
         "ip": address,

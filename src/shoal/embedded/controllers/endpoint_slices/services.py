@@ -7,6 +7,8 @@ from ipaddress import ip_address
 
 from msgspec import field
 
+from shoal.api.conditions import Condition
+from shoal.api.meta import ObjectMeta
 from shoal.api.pod_phases import TERMINAL_PHASES
 from shoal.api.wire import ApiStruct
 from shoal.client.informer import Informer
@@ -16,14 +18,6 @@ from shoal.client.owned_pods.ownership import head
 
 HEADLESS = "service.kubernetes.io/headless"
 _GATHER_S = 0.1
-
-
-class Meta(ApiStruct, frozen=True):
-    name: str = ""
-    namespace: str = ""
-    uid: str = ""
-    labels: dict[str, str] = field(default_factory=dict)
-    deletion_timestamp: str | None = None
 
 
 class ServicePort(ApiStruct, frozen=True):
@@ -44,7 +38,7 @@ class ServiceSpec(ApiStruct, frozen=True):
 
 
 class Service(ApiStruct, frozen=True):
-    metadata: Meta
+    metadata: ObjectMeta
     spec: ServiceSpec
 
     @property
@@ -75,38 +69,33 @@ class ContainerPort(ApiStruct, frozen=True):
     protocol: str = "TCP"
 
 
-class _Container(ApiStruct, frozen=True):
+class _PortedContainer(ApiStruct, frozen=True):
     ports: tuple[ContainerPort, ...] = ()
     restart_policy: str = ""
 
 
-class _PodSpec(ApiStruct, frozen=True):
+class _EndpointPodSpec(ApiStruct, frozen=True):
     node_name: str = ""
     hostname: str = ""
     subdomain: str = ""
-    containers: tuple[_Container, ...] = ()
-    init_containers: tuple[_Container, ...] = ()
+    containers: tuple[_PortedContainer, ...] = ()
+    init_containers: tuple[_PortedContainer, ...] = ()
 
 
-class _Address(ApiStruct, frozen=True):
+class _PodIp(ApiStruct, frozen=True):
     ip: str = ""
 
 
-class _Condition(ApiStruct, frozen=True):
-    type: str
-    status: str = ""
-
-
-class _PodStatus(ApiStruct, frozen=True):
+class _EndpointPodStatus(ApiStruct, frozen=True):
     phase: str = ""
-    pod_ips: tuple[_Address, ...] = field(default=(), name="podIPs")
-    conditions: tuple[_Condition, ...] = ()
+    pod_ips: tuple[_PodIp, ...] = field(default=(), name="podIPs")
+    conditions: tuple[Condition, ...] = ()
 
 
-class Pod(ApiStruct, frozen=True):
-    metadata: Meta
-    spec: _PodSpec = field(default_factory=_PodSpec)
-    status: _PodStatus = field(default_factory=_PodStatus)
+class EndpointPod(ApiStruct, frozen=True):
+    metadata: ObjectMeta
+    spec: _EndpointPodSpec = field(default_factory=_EndpointPodSpec)
+    status: _EndpointPodStatus = field(default_factory=_EndpointPodStatus)
 
     @property
     def is_finished(self) -> bool:
@@ -141,7 +130,7 @@ class Pod(ApiStruct, frozen=True):
         return None
 
 
-_pod_view = Seen(Pod)
+_pod_view = Seen(EndpointPod)
 
 
 class Services:
@@ -165,7 +154,7 @@ class Services:
             if service.selects(labels):
                 yield service.key
 
-    def members(self, service: Service) -> list[Pod]:
+    def members(self, service: Service) -> list[EndpointPod]:
         """The selected pods that have not finished, by name."""
         items = self._pods[service.metadata.namespace]
         found = [_pod_view(item) for item in items if service.selects(head(item).labels)]

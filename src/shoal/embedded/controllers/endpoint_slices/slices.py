@@ -12,7 +12,7 @@ from typing import NamedTuple
 from shoal.client.item import Obj
 from shoal.client.kind import SERVICES
 from shoal.client.owner_reference import controlled_by
-from shoal.embedded.controllers.endpoint_slices.services import HEADLESS, Pod, Service
+from shoal.embedded.controllers.endpoint_slices.services import HEADLESS, EndpointPod, Service
 
 MAX_ENDPOINTS = 100
 SERVICE_NAME = "kubernetes.io/service-name"
@@ -36,7 +36,9 @@ class SliceWrites(NamedTuple):
     delete: list[Obj]
 
 
-def desired_endpoints(service: Service, pods: Iterable[Pod], zones: Mapping[str, str]) -> dict[SliceGroup, list[Obj]]:
+def desired_endpoints(
+    service: Service, pods: Iterable[EndpointPod], zones: Mapping[str, str]
+) -> dict[SliceGroup, list[Obj]]:
     """All endpoints of the Service by slice group."""
     found: dict[SliceGroup, list[Obj]] = {}
     for pod in pods:
@@ -48,14 +50,14 @@ def desired_endpoints(service: Service, pods: Iterable[Pod], zones: Mapping[str,
     return found
 
 
-def ports_on(service: Service, pod: Pod) -> Ports:
+def ports_on(service: Service, pod: EndpointPod) -> Ports:
     numbers = [(port, pod.port_of(port)) for port in service.spec.ports]
     return tuple(
         (port.name, number, port.protocol, port.app_protocol) for port, number in numbers if number is not None
     )
 
 
-def _endpoint(service: Service, pod: Pod, addresses: list[str], zones: Mapping[str, str]) -> Obj:
+def _endpoint(service: Service, pod: EndpointPod, addresses: list[str], zones: Mapping[str, str]) -> Obj:
     meta, is_serving = pod.metadata, pod.is_ready
     is_ready = service.spec.publish_not_ready_addresses or (is_serving and not pod.is_terminating)
     found: Obj = {

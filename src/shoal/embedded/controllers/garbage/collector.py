@@ -16,7 +16,7 @@ from shoal.client.loop import Loop
 from shoal.client.port import Deletion, Patch
 from shoal.client.refusals import NotFoundError
 from shoal.embedded.controllers.garbage.decision import DeleteObject, KeepObject, OwnerState, decide
-from shoal.embedded.controllers.garbage.graph import Graph, Node
+from shoal.embedded.controllers.garbage.graph import Graph, GraphNode
 from shoal.embedded.controllers.garbage.owners import Owners, Undecided, UnknownKind
 from shoal.embedded.controllers.garbage.references import FOREGROUND, ORPHAN, OwnerLinks, owner_links
 from shoal.embedded.controllers.garbage.watched_kinds import WatchedKinds
@@ -84,7 +84,7 @@ class GarbageCollector:
         for node in self._graph.dependents(uid):
             self._wake(node.uid)
 
-    def _wake_owners(self, was: Node | None, now: Node | None) -> None:
+    def _wake_owners(self, was: GraphNode | None, now: GraphNode | None) -> None:
         """Wakes owners in foreground deletion whose dependent no longer blocks them."""
         for uid in was.blocks if was is not None else ():
             if now is None or uid not in now.blocks:
@@ -119,7 +119,7 @@ class GarbageCollector:
             # Another client changed or deleted the object; the cache will have it.
             return None
 
-    async def _check(self, node: Node, item: Item, links: OwnerLinks) -> float | None:
+    async def _check(self, node: GraphNode, item: Item, links: OwnerLinks) -> float | None:
         try:
             owner_states = {owner: await self._owners.owner_state(node, owner) for owner in links.owners}
         except Undecided as undecided:
@@ -140,14 +140,14 @@ class GarbageCollector:
         await self._delete(node, item, decided)
         return None
 
-    async def _delete(self, node: Node, item: Item, decided: DeleteObject) -> None:
+    async def _delete(self, node: GraphNode, item: Item, decided: DeleteObject) -> None:
         version = item.version
         if decided.unblock:
             version = (await self._patch(node, item, _owner_references(item, unblock=True))).version
         how = Deletion(policy=decided.policy, uid=node.uid, version=version)
         await self._api.delete(node.kind, node.namespace, node.name, how)
 
-    async def _finish_foreground(self, node: Node, item: Item, links: OwnerLinks) -> float | None:
+    async def _finish_foreground(self, node: GraphNode, item: Item, links: OwnerLinks) -> float | None:
         blockers = self._graph.blockers(node.uid)
         if not blockers:
             await self._patch(node, item, _without_finalizer(links, FOREGROUND))
@@ -156,7 +156,7 @@ class GarbageCollector:
                 self._wake(one.uid)
         return None
 
-    async def _orphan_dependents(self, node: Node, item: Item, links: OwnerLinks) -> float | None:
+    async def _orphan_dependents(self, node: GraphNode, item: Item, links: OwnerLinks) -> float | None:
         dependents = self._graph.dependents(node.uid)
         for start in range(0, len(dependents), _PARALLEL_WRITES):
             group = dependents[start : start + _PARALLEL_WRITES]
@@ -164,7 +164,7 @@ class GarbageCollector:
         await self._patch(node, item, _without_finalizer(links, ORPHAN))
         return None
 
-    async def _remove_owner(self, node: Node, owner_uid: str) -> None:
+    async def _remove_owner(self, node: GraphNode, owner_uid: str) -> None:
         item = self._watched_kinds.item(node.kind, node.namespace, node.name, node.uid)
         if item is None:
             return
@@ -173,7 +173,7 @@ class GarbageCollector:
         except NotFoundError:
             return
 
-    async def _patch(self, node: Node, item: Item, metadata: Obj) -> Item:
+    async def _patch(self, node: GraphNode, item: Item, metadata: Obj) -> Item:
         """Patches only the version that was checked."""
         metadata |= {"uid": item.uid, "resourceVersion": str(item.version)}
         patch = Patch("merge", {"metadata": metadata})

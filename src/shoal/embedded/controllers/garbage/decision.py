@@ -14,7 +14,7 @@ from typing import Literal
 
 import msgspec
 
-from shoal.embedded.controllers.garbage.references import FOREGROUND, ORPHAN, Owner, OwnerLinks
+from shoal.embedded.controllers.garbage.references import FOREGROUND, ORPHAN, BlockingOwner, OwnerLinks
 
 Policy = Literal["Background", "Foreground", "Orphan"]
 
@@ -28,7 +28,7 @@ class OwnerState(Enum):
 class KeepObject(msgspec.Struct, frozen=True):
     """`without`: the references to owners that do not exist or are being deleted."""
 
-    without: tuple[Owner, ...] = ()
+    without: tuple[BlockingOwner, ...] = ()
 
 
 class DeleteObject(msgspec.Struct, frozen=True):
@@ -38,7 +38,7 @@ class DeleteObject(msgspec.Struct, frozen=True):
 
 
 def decide(
-    links: OwnerLinks, owner_states: Mapping[Owner, OwnerState], *, has_dependents: bool, in_cycle: bool
+    links: OwnerLinks, owner_states: Mapping[BlockingOwner, OwnerState], *, has_dependents: bool, in_cycle: bool
 ) -> KeepObject | DeleteObject:
     """`in_cycle`: whether one of its dependents is itself being deleted in the foreground."""
     found = set(owner_states.values())

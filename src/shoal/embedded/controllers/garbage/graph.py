@@ -18,7 +18,7 @@ from shoal.client.kind import Kind
 from shoal.embedded.controllers.garbage.references import OwnerLinks
 
 
-class Node(msgspec.Struct, frozen=True, gc=False, eq=False):
+class GraphNode(msgspec.Struct, frozen=True, gc=False, eq=False):
     kind: Kind
     namespace: str
     name: str
@@ -33,23 +33,23 @@ class Node(msgspec.Struct, frozen=True, gc=False, eq=False):
 
 class Graph:
     def __init__(self) -> None:
-        self._nodes: dict[str, Node] = {}
-        self._dependents: dict[str, dict[str, Node]] = {}
+        self._nodes: dict[str, GraphNode] = {}
+        self._dependents: dict[str, dict[str, GraphNode]] = {}
 
-    def node(self, uid: str) -> Node | None:
+    def node(self, uid: str) -> GraphNode | None:
         return self._nodes.get(uid)
 
-    def dependents(self, uid: str) -> list[Node]:
+    def dependents(self, uid: str) -> list[GraphNode]:
         return list(self._dependents.get(uid, {}).values())
 
-    def blockers(self, uid: str) -> list[Node]:
+    def blockers(self, uid: str) -> list[GraphNode]:
         """The dependents that block the deletion. An object never blocks its own deletion."""
         return [node for node in self._dependents.get(uid, {}).values() if uid in node.blocks and node.uid != uid]
 
     def __len__(self) -> int:
         return len(self._nodes)
 
-    def put(self, kind: Kind, item: Item, links: OwnerLinks) -> Node | None:
+    def put(self, kind: Kind, item: Item, links: OwnerLinks) -> GraphNode | None:
         """Stores the links of an object; an object without owners that is not being deleted is not stored."""
         before = self._nodes.get(item.uid)
         if not links.owners and not links.is_terminating:
@@ -67,7 +67,7 @@ class Graph:
             ):
                 return before
             self.drop(item.uid)
-        node = Node(kind, item.namespace, item.name, item.uid, owners, blocks, waits, lets_go)
+        node = GraphNode(kind, item.namespace, item.name, item.uid, owners, blocks, waits, lets_go)
         self._nodes[node.uid] = node
         for owner in owners:
             self._dependents.setdefault(owner, {})[node.uid] = node

@@ -14,8 +14,8 @@ from shoal.client.item import Item
 from shoal.client.kind import Kind
 from shoal.client.refusals import NotFoundError
 from shoal.embedded.controllers.garbage.decision import OwnerState
-from shoal.embedded.controllers.garbage.graph import Node
-from shoal.embedded.controllers.garbage.references import Owner, OwnerLinks, owner_links
+from shoal.embedded.controllers.garbage.graph import GraphNode
+from shoal.embedded.controllers.garbage.references import BlockingOwner, OwnerLinks, owner_links
 from shoal.embedded.controllers.garbage.watched_kinds import WatchedKinds
 
 _REMEMBERED = 4096
@@ -44,7 +44,7 @@ class Owners:
         self._absent: OrderedDict[_Address, bool] = OrderedDict()
         """The absent owners, and whether an object with the uid exists in another namespace."""
 
-    def all_exist(self, node: Node, links: OwnerLinks) -> bool:
+    def all_exist(self, node: GraphNode, links: OwnerLinks) -> bool:
         """Whether all owners are in the caches and not being deleted."""
         for owner in links.owners:
             found = self._cached(node, owner)
@@ -52,11 +52,11 @@ class Owners:
                 return False
         return True
 
-    def recheck_s(self, node: Node, solid: Iterable[Owner]) -> float | None:
+    def recheck_s(self, node: GraphNode, solid: Iterable[BlockingOwner]) -> float | None:
         """When to check again, because an owner that no cache has yet may be deleted without an event."""
         return _UNSEEN_S if any(self._cached(node, owner) is None for owner in solid) else None
 
-    async def owner_state(self, node: Node, owner: Owner) -> OwnerState:
+    async def owner_state(self, node: GraphNode, owner: BlockingOwner) -> OwnerState:
         kind = self._watched_kinds.kind(owner.api_version, owner.kind)
         if kind is None:
             raise UnknownKind
@@ -70,13 +70,13 @@ class Owners:
             return OwnerState.DANGLING
         return OwnerState.WAITING if owner_links(found).waits_for_dependents else OwnerState.SOLID
 
-    def _cached(self, node: Node, owner: Owner) -> Item | None:
+    def _cached(self, node: GraphNode, owner: BlockingOwner) -> Item | None:
         kind = self._watched_kinds.kind(owner.api_version, owner.kind)
         if kind is None:
             return None
         return self._watched_kinds.item(kind, node.namespace if kind.is_namespaced else "", owner.name, owner.uid)
 
-    async def _live(self, kind: Kind, node: Node, owner: Owner) -> Item | None:
+    async def _live(self, kind: Kind, node: GraphNode, owner: BlockingOwner) -> Item | None:
         namespace = node.namespace if kind.is_namespaced else ""
         address = (owner.api_version, owner.kind, namespace, owner.name, owner.uid)
         if address not in self._absent:
@@ -95,10 +95,10 @@ class Owners:
             self._record_warning(node, owner)
         return None
 
-    def _is_elsewhere(self, kind: Kind, owner: Owner) -> bool:
+    def _is_elsewhere(self, kind: Kind, owner: BlockingOwner) -> bool:
         return any(item.uid == owner.uid for item in self._watched_kinds.informer(kind) or ())
 
-    def _record_warning(self, node: Node, owner: Owner) -> None:
+    def _record_warning(self, node: GraphNode, owner: BlockingOwner) -> None:
         meta = {"name": node.name, "namespace": node.namespace, "uid": node.uid}
         about = {"kind": node.kind.name, "apiVersion": node.kind.api_version, "metadata": meta}
         reference = (

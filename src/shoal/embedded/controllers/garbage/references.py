@@ -13,7 +13,7 @@ from shoal.client.item import Item
 FOREGROUND, ORPHAN = "foregroundDeletion", "orphan"
 
 
-class Owner(msgspec.Struct, rename="camel", frozen=True, gc=False):
+class BlockingOwner(msgspec.Struct, rename="camel", frozen=True, gc=False):
     api_version: str = ""
     kind: str = ""
     name: str = ""
@@ -25,12 +25,12 @@ class Owner(msgspec.Struct, rename="camel", frozen=True, gc=False):
 class OwnerLinks(msgspec.Struct, rename="camel", frozen=True, gc=False):
     """The metadata fields that garbage collection reads."""
 
-    owner_references: tuple[Owner, ...] | None = None
+    owner_references: tuple[BlockingOwner, ...] | None = None
     finalizers: tuple[str, ...] | None = None
     deletion_timestamp: str | None = None
 
     @property
-    def owners(self) -> tuple[Owner, ...]:
+    def owners(self) -> tuple[BlockingOwner, ...]:
         return self.owner_references or ()
 
     @property

@@ -12,7 +12,7 @@ import msgspec
 
 from shoal.client.kind import JOBS
 from shoal.client.owner_reference import controlled_by
-from shoal.embedded.controllers.jobs.job import Job, Obj
+from shoal.embedded.controllers.jobs.job import BatchJob, Obj
 from shoal.embedded.controllers.jobs.names import TRACKING
 from shoal.embedded.controllers.jobs.pods import JobPod
 
@@ -25,7 +25,7 @@ class Claims(msgspec.Struct, frozen=True):
     """Pods with the finalizer of a deleted job."""
 
 
-def find_claims(job: Job, controlled: Iterable[JobPod], orphans: Iterable[JobPod]) -> Claims:
+def find_claims(job: BatchJob, controlled: Iterable[JobPod], orphans: Iterable[JobPod]) -> Claims:
     takes = job.spec.selector.selector().matches
     own: list[JobPod] = []
     release: list[JobPod] = []
@@ -47,7 +47,7 @@ def find_claims(job: Job, controlled: Iterable[JobPod], orphans: Iterable[JobPod
     return Claims(tuple(own), tuple(adopt), tuple(release), tuple(stale_pods))
 
 
-def owner_reference(job: Job) -> Obj:
+def owner_reference(job: BatchJob) -> Obj:
     return controlled_by(JOBS, job.metadata.name, job.uid)
 
 
@@ -58,10 +58,10 @@ def remove_finalizer_patch(pod: JobPod) -> Obj:
     return {"metadata": {"uid": pod.uid, "$deleteFromPrimitiveList/finalizers": [TRACKING]}}
 
 
-def adopt_patch(job: Job, pod: JobPod) -> Obj:
+def adopt_patch(job: BatchJob, pod: JobPod) -> Obj:
     return {"metadata": {"uid": pod.uid, "ownerReferences": [owner_reference(job)], "finalizers": [TRACKING]}}
 
 
-def release_patch(job: Job, pod: JobPod) -> Obj:
+def release_patch(job: BatchJob, pod: JobPod) -> Obj:
     metadata = remove_finalizer_patch(pod)["metadata"]
     return {"metadata": metadata | {"ownerReferences": [{"$patch": "delete", "uid": job.uid}]}}

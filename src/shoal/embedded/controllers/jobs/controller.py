@@ -14,7 +14,7 @@ from shoal.client.kind import JOBS, PODS
 from shoal.client.loop import Loop
 from shoal.client.refusals import NotFoundError
 from shoal.embedded.controllers.jobs.claims import find_claims
-from shoal.embedded.controllers.jobs.job import Job
+from shoal.embedded.controllers.jobs.job import BatchJob
 from shoal.embedded.controllers.jobs.job_sync import JobSync, SyncMemory, job_reference, raise_if
 from shoal.embedded.controllers.jobs.pod_index import PodIndex
 from shoal.embedded.controllers.jobs.pods import JobPod
@@ -26,7 +26,7 @@ def job_controller(context: Context) -> Controller:
     return JobLoop(context).loop
 
 
-class _HeadMeta(msgspec.Struct, rename="camel"):
+class _JobHeadMeta(msgspec.Struct, rename="camel"):
     uid: str
     generation: int = 0
     deletion_timestamp: str | None = None
@@ -36,8 +36,8 @@ class _HeadSpec(msgspec.Struct, rename="camel"):
     manual_selector: bool = False
 
 
-class _Head(msgspec.Struct):
-    metadata: _HeadMeta
+class _JobHead(msgspec.Struct):
+    metadata: _JobHeadMeta
     spec: _HeadSpec
 
 
@@ -47,7 +47,7 @@ class JobLoop:
         self._jobs = context.informers.of(JOBS)
         self.memory = SyncMemory(context)
         self._writes = self.memory.writes
-        self._asked: dict[Key, _Head] = {}
+        self._asked: dict[Key, _JobHead] = {}
         """The last seen spec of each job."""
         self.loop = Loop(context, self._reconcile)
         self.loop.need(JOBS, PODS)
@@ -72,7 +72,7 @@ class JobLoop:
                 self.memory.forget(before.uid)
                 self.loop.wake(before.key)
             return
-        head = after.read(_Head)
+        head = after.read(_JobHead)
         if head != self._asked.get(after.key):
             self._asked[after.key] = head
             self.loop.wake(after.key)
@@ -87,7 +87,7 @@ class JobLoop:
             if self._tracked(key) and await self._is_gone(key):
                 await self._remove_all_finalizers(key)
             return None
-        job = item.read(Job)
+        job = item.read(BatchJob)
         if job.is_elsewhere:
             return None
         if job.status.end is not None:
@@ -111,13 +111,13 @@ class JobLoop:
                 # The job was deleted during the sync, and no other event follows.
                 self.memory.forget(job.uid)
 
-    async def _claim(self, key: Key, job: Job) -> None:
+    async def _claim(self, key: Key, job: BatchJob) -> None:
         claims = find_claims(job, self._book.of(key), self._book.orphans(key[0]))
         if claims.stale_pods:
             raise_if(await self._writes.remove_finalizers(claims.stale_pods))
         if claims.adopt:
             # The cache may not know yet that the job is being deleted or was created again.
-            fresh = (await self._context.api.get(JOBS, *key)).read(Job)
+            fresh = (await self._context.api.get(JOBS, *key)).read(BatchJob)
             if fresh.uid == job.uid and not fresh.is_deleting:
                 await self._writes.adopt(job, claims.adopt)
         await self._writes.release(job, claims.release)

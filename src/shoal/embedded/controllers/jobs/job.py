@@ -10,6 +10,7 @@ from typing import Any, Literal
 
 import msgspec
 
+from shoal.api.meta import ObjectMeta
 from shoal.api.selectors import LabelSelector
 from shoal.embedded.controllers.jobs.names import CONTROLLER
 
@@ -46,7 +47,7 @@ class SuccessPolicy(msgspec.Struct, frozen=True):
     rules: tuple[SuccessRule, ...] = ()
 
 
-class JobSpec(msgspec.Struct, frozen=True, rename="camel"):
+class BatchJobSpec(msgspec.Struct, frozen=True, rename="camel"):
     template: Obj
     parallelism: int = 1
     completions: int | None = None
@@ -80,7 +81,7 @@ class JobSpec(msgspec.Struct, frozen=True, rename="camel"):
         return index is not None and self.completions is not None and index < self.completions
 
 
-class Condition(msgspec.Struct, frozen=True, rename="camel"):
+class JobCondition(msgspec.Struct, frozen=True, rename="camel"):
     type: str
     status: str
     last_probe_time: str | None = None
@@ -99,8 +100,8 @@ class Uncounted(msgspec.Struct, frozen=True, omit_defaults=True):
         return len(self.succeeded) + len(self.failed)
 
 
-class JobStatus(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
-    conditions: tuple[Condition, ...] = ()
+class BatchJobStatus(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
+    conditions: tuple[JobCondition, ...] = ()
     start_time: str | None = None
     completion_time: str | None = None
     active: int = 0
@@ -112,26 +113,19 @@ class JobStatus(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True)
     uncounted_terminated_pods: Uncounted | None = None
     ready: int | None = None
 
-    def condition(self, kind: str) -> Condition | None:
+    def condition(self, kind: str) -> JobCondition | None:
         """The condition of that type with status True."""
         return next((one for one in self.conditions if one.type == kind and one.status == "True"), None)
 
     @property
-    def end(self) -> Condition | None:
+    def end(self) -> JobCondition | None:
         return self.condition("Complete") or self.condition("Failed")
 
 
-class Meta(msgspec.Struct, frozen=True, rename="camel"):
-    name: str
-    namespace: str
-    uid: str
-    deletion_timestamp: str | None = None
-
-
-class Job(msgspec.Struct, frozen=True):
-    metadata: Meta
-    spec: JobSpec
-    status: JobStatus = JobStatus()
+class BatchJob(msgspec.Struct, frozen=True):
+    metadata: ObjectMeta
+    spec: BatchJobSpec
+    status: BatchJobStatus = BatchJobStatus()
 
     @property
     def uid(self) -> str:
@@ -147,7 +141,7 @@ class Job(msgspec.Struct, frozen=True):
         return self.spec.managed_by != CONTROLLER
 
 
-def status_object(status: JobStatus) -> Obj:
+def status_object(status: BatchJobStatus) -> Obj:
     # JSON turns tuples into lists.
     written: Obj = msgspec.json.decode(msgspec.json.encode(status))
     return written

@@ -11,13 +11,13 @@ from collections.abc import Sequence
 import msgspec
 
 from shoal.embedded.controllers.jobs.indexes import Indexes, read_indexes
-from shoal.embedded.controllers.jobs.job import Job, Uncounted
+from shoal.embedded.controllers.jobs.job import BatchJob, Uncounted
 from shoal.embedded.controllers.jobs.pods import JobPod
 from shoal.embedded.controllers.jobs.policies import decide_failure
 
 
 class JobSnapshot(msgspec.Struct, frozen=True):
-    job: Job
+    job: BatchJob
     pods: tuple[JobPod, ...]
     active: tuple[JobPod, ...]
     succeeded: int
@@ -46,7 +46,7 @@ class JobSnapshot(msgspec.Struct, frozen=True):
         return not self.active and (self.succeeded > 0 if wanted is None else self.succeeded >= wanted)
 
 
-def take_snapshot(job: Job, pods: Sequence[JobPod]) -> JobSnapshot:
+def take_snapshot(job: BatchJob, pods: Sequence[JobPod]) -> JobSnapshot:
     spec, status = job.spec, job.status
     uncounted = status.uncounted_terminated_pods or Uncounted()
     known = {*uncounted.succeeded, *uncounted.failed}
@@ -72,7 +72,7 @@ def take_snapshot(job: Job, pods: Sequence[JobPod]) -> JobSnapshot:
     )
 
 
-def _indexes(job: Job, news: Sequence[JobPod]) -> tuple[Indexes, Indexes, Indexes]:
+def _indexes(job: BatchJob, news: Sequence[JobPod]) -> tuple[Indexes, Indexes, Indexes]:
     """The indexes counted as succeeded, newly succeeded, and failed."""
     spec, status, nothing = job.spec, job.status, frozenset[int]()
     if not spec.is_indexed or spec.completions is None:
@@ -86,7 +86,7 @@ def _indexes(job: Job, news: Sequence[JobPod]) -> tuple[Indexes, Indexes, Indexe
     return counted, succeeded, failed - succeeded
 
 
-def _ends_index(job: Job, pod: JobPod) -> bool:
+def _ends_index(job: BatchJob, pod: JobPod) -> bool:
     spec = job.spec
     if not pod.has_failed(spec.replaces_only_failed):
         return False
@@ -96,7 +96,7 @@ def _ends_index(job: Job, pod: JobPod) -> bool:
     return judgement.counts and pod.index_failures >= (spec.backoff_limit_per_index or 0)
 
 
-def _held(job: Job, news: Sequence[JobPod], active: Sequence[JobPod], settled: Indexes) -> dict[int, JobPod]:
+def _held(job: BatchJob, news: Sequence[JobPod], active: Sequence[JobPod], settled: Indexes) -> dict[int, JobPod]:
     held: dict[int, JobPod] = {}
     if job.spec.backoff_limit_per_index is None:
         return held

@@ -6,12 +6,12 @@ from collections.abc import Sequence
 
 import msgspec
 
-from shoal.embedded.controllers.jobs.job import Condition, JobStatus
+from shoal.embedded.controllers.jobs.job import BatchJobStatus, JobCondition
 from shoal.embedded.controllers.jobs.outcome import JobOutcome
 from shoal.embedded.controllers.jobs.pods import JobPod
 
 
-def with_numbers(status: JobStatus, pods: Sequence[JobPod]) -> JobStatus:
+def with_numbers(status: BatchJobStatus, pods: Sequence[JobPod]) -> BatchJobStatus:
     active = [pod for pod in pods if pod.is_active]
     return msgspec.structs.replace(
         status,
@@ -21,31 +21,31 @@ def with_numbers(status: JobStatus, pods: Sequence[JobPod]) -> JobStatus:
     )
 
 
-def with_pause(status: JobStatus, is_suspended: bool, now: str) -> JobStatus:
+def with_pause(status: BatchJobStatus, is_suspended: bool, now: str) -> BatchJobStatus:
     """Sets the start time of a resumed job to now, and removes that of a suspended one."""
     if is_suspended:
-        changed = with_condition(status, Condition("Suspended", "True", now, now, "JobSuspended", "Job suspended"))
+        changed = with_condition(status, JobCondition("Suspended", "True", now, now, "JobSuspended", "Job suspended"))
         return status if changed is status else msgspec.structs.replace(changed, start_time=None)
     if not any(one.type == "Suspended" for one in status.conditions):
         return status
-    changed = with_condition(status, Condition("Suspended", "False", now, now, "JobResumed", "Job resumed"))
+    changed = with_condition(status, JobCondition("Suspended", "False", now, now, "JobResumed", "Job resumed"))
     return status if changed is status else msgspec.structs.replace(changed, start_time=now)
 
 
-def with_announcement(status: JobStatus, end: JobOutcome, now: str) -> JobStatus:
+def with_announcement(status: BatchJobStatus, end: JobOutcome, now: str) -> BatchJobStatus:
     if status.condition(end.announcement) is not None:
         return status
-    return with_condition(status, Condition(end.announcement, "True", now, now, end.reason, end.message))
+    return with_condition(status, JobCondition(end.announcement, "True", now, now, end.reason, end.message))
 
 
-def with_end(status: JobStatus, end: JobOutcome, now: str) -> JobStatus:
-    ended = with_condition(status, Condition(end.condition, "True", now, now, end.reason, end.message))
+def with_end(status: BatchJobStatus, end: JobOutcome, now: str) -> BatchJobStatus:
+    ended = with_condition(status, JobCondition(end.condition, "True", now, now, end.reason, end.message))
     # A job may fail just after it was suspended, which removed the start time; a finished job needs one.
     ended = msgspec.structs.replace(ended, start_time=ended.start_time or now)
     return msgspec.structs.replace(ended, completion_time=now) if end.is_success else ended
 
 
-def with_condition(status: JobStatus, condition: Condition) -> JobStatus:
+def with_condition(status: BatchJobStatus, condition: JobCondition) -> BatchJobStatus:
     """Returns the same object if the status already has the condition."""
     meant = (condition.status, condition.reason, condition.message)
     for place, one in enumerate(status.conditions):

@@ -14,7 +14,7 @@ from shoal.client.context import Context
 from shoal.client.item import Item
 from shoal.client.kind import JOBS
 from shoal.embedded.controllers.jobs.backoff import NO_FAILURES, Failures
-from shoal.embedded.controllers.jobs.job import Job, JobStatus, Obj, status_object
+from shoal.embedded.controllers.jobs.job import BatchJob, BatchJobStatus, Obj, status_object
 from shoal.embedded.controllers.jobs.job_snapshot import JobSnapshot, take_snapshot
 from shoal.embedded.controllers.jobs.job_status import with_announcement, with_end, with_numbers, with_pause
 from shoal.embedded.controllers.jobs.outcome import COMPLETIONS_REACHED, JobOutcome, deadline_s, find_outcome
@@ -45,7 +45,7 @@ class JobSync:
         self._writes = memory.writes
         self._failures = memory.failures
         self._item = item
-        self._job = item.read(Job)
+        self._job = item.read(BatchJob)
         self._pods = pods
         self._about = job_reference(item)
         self._now = context.clock.text()
@@ -83,7 +83,7 @@ class JobSync:
         return await self._writes.create(self._about, pods)
 
     async def _track(
-        self, snapshot: JobSnapshot, status: JobStatus, end: JobOutcome | None, failures: Failures
+        self, snapshot: JobSnapshot, status: BatchJobStatus, end: JobOutcome | None, failures: Failures
     ) -> bool:
         """Returns False if pods are left to count."""
         count = next_tracking_step(snapshot, status, end)
@@ -105,7 +105,7 @@ class JobSync:
         raise_if(error)
         return count.is_all
 
-    async def _write(self, status: JobStatus) -> None:
+    async def _write(self, status: BatchJobStatus) -> None:
         before = self._job.status
         if status == before:
             return

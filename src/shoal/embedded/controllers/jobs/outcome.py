@@ -10,7 +10,7 @@ from datetime import datetime
 
 import msgspec
 
-from shoal.embedded.controllers.jobs.job import Job
+from shoal.embedded.controllers.jobs.job import BatchJob
 from shoal.embedded.controllers.jobs.job_snapshot import JobSnapshot
 from shoal.embedded.controllers.jobs.policies import decide_failure, met_rule
 
@@ -61,7 +61,7 @@ def find_outcome(snapshot: JobSnapshot, now_s: float) -> JobOutcome | None:
     return None
 
 
-def deadline_s(job: Job, now_s: float) -> float | None:
+def deadline_s(job: BatchJob, now_s: float) -> float | None:
     """The remaining time until the active deadline."""
     limit_s, started = job.spec.active_deadline_seconds, job.status.start_time
     if limit_s is None or started is None or job.spec.suspend:
@@ -69,7 +69,7 @@ def deadline_s(job: Job, now_s: float) -> float | None:
     return datetime.fromisoformat(started).timestamp() + limit_s - now_s
 
 
-def _announced(job: Job) -> JobOutcome | None:
+def _announced(job: BatchJob) -> JobOutcome | None:
     if (success := job.status.condition("SuccessCriteriaMet")) is not None:
         return JobOutcome(True, success.reason, success.message)
     if (failure := job.status.condition("FailureTarget")) is not None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from copy import deepcopy
 
 from shoal.embedded.controllers.jobs.claims import owner_reference
-from shoal.embedded.controllers.jobs.job import Job, Obj
+from shoal.embedded.controllers.jobs.job import BatchJob, Obj
 from shoal.embedded.controllers.jobs.names import (
     INDEX,
     INDEX_FAILURES,
@@ -20,7 +20,7 @@ _LONGEST_PREFIX = 58
 """The API server appends five letters to a prefix, and the name must be a valid host name."""
 
 
-def new_pod(job: Job, index: int | None, replaces: JobPod | None) -> Obj:
+def new_pod(job: BatchJob, index: int | None, replaces: JobPod | None) -> Obj:
     """`replaces`: the last failed pod of the index, for a job with a backoff limit per index."""
     template = job.spec.template
     given = template.get("metadata") or {}
@@ -53,7 +53,7 @@ def _tell_index(container: Obj) -> None:
         variables.append({"name": INDEX_VARIABLE, "valueFrom": {"fieldRef": {"fieldPath": path}}})
 
 
-def _failure_counts(job: Job, replaces: JobPod | None) -> dict[str, str]:
+def _failure_counts(job: BatchJob, replaces: JobPod | None) -> dict[str, str]:
     if replaces is None:
         return {INDEX_FAILURES: "0"}
     counts = decide_failure(job.spec.pod_failure_policy, replaces, has_limit_per_index=True).counts

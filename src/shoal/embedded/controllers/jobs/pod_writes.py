@@ -16,7 +16,7 @@ from shoal.client.kind import PODS
 from shoal.client.port import Deletion, Patch, Select
 from shoal.client.refusals import AlreadyExistsError, BusyError, NotFoundError, RefusedError, StaleError
 from shoal.embedded.controllers.jobs.claims import adopt_patch, release_patch, remove_finalizer_patch
-from shoal.embedded.controllers.jobs.job import Job, Obj
+from shoal.embedded.controllers.jobs.job import BatchJob, Obj
 from shoal.embedded.controllers.jobs.pods import JobPod
 from shoal.units.errors import ShoalError
 
@@ -61,11 +61,11 @@ class PodWrites:
         errors = await _each(pods, self._remove_finalizer)
         return errors[0] if errors else None
 
-    async def adopt(self, job: Job, pods: Iterable[JobPod]) -> None:
+    async def adopt(self, job: BatchJob, pods: Iterable[JobPod]) -> None:
         for pod in pods:
             await self._patch(pod, adopt_patch(job, pod))
 
-    async def release(self, job: Job, pods: Iterable[JobPod]) -> None:
+    async def release(self, job: BatchJob, pods: Iterable[JobPod]) -> None:
         for pod in pods:
             await self._patch(pod, release_patch(job, pod))
 

@@ -9,6 +9,12 @@ from datetime import datetime
 
 import msgspec
 
+from shoal.api.conditions import Condition
+from shoal.api.meta import ObjectMeta, OwnerReference
+from shoal.api.partial import (
+    PartialPod,
+    PartialPodStatus,
+)
 from shoal.api.pod_phases import TERMINAL_PHASES
 from shoal.client.item import Item
 from shoal.embedded.controllers.jobs.names import (
@@ -21,65 +27,6 @@ from shoal.embedded.controllers.jobs.names import (
 from shoal.units.numbers import whole_of
 
 _MOST = 2**31 - 1
-
-
-class _Owner(msgspec.Struct, frozen=True, rename="camel"):
-    kind: str
-    name: str
-    uid: str
-    api_version: str = ""
-    controller: bool = False
-
-
-class _Meta(msgspec.Struct, frozen=True, rename="camel"):
-    name: str
-    namespace: str
-    uid: str
-    creation_timestamp: str = ""
-    deletion_timestamp: str | None = None
-    deletion_grace_period_seconds: int = 0
-    labels: dict[str, str] = {}
-    annotations: dict[str, str] = {}
-    finalizers: list[str] = []
-    owner_references: list[_Owner] = []
-
-
-class _Terminated(msgspec.Struct, frozen=True, rename="camel"):
-    exit_code: int = 0
-    finished_at: str | None = None
-
-
-class _State(msgspec.Struct, frozen=True):
-    terminated: _Terminated | None = None
-
-
-class _Container(msgspec.Struct, frozen=True, rename="camel"):
-    name: str = ""
-    restart_count: int = 0
-    state: _State = _State()
-
-
-class _Condition(msgspec.Struct, frozen=True, rename="camel"):
-    type: str
-    status: str = ""
-    last_transition_time: str | None = None
-
-
-class _Status(msgspec.Struct, frozen=True, rename="camel"):
-    phase: str = ""
-    conditions: list[_Condition] = []
-    container_statuses: list[_Container] = []
-    init_container_statuses: list[_Container] = []
-
-
-class _Spec(msgspec.Struct, frozen=True, rename="camel"):
-    node_name: str = ""
-
-
-class _Pod(msgspec.Struct, frozen=True):
-    metadata: _Meta
-    spec: _Spec = _Spec()
-    status: _Status = _Status()
 
 
 class JobPod(msgspec.Struct, frozen=True, gc=False):
@@ -137,7 +84,7 @@ class JobPod(msgspec.Struct, frozen=True, gc=False):
 
 
 def job_pod(item: Item) -> JobPod:
-    pod = item.read(_Pod)
+    pod = item.read(PartialPod)
     meta, status = pod.metadata, pod.status
     owner = next((one for one in meta.owner_references if one.controller), None)
     ready = next((one for one in status.conditions if one.type == "Ready"), None)
@@ -166,29 +113,27 @@ def job_pod(item: Item) -> JobPod:
     )
 
 
-def _job_name(meta: _Meta, owner: _Owner | None) -> str:
+def _job_name(meta: ObjectMeta, owner: OwnerReference | None) -> str:
     if owner is not None:
         return owner.name if owner.kind == "Job" and owner.api_version.startswith("batch/") else ""
     return next((meta.labels[key] for key in JOB_NAME_LABELS if key in meta.labels), "")
 
 
-def _ended_s(meta: _Meta, status: _Status, ready: _Condition | None) -> float:
+def _ended_s(meta: ObjectMeta, status: PartialPodStatus, ready: Condition | None) -> float:
     """The end of its containers, or else of its readiness, its deletion time, or its creation time."""
-    times = [
-        one.state.terminated.finished_at if one.state.terminated is not None else None
-        for one in status.container_statuses
-    ]
-    if times and all(times):
-        return max(_seconds(one) for one in times)
+    ends = [one.state.terminated for one in status.container_statuses]
+    times = [end.finished_at for end in ends if end is not None and end.finished_at is not None]
+    if times and len(times) == len(ends):
+        return max(times).timestamp()
     if ready is not None and ready.status == "False" and ready.last_transition_time:
         return _seconds(ready.last_transition_time)
     if meta.deletion_timestamp is not None:
-        return _seconds(meta.deletion_timestamp) - meta.deletion_grace_period_seconds
+        return _seconds(meta.deletion_timestamp) - (meta.deletion_grace_period_seconds or 0)
     return _seconds(meta.creation_timestamp)
 
 
-def _seconds(text: str | None) -> float:
-    return datetime.fromisoformat(text).timestamp() if text else 0.0
+def _seconds(time: datetime | None) -> float:
+    return 0.0 if time is None else time.timestamp()
 
 
 def _number(text: str | None) -> int | None:

@@ -12,7 +12,7 @@ from collections.abc import Set as AbstractSet
 import msgspec
 
 from shoal.embedded.controllers.jobs.indexes import write_indexes
-from shoal.embedded.controllers.jobs.job import JobStatus, Uncounted
+from shoal.embedded.controllers.jobs.job import BatchJobStatus, Uncounted
 from shoal.embedded.controllers.jobs.job_snapshot import JobSnapshot
 from shoal.embedded.controllers.jobs.outcome import JobOutcome
 from shoal.embedded.controllers.jobs.pods import JobPod
@@ -23,14 +23,14 @@ MAX_UNCOUNTED = 500
 
 
 class TrackingStep(msgspec.Struct, frozen=True):
-    status: JobStatus
+    status: BatchJobStatus
     """The status to write before any finalizer is removed."""
     remove_finalizers: tuple[JobPod, ...]
     is_all: bool
     """Whether no pod is left for the next sync."""
 
 
-def next_tracking_step(snapshot: JobSnapshot, status: JobStatus, end: JobOutcome | None) -> TrackingStep:
+def next_tracking_step(snapshot: JobSnapshot, status: BatchJobStatus, end: JobOutcome | None) -> TrackingStep:
     spec = snapshot.job.spec
     tracked = frozenset(pod.uid for pod in snapshot.pods if pod.is_tracked)
     status = count_released(status, tracked)
@@ -61,7 +61,7 @@ def next_tracking_step(snapshot: JobSnapshot, status: JobStatus, end: JobOutcome
     return TrackingStep(_with_indexes(snapshot, status, indexes), tuple(remove_finalizers), is_all)
 
 
-def count_released(status: JobStatus, tracked: AbstractSet[str]) -> JobStatus:
+def count_released(status: BatchJobStatus, tracked: AbstractSet[str]) -> BatchJobStatus:
     """Adds the uids without a finalizer to the counts."""
     uncounted = status.uncounted_terminated_pods or Uncounted()
     succeeded = tuple(uid for uid in uncounted.succeeded if uid in tracked)
@@ -74,7 +74,7 @@ def count_released(status: JobStatus, tracked: AbstractSet[str]) -> JobStatus:
     )
 
 
-def _with_indexes(snapshot: JobSnapshot, status: JobStatus, indexes: AbstractSet[int]) -> JobStatus:
+def _with_indexes(snapshot: JobSnapshot, status: BatchJobStatus, indexes: AbstractSet[int]) -> BatchJobStatus:
     if not snapshot.job.spec.is_indexed:
         return status
     failed = write_indexes(snapshot.failed_indexes) if snapshot.job.spec.backoff_limit_per_index is not None else None

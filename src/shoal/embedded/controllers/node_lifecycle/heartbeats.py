@@ -10,20 +10,13 @@ from datetime import datetime
 
 import msgspec
 
+from shoal.api.lease import Lease
 from shoal.client.item import Item
 from shoal.client.node_health import NodeFacts
 
 GRACE_S = 50.0
 STARTUP_GRACE_S = 60.0
 """For a node that has never said whether it is ready."""
-
-
-class _Renewal(msgspec.Struct, rename="camel", gc=False):
-    renew_time: str | None = None
-
-
-class _Lease(msgspec.Struct, gc=False):
-    spec: _Renewal = msgspec.field(default_factory=_Renewal)
 
 
 class Beat(msgspec.Struct, gc=False):
@@ -61,7 +54,7 @@ class Heartbeats:
 
     def lease(self, item: Item, now_s: float) -> None:
         beat = self.beats.get(item.name)
-        renewed = msgspec.json.decode(item.data, type=_Lease).spec.renew_time
+        renewed = item.read(Lease).content().renew_time
         if beat is not None and renewed != beat.renewed:
             beat.renewed = renewed
             beat.heard_s = now_s

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
-import msgspec
-
-from shoal.api.pod_phases import TERMINAL_PHASES
+from shoal.api.partial import PartialPod
 from shoal.client.bound_pods import pods_by_node
 from shoal.client.context import Context
 from shoal.client.item import Item, Obj
@@ -14,25 +12,6 @@ from shoal.client.kind import PODS
 from shoal.client.refusals import NotFoundError
 
 _AT_ONCE = 16
-
-
-class _Condition(msgspec.Struct, gc=False):
-    type: str
-    status: str
-
-
-class _Status(msgspec.Struct, gc=False):
-    phase: str = ""
-    conditions: tuple[_Condition, ...] | None = None
-
-
-class _Pod(msgspec.Struct, gc=False):
-    status: _Status = msgspec.field(default_factory=_Status)
-
-    @property
-    def is_ready(self) -> bool:
-        ready = (one.status == "True" for one in self.status.conditions or () if one.type == "Ready")
-        return self.status.phase not in TERMINAL_PHASES and any(ready)
 
 
 class UnreadyPods:
@@ -43,7 +22,7 @@ class UnreadyPods:
 
     async def mark(self, node: str) -> None:
         await self._context.informers.of(PODS).synced()
-        ready = [item for item in self._by_node[node] if item.read(_Pod).is_ready]
+        ready = [item for item in self._by_node[node] if _is_ready(item)]
         for start in range(0, len(ready), _AT_ONCE):
             await asyncio.gather(*(self._mark(item) for item in ready[start : start + _AT_ONCE]))
 
@@ -58,3 +37,8 @@ class UnreadyPods:
         except NotFoundError:
             return
         self._events.record(about, "NodeNotReady", "Node is not ready", type_="Warning")
+
+
+def _is_ready(item: Item) -> bool:
+    pod = item.read(PartialPod)
+    return pod.is_ready() and not pod.is_finished()

@@ -21,7 +21,7 @@ _UNHEALTHY = 0.55
 _LOOK_AGAIN_S = 5.0
 
 
-class Health(Enum):
+class ZoneHealth(Enum):
     NORMAL = "normal"
     PARTLY = "partly"
     FULLY = "fully"
@@ -33,12 +33,12 @@ class _Zone(msgspec.Struct, gc=False):
     """When a node of it was tainted last."""
 
 
-def health(ready: int, not_ready: int) -> Health:
+def health(ready: int, not_ready: int) -> ZoneHealth:
     if not ready and not_ready:
-        return Health.FULLY
+        return ZoneHealth.FULLY
     if not_ready > 2 and not_ready / (ready + not_ready) >= _UNHEALTHY:
-        return Health.PARTLY
-    return Health.NORMAL
+        return ZoneHealth.PARTLY
+    return ZoneHealth.NORMAL
 
 
 class Zones:
@@ -55,10 +55,10 @@ class Zones:
         for name, state in found.items():
             zone = self._zones.setdefault(name, _Zone())
             zone.rate = _RATE
-            if state is Health.PARTLY:
+            if state is ZoneHealth.PARTLY:
                 zone.rate = _SECONDARY_RATE if sum(counts[name]) > _LARGE_ZONE else 0.0
         was = self.all_disrupted
-        self.all_disrupted = bool(found) and all(state is Health.FULLY for state in found.values())
+        self.all_disrupted = bool(found) and all(state is ZoneHealth.FULLY for state in found.values())
         return was != self.all_disrupted
 
     def wait_s(self, name: str, now_s: float) -> float:

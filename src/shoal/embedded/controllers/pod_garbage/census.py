@@ -7,32 +7,25 @@ from typing import TypeVar
 
 import msgspec
 
+from shoal.api.partial import PartialPodSpec, PodPhaseStatus
 from shoal.api.pod_phases import TERMINAL_PHASES
 from shoal.client.item import Item, Key
 
 V = TypeVar("V")
 
 
-class _Meta(msgspec.Struct, rename="camel", gc=False):
+class _PodTimes(msgspec.Struct, rename="camel", gc=False):
     creation_timestamp: str = ""
     deletion_timestamp: str | None = None
 
 
-class _Spec(msgspec.Struct, rename="camel", gc=False):
-    node_name: str = ""
+class _CountedPod(msgspec.Struct, gc=False):
+    metadata: _PodTimes
+    spec: PartialPodSpec
+    status: PodPhaseStatus = msgspec.field(default_factory=PodPhaseStatus)
 
 
-class _Status(msgspec.Struct, gc=False):
-    phase: str = ""
-
-
-class _Pod(msgspec.Struct, gc=False):
-    metadata: _Meta
-    spec: _Spec
-    status: _Status = msgspec.field(default_factory=_Status)
-
-
-_decoder = msgspec.json.Decoder(_Pod)
+_decoder = msgspec.json.Decoder(_CountedPod)
 
 
 class Census:

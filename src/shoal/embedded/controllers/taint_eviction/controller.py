@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import msgspec
 
+from shoal.api.partial import DeletionMeta
 from shoal.client.bound_pods import node_of, pods_by_node, with_condition
 from shoal.client.context import Context, Controller
 from shoal.client.item import Item, Key, Obj
@@ -22,18 +23,14 @@ from shoal.embedded.controllers.taint_eviction.stay import FOR_EVER, Toleration,
 _REASON, _WORDS = "DeletionByTaintManager", "Taint manager: deleting due to NoExecute taint"
 
 
-class _Meta(msgspec.Struct, rename="camel", gc=False):
-    deletion_timestamp: str | None = None
-
-
-class _Spec(msgspec.Struct, rename="camel", gc=False):
+class _ToleratingPodSpec(msgspec.Struct, rename="camel", gc=False):
     node_name: str = ""
     tolerations: tuple[Toleration, ...] | None = None
 
 
-class _Pod(msgspec.Struct, gc=False):
-    metadata: _Meta
-    spec: _Spec
+class _ToleratingPod(msgspec.Struct, gc=False):
+    metadata: DeletionMeta
+    spec: _ToleratingPodSpec
 
 
 def taint_eviction_controller(context: Context) -> Controller:
@@ -82,7 +79,7 @@ class _Eviction:
         if item is None:
             self._since.pop(key, None)
             return None
-        pod = item.read(_Pod)
+        pod = item.read(_ToleratingPod)
         taints = self._tainted.get(pod.spec.node_name, ())
         if pod.metadata.deletion_timestamp is not None:
             return None

@@ -6,10 +6,9 @@ more time. The uid keeps a new job of the same name safe.
 
 from __future__ import annotations
 
-from datetime import datetime
-
 import msgspec
 
+from shoal.api.partial import ConditionsStatus, DeletionMeta
 from shoal.client.context import Context, Controller
 from shoal.client.item import Item, Key
 from shoal.client.kind import JOBS
@@ -18,28 +17,14 @@ from shoal.client.port import Deletion
 from shoal.client.refusals import NotFoundError
 
 
-class _Condition(msgspec.Struct, frozen=True, rename="camel"):
-    type: str
-    status: str
-    last_transition_time: datetime | None = None
-
-
-class _Status(msgspec.Struct, frozen=True):
-    conditions: tuple[_Condition, ...] = ()
-
-
-class _Spec(msgspec.Struct, frozen=True, rename="camel"):
+class _TtlSpec(msgspec.Struct, frozen=True, rename="camel"):
     ttl_seconds_after_finished: int | None = None
 
 
-class _Meta(msgspec.Struct, frozen=True, rename="camel"):
-    deletion_timestamp: datetime | None = None
-
-
 class _Job(msgspec.Struct, frozen=True):
-    metadata: _Meta
-    spec: _Spec
-    status: _Status = _Status()
+    metadata: DeletionMeta
+    spec: _TtlSpec
+    status: ConditionsStatus = ConditionsStatus()
 
 
 def ttl_after_finished_controller(context: Context) -> Controller:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from shoal.client.item import Obj
 from shoal.client.kind import VOLUME_CLAIMS, VOLUMES
-from shoal.client.volumes.values import Claim, Volume
+from shoal.client.volumes.values import Volume, VolumeClaim
 from shoal.embedded.controllers.volumes.context import (
     BIND_COMPLETED,
     BOUND_BY_CONTROLLER,
@@ -17,7 +17,7 @@ from shoal.embedded.controllers.volumes.context import (
 )
 
 
-async def bind(context: VolumeContext, claim: Claim, volume: Volume) -> None:
+async def bind(context: VolumeContext, claim: VolumeClaim, volume: Volume) -> None:
     volume_obj, claim_obj = context.volume_obj(volume), context.claim_obj(claim)
     if volume_obj is None or claim_obj is None:
         return
@@ -38,14 +38,14 @@ async def set_volume_phase(context: VolumeContext, volume: Obj, phase: str, mess
         await context.api.update(VOLUMES, volume, "status")
 
 
-async def set_claim_phase(context: VolumeContext, claim: Claim, phase: str) -> None:
+async def set_claim_phase(context: VolumeContext, claim: VolumeClaim, phase: str) -> None:
     obj = context.claim_obj(claim)
     if obj is not None and obj.setdefault("status", {}).get("phase") != phase:
         obj["status"] = {"phase": phase}
         await context.api.update(VOLUME_CLAIMS, obj, "status")
 
 
-async def _reserve_volume(context: VolumeContext, claim: Claim, volume: Obj) -> Obj:
+async def _reserve_volume(context: VolumeContext, claim: VolumeClaim, volume: Obj) -> Obj:
     meta, ref = claim.metadata, volume["spec"].get("claimRef")
     if ref is not None and ref.get("uid") == meta.uid:
         return volume

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from shoal.client.kind import VOLUME_CLAIMS
 from shoal.client.volumes.matching import NO_PROVISIONER, best_volume, fault_of
-from shoal.client.volumes.values import Claim, StorageClass
+from shoal.client.volumes.values import StorageClass, VolumeClaim
 from shoal.embedded.controllers.volumes.binding import bind, set_claim_phase
 from shoal.embedded.controllers.volumes.context import (
     BETA_PROVISIONER,
@@ -23,7 +23,7 @@ class ClaimReconciler:
     def __init__(self, context: VolumeContext) -> None:
         self._context = context
 
-    async def reconcile(self, claim: Claim) -> float | None:
+    async def reconcile(self, claim: VolumeClaim) -> float | None:
         if claim.is_bound or (not claim.spec.volume_name and claim.status.phase in ("Bound", "Lost")):
             await self._check_bound(claim)
             return None
@@ -31,7 +31,7 @@ class ClaimReconciler:
             return await self._sync_named(claim)
         return await self._sync_unbound(claim)
 
-    async def _sync_unbound(self, claim: Claim) -> float | None:
+    async def _sync_unbound(self, claim: VolumeClaim) -> float | None:
         context = self._context
         if claim.is_unclassed and await self._set_default_class(claim):
             return None
@@ -50,7 +50,7 @@ class ClaimReconciler:
             context.record_event(claim, "FailedBinding", _NO_VOLUMES)
         return RESYNC_S
 
-    async def _set_default_class(self, claim: Claim) -> bool:
+    async def _set_default_class(self, claim: VolumeClaim) -> bool:
         """Sets the default class on a claim that was created before there was one."""
         defaults = [one for one in self._context.classes if one.is_default]
         obj = self._context.claim_obj(claim)
@@ -61,7 +61,7 @@ class ClaimReconciler:
         await self._context.api.update(VOLUME_CLAIMS, obj)
         return True
 
-    async def _request_volume(self, claim: Claim, storage_class: StorageClass | None) -> None:
+    async def _request_volume(self, claim: VolumeClaim, storage_class: StorageClass | None) -> None:
         context = self._context
         if storage_class is None:
             words = f'storageclass.storage.k8s.io "{claim.class_name}" not found'
@@ -85,7 +85,7 @@ class ClaimReconciler:
         )
         context.record_event(claim, "ExternalProvisioning", words)
 
-    async def _sync_named(self, claim: Claim) -> float | None:
+    async def _sync_named(self, claim: VolumeClaim) -> float | None:
         """Handles a claim that names its volume."""
         context, name = self._context, claim.spec.volume_name
         volume = context.volumes.get(("", name))
@@ -104,7 +104,7 @@ class ClaimReconciler:
         await bind(context, claim, volume)
         return None
 
-    async def _check_bound(self, claim: Claim) -> None:
+    async def _check_bound(self, claim: VolumeClaim) -> None:
         context, name = self._context, claim.spec.volume_name
         volume = context.volumes.get(("", name)) if name else None
         if not name:

@@ -7,7 +7,7 @@ from typing import Literal
 from shoal.client.context import Context
 from shoal.client.item import Item, Obj
 from shoal.client.kind import STORAGE_CLASSES, VOLUME_CLAIMS, VOLUMES
-from shoal.client.volumes.values import Claim, Known, StorageClass, Volume
+from shoal.client.volumes.values import Known, StorageClass, Volume, VolumeClaim
 
 BIND_COMPLETED = "pv.kubernetes.io/bind-completed"
 BOUND_BY_CONTROLLER = "pv.kubernetes.io/bound-by-controller"
@@ -23,25 +23,25 @@ class VolumeContext:
         self.runtime = context
         self.api = context.api
         self.claim_items, self.volume_items = of(VOLUME_CLAIMS), of(VOLUMES)
-        self.claims = Known(self.claim_items, Claim)
+        self.claims = Known(self.claim_items, VolumeClaim)
         self.volumes = Known(self.volume_items, Volume)
         self.classes = Known(of(STORAGE_CLASSES), StorageClass)
 
-    def class_of(self, claim: Claim) -> StorageClass | None:
+    def class_of(self, claim: VolumeClaim) -> StorageClass | None:
         return self.classes.get(("", claim.class_name))
 
-    def claim_obj(self, claim: Claim) -> Obj | None:
+    def claim_obj(self, claim: VolumeClaim) -> Obj | None:
         return _obj(self.claim_items.get(*claim.key))
 
     def volume_obj(self, volume: Volume) -> Obj | None:
         return _obj(self.volume_items.get(*volume.key))
 
     def record_event(
-        self, what: Claim | Volume, reason: str, message: str, type_: Literal["Normal", "Warning"] = "Normal"
+        self, what: VolumeClaim | Volume, reason: str, message: str, type_: Literal["Normal", "Warning"] = "Normal"
     ) -> None:
         """Records an Event about a claim or a volume."""
         meta = what.metadata
-        kind = "PersistentVolumeClaim" if isinstance(what, Claim) else "PersistentVolume"
+        kind = "PersistentVolumeClaim" if isinstance(what, VolumeClaim) else "PersistentVolume"
         about = {
             "kind": kind,
             "apiVersion": "v1",

@@ -11,7 +11,7 @@ from shoal.client.context import Context, Controller
 from shoal.client.item import Item, Key
 from shoal.client.kind import NODES, PODS, STORAGE_CLASSES, VOLUME_CLAIMS, VOLUMES
 from shoal.client.loop import Loop
-from shoal.client.volumes.values import Claim, Volume
+from shoal.client.volumes.values import Volume, VolumeClaim
 from shoal.embedded.controllers.volumes.claims import ClaimReconciler
 from shoal.embedded.controllers.volumes.context import VolumeContext
 from shoal.embedded.controllers.volumes.protection import Protection, claims_of
@@ -67,7 +67,7 @@ def volume_protection(context: Context) -> Controller:
 def _loop(
     context: Context,
     volume_context: VolumeContext,
-    on_claim: Callable[[Claim], Awaitable[None]] | None,
+    on_claim: Callable[[VolumeClaim], Awaitable[None]] | None,
     on_volume: Callable[[Volume], Awaitable[None]] | None,
 ) -> Loop:
     async def reconcile(key: Key) -> None:

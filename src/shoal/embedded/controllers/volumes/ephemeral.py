@@ -10,6 +10,7 @@ from collections.abc import Iterator
 
 from msgspec import field
 
+from shoal.api.meta import OwnerReference
 from shoal.api.wire import ApiStruct
 from shoal.client.context import Context, Controller
 from shoal.client.item import Item, Key, Obj
@@ -21,15 +22,8 @@ from shoal.client.refusals import AlreadyExistsError, RefusedError
 _MARK = b'"ephemeral"'
 
 
-class _Owner(ApiStruct, frozen=True):
-    kind: str = ""
-    name: str = ""
-    uid: str = ""
-    controller: bool | None = None
-
-
 class _ClaimMeta(ApiStruct, frozen=True):
-    owner_references: tuple[_Owner, ...] = ()
+    owner_references: tuple[OwnerReference, ...] = ()
 
 
 class _Claim(ApiStruct, frozen=True):

@@ -14,7 +14,7 @@ from msgspec import field
 from shoal.api.wire import ApiStruct
 from shoal.client.item import Item, Key, Obj
 from shoal.client.kind import PODS, VOLUME_CLAIMS, VOLUMES, Kind
-from shoal.client.volumes.values import Claim, Volume
+from shoal.client.volumes.values import Volume, VolumeClaim
 from shoal.embedded.controllers.volumes.context import VolumeContext
 
 CLAIM_FINALIZER = "kubernetes.io/pvc-protection"
@@ -31,13 +31,13 @@ class _PodVolume(ApiStruct, frozen=True):
     ephemeral: dict[str, Any] | None = None
 
 
-class _PodSpec(ApiStruct, frozen=True):
+class _MountingPodSpec(ApiStruct, frozen=True):
     node_name: str = ""
     volumes: tuple[_PodVolume, ...] = ()
 
 
-class _Pod(ApiStruct, frozen=True):
-    spec: _PodSpec = field(default_factory=_PodSpec)
+class _MountingPod(ApiStruct, frozen=True):
+    spec: _MountingPodSpec = field(default_factory=_MountingPodSpec)
 
 
 class Protection:
@@ -45,7 +45,7 @@ class Protection:
         self._context = context
         self._users = context.runtime.informers.of(PODS).index("claims in use", _claims_in_use)
 
-    async def claim(self, claim: Claim) -> None:
+    async def claim(self, claim: VolumeClaim) -> None:
         is_waiting = claim.metadata.is_leaving and CLAIM_FINALIZER in claim.metadata.finalizers
         if is_waiting and self._users.count("/".join(claim.key)) == 0 and not await self._has_users(claim.key):
             await self._release(VOLUME_CLAIMS, self._context.claim_obj(claim), CLAIM_FINALIZER)
@@ -75,7 +75,7 @@ def claims_of(item: Item) -> Iterator[Key]:
     """The claims of a pod that has a node; a pod without a node does not protect its claims."""
     if b'"persistentVolumeClaim"' not in item.data and b'"ephemeral"' not in item.data:
         return
-    spec = item.read(_Pod).spec
+    spec = item.read(_MountingPod).spec
     for volume in spec.volumes if spec.node_name else ():
         if volume.persistent_volume_claim is not None:
             yield (item.namespace, volume.persistent_volume_claim.claim_name)

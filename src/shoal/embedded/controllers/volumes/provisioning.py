@@ -11,7 +11,7 @@ from shoal.client.item import Obj
 from shoal.client.kind import NODES, VOLUME_CLAIMS, VOLUMES
 from shoal.client.port import Deletion
 from shoal.client.refusals import AlreadyExistsError
-from shoal.client.volumes.values import Claim, StorageClass, Volume
+from shoal.client.volumes.values import StorageClass, Volume, VolumeClaim
 from shoal.embedded.controllers.volumes.classes import LOCAL_PROVISIONER
 from shoal.embedded.controllers.volumes.context import (
     BETA_PROVISIONER,
@@ -29,7 +29,7 @@ class Provisioner:
         self._context = context
         self._nodes = context.runtime.informers.of(NODES)
 
-    async def claim(self, claim: Claim) -> None:
+    async def claim(self, claim: VolumeClaim) -> None:
         storage_class = self._context.class_of(claim)
         if storage_class is None or claim.metadata.is_leaving:
             return
@@ -47,7 +47,7 @@ class Provisioner:
             return
         await self._provision(claim, storage_class)
 
-    async def _reschedule(self, claim: Claim) -> None:
+    async def _reschedule(self, claim: VolumeClaim) -> None:
         """Removes the selected node if it no longer exists, so that the scheduler chooses another."""
         obj = self._context.claim_obj(claim)
         if obj is not None:
@@ -61,7 +61,7 @@ class Provisioner:
         if is_ours and is_left and volume.spec.persistent_volume_reclaim_policy == "Delete":
             await self._context.api.delete(VOLUMES, "", volume.metadata.name, Deletion(uid=volume.metadata.uid))
 
-    async def _provision(self, claim: Claim, storage_class: StorageClass) -> None:
+    async def _provision(self, claim: VolumeClaim, storage_class: StorageClass) -> None:
         context, meta = self._context, claim.metadata
         name = f"pvc-{meta.uid}"
         if context.volumes.get(("", name)) is not None:
@@ -74,7 +74,7 @@ class Provisioner:
             return
         context.record_event(claim, "ProvisioningSucceeded", f"Successfully provisioned volume {name}")
 
-    def _volume(self, name: str, claim: Claim, storage_class: StorageClass) -> Obj:
+    def _volume(self, name: str, claim: VolumeClaim, storage_class: StorageClass) -> Obj:
         meta = claim.metadata
         spec: Obj = {
             "accessModes": list(claim.spec.access_modes),
@@ -106,7 +106,7 @@ class Provisioner:
         labels = item.obj()["metadata"].get("labels", {}) if item is not None else {}
         return str(labels.get(_HOST, node))
 
-    async def _resize(self, claim: Claim, storage_class: StorageClass) -> None:
+    async def _resize(self, claim: VolumeClaim, storage_class: StorageClass) -> None:
         context = self._context
         volume = context.volumes.get(("", claim.spec.volume_name))
         has = claim.status.capacity.get("storage")

@@ -24,9 +24,9 @@ from shoal.embedded.kubelets.endpoint.metrics_api import LabelsOf, MetricsApi
 from shoal.embedded.kubelets.endpoint.metrics_objects import SERVER_NAME
 from shoal.embedded.kubelets.endpoint.metrics_routes import PREFIX, MetricsRoutes
 from shoal.embedded.kubelets.endpoint.node_routes import NodeRoutes
-from shoal.embedded.kubelets.endpoint.places import CutOff, Places, Refusal
+from shoal.embedded.kubelets.endpoint.places import CutOff, KubeletRefusal, Places
 from shoal.embedded.kubelets.endpoint.pod_routes import PodRoutes
-from shoal.embedded.kubelets.node_view import Nodes
+from shoal.embedded.kubelets.node_view import NodeViews
 from shoal.units.errors import UserError
 
 _SHUTDOWN_S = 0.2
@@ -75,7 +75,11 @@ class Endpoint:
     """Listens from `start` to `stop`."""
 
     def __init__(
-        self, nodes: Nodes, settings: EndpointSettings, seconds: Callable[[], float], labels_of: LabelsOf = _own_label
+        self,
+        nodes: NodeViews,
+        settings: EndpointSettings,
+        seconds: Callable[[], float],
+        labels_of: LabelsOf = _own_label,
     ) -> None:
         """`seconds` tells the cluster's time; `labels_of` the labels of a Node object."""
         self._settings = settings
@@ -142,10 +146,10 @@ class Endpoint:
         tls = request.transport.get_extra_info("ssl_object") if request.transport is not None else None
         who = self._callers.who(tls.getpeercert(True) if tls is not None else None)
         if who == "anonymous":
-            raise Refusal(401, "Unauthorized")
+            raise KubeletRefusal(401, "Unauthorized")
         wanted: Caller = "proxy" if request.path.startswith(PREFIX) else "server"
         if who != wanted:
-            raise Refusal(403, f"Forbidden: {request.path} is only for the API server")
+            raise KubeletRefusal(403, f"Forbidden: {request.path} is only for the API server")
         return await handler(request)
 
 
@@ -153,7 +157,7 @@ class Endpoint:
 async def _refusals(request: web.Request, handler: _Handler) -> web.StreamResponse:
     try:
         return await handler(request)
-    except Refusal as refusal:
+    except KubeletRefusal as refusal:
         # What a kubelet says of a bad request has no line feed: the API server passes it on as it is.
         end = "" if refusal.code == 400 else "\n"
         return web.Response(status=refusal.code, text=f"{refusal.text}{end}")

@@ -12,8 +12,8 @@ from difflib import get_close_matches
 from aiohttp import web
 
 from shoal.embedded.kubelets.endpoint.node_routes import EXPOSITION, json_answer
-from shoal.embedded.kubelets.endpoint.places import Refusal
-from shoal.embedded.kubelets.node_view import Nodes, Obj
+from shoal.embedded.kubelets.endpoint.places import KubeletRefusal
+from shoal.embedded.kubelets.node_view import NodeViews, Obj
 from shoal.units.errors import one_line
 
 _NEAREST = 3
@@ -21,7 +21,7 @@ _LONGEST_NAME = 253
 
 
 class ExporterRoutes:
-    def __init__(self, nodes: Nodes, figures: Callable[[], str] = str) -> None:
+    def __init__(self, nodes: NodeViews, figures: Callable[[], str] = str) -> None:
         """`figures`: what is told beside the fleet's own."""
         self._nodes = nodes
         self._figures = figures
@@ -38,7 +38,7 @@ class ExporterRoutes:
     async def _dcgm(self, request: web.Request) -> web.StreamResponse:
         try:
             text = self._text_of(request.match_info["node"])
-        except Refusal as refusal:
+        except KubeletRefusal as refusal:
             self._count(refusal.code)
             raise
         self._count(200)
@@ -49,9 +49,9 @@ class ExporterRoutes:
         if node is None:
             near = get_close_matches(name[:_LONGEST_NAME], self._nodes.names(), _NEAREST, 0.5)
             hint = f"; nearest: {', '.join(near)}" if near else ""
-            raise Refusal(404, f'node "{one_line(name[:_LONGEST_NAME])}" is not simulated here{hint}')
+            raise KubeletRefusal(404, f'node "{one_line(name[:_LONGEST_NAME])}" is not simulated here{hint}')
         if not node.is_reachable():
-            raise Refusal(503, f'node "{name}" cannot be reached')
+            raise KubeletRefusal(503, f'node "{name}" cannot be reached')
         return node.dcgm()
 
     def _count(self, code: int) -> None:

@@ -12,7 +12,7 @@ from shoal.embedded.kubelets.node_object import VERSION
 from shoal.embedded.kubelets.node_view import NodeView, Obj, Usage
 from shoal.embedded.kubelets.times import read
 from shoal.prometheus.exposition import text_of
-from shoal.prometheus.families import Head, Type
+from shoal.prometheus.families import MetricHead, Type
 from shoal.prometheus.registry import Reading
 
 _POD, _CONTAINER = ("namespace", "pod"), ("container", "namespace", "pod")
@@ -181,4 +181,4 @@ def _sent(probe: Mapping[str, int] | None, ran_s: float) -> int:
 
 
 def _reading(type_: Type, name: str, words: str, labels: tuple[str, ...], numbers: _Numbers) -> Reading:
-    return Reading(Head(type_, name, words, labels), tuple(numbers), ())
+    return Reading(MetricHead(type_, name, words, labels), tuple(numbers), ())

@@ -11,13 +11,13 @@ from typing import Any
 from aiohttp import web
 
 from shoal.embedded.apiserver.streams.kubelets import NODE_HEADER
-from shoal.embedded.kubelets.node_view import Nodes, NodeView
+from shoal.embedded.kubelets.node_view import NodeView, NodeViews
 
 Obj = dict[str, Any]
 _SPECS = ("containers", "initContainers", "ephemeralContainers")
 
 
-class Refusal(Exception):  # noqa: N818 - it is an answer, and said as one
+class KubeletRefusal(Exception):  # noqa: N818 - it is an answer, and said as one
     """What a kubelet answers in place of what was asked: a code and one line of text."""
 
     def __init__(self, code: int, text: str) -> None:
@@ -31,7 +31,7 @@ class CutOff(Exception):  # noqa: N818 - not an error of the request
 
 
 class Places:
-    def __init__(self, nodes: Nodes) -> None:
+    def __init__(self, nodes: NodeViews) -> None:
         self._nodes = nodes
 
     def is_named(self, request: web.Request) -> bool:
@@ -43,11 +43,11 @@ class Places:
         if not name:
             names = self._nodes.names()
             if len(names) != 1:
-                raise Refusal(400, f"{len(names)} nodes listen here: name one in the header {NODE_HEADER}")
+                raise KubeletRefusal(400, f"{len(names)} nodes listen here: name one in the header {NODE_HEADER}")
             name = names[0]
         found = self._nodes.node(name)
         if found is None:
-            raise Refusal(404, f'node "{name}" is not simulated here')
+            raise KubeletRefusal(404, f'node "{name}" is not simulated here')
         if not found.is_reachable():
             raise CutOff
         return found
@@ -64,7 +64,7 @@ class Places:
                 if not node.is_reachable():
                     raise CutOff
                 return node, pod
-        raise Refusal(404, missing)
+        raise KubeletRefusal(404, missing)
 
 
 def has_container(pod: Obj, name: str) -> bool:

@@ -8,12 +8,12 @@ from collections.abc import Callable
 from aiohttp import web
 
 from shoal.embedded.apiserver.status import ApiError
-from shoal.embedded.apiserver.streams.channels import Wanted, check_upgrade, say
+from shoal.embedded.apiserver.streams.channels import RequestedChannels, check_upgrade, say
 from shoal.embedded.apiserver.streams.exec_pod import refused_stream
 from shoal.embedded.apiserver.streams.log_options import log_options
 from shoal.embedded.apiserver.streams.log_runs import container_status, is_previous
 from shoal.embedded.kubelets.endpoint.log_text import LogText
-from shoal.embedded.kubelets.endpoint.places import CutOff, Places, Refusal, has_container
+from shoal.embedded.kubelets.endpoint.places import CutOff, KubeletRefusal, Places, has_container
 from shoal.embedded.kubelets.node_view import LogWanted, NodeView, Obj
 
 _TRUE = ("1", "t", "true")
@@ -39,12 +39,12 @@ class PodRoutes:
         name, container = request.match_info["pod"], request.match_info["container"]
         node, pod = self._places.pod(request, f'pod "{name}" does not exist')
         if not has_container(pod, container):
-            raise Refusal(404, f'container "{container}" not found in pod "{name}"')
+            raise KubeletRefusal(404, f'container "{container}" not found in pod "{name}"')
         try:
             options = log_options(request.query, name)
             previous = is_previous(pod, container, previous=options.previous)
         except ApiError as error:
-            raise Refusal(error.code, error.message) from None
+            raise KubeletRefusal(error.code, error.message) from None
         wanted = LogWanted(
             container,
             previous,
@@ -85,22 +85,22 @@ class PodRoutes:
         container, query = request.match_info["container"], request.query
         uid = pod["metadata"]["uid"]
         if request.match_info.get("uid", uid) != uid:
-            raise Refusal(404, "pod does not exist")
+            raise KubeletRefusal(404, "pod does not exist")
         command = query.getall("command", [])
         if not command:
-            raise Refusal(400, "you must specify at least one command for the container")
+            raise KubeletRefusal(400, "you must specify at least one command for the container")
         if not node.is_running(uid, container):
-            raise Refusal(500, f'unable to upgrade connection: container not found ("{container}")')
+            raise KubeletRefusal(500, f'unable to upgrade connection: container not found ("{container}")')
         flags = (query.get(name, "") in _TRUE for name in ("input", "output", "error", "tty"))
         try:
             check_upgrade(request)
         except ApiError as error:
-            raise Refusal(error.code, error.message) from None
-        return await say(request, node.run(uid, container, command), Wanted(*flags))
+            raise KubeletRefusal(error.code, error.message) from None
+        return await say(request, node.run(uid, container, command), RequestedChannels(*flags))
 
     async def _refuse(self, request: web.Request) -> web.StreamResponse:
         name = request.path.split("/")[1].lower()
-        raise Refusal(400, refused_stream(name).message)
+        raise KubeletRefusal(400, refused_stream(name).message)
 
 
 def _run(pod: Obj, container: str) -> int:

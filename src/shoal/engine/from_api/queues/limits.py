@@ -25,7 +25,7 @@ _ABOVE_MAX = "must not be above the limitRange max"
 _BELOW_MIN = "must not be below the limitRange min"
 
 
-class Bounds(msgspec.Struct, frozen=True):
+class NamespaceLimits(msgspec.Struct, frozen=True):
     """The bounds of all limit ranges of a namespace for one kind of thing: the tightest; of defaults, the first."""
 
     highest: Quantities = {}
@@ -34,7 +34,7 @@ class Bounds(msgspec.Struct, frozen=True):
     requests: Quantities = {}
 
     @classmethod
-    def of(cls, ranges: Iterable[LimitRange], kind: str) -> Bounds:
+    def of(cls, ranges: Iterable[LimitRange], kind: str) -> NamespaceLimits:
         found = cls({}, {}, {}, {})
         for item in (item for each in ranges for item in each.spec.limits if item.type == kind):
             for name, most in item.max.items():
@@ -50,15 +50,15 @@ class Bounds(msgspec.Struct, frozen=True):
 class NamespaceRules(msgspec.Struct, frozen=True):
     """What holds for the pods of one namespace."""
 
-    containers: Bounds = Bounds()
-    pods: Bounds = Bounds()
+    containers: NamespaceLimits = NamespaceLimits()
+    pods: NamespaceLimits = NamespaceLimits()
     overheads: Mapping[str, Quantities] = {}
     """By runtime class."""
 
     @classmethod
     def of(cls, ranges: Iterable[LimitRange], overheads: Mapping[str, Quantities]) -> NamespaceRules:
         known = sorted(ranges, key=lambda each: each.metadata.name)
-        return cls(Bounds.of(known, CONTAINER), Bounds.of(known, POD), overheads)
+        return cls(NamespaceLimits.of(known, CONTAINER), NamespaceLimits.of(known, POD), overheads)
 
     def completed(self, spec: PodSpec) -> PodSpec:
         """The pod as it is counted."""

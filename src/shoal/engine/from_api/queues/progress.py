@@ -14,7 +14,7 @@ from shoal.api.conditions import Condition
 from shoal.api.kueue import Workload
 from shoal.api.kueue.workload_status import PodSetAssignment
 from shoal.api.resources import amounts
-from shoal.engine.queues.facts import Admission, Amounts, PodSet, PodSetAdmission
+from shoal.engine.queues.facts import Amounts, PodSet, PodSetAdmission, QuotaAssignment
 from shoal.engine.queues.topology_facts import TopologyAssignment
 
 _WERE_READY = frozenset({"WaitForRecovery", "Started", "Recovered"})
@@ -116,13 +116,13 @@ def _ready_lost_s(ready: Condition | None, admitted_s: float) -> float | None:
     return lost_s if lost_s >= admitted_s else None
 
 
-def _admission(workload: Workload, pod_sets: tuple[PodSet, ...]) -> Admission | None:
+def _admission(workload: Workload, pod_sets: tuple[PodSet, ...]) -> QuotaAssignment | None:
     said = workload.status.admission
     if said is None:
         return None
     known = {pod_set.name: pod_set for pod_set in pod_sets}
     over = reclaimable_of(workload)
-    return Admission(
+    return QuotaAssignment(
         said.cluster_queue,
         tuple(
             _pod_set_admission(each, known.get(each.name), over.get(each.name, 0)) for each in said.pod_set_assignments

@@ -38,7 +38,7 @@ def assign(
         tried = None
     usage: Usage = {}
     asker = FlavorRequest(queue, facts, oracle, queues.settings.fair_sharing)
-    search = _Search(Scanner(queues, asker, barred, usage), totals, tried)
+    search = _FlavorSearch(Scanner(queues, asker, barred, usage), totals, tried)
     for members in _together(totals):
         if not search.settle(members):
             break
@@ -46,7 +46,7 @@ def assign(
     return Assignment(chosen, usage, search.borrow, FlavorSearchProgress(search.last, queue.generation))
 
 
-class _Search:
+class _FlavorSearch:
     """One workload's way through the flavors."""
 
     __slots__ = ("borrow", "chosen", "last", "queue", "queues", "scanner", "totals", "tried", "usage")

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 
 import msgspec
 
-from shoal.engine.queues.facts import Admission, FlavorResource, PodSetAdmission, Usage
+from shoal.engine.queues.facts import FlavorResource, PodSetAdmission, QuotaAssignment, Usage
 from shoal.engine.queues.flavors.modes import Choice, Mode
 from shoal.engine.queues.reasons import Wait
 from shoal.engine.queues.topology_facts import TopologyAssignment
@@ -88,9 +88,9 @@ class Assignment:
             if pod_set.reasons
         )
 
-    def admission(self, cluster_queue: str) -> Admission:
+    def admission(self, cluster_queue: str) -> QuotaAssignment:
         """What would be written down."""
-        return Admission(cluster_queue, tuple(_admission(pod_set) for pod_set in self.pod_sets))
+        return QuotaAssignment(cluster_queue, tuple(_admission(pod_set) for pod_set in self.pod_sets))
 
 
 def severity(code: Wait) -> int:

@@ -31,7 +31,7 @@ class Mode(IntEnum):
     FIT = 4
 
 
-class Answer(NamedTuple):
+class PreemptionPossibility(NamedTuple):
     """Of the oracle."""
 
     mode: Mode
@@ -40,7 +40,7 @@ class Answer(NamedTuple):
     """The borrowing level once the victims are gone."""
 
 
-Oracle = Callable[[ClusterQueue, WorkloadFacts, FlavorResource, int], Answer]
+Oracle = Callable[[ClusterQueue, WorkloadFacts, FlavorResource, int], PreemptionPossibility]
 """Would preemption make room for this amount?"""
 
 

@@ -19,7 +19,7 @@ from shoal.engine.queues.state import Queues
 
 
 @dataclass(slots=True, eq=False)
-class Found:
+class ScanResult:
     """Where a search ended."""
 
     flavor: str = ""
@@ -44,10 +44,10 @@ class Scanner:
     usage: Usage
     """What earlier pod sets were given; it grows while this is used."""
 
-    def scan(self, group: ResourceGroup, wanted: Amounts, pod_sets: Sequence[PodSet], start: int) -> Found:
+    def scan(self, group: ResourceGroup, wanted: Amounts, pod_sets: Sequence[PodSet], start: int) -> ScanResult:
         """The flavor to take for these amounts."""
         rules = self.asker.queue.facts.fungibility
-        found = Found()
+        found = ScanResult()
         reasons = found.reasons
         for index in range(start, len(group.flavors)):
             name = group.flavors[index].name

@@ -1,7 +1,7 @@
 """What would admit a workload that waits: the smallest changes, found by trying them."""
 
-from shoal.engine.queues.remedies.remedy import Change, Effect, Kind, Remedy
+from shoal.engine.queues.remedies.remedy import Effect, FieldChange, Remedy, RemedyKind
 from shoal.engine.queues.remedies.search import remedies
-from shoal.engine.queues.remedies.trials import Budget
+from shoal.engine.queues.remedies.trials import SearchLimit
 
-__all__ = ["Budget", "Change", "Effect", "Kind", "Remedy", "remedies"]
+__all__ = ["SearchLimit", "FieldChange", "Effect", "RemedyKind", "Remedy", "remedies"]

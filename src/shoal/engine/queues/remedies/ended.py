@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from shoal.engine.queues.remedies.hypothetical_facts import HypotheticalFacts, softness
-from shoal.engine.queues.remedies.remedy import Change, Effect, Kind, Remedy
+from shoal.engine.queues.remedies.remedy import Effect, FieldChange, Remedy, RemedyKind
 from shoal.engine.queues.remedies.trials import SpentError, Trials
 from shoal.engine.queues.workloads import AdmittedWorkload
 
@@ -29,8 +29,8 @@ def ended(trials: Trials) -> Remedy | None:
         narrowed.spare()
     except SpentError:
         is_least = False
-    changes = tuple(Change("Workload", key, "active") for key in sorted(held.key for held in narrowed.needed))
-    return Remedy(Kind.ENDED, Effect.ADMITTED, changes, is_least=is_least)
+    changes = tuple(FieldChange("Workload", key, "active") for key in sorted(held.key for held in narrowed.needed))
+    return Remedy(RemedyKind.ENDED, Effect.ADMITTED, changes, is_least=is_least)
 
 
 class _Narrowed:

@@ -16,7 +16,7 @@ from shoal.engine.queues.remedies.hypothetical_facts import HypotheticalFacts
 from shoal.engine.queues.remedies.minimum_search import MinimumSearch, smallest
 from shoal.engine.queues.remedies.own import with_pod_set
 from shoal.engine.queues.remedies.quota import nominal
-from shoal.engine.queues.remedies.remedy import Change, Kind, Remedy
+from shoal.engine.queues.remedies.remedy import FieldChange, Remedy, RemedyKind
 from shoal.engine.queues.remedies.trials import Trials
 from shoal.engine.queues.workloads import totals_of
 
@@ -26,7 +26,7 @@ Edit = Callable[[PodSet], PodSet]
 def other_flavors(trials: Trials) -> Iterator[Remedy | None]:
     """Each flavor of the queue that some pod set may not have."""
     for flavor in _barred(trials):
-        yield smallest(trials, Kind.FLAVOR, _edits(trials, flavor))
+        yield smallest(trials, RemedyKind.FLAVOR, _edits(trials, flavor))
 
 
 def other_flavors_with_quota(trials: Trials) -> Iterator[Remedy | None]:
@@ -34,7 +34,7 @@ def other_flavors_with_quota(trials: Trials) -> Iterator[Remedy | None]:
     for flavor in _barred(trials):
         edits = _edits(trials, flavor)
         if edits:
-            yield smallest(trials, Kind.QUOTA, [*edits, *_quota(trials, flavor)])
+            yield smallest(trials, RemedyKind.QUOTA, [*edits, *_quota(trials, flavor)])
 
 
 def _barred(trials: Trials) -> Iterator[FlavorFacts]:
@@ -84,7 +84,9 @@ def _dial(
     trials: Trials, pod_set: PodSet, flavor: FlavorFacts, told: tuple[str, str | None, str | None], edit: Edit
 ) -> MinimumSearch:
     field, before, after = told
-    change = Change("Workload", trials.waiting.facts.key, field, before, after, flavor=flavor.name, part=pod_set.name)
+    change = FieldChange(
+        "Workload", trials.waiting.facts.key, field, before, after, flavor=flavor.name, part=pod_set.name
+    )
 
     def turn(scene: HypotheticalFacts, _amount: int) -> None:
         now = next(each for each in scene.facts.pod_sets if each.name == pod_set.name)

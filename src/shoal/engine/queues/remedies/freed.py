@@ -12,7 +12,7 @@ from shoal.engine.queues.clusterqueue import ClusterQueue
 from shoal.engine.queues.facts import FlavorResource
 from shoal.engine.queues.remedies.hypothetical_facts import HypotheticalFacts
 from shoal.engine.queues.remedies.minimum_search import MinimumSearch, smallest
-from shoal.engine.queues.remedies.remedy import Change, Kind, Remedy
+from shoal.engine.queues.remedies.remedy import FieldChange, Remedy, RemedyKind
 from shoal.engine.queues.remedies.shortage import Short
 from shoal.engine.queues.remedies.trials import Trials
 
@@ -24,13 +24,13 @@ def given_back(trials: Trials, short: Short) -> Iterator[Remedy | None]:
     givers = _givers(trials, short)[:_MOST_GIVERS]
     is_found = False
     for queue in givers:
-        found = smallest(trials, Kind.FREED, _dials(queue, short), only_admission=True)
+        found = smallest(trials, RemedyKind.FREED, _dials(queue, short), only_admission=True)
         is_found = is_found or found is not None
         yield found
     if not is_found and len(givers) > 1:
         # Who borrows least is turned down first, so that few have to give.
         dials = [dial for queue in reversed(givers) for dial in _dials(queue, short)]
-        yield smallest(trials, Kind.FREED, dials, only_admission=True)
+        yield smallest(trials, RemedyKind.FREED, dials, only_admission=True)
 
 
 def _givers(trials: Trials, short: Short) -> list[ClusterQueue]:
@@ -53,9 +53,9 @@ def _dial(queue: ClusterQueue, fr: FlavorResource) -> MinimumSearch:
     def turn(scene: HypotheticalFacts, amount: int) -> None:
         scene.give_back(queue, fr, amount)
 
-    def told(amount: int) -> Change:
+    def told(amount: int) -> FieldChange:
         field, before = ("borrowed", borrowed) if amount <= borrowed else ("used", used)
-        return Change("ClusterQueue", queue.name, field, before, before - amount, resource, flavor)
+        return FieldChange("ClusterQueue", queue.name, field, before, before - amount, resource, flavor)
 
     return MinimumSearch(used, turn, told)
 

@@ -15,7 +15,7 @@ from typing import NamedTuple
 from shoal.engine.queues.clusterqueue import ClusterQueue
 from shoal.engine.queues.facts import FlavorResource, Usage, WorkloadFacts
 from shoal.engine.queues.state import Queues
-from shoal.engine.queues.tree import Cohort, Node
+from shoal.engine.queues.tree import Cohort, CohortNode
 from shoal.engine.queues.workloads import AdmittedWorkload
 
 
@@ -33,7 +33,7 @@ class HypotheticalFacts:
 
     __slots__ = ("_kept", "_lending", "_queues", "_undo", "facts", "gone", "is_placed")
 
-    def __init__(self, queues: Queues, facts: WorkloadFacts, root: Node) -> None:
+    def __init__(self, queues: Queues, facts: WorkloadFacts, root: CohortNode) -> None:
         self.facts = facts
         """The workload as it would be."""
         self.is_placed = True
@@ -41,22 +41,22 @@ class HypotheticalFacts:
         self.gone: list[str] = []
         """Workloads that would have ended."""
         self._queues = queues
-        self._kept: dict[Node, _Kept] = {}
-        self._lending: dict[Node, Usage] = {}
+        self._kept: dict[CohortNode, _Kept] = {}
+        self._lending: dict[CohortNode, Usage] = {}
         """Limits on lending as they would be."""
         self._undo: list[Callable[[], None]] = []
         self._keep(root)
 
     # Changes
 
-    def set_nominal(self, node: Node, fr: FlavorResource, amount: int) -> None:
+    def set_nominal(self, node: CohortNode, fr: FlavorResource, amount: int) -> None:
         node.nominal = {**node.nominal, fr: amount}
         self._sum_up(node)
 
-    def set_borrowing(self, node: Node, fr: FlavorResource, limit: int) -> None:
+    def set_borrowing(self, node: CohortNode, fr: FlavorResource, limit: int) -> None:
         node.borrowing = {**node.borrowing, fr: limit}
 
-    def set_lending(self, node: Node, fr: FlavorResource, limit: int) -> None:
+    def set_lending(self, node: CohortNode, fr: FlavorResource, limit: int) -> None:
         self._lending.setdefault(node, {})[fr] = limit
         self._sum_up(node)
 
@@ -99,7 +99,7 @@ class HypotheticalFacts:
         self._queues.seat(stand_in)
         self._undo.append(back)
 
-    def _keep(self, node: Node) -> None:
+    def _keep(self, node: CohortNode) -> None:
         """Work on copies of all that the tree's nodes know; what is kept is what they had."""
         if node in self._kept:
             return
@@ -112,9 +112,9 @@ class HypotheticalFacts:
             for child in node.children:
                 self._keep(child)
 
-    def _sum_up(self, start: Node) -> None:
+    def _sum_up(self, start: CohortNode) -> None:
         """Sums from a node up to the root, as they follow from what is below."""
-        node: Node | None = start
+        node: CohortNode | None = start
         while node is not None:
             if isinstance(node, Cohort):
                 node.usage = _usage_of(node)

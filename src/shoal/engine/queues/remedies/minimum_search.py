@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from shoal.engine.queues.remedies.hypothetical_facts import HypotheticalFacts
-from shoal.engine.queues.remedies.remedy import Change, Effect, Kind, Remedy
+from shoal.engine.queues.remedies.remedy import Effect, FieldChange, Remedy, RemedyKind
 from shoal.engine.queues.remedies.trials import Trials
 
 _BEST_FIRST = tuple(Effect)
@@ -23,16 +23,16 @@ class MinimumSearch:
 
     most: int
     turn: Callable[[HypotheticalFacts, int], None]
-    told: Callable[[int], Change]
+    told: Callable[[int], FieldChange]
 
 
 def smallest(
-    trials: Trials, kind: Kind, dials: Sequence[MinimumSearch], *, only_admission: bool = False
+    trials: Trials, kind: RemedyKind, dials: Sequence[MinimumSearch], *, only_admission: bool = False
 ) -> Remedy | None:
     """The dials turned as little as is needed; None where turning all of them as far as they go does not help."""
     if not dials or any(dial.most <= 0 for dial in dials):
         return None
-    search = _Search(trials, dials)
+    search = _MinimumSearch(trials, dials)
     found = search.turn_down()
     if found is None or not any(search.amounts) or (only_admission and found is Effect.PREEMPTS):
         return None
@@ -41,7 +41,7 @@ def smallest(
 
 
 @dataclass(slots=True)
-class _Search:
+class _MinimumSearch:
     trials: Trials
     dials: Sequence[MinimumSearch]
     amounts: list[int] = field(init=False)

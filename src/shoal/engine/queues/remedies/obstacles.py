@@ -11,7 +11,7 @@ from shoal.engine.queues.clusterqueue import ClusterQueue
 from shoal.engine.queues.decisions import StillWaiting
 from shoal.engine.queues.facts import PODS, WorkloadFacts
 from shoal.engine.queues.reasons import Wait
-from shoal.engine.queues.remedies.remedy import Change, Effect, Kind, Remedy
+from shoal.engine.queues.remedies.remedy import Effect, FieldChange, Remedy, RemedyKind
 from shoal.engine.queues.state import Queues
 from shoal.engine.queues.workloads import totals_of
 
@@ -20,13 +20,13 @@ def why_in_no_line(queues: Queues, waiting: StillWaiting) -> Remedy:
     """It takes no part: its door is missing or shut, or it is held back itself."""
     local = queues.local_queues.get(waiting.queue)
     if waiting.why is Wait.ON_HOLD and waiting.message.startswith("The workload "):
-        return _correct(waiting.message, Change("Workload", waiting.workload, "spec.active", "false", "true"))
+        return _correct(waiting.message, FieldChange("Workload", waiting.workload, "spec.active", "false", "true"))
     if not waiting.message.startswith(("LocalQueue ", "ClusterQueue ")):
         return _correct(waiting.message)
     if local is None:
         return _correct(waiting.message, _missing("LocalQueue", waiting.queue))
     if local.stop != "None":
-        return _correct(waiting.message, Change("LocalQueue", local.key, "stopPolicy", local.stop, "None"))
+        return _correct(waiting.message, FieldChange("LocalQueue", local.key, "stopPolicy", local.stop, "None"))
     return _correct(waiting.message, _missing("ClusterQueue", local.cluster_queue))
 
 
@@ -43,15 +43,15 @@ def why_turned_away(queues: Queues, queue: ClusterQueue, facts: WorkloadFacts) -
     selector = queue.facts.namespaces
     if selector.requirements is None:
         message = f"ClusterQueue {queue.name} has no namespaceSelector, so no namespace may use it"
-        return _correct(message, Change("ClusterQueue", queue.name, "namespaceSelector", None, "{}"))
+        return _correct(message, FieldChange("ClusterQueue", queue.name, "namespaceSelector", None, "{}"))
     if not selector.matches(queues.namespaces.get(facts.namespace, {})):
         message = f"the labels of Namespace {facts.namespace} do not match the namespaceSelector of {queue.name}"
-        return _correct(message, Change("Namespace", facts.namespace, "labels"))
+        return _correct(message, FieldChange("Namespace", facts.namespace, "labels"))
     absent = _not_covered(queues, queue, facts)
     if absent:
         message = f"ClusterQueue {queue.name} has no quota of {', '.join(absent)}"
         return _correct(
-            message, *(Change("ClusterQueue", queue.name, "coveredResources", None, name) for name in absent)
+            message, *(FieldChange("ClusterQueue", queue.name, "coveredResources", None, name) for name in absent)
         )
     failed = sorted(name for name, state in facts.checks.items() if state in {"Retry", "Rejected"})
     if failed:
@@ -73,13 +73,13 @@ def _not_covered(queues: Queues, queue: ClusterQueue, facts: WorkloadFacts) -> l
     return sorted(asked - queue.group_of.keys() - {PODS})
 
 
-def _openings(queues: Queues, queue: ClusterQueue) -> Iterator[Change]:
+def _openings(queues: Queues, queue: ClusterQueue) -> Iterator[FieldChange]:
     facts = queue.facts
     if facts.stop != "None":
-        yield Change("ClusterQueue", queue.name, "stopPolicy", facts.stop, "None")
+        yield FieldChange("ClusterQueue", queue.name, "stopPolicy", facts.stop, "None")
         return
     if facts.cohort in queues.cycles:
-        yield Change("Cohort", facts.cohort, "parentName")
+        yield FieldChange("Cohort", facts.cohort, "parentName")
         return
     names = dict.fromkeys(flavor.name for group in facts.groups for flavor in group.flavors)
     for name in names:
@@ -93,9 +93,9 @@ def _openings(queues: Queues, queue: ClusterQueue) -> Iterator[Change]:
             yield _missing("AdmissionCheck", use.name)
 
 
-def _missing(kind: str, name: str) -> Change:
-    return Change(kind, name, "", None, name)
+def _missing(kind: str, name: str) -> FieldChange:
+    return FieldChange(kind, name, "", None, name)
 
 
-def _correct(message: str, *changes: Change) -> Remedy:
-    return Remedy(Kind.CORRECT, Effect.UNTRIED, changes, message)
+def _correct(message: str, *changes: FieldChange) -> Remedy:
+    return Remedy(RemedyKind.CORRECT, Effect.UNTRIED, changes, message)

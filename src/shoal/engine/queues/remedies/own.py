@@ -9,7 +9,7 @@ from msgspec import structs
 from shoal.engine.queues.facts import PodSet, WorkloadFacts
 from shoal.engine.queues.remedies.hypothetical_facts import HypotheticalFacts
 from shoal.engine.queues.remedies.minimum_search import MinimumSearch, smallest
-from shoal.engine.queues.remedies.remedy import Change, Kind, Remedy
+from shoal.engine.queues.remedies.remedy import FieldChange, Remedy, RemedyKind
 from shoal.engine.queues.remedies.trials import Trials
 
 
@@ -21,13 +21,13 @@ def fewer_pods(trials: Trials) -> Iterator[Remedy | None]:
         elastic = [each for each in sets if each.min_count is not None]
         is_found = False
         for each in elastic or sets:
-            found = smallest(trials, Kind.FEWER_PODS, [_least(trials, each)])
+            found = smallest(trials, RemedyKind.FEWER_PODS, [_least(trials, each)])
             is_found = is_found or found is not None
             yield found
         if is_found:
             return
     for each in sets:
-        yield smallest(trials, Kind.FEWER_PODS, [_count(trials, each)])
+        yield smallest(trials, RemedyKind.FEWER_PODS, [_count(trials, each)])
 
 
 def higher_priority(trials: Trials) -> Remedy | None:
@@ -39,10 +39,10 @@ def higher_priority(trials: Trials) -> Remedy | None:
     def turn(scene: HypotheticalFacts, amount: int) -> None:
         scene.facts = structs.replace(scene.facts, priority=facts.priority + amount)
 
-    def told(amount: int) -> Change:
-        return Change("Workload", facts.key, "priority", facts.priority, facts.priority + amount)
+    def told(amount: int) -> FieldChange:
+        return FieldChange("Workload", facts.key, "priority", facts.priority, facts.priority + amount)
 
-    return smallest(trials, Kind.PRIORITY, [MinimumSearch(highest + 1 - facts.priority, turn, told)])
+    return smallest(trials, RemedyKind.PRIORITY, [MinimumSearch(highest + 1 - facts.priority, turn, told)])
 
 
 def _least(trials: Trials, pod_set: PodSet) -> MinimumSearch:
@@ -53,8 +53,8 @@ def _least(trials: Trials, pod_set: PodSet) -> MinimumSearch:
     def turn(scene: HypotheticalFacts, amount: int) -> None:
         scene.facts = with_pod_set(scene.facts, structs.replace(pod_set, min_count=before - amount))
 
-    def told(amount: int) -> Change:
-        return Change(
+    def told(amount: int) -> FieldChange:
+        return FieldChange(
             "Workload", key, "minCount", pod_set.min_count or pod_set.count, before - amount, part=pod_set.name
         )
 
@@ -67,8 +67,8 @@ def _count(trials: Trials, pod_set: PodSet) -> MinimumSearch:
     def turn(scene: HypotheticalFacts, amount: int) -> None:
         scene.facts = with_pod_set(scene.facts, structs.replace(pod_set, count=pod_set.count - amount))
 
-    def told(amount: int) -> Change:
-        return Change("Workload", key, "count", pod_set.count, pod_set.count - amount, part=pod_set.name)
+    def told(amount: int) -> FieldChange:
+        return FieldChange("Workload", key, "count", pod_set.count, pod_set.count - amount, part=pod_set.name)
 
     return MinimumSearch(_wanted(trials, pod_set) - 1, turn, told)
 

@@ -8,10 +8,10 @@ from shoal.engine.queues.clusterqueue import ClusterQueue
 from shoal.engine.queues.facts import FlavorResource
 from shoal.engine.queues.remedies.hypothetical_facts import HypotheticalFacts
 from shoal.engine.queues.remedies.minimum_search import MinimumSearch, smallest
-from shoal.engine.queues.remedies.remedy import Change, Kind, Remedy
+from shoal.engine.queues.remedies.remedy import FieldChange, Remedy, RemedyKind
 from shoal.engine.queues.remedies.shortage import Short
 from shoal.engine.queues.remedies.trials import Trials
-from shoal.engine.queues.tree import Cohort, Node
+from shoal.engine.queues.tree import Cohort, CohortNode
 
 MOST_LENDERS = 6
 """Who keeps most to himself is asked first."""
@@ -20,7 +20,7 @@ MOST_LENDERS = 6
 def more_quota(trials: Trials, short: Short) -> Iterator[Remedy | None]:
     """Each node from the queue up to the root."""
     for node in (trials.queue, *trials.queue.path_up()):
-        yield smallest(trials, Kind.QUOTA, [nominal(node, fr, amount) for fr, amount in short.items()])
+        yield smallest(trials, RemedyKind.QUOTA, [nominal(node, fr, amount) for fr, amount in short.items()])
 
 
 def more_borrowing(trials: Trials, short: Short) -> Remedy | None:
@@ -31,7 +31,7 @@ def more_borrowing(trials: Trials, short: Short) -> Remedy | None:
         for node in (trials.queue, *trials.queue.path_up())
         if node.parent is not None and fr in node.borrowing
     ]
-    return smallest(trials, Kind.BORROWING, dials)
+    return smallest(trials, RemedyKind.BORROWING, dials)
 
 
 def more_lending(trials: Trials, short: Short) -> Iterator[Remedy | None]:
@@ -39,15 +39,17 @@ def more_lending(trials: Trials, short: Short) -> Iterator[Remedy | None]:
     keepers = _keepers(trials, short)[:MOST_LENDERS]
     is_found = False
     for node in keepers:
-        found = smallest(trials, Kind.LENDING, _lending(node, short))
+        found = smallest(trials, RemedyKind.LENDING, _lending(node, short))
         is_found = is_found or found is not None
         yield found
     if not is_found and len(keepers) > 1:
         # Who keeps least is turned down first, so that few have to lend.
-        yield smallest(trials, Kind.LENDING, [dial for node in reversed(keepers) for dial in _lending(node, short)])
+        yield smallest(
+            trials, RemedyKind.LENDING, [dial for node in reversed(keepers) for dial in _lending(node, short)]
+        )
 
 
-def nominal(node: Node, fr: FlavorResource, most: int) -> MinimumSearch:
+def nominal(node: CohortNode, fr: FlavorResource, most: int) -> MinimumSearch:
     """The node's own quota."""
     before = node.nominal.get(fr)
 
@@ -57,7 +59,7 @@ def nominal(node: Node, fr: FlavorResource, most: int) -> MinimumSearch:
     return MinimumSearch(most, turn, lambda amount: _change(node, fr, "nominalQuota", before, (before or 0) + amount))
 
 
-def _borrowing(node: Node, fr: FlavorResource, most: int) -> MinimumSearch:
+def _borrowing(node: CohortNode, fr: FlavorResource, most: int) -> MinimumSearch:
     before = node.borrowing[fr]
 
     def turn(scene: HypotheticalFacts, amount: int) -> None:
@@ -66,11 +68,11 @@ def _borrowing(node: Node, fr: FlavorResource, most: int) -> MinimumSearch:
     return MinimumSearch(most, turn, lambda amount: _change(node, fr, "borrowingLimit", before, before + amount))
 
 
-def _lending(node: Node, short: Short) -> list[MinimumSearch]:
+def _lending(node: CohortNode, short: Short) -> list[MinimumSearch]:
     return [_lends(node, fr) for fr in short if node.kept.get(fr, 0) > 0]
 
 
-def _lends(node: Node, fr: FlavorResource) -> MinimumSearch:
+def _lends(node: CohortNode, fr: FlavorResource) -> MinimumSearch:
     before = node.subtree[fr] - node.kept[fr]
 
     def turn(scene: HypotheticalFacts, amount: int) -> None:
@@ -80,7 +82,7 @@ def _lends(node: Node, fr: FlavorResource) -> MinimumSearch:
     return MinimumSearch(most, turn, lambda amount: _change(node, fr, "lendingLimit", before, before + amount))
 
 
-def _keepers(trials: Trials, short: Short) -> list[Node]:
+def _keepers(trials: Trials, short: Short) -> list[CohortNode]:
     """Nodes of the tree that keep something of what is short, beside the way up, which may use what it keeps."""
     way_up = {trials.queue, *trials.queue.path_up()}
     found = [
@@ -91,14 +93,14 @@ def _keepers(trials: Trials, short: Short) -> list[Node]:
     return sorted(found, key=lambda node: (-sum(node.local_room(fr) for fr in short), node.name))
 
 
-def _below(node: Node) -> Iterator[Node]:
+def _below(node: CohortNode) -> Iterator[CohortNode]:
     yield node
     if isinstance(node, Cohort):
         for child in node.children:
             yield from _below(child)
 
 
-def _change(node: Node, fr: FlavorResource, field: str, before: int | None, after: int) -> Change:
+def _change(node: CohortNode, fr: FlavorResource, field: str, before: int | None, after: int) -> FieldChange:
     flavor, resource = fr
     kind = "ClusterQueue" if isinstance(node, ClusterQueue) else "Cohort"
-    return Change(kind, node.name, field, before, after, resource, flavor)
+    return FieldChange(kind, node.name, field, before, after, resource, flavor)

@@ -10,7 +10,7 @@ Setting = int | str | None
 """A field's value; amounts in the engine's units. None where nothing is set."""
 
 
-class Kind(StrEnum):
+class RemedyKind(StrEnum):
     """The cheapest first: what its owner can do alone, then what others have to give, then what has to be bought."""
 
     CORRECT = "Correct"
@@ -38,7 +38,7 @@ class Effect(StrEnum):
     UNTRIED = "Untried"
 
 
-class Change(msgspec.Struct, frozen=True):
+class FieldChange(msgspec.Struct, frozen=True):
     """One field of one object."""
 
     object: str
@@ -66,9 +66,9 @@ class Change(msgspec.Struct, frozen=True):
 class Remedy(msgspec.Struct, frozen=True):
     """Changes that go together: if `is_least`, none of them could be left out, none could be smaller."""
 
-    kind: Kind
+    kind: RemedyKind
     effect: Effect
-    changes: tuple[Change, ...] = ()
+    changes: tuple[FieldChange, ...] = ()
     message: str = ""
     """What stands in the way, where that is no field."""
     is_least: bool = True
@@ -82,5 +82,5 @@ class Remedy(msgspec.Struct, frozen=True):
         return (_KINDS[self.kind], _EFFECTS[self.effect], len(self.changes), size, names)
 
 
-_KINDS = {kind: index for index, kind in enumerate(Kind)}
+_KINDS = {kind: index for index, kind in enumerate(RemedyKind)}
 _EFFECTS = {effect: index for index, effect in enumerate(Effect)}

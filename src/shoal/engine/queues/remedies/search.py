@@ -20,9 +20,9 @@ from shoal.engine.queues.remedies.freed import given_back
 from shoal.engine.queues.remedies.obstacles import why_all_wait, why_in_no_line, why_shut, why_turned_away
 from shoal.engine.queues.remedies.own import fewer_pods, higher_priority
 from shoal.engine.queues.remedies.quota import more_borrowing, more_lending, more_quota
-from shoal.engine.queues.remedies.remedy import Change, Effect, Kind, Remedy
+from shoal.engine.queues.remedies.remedy import Effect, FieldChange, Remedy, RemedyKind
 from shoal.engine.queues.remedies.shortage import shortages
-from shoal.engine.queues.remedies.trials import Budget, SpentError, Trials
+from shoal.engine.queues.remedies.trials import SearchLimit, SpentError, Trials
 from shoal.engine.queues.workloads import PendingWorkload
 
 
@@ -32,7 +32,7 @@ def remedies(
     *,
     prover: Prover | None = None,
     now_s: float = 0.0,
-    budget: Budget | None = None,
+    budget: SearchLimit | None = None,
 ) -> list[Remedy]:
     """What would help a workload that waits, the cheapest first; empty for one that does not wait, and where nothing
     was found. The facts are afterwards what they were, and the budget tells whether it was enough."""
@@ -46,7 +46,7 @@ def remedies(
     if told is not None:
         return [told]
     heeded = None if kueue.queues.settings.placement == "quotaOnly" else prover
-    tries = Trials(kueue, waiting, queue, heeded, now_s, budget or Budget())
+    tries = Trials(kueue, waiting, queue, heeded, now_s, budget or SearchLimit())
     return sorted(_found(tries), key=lambda remedy: remedy.cost)
 
 
@@ -61,15 +61,15 @@ def _in_line(kueue: Kueue, workload: str) -> tuple[PendingWorkload, ClusterQueue
 
 def _found(trials: Trials) -> list[Remedy]:
     """As far as the trials go; each remedy once."""
-    found: dict[tuple[Kind, tuple[Change, ...]], Remedy] = {}
+    found: dict[tuple[RemedyKind, tuple[FieldChange, ...]], Remedy] = {}
     try:
         effect, entry = trials.look()
         if effect is not None:
-            return [Remedy(Kind.TURN, effect)]
+            return [Remedy(RemedyKind.TURN, effect)]
         if entry.why is Wait.PODS_READY:
             return [why_all_wait(trials.queues)]
         if entry.why is Wait.RESERVED:
-            return [Remedy(Kind.TURN, Effect.UNTRIED, message=entry.message)]
+            return [Remedy(RemedyKind.TURN, Effect.UNTRIED, message=entry.message)]
         for remedy in _tried(trials, entry.why):
             if remedy is not None:
                 found.setdefault((remedy.kind, remedy.changes), remedy)

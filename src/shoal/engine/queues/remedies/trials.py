@@ -12,8 +12,8 @@ from dataclasses import dataclass, field
 
 from shoal.engine.queues.admission_cycle import AdmissionCycle
 from shoal.engine.queues.clusterqueue import ClusterQueue
-from shoal.engine.queues.entry import Entry, HeadOutcome
-from shoal.engine.queues.facts import Admission, WorkloadFacts
+from shoal.engine.queues.entry import CycleEntry, HeadOutcome
+from shoal.engine.queues.facts import QuotaAssignment, WorkloadFacts
 from shoal.engine.queues.kueue import Kueue
 from shoal.engine.queues.pending_workloads import LocalUse
 from shoal.engine.queues.proof import Claim, Proven, Prover
@@ -34,7 +34,7 @@ class SpentError(Exception):
 
 
 @dataclass(slots=True)
-class Budget:
+class SearchLimit:
     """How long a search may go on, and whether that was long enough."""
 
     left: int = MOST_TRIALS
@@ -58,12 +58,12 @@ class _Asking:
     prover: Prover
     gone: tuple[str, ...]
 
-    def admit(self, facts: WorkloadFacts, admission: Admission, claims: Sequence[Claim] = ()) -> Proven:
+    def admit(self, facts: WorkloadFacts, admission: QuotaAssignment, claims: Sequence[Claim] = ()) -> Proven:
         fits = self.prover.would_fit(facts, admission, self.gone, claims)
         return Proven.PLACED if fits else Proven.NO_ROOM
 
     def would_fit(
-        self, facts: WorkloadFacts, admission: Admission, gone: Iterable[str], claims: Sequence[Claim] = ()
+        self, facts: WorkloadFacts, admission: QuotaAssignment, gone: Iterable[str], claims: Sequence[Claim] = ()
     ) -> bool:
         return self.prover.would_fit(facts, admission, dict.fromkeys((*self.gone, *gone)), claims)
 
@@ -77,7 +77,7 @@ class Trials:
     queue: ClusterQueue
     prover: Prover | None
     now_s: float
-    budget: Budget
+    budget: SearchLimit
     _facts_of: dict[str, WorkloadFacts] = field(init=False)
     _local_use: LocalUse | None = field(init=False)
 
@@ -93,7 +93,7 @@ class Trials:
         """What would become of the workload; None where it would still be turned away."""
         return self.look(turn)[0]
 
-    def look(self, turn: Turn | None = None) -> tuple[Effect | None, Entry]:
+    def look(self, turn: Turn | None = None) -> tuple[Effect | None, CycleEntry]:
         """The same, with the message of the refusal."""
         self.budget.spend()
         scene = HypotheticalFacts(self.queues, self.waiting.facts, self.queue.root)
@@ -110,10 +110,10 @@ class Trials:
         is_untried = self.prover is not None and not scene.is_placed
         return (Effect.ADMITTED_BY_QUOTA if is_untried else Effect.ADMITTED), entry
 
-    def _alone(self, scene: HypotheticalFacts) -> Entry:
+    def _alone(self, scene: HypotheticalFacts) -> CycleEntry:
         """One cycle; what it did to others is taken back."""
         facts = scene.facts
-        entry = Entry(PendingWorkload(facts, totals_of(facts), self.waiting.stamp_s), self.queue)
+        entry = CycleEntry(PendingWorkload(facts, totals_of(facts), self.waiting.stamp_s), self.queue)
         prover = _Asking(self.prover, tuple(scene.gone)) if self.prover is not None and scene.is_placed else None
         cycle = AdmissionCycle(
             self.queues,

@@ -25,7 +25,7 @@ Promised = dict[object, Amounts]
 """What this workload was given already: by host, which all flavors share, or by flavor and domain."""
 
 
-class Bounds(NamedTuple):
+class ReplacementBounds(NamedTuple):
     """Where pods have to be when a node of an admitted workload is replaced."""
 
     first: int
@@ -41,7 +41,7 @@ class DomainAvailability:
     promised: Promised
     empty: bool = False
     """As if no workload used anything."""
-    bounds: Bounds | None = None
+    bounds: ReplacementBounds | None = None
     _columns: dict[str, Column | None] = field(default_factory=dict)
 
     def rooms(self, ask: TopologyLevelsRequest, pod_set: PodSet, leader: PodSet | None) -> DomainPodCounts:

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shoal.engine.queues.tas.forest import Column
-from shoal.engine.queues.tas.order import Part
+from shoal.engine.queues.tas.order import PodSetPart
 from shoal.engine.queues.tas.pod_counts import DomainPodCounts
 
 MOST_SUMS = 50_000
@@ -39,7 +39,7 @@ class Family:
     below_units: Column
 
 
-def balance(rooms: DomainPodCounts, need: int) -> tuple[int, list[Part]] | None:
+def balance(rooms: DomainPodCounts, need: int) -> tuple[int, list[PodSetPart]] | None:
     """The depth at which pods are even, and who gets how many; None for the usual way."""
     depth = rooms.ask.depth
     lower = depth + 1 if depth < rooms.ask.slice_depth else depth
@@ -134,12 +134,12 @@ def _least_sum(rooms: list[tuple[int, int]], count: int, need: int, evenness: Ev
     return min((total, chosen) for total, (_, chosen) in sums[count].items() if total >= need)[1]
 
 
-def _evenly(domains: list[int], units: Column, need: int, floor: int) -> list[Part]:
+def _evenly(domains: list[int], units: Column, need: int, floor: int) -> list[PodSetPart]:
     each = min(floor, need // len(domains))
     left = need - each * len(domains)
     parts = []
     for domain in sorted(domains, key=lambda domain: (-int(units[domain]), domain)):
         more = min(left, int(units[domain]) - each)
         left -= more
-        parts.append(Part(domain, each + more, 0))
+        parts.append(PodSetPart(domain, each + more, 0))
     return parts

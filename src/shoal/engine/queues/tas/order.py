@@ -12,18 +12,18 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from shoal.engine.queues.tas.pod_counts import NEVER, Level
+from shoal.engine.queues.tas.pod_counts import NEVER, TopologyLevel
 
 Domains = NDArray[np.intp]
 
 
-class Part(NamedTuple):
+class PodSetPart(NamedTuple):
     domain: int
     units: int
     leaders: int
 
 
-def in_order(level: Level, domains: Domains | None, least: bool, leaders: int) -> Domains:
+def in_order(level: TopologyLevel, domains: Domains | None, least: bool, leaders: int) -> Domains:
     """Domains (None: all of the level), the one to fill first in front. Full ones, which would come first where the
     smallest room does, are left out."""
     with_leader = bool(leaders) and level.leader is not None
@@ -45,7 +45,7 @@ def in_order(level: Level, domains: Domains | None, least: bool, leaders: int) -
     return order[units[order] > 0] if least and not with_leader else order
 
 
-def leader_first(level: Level, order: Domains, need: int) -> Domains:
+def leader_first(level: TopologyLevel, order: Domains, need: int) -> Domains:
     """In front comes the first domain where the leader costs no more room than there is to spare.
 
     What domains above promised counts on the cheapest place for the leader. Without this, the largest room would get
@@ -59,32 +59,32 @@ def leader_first(level: Level, order: Domains, need: int) -> Domains:
     return np.concatenate((order[first : first + 1], order[:first], order[first + 1 :])) if first else order
 
 
-def hand_out(level: Level, order: Domains, need: int, least: bool, leaders: int) -> list[Part] | int:
+def hand_out(level: TopologyLevel, order: Domains, need: int, least: bool, leaders: int) -> list[PodSetPart] | int:
     """Domains in that order until the need is met; else how much of it found no room."""
-    parts: list[Part] = []
+    parts: list[PodSetPart] = []
     at = 0
     if leaders:
         if level.leader is None or not len(order) or not level.leader[order[0]]:
             return need
         room = int(level.units_led[order[0]])
         if room >= need:
-            return [Part(int(order[0]) if least else tightest(level, order, need, leaders), need, leaders)]
-        parts.append(Part(int(order[0]), room, leaders))
+            return [PodSetPart(int(order[0]) if least else tightest(level, order, need, leaders), need, leaders)]
+        parts.append(PodSetPart(int(order[0]), room, leaders))
         need -= room
         at = 1
     rooms = level.units[order]
     for room in rooms[at:].tolist() if need else ():
         if room >= need:
-            parts.append(Part(int(order[at]) if least else tightest(level, order[at:], need, 0), need, 0))
+            parts.append(PodSetPart(int(order[at]) if least else tightest(level, order[at:], need, 0), need, 0))
             return parts
         if room:
-            parts.append(Part(int(order[at]), room, 0))
+            parts.append(PodSetPart(int(order[at]), room, 0))
             need -= room
         at += 1
     return need or parts
 
 
-def tightest(level: Level, order: Domains, need: int, leaders: int) -> int:
+def tightest(level: TopologyLevel, order: Domains, need: int, leaders: int) -> int:
     """The first of the smallest rooms that hold the need; the first of `order` holds it.
 
     Liking comes before tightness: only domains that are liked as well as the first are compared."""

@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from shoal.engine.queues.facts import PodSet
-from shoal.engine.queues.tas.availability import Bounds, DomainAvailability, Promised
+from shoal.engine.queues.tas.availability import DomainAvailability, Promised, ReplacementBounds
 from shoal.engine.queues.tas.forest import Forest
 from shoal.engine.queues.tas.levels_request import read
 from shoal.engine.queues.tas.merge import merged, shortened
-from shoal.engine.queues.tas.order import Part
+from shoal.engine.queues.tas.order import PodSetPart
 from shoal.engine.queues.tas.refusals import TopologyRefusal, faulty, too_small, with_exclusions
 from shoal.engine.queues.tas.search import Short, search
 from shoal.engine.queues.topology_facts import TopologyAssignment
@@ -106,7 +106,7 @@ def _continue(site: DomainAvailability, group: list[Request]) -> tuple[Assignmen
     return {name: merged(site.forest, before, found[name])}, found
 
 
-def _around(forest: Forest, pod_set: PodSet, before: TopologyAssignment) -> Bounds | None:
+def _around(forest: Forest, pod_set: PodSet, before: TopologyAssignment) -> ReplacementBounds | None:
     """The domain that the pods must stay in."""
     required = pod_set.topology.required if pod_set.topology is not None else ""
     leaves = (forest.leaf(before.levels, values) for values, _ in before.domains)
@@ -114,7 +114,7 @@ def _around(forest: Forest, pod_set: PodSet, before: TopologyAssignment) -> Boun
     if leaf is None or required not in forest.levels:
         return None
     depth = forest.levels.index(required)
-    return Bounds(*forest.leaves_below(depth, forest.above(leaf, depth)), ())
+    return ReplacementBounds(*forest.leaves_below(depth, forest.above(leaf, depth)), ())
 
 
 def _groups(requests: list[Request]) -> list[list[Request]]:
@@ -140,7 +140,7 @@ def _names(group: list[Request]) -> tuple[str, ...]:
 
 
 def _assignments(
-    site: DomainAvailability, parts: list[Part], workers: Request, leader: Request | None, unit: int
+    site: DomainAvailability, parts: list[PodSetPart], workers: Request, leader: Request | None, unit: int
 ) -> Assignments:
     by_place = sorted(parts)
     found = {workers.pod_set.name: _assignment(site, [(part.domain, part.units * unit) for part in by_place])}

@@ -18,7 +18,7 @@ NEVER = np.iinfo(np.int64).max
 
 
 @dataclass(slots=True, eq=False)
-class Level:
+class TopologyLevel:
     """Every domain of one depth."""
 
     pods: Column
@@ -43,20 +43,20 @@ class DomainPodCounts:
     pods_led: Column | None = None
     leader: Column | None = None
     liking: Column | None = None
-    _levels: dict[int, Level] = field(default_factory=dict)
+    _levels: dict[int, TopologyLevel] = field(default_factory=dict)
 
-    def level(self, depth: int) -> Level:
+    def level(self, depth: int) -> TopologyLevel:
         found = self._levels.get(depth)
         if found is None:
             lowest = depth == len(self.forest.levels) - 1
             found = self._levels[depth] = self._leaves() if lowest else self._fold(depth)
         return found
 
-    def _leaves(self) -> Level:
+    def _leaves(self) -> TopologyLevel:
         led = self.pods if self.pods_led is None else self.pods_led
         return self._counted(len(self.forest.levels) - 1, self.pods, led, self.leader, self.liking)
 
-    def _fold(self, depth: int) -> Level:
+    def _fold(self, depth: int) -> TopologyLevel:
         below, starts = self.level(depth + 1), self.forest.starts[depth]
         pods = np.add.reduceat(below.pods, starts)
         liking = None if below.liking is None else np.add.reduceat(below.liking, starts)
@@ -64,25 +64,27 @@ class DomainPodCounts:
             if depth >= self.ask.slice_depth:
                 return self._counted(depth, pods, pods, None, liking)
             units = np.add.reduceat(below.units, starts)
-            return Level(pods, units, True, pods, units, None, liking)
+            return TopologyLevel(pods, units, True, pods, units, None, liking)
         leader = np.maximum.reduceat(below.leader, starts)
         pods_led = _with_leader(pods, below.pods - below.pods_led, below.leader, starts)
         if depth >= self.ask.slice_depth:
             return self._counted(depth, pods, pods_led, leader, liking)
         units = np.add.reduceat(below.units, starts)
         units_led = _with_leader(units, below.units - below.units_led, below.leader, starts)
-        return Level(pods, units, True, pods_led, units_led, leader, liking)
+        return TopologyLevel(pods, units, True, pods_led, units_led, leader, liking)
 
-    def _counted(self, depth: int, pods: Column, led: Column, leader: Column | None, liking: Column | None) -> Level:
+    def _counted(
+        self, depth: int, pods: Column, led: Column, leader: Column | None, liking: Column | None
+    ) -> TopologyLevel:
         """At the slices' level or below. An inner layer's domain takes whole slices of that layer only."""
         unit = self.ask.units[depth]
         if unit == 1:
-            return Level(pods, pods, depth <= self.ask.slice_depth, led, led, leader, liking)
+            return TopologyLevel(pods, pods, depth <= self.ask.slice_depth, led, led, leader, liking)
         units, units_led = pods // unit, led // unit
         inner = depth > self.ask.slice_depth and (depth + 1 == len(self.ask.units) or self.ask.units[depth + 1] != unit)
         if inner:
             pods, led = units * unit, units_led * unit
-        return Level(pods, units, True, led, units_led, leader, liking)
+        return TopologyLevel(pods, units, True, led, units_led, leader, liking)
 
 
 def _with_leader(total: Column, cost: Column, leader: Column, starts: np.ndarray) -> Column:

@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from shoal.engine.queues.facts import Admission, PodSet
-from shoal.engine.queues.tas.availability import Bounds, DomainAvailability, Promised
+from shoal.engine.queues.facts import PodSet, QuotaAssignment
+from shoal.engine.queues.tas.availability import DomainAvailability, Promised, ReplacementBounds
 from shoal.engine.queues.tas.forest import Forest
 from shoal.engine.queues.tas.levels_request import TopologyLevelsRequest, read
 from shoal.engine.queues.tas.merge import merged, without
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from shoal.engine.queues.state import Queues
 
 
-def replace(queues: Queues, held: AdmittedWorkload) -> Admission | str:
+def replace(queues: Queues, held: AdmittedWorkload) -> QuotaAssignment | str:
     """The admission with another node for the one that failed, or why there is none."""
     failed = held.facts.unhealthy_nodes
     unhealthy = {(name,) for name in failed}
@@ -71,7 +71,7 @@ def _replace(
         return before
     barred = forest.leaf(left.levels, (failed,))
     within, wish = _bounds(forest, ask, topology, left)
-    site.bounds = Bounds(*within, () if barred is None else (barred,))
+    site.bounds = ReplacementBounds(*within, () if barred is None else (barred,))
     part = msgspec.structs.replace(pod_set, topology=wish)
     found = place_group(site, [Request(Total.of(part, lost), forest.flavor.name, lost, implied=True)])
     if isinstance(found, TopologyRefusal):

@@ -11,8 +11,8 @@ from typing import NamedTuple
 import numpy as np
 
 from shoal.engine.queues.tas.balanced import balance
-from shoal.engine.queues.tas.order import Domains, Part, hand_out, in_order, leader_first, tightest
-from shoal.engine.queues.tas.pod_counts import DomainPodCounts, Level
+from shoal.engine.queues.tas.order import Domains, PodSetPart, hand_out, in_order, leader_first, tightest
+from shoal.engine.queues.tas.pod_counts import DomainPodCounts, TopologyLevel
 
 
 class Short(NamedTuple):
@@ -21,7 +21,7 @@ class Short(NamedTuple):
     fits: int
 
 
-def search(rooms: DomainPodCounts, need: int, leaders: int) -> list[Part] | Short:
+def search(rooms: DomainPodCounts, need: int, leaders: int) -> list[PodSetPart] | Short:
     """Leaves with their pods, of a forest that has any; `need` is in slices."""
     ask = rooms.ask
     if ask.balanced and not leaders:
@@ -38,7 +38,7 @@ def search(rooms: DomainPodCounts, need: int, leaders: int) -> list[Part] | Shor
         depth -= 1
 
 
-def _choose(rooms: DomainPodCounts, depth: int, need: int, leaders: int) -> list[Part] | Short:
+def _choose(rooms: DomainPodCounts, depth: int, need: int, leaders: int) -> list[PodSetPart] | Short:
     """One domain if one will do; several where the pods may be spread at this level."""
     ask, level = rooms.ask, rooms.level(depth)
     order = in_order(level, None, ask.least, leaders)
@@ -49,9 +49,9 @@ def _choose(rooms: DomainPodCounts, depth: int, need: int, leaders: int) -> list
         if leaders and level.leader is not None:
             holding &= level.leader[order] > 0
         if holding.any():
-            return [Part(int(order[holding.argmax()]), need, leaders)]
+            return [PodSetPart(int(order[holding.argmax()]), need, leaders)]
     elif _holds(level, int(order[0]), need, leaders):
-        return [Part(tightest(level, order, need, leaders), need, leaders)]
+        return [PodSetPart(tightest(level, order, need, leaders), need, leaders)]
     if ask.required:
         return Short(int(level.units[order[0]]))
     if ask.climbs and depth > 0:
@@ -59,8 +59,8 @@ def _choose(rooms: DomainPodCounts, depth: int, need: int, leaders: int) -> list
     return _spread(level, order, need, leaders, ask.least)
 
 
-def _spread(level: Level, order: Domains, need: int, leaders: int, least: bool) -> list[Part] | Short:
-    parts: list[Part] = []
+def _spread(level: TopologyLevel, order: Domains, need: int, leaders: int, least: bool) -> list[PodSetPart] | Short:
+    parts: list[PodSetPart] = []
     left = need
     if leaders:
         order = leader_first(level, order, need)
@@ -68,22 +68,22 @@ def _spread(level: Level, order: Domains, need: int, leaders: int, least: bool) 
         if level.leader is None or not level.leader[first]:
             return Short(0)
         room = min(left, int(level.units_led[first]))
-        parts.append(Part(first, room, leaders))
+        parts.append(PodSetPart(first, room, leaders))
         left -= room
         order = in_order(level, np.sort(order[1:]), least, 0)
     more = hand_out(level, order, left, least, 0)
     return Short(need - more) if isinstance(more, int) else parts + more
 
 
-def _holds(level: Level, domain: int, need: int, leaders: int) -> bool:
+def _holds(level: TopologyLevel, domain: int, need: int, leaders: int) -> bool:
     if leaders and (level.leader is None or not level.leader[domain]):
         return False
     return bool(level.units_led[domain] >= need)
 
 
 def _descend(
-    rooms: DomainPodCounts, depth: int, chosen: list[Part], need: int, leaders: int, balanced: bool = False
-) -> list[Part] | Short:
+    rooms: DomainPodCounts, depth: int, chosen: list[PodSetPart], need: int, leaders: int, balanced: bool = False
+) -> list[PodSetPart] | Short:
     ask, units = rooms.ask, rooms.ask.units
     for at in range(depth, len(units) - 1):
         below = rooms.level(at + 1)
@@ -100,14 +100,14 @@ def _descend(
     return chosen
 
 
-def _share(level: Level, children: Domains, need: int, least: bool, leaders: int) -> list[Part] | int:
+def _share(level: TopologyLevel, children: Domains, need: int, least: bool, leaders: int) -> list[PodSetPart] | int:
     order = in_order(level, children, least, leaders)
     if leaders:
         order = leader_first(level, order, need)
     return hand_out(level, order, need, least, leaders)
 
 
-def _children(rooms: DomainPodCounts, depth: int, parts: list[Part]) -> Domains:
+def _children(rooms: DomainPodCounts, depth: int, parts: list[PodSetPart]) -> Domains:
     bounds = rooms.forest.bounds[depth]
     ranges = [np.arange(bounds[domain], bounds[domain + 1]) for domain in sorted(part.domain for part in parts)]
     return ranges[0] if len(ranges) == 1 else np.concatenate(ranges)

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator
 from shoal.engine.queues.clusterqueue import ClusterQueue
 from shoal.engine.queues.facts import FlavorResource, PreemptionRules, Usage
 from shoal.engine.queues.reasons import Yield
-from shoal.engine.queues.tree import Cohort, Node
+from shoal.engine.queues.tree import Cohort, CohortNode
 from shoal.engine.queues.victims.order import ADVANTAGE, OWN, PRIORITY, Source, exceeds, own_source, willing
 from shoal.engine.queues.victims.preemption_request import PreemptionRequest
 from shoal.engine.queues.workloads import AdmittedWorkload
@@ -43,7 +43,7 @@ def attempts(want: PreemptionRequest, sources: Iterable[Source]) -> tuple[bool, 
 
 def still_owes(queue: ClusterQueue, common: Cohort | None, needs: frozenset[FlavorResource]) -> bool:
     """Whether a queue, and every cohort below the common one, still is above its quota."""
-    node: Node | None = queue
+    node: CohortNode | None = queue
     while node is not None and node is not common:
         if not exceeds(node, needs):
             return False
@@ -71,7 +71,7 @@ def could_suffice(want: PreemptionRequest, sources: Iterable[Source], *, borrowi
 def _others(want: PreemptionRequest, *, may_end_in_quota: bool) -> list[Source]:
     found: list[Source] = []
     rules, needs = want.queue.facts.preemption, want.needs
-    below: Node = want.queue
+    below: CohortNode = want.queue
     has_advantage, left = _holds(below, want.usage)
     for cohort in want.queue.path_up():
         if has_advantage or may_end_in_quota or rules.borrow != "Never":
@@ -105,7 +105,9 @@ def _is_below(rules: PreemptionRules, priority: int, other: int) -> bool:
     return other < priority and (rules.borrow_threshold is None or other <= rules.borrow_threshold)
 
 
-def _borrowers(cohort: Cohort, needs: frozenset[FlavorResource], but: Node | None = None) -> Iterator[ClusterQueue]:
+def _borrowers(
+    cohort: Cohort, needs: frozenset[FlavorResource], but: CohortNode | None = None
+) -> Iterator[ClusterQueue]:
     """The queues below that borrow what is short, in cohorts that do; one child is left out."""
     for child in cohort.children:
         if child is but or not exceeds(child, needs):
@@ -116,7 +118,7 @@ def _borrowers(cohort: Cohort, needs: frozenset[FlavorResource], but: Node | Non
             yield from _borrowers(child, needs)
 
 
-def _holds(node: Node, wanted: Usage) -> tuple[bool, Usage]:
+def _holds(node: CohortNode, wanted: Usage) -> tuple[bool, Usage]:
     """Whether the node's quota holds what is wanted on top of its use, and what of it is the parent's affair."""
     holds = not any(node.borrows_with(fr, amount) for fr, amount in wanted.items())
     return holds, {fr: max(0, amount - node.local_room(fr)) for fr, amount in wanted.items()}

@@ -15,7 +15,7 @@ from typing import NamedTuple
 from shoal.engine.queues.clusterqueue import ClusterQueue
 from shoal.engine.queues.facts import FlavorResource, Reclaim, Within
 from shoal.engine.queues.reasons import Yield
-from shoal.engine.queues.tree import Cohort, Node
+from shoal.engine.queues.tree import Cohort, CohortNode
 from shoal.engine.queues.victims.preemption_cost import PreemptionCost
 from shoal.engine.queues.victims.preemption_request import PreemptionRequest
 from shoal.engine.queues.workloads import AdmittedWorkload
@@ -74,7 +74,7 @@ def own_source(want: PreemptionRequest) -> list[Source]:
     return [Source(holders, OWN, Yield.IN_CLUSTER_QUEUE)] if holders else []
 
 
-def exceeds(node: Node, needs: Iterable[FlavorResource]) -> bool:
+def exceeds(node: CohortNode, needs: Iterable[FlavorResource]) -> bool:
     """Whether a node uses more than its quota of anything that is short; otherwise it does not borrow."""
     usage, subtree = node.usage, node.subtree
     for fr in needs:  # noqa: SIM110 - asked of every queue of a tree; a generator costs twice as much

@@ -10,7 +10,7 @@ from collections.abc import Set as AbstractSet
 
 from shoal.engine.queues.clusterqueue import ClusterQueue
 from shoal.engine.queues.facts import FlavorResource, Usage, WorkloadFacts
-from shoal.engine.queues.flavors.modes import Answer, Mode, Oracle
+from shoal.engine.queues.flavors.modes import Mode, Oracle, PreemptionPossibility
 from shoal.engine.queues.state import Queues
 from shoal.engine.queues.tree import lowest_that_fits
 from shoal.engine.queues.victims.classical import classical_victims
@@ -51,18 +51,18 @@ class Hearing:
         self._fresh = fresh
         self._found: dict[tuple[FlavorResource, int], list[Victim]] = {}
 
-    def ask(self, queue: ClusterQueue, facts: WorkloadFacts, fr: FlavorResource, amount: int) -> Answer:
+    def ask(self, queue: ClusterQueue, facts: WorkloadFacts, fr: FlavorResource, amount: int) -> PreemptionPossibility:
         """The oracle."""
         victims = self.victims(queue, facts, {fr: amount}, frozenset((fr,)))
         if not victims:
-            return Answer(Mode.NO_CANDIDATES, lowest_that_fits(queue, fr, amount)[0])
+            return PreemptionPossibility(Mode.NO_CANDIDATES, lowest_that_fits(queue, fr, amount)[0])
         for victim in victims:
             victim.held.queue.remove_all(victim.held.usage)
         borrow = lowest_that_fits(queue, fr, amount)[0]
         for victim in victims:
             victim.held.queue.add_all(victim.held.usage)
         is_own = any(victim.held.queue is queue for victim in victims)
-        return Answer(Mode.PREEMPT if is_own else Mode.RECLAIM, borrow)
+        return PreemptionPossibility(Mode.PREEMPT if is_own else Mode.RECLAIM, borrow)
 
     def victims(
         self,

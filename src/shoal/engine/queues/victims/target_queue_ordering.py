@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 from shoal.engine.queues.clusterqueue import ClusterQueue
 from shoal.engine.queues.shares import share_of
-from shoal.engine.queues.tree import Cohort, Node
+from shoal.engine.queues.tree import Cohort, CohortNode
 from shoal.engine.queues.workloads import AdmittedWorkload
 
 Weight = tuple[bool, float]
@@ -36,9 +36,9 @@ class Shares:
     __slots__ = ("_known",)
 
     def __init__(self) -> None:
-        self._known: dict[Node, Weight] = {}
+        self._known: dict[CohortNode, Weight] = {}
 
-    def of(self, node: Node) -> Weight:
+    def of(self, node: CohortNode) -> Weight:
         found = self._known.get(node)
         if found is None:
             found = self._known[node] = share_of(node).key
@@ -46,12 +46,12 @@ class Shares:
 
     def forget(self, queue: ClusterQueue) -> None:
         """The use of a queue changed."""
-        node: Node | None = queue
+        node: CohortNode | None = queue
         while node is not None:
             self._known.pop(node, None)
             node = node.parent
 
-    def without(self, held: AdmittedWorkload, node: Node) -> Weight:
+    def without(self, held: AdmittedWorkload, node: CohortNode) -> Weight:
         """The share of a node, at or above the queue of `held`, if that left."""
         held.queue.remove_all(held.usage)
         found = share_of(node).key
@@ -67,15 +67,15 @@ class TargetQueueOrdering:
     def __init__(self, queue: ClusterQueue, candidates: Iterable[TargetQueue], shares: Shares) -> None:
         self._queue = queue
         self._shares = shares
-        self._path: dict[Node, Node] = {}
+        self._path: dict[CohortNode, CohortNode] = {}
         """Cohort above the asking queue -> its child on the way there."""
-        below: Node = queue
+        below: CohortNode = queue
         for cohort in queue.path_up():
             self._path[cohort] = below
             below = cohort
-        self._left: dict[Node, list[TargetQueue]] = {}
+        self._left: dict[CohortNode, list[TargetQueue]] = {}
         """Last to be asked first, so that the next is taken from the end."""
-        self._below: dict[Node, list[Node]] = {}
+        self._below: dict[CohortNode, list[CohortNode]] = {}
         """Children with candidates at or below them."""
         for turn in candidates:
             self._left.setdefault(turn.held.queue, []).append(turn)
@@ -98,14 +98,14 @@ class TargetQueueOrdering:
     def drop(self, queue: ClusterQueue) -> None:
         self._left[queue].clear()
 
-    def sides(self, queue: ClusterQueue) -> tuple[Node, Node]:
+    def sides(self, queue: ClusterQueue) -> tuple[CohortNode, CohortNode]:
         """The two children of the lowest common cohort: the one above who asks, and the one above the queue."""
-        node: Node = queue
+        node: CohortNode = queue
         while node.parent is not None and node.parent not in self._path:
             node = node.parent
         return (self._path[node.parent] if node.parent is not None else self._queue), node
 
-    def _enter(self, node: Node) -> None:
+    def _enter(self, node: CohortNode) -> None:
         while node.parent is not None:
             siblings = self._below.setdefault(node.parent, [])
             if node in siblings:
@@ -113,7 +113,7 @@ class TargetQueueOrdering:
             siblings.append(node)
             node = node.parent
 
-    def _highest(self, node: Node) -> ClusterQueue | None:
+    def _highest(self, node: CohortNode) -> ClusterQueue | None:
         if isinstance(node, ClusterQueue):
             return node if self._left.get(node) else None
         best: tuple[Weight, bool, int] | None = None

@@ -14,7 +14,7 @@ from shoal.units.errors import Where
 HEAD, SUBMITTER = "head", "submitter"
 
 
-class _Head(ApiStruct, frozen=True):
+class _RayHeadGroup(ApiStruct, frozen=True):
     template: dict[str, Any] = field(default_factory=dict)
 
 
@@ -32,7 +32,7 @@ def ray_cluster(root: Steps) -> Reader:
         spec = dig(job, root) or {}
         for step in root:
             where = where.below(str(step))
-        head = convert(spec.get("headGroupSpec") or {}, _Head, where.below("headGroupSpec"))
+        head = convert(spec.get("headGroupSpec") or {}, _RayHeadGroup, where.below("headGroupSpec"))
         groups = convert(spec.get("workerGroupSpecs") or [], tuple[_Workers, ...], where.below("workerGroupSpecs"))
         parts = [PodPart(HEAD, 1, head.template, (*root, "headGroupSpec", "template"))]
         parts += [

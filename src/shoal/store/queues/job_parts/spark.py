@@ -20,7 +20,7 @@ _MEMORY = re.compile(r"(\d{1,9})([kmgt]?)i?b?", re.IGNORECASE)
 _MIB = {"k": 1 / 1024, "": 1.0, "m": 1.0, "g": 1024.0, "t": 1024.0 * 1024.0}
 
 
-class _Gpu(ApiStruct, frozen=True):
+class _SparkGpu(ApiStruct, frozen=True):
     name: str
     quantity: Replicas
 
@@ -31,7 +31,7 @@ class _Role(ApiStruct, frozen=True):
     core_limit: str = ""
     memory: str = "1g"
     memory_overhead: str = ""
-    gpu: _Gpu | None = None
+    gpu: _SparkGpu | None = None
     instances: Replicas = 1
     labels: dict[str, str] = field(default_factory=dict)
     annotations: dict[str, str] = field(default_factory=dict)
@@ -49,7 +49,7 @@ class _Growth(ApiStruct, frozen=True):
     min_executors: Replicas = 0
 
 
-class _Spec(ApiStruct, frozen=True):
+class _SparkSpec(ApiStruct, frozen=True):
     type: str = ""
     image: str = ""
     driver: _Role = field(default_factory=_Role)
@@ -61,7 +61,7 @@ class _Spec(ApiStruct, frozen=True):
 
 def spark_application(job: Obj, where: Where, _look: Look) -> tuple[PodPart, ...]:
     here = where.below("spec")
-    spec = convert(job.get("spec") or {}, _Spec, here)
+    spec = convert(job.get("spec") or {}, _SparkSpec, here)
     executors, growth = spec.executor.instances, spec.dynamic_allocation
     if growth.enabled:
         executors = max(executors, growth.initial_executors, growth.min_executors)
@@ -71,7 +71,7 @@ def spark_application(job: Obj, where: Where, _look: Look) -> tuple[PodPart, ...
     )
 
 
-def _template(spec: _Spec, role: _Role, name: str, where: Where) -> Obj:
+def _template(spec: _SparkSpec, role: _Role, name: str, where: Where) -> Obj:
     container: Obj = {"name": f"spark-kubernetes-{name}", "resources": _resources(spec, role, where.below(name))}
     if spec.image:
         container["image"] = spec.image
@@ -92,7 +92,7 @@ def _template(spec: _Spec, role: _Role, name: str, where: Where) -> Obj:
     return {"metadata": meta, "spec": made} if meta else {"spec": made}
 
 
-def _resources(spec: _Spec, role: _Role, where: Where) -> Obj:
+def _resources(spec: _SparkSpec, role: _Role, where: Where) -> Obj:
     memory = _mib(role.memory, where.below("memory"))
     if role.memory_overhead:
         overhead = _mib(role.memory_overhead, where.below("memoryOverhead"))
@@ -109,7 +109,7 @@ def _resources(spec: _Spec, role: _Role, where: Where) -> Obj:
     return {"requests": requests, "limits": limits}
 
 
-def _factor(spec: _Spec, otherwise: float, where: Where) -> float:
+def _factor(spec: _SparkSpec, otherwise: float, where: Where) -> float:
     try:
         return float(spec.memory_overhead_factor) if spec.memory_overhead_factor else otherwise
     except ValueError as error:

@@ -27,14 +27,14 @@ class _Trainer(ApiStruct, frozen=True):
     resources_per_node: dict[str, Any] = field(default_factory=dict)
 
 
-class _Spec(ApiStruct, frozen=True):
+class _TrainJobSpec(ApiStruct, frozen=True):
     runtime_ref: _Reference
     trainer: _Trainer = field(default_factory=_Trainer)
 
 
 def train_job(job: Obj, where: Where, look: Look) -> tuple[PodPart, ...]:
     here = where.below("spec")
-    spec = convert(job.get("spec") or {}, _Spec, here)
+    spec = convert(job.get("spec") or {}, _TrainJobSpec, here)
     reference = spec.runtime_ref
     namespace = "" if reference.kind == _CLUSTER_WIDE else str(dig(job, ("metadata", "namespace")) or "")
     runtime = look(reference.kind, namespace, reference.name)

@@ -15,18 +15,18 @@ from shoal.units.errors import UserError, Where, excerpt
 _KEEPERS = frozenset({"Deployment", "StatefulSet", "ReplicaSet"})
 
 
-class _PodSet(ApiStruct, frozen=True):
+class _ComponentPodSet(ApiStruct, frozen=True):
     path: str
     replicas: Replicas = 1
 
 
 class _Component(ApiStruct, frozen=True):
     template: dict[str, Any] = field(default_factory=dict)
-    declared_pod_sets: tuple[_PodSet, ...] = ()
-    pod_sets: tuple[_PodSet, ...] = ()
+    declared_pod_sets: tuple[_ComponentPodSet, ...] = ()
+    pod_sets: tuple[_ComponentPodSet, ...] = ()
 
 
-class _Spec(ApiStruct, frozen=True):
+class _AppWrapperSpec(ApiStruct, frozen=True):
     components: tuple[_Component, ...] = ()
 
 
@@ -34,7 +34,7 @@ def app_wrapper(shapes: Mapping[tuple[str, str], JobShape]) -> Reader:
     """`shapes`: what may be inside, by API group and kind."""
 
     def read(job: Obj, where: Where, look: Look) -> tuple[PodPart, ...]:
-        spec = convert(job.get("spec") or {}, _Spec, where.below("spec"))
+        spec = convert(job.get("spec") or {}, _AppWrapperSpec, where.below("spec"))
         name = str(dig(job, ("metadata", "name")) or "")
         parts: list[PodPart] = []
         for index, component in enumerate(spec.components):
@@ -67,7 +67,7 @@ def _inside(
     return [(part.count, part.at, part.template) for part in shape.read(inner, where.below("template"), look)]
 
 
-def _declared(pod_set: _PodSet, template: Obj, where: Where) -> tuple[int, Steps, Obj]:
+def _declared(pod_set: _ComponentPodSet, template: Obj, where: Where) -> tuple[int, Steps, Obj]:
     """Paths begin at the component: `template.spec.template`."""
     words = pod_set.path.replace("[", ".[").split(".")
     steps = tuple(int(word[1:-1]) if word.startswith("[") and word[1:-1].isdigit() else word for word in words if word)

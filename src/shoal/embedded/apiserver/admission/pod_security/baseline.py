@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from shoal.embedded.apiserver.admission.pod_security.pod import Pod, Violation, containers, plural, quoted
+from shoal.embedded.apiserver.admission.pod_security.pod import SecuredPod, Violation, containers, plural, quoted
 from shoal.embedded.apiserver.reading import Obj
 
 _CAPABILITIES = frozenset(
@@ -30,7 +30,7 @@ _CAPABILITIES = frozenset(
 _HOST_NAMESPACES = ("hostNetwork", "hostPID", "hostIPC")
 
 
-def capabilities(pod: Pod) -> Violation | None:
+def capabilities(pod: SecuredPod) -> Violation | None:
     names: list[str] = []
     found: set[str] = set()
     for name, _, security in pod.containers:
@@ -45,19 +45,19 @@ def forbidden_capabilities(names: list[str], found: set[str]) -> str:
     return f"{containers(names)} must not include {quoted(sorted(found))} in securityContext.capabilities.add"
 
 
-def host_namespaces(pod: Pod) -> Violation | None:
+def host_namespaces(pod: SecuredPod) -> Violation | None:
     found = [f"{field}=true" for field in _HOST_NAMESPACES if pod.spec.get(field)]
     return Violation("host namespaces", ", ".join(found)) if found else None
 
 
-def host_path_volumes(pod: Pod) -> Violation | None:
+def host_path_volumes(pod: SecuredPod) -> Violation | None:
     names = [str(volume["name"]) for volume in pod.spec.get("volumes") or () if volume.get("hostPath") is not None]
     if not names:
         return None
     return Violation("hostPath volumes", f"{plural(len(names), 'volume', 'volumes')} {quoted(names)}")
 
 
-def host_ports(pod: Pod) -> Violation | None:
+def host_ports(pod: SecuredPod) -> Violation | None:
     names: list[str] = []
     found: set[str] = set()
     for name, container, _ in pod.containers:
@@ -71,7 +71,7 @@ def host_ports(pod: Pod) -> Violation | None:
     return Violation("hostPort", f"{containers(names)} {what} {', '.join(sorted(found))}")
 
 
-def host_probes(pod: Pod) -> Violation | None:
+def host_probes(pod: SecuredPod) -> Violation | None:
     names: set[str] = set()
     found: set[str] = set()
     for name, container, _ in pod.containers:
@@ -102,14 +102,14 @@ def _hosts(handler: Obj) -> Iterator[str]:
             yield host
 
 
-def privileged(pod: Pod) -> Violation | None:
+def privileged(pod: SecuredPod) -> Violation | None:
     names = [name for name, _, security in pod.containers if security.get("privileged")]
     if not names:
         return None
     return Violation("privileged", f"{containers(names)} must not set securityContext.privileged=true")
 
 
-def proc_mount(pod: Pod) -> Violation | None:
+def proc_mount(pod: SecuredPod) -> Violation | None:
     names: list[str] = []
     found: set[str] = set()
     for name, _, security in pod.containers:
@@ -124,5 +124,5 @@ def proc_mount(pod: Pod) -> Violation | None:
     )
 
 
-def proc_mount_with_own_users(pod: Pod) -> Violation | None:
+def proc_mount_with_own_users(pod: SecuredPod) -> Violation | None:
     return None if pod.has_own_users else proc_mount(pod)

@@ -10,7 +10,7 @@ from functools import lru_cache
 from typing import Literal, NamedTuple
 
 from shoal.embedded.apiserver.admission.pod_security import baseline, profiles, restricted
-from shoal.embedded.apiserver.admission.pod_security.pod import Check, Pod, Violation
+from shoal.embedded.apiserver.admission.pod_security.pod import Check, SecuredPod, Violation
 
 Level = Literal["privileged", "baseline", "restricted"]
 LEVELS: tuple[Level, ...] = ("privileged", "baseline", "restricted")
@@ -89,7 +89,7 @@ _RESTRICTED: dict[str, _Rule] = {
 _NEWEST = max(first for rule in (*_BASELINE.values(), *_RESTRICTED.values()) for first, _ in rule.forms)
 
 
-def violations(standard: Standard, pod: Pod) -> list[Violation]:
+def violations(standard: Standard, pod: SecuredPod) -> list[Violation]:
     found = [check(pod) for check in _checks(standard.level, standard.minor)]
     return [one for one in found if one is not None]
 

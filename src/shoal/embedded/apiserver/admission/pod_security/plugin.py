@@ -8,12 +8,12 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from shoal.embedded.apiserver import status
-from shoal.embedded.apiserver.admission.plugin import POD, Plugin, forbid
+from shoal.embedded.apiserver.admission.plugin import POD, AdmissionPlugin, forbid
 from shoal.embedded.apiserver.admission.pod_security.levels import LEVELS, Standard, details, reasons, violations
 from shoal.embedded.apiserver.admission.pod_security.pod import pod_of
 from shoal.embedded.apiserver.admission.pod_security.policy import policy_of
 from shoal.embedded.apiserver.admission.pod_security.significance import is_significant
-from shoal.embedded.apiserver.calls import Admission
+from shoal.embedded.apiserver.calls import AdmissionAttributes
 from shoal.embedded.apiserver.reading import Obj, Reader
 from shoal.embedded.apiserver.resource import Resource
 
@@ -32,7 +32,7 @@ _TEMPLATES: dict[tuple[str, str], tuple[str, ...]] = {
 _MOST_PODS = 3000
 
 
-class PodSecurity(Plugin):
+class PodSecurity(AdmissionPlugin):
     def __init__(self, reader: Reader) -> None:
         self._reader = reader
 
@@ -43,7 +43,7 @@ class PodSecurity(Plugin):
             return subresource not in _IGNORED
         return not subresource and (resource.home == _NAMESPACES or resource.home in _TEMPLATES)
 
-    def validate(self, admission: Admission) -> None:
+    def validate(self, admission: AdmissionAttributes) -> None:
         home = admission.call.resource.home
         if admission.obj is None:
             return
@@ -54,12 +54,12 @@ class PodSecurity(Plugin):
         else:
             self._template(admission, admission.obj)
 
-    def _labels(self, admission: Admission) -> dict[str, str] | None:
+    def _labels(self, admission: AdmissionAttributes) -> dict[str, str] | None:
         namespace = self._reader.get("", "namespaces", "", admission.namespace)
         labels: dict[str, str] | None = namespace["metadata"].get("labels") if namespace else None
         return labels
 
-    def _pod(self, admission: Admission, pod: Obj) -> None:
+    def _pod(self, admission: AdmissionAttributes, pod: Obj) -> None:
         policy, faults = policy_of(self._labels(admission))
         if not faults and policy.enforce.level == policy.warn.level == "privileged":
             return
@@ -72,7 +72,7 @@ class PodSecurity(Plugin):
         if policy.warn != policy.enforce:
             _warn(admission, policy.warn, pod["metadata"], pod["spec"])
 
-    def _template(self, admission: Admission, obj: Obj) -> None:
+    def _template(self, admission: AdmissionAttributes, obj: Obj) -> None:
         policy, _ = policy_of(self._labels(admission))
         if policy.warn.level == "privileged":
             return
@@ -82,7 +82,7 @@ class PodSecurity(Plugin):
         if found:
             _warn(admission, policy.warn, found.get("metadata") or {}, found.get("spec") or {})
 
-    def _namespace(self, admission: Admission, namespace: Obj) -> None:
+    def _namespace(self, admission: AdmissionAttributes, namespace: Obj) -> None:
         policy, faults = policy_of(namespace["metadata"].get("labels"))
         old = admission.old if admission.operation == "UPDATE" else None
         before, old_faults = policy_of(((old or {}).get("metadata") or {}).get("labels"))
@@ -128,7 +128,7 @@ def _is_stricter(new: Standard, old: Standard) -> bool:
     return LEVELS.index(new.level) > LEVELS.index(old.level)
 
 
-def _warn(admission: Admission, standard: Standard, metadata: Obj, spec: Obj) -> None:
+def _warn(admission: AdmissionAttributes, standard: Standard, metadata: Obj, spec: Obj) -> None:
     found = violations(standard, pod_of(metadata, spec))
     if found:
         admission.warn(f'would violate PodSecurity "{standard}": {details(found)}')

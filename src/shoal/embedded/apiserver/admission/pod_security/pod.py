@@ -17,7 +17,7 @@ class Violation(NamedTuple):
     detail: str
 
 
-class Pod(NamedTuple):
+class SecuredPod(NamedTuple):
     spec: Obj
     annotations: Obj
     security: Obj
@@ -34,16 +34,18 @@ class Pod(NamedTuple):
         return self.spec.get("hostUsers") is False
 
 
-Check = Callable[[Pod], Violation | None]
+Check = Callable[[SecuredPod], Violation | None]
 
 
-def pod_of(metadata: Obj, spec: Obj) -> Pod:
+def pod_of(metadata: Obj, spec: Obj) -> SecuredPod:
     containers = tuple(
         (str(container.get("name", "")), container, container.get("securityContext") or _NOTHING)
         for field in ("initContainers", "containers", "ephemeralContainers")
         for container in spec.get(field) or ()
     )
-    return Pod(spec, metadata.get("annotations") or _NOTHING, spec.get("securityContext") or _NOTHING, containers)
+    return SecuredPod(
+        spec, metadata.get("annotations") or _NOTHING, spec.get("securityContext") or _NOTHING, containers
+    )
 
 
 def quoted(items: Iterable[str]) -> str:

@@ -20,13 +20,13 @@ _LABELS = tuple(f"{_PREFIX}{mode}{end}" for mode in _MODES for end in ("", "-ver
 _VERSION = re.compile(r"v1\.(0|[1-9][0-9]*)")
 
 
-class Policy(NamedTuple):
+class PodSecurityPolicy(NamedTuple):
     enforce: Standard = Standard()
     audit: Standard = Standard()
     warn: Standard = Standard()
 
 
-def policy_of(labels: Mapping[str, str] | None) -> tuple[Policy, tuple[FieldError, ...]]:
+def policy_of(labels: Mapping[str, str] | None) -> tuple[PodSecurityPolicy, tuple[FieldError, ...]]:
     if not labels:
         return _NOTHING
     given = tuple(labels.get(label) for label in _LABELS)
@@ -34,14 +34,14 @@ def policy_of(labels: Mapping[str, str] | None) -> tuple[Policy, tuple[FieldErro
 
 
 @lru_cache(maxsize=512)
-def _read(given: tuple[str | None, ...]) -> tuple[Policy, tuple[FieldError, ...]]:
+def _read(given: tuple[str | None, ...]) -> tuple[PodSecurityPolicy, tuple[FieldError, ...]]:
     faults: list[FieldError] = []
     standards = []
     for at, mode in enumerate(_MODES):
         level = _level(mode, given[2 * at], faults)
         minor = _minor(mode, given[2 * at + 1], faults)
         standards.append(Standard(level, minor))
-    return Policy(*standards), tuple(faults)
+    return PodSecurityPolicy(*standards), tuple(faults)
 
 
 def _level(mode: str, text: str | None, faults: list[FieldError]) -> Level:
@@ -68,5 +68,5 @@ def _fault(label: str, text: str, words: str) -> FieldError:
     return bad_value(f"metadata.labels[{_PREFIX}{label}]", text, words)
 
 
-_NOTHING: tuple[Policy, tuple[FieldError, ...]] = (Policy(), ())
+_NOTHING: tuple[PodSecurityPolicy, tuple[FieldError, ...]] = (PodSecurityPolicy(), ())
 _UNLABELLED = (None,) * len(_LABELS)

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 
 from shoal.embedded.apiserver.admission.pod_security.pod import (
     Check,
-    Pod,
+    SecuredPod,
     Violation,
     containers,
     plural,
@@ -26,7 +26,7 @@ SECCOMP_POD = "seccomp.security.alpha.kubernetes.io/pod"
 SECCOMP_CONTAINER = "container.seccomp.security.alpha.kubernetes.io/"
 
 
-def _setting(pod: Pod, read: Callable[[Obj], str | None]) -> tuple[bool, list[str], set[str]]:
+def _setting(pod: SecuredPod, read: Callable[[Obj], str | None]) -> tuple[bool, list[str], set[str]]:
     """Whether the pod set something wrong, which containers did, and what; `read` gives what is wrong."""
     found: set[str] = set()
     own = read(pod.security)
@@ -49,7 +49,7 @@ def _wrong_profile(security: Obj, field: str) -> str | None:
     return None if kind in _PROFILES else kind
 
 
-def app_armor(pod: Pod) -> Violation | None:
+def app_armor(pod: SecuredPod) -> Violation | None:
     is_pod, names, found = _setting(pod, lambda security: _wrong_profile(security, "appArmorProfile"))
     annotations = sorted(
         f"{key}={shown(value)}"
@@ -73,7 +73,7 @@ def _is_app_armor(value: str) -> bool:
 def se_linux(*more: str) -> Check:
     allowed = {"", "container_t", "container_init_t", "container_kvm_t", *more}
 
-    def check(pod: Pod) -> Violation | None:
+    def check(pod: SecuredPod) -> Violation | None:
         wrong = [_se_linux_faults(pod.security, allowed)]
         wrong += [_se_linux_faults(security, allowed) for _, _, security in pod.containers]
         if not any(wrong):
@@ -99,7 +99,7 @@ def _se_linux_faults(security: Obj, allowed: set[str]) -> list[tuple[str, str]]:
     return faults + [(field, options[field]) for field in ("user", "role") if options.get(field)]
 
 
-def seccomp_annotations(pod: Pod) -> Violation | None:
+def seccomp_annotations(pod: SecuredPod) -> Violation | None:
     keys = [SECCOMP_POD, *(SECCOMP_CONTAINER + name for name, _, _ in pod.containers)]
     wrong = sorted({f"{key}={shown(pod.annotations[key])}" for key in keys if _is_wrong_seccomp(pod, key)})
     if not wrong:
@@ -109,14 +109,14 @@ def seccomp_annotations(pod: Pod) -> Violation | None:
     )
 
 
-def _is_wrong_seccomp(pod: Pod, key: str) -> bool:
+def _is_wrong_seccomp(pod: SecuredPod, key: str) -> bool:
     value = pod.annotations.get(key)
     if value is None or value in ("runtime/default", "docker/default"):
         return False
     return not value.startswith("localhost/")
 
 
-def seccomp(pod: Pod) -> Violation | None:
+def seccomp(pod: SecuredPod) -> Violation | None:
     is_pod, names, found = _setting(pod, lambda security: _wrong_profile(security, "seccompProfile"))
     who = setters(is_pod, names)
     if not who:
@@ -125,7 +125,7 @@ def seccomp(pod: Pod) -> Violation | None:
     return Violation("seccompProfile", detail)
 
 
-def seccomp_required(pod: Pod) -> Violation | None:
+def seccomp_required(pod: SecuredPod) -> Violation | None:
     explicit = seccomp(pod)
     if explicit is not None or pod.security.get("seccompProfile") is not None:
         return explicit
@@ -146,20 +146,20 @@ def sysctls(*more: str) -> Check:
         *more,
     }
 
-    def check(pod: Pod) -> Violation | None:
+    def check(pod: SecuredPod) -> Violation | None:
         wrong = list(_unsafe(pod, allowed))
         return Violation("forbidden sysctls", ", ".join(wrong)) if wrong else None
 
     return check
 
 
-def _unsafe(pod: Pod, allowed: set[str]) -> Iterator[str]:
+def _unsafe(pod: SecuredPod, allowed: set[str]) -> Iterator[str]:
     for sysctl in pod.security.get("sysctls") or ():
         if sysctl.get("name") not in allowed:
             yield str(sysctl.get("name"))
 
 
-def windows_host_process(pod: Pod) -> Violation | None:
+def windows_host_process(pod: SecuredPod) -> Violation | None:
     def is_host_process(security: Obj) -> str | None:
         return "true" if (security.get("windowsOptions") or {}).get("hostProcess") else None
 

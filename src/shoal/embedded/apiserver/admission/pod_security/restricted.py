@@ -5,7 +5,7 @@ from __future__ import annotations
 from shoal.embedded.apiserver.admission.pod_security.baseline import forbidden_capabilities
 from shoal.embedded.apiserver.admission.pod_security.pod import (
     Check,
-    Pod,
+    SecuredPod,
     Violation,
     containers,
     plural,
@@ -59,7 +59,7 @@ def not_with_own_users(check: Check) -> Check:
     return lambda pod: None if pod.has_own_users else check(pod)
 
 
-def privilege_escalation(pod: Pod) -> Violation | None:
+def privilege_escalation(pod: SecuredPod) -> Violation | None:
     names = [name for name, _, security in pod.containers if security.get("allowPrivilegeEscalation") is not False]
     if not names:
         return None
@@ -67,7 +67,7 @@ def privilege_escalation(pod: Pod) -> Violation | None:
     return Violation(reason, f"{containers(names)} must set securityContext.allowPrivilegeEscalation=false")
 
 
-def capabilities(pod: Pod) -> Violation | None:
+def capabilities(pod: SecuredPod) -> Violation | None:
     keeping: list[str] = []
     adding: list[str] = []
     added: set[str] = set()
@@ -85,7 +85,7 @@ def capabilities(pod: Pod) -> Violation | None:
     return Violation("unrestricted capabilities", "; ".join(told)) if told else None
 
 
-def volumes(pod: Pod) -> Violation | None:
+def volumes(pod: SecuredPod) -> Violation | None:
     wrong = [
         one for one in pod.spec.get("volumes") or () if not any(one.get(kind) is not None for kind in _ALLOWED_VOLUMES)
     ]
@@ -102,7 +102,7 @@ def _kind_of(volume: Obj) -> str:
     return next((kind for kind in _NAMED_VOLUMES if volume.get(kind) is not None), "unknown")
 
 
-def non_root(pod: Pod) -> Violation | None:
+def non_root(pod: SecuredPod) -> Violation | None:
     own = pod.security.get("runAsNonRoot")
     explicit = [name for name, _, security in pod.containers if security.get("runAsNonRoot") is False]
     who = setters(own is False, explicit)
@@ -115,7 +115,7 @@ def non_root(pod: Pod) -> Violation | None:
     return Violation(reason, f"pod or {containers(silent)} must set securityContext.runAsNonRoot=true")
 
 
-def user(pod: Pod) -> Violation | None:
+def user(pod: SecuredPod) -> Violation | None:
     names = [name for name, _, security in pod.containers if security.get("runAsUser") == 0]
     who = setters(pod.security.get("runAsUser") == 0, names)
     return Violation("runAsUser=0", f"{who} must not set runAsUser=0") if who else None

@@ -20,7 +20,7 @@ from shoal.embedded.apiserver.admission.quota.book import Book, QuotaCharge, dif
 from shoal.embedded.apiserver.admission.quota.evaluator import Evaluator
 from shoal.embedded.apiserver.admission.quota.others import DeviceClaimEvaluator, ServiceEvaluator, VolumeClaimEvaluator
 from shoal.embedded.apiserver.admission.quota.pods import PodEvaluator
-from shoal.embedded.apiserver.calls import Admission
+from shoal.embedded.apiserver.calls import AdmissionAttributes
 from shoal.embedded.apiserver.reading import Obj, Reader
 from shoal.embedded.apiserver.resource import Home, Ref
 from shoal.units.quantity import ZERO
@@ -39,14 +39,14 @@ class Quota:
         )
         self._evaluators = {one.home: one for one in known}
 
-    def refs(self, admission: Admission, *, gone: bool = False) -> list[Ref]:
+    def refs(self, admission: AdmissionAttributes, *, gone: bool = False) -> list[Ref]:
         """The quotas that such a write may change; nothing where it can change none."""
         namespace = admission.namespace
         if not namespace or not (gone or self._can_change(admission)):
             return []
         return [book.ref for book in self._books(namespace)]
 
-    def charges(self, admission: Admission, *, gone: bool = False) -> list[QuotaCharge]:
+    def charges(self, admission: AdmissionAttributes, *, gone: bool = False) -> list[QuotaCharge]:
         """The quotas that one write changes; raises when it is more than one of them has left."""
         accounts = self.accounts(admission.namespace)
         self.charge(accounts, admission, gone=gone)
@@ -56,7 +56,7 @@ class Quota:
         """To charge several writes that are committed together."""
         return Accounts(self._books(namespace) if namespace else [], self._count)
 
-    def charge(self, accounts: Accounts, admission: Admission, *, gone: bool = False) -> None:
+    def charge(self, accounts: Accounts, admission: AdmissionAttributes, *, gone: bool = False) -> None:
         """All that a write costs, or nothing and ApiError when it is more than one of the quotas has left."""
         evaluator = self.evaluator(admission.call.resource.home)
         if gone:
@@ -94,7 +94,7 @@ class Quota:
             found = self._evaluators[home] = Evaluator(home)
         return found
 
-    def _can_change(self, admission: Admission) -> bool:
+    def _can_change(self, admission: AdmissionAttributes) -> bool:
         evaluator = self.evaluator(admission.call.resource.home)
         if evaluator.handles(admission.operation, admission.call.subresource):
             return True
@@ -103,7 +103,7 @@ class Quota:
             admission.operation == "UPDATE" and bool(old and new) and evaluator.uses_other_amounts(old or {}, new or {})
         )
 
-    def _require(self, admission: Admission, book: Book, evaluator: Evaluator, obj: Obj) -> None:
+    def _require(self, admission: AdmissionAttributes, book: Book, evaluator: Evaluator, obj: Obj) -> None:
         fault = evaluator.missing(evaluator.matching(book.hard), obj) if book.counts(evaluator, obj) else ""
         if fault:
             raise forbid(admission, f"failed quota: {book.name}: {fault}")

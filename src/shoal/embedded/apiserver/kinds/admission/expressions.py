@@ -13,12 +13,12 @@ from shoal.embedded.apiserver.kinds.complaints import Errors, Obj, add_faults
 from shoal.embedded.apiserver.kinds.spellings import label_key_faults
 
 if TYPE_CHECKING:
-    from shoal.embedded.apiserver.cel.kinds import Kind
+    from shoal.embedded.apiserver.cel.kinds import CelType
 
 _MOST_CONDITIONS = 64
 
 
-def visible(*, has_params: bool, has_authorizer: bool = True) -> dict[str, Kind]:
+def visible(*, has_params: bool, has_authorizer: bool = True) -> dict[str, CelType]:
     from shoal.embedded.apiserver.dynamic.expressions import AUTHORIZER, BASE, PARAMS
 
     found = dict(BASE)
@@ -29,7 +29,7 @@ def visible(*, has_params: bool, has_authorizer: bool = True) -> dict[str, Kind]
     return found
 
 
-def expression_fault(text: str, kinds: dict[str, Kind], results: tuple[str, ...], *, mutates: bool = False) -> str:
+def expression_fault(text: str, kinds: dict[str, CelType], results: tuple[str, ...], *, mutates: bool = False) -> str:
     """Why an expression is refused. `results` are the types it may come to; none means any."""
     from shoal.embedded.apiserver.dynamic.expressions import Expression
 
@@ -42,7 +42,7 @@ def expression_fault(text: str, kinds: dict[str, Kind], results: tuple[str, ...]
     return f"must evaluate to {wanted}"
 
 
-def check_expression(text: str, kinds: dict[str, Kind], results: tuple[str, ...], path: str, errors: Errors) -> None:
+def check_expression(text: str, kinds: dict[str, CelType], results: tuple[str, ...], path: str, errors: Errors) -> None:
     if fault := expression_fault(text, kinds, results):
         errors.append(bad_value(path, text, fault))
 
@@ -66,7 +66,9 @@ def check_match_conditions(conditions: list[Obj], path: str, errors: Errors, *, 
         names.add(name)
 
 
-def variables_kind(declared: list[Obj], kinds: dict[str, Kind], *, mutates: bool = False) -> tuple[Any, dict[int, str]]:
+def variables_kind(
+    declared: list[Obj], kinds: dict[str, CelType], *, mutates: bool = False
+) -> tuple[Any, dict[int, str]]:
     """The kind of `variables`, and by place why one does not compile."""
     from shoal.embedded.apiserver.dynamic.expressions import Variables
 

@@ -38,10 +38,10 @@ def _complaint(text: str, path: str) -> FieldError | None:
 def _fault(text: str) -> str:
     # Loaded when first needed: it takes a tenth of a second that a cluster without claims does not pay at its start.
     from shoal.embedded.apiserver.cel import CelFault, compile_expression
-    from shoal.embedded.apiserver.cel.kinds import BOOL, DYN, STRING, Kind
+    from shoal.embedded.apiserver.cel.kinds import BOOL, DYN, STRING, CelType
 
-    device = Kind("object")
-    named = Kind("map", Kind("map", DYN))
+    device = CelType("object")
+    named = CelType("map", CelType("map", DYN))
     device.fields = {"driver": STRING, "attributes": named, "capacity": named, "allowMultipleAllocations": BOOL}
     try:
         program = compile_expression(text, {"device": device}, "any")

@@ -19,7 +19,7 @@ from shoal.engine.devices.demand import MigTiles
 from shoal.engine.events import PodArrived, PodBound
 from shoal.engine.from_api.standing import FIRST_KAI_LASTING
 from shoal.engine.queues.disciplines.kai.queue_quotas import FLAVOR, KINDS, local_queue_key, usage_of
-from shoal.engine.queues.facts import Admission, Amounts, BudgetUse, PodSet, PodSetAdmission, WorkloadFacts
+from shoal.engine.queues.facts import Amounts, BudgetUse, PodSet, PodSetAdmission, QuotaAssignment, WorkloadFacts
 
 _NEVER_PREEMPTED = (BudgetUse("never-preempted", 1, 0),)
 SURPLUS = "+"
@@ -146,7 +146,7 @@ class AdmissionUnit(msgspec.Struct, eq=False):
         admission = None
         if runs:
             assigned = PodSetAdmission("main", 1, dict.fromkeys(KINDS, FLAVOR), usage)
-            admission = Admission(self.spec.queue, (assigned,))
+            admission = QuotaAssignment(self.spec.queue, (assigned,))
         return WorkloadFacts(
             key=self.key,
             queue=local_queue_key(self.spec.queue),

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from datetime import datetime
 
 import msgspec
 from msgspec import field
 
 from shoal.api.groups.kai import KaiPodGroupSpec
 from shoal.api.kueue.durations import seconds
+from shoal.api.meta import ObjectMeta
 from shoal.units.errors import UserError, Where
 
 RESOURCES = ("gpu", "cpu", "memory")
@@ -18,7 +18,7 @@ _UNITS = {"gpu": 1000, "cpu": 1, "memory": 1_000_000}
 _UNLIMITED = -1.0
 
 
-class Share(msgspec.Struct, rename="camel", frozen=True):
+class QueueResourceShare(msgspec.Struct, rename="camel", frozen=True):
     """A queue without quota and limit has none of the resource."""
 
     quota: float = 0.0
@@ -26,12 +26,12 @@ class Share(msgspec.Struct, rename="camel", frozen=True):
     over_quota_weight: float = 0.0
 
 
-class Resources(msgspec.Struct, frozen=True):
-    gpu: Share = Share()
-    cpu: Share = Share()
-    memory: Share = Share()
+class QueueResources(msgspec.Struct, frozen=True):
+    gpu: QueueResourceShare = QueueResourceShare()
+    cpu: QueueResourceShare = QueueResourceShare()
+    memory: QueueResourceShare = QueueResourceShare()
 
-    def of(self, resource: str) -> Share:
+    def of(self, resource: str) -> QueueResourceShare:
         return {"gpu": self.gpu, "cpu": self.cpu, "memory": self.memory}[resource]
 
 
@@ -40,19 +40,11 @@ class QueueSpec(msgspec.Struct, rename="camel", frozen=True):
     priority: int = 100
     preempt_min_runtime: str | None = None
     reclaim_min_runtime: str | None = None
-    resources: Resources = Resources()
-
-
-class Meta(msgspec.Struct, rename="camel", frozen=True):
-    name: str = ""
-    namespace: str = ""
-    uid: str = ""
-    creation_timestamp: datetime | None = None
-    deletion_timestamp: datetime | None = None
+    resources: QueueResources = QueueResources()
 
 
 class Queue(msgspec.Struct, frozen=True):
-    metadata: Meta
+    metadata: ObjectMeta
     spec: QueueSpec = field(default_factory=QueueSpec)
 
     @property
@@ -94,8 +86,8 @@ class GroupStatus(msgspec.Struct, frozen=True):
     succeeded: int | None = None
 
 
-class PodGroup(msgspec.Struct, frozen=True):
-    metadata: Meta
+class KaiPodGroup(msgspec.Struct, frozen=True):
+    metadata: ObjectMeta
     spec: KaiPodGroupSpec = field(default_factory=KaiPodGroupSpec)
     status: GroupStatus | None = None
 

@@ -12,9 +12,9 @@ import msgspec
 
 from shoal.engine.queues.disciplines.volcano.amounts import add
 from shoal.engine.queues.disciplines.volcano.group_usage import required_pods_first
-from shoal.engine.queues.disciplines.volcano.objects import GroupPod, PodGroup
+from shoal.engine.queues.disciplines.volcano.objects import GroupPod, QueuedPodGroup
 from shoal.engine.queues.disciplines.volcano.queue_quotas import FLAVOR, QueueQuotas, local_queue_key
-from shoal.engine.queues.facts import Admission, BudgetUse, PodSet, PodSetAdmission, WorkloadFacts
+from shoal.engine.queues.facts import BudgetUse, PodSet, PodSetAdmission, QuotaAssignment, WorkloadFacts
 
 _NEVER_PREEMPTED = (BudgetUse("never-preempted", 1, 0),)
 _SURPLUS = "+"
@@ -41,7 +41,7 @@ class AdmissionUnit(msgspec.Struct, frozen=True):
         admission = None
         if self.active:
             flavors = dict.fromkeys(quotas.resources, FLAVOR)
-            admission = Admission(self.queue, (PodSetAdmission("main", 1, flavors, usage),))
+            admission = QuotaAssignment(self.queue, (PodSetAdmission("main", 1, flavors, usage),))
         return WorkloadFacts(
             key=self.key,
             queue=local_queue_key(self.queue),
@@ -69,7 +69,11 @@ class UnitOrder(msgspec.Struct, frozen=True):
 
 
 def units_of_group(
-    name: str, group: PodGroup | None, waiting: Sequence[GroupPod], active: Mapping[str, Amounts], order: UnitOrder
+    name: str,
+    group: QueuedPodGroup | None,
+    waiting: Sequence[GroupPod],
+    active: Mapping[str, Amounts],
+    order: UnitOrder,
 ) -> Iterator[AdmissionUnit]:
     """The units of one group. `active`: the requests of its pods in the facts; `group` is None once it is deleted."""
     minimum = max(group.spec.min_member if group is not None else 0, 1)

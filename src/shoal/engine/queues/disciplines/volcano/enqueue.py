@@ -13,8 +13,8 @@ from collections.abc import Iterable
 import msgspec
 
 from shoal.engine.queues.disciplines.volcano.amounts import uncovered
-from shoal.engine.queues.disciplines.volcano.group_phases import Refusal
-from shoal.engine.queues.disciplines.volcano.objects import Key, PodGroup
+from shoal.engine.queues.disciplines.volcano.group_phases import GroupRefusal
+from shoal.engine.queues.disciplines.volcano.objects import Key, QueuedPodGroup
 from shoal.engine.queues.disciplines.volcano.pod_counts import GroupPodCounts
 from shoal.engine.queues.disciplines.volcano.queue_tree import QueueTree, Usage
 
@@ -22,7 +22,7 @@ from shoal.engine.queues.disciplines.volcano.queue_tree import QueueTree, Usage
 class PodGroupCandidate(msgspec.Struct, frozen=True):
     """A group with the counts of its pods."""
 
-    group: PodGroup
+    group: QueuedPodGroup
     counts: GroupPodCounts
     priority: int = 0
 
@@ -42,7 +42,7 @@ class PodGroupCandidate(msgspec.Struct, frozen=True):
 
 class EnqueueResult(msgspec.Struct, frozen=True):
     enqueued: frozenset[Key]
-    refused: dict[Key, Refusal]
+    refused: dict[Key, GroupRefusal]
     allocated: Usage
 
 
@@ -57,8 +57,8 @@ def enqueue(tree: QueueTree, candidates: Iterable[PodGroupCandidate]) -> Enqueue
                 reserved, candidate.group.queue, uncovered(candidate.counts.allocated, candidate.group.min_resources())
             )
     enqueued: set[Key] = set()
-    refused: dict[Key, Refusal] = {}
-    blocked: dict[str, Refusal] = {}
+    refused: dict[Key, GroupRefusal] = {}
+    blocked: dict[str, GroupRefusal] = {}
     waiting = [candidate for candidate in groups if candidate.group.is_waiting]
     for candidate in sorted(waiting, key=lambda one: one.order):
         queue, asked = candidate.group.queue, candidate.group.min_resources()

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import msgspec
 
-from shoal.engine.queues.disciplines.volcano.objects import PodGroup
+from shoal.engine.queues.disciplines.volcano.objects import QueuedPodGroup
 from shoal.engine.queues.disciplines.volcano.pod_counts import GroupPodCounts
 
 NOT_ENOUGH_RESOURCES, NOT_ENOUGH_TASKS = "NotEnoughResources", "NotEnoughTasks"
@@ -23,7 +23,7 @@ READY = "pod group is ready"
 NOT_READY = "pod group is not ready"
 
 
-class Refusal(msgspec.Struct, frozen=True):
+class GroupRefusal(msgspec.Struct, frozen=True):
     """Why a queue does not admit a group."""
 
     reason: str
@@ -39,12 +39,12 @@ class GroupPhaseResult(msgspec.Struct, frozen=True):
     message: str = ""
 
 
-def is_ready(group: PodGroup, pods: GroupPodCounts) -> bool:
+def is_ready(group: QueuedPodGroup, pods: GroupPodCounts) -> bool:
     spec = group.spec
     return pods.ready > 0 and pods.ready >= spec.min_member and pods.are_roles_ready(spec.role_minima())
 
 
-def phase_of(group: PodGroup, pods: GroupPodCounts, *, is_enqueued: bool) -> str:
+def phase_of(group: QueuedPodGroup, pods: GroupPodCounts, *, is_enqueued: bool) -> str:
     ready = is_ready(group, pods)
     if pods.of("Running") and not ready:
         return "Unknown"
@@ -57,7 +57,9 @@ def phase_of(group: PodGroup, pods: GroupPodCounts, *, is_enqueued: bool) -> str
     return "Pending"
 
 
-def assess(group: PodGroup, pods: GroupPodCounts, refusal: Refusal | None, *, is_enqueued: bool) -> GroupPhaseResult:
+def assess(
+    group: QueuedPodGroup, pods: GroupPodCounts, refusal: GroupRefusal | None, *, is_enqueued: bool
+) -> GroupPhaseResult:
     """`refusal`: why the queue does not admit a group that is Pending."""
     phase = phase_of(group, pods, is_enqueued=is_enqueued)
     if is_ready(group, pods) or phase in ("Running", "Completed"):
@@ -76,7 +78,7 @@ def assess(group: PodGroup, pods: GroupPodCounts, refusal: Refusal | None, *, is
     return GroupPhaseResult(phase, False, NOT_ENOUGH_RESOURCES, shortfall)
 
 
-def gang_message(group: PodGroup, pods: GroupPodCounts, *, were_tried: bool) -> str:
+def gang_message(group: QueuedPodGroup, pods: GroupPodCounts, *, were_tried: bool) -> str:
     """`2/3 tasks in gang unschedulable: pod group is not ready, 1 Running, 2 Pending, 3 minAvailable; Pending: ...`"""
     pending = pods.of("Pending")
     counts = {**pods.by_state, "minAvailable": group.spec.min_member}

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from shoal.engine.queues.disciplines.volcano.amounts import Amounts, add
-from shoal.engine.queues.disciplines.volcano.group_phases import Refusal
-from shoal.engine.queues.disciplines.volcano.objects import GroupPod, PodGroup
+from shoal.engine.queues.disciplines.volcano.group_phases import GroupRefusal
+from shoal.engine.queues.disciplines.volcano.objects import GroupPod, QueuedPodGroup
 from shoal.engine.queues.disciplines.volcano.queue_tree import QueueTree, Usage
 
 
@@ -66,14 +66,14 @@ class GroupUsage:
 
 
 def choose_pods(
-    tree: QueueTree, group: PodGroup, pods: Sequence[GroupPod], active: int, usage: Usage
-) -> tuple[list[GroupPod], Refusal | None]:
+    tree: QueueTree, group: QueuedPodGroup, pods: Sequence[GroupPod], active: int, usage: Usage
+) -> tuple[list[GroupPod], GroupRefusal | None]:
     """Chooses the pods that may be scheduled, charges them to `usage`, and returns why the others may not. No pod is
     chosen if the group would not reach its minimum. `active`: the number of its pods in the facts."""
     queue = group.queue
     chosen: list[GroupPod] = []
     charged: list[Amounts] = []
-    refusal: Refusal | None = None
+    refusal: GroupRefusal | None = None
     for pod in required_pods_first(group, pods):
         asked = pod.requests()
         found = tree.over_capability(queue, asked, usage)
@@ -90,7 +90,7 @@ def choose_pods(
     return chosen, refusal
 
 
-def required_pods_first(group: PodGroup, pods: Sequence[GroupPod]) -> list[GroupPod]:
+def required_pods_first(group: QueuedPodGroup, pods: Sequence[GroupPod]) -> list[GroupPod]:
     """Orders the pods that each role needs before the others."""
     left: dict[str, int] = group.spec.role_minima()
     first: list[GroupPod] = []

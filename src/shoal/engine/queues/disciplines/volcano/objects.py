@@ -21,7 +21,7 @@ TASK = "volcano.sh/task-spec"
 CLOSED_BY_PARENT = "volcano.sh/closed-by-parent"
 
 
-class Owner(ApiStruct, frozen=True):
+class VolcanoOwner(ApiStruct, frozen=True):
     api_version: str = ""
     kind: str = ""
     name: str = ""
@@ -30,14 +30,14 @@ class Owner(ApiStruct, frozen=True):
     block_owner_deletion: bool = False
 
 
-class Meta(ApiStruct, frozen=True):
+class VolcanoMeta(ApiStruct, frozen=True):
     name: str = ""
     namespace: str = ""
     uid: str = ""
     resource_version: str = ""
     labels: dict[str, str] = field(default_factory=dict)
     annotations: dict[str, str] = field(default_factory=dict)
-    owner_references: tuple[Owner, ...] = ()
+    owner_references: tuple[VolcanoOwner, ...] = ()
     creation_timestamp: datetime | None = None
     deletion_timestamp: datetime | None = None
 
@@ -49,11 +49,11 @@ class Meta(ApiStruct, frozen=True):
     def created_s(self) -> float:
         return 0.0 if self.creation_timestamp is None else self.creation_timestamp.timestamp()
 
-    def controller(self) -> Owner | None:
+    def controller(self) -> VolcanoOwner | None:
         return next((owner for owner in self.owner_references if owner.controller), None)
 
 
-class Condition(ApiStruct, frozen=True):
+class VolcanoCondition(ApiStruct, frozen=True):
     type: str = ""
     status: str = ""
     reason: str = ""
@@ -61,15 +61,15 @@ class Condition(ApiStruct, frozen=True):
     last_transition_time: str | None = None
 
 
-class PodStatus(ApiStruct, frozen=True):
+class VolcanoPodStatus(ApiStruct, frozen=True):
     phase: str = ""
-    conditions: tuple[Condition, ...] = ()
+    conditions: tuple[VolcanoCondition, ...] = ()
 
 
 class GroupPod(ApiStruct, frozen=True):
-    metadata: Meta
+    metadata: VolcanoMeta
     spec: PodSpec = field(default_factory=PodSpec)
-    status: PodStatus = field(default_factory=PodStatus)
+    status: VolcanoPodStatus = field(default_factory=VolcanoPodStatus)
 
     @property
     def group(self) -> str:
@@ -96,11 +96,11 @@ class GroupStatus(ApiStruct, frozen=True):
     running: int = 0
     succeeded: int = 0
     failed: int = 0
-    conditions: tuple[Condition, ...] = ()
+    conditions: tuple[VolcanoCondition, ...] = ()
 
 
-class PodGroup(ApiStruct, frozen=True):
-    metadata: Meta
+class QueuedPodGroup(ApiStruct, frozen=True):
+    metadata: VolcanoMeta
     spec: VolcanoPodGroupSpec = field(default_factory=VolcanoPodGroupSpec)
     status: GroupStatus = field(default_factory=GroupStatus)
 
@@ -144,7 +144,7 @@ class QueueStatus(ApiStruct, frozen=True):
 
 
 class Queue(ApiStruct, frozen=True):
-    metadata: Meta
+    metadata: VolcanoMeta
     spec: QueueSpec = field(default_factory=QueueSpec)
     status: QueueStatus = field(default_factory=QueueStatus)
 

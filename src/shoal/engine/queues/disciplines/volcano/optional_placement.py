@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from shoal.engine.plan import Place
-from shoal.engine.queues.facts import Admission, WorkloadFacts
+from shoal.engine.queues.facts import QuotaAssignment, WorkloadFacts
 from shoal.engine.queues.proof import Claim, Proof, Proven
 
 
@@ -19,12 +19,12 @@ class OptionalPlacementProof:
     def __init__(self, proof: Proof) -> None:
         self._proof = proof
 
-    def admit(self, facts: WorkloadFacts, admission: Admission, claims: Sequence[Claim] = ()) -> Proven:
+    def admit(self, facts: WorkloadFacts, admission: QuotaAssignment, claims: Sequence[Claim] = ()) -> Proven:
         found = self._proof.admit(facts, admission, claims)
         return Proven.UNKNOWN if found is Proven.NO_ROOM else found
 
     def would_fit(
-        self, facts: WorkloadFacts, admission: Admission, gone: Iterable[str], claims: Sequence[Claim] = ()
+        self, facts: WorkloadFacts, admission: QuotaAssignment, gone: Iterable[str], claims: Sequence[Claim] = ()
     ) -> bool:
         return self._proof.would_fit(facts, admission, gone, claims)
 

@@ -9,7 +9,7 @@ from shoal.engine.queues.disciplines.volcano.group_phases import (
     NOT_ENOUGH_RESOURCES,
     QUEUE_CLOSED,
     QUEUE_MISSING,
-    Refusal,
+    GroupRefusal,
 )
 from shoal.engine.queues.disciplines.volcano.objects import Queue
 
@@ -43,25 +43,25 @@ class QueueTree:
         for each in known or [name]:
             add(usage.setdefault(each, {}), amounts, sign)
 
-    def closed(self, name: str) -> Refusal | None:
+    def closed(self, name: str) -> GroupRefusal | None:
         """Why the queue admits no group at all."""
         queue = self.queues.get(name)
         if queue is None:
-            return Refusal(QUEUE_MISSING, f'unable to find queue: queues.scheduling.volcano.sh "{name}" not found')
+            return GroupRefusal(QUEUE_MISSING, f'unable to find queue: queues.scheduling.volcano.sh "{name}" not found')
         for each in self.path_to_root(name):
             if not each.is_open:
                 words = f"can only submit PodGroup to queue with state `Open`, queue `{each.name}` status is"
-                return Refusal(QUEUE_CLOSED, f"{words} `{each.status.state}`")
+                return GroupRefusal(QUEUE_CLOSED, f"{words} `{each.status.state}`")
         return None
 
-    def over_capability(self, name: str, asked: Amounts, *taken: Usage) -> Refusal | None:
+    def over_capability(self, name: str, asked: Amounts, *taken: Usage) -> GroupRefusal | None:
         """Why the amounts do not fit below the capabilities of the queue and its ancestors."""
         for queue in self.path_to_root(name):
             limit = self._limit(queue)
             short = exceeded_resources(asked, (usage.get(queue.name, {}) for usage in taken), limit) if limit else []
             if short:
                 words = "queue resource quota insufficient: " + ", ".join(f"insufficient {one}" for one in short)
-                return Refusal(NOT_ENOUGH_RESOURCES, words, is_quota=True)
+                return GroupRefusal(NOT_ENOUGH_RESOURCES, words, is_quota=True)
         return None
 
     def _limit(self, queue: Queue) -> dict[str, int]:
